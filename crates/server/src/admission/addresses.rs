@@ -28,7 +28,8 @@ const WAYS: usize = 8;
 const KEYS: usize = 0;
 const DUE: usize = 1;
 const LOCKS: usize = 2;
-const FIRST_LANE: usize = 3;
+const HANDSHAKES_DUE: usize = 3;
+const FIRST_LANE: usize = 4;
 
 /// No address.
 const FREE: u64 = 0;
@@ -150,11 +151,21 @@ impl Addresses {
     /// full bucket is a moment that has passed.
     pub(crate) fn request(&self, key: AddressKey, rate: RequestRate, now: u64) -> Option<Duration> {
         let Some(at) = self.place(key, now) else { return Some(Duration::from_nanos(rate.interval)) };
+        self.take_one(DUE, at, rate, now)
+    }
+
+    /// Takes a handshake of `key` in the same way. Returns `None` if the address is unknown and has no place.
+    pub(crate) fn handshake(&self, key: AddressKey, rate: RequestRate, now: u64) -> Option<bool> {
+        let at = self.place(key, now)?;
+        Some(self.take_one(HANDSHAKES_DUE, at, rate, now).is_none())
+    }
+
+    fn take_one(&self, row: usize, at: usize, rate: RequestRate, now: u64) -> Option<Duration> {
         let next = |due: u64| {
             let due = due.max(now);
             (due - now <= rate.ahead).then_some(due + rate.interval)
         };
-        let refused = self.rows.row(DUE)[at].fetch_update(Relaxed, Relaxed, next).err()?;
+        let refused = self.rows.row(row)[at].fetch_update(Relaxed, Relaxed, next).err()?;
         Some(Duration::from_nanos(refused - now - rate.ahead))
     }
 
@@ -215,6 +226,7 @@ impl Addresses {
                 continue;
             }
             due[at].store(now, Relaxed);
+            self.rows.row(HANDSHAKES_DUE)[at].store(now, Relaxed);
             keys[at].store(key.0, SeqCst);
             return Some(at);
         }

@@ -18,7 +18,7 @@ use addresses::{AddressKey, Admitting};
 pub(crate) use addresses::{Addresses, RequestRate};
 
 use crate::diagnostics::warning;
-use crate::settings::values::Settings;
+use crate::settings::values::{ListenEntry, Settings};
 
 /// The bounds of one address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub(crate) struct AddressShares {
     pub(crate) connections: ConnectionBound,
     /// Requests a second.
     pub(crate) requests: Option<RequestRate>,
+    /// TLS handshakes a second.
+    pub(crate) handshakes: HandshakeBound,
     /// Proxies, which have the connections of many clients.
     trusted: Vec<TrustedProxy>,
 }
@@ -42,6 +44,23 @@ pub(crate) enum ConnectionBound {
     Default(u32),
 }
 
+/// TLS handshakes a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum HandshakeBound {
+    #[default]
+    Unbounded,
+    /// Of every address.
+    Explicit(RequestRate),
+    /// As [`ConnectionBound::Default`].
+    Default(RequestRate),
+}
+
+/// Handshakes a second of one address by default: a core performs 10,000, and many clients may share an address.
+const DEFAULT_HANDSHAKES: u32 = 200;
+/// The handshakes that an address may begin at once after a pause, in seconds of its rate: clients that come back after
+/// an outage.
+const HANDSHAKE_BURST: u32 = 10;
+
 /// The part of the server's connections that one address may have by default, one in so many.
 const DEFAULT_PART: usize = 4;
 /// The least that the default allows: an office, or a provider, may be behind one address.
@@ -53,17 +72,37 @@ impl AddressShares {
         let rate = |each: u32| RequestRate::new(each, settings.request_burst.unwrap_or(each));
         let requests = settings.max_requests_per_address.map(rate);
         let connections = ConnectionBound::of(settings, plan);
-        let bounds_any = requests.is_some() || connections != ConnectionBound::Unbounded;
-        bounds_any.then(|| AddressShares { connections, requests, trusted: settings.members.trusted.clone() })
+        let handshakes = HandshakeBound::of(settings);
+        let bounds_any = requests.is_some()
+            || connections != ConnectionBound::Unbounded
+            || handshakes != HandshakeBound::Unbounded;
+        let trusted = || settings.members.trusted.clone();
+        bounds_any.then(|| AddressShares { connections, requests, handshakes, trusted: trusted() })
+    }
+}
+
+fn off_loopback(address: &ListenAddress) -> bool {
+    match address {
+        ListenAddress::Internet(at) => !at.ip().to_canonical().is_loopback(),
+        ListenAddress::Unix(_) => false,
+    }
+}
+
+impl HandshakeBound {
+    fn of(settings: &Settings) -> HandshakeBound {
+        let rate = |each: u32| RequestRate::new(each, each.saturating_mul(HANDSHAKE_BURST));
+        let is_open = |entry: &ListenEntry| settings.has_tls(entry) && off_loopback(&entry.address);
+        match settings.max_handshakes_per_address {
+            Some(each) => HandshakeBound::Explicit(rate(each)),
+            None if settings.is_explicit("max-handshakes-per-address") => HandshakeBound::Unbounded,
+            None if settings.listen.iter().any(is_open) => HandshakeBound::Default(rate(DEFAULT_HANDSHAKES)),
+            None => HandshakeBound::Unbounded,
+        }
     }
 }
 
 impl ConnectionBound {
     fn of(settings: &Settings, plan: &Plan) -> ConnectionBound {
-        let off_loopback = |address: &ListenAddress| match address {
-            ListenAddress::Internet(at) => !at.ip().to_canonical().is_loopback(),
-            ListenAddress::Unix(_) => false,
-        };
         match settings.max_connections_per_address {
             Some(bound) => ConnectionBound::Explicit(bound),
             None if settings.is_explicit("max-connections-per-address") => ConnectionBound::Unbounded,
@@ -113,18 +152,31 @@ impl Admission {
         admitted
     }
 
+    /// Takes one handshake from those that `peer` may begin. Returns false if none is left.
+    pub(crate) fn admit_handshake(&self, peer: &Peer) -> bool {
+        let (rate, by_default) = match self.shares.handshakes {
+            HandshakeBound::Unbounded => return true,
+            HandshakeBound::Explicit(rate) => (rate, false),
+            HandshakeBound::Default(_) if is_loopback(peer) => return true,
+            HandshakeBound::Default(rate) => (rate, true),
+        };
+        let Some(key) = AddressKey::of(peer).filter(|_| !self.trusts(peer)) else { return true };
+        self.addresses.handshake(key, rate, now()).unwrap_or(by_default)
+    }
+
+    fn trusts(&self, peer: &Peer) -> bool {
+        self.shares.trusted.iter().any(|proxy| proxy.is(peer))
+    }
+
     /// The key that a peer is counted by, and its bound on connections; none if it has no bound.
     fn bound_of(&self, peer: &Peer) -> Option<(AddressKey, u32)> {
-        let Peer::Internet(at) = peer else { return None };
         let bound = match self.shares.connections {
             ConnectionBound::Unbounded => return None,
             ConnectionBound::Explicit(bound) => bound,
-            // A packet from a loopback address never comes from the network.
-            ConnectionBound::Default(_) if at.ip().to_canonical().is_loopback() => return None,
+            ConnectionBound::Default(_) if is_loopback(peer) => return None,
             ConnectionBound::Default(bound) => bound,
         };
-        let is_trusted = self.shares.trusted.iter().any(|proxy| proxy.is(peer));
-        if is_trusted { None } else { Some((AddressKey::of(peer)?, bound)) }
+        if self.trusts(peer) { None } else { Some((AddressKey::of(peer)?, bound)) }
     }
 
     /// A connection of `peer` that was admitted has ended.
@@ -156,6 +208,11 @@ impl Admission {
     }
 }
 
+/// A packet from a loopback address never comes from the network.
+fn is_loopback(peer: &Peer) -> bool {
+    matches!(peer, Peer::Internet(at) if at.ip().to_canonical().is_loopback())
+}
+
 /// The time that all workers share, in nanoseconds.
 fn now() -> u64 {
     clock::now().0.saturating_mul(1_000_000)
@@ -168,7 +225,7 @@ mod tests {
     fn admission(connections: ConnectionBound) -> Admission {
         let addresses = Box::leak(Box::new(Addresses::new(64, 1).expect("there is memory")));
         let trusted = vec!["198.51.100.0/24".parse().expect("a network")];
-        Admission::new(addresses, 0, AddressShares { connections, requests: None, trusted })
+        Admission::new(addresses, 0, AddressShares { connections, trusted, ..AddressShares::default() })
     }
 
     fn peer(address: &str) -> Peer {
@@ -204,6 +261,24 @@ mod tests {
             let admission = admission(connections);
             let all = (0..=255).all(|last| admission.admit(&peer(&format!("192.0.2.{last}"))));
             assert_eq!(all, expected, "{connections:?}");
+        }
+    }
+
+    #[test]
+    fn handshakes_have_a_rate_by_address_and_loopback_has_none_by_default() {
+        for (handshakes, expected) in [
+            (HandshakeBound::Default(RequestRate::new(1, 2)), [false, true, true]),
+            (HandshakeBound::Explicit(RequestRate::new(1, 2)), [false, false, true]),
+            (HandshakeBound::Unbounded, [true, true, true]),
+        ] {
+            let mut admission = admission(ConnectionBound::Unbounded);
+            admission.shares.handshakes = handshakes;
+            for (address, third) in ["192.0.2.1", "127.0.0.1", "198.51.100.7"].into_iter().zip(expected) {
+                let peer = peer(address);
+                let three = [(); 3].map(|()| admission.admit_handshake(&peer));
+                assert_eq!(three, [true, true, third], "{handshakes:?} {address}");
+            }
+            assert!(admission.admit_handshake(&Peer::Unix));
         }
     }
 }

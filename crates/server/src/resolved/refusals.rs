@@ -72,6 +72,8 @@ const FOR_SOME: &[(&str, Uses)] = &[
     // A child that ends with its connection would begin to watch with each.
     ("watch", |engine| engine != Engine::Fork),
     ("max-connections-per-address", |engine| engine != Engine::Naive),
+    // Each of their processes has one connection at a time.
+    ("max-handshakes", |engine| !matches!(engine, Engine::Naive | Engine::Fork)),
 ];
 
 /// A switch that is accepted does something.
@@ -100,10 +102,11 @@ fn bounds_of_nothing(settings: &Settings, shares: Option<&AddressShares>) -> Res
         _ if requests.is_none() && settings.is_explicit("request-burst") => {
             Err("request-burst is for max-requests-per-address, which is off".into())
         }
-        _ if shares.is_none() && settings.is_explicit("max-addresses") => Err(
-            "max-addresses is for max-connections-per-address and max-requests-per-address, which are off"
-                .into(),
-        ),
+        _ if shares.is_none() && settings.is_explicit("max-addresses") => {
+            Err("max-addresses is for max-connections-per-address, max-requests-per-address and \
+             max-handshakes-per-address, which are off"
+                .into())
+        }
         (Some(most), least) if most <= least => Err(format!(
             "max-rate is {most} and min-rate is {least}: no connection can meet both; raise one or lower the other"
         )),
@@ -250,7 +253,8 @@ fn zerocopy_without_tcp(settings: &Settings, sender: Sender) -> Result<(), Strin
 }
 
 /// Settings of connections with TLS.
-const OF_TLS: &[&str] = &["tls-preset", "https-redirect", "hsts"];
+const OF_TLS: &[&str] =
+    &["tls-preset", "https-redirect", "hsts", "max-handshakes", "max-handshakes-per-address"];
 
 fn is_tcp(address: &ListenAddress) -> bool {
     matches!(address, ListenAddress::Internet(_))

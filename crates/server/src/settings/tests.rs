@@ -138,6 +138,8 @@ const WRONG: &[(&str, &str, &str)] = &[
         "9",
         "\"9\" is not a size from 1 KiB to 1024 GiB, such as 4096, 16k, 64 KiB or 1 MiB, or off",
     ),
+    ("max-handshakes", "0", "\"0\" is not a number from 1 to 100000000"),
+    ("max-handshakes-per-address", "0", "\"0\" is not a number from 1 to 1000000, or off"),
     ("max-connections-per-address", "0", "\"0\" is not a number from 1 to 1000000, or off"),
     ("max-requests-per-address", "many", "\"many\" is not a number from 1 to 1000000, or off"),
     ("request-burst", "off", "\"off\" is not a number from 1 to 1000000"),

@@ -69,6 +69,10 @@ pub(crate) struct Settings {
     pub(crate) max_requests_per_address: Option<u32>,
     /// None if it equals the requests of a second.
     pub(crate) request_burst: Option<u32>,
+    /// Of one address, a second.
+    pub(crate) max_handshakes_per_address: Option<u32>,
+    /// Of each process, at once.
+    pub(crate) max_handshakes: usize,
     pub(crate) max_addresses: usize,
     /// Bytes a second of each connection.
     pub(crate) max_rate: Option<u64>,

@@ -59,6 +59,10 @@ pub(crate) enum Counter {
     TooManyOfAddress,
     /// Requests past what one address may make.
     Throttled,
+    /// TLS handshakes past the bound of a process.
+    TooManyHandshakes,
+    /// TLS handshakes past what one address may begin.
+    HandshakesOfAddress,
     /// Connections that could not be accepted because descriptors or memory ran out.
     Exhausted,
     /// Connections on which nothing came in time.
@@ -81,6 +85,8 @@ pub(crate) const REFUSALS: &[(Counter, &str)] = &[
     (Counter::TooMany, "too-many-connections"),
     (Counter::TooManyOfAddress, "too-many-of-address"),
     (Counter::Throttled, "throttled"),
+    (Counter::TooManyHandshakes, "too-many-handshakes"),
+    (Counter::HandshakesOfAddress, "handshakes-of-address"),
     (Counter::Exhausted, "exhausted"),
     (Counter::Expired, "expired"),
 ];

@@ -124,7 +124,9 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
                     let count = move |result| {
                         counting.with(|local| local.tally.add(counter(result), 1));
                     };
-                    let layer = TlsServer::new(tls, &covered, count);
+                    let gate = app.clone();
+                    let layer = TlsServer::new(tls, &covered, count)
+                        .with_bounds(settings.max_handshakes, move |peer| gate.admit_handshake(peer));
                     run(plan, &listeners, Layered::new(layer, app, plan))
                 }
                 None => serve_protocol(plan, &listeners, app, how.layered),
@@ -140,6 +142,7 @@ fn counter(result: HandshakeResult) -> Counter {
         HandshakeResult::Full => Counter::TlsFull,
         HandshakeResult::Resumed => Counter::TlsResumed,
         HandshakeResult::Failed => Counter::TlsFailed,
+        HandshakeResult::TooMany => Counter::TooManyHandshakes,
     }
 }
 

@@ -78,6 +78,15 @@ impl App {
         };
         Ok(App { shared, proactor })
     }
+
+    /// Whether `peer` may begin a TLS handshake now.
+    pub(crate) fn admit_handshake(&self, peer: &Peer) -> bool {
+        let admitted = self.shared.admission.as_ref().is_none_or(|admission| admission.admit_handshake(peer));
+        if !admitted {
+            self.shared.worker.with(|local| local.tally.add(Counter::HandshakesOfAddress, 1));
+        }
+        admitted
+    }
 }
 
 /// A pool for each worker of this process; they share their threads.

@@ -9,6 +9,7 @@ use tenfold_http::{Out, TlsFacts};
 use super::capture::{Captured, PROTOCOLS};
 use super::keys::TrafficKey;
 use super::records::Records;
+use super::running::HandshakePlace;
 use super::unbuffered::{Processed, Unbuffered, Waits, length, process};
 
 /// A connection before and during its handshake.
@@ -17,6 +18,7 @@ pub(super) struct Handshake {
     captured: Captured,
     /// Bytes at the front of the input that rustls has seen and not discarded: the start of a message.
     seen: usize,
+    _place: HandshakePlace,
 }
 
 /// The result of [`Handshake::advance`].
@@ -39,9 +41,9 @@ pub(super) enum Established {
 }
 
 impl Handshake {
-    pub(super) fn new(config: &Arc<ServerConfig>) -> Result<Handshake, Error> {
+    pub(super) fn new(config: &Arc<ServerConfig>, place: HandshakePlace) -> Result<Handshake, Error> {
         let connection = Box::new(UnbufferedServerConnection::new(config.clone())?);
-        Ok(Handshake { connection, captured: Captured::default(), seen: 0 })
+        Ok(Handshake { connection, captured: Captured::default(), seen: 0, _place: place })
     }
 
     /// Processes the next record of `input`.
@@ -65,7 +67,7 @@ impl Handshake {
 
     /// The state behind the handshake, once that is over. Secrets of TLS 1.3 are taken from rustls.
     pub(super) fn establish(self) -> Result<(Established, TlsFacts), Error> {
-        let Handshake { connection, captured, seen } = self;
+        let Handshake { connection, captured, seen, .. } = self;
         let facts = TlsFacts {
             version: version_name(connection.protocol_version()),
             cipher: cipher_name(connection.negotiated_cipher_suite()),

@@ -8,6 +8,7 @@ mod capture;
 mod handshake;
 mod keys;
 mod records;
+mod running;
 mod server;
 mod unbuffered;
 

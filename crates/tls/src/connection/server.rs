@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 use tenfold_http::layer::{Layer, LayerProgress};
-use tenfold_http::{Connection, IoError, Out, Scheme, TlsFacts, clock};
+use tenfold_http::{Connection, IoError, Out, Peer, Scheme, TlsFacts, clock};
 
 use super::handshake::{Established, Handshake, HandshakeStep};
 use super::records::Records;
+use super::running::RunningHandshakes;
 use super::unbuffered::{RECORD_BYTES, Unbuffered, length};
 
 /// The end of a handshake.
@@ -20,10 +21,15 @@ pub enum HandshakeResult {
     Resumed,
     /// It failed.
     Failed,
+    /// It did not begin, because too many others had not ended.
+    TooMany,
 }
 
 /// An observer of handshakes.
 type Observer = Arc<dyn Fn(HandshakeResult) + Send + Sync>;
+
+/// Decides whether a client may begin a handshake.
+type Gate = Arc<dyn Fn(&Peer) -> bool + Send + Sync>;
 
 /// TLS on the connections of some listeners.
 #[derive(Clone)]
@@ -32,6 +38,8 @@ pub struct TlsServer {
     /// By listener: whether its connections have TLS.
     listeners: Arc<[bool]>,
     observer: Observer,
+    running: Arc<RunningHandshakes>,
+    gate: Option<Gate>,
 }
 
 impl TlsServer {
@@ -41,7 +49,14 @@ impl TlsServer {
         listeners: &[bool],
         observer: impl Fn(HandshakeResult) + Send + Sync + 'static,
     ) -> TlsServer {
-        TlsServer { config, listeners: listeners.into(), observer: Arc::new(observer) }
+        let running = RunningHandshakes::new(usize::MAX);
+        TlsServer { config, listeners: listeners.into(), observer: Arc::new(observer), running, gate: None }
+    }
+
+    /// Lets at most `most` handshakes run at once, of the clients that `gate` lets in.
+    #[must_use]
+    pub fn with_bounds(self, most: usize, gate: impl Fn(&Peer) -> bool + Send + Sync + 'static) -> TlsServer {
+        TlsServer { running: RunningHandshakes::new(most), gate: Some(Arc::new(gate)), ..self }
     }
 
     fn shake(
@@ -51,7 +66,12 @@ impl TlsServer {
         out: &mut Out,
     ) -> Result<LayerProgress, rustls::Error> {
         if state.is_none() {
-            *state = Some(Box::new(TlsState(TlsPhase::Handshake(Handshake::new(&self.config)?), None)));
+            let Some(place) = self.running.begin() else {
+                (self.observer)(HandshakeResult::TooMany);
+                return Ok(LayerProgress::Failed);
+            };
+            let handshake = Handshake::new(&self.config, place)?;
+            *state = Some(Box::new(TlsState(TlsPhase::Handshake(handshake), None)));
         }
         let Some(TlsState(phase @ TlsPhase::Handshake(_), facts)) = state.as_deref_mut() else {
             return Ok(LayerProgress::Failed);
@@ -109,6 +129,10 @@ impl Layer for TlsServer {
 
     fn covers(&self, connection: &Connection) -> bool {
         self.listeners.get(usize::from(connection.local.listener)).is_some_and(|covered| *covered)
+    }
+
+    fn admits(&self, connection: &Connection) -> bool {
+        self.gate.as_ref().is_none_or(|gate| gate(&connection.peer))
     }
 
     fn advance(&self, state: &mut Option<Box<TlsState>>, input: &mut [u8], out: &mut Out) -> LayerProgress {

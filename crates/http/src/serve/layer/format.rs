@@ -19,6 +19,13 @@ pub trait Layer: Clone + Send + Sync + 'static {
     /// Whether this connection has the layer.
     fn covers(&self, connection: &Connection) -> bool;
 
+    /// Whether this connection may begin its handshake. It is asked once, when the first byte has come; a connection
+    /// that may not is closed.
+    fn admits(&self, connection: &Connection) -> bool {
+        let _ = connection;
+        true
+    }
+
     /// Processes the record at the front of `input`, in place. Records of the layer's own go to `out`.
     fn advance(&self, state: &mut Option<Box<Self::State>>, input: &mut [u8], out: &mut Out)
     -> LayerProgress;

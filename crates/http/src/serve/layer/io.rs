@@ -51,6 +51,8 @@ pub struct LayeredIo<'a, I: Io, L: Layer, F: FileReader> {
     /// The time for a record that begins between requests, and the deadline of the one in hand.
     record_time: Duration,
     record_by: Option<Instant>,
+    /// Whether the layer has admitted the connection in this activation.
+    admitted: bool,
     /// Whether the layer can neither open nor seal any more.
     failed: bool,
     closing: Closing,
@@ -79,6 +81,7 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
             ended: false,
             record_time: Duration::ZERO,
             record_by: None,
+            admitted: false,
             failed: false,
             closing: Closing::No,
             lingers: false,
@@ -106,10 +109,16 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
             if self.ended {
                 return Poll::Ready(Ok(Received::End));
             }
+            let begun = self.state.is_some() || !self.below.split().0.is_empty();
+            if begun && self.state.is_none() && !self.admitted {
+                if !self.layer.admits(&self.connection) {
+                    return Poll::Ready(Err(IoError::Gone));
+                }
+                self.admitted = true;
+            }
             if self.advance() {
                 continue;
             }
-            let begun = self.state.is_some() || !self.below.split().0.is_empty();
             let patience = if begun { Patience::Wait } else { Patience::Park };
             // The first message may be longer than a record.
             match ready!(self.below.poll_receive(cx, 2 * L::RECORD_BYTES, patience, by))? {
