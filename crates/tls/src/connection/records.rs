@@ -63,12 +63,13 @@ impl Records {
         let (header, sealed) = input[..length].split_at_mut(HEADER_BYTES);
         let header = <[u8; HEADER_BYTES]>::try_from(&*header).expect("it was split there");
         let inner = self.receiving.open(&header, sealed).map_err(|_| AlertDescription::BadRecordMac)?;
+        // Content, its kind and padding have a bound together (RFC 8446 §5.4).
+        if inner > CONTENT_BYTES + 1 {
+            return Err(AlertDescription::RecordOverflow);
+        }
         // The kind follows the content; zeros behind it are padding (RFC 8446 §5.4).
         let kind = sealed[..inner].iter().rposition(|byte| *byte != 0);
         let end = kind.ok_or(AlertDescription::UnexpectedMessage)?;
-        if end > CONTENT_BYTES {
-            return Err(AlertDescription::RecordOverflow);
-        }
         let (content, kind) = (&sealed[..end], ContentType::from(sealed[end]));
         // A handshake message has no other record in it (RFC 8446 §5.1).
         if self.partial_length > 0 && kind != ContentType::Handshake {
@@ -201,7 +202,15 @@ fn length(input: &[u8]) -> Result<Option<usize>, AlertDescription> {
 
 /// Processes an alert of the peer. But for the end of its output, every one ends the connection (RFC 8446 §6).
 fn alert(content: &[u8], length: usize) -> Result<LayerProgress, AlertDescription> {
-    let &[_, description] = content else { return Err(AlertDescription::DecodeError) };
+    let &[_, description] = content else {
+        // RFC 8446 §5.4 has a rule for an empty one.
+        let is_empty = content.is_empty();
+        return Err(if is_empty {
+            AlertDescription::UnexpectedMessage
+        } else {
+            AlertDescription::DecodeError
+        });
+    };
     Ok(match AlertDescription::from(description) {
         AlertDescription::CloseNotify => LayerProgress::Closed(length),
         AlertDescription::UserCanceled => LayerProgress::Processed(length),
