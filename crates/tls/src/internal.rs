@@ -14,6 +14,7 @@ use x509_parser::time::ASN1Time;
 
 use crate::certificates::chain::Chain;
 use crate::certificates::facts::KeyId;
+use crate::certificates::files::CertificateFiles;
 use crate::certificates::{check, key};
 use crate::state::{FolderLock, Secrecy, StateFolder};
 
@@ -77,6 +78,16 @@ pub fn machine_names() -> Vec<String> {
     names
 }
 
+/// Returns the files of the certificate, whether they are there or not.
+pub fn files(folder: &StateFolder) -> CertificateFiles {
+    CertificateFiles { certificate: folder.path_of(CERTIFICATE), key: folder.path_of(KEY) }
+}
+
+/// Returns the file of the root certificate.
+pub fn root(folder: &StateFolder) -> PathBuf {
+    folder.path_of(ROOT)
+}
+
 /// Returns a certificate for `names` from the folder, and makes it if there is none, if its last third has begun at
 /// `now` (seconds since 1970), or if it lacks a name.
 ///
@@ -122,11 +133,11 @@ fn lock(folder: &StateFolder) -> Result<FolderLock, InternalError> {
 }
 
 /// Returns the commands that make programs of this machine trust the root. Nothing here changes the system's store.
-pub fn how_to_trust(root: &Path) -> String {
+pub fn how_to_trust(root: &Path, port: u16) -> String {
     let root = root.display();
     format!(
         "root certificate: {root}\n\
-         curl:             curl --cacert {root} https://localhost:8443/\n\
+         curl:             curl --cacert {root} https://localhost:{port}/\n\
          Debian, Ubuntu:   sudo cp {root} /usr/local/share/ca-certificates/tenfold-internal.crt && \
          sudo update-ca-certificates\n\
          Fedora:           sudo trust anchor {root}\n\
@@ -286,7 +297,7 @@ mod tests {
             verify(name).unwrap_or_else(|error| panic!("{name}: {error}"));
         }
         assert!(verify("other.test").is_err());
-        assert!(how_to_trust(&made.root).contains(&format!("curl --cacert {}", made.root.display())));
+        assert!(how_to_trust(&made.root, 8443).contains(&format!("curl --cacert {}", made.root.display())));
     }
 
     #[test]

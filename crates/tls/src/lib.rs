@@ -2,7 +2,6 @@
 
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "acme")]
 pub mod acme;
 pub mod certificates;
 pub mod challenges;

@@ -53,7 +53,7 @@ pub(crate) fn server_config(
     tickets: SharedBytes,
 ) -> Result<Arc<ServerConfig>, String> {
     let table = loaded.table().ok_or("there is no certificate")?;
-    let resolver = Arc::new(CertificateResolver::new(table, None));
+    let resolver = Arc::new(CertificateResolver::new(Some(table), None));
     let config = config::server_config(preset, resolver, SharedTicketer::new(tickets), false);
     let mut config = config.map_err(|error| format!("cannot configure TLS: {error}"))?;
     connection::prepare(&mut config);

@@ -10,7 +10,7 @@ pub const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
 const MAX_NAMES: usize = 100;
 
 /// The certificate that is wanted, and its authority.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcmeSettings {
     /// DNS names in lower case, at least one.
     pub names: Vec<String>,
@@ -56,18 +56,21 @@ impl AcmeSettings {
                 .map_err(|why| format!("cannot obtain a certificate for {name:?}: {why}"))?;
         }
         if !self.directory.starts_with("https://") {
-            return Err(format!("invalid ACME directory {:?}: it begins with https://", self.directory));
+            return Err(format!(
+                "invalid tls-directory {:?}: give a URL that begins with https://",
+                self.directory
+            ));
         }
         Ok(())
     }
 
     fn check_name(&self, name: &str) -> Result<(), &'static str> {
         if name.parse::<IpAddr>().is_ok() {
-            return Err("it is an IP address; name a certificate file instead");
+            return Err("it is an IP address; name a file with tls-certificate instead");
         }
         let host = name.strip_prefix("*.").unwrap_or(name);
         if host != name && !matches!(self.validation, Validation::Dns01 { .. }) {
-            return Err("a wildcard requires validation by DNS; set a DNS command");
+            return Err("a wildcard requires validation by DNS; name a program with tls-dns-command");
         }
         let is_label = |label: &str| {
             let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';

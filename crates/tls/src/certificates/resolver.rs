@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::ArcSwapOption;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::{CertifiedKey, SigningKey};
 use rustls::{SignatureAlgorithm, SignatureScheme};
@@ -78,21 +78,22 @@ impl CertificateTable {
     }
 }
 
-/// The certificates of a server, replaceable while connections are accepted.
+/// The certificates of a server, replaceable while connections are accepted. A handshake without any ends with an alert.
 pub struct CertificateResolver {
-    table: ArcSwap<CertificateTable>,
+    table: ArcSwapOption<CertificateTable>,
     challenges: Option<ChallengeBoard>,
 }
 
 impl CertificateResolver {
-    /// Returns a resolver over a table, and over the responses to challenges if an authority may ask for them.
-    pub fn new(table: CertificateTable, challenges: Option<ChallengeBoard>) -> CertificateResolver {
-        CertificateResolver { table: ArcSwap::from_pointee(table), challenges }
+    /// Returns a resolver over a table, which is absent until there is a certificate, and over the responses to
+    /// challenges if an authority may ask for them.
+    pub fn new(table: Option<CertificateTable>, challenges: Option<ChallengeBoard>) -> CertificateResolver {
+        CertificateResolver { table: ArcSwapOption::from_pointee(table), challenges }
     }
 
     /// Replaces all certificates; handshakes that have begun keep theirs.
     pub fn replace(&self, table: CertificateTable) {
-        self.table.store(Arc::new(table));
+        self.table.store(Some(Arc::new(table)));
     }
 }
 
@@ -109,7 +110,7 @@ impl ResolvesServerCert for CertificateResolver {
             return challenges.tls_response(name.as_deref()?);
         }
         let table = self.table.load();
-        let chosen = table.choose(name.as_deref(), hello.signature_schemes());
+        let chosen = table.as_ref()?.choose(name.as_deref(), hello.signature_schemes());
         capture_names(&chosen.names);
         Some(Arc::clone(&chosen.certified))
     }

@@ -15,7 +15,7 @@ use crate::tickets::keys::{MAX_BYTES, TicketKeys};
 use crate::tickets::ticketer::SharedTicketer;
 
 fn resolver() -> Arc<CertificateResolver> {
-    Arc::new(CertificateResolver::new(table(), None))
+    Arc::new(CertificateResolver::new(Some(table()), None))
 }
 
 fn table() -> CertificateTable {
@@ -108,7 +108,7 @@ fn a_preset_decides_the_versions() {
 fn an_authority_gets_the_certificate_of_its_challenge_and_others_never_do() {
     let board =
         ChallengeBoard::new(SharedBytes::new(private_words(SharedBytes::words_for(challenges::MAX_BYTES))));
-    let resolver = CertificateResolver::new(table(), Some(board.clone()));
+    let resolver = CertificateResolver::new(Some(table()), Some(board.clone()));
     let tickets = SharedTicketer::new(memory());
     let server =
         server_config(SecurityPreset::Intermediate, Arc::new(resolver), tickets, true).expect("settings");

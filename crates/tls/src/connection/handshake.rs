@@ -11,6 +11,7 @@ use super::keys::TrafficKey;
 use super::records::Records;
 use super::running::HandshakePlace;
 use super::unbuffered::{Processed, Unbuffered, Waits, length, process};
+use crate::challenges::ACME_TLS_1;
 
 /// A connection before and during its handshake.
 pub(super) struct Handshake {
@@ -63,6 +64,11 @@ impl Handshake {
             Waits::Traffic => HandshakeStep::Over(discard),
             Waits::Sending => HandshakeStep::Closed(discard),
         })
+    }
+
+    /// Whether an authority made the handshake to validate a name: nothing follows it (RFC 8737 §3).
+    pub(super) fn validates_name(&self) -> bool {
+        self.connection.alpn_protocol() == Some(ACME_TLS_1)
     }
 
     /// The state behind the handshake, once that is over. Secrets of TLS 1.3 are taken from rustls.

@@ -85,14 +85,20 @@ impl TlsServer {
                 let TlsPhase::Handshake(handshake) = std::mem::replace(phase, TlsPhase::Over) else {
                     return Ok(LayerProgress::Failed);
                 };
+                let validates = handshake.validates_name();
                 let (established, found) = handshake.establish()?;
                 let resumed = found.resumed;
+                (self.observer)(if resumed { HandshakeResult::Resumed } else { HandshakeResult::Full });
                 *facts = Some(Arc::new(found));
-                *phase = match established {
+                let mut next = match established {
                     Established::Records(records) => TlsPhase::Records(records),
                     Established::Unbuffered(connection) => TlsPhase::Unbuffered(connection),
                 };
-                (self.observer)(if resumed { HandshakeResult::Resumed } else { HandshakeResult::Full });
+                if validates {
+                    next.close(out);
+                    return Ok(LayerProgress::Closed(length));
+                }
+                *phase = next;
                 LayerProgress::Processed(length)
             }
         })
@@ -112,8 +118,18 @@ enum TlsPhase {
     Handshake(Handshake),
     Records(Records),
     Unbuffered(Unbuffered),
-    /// The handshake has failed.
+    /// The handshake has failed, or was all that the connection was for.
     Over,
+}
+
+impl TlsPhase {
+    fn close(&mut self, out: &mut Out) {
+        match self {
+            TlsPhase::Records(records) => records.close(out),
+            TlsPhase::Unbuffered(connection) => connection.close(out),
+            TlsPhase::Handshake(_) | TlsPhase::Over => {}
+        }
+    }
 }
 
 impl fmt::Debug for TlsState {
@@ -183,11 +199,7 @@ impl Layer for TlsServer {
     }
 
     fn close(state: &mut TlsState, out: &mut Out) {
-        match &mut state.0 {
-            TlsPhase::Records(records) => records.close(out),
-            TlsPhase::Unbuffered(connection) => connection.close(out),
-            TlsPhase::Handshake(_) | TlsPhase::Over => {}
-        }
+        state.0.close(out);
     }
 }
 

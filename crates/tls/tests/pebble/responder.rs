@@ -69,7 +69,7 @@ fn config(board: &ChallengeBoard) -> Arc<rustls::ServerConfig> {
     let key = key::parse(Path::new("key.pem"), pair.signing_key.serialize_pem().as_bytes()).expect("a key");
     let candidate = Candidate::new(&chain, key);
     let table = CertificateTable::new(vec![candidate]).expect("a certificate");
-    let resolver = Arc::new(CertificateResolver::new(table, Some(board.clone())));
+    let resolver = Arc::new(CertificateResolver::new(Some(table), Some(board.clone())));
     let tickets = SharedTicketer::new(SharedBytes::new(private_words(8)));
     Arc::new(server_config(SecurityPreset::Intermediate, resolver, tickets, true).expect("settings"))
 }

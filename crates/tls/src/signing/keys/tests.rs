@@ -64,7 +64,7 @@ fn handshakes_of_each_key_and_version_are_signed_by_the_other_process() {
             candidate.certified.keys_match().expect("the public key is the certificate's");
             let table = CertificateTable::new(vec![candidate]).expect("a certificate");
             let tickets = SharedTicketer::new(SharedBytes::new(private_words(8)));
-            let resolver = Arc::new(CertificateResolver::new(table, None));
+            let resolver = Arc::new(CertificateResolver::new(Some(table), None));
             let config =
                 server_config(SecurityPreset::Intermediate, resolver, tickets, false).expect("settings");
             let config = Arc::new(config);
