@@ -20,6 +20,7 @@ pub mod harness;
 pub mod launch;
 pub mod left;
 pub mod part;
+pub mod pebble;
 pub mod pool;
 pub mod process;
 pub mod proxy;

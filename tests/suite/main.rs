@@ -3,6 +3,7 @@
 //! `TENFOLD_BIN` names the server to test; without it, one is built. `TENFOLD_TEST_ALL=1` runs long cases on every
 //! configuration, too. `TENFOLD_TEST_PART=3/50` runs the third of fifty random parts of the selection.
 
+mod acme;
 mod admission;
 mod bench;
 mod bodies;
@@ -110,6 +111,7 @@ const THEMES: &[Theme] = &[
     lab::THEME,
     tls::THEME,
     tls_rules::THEME,
+    acme::THEME,
     itself::THEME,
 ];
 

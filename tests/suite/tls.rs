@@ -130,7 +130,10 @@ fn certificates_are_chosen_by_name_and_a_reload_replaces_them(config: &Config) {
     // The first one is the default, which this client rejects.
     assert!(presented(&both, "c.test").is_err());
     let said = server.errors();
-    assert!(said.contains("a.test, expires 4000-01-01; b.test, expires 4000-01-01"), "{said}");
+    let shown =
+        |name: &str, file: &str| format!("{name}, expires 4000-01-01 ({})", folder.at(file).display());
+    let both_shown = format!("{}; {}", shown("a.test", "a.pem"), shown("b.test", "b.pem"));
+    assert!(said.contains(&both_shown), "{said}");
 
     let third = write_pair(&folder, "b", "b.test", VALID);
     server.process.signal(Signal::HUP);

@@ -54,6 +54,8 @@ const SERVER_TOOLS: &[&str] = &[
     "nginx-light",
     "util-linux",
     "python3",
+    "pebble",
+    "pebble-challtestsrv",
 ];
 
 const STEPS: &[TestStep] = &[

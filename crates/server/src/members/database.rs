@@ -39,7 +39,7 @@ pub(crate) struct Users<'u> {
 pub(crate) fn prepare(place: &AccountsLocation, users: Option<Users<'_>>) -> Result<DatabaseUrl, String> {
     let url = place.url()?;
     if *place == AccountsLocation::Usual {
-        let folder = usual_folder()?;
+        let folder = usual_folder().ok_or("there is no usual folder for the accounts")?;
         make_folder(&folder, users)
             .map_err(|error| format!("cannot make the folder {}: {error}", folder.display()))?;
     }

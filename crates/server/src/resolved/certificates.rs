@@ -1,37 +1,40 @@
 //! The configured certificates and their keys, read while the process may read keys.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use tenfold_tls::certificates::files::{CertificateFiles, LoadedCertificates};
 use tenfold_tls::certificates::finding::{Finding, Severity};
 use tenfold_tls::certificates::resolver::CertificateResolver;
+use tenfold_tls::challenges::ChallengeBoard;
 use tenfold_tls::config::SecurityPreset;
 use tenfold_tls::shared::SharedBytes;
 use tenfold_tls::tickets::ticketer::SharedTicketer;
 use tenfold_tls::{ServerConfig, config, connection};
 
+use super::names;
 use crate::settings::values::Settings;
 
 /// Reads and checks the certificates; `None` if there are none.
 ///
 /// # Errors
 /// Names every file that cannot be used, and why.
-pub(super) fn load(settings: &Settings) -> Result<Option<Arc<LoadedCertificates>>, String> {
-    if settings.tls_certificate.is_empty() {
+pub(crate) fn load(settings: &Settings) -> Result<Option<Arc<LoadedCertificates>>, String> {
+    if !settings.uses_tls() {
         return Ok(None);
     }
     let pairs = settings.tls_certificate.iter().zip(&settings.tls_key);
-    let files: Vec<_> = pairs
+    let mut files: Vec<_> = pairs
         .map(|(certificate, key)| CertificateFiles { certificate: certificate.clone(), key: key.clone() })
         .collect();
+    files.extend(names::files(settings)?);
     let names = settings.hosts.iter().flat_map(|host| &host.names);
     // Host writes an IPv6 address in brackets.
-    let names: Vec<_> = names.map(|name| name.as_str().trim_matches(['[', ']']).to_owned()).collect();
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX);
-    let loaded = LoadedCertificates::load(&files, &names, now);
-    match loaded.is_usable() {
+    let names = names.map(|name| name.as_str().trim_matches(['[', ']']).to_owned());
+    let names: Vec<_> = names.filter(|name| !names::will_cover(settings, name)).collect();
+    let loaded = LoadedCertificates::load(&files, &names, names::unix_now());
+    names::refuse_twice(settings, &loaded)?;
+    // A certificate that is not there yet is waited for: handshakes end with an alert until then.
+    match loaded.is_usable() || files.is_empty() {
         true => Ok(Some(Arc::new(loaded))),
         false => Err(said(&loaded, Severity::Error).collect::<Vec<_>>().join("; ")),
     }
@@ -43,7 +46,8 @@ pub(super) fn said(loaded: &LoadedCertificates, severity: Severity) -> impl Iter
     loaded.findings.iter().filter(of_severity).map(Finding::to_string)
 }
 
-/// Returns the settings of a worker that signs by itself, with the keys of tickets in `tickets`.
+/// Returns the settings of a worker that signs by itself, with the keys of tickets in `tickets`, and responses to an
+/// authority that validates names in `challenges`.
 ///
 /// # Errors
 /// The library cannot combine the settings.
@@ -51,10 +55,11 @@ pub(crate) fn server_config(
     loaded: &LoadedCertificates,
     preset: SecurityPreset,
     tickets: SharedBytes,
+    challenges: Option<ChallengeBoard>,
 ) -> Result<Arc<ServerConfig>, String> {
-    let table = loaded.table().ok_or("there is no certificate")?;
-    let resolver = Arc::new(CertificateResolver::new(Some(table), None));
-    let config = config::server_config(preset, resolver, SharedTicketer::new(tickets), false);
+    let with_challenges = challenges.is_some();
+    let resolver = Arc::new(CertificateResolver::new(loaded.table(), challenges));
+    let config = config::server_config(preset, resolver, SharedTicketer::new(tickets), with_challenges);
     let mut config = config.map_err(|error| format!("cannot configure TLS: {error}"))?;
     connection::prepare(&mut config);
     Ok(Arc::new(config))

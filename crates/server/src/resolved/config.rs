@@ -8,6 +8,7 @@ use tenfold_sys::socket::{ListenAddress, ListenOptions};
 use tenfold_tls::certificates::files::LoadedCertificates;
 use tenfold_tls::certificates::finding::Severity;
 
+use super::names::{self, AcmeTask};
 use super::{capacity, certificates, refusals};
 use crate::admission::AddressShares;
 use crate::diagnostics::warning;
@@ -31,6 +32,8 @@ pub(crate) struct ResolvedConfig {
     pub(crate) shares: Option<AddressShares>,
     /// The certificates of TLS, if there are any.
     pub(crate) certificates: Option<Arc<LoadedCertificates>>,
+    /// The certificate that the ACME process obtains, if there is one.
+    pub(crate) acme: Option<Arc<AcmeTask>>,
 }
 
 impl ResolvedConfig {
@@ -81,6 +84,7 @@ impl ResolvedConfig {
         plan.bounds.connections = capacity::connections(settings, &plan, &site, descriptors)?;
         let shares = AddressShares::of(settings, &plan);
         let certificates = certificates::load(settings)?;
+        let acme = names::task(settings)?.map(Arc::new);
         let options = ListenOptions {
             backlog: settings.backlog as i32,
             tcp_nodelay: settings.tcp_nodelay,
@@ -107,6 +111,7 @@ impl ResolvedConfig {
                 descriptors,
                 shares,
                 certificates,
+                acme,
             }),
         }
     }

@@ -2,10 +2,11 @@
 //!
 //! [`config`] puts it together, [`refusals`] refuses combinations that make no sense, [`capacity`] divides the
 //! descriptors, [`certificates`] reads those of TLS,
-//! and [`engines`] asks the kernel.
+//! [`names`] has those that the server makes or obtains by itself, and [`engines`] asks the kernel.
 
 mod capacity;
 pub(crate) mod certificates;
 pub(crate) mod config;
 pub(crate) mod engines;
+pub(crate) mod names;
 mod refusals;

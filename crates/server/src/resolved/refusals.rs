@@ -6,6 +6,7 @@ use tenfold_engine::{Accept, Dispatch, Driver, Engine, MODELS, Plan, Sender, Top
 use tenfold_site::TagFrom;
 use tenfold_sys::socket::ListenAddress;
 
+use super::names;
 use crate::admission::{AddressShares, ConnectionBound};
 use crate::settings::log::Mode;
 use crate::settings::log::{LogTarget, Rotate};
@@ -28,6 +29,7 @@ pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<(), String> {
     tcp_without_tcp(settings)?;
     zerocopy_without_tcp(settings, plan.sender)?;
     tls_without_a_use(settings, plan.sender)?;
+    names::refuse(settings)?;
     fastopen_without_the_kernel(settings)
 }
 
@@ -263,22 +265,22 @@ fn is_tcp(address: &ListenAddress) -> bool {
 /// Files that are sealed are read first: no sender that bypasses this process can send them.
 fn tls_without_a_use(settings: &Settings, sender: Sender) -> Result<(), String> {
     let (certificates, keys) = (settings.tls_certificate.len(), settings.tls_key.len());
+    let source = if certificates == 0 { "tls" } else { "tls-certificate" };
     match (certificates, keys) {
-        (0, 0) if let Some(name) = OF_TLS.iter().find(|name| settings.is_explicit(name)) => {
-            Err(format!("{name} has no use without tls-certificate; name a certificate, or remove it"))
+        (0, 0) if !settings.uses_tls() && let Some(name) = OF_TLS.iter().find(|name| settings.is_explicit(name)) => {
+            Err(format!("{name} has no use without tls-certificate or tls; name a certificate, or remove it"))
         }
-        (0, 0) => Ok(()),
-        (_, 0) => Err("tls-certificate requires tls-key: name the file with the key".into()),
-        (0, _) => Err("tls-key requires tls-certificate: name the file with the certificate".into()),
+        (0, 0) if !settings.uses_tls() => Ok(()),
+        (1.., 0) => Err("tls-certificate requires tls-key: name the file with the key".into()),
+        (0, 1..) => Err("tls-key requires tls-certificate: name the file with the certificate".into()),
         _ if certificates != keys => Err(format!(
             "tls-certificate names {certificates} files and tls-key {keys}; give each certificate its key, in the \
              same order"
         )),
-        _ if !settings.listen.iter().any(|entry| settings.has_tls(entry)) => Err(
-            "tls-certificate has no use: every address in listen is a Unix socket or begins with http:; listen on \
-             an address such as 0.0.0.0:443"
-                .into(),
-        ),
+        _ if !settings.listen.iter().any(|entry| settings.has_tls(entry)) => Err(format!(
+            "{source} has no use: every address in listen is a Unix socket or begins with http:; listen on an address \
+             such as 0.0.0.0:443"
+        )),
         _ if settings.https_redirect != HttpsRedirect::Off
             && !settings.listen.iter().any(|entry| is_tcp(&entry.address) && entry.plaintext) =>
         {
@@ -287,7 +289,7 @@ fn tls_without_a_use(settings: &Settings, sender: Sender) -> Result<(), String> 
                 .into())
         }
         _ if !matches!(sender, Sender::Auto | Sender::Copy) => Err(format!(
-            "send {sender} does not go with tls-certificate: files are read and encrypted by this process; take \
+            "send {sender} does not go with {source}: files are read and encrypted by this process; take \
              send auto"
         )),
         _ => Ok(()),

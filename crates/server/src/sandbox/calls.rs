@@ -147,6 +147,14 @@ pub(super) fn of_accounts() -> Vec<FilterRule> {
     rules
 }
 
+/// The calls that the process may make that obtains certificates: it has a client of the network and files, too.
+#[cfg(feature = "acme")]
+pub(super) fn of_acme() -> Vec<FilterRule> {
+    let mut rules = of_accounts();
+    rules.push(Call::RENAMEAT.into());
+    rules
+}
+
 /// linux/net.h: the bits of a socket's type without its flags.
 const SOCKET_TYPES: u32 = 0xf;
 

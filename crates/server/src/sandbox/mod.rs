@@ -74,6 +74,25 @@ pub(crate) fn confine_accounts(process: Process, database: Option<&Path>) -> Res
     confine(process, &calls::of_accounts(), calls::DANGEROUS)
 }
 
+/// Limits the files of the process that obtains certificates to reading, and to writing in its state folder.
+///
+/// # Errors
+/// In words, what the system said.
+#[cfg(feature = "acme")]
+pub(crate) fn limit_files_of_acme(folder: &Path) -> Result<(), String> {
+    let file = folder.join("lock");
+    landlock::limit_accounts(Some(&file)).map_err(|error| format!("cannot limit files: {error}"))
+}
+
+/// Confines the process that obtains certificates, which connects to an authority.
+///
+/// # Errors
+/// In words, what the system said.
+#[cfg(feature = "acme")]
+pub(crate) fn confine_acme(process: Process) -> Result<(), String> {
+    confine(process, &calls::of_acme(), calls::DANGEROUS)
+}
+
 fn confine(process: Process, rules: &[FilterRule], fatal: &[Call]) -> Result<(), String> {
     let line = diagnostics::shows(Level::Warn).then(|| format!("tenfold: warning: {}: ", process.name));
     let reports = Reports { row: process.row, refused: process.refused, line };

@@ -6,6 +6,7 @@ use tenfold_site::{Listing, Policy};
 use tenfold_sys::socket::ListenAddress;
 
 use super::file;
+use super::names::TlsNames;
 use super::problem::Problem;
 use super::row::{Initial, NullSupport, Set, SettingRow, Text};
 use super::rows::{row, rows};
@@ -72,7 +73,7 @@ impl GivenSettings {
                 }
             }
         }
-        if problems.is_empty() { Ok(settings) } else { Err(problems) }
+        if problems.is_empty() { Ok(settings.listening()) } else { Err(problems) }
     }
 }
 
@@ -111,7 +112,23 @@ impl Settings {
     /// Whether connections to this entry have TLS.
     pub(crate) fn has_tls(&self, entry: &ListenEntry) -> bool {
         let over_tcp = matches!(entry.address, ListenAddress::Internet(_));
-        !self.tls_certificate.is_empty() && over_tcp && !entry.plaintext
+        self.uses_tls() && over_tcp && !entry.plaintext
+    }
+
+    /// Whether there is any source of certificates.
+    pub(crate) fn uses_tls(&self) -> bool {
+        !self.tls_certificate.is_empty() || self.names.tls != TlsNames::Off
+    }
+
+    /// Returns them with the addresses that follow from `tls`, unless others were given.
+    fn listening(mut self) -> Settings {
+        let follows = self.names.tls.addresses();
+        if !follows.is_empty() && !self.is_explicit("listen") {
+            let row = row("listen").expect("it is a setting");
+            let result = self.take(row, follows, Path::new(""), SettingSource::Default);
+            debug_assert_eq!(result, Ok(()), "they are addresses");
+        }
+        self
     }
 
     /// The policies of all sites, for all paths and by rules.

@@ -49,24 +49,28 @@ impl AccountsLocation {
     pub(crate) fn url(&self) -> Result<DatabaseUrl, String> {
         match self {
             AccountsLocation::At(url) => Ok(url.clone()),
-            AccountsLocation::Usual => DatabaseUrl::sqlite(&usual_folder()?.join("members.db")),
+            AccountsLocation::Usual => {
+                let folder = usual_folder().ok_or(
+                    "neither XDG_DATA_HOME nor HOME says where to keep the accounts; name a file: sqlite:PATH",
+                )?;
+                DatabaseUrl::sqlite(&folder.join("members.db"))
+            }
         }
     }
 }
 
-/// Returns the folder for lasting state: the one from systemd, else the system's for root, else the user's own.
-pub(crate) fn usual_folder() -> Result<PathBuf, String> {
+/// Returns the folder for lasting state: the one from systemd, else the system's for root, else the user's own; `None`
+/// if nothing says where that is.
+pub(crate) fn usual_folder() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(folder) = variable("STATE_DIRECTORY") {
-        return Ok(folder);
+        return Some(folder);
     }
     if tenfold_sys::user::is_root() {
-        return Ok(PathBuf::from("/var/lib/tenfold"));
+        return Some(PathBuf::from("/var/lib/tenfold"));
     }
     let own = variable("XDG_DATA_HOME").or_else(|| variable("HOME").map(|home| home.join(".local/share")));
-    let own = own
-        .ok_or("neither XDG_DATA_HOME nor HOME says where to keep the accounts; name a file: sqlite:PATH")?;
-    Ok(own.join("tenfold"))
+    own.map(|own| own.join("tenfold"))
 }
 
 impl MembersSettings {

@@ -9,7 +9,7 @@ use super::given::GivenSettings;
 use super::log::{LogTarget, Manner, Rotate};
 use super::problem::Problem;
 use super::rows::rows;
-use super::values::{Control, EngineChoice, SettingSource, Settings};
+use super::values::{Control, EngineChoice, ListenEntry, SettingSource, Settings};
 
 mod any;
 
@@ -47,6 +47,27 @@ fn defaults_are_those_of_the_book() {
         (Manner { queue: 1 << 20, ..Manner::default() }, Rotate::Off)
     );
     assert_eq!((settings.user, settings.control, settings.sandbox), (None, Control::Usual, true));
+}
+
+#[test]
+fn addresses_follow_from_tls_unless_they_are_given() {
+    let listen = |words: &[(&'static str, &str)]| {
+        let settings = flags(words).resolve().expect("legal");
+        let entry =
+            |entry: &ListenEntry| format!("{}{}", if entry.plaintext { "http:" } else { "" }, entry.address);
+        settings.listen.iter().map(entry).collect::<Vec<_>>()
+    };
+    assert_eq!(listen(&[("tls", "internal")]), ["127.0.0.1:8443"]);
+    let all = listen(&[("tls", "example.org")]);
+    assert!(
+        ["0.0.0.0:443", "http:0.0.0.0:80"].iter().all(|address| all.iter().any(|one| one == address)),
+        "{all:?}"
+    );
+    assert!(all.len() == 2 || all[1] == "[::]:443" && all[3] == "http:[::]:80", "{all:?}");
+    assert_eq!(listen(&[("tls", "example.org"), ("listen", "127.0.0.1:1")]), ["127.0.0.1:1"]);
+    let (off, on) =
+        (flags(&[]).resolve().expect("legal"), flags(&[("tls", "internal")]).resolve().expect("legal"));
+    assert_eq!(off.fixed_changes(&on), ["listen"], "a reload cannot change them");
 }
 
 #[test]
@@ -237,6 +258,13 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("log-compress", "gzip", "\"gzip\" is neither on nor off"),
     ("log-level", "loud", "there is no level \"loud\"; there are error, warn, info, debug"),
     ("control", "", "a path is missing"),
+    ("tls", "", "a name is missing"),
+    ("tls-directory", "http://a.test", "\"http://a.test\" is not a URL that begins with https://"),
+    ("tls-directory-root", "", "a path is missing, or off"),
+    ("tls-contact", "admin", "\"admin\" is not an address such as admin@example.org, or off"),
+    ("tls-challenge", "dns-01", "there is no challenge \"dns-01\"; there are tls-alpn-01, http-01"),
+    ("tls-dns-command", "", "a path is missing, or off"),
+    ("tls-state", "", "a path is missing"),
     // A build with a sanitizer takes off.
     ("sandbox", "no", "\"no\" is neither on nor off"),
 ];

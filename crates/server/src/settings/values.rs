@@ -11,6 +11,7 @@ use tenfold_tls::config::SecurityPreset;
 
 use super::log::{LogTarget, Manner, Rotate};
 use super::members::MembersSettings;
+use super::names::NamesSettings;
 use super::tables::site::SiteTable;
 use crate::diagnostics::Level;
 
@@ -93,6 +94,7 @@ pub(crate) struct Settings {
     pub(crate) https_redirect: HttpsRedirect,
     /// The value of Strict-Transport-Security.
     pub(crate) hsts: Option<String>,
+    pub(crate) names: NamesSettings,
     pub(crate) members: MembersSettings,
     /// The table `[site]`.
     pub(crate) site: SiteTable,

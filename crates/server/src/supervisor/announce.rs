@@ -15,6 +15,7 @@ use tenfold_tls::config::SecurityPreset;
 use crate::admission::ConnectionBound;
 use crate::diagnostics::{self, Level};
 use crate::resolved::config::ResolvedConfig;
+use crate::resolved::names;
 use crate::settings::log::{Full, LogFormat, Manner, Mode, name_of};
 use crate::settings::log::{LogTarget, Rotate};
 use crate::settings::units::{shown_duration, shown_size};
@@ -96,7 +97,15 @@ fn root(facts: &StartFacts<'_>) -> Option<String> {
 
 fn tls(facts: &StartFacts<'_>) -> Option<String> {
     let certificates = facts.config.certificates.as_ref()?;
-    let summaries: Vec<_> = certificates.summaries().collect();
+    let described = certificates
+        .summaries()
+        .zip(&certificates.pairs)
+        .map(|(summary, pair)| format!("{summary} ({})", names::source(facts.settings, &pair.chain.path)));
+    let waited = facts.config.acme.as_ref().filter(|task| !task.has_certificate(certificates)).map(|task| {
+        let (names, directory) = (task.settings.names.join(", "), &task.settings.directory);
+        format!("{names} (waiting for {directory}; handshakes are refused until then)")
+    });
+    let summaries: Vec<_> = described.chain(waited).collect();
     let versions = match facts.settings.tls_preset {
         SecurityPreset::Modern => "1.3",
         SecurityPreset::Intermediate => "1.2 and 1.3",

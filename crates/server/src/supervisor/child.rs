@@ -12,6 +12,7 @@ use tenfold_sys::process::Pid;
 use tenfold_sys::select::FD_SETSIZE;
 use tenfold_sys::socket::Listener;
 use tenfold_sys::user::SystemUser;
+use tenfold_tls::challenges::ChallengeBoard;
 use tenfold_tls::connection::{HandshakeResult, TlsServer};
 use tenfold_tls::shared::SharedBytes;
 
@@ -30,7 +31,7 @@ use crate::sandbox;
 use crate::settings::values::Settings;
 use crate::status::counters::{Counter, Tally};
 use crate::supervisor::state::Serve;
-use crate::worker::app::{App, TransportRules};
+use crate::worker::app::{App, RequestRules, TransportRules};
 use crate::worker::null::NullProtocol;
 use crate::worker::shared::WorkerShared;
 
@@ -47,6 +48,8 @@ pub(super) struct WorkerTask {
     pub(super) client: Option<(AccountsClient, Starts)>,
     /// The keys of TLS tickets.
     pub(super) tickets: Option<SharedBytes>,
+    /// The responses to an authority that validates names.
+    pub(super) challenges: Option<ChallengeBoard>,
 }
 
 /// Serves until it is told to leave, and ends the process.
@@ -67,7 +70,7 @@ pub(super) fn run_and_exit(work: WorkerTask, user: Option<&SystemUser>, how: &Se
 }
 
 fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(), String> {
-    let WorkerTask { place, supervisor, generation, listeners, client, tickets } = work;
+    let WorkerTask { place, supervisor, generation, listeners, client, tickets, challenges } = work;
     let shares = generation.config.shares.clone().unwrap_or_default();
     let lane = generation.lane + place;
     let admission = generation.addresses.map(|addresses| Admission::new(addresses, lane, shares));
@@ -113,13 +116,14 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
             let members =
                 web.zip(client).map(|(web, (client, starts))| WorkerMembers::new(web, client, starts, plan));
             let transport = TransportRules::new(&settings, config.certificates.as_deref(), &listeners);
-            let app = App::new(hosts, &settings, admission, members, transport, plan, worker.clone())?;
+            let before = RequestRules { members, challenges: challenges.clone(), transport };
+            let app = App::new(hosts, &settings, admission, before, plan, worker.clone())?;
             let served = match &config.certificates {
                 Some(loaded) => {
                     let covered: Vec<_> =
                         settings.listen.iter().map(|entry| settings.has_tls(entry)).collect();
                     let tickets = tickets.ok_or("there are no keys for tickets")?;
-                    let tls = certificates::server_config(loaded, settings.tls_preset, tickets)?;
+                    let tls = certificates::server_config(loaded, settings.tls_preset, tickets, challenges)?;
                     let counting = worker.clone();
                     let count = move |result| {
                         counting.with(|local| local.tally.add(counter(result), 1));

@@ -19,7 +19,7 @@ use crate::diagnostics::warning;
 use crate::log::open;
 use crate::members::database::{self, Users};
 use crate::resolved::config::ResolvedConfig;
-use crate::resolved::engines;
+use crate::resolved::{engines, names};
 use crate::sandbox;
 use crate::settings::values::Settings;
 
@@ -34,6 +34,7 @@ pub(crate) fn examine(settings: &Settings, config: &ResolvedConfig) -> Vec<Strin
         problems.extend(sandbox::require().err());
     }
     problems.extend(open::check(settings).err());
+    problems.extend(names::check_folder(settings).err());
     problems.extend(settings.listen.iter().filter_map(|entry| listening(&entry.address, config).err()));
     let workers = match privileges::worker_user(settings) {
         Ok(workers) => workers,

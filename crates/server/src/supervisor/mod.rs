@@ -3,10 +3,13 @@
 //!
 //! [`open`] starts and opens everything, [`run`] is its loop over the [`state`]. [`sockets`] binds, a [`generation`] is a
 //! configuration with its workers, [`child`] is a worker from the fork on, [`reload`] takes up a new configuration,
-//! [`leave`] ends, [`rotate`] gives the log new files, [`archive`] removes and compresses old ones, [`control`] answers `tenfold status`, [`accounts`] keeps the
-//! process of the accounts, [`activation`] takes sockets of a service manager, [`notify`] reports to it, [`book`] is the manual, [`examine`] looks without starting, and [`announce`] prints the start.
+//! [`leave`] ends, [`rotate`] gives the log new files, [`archive`] removes and compresses old ones, [`control`] answers
+//! `tenfold status`, [`accounts`] keeps the process of the accounts, [`acme`] the process that obtains certificates, which
+//! [`renewal`] gives to workers. [`activation`] takes sockets of a service manager, [`notify`] reports to it, [`book`] is
+//! the manual, [`examine`] looks without starting, and [`announce`] prints the start.
 
 mod accounts;
+mod acme;
 mod activation;
 mod announce;
 mod archive;
@@ -20,6 +23,7 @@ mod notify;
 pub(crate) mod open;
 pub(crate) mod privileges;
 mod reload;
+mod renewal;
 mod revival;
 mod revive;
 mod rotate;

@@ -9,6 +9,7 @@ use tenfold_sys::process;
 use tenfold_sys::signal::Signals;
 
 use super::accounts::AccountsProcess;
+use super::acme::AcmeProcess;
 use super::activation::{self, NamedSocket};
 use super::archive::job::Archive;
 use super::control::ControlSocket;
@@ -22,7 +23,7 @@ use super::state::{Serve, Supervisor};
 use super::tickets::TicketRotation;
 use crate::diagnostics::{self, error, warning};
 use crate::resolved::config::{ResolvedConfig, warn};
-use crate::resolved::engines;
+use crate::resolved::{engines, names};
 use crate::sandbox;
 use crate::settings::given::warn_of_slips;
 use crate::settings::problem::Problem;
@@ -59,6 +60,7 @@ pub(crate) fn serve(serve: Serve) -> ExitCode {
     });
     let config = null_is_alone(&serve, &settings)
         .and_then(|()| privileges::allowed(&settings))
+        .and_then(|()| names::prepare(&settings))
         .and_then(|()| ResolvedConfig::resolve(&settings, descriptors));
     let config = match config {
         Ok(config) => config,
@@ -127,6 +129,7 @@ impl Supervisor {
         Ok(Supervisor {
             serve,
             accounts,
+            acme: AcmeProcess::new()?,
             sockets,
             addresses,
             user,

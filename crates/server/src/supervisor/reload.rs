@@ -5,6 +5,7 @@ use super::generation::{Generation, MOST_FORMER, Stage};
 use super::state::Supervisor;
 use crate::diagnostics::{error, info};
 use crate::resolved::config::{ResolvedConfig, warn};
+use crate::resolved::names;
 use crate::settings::problem::complain;
 use crate::settings::values::Settings;
 
@@ -68,6 +69,7 @@ impl Supervisor {
                 "{MOST_FORMER} former configurations still have connections; try again later"
             ));
         }
+        names::prepare(&settings)?;
         let config = ResolvedConfig::resolve(&settings, self.descriptors)?;
         warn(&settings, &config);
         if config.options.zerocopy && !self.sockets.permit_zerocopy() {

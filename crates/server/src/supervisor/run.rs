@@ -41,6 +41,7 @@ impl Supervisor {
             }
             self.look_after_sockets();
             self.look_after_accounts();
+            self.look_after_certificates();
             self.fork_missing();
             self.rotate();
             self.look_after_archive();
@@ -51,6 +52,7 @@ impl Supervisor {
             }
         }
         self.archive.abandon();
+        self.end_acme();
         if let Some(accounts) = &mut self.accounts {
             accounts.end_and_wait();
         }
@@ -72,6 +74,7 @@ impl Supervisor {
         let signals = self.signals.as_ref().expect("only a worker is without");
         let mut waited_for = vec![signals.as_fd()];
         waited_for.extend(self.control.as_ref().map(ControlSocket::as_fd));
+        waited_for.extend(self.acme.news());
         let timeout = self.next_deadline().map(|by| {
             // A little late rather than a little early, which would go round once more for nothing.
             by.saturating_duration_since(Instant::now()) + Duration::from_millis(1)
@@ -94,7 +97,7 @@ impl Supervisor {
         let sockets = self.revival.by().filter(|_| self.leaving.is_none());
         let tickets = self.tickets.as_ref().map(TicketRotation::by);
         let all = [tick, again, accounts, leave, sockets, self.sockets_end, self.rotation_by(), tickets];
-        all.into_iter().chain([self.manager.by(), self.archive_by()]).flatten().min()
+        all.into_iter().chain([self.manager.by(), self.archive_by(), self.acme.by()]).flatten().min()
     }
 
     fn hear(&mut self, signal: Signal) {
@@ -149,7 +152,7 @@ impl Supervisor {
         reopened
     }
 
-    fn reap(&mut self) {
+    pub(super) fn reap(&mut self) {
         loop {
             match process::reap() {
                 Ok(Some((pid, end))) => self.mourn(pid, end),
@@ -166,6 +169,9 @@ impl Supervisor {
         }
         if self.archive.is(pid) {
             return self.archive.ended(end);
+        }
+        if self.acme.is(pid) {
+            return self.acme.lost(end);
         }
         let owner = self.generations.iter_mut().find_map(|generation| {
             let place = generation.place_of(pid)?;
@@ -201,7 +207,9 @@ impl Supervisor {
                 self.control = None;
                 // Its copy of the keys is wiped; the shared memory has those that are usable.
                 let tickets = self.tickets.take().map(|tickets| tickets.shared());
+                self.acme.forget();
                 let generation = self.generations.swap_remove(index);
+                let challenges = generation.config.acme.is_some().then(|| self.acme.board());
                 self.generations.clear();
                 let listeners = self.sockets.take(place);
                 // The end where questions arrive is not for those who ask.
@@ -212,7 +220,15 @@ impl Supervisor {
                         std::process::exit(CANNOT_SERVE);
                     }
                 };
-                let work = child::WorkerTask { place, supervisor, generation, listeners, client, tickets };
+                let work = child::WorkerTask {
+                    place,
+                    supervisor,
+                    generation,
+                    listeners,
+                    client,
+                    tickets,
+                    challenges,
+                };
                 child::run_and_exit(work, self.user.as_ref(), &self.serve);
             }
             Err(error) => {
@@ -287,11 +303,13 @@ impl Supervisor {
             1 => self.manager.ready(&status),
             number => self.manager.reloaded(&format!("{status}, generation {number}")),
         }
+        self.follow_certificates();
     }
 
     /// Drops what only the supervisor uses, in a process of its that is no worker.
     pub(super) fn forget(&mut self) {
         (self.signals, self.control, self.tickets) = (None, None, None);
+        self.acme.forget();
         self.generations.clear();
         self.sockets.forget();
     }

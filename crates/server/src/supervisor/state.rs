@@ -7,6 +7,7 @@ use tenfold_sys::socket::ListenAddress;
 use tenfold_sys::user::SystemUser;
 
 use super::accounts::AccountsProcess;
+use super::acme::AcmeProcess;
 use super::archive::job::Archive;
 use super::control::ControlSocket;
 use super::generation::{AddressRows, Generation, Stage};
@@ -34,6 +35,7 @@ pub(crate) struct Supervisor {
     pub(super) serve: Serve,
     /// The process of the accounts, where there are members.
     pub(super) accounts: Option<AccountsProcess>,
+    pub(super) acme: AcmeProcess,
     pub(super) sockets: Sockets,
     pub(super) addresses: Vec<ListenAddress>,
     pub(super) user: Option<SystemUser>,
@@ -114,6 +116,7 @@ impl Supervisor {
         }
         let mut total = Numbers::of(&total);
         let refused = self.accounts.as_ref().map_or(0, AccountsProcess::refused_calls);
+        let refused = refused.saturating_add(self.acme.refused_calls());
         total.refused_calls = total.refused_calls.saturating_add(refused);
         let plan = self.generations.last().map(|newest| &newest.config.plan);
         StatusReport {

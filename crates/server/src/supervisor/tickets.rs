@@ -1,5 +1,6 @@
 //! The keys of TLS session tickets: made and rotated here, read by the workers of all generations.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
@@ -23,12 +24,21 @@ pub(super) struct TicketRotation {
 }
 
 /// One row.
-struct TicketMemory(SharedRows);
+struct OneRow(SharedRows);
 
-impl SharedWords for TicketMemory {
+impl SharedWords for OneRow {
     fn words(&self) -> &[AtomicU64] {
         self.0.row(0)
     }
+}
+
+/// Returns memory of all processes for publications of `bytes` bytes.
+///
+/// # Errors
+/// There is no memory.
+pub(super) fn shared_bytes(bytes: usize) -> io::Result<SharedBytes> {
+    let rows = SharedRows::new(1, SharedBytes::words_for(bytes))?;
+    Ok(SharedBytes::new(Arc::new(OneRow(rows))))
 }
 
 impl TicketRotation {
@@ -39,9 +49,8 @@ impl TicketRotation {
     pub(super) fn new() -> Result<TicketRotation, String> {
         let keys = TicketKeys::generate(now())
             .map_err(|_| "cannot create a key for TLS tickets: the system has no random bytes")?;
-        let rows = SharedRows::new(1, SharedBytes::words_for(MAX_BYTES))
-            .map_err(|error| format!("cannot share keys of TLS tickets: {error}"))?;
-        let shared = SharedBytes::new(Arc::new(TicketMemory(rows)));
+        let shared =
+            shared_bytes(MAX_BYTES).map_err(|error| format!("cannot share keys of TLS tickets: {error}"))?;
         let rotation = TicketRotation { keys, shared, retry: None };
         rotation.publish();
         Ok(rotation)

@@ -4,6 +4,7 @@ mod members;
 mod passwords;
 mod state;
 mod transport;
+mod validation;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,11 +23,11 @@ use crate::admission::Admission;
 use crate::diagnostics::error;
 use crate::log::combined::escape;
 use crate::log::line::{LogFields, Times};
-use crate::members::client::WorkerMembers;
 use crate::settings::values::Settings;
 use crate::status::counters::Counter;
 use crate::worker::shared::WorkerShared;
 use passwords::Passwords;
+pub(crate) use state::RequestRules;
 use state::{DeferredRequest, SharedService};
 pub(crate) use transport::TransportRules;
 
@@ -47,11 +48,11 @@ impl App {
         hosts: Hosts,
         settings: &Settings,
         admission: Option<Admission>,
-        members: Option<WorkerMembers>,
-        transport: TransportRules,
+        before: RequestRules,
         plan: &Plan,
         worker: Arc<WorkerShared>,
     ) -> Result<App, String> {
+        let RequestRules { members, challenges, transport } = before;
         let passwords = Passwords::new(plan, settings)
             .map_err(|error| format!("cannot allocate memory to count passwords: {error}"))?;
         let shared = Arc::new_cyclic(|this| SharedService {
@@ -60,9 +61,11 @@ impl App {
             echo: settings.echo.clone(),
             guarded: settings.echo.is_some()
                 || members.is_some()
-                || !settings.tls_certificate.is_empty()
+                || settings.uses_tls()
+                || challenges.is_some()
                 || admission.as_ref().is_some_and(Admission::throttles),
             members,
+            challenges,
             admission,
             transport,
             limits: settings.limits.clone(),
@@ -318,6 +321,9 @@ impl SharedService {
             let outcome = tenfold_site::too_many_requests(request, wait, response);
             self.worker.with(|local| local.tally.add(Counter::Throttled, 1));
             self.record(outcome, request, connection, response, None);
+            return Some(Answer::Done);
+        }
+        if self.validate(request, connection, response) {
             return Some(Answer::Done);
         }
         if let Some(outcome) = self.transport.precede(request, connection, response) {

@@ -252,7 +252,7 @@ fn tls_needs_a_key_an_address_and_a_sender_that_reads() {
     assert_eq!(refused(&[key]), "tls-key requires tls-certificate: name the file with the certificate");
     assert_eq!(
         refused(&[("tls-preset", "modern")]),
-        "tls-preset has no use without tls-certificate; name a certificate, or remove it"
+        "tls-preset has no use without tls-certificate or tls; name a certificate, or remove it"
     );
     assert_eq!(
         refused(&[("hsts", "on")]),

@@ -5,13 +5,17 @@ use std::time::Duration;
 
 use tenfold_tls::config::SecurityPreset;
 
-use super::read::{rows, word};
-use crate::settings::row::Initial::Value;
+use super::read::{or_off, path, rows, some, word};
+use crate::settings::names::{Challenge, TlsNames};
+use crate::settings::row::Initial::{Follows, Value};
 use crate::settings::row::{SettingRow, Text, many, one};
 use crate::settings::units;
 use crate::settings::values::HttpsRedirect;
 
 pub(super) static ROWS: &[SettingRow] = rows! { "TLS":
+    many "tls" "NAME|internal|off" = Value("off"), not_null;
+        names.tls = names;
+        "a name to obtain and renew a certificate for (ACME), repeatable; or internal: a certificate of this machine's own authority";
     many "tls-certificate" "FILE|off" = Value("off"), not_null;
         tls_certificate = paths_or_off;
         "a file with a certificate and its chain (PEM); turns TLS on for every TCP address in listen without the prefix http:; repeatable";
@@ -27,6 +31,24 @@ pub(super) static ROWS: &[SettingRow] = rows! { "TLS":
     one "hsts" "on|off|preload|TIME" = Value("off"), not_null;
         hsts = hsts;
         "send Strict-Transport-Security with TLS, so that browsers use https alone: on is a year, preload is two years with all subdomains";
+    one "tls-directory" "URL" = Value("https://acme-v02.api.letsencrypt.org/directory"), not_null;
+        names.directory = https_url;
+        "the directory of the authority that issues the certificate for tls";
+    one "tls-directory-root" "FILE|off" = Value("off"), not_null;
+        names.directory_root = or_off(path);
+        "root certificates (PEM) that the HTTPS of a private authority is checked with, instead of the system's";
+    one "tls-contact" "EMAIL|off" = Value("off"), not_null;
+        names.contact = or_off(email);
+        "the address that the authority may write to, given when the account is created";
+    one "tls-challenge" "tls-alpn-01|http-01" = Value("tls-alpn-01"), not_null;
+        names.challenge = word("challenge", &[("tls-alpn-01", Challenge::TlsAlpn01), ("http-01", Challenge::Http01)]);
+        "how the authority checks that names are yours: tls-alpn-01 (it connects to port 443) or http-01 (port 80)";
+    one "tls-dns-command" "FILE|off" = Value("off"), not_null;
+        names.dns_command = or_off(path);
+        "check names by dns-01 instead, which wildcards require: a program that gets set or clear, the name of a TXT record and its value";
+    one "tls-state" "DIR" = Follows("tls in the folder for lasting state"), not_null;
+        names.state = some(path);
+        "the folder for the account, keys and certificates of tls";
 };
 
 fn redirect(given: Text<'_>) -> Result<HttpsRedirect, String> {
@@ -60,5 +82,38 @@ fn paths_or_off(given: &[Text<'_>]) -> Result<Vec<PathBuf>, String> {
     match given {
         [Text { text: "off", .. }] => Ok(Vec::new()),
         files => files.iter().map(Text::path).collect(),
+    }
+}
+
+fn names(given: &[Text<'_>]) -> Result<TlsNames, String> {
+    match given {
+        [Text { text: "off", .. }] => Ok(TlsNames::Off),
+        [Text { text: "internal", .. }] => Ok(TlsNames::Internal),
+        several => {
+            let word =
+                several.iter().map(|name| name.text).find(|name| ["off", "internal", ""].contains(name));
+            match word {
+                Some("") => Err("a name is missing".into()),
+                Some(word) => Err(format!("{word} does not go with names; give it alone")),
+                None => {
+                    Ok(TlsNames::Acme(several.iter().map(|name| name.text.to_ascii_lowercase()).collect()))
+                }
+            }
+        }
+    }
+}
+
+fn https_url(given: Text<'_>) -> Result<String, String> {
+    match given.text.strip_prefix("https://") {
+        Some(rest) if !rest.is_empty() => Ok(given.text.to_owned()),
+        _ => Err(format!("{:?} is not a URL that begins with https://", given.text)),
+    }
+}
+
+fn email(given: Text<'_>) -> Result<String, String> {
+    let legal = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+    match given.text.split_once('@') {
+        Some((user, host)) if legal(user) && legal(host) => Ok(given.text.to_owned()),
+        _ => Err(format!("{:?} is not an address such as admin@example.org", given.text)),
     }
 }

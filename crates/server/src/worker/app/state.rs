@@ -7,12 +7,23 @@ use std::time;
 use tenfold_engine::offload::OffloadPool;
 use tenfold_http::{Connection, FieldName, FieldValue, Limits, OwnedRequest, ResponseWriter};
 use tenfold_site::Hosts;
+use tenfold_tls::challenges::ChallengeBoard;
 
 use super::passwords::Passwords;
 use super::transport::TransportRules;
 use crate::admission::Admission;
 use crate::members::client::WorkerMembers;
 use crate::worker::shared::WorkerShared;
+
+/// The rules that precede the site's.
+pub(crate) struct RequestRules {
+    /// The members' pages and folders, if there are any.
+    pub(crate) members: Option<WorkerMembers>,
+    /// The responses to an authority that validates names, if one may ask for them.
+    pub(crate) challenges: Option<ChallengeBoard>,
+    /// The rules that follow from TLS.
+    pub(crate) transport: TransportRules,
+}
 
 /// The service that all threads of a worker share.
 pub(super) struct SharedService {
@@ -26,6 +37,8 @@ pub(super) struct SharedService {
     /// The members' pages and folders, if there are any.
     pub(super) members: Option<WorkerMembers>,
     pub(super) transport: TransportRules,
+    /// The responses to an authority that validates names, if one may ask for them.
+    pub(super) challenges: Option<ChallengeBoard>,
     /// Whether anything is looked at before the site is asked.
     pub(super) guarded: bool,
     pub(super) limits: Limits,

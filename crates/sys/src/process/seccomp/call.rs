@@ -167,6 +167,7 @@ calls! {
         RECVFROM "recvfrom" = SYS_recvfrom,
         RECVMMSG "recvmmsg" = SYS_recvmmsg,
         RECVMSG "recvmsg" = SYS_recvmsg,
+        RENAMEAT "renameat" = SYS_renameat,
         REQUEST_KEY "request_key" = SYS_request_key,
         RESTART_SYSCALL "restart_syscall" = SYS_restart_syscall,
         RSEQ "rseq" = SYS_rseq,

@@ -1,0 +1,289 @@
+//! Certificates that the server makes or obtains by itself: the settings that make sense, the folders, the files.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tenfold_sys::folder::OpenFolder;
+use tenfold_sys::socket::ListenAddress;
+use tenfold_tls::acme::settings::{AcmeSettings, Validation};
+use tenfold_tls::acme::stored;
+use tenfold_tls::certificates::files::{CertificateFiles, LoadedCertificates};
+use tenfold_tls::internal;
+use tenfold_tls::state::StateFolder;
+
+use crate::diagnostics::{info, warning};
+use crate::settings::names::{Challenge, TlsNames};
+use crate::settings::values::Settings;
+
+/// A certificate that the ACME process obtains and renews.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AcmeTask {
+    pub(crate) settings: AcmeSettings,
+    /// The folder of its authority.
+    pub(crate) folder: PathBuf,
+    pub(crate) sandbox: bool,
+}
+
+impl AcmeTask {
+    /// Whether the certificate is among these.
+    pub(crate) fn has_certificate(&self, loaded: &LoadedCertificates) -> bool {
+        loaded.pairs.iter().any(|pair| pair.chain.path.starts_with(&self.folder))
+    }
+}
+
+/// Settings for an authority on the network.
+const OF_ACME: [&str; 5] =
+    ["tls-directory", "tls-directory-root", "tls-contact", "tls-challenge", "tls-dns-command"];
+
+/// Refuses settings that mean nothing to the source of certificates, or that no authority could issue for.
+///
+/// # Errors
+/// In words, with what would be legal.
+pub(super) fn refuse(settings: &Settings) -> Result<(), String> {
+    let names = &settings.names;
+    let unused = OF_ACME.into_iter().find(|name| settings.is_explicit(name));
+    match (&names.tls, unused) {
+        (TlsNames::Off, None) if settings.is_explicit("tls-state") => {
+            Err("tls-state is for tls, which is off; name a domain with tls, or remove it".into())
+        }
+        (TlsNames::Off | TlsNames::Internal, Some(name)) => {
+            Err(format!("{name} is for certificates of an authority; name a domain with tls, or remove it"))
+        }
+        (TlsNames::Internal, None) if !settings.tls_certificate.is_empty() => {
+            Err("tls internal does not go with tls-certificate; take one of them".into())
+        }
+        (TlsNames::Off | TlsNames::Internal, None) => Ok(()),
+        (TlsNames::Acme(_), _) if !cfg!(feature = "acme") => Err(
+            "this build cannot obtain certificates: it lacks the feature acme; build with it, or name files with \
+             tls-certificate"
+                .into(),
+        ),
+        (TlsNames::Acme(wanted), _) => {
+            acme(settings, wanted).check()?;
+            refuse_challenge(settings)?;
+            refuse_files(settings)
+        }
+    }
+}
+
+fn refuse_challenge(settings: &Settings) -> Result<(), String> {
+    let is_plain = |address: &ListenAddress| matches!(address, ListenAddress::Internet(_));
+    let plain = settings.listen.iter().any(|entry| entry.plaintext && is_plain(&entry.address));
+    match (settings.names.challenge, &settings.names.dns_command) {
+        (_, Some(_)) if settings.is_explicit("tls-challenge") => {
+            Err("tls-challenge has no use with tls-dns-command, which checks names by dns-01; remove one".into())
+        }
+        (Challenge::Http01, None) if !plain => Err(
+            "tls-challenge http-01 requires an address without TLS, which the authority reaches as port 80; add one \
+             to listen, such as http:0.0.0.0:80"
+                .into(),
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Checks the files that the ACME process needs.
+fn refuse_files(settings: &Settings) -> Result<(), String> {
+    if let Some(path) = &settings.names.directory_root {
+        let failed = |why: String| {
+            format!(
+                "cannot read tls-directory-root {}: {why}; name a PEM file with certificates",
+                path.display()
+            )
+        };
+        let text = fs::read(path).map_err(|error| failed(error.to_string()))?;
+        if !String::from_utf8_lossy(&text).contains("-----BEGIN CERTIFICATE-----") {
+            return Err(failed("it has no CERTIFICATE section".into()));
+        }
+    }
+    if let Some(path) = &settings.names.dns_command {
+        let failed = |why: String| {
+            format!("cannot run tls-dns-command {}: {why}; name an executable file", path.display())
+        };
+        let facts = fs::metadata(path).map_err(|error| failed(error.to_string()))?;
+        if !facts.is_file() || facts.permissions().mode() & 0o111 == 0 {
+            return Err(failed("it is not executable".into()));
+        }
+    }
+    Ok(())
+}
+
+fn acme(settings: &Settings, wanted: &[String]) -> AcmeSettings {
+    let names = &settings.names;
+    let validation = match (&names.dns_command, names.challenge) {
+        (Some(command), _) => Validation::Dns01 { command: command.clone() },
+        (None, Challenge::TlsAlpn01) => Validation::TlsAlpn01,
+        (None, Challenge::Http01) => Validation::Http01,
+    };
+    AcmeSettings {
+        names: wanted.to_vec(),
+        directory: names.directory.clone(),
+        authority_roots: names.directory_root.clone(),
+        contact: names.contact.clone(),
+        validation,
+    }
+}
+
+/// Returns the certificate that the ACME process obtains, if there is one.
+///
+/// # Errors
+/// Nothing says where to keep it.
+pub(super) fn task(settings: &Settings) -> Result<Option<AcmeTask>, String> {
+    let TlsNames::Acme(wanted) = &settings.names.tls else { return Ok(None) };
+    let Some(folder) = folder(settings)? else { return Ok(None) };
+    Ok(Some(AcmeTask { settings: acme(settings, wanted), folder, sandbox: settings.sandbox }))
+}
+
+/// Returns the folder of the authority, if there is one: a certificate of another one, such as a trial, is not taken.
+fn folder(settings: &Settings) -> Result<Option<PathBuf>, String> {
+    let name = match &settings.names.tls {
+        TlsNames::Off => return Ok(None),
+        TlsNames::Internal => "internal".to_owned(),
+        TlsNames::Acme(_) => {
+            let place = settings.names.directory.trim_start_matches("https://");
+            let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
+            format!("acme-{}", place.chars().take(200).map(plain).collect::<String>())
+        }
+    };
+    // The working folder of a process may change.
+    let folder = settings.names.state_folder()?.join(name);
+    std::path::absolute(&folder).map(Some).map_err(|error| error.to_string())
+}
+
+/// Opens the folder of the authority if it is there.
+fn existing(settings: &Settings) -> Result<Option<StateFolder>, String> {
+    match folder(settings)?.filter(|folder| fs::symlink_metadata(folder).is_ok()) {
+        Some(folder) => StateFolder::open(&folder).map(Some).map_err(|error| error.to_string()),
+        None => Ok(None),
+    }
+}
+
+/// Makes the folder of the authority, and the certificate of an internal one. `tenfold check` does not.
+///
+/// # Errors
+/// In words: the settings make no sense, the folder cannot be used, or the certificate cannot be made.
+pub(crate) fn prepare(settings: &Settings) -> Result<(), String> {
+    refuse(settings)?;
+    let Some(path) = folder(settings)? else { return Ok(()) };
+    let folder = StateFolder::open(&path).map_err(|error| error.to_string())?;
+    if settings.names.tls != TlsNames::Internal {
+        return Ok(());
+    }
+    let made = internal::certificate(&folder, &internal_names(settings), unix_now());
+    let made = made.map_err(|error| error.to_string())?;
+    if made.is_new_root {
+        let tls = settings.listen.iter().find(|entry| settings.has_tls(entry));
+        let port = match tls.map(|entry| &entry.address) {
+            Some(ListenAddress::Internet(at)) => at.port(),
+            _ => 8443,
+        };
+        info!("made an authority of this machine's own\n{}", internal::how_to_trust(&made.root, port));
+    }
+    Ok(())
+}
+
+/// The names of this machine, of the hosts, and the addresses that are listened on by themselves.
+fn internal_names(settings: &Settings) -> Vec<String> {
+    let mut names = internal::machine_names();
+    let hosts = settings.hosts.iter().flat_map(|host| &host.names);
+    let hosts = hosts.map(|name| name.as_str().trim_matches(['[', ']']).to_owned());
+    let addresses = settings.addresses().filter_map(|address| match address {
+        ListenAddress::Internet(at) if !at.ip().is_unspecified() => Some(at.ip().to_string()),
+        _ => None,
+    });
+    for name in hosts.chain(addresses) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// Returns the files of the certificate, if there is one yet.
+///
+/// # Errors
+/// The folder cannot be used.
+pub(super) fn files(settings: &Settings) -> Result<Option<CertificateFiles>, String> {
+    let Some(folder) = existing(settings)? else { return Ok(None) };
+    if settings.names.tls == TlsNames::Internal {
+        let files = internal::files(&folder);
+        return Ok(files.certificate.exists().then_some(files));
+    }
+    match stored::load(&folder) {
+        Ok(stored) => {
+            Ok(stored.map(|stored| CertificateFiles { certificate: stored.chain.path, key: stored.key }))
+        }
+        Err(error) => {
+            warning!("{error}; another certificate will be obtained");
+            Ok(None)
+        }
+    }
+}
+
+/// Whether a certificate for this name, in lower case, will be made or obtained.
+pub(super) fn will_cover(settings: &Settings, name: &str) -> bool {
+    match &settings.names.tls {
+        TlsNames::Off => false,
+        TlsNames::Internal => true,
+        TlsNames::Acme(wanted) => wanted.iter().any(|wanted| match wanted.strip_prefix("*.") {
+            Some(parent) => name.split_once('.').is_some_and(|(_, above)| above == parent),
+            None => wanted == name,
+        }),
+    }
+}
+
+/// Refuses a name in `tls` that a file covers: clients would get either.
+///
+/// # Errors
+/// Names the certificate.
+pub(super) fn refuse_twice(settings: &Settings, loaded: &LoadedCertificates) -> Result<(), String> {
+    let TlsNames::Acme(wanted) = &settings.names.tls else { return Ok(()) };
+    let files = loaded.pairs.iter().filter(|pair| settings.tls_certificate.contains(&pair.chain.path));
+    for pair in files {
+        if let Some(name) = wanted.iter().find(|name| pair.chain.facts().covers(name)) {
+            return Err(format!(
+                "tls names {name}, which the certificate {} covers; remove the name from tls, or the file from \
+                 tls-certificate",
+                pair.chain.path.display()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the source of a certificate for the start block.
+pub(crate) fn source(settings: &Settings, path: &Path) -> String {
+    match &settings.names.tls {
+        _ if settings.tls_certificate.iter().any(|file| file == path) => path.display().to_string(),
+        TlsNames::Acme(_) => settings.names.directory.clone(),
+        TlsNames::Internal | TlsNames::Off => match existing(settings) {
+            Ok(Some(folder)) => format!("internal, root certificate {}", internal::root(&folder).display()),
+            _ => "internal".into(),
+        },
+    }
+}
+
+/// Returns the seconds since 1970.
+pub(super) fn unix_now() -> i64 {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX)
+}
+
+/// Checks that the folder can be used or made. Nothing is made.
+///
+/// # Errors
+/// In words, why not.
+pub(crate) fn check_folder(settings: &Settings) -> Result<(), String> {
+    let Some(path) = folder(settings)? else { return Ok(()) };
+    if existing(settings)?.is_some() {
+        return Ok(());
+    }
+    let missing = path.ancestors().take_while(|above| fs::symlink_metadata(above).is_err()).last();
+    let Some(missing) = missing else { return Ok(()) };
+    let allows = OpenFolder::around(missing).and_then(|(above, _)| above.allows_new_files());
+    allows.map_err(|error| {
+        format!("cannot make the folder {}: {error}; name another one with tls-state", path.display())
+    })
+}

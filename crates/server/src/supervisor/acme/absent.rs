@@ -1,0 +1,9 @@
+//! In a build without the feature `acme`: no settings ask for its client.
+
+use super::task::ClientTask;
+
+/// # Errors
+/// There is no client.
+pub(super) fn obtain(_: ClientTask<'_>) -> Result<(), String> {
+    Err("this build lacks the feature acme".into())
+}

@@ -1,0 +1,107 @@
+//! New certificates: the process that obtains them is kept running, and workers get what it obtained.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tenfold_tls::certificates::facts::KeyId;
+use tenfold_tls::certificates::files::LoadedCertificates;
+
+use super::acme::PAUSE;
+use super::generation::{MOST_FORMER, Stage};
+use super::state::Supervisor;
+use crate::diagnostics::{error, info};
+use crate::resolved::{certificates, names};
+use crate::settings::names::TlsNames;
+
+/// The pause before a certificate is read again that could not be.
+const UNREADABLE: Duration = Duration::from_secs(60);
+
+/// How often the certificate of an internal authority is looked at.
+const INTERNAL: Duration = Duration::from_secs(12 * 3600);
+
+impl Supervisor {
+    /// Looks after the certificate of the newest generation from now on.
+    pub(super) fn follow_certificates(&mut self) {
+        let Some(newest) = self.generations.last() else { return };
+        self.acme.follow(newest.config.acme.clone());
+        if newest.settings.names.tls == TlsNames::Internal {
+            self.acme.take_up = Some(Instant::now() + INTERNAL);
+        }
+    }
+
+    /// Starts the process if it is due, and takes up a certificate that it has obtained.
+    pub(super) fn look_after_certificates(&mut self) {
+        if self.leaving.is_some() || self.failed {
+            return self.acme.end();
+        }
+        self.acme.hear();
+        let now = Instant::now();
+        if self.acme.take_up.is_some_and(|at| at <= now) {
+            self.acme.take_up = self.take_up_certificate().map(|pause| now + pause);
+        }
+        if self.acme.pid.is_some() || self.acme.again.is_none_or(|again| again > now) {
+            return;
+        }
+        let certificates = self.generations.last().and_then(|newest| newest.config.certificates.as_deref());
+        let known = certificates.map(keys).unwrap_or_default();
+        let Supervisor { acme, signals, control, tickets, generations, sockets, accounts, .. } = self;
+        let forget = || {
+            (*signals, *control, *tickets, *accounts) = (None, None, None, None);
+            generations.clear();
+            sockets.forget();
+        };
+        if let Err(error) = acme.fork(known, forget) {
+            error!("cannot start the process that obtains certificates: {error}");
+            acme.again = Some(now + PAUSE);
+        }
+    }
+
+    /// Ends the process and waits for its end.
+    pub(super) fn end_acme(&mut self) {
+        self.acme.end();
+        for _ in 0..200 {
+            if self.acme.pid.is_none() {
+                return;
+            }
+            thread::sleep(Duration::from_millis(1));
+            self.reap();
+        }
+    }
+
+    /// Replaces the workers by others with the certificate of the state folder, as a reload does. Returns the time until
+    /// the folder is to be looked at again.
+    fn take_up_certificate(&mut self) -> Option<Duration> {
+        let (newest, former) = self.generations.split_last()?;
+        if newest.stage != Stage::Serving || former.len() >= MOST_FORMER {
+            return Some(PAUSE);
+        }
+        let (settings, mut config) = (newest.settings.clone(), newest.config.clone());
+        let later = (settings.names.tls == TlsNames::Internal).then_some(INTERNAL);
+        let loaded = match names::prepare(&settings).and_then(|()| certificates::load(&settings)) {
+            Ok(loaded) => loaded,
+            Err(why) => {
+                error!("{why}; the old certificate stays for now");
+                return Some(UNREADABLE);
+            }
+        };
+        let (Some(now), Some(before)) = (&loaded, &config.certificates) else { return later };
+        if keys(now) == keys(before) {
+            return later;
+        }
+        let summaries: Vec<_> = now.summaries().collect();
+        info!("a new certificate: {}; workers with it take over", summaries.join("; "));
+        config.certificates = loaded;
+        match self.begin_generation(settings, config) {
+            Ok(()) => later,
+            Err(why) => {
+                error!("{why}; the old certificate stays for now");
+                Some(PAUSE)
+            }
+        }
+    }
+}
+
+/// The keys of certificates: a new certificate has a new one.
+fn keys(certificates: &LoadedCertificates) -> Vec<KeyId> {
+    certificates.pairs.iter().map(|pair| pair.chain.facts().key_id()).collect()
+}
