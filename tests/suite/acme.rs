@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rustix::process::Signal;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, SupportedProtocolVersion, version};
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
@@ -72,7 +72,8 @@ fn challenges_are_answered_and_other_handshakes_refused_without_a_certificate(co
     let ordinary = trusting(some_certificate());
     let refused = get_once(server.address, &ordinary, "a.test", "/1k.html").expect_err("no certificate");
     assert!(refused.to_string().contains("AccessDenied"), "{refused}");
-    closes_behind_a_validation(server.address);
+    closes_behind_a_validation(server.address, &version::TLS13);
+    closes_behind_a_validation(server.address, &version::TLS12);
     let said = server.errors();
     assert!(said.contains("a.test (waiting for https://127.0.0.1:1/dir; handshakes are refused"), "{said}");
     becomes_true(SOON, "the attempt fails", || server.errors().contains("no new certificate for a.test: "));
@@ -100,8 +101,8 @@ fn validate(address: SocketAddr, name: &str) -> Result<(), String> {
 }
 
 /// A request behind the handshake of a validation gets no response, and the connection ends.
-fn closes_behind_a_validation(address: SocketAddr) {
-    let builder = ClientConfig::builder().dangerous();
+fn closes_behind_a_validation(address: SocketAddr, version: &'static SupportedProtocolVersion) {
+    let builder = ClientConfig::builder_with_protocol_versions(&[version]).dangerous();
     let config =
         builder.with_custom_certificate_verifier(Arc::new(unverified::Unverified)).with_no_client_auth();
     let mut connection = validation(config, "a.test");
@@ -211,6 +212,14 @@ fn client_process(server: &Server) -> Process {
     })
 }
 
+const NO_CAPABILITIES: &str = "0000000000000000";
+
+/// The mode of the system call filter of a process (`man 5 proc`), and its capabilities.
+fn rights(process: Process) -> (String, String) {
+    let status = |name| process.status(name).expect("it runs");
+    (status("Seccomp"), status("CapEff"))
+}
+
 fn a_certificate_is_obtained_renewed_and_kept_while_the_authority_is_away(config: &Config) {
     let (folder, address) = (TempFolder::new("obtained"), free_address());
     let pebble = Pebble::start(address);
@@ -242,6 +251,7 @@ fn a_certificate_is_obtained_renewed_and_kept_while_the_authority_is_away(config
     let name = pebble.directory().replace("https://", "acme-").replace([':', '/'], "-");
     let state = folder.at("state").join(name);
 
+    assert_eq!(rights(client_process(&server)), ("2".into(), NO_CAPABILITIES.into()), "a filter");
     // It is due, and the wait behind the first attempt is over.
     pebble.suggest_renewal(&state.join("certificate.pem"));
     fs::remove_file(state.join("attempts.json")).expect("an attempt was made");
@@ -284,6 +294,7 @@ fn a_wildcard_is_obtained_by_a_program_that_sets_records(config: &Config) {
     let exchange = eventually(SOON, "a certificate", || get("any.a.test").ok());
     assert!(exchange.response.starts_with("HTTP/1.1 200 "), "{}", exchange.response);
     assert!(get("a.test").is_err(), "the wildcard is not for its parent");
+    assert_eq!(rights(client_process(&server)), ("0".into(), NO_CAPABILITIES.into()), "no filter");
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 

@@ -304,7 +304,7 @@ fn off(facts: &StartFacts<'_>) -> Option<String> {
         });
     }
     if facts.config.certificates.is_none() {
-        off.push("TLS (tls-certificate off)");
+        off.push("TLS (tls off)");
     }
     Some(off.join(", "))
 }
@@ -352,7 +352,7 @@ mod tests {
              no Landlock)\n\
              \x20 control  /run/tenfold.sock\n\
              \x20 off      folder listings, dotfiles and links that leave the root (for safety), \
-             TLS (tls-certificate off)\n"
+             TLS (tls off)\n"
         );
     }
 
