@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use tenfold_tests::config::Config;
 use tenfold_tests::databases::{DatabaseProduct, fresh};
+use tenfold_tests::seal::Below;
 use tenfold_tests::site::TempFolder;
 use tenfold_tests::visitor::{Visitor, text};
 
@@ -213,9 +214,9 @@ fn cookies(folder: &TempFolder, kind: DatabaseProduct) {
         );
     }
     let mut secure = Visitor::new(&server).saying("X-Forwarded-Proto", "https");
-    let lines = lines(&secure.log_in("ann", GOOD).head);
-    assert_eq!(lines.len(), 2);
-    for line in lines {
+    let set = lines(&secure.log_in("ann", GOOD).head);
+    assert_eq!(set.len(), 2);
+    for line in set {
         assert!(
             line.starts_with("Set-Cookie: __Host-") && line.ends_with("; HttpOnly; SameSite=Lax; Secure"),
             "{line}"
@@ -223,6 +224,17 @@ fn cookies(folder: &TempFolder, kind: DatabaseProduct) {
     }
     assert_eq!(secure.get("/members/").status, 200);
     stop(server);
+    // With TLS of the server's own, no proxy is asked.
+    let encrypted = launch(&config.through(Below::Tls), folder, &url).start();
+    let mut visitor = Visitor::new(&encrypted);
+    let set = lines(&visitor.log_in("ann", GOOD).head);
+    assert_eq!(set.len(), 2);
+    for line in set {
+        assert!(line.starts_with("Set-Cookie: __Host-") && line.contains("; Path=/;"), "{line}");
+        assert!(line.ends_with("; HttpOnly; SameSite=Lax; Secure") && !line.contains("Domain"), "{line}");
+    }
+    assert_eq!(visitor.get("/members/").status, 200);
+    stop(encrypted);
     let untrusting = launch(&config, folder, &url).start();
     let mut visitor = Visitor::new(&untrusting).saying("X-Forwarded-Proto", "https");
     assert!(visitor.log_in("ann", GOOD).head.contains("Set-Cookie: session="), "nobody else is believed");
