@@ -7,7 +7,6 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::process::Signal;
 use tenfold_engine::Engine;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
@@ -23,8 +22,7 @@ pub(crate) const THEME: Theme = Theme {
     name: "hardening",
     cases: cases![
         Topologies Own: h94_a_listener_that_a_worker_shuts_down_is_revived,
-            h94_a_unix_socket_at_which_others_would_wait_for_ever_is_exchanged,
-            h94_a_unix_socket_is_compared_with_its_first_state_after_a_reload;
+            h94_no_worker_changes_how_others_wait_at_a_unix_socket;
         Epoll Own: h94_listeners_are_revived_as_often_as_they_are_shut_down;
         Engines Own: h79_no_process_that_serves_starts_or_signals_another,
             h79_the_process_of_a_connection_accepts_no_other;
@@ -89,46 +87,27 @@ fn h94_a_listener_that_a_worker_shuts_down_is_revived(config: &Config) {
     assert!(!socket.exists(), "its file was left");
 }
 
-fn h94_a_unix_socket_at_which_others_would_wait_for_ever_is_exchanged(config: &Config) {
-    // Elsewhere the worker stops itself and no other.
-    if config.processes() == 1 {
-        return;
-    }
+/// A worker changes the mode for a moment, and restores it when others wait: a look at the mode shows nothing.
+fn h94_no_worker_changes_how_others_wait_at_a_unix_socket(config: &Config) {
+    const CALLS: [&str; 2] = ["ioctl", "fcntl"];
     let folder = TempFolder::new("shared-wait");
     folder.allow(".", 0o777);
     let socket = folder.at("socket");
     let server = on_both(config, &socket);
-    for _ in 0..2 {
-        let before = server.workers();
-        attempt(&server, "ioctl");
-        becomes_true(SOON, &format!("other workers: {}", server.errors()), || {
-            server.workers().iter().all(|worker| !before.contains(worker))
-        });
-        assert!((0..20).all(|_| answers_on(&socket)), "{}", server.errors());
-    }
-    let line = "a process of the server changed how others wait at a Unix socket";
-    becomes_true(SOON, "both are reported", || server.errors().matches(line).count() == 2);
-    server.stop().unwrap_or_else(|why| panic!("{why}"));
-}
-
-fn h94_a_unix_socket_is_compared_with_its_first_state_after_a_reload(config: &Config) {
-    if config.processes() == 1 {
-        return;
-    }
-    let folder = TempFolder::new("shared-reload");
-    folder.allow(".", 0o777);
-    let socket = folder.at("socket");
-    let server = on_both(config, &socket);
-    // A worker that leaves changes the socket of those that begin, again and again until it is gone.
-    let mut wire = TcpStream::connect(server.address).expect("it listens");
-    wire.set_read_timeout(Some(SOON)).expect("a socket takes options");
-    server.process.signal(Signal::HUP);
-    while wire.write_all(b"GET /.attempt/ioctl HTTP/1.1\r\nHost: a\r\n\r\n").is_ok()
-        && wire.read(&mut [0; 4096]).is_ok_and(|count| count > 0)
-    {}
-    becomes_true(SOON, &format!("every worker serves: {}", server.errors()), || {
-        (0..8).all(|_| answers_on(&socket)) && (0..8).all(|_| answers_at(&server))
+    std::thread::scope(|scope| {
+        let attempting = scope.spawn(|| attempt(&server, "ioctl"));
+        // Every worker looks for connections meanwhile.
+        while !attempting.is_finished() {
+            drop(UnixStream::connect(&socket));
+        }
     });
+    assert!((0..8).all(|_| answers_at(&server) && answers_on(&socket)), "{}", server.errors());
+    // The process of a connection has no listening socket.
+    if config.engine != Engine::Fork {
+        becomes_true(SOON, "both ways are refused", || server.status()["refused_calls"] == 2);
+        let is_told = |call: &&str| server.errors().contains(&format!("refused the system call {call} ("));
+        assert!(CALLS.iter().all(|call| is_told(&call)), "{}", server.errors());
+    }
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 

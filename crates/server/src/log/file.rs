@@ -1,8 +1,8 @@
 //! The file of an access log: opened without waiting for a pipe's reader, and where the path says and nowhere else.
 //!
 //! Whoever opens a pipe to write waits until somebody reads it (`man 7 fifo`). The supervisor, which has signals to
-//! hear and workers to replace, must not wait for that, nor must a worker: O_NONBLOCK makes it an error. Writing
-//! waits for a pipe that is full all the same, so the flag is taken away again.
+//! hear and workers to replace, must not wait for that, nor must a worker: O_NONBLOCK makes it an error. The
+//! flag stays, because a worker cannot take it away in its sandbox; [`super::sink`] waits for a pipe that is full.
 //!
 //! A folder that another user may write to can hold a link to any file, and the supervisor is root. So nothing is made
 //! through a link, and a link is followed to a pipe or a character device only, as `/dev/stdout` is; which links may lead
@@ -84,7 +84,6 @@ fn opened(path: &Path, create: Option<u32>) -> io::Result<File> {
     if !facts.is_file() && !is_stream(&facts) {
         return Err(refused("it is neither a file nor a pipe nor a character device; name one"));
     }
-    Location::let_writes_wait(&file)?;
     Ok(file)
 }
 
@@ -245,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_is_opened_when_somebody_reads_it_and_then_writing_waits() {
+    fn a_pipe_is_opened_when_somebody_reads_it() {
         let path = std::env::temp_dir().join(format!("tenfold-log-{}", std::process::id()));
         mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a temporary folder");
         for opened in [make(&path, None), open(&path)] {
@@ -255,7 +254,7 @@ mod tests {
         let _reader = File::options().read(true).write(true).open(&path).expect("it was just made");
         for opened in [make(&path, None), open(&path)] {
             let flags = fcntl_getfl(opened.expect("somebody reads it")).expect("it is open");
-            assert!(!flags.contains(OFlags::NONBLOCK) && flags.contains(OFlags::APPEND), "{flags:?}");
+            assert!(flags.contains(OFlags::NONBLOCK | OFlags::APPEND), "{flags:?}");
         }
         fs::remove_file(&path).expect("our own file");
     }

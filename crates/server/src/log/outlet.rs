@@ -36,7 +36,7 @@ impl Outlet {
     /// The error of the system if it gives no thread.
     pub(crate) fn open(log: Log, tally: Tally) -> io::Result<Option<Arc<Outlet>>> {
         let Some(Open { file, path, manner }) = log.0 else { return Ok(None) };
-        let sink = Arc::new(Sink::new(file));
+        let sink = Arc::new(Sink::new(file, path.is_some()));
         let outlet = Arc::new(Outlet {
             manner,
             path,
@@ -75,7 +75,7 @@ impl Outlet {
             current.0 = asked;
             match self.path.as_ref().map(|path| (path, file::open(path))) {
                 None => {}
-                Some((_, Ok(file))) => current.1 = Arc::new(Sink::new(file)),
+                Some((_, Ok(file))) => current.1 = Arc::new(Sink::new(file, true)),
                 Some((path, Err(why))) => {
                     let path = path.display();
                     warning!("cannot open the access log {path} again: {why}; the old file is written on");

@@ -15,20 +15,22 @@ pub(super) struct Sink {
     file: File,
     /// Bytes that go out in one call at most: what others write does not come between them.
     most: usize,
+    /// Whether nobody else has the open file, so that a full pipe is waited for as long as it takes.
+    own: bool,
     /// A line was begun and not ended.
     torn: AtomicBool,
 }
 
 /// Bytes that a pipe takes in one piece (`PIPE_BUF`, `man 7 pipe`). So does the journal's socket.
 const PIPE_PIECE: usize = 4096;
-/// How long a pipe that does not wait may be full.
+/// How long a pipe that does not wait may be full, if others have it, too.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Sink {
-    pub(super) fn new(file: File) -> Sink {
+    pub(super) fn new(file: File, own: bool) -> Sink {
         let kind = file.metadata().map(|facts| facts.file_type());
         let pipe = kind.is_ok_and(|kind| kind.is_fifo() || kind.is_socket());
-        Sink { file, most: if pipe { PIPE_PIECE } else { usize::MAX }, torn: AtomicBool::new(false) }
+        Sink { file, most: if pipe { PIPE_PIECE } else { usize::MAX }, own, torn: AtomicBool::new(false) }
     }
 
     /// Writes `lines`, whole ones. Says how many were lost with which error, where any were.
@@ -58,7 +60,7 @@ impl Sink {
                     self.torn.store(piece[written - 1] != b'\n', Ordering::Relaxed);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Whoever shares the pipe with us may have told it not to wait.
+                // A pipe of our own is opened so, and whoever shares another may have told it not to wait.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.wait() => {}
                 Err(error) => return Err((written, error)),
             }
@@ -67,7 +69,10 @@ impl Sink {
     }
 
     fn wait(&self) -> bool {
-        matches!(wait::for_output(self.file.as_fd(), PATIENCE), Ok(true))
+        match wait::for_output(self.file.as_fd(), PATIENCE) {
+            Ok(is_ready) => is_ready || self.own,
+            Err(error) => error.kind() == io::ErrorKind::Interrupted,
+        }
     }
 }
 
@@ -90,6 +95,8 @@ pub(super) fn count(lines: &[u8]) -> u64 {
 mod tests {
     use std::io::Read;
 
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
     use super::*;
 
     #[test]
@@ -104,19 +111,36 @@ mod tests {
     #[test]
     fn what_can_not_be_written_is_counted() {
         let full = File::options().write(true).open("/dev/full").expect("Linux has it");
-        let (lost, error) = Sink::new(full).write(b"one\ntwo\n").expect_err("it is full");
+        let (lost, error) = Sink::new(full, true).write(b"one\ntwo\n").expect_err("it is full");
         assert_eq!((lost, error.kind()), (2, io::ErrorKind::StorageFull));
     }
 
     #[test]
     fn a_line_that_was_torn_is_ended_before_the_next() {
         let (mut reader, writer) = io::pipe().expect("there are descriptors");
-        let sink = Sink::new(std::os::fd::OwnedFd::from(writer).into());
+        let sink = Sink::new(std::os::fd::OwnedFd::from(writer).into(), false);
         sink.torn.store(true, Ordering::Relaxed);
         sink.write(b"whole\n").expect("somebody reads");
         drop(sink);
         let mut text = String::new();
         reader.read_to_string(&mut text).expect("it ends");
         assert_eq!(text, "\nwhole\n");
+    }
+
+    #[test]
+    fn a_full_pipe_of_our_own_is_waited_for() {
+        const BYTES: usize = 256 * 1024;
+        let path = std::env::temp_dir().join(format!("tenfold-sink-{}", std::process::id()));
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a temporary folder");
+        let mut reader = File::options().read(true).write(true).open(&path).expect("it was just made");
+        let file = super::super::file::open(&path).expect("somebody reads it");
+        let sink = Sink::new(file, true);
+        let writing = std::thread::spawn(move || sink.write(&b"a line of ten\n".repeat(BYTES / 14)));
+        // Longer than the patience with a pipe of others.
+        std::thread::sleep(PATIENCE * 3 / 2);
+        let mut read = vec![0; BYTES / 14 * 14];
+        reader.read_exact(&mut read).expect("it is written");
+        assert!(writing.join().expect("no panic").is_ok());
+        std::fs::remove_file(&path).expect("our own file");
     }
 }

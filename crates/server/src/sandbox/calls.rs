@@ -104,8 +104,8 @@ pub(super) fn of_worker(
     rules.extend(OPTIONS.into_iter().chain(of_members).map(|(level, option)| {
         FilterRule::when(Call::SETSOCKOPT, &[(1, Test::Is(level as u32)), (2, Test::Is(option as u32))])
     }));
-    let accepts_by_poll = plan.blocking() || plan.topology == Topology::Handoff;
-    if several_listeners && accepts_by_poll {
+    let accepts_by_calls = plan.blocking() || plan.topology == Topology::Handoff;
+    if several_listeners && accepts_by_calls {
         rules.push(Call::POLL.into());
     } else if plan.blocking() {
         // Whether another connection is in the backlog: a call that does not wait is no model's wait.
@@ -133,6 +133,15 @@ pub(super) fn of_worker(
         // wait for many.
         false => FilterRule::when(Call::PPOLL, &[(1, Test::AtMost(2))]),
     });
+    // Processes share the mode of a listening socket, so no worker has another mode than all of them set: it could let
+    // others wait in `accept` forever. FIONBIO sets it by a pointer, which no filter follows.
+    let waits_in_accept = match accepts_by_calls {
+        true => !several_listeners,
+        false => plan.engine == Engine::Uring,
+    };
+    let mode = if waits_in_accept { 0 } else { libc::O_NONBLOCK as u32 };
+    let keeps_mode = Test::Bits { mask: libc::O_NONBLOCK as u32, set: mode };
+    rules.push(FilterRule::when(Call::FCNTL, &[(1, Test::Is(libc::F_SETFL as u32)), (2, keeps_mode)]));
     rules.extend(with_conditions());
     rules
 }
@@ -143,6 +152,8 @@ pub(super) fn of_accounts() -> Vec<FilterRule> {
         RUNTIME.iter().chain(FILES).chain(ACCOUNTS).map(|&call| call.into()).collect();
     rules.push(thread());
     rules.extend(UNLESS_LINGER.map(|test| FilterRule::when(Call::SETSOCKOPT, &[test])));
+    rules.push(FilterRule::when(Call::IOCTL, &[(1, Test::Is(libc::FIONBIO as u32))]));
+    rules.push(FilterRule::when(Call::FCNTL, &[(1, Test::Is(libc::F_SETFL as u32))]));
     rules.extend(with_conditions());
     rules
 }
@@ -192,14 +203,9 @@ fn with_conditions() -> Vec<FilterRule> {
             libc::PR_SET_VMA as u32,
         ],
     );
-    rules.extend(is(
-        Call::IOCTL,
-        1,
-        &[libc::FIONBIO as u32, libc::FIONREAD as u32, libc::TCGETS as u32, libc::TIOCGWINSZ as u32],
-    ));
+    rules.extend(is(Call::IOCTL, 1, &[libc::FIONREAD as u32, libc::TCGETS as u32, libc::TIOCGWINSZ as u32]));
     // Neither F_SETOWN nor F_SETSIG, by which a descriptor sends signals to other processes.
-    let descriptors =
-        [libc::F_DUPFD, libc::F_DUPFD_CLOEXEC, libc::F_GETFD, libc::F_SETFD, libc::F_GETFL, libc::F_SETFL];
+    let descriptors = [libc::F_DUPFD, libc::F_DUPFD_CLOEXEC, libc::F_GETFD, libc::F_SETFD, libc::F_GETFL];
     let locks = [libc::F_GETLK, libc::F_SETLK, libc::F_SETLKW, libc::F_GETPIPE_SZ, libc::F_SETPIPE_SZ];
     let commands: Vec<u32> = descriptors.iter().chain(&locks).map(|&command| command as u32).collect();
     rules.extend(is(Call::FCNTL, 1, &commands));

@@ -1,5 +1,5 @@
-//! Revival of listening sockets. Code in a compromised worker can shut down a socket that other processes share, or
-//! make them wait at it forever. The supervisor makes it listen again, so the server needs no restart.
+//! Revival of listening sockets. Code in a compromised worker can shut down a socket that other processes share.
+//! The supervisor makes it listen again, so the server needs no restart.
 
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -16,9 +16,6 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The pause after a failed revival.
 const LONG_PAUSE: Duration = Duration::from_secs(1);
 
-/// The interval at which the state of shared sockets is compared with their first state.
-const LOOK: Duration = Duration::from_secs(1);
-
 impl Supervisor {
     /// The sockets whose end the supervisor waits for. None while it leaves, because it shuts them down itself.
     pub(super) fn watched_sockets(&self) -> Vec<BorrowedFd<'_>> {
@@ -29,7 +26,6 @@ impl Supervisor {
     /// Makes sockets that were shut down listen again. If one had to be exchanged, workers are replaced to get it.
     pub(super) fn look_after_sockets(&mut self) {
         let now = Instant::now();
-        self.compare_modes(now);
         if self.leaving.is_some() || self.revival.again.is_some_and(|again| again > now) {
             return;
         }
@@ -53,37 +49,12 @@ impl Supervisor {
             }
             // A Unix socket is another one, and workers have the old one.
             if matches!(address, ListenAddress::Unix(_)) {
-                (self.revival.renews, self.revival.look) = (true, None);
+                self.revival.renews = true;
             }
         }
         if self.revival.renews {
             self.renew();
         }
-    }
-
-    /// Remembers the mode of `accept` on shared sockets when the first workers serve, and compares it from now on.
-    pub(super) fn remember_modes(&mut self) {
-        if self.revival.modes.is_empty() {
-            self.revival.modes = self.sockets.accept_modes();
-        }
-        self.revival.look = (!self.revival.modes.is_empty()).then(|| Instant::now() + LOOK);
-    }
-
-    /// Shuts down shared sockets if a worker has changed their mode of `accept`, because other workers would wait in it
-    /// forever. Then the sockets are exchanged, and the workers replaced.
-    fn compare_modes(&mut self, now: Instant) {
-        let Some(look) = self.revival.look.as_mut().filter(|look| **look <= now) else { return };
-        *look = now + LOOK;
-        // Workers set the mode when they begin.
-        let is_settled = self.generations.last().is_some_and(|newest| newest.stage == Stage::Serving);
-        if self.leaving.is_some() || !is_settled || self.sockets.accept_modes() == self.revival.modes {
-            return;
-        }
-        warning!(
-            "a process of the server changed how others wait at a Unix socket; it is exchanged for another"
-        );
-        self.sockets.shut_down_shared();
-        self.revival.look = None;
     }
 
     /// Begins a generation with the present configuration.

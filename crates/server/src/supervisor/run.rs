@@ -94,7 +94,7 @@ impl Supervisor {
         let again = self.generations.iter().flat_map(Generation::again).min();
         let accounts = self.accounts.as_ref().and_then(AccountsProcess::by);
         let leave = self.leaving.as_ref().and_then(Leaving::by);
-        let sockets = self.revival.by().filter(|_| self.leaving.is_none());
+        let sockets = self.revival.again.filter(|_| self.leaving.is_none());
         let tickets = self.tickets.as_ref().map(TicketRotation::by);
         let all = [tick, again, accounts, leave, sockets, self.sockets_end, self.rotation_by(), tickets];
         all.into_iter().chain([self.manager.by(), self.archive_by(), self.acme.by()]).flatten().min()
@@ -244,7 +244,6 @@ impl Supervisor {
             if newest.stage == Stage::Starting && newest.is_ready() && self.leaving.is_none() {
                 newest.stage = Stage::Serving;
                 self.took_over();
-                self.remember_modes();
             } else if newest.stage == Stage::Starting && newest.is_late() {
                 error!("a worker does not begin to serve");
                 newest.fail();

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use tenfold_sys::socket::{AcceptMode, ListenAddress, ListenOptions, Listener};
+use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
 
 use super::activation::NamedSocket;
 use crate::resolved::config::ResolvedConfig;
@@ -119,22 +119,6 @@ impl Sockets {
     /// The sockets, to wait for their end.
     pub(super) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         self.by_process.iter().flatten().map(Listener::as_fd).collect()
-    }
-
-    /// How `accept` waits on each Unix socket that several processes have.
-    pub(super) fn accept_modes(&self) -> Vec<AcceptMode> {
-        self.of_several().filter_map(|listener| listener.accept_mode().ok()).collect()
-    }
-
-    /// Stops listening on Unix sockets that several processes share, which also ends their waits in `accept`.
-    pub(super) fn shut_down_shared(&self) {
-        self.of_several().for_each(Listener::shut_down);
-    }
-
-    fn of_several(&self) -> impl Iterator<Item = &Listener> {
-        let first = self.by_process.first().filter(|_| self.by_process.len() > 1);
-        let is_unix = |listener: &&Listener| matches!(listener.address(), ListenAddress::Unix(_));
-        first.into_iter().flatten().filter(is_unix)
     }
 
     /// Lets sockets listen again that were shut down. Returns their addresses, and in words what failed. A Unix socket

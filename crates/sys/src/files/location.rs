@@ -12,8 +12,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, RenameFlags, Stat, fcntl_getfl, fcntl_setfl,
-    fstat, fstatfs, openat, readlinkat, renameat_with, statat, unlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, RenameFlags, Stat, fstat, fstatfs, openat,
+    readlinkat, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -65,14 +65,6 @@ impl Location {
         flags.set(OFlags::CREATE, create.is_some());
         let mode = Mode::from_raw_mode(create.unwrap_or(0));
         Ok(File::from(openat(&self.directory, &self.name, flags, mode)?))
-    }
-
-    /// Makes writes to a file of [`Location::append`] blocking, for pipes that are full.
-    ///
-    /// # Errors
-    /// The error of `fcntl(2)`.
-    pub fn let_writes_wait(file: &File) -> io::Result<()> {
-        Ok(fcntl_setfl(file, fcntl_getfl(file)? - OFlags::NONBLOCK)?)
     }
 
     /// Renames the file within its directory without replacing another.

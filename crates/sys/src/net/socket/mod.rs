@@ -10,6 +10,5 @@ mod unix;
 pub use listen::{ListenAddress, ListenOptions, Listener};
 pub use option::{SO_PASSRIGHTS, refuse_descriptors};
 pub use passed::PassedSocket;
-pub use shared::AcceptMode;
 pub use stream::{DISCONNECT_BYTES, Socket};
 pub use unix::is_in_use;

@@ -1,34 +1,15 @@
-//! Listening sockets that several processes have: one gives them up, and one notices that another changed them or shut
-//! them down, and lets them listen again.
+//! Listening sockets that several processes have: one gives them up, and one notices that another shut them down,
+//! and lets them listen again.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
-use std::time::Duration;
 
-use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::Errno;
-use rustix::net::sockopt::{Timeout, socket_timeout};
 
 use super::listen::{ListenAddress, Listener};
 use crate::readiness::wait;
 
-/// The mode of `accept` in all processes that have a listening socket. Each of them can change it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AcceptMode {
-    flags: OFlags,
-    longest: Option<Duration>,
-}
-
 impl Listener {
-    /// How `accept` waits now.
-    ///
-    /// # Errors
-    /// The error of `fcntl(2)` or `getsockopt(2)`.
-    pub fn accept_mode(&self) -> io::Result<AcceptMode> {
-        let longest = socket_timeout(&self.socket, Timeout::Recv)?;
-        Ok(AcceptMode { flags: fcntl_getfl(&self.socket)?, longest })
-    }
-
     /// Gives the socket up in a process that was forked and accepts nothing: code in it cannot shut it down for the
     /// others. Its number leads to standard input from here on. A close would leave a number that is still owned.
     ///

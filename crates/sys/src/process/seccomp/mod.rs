@@ -281,17 +281,25 @@ pub fn attempt(call: Call) -> io::Result<()> {
             }
             0
         }
-        // `accept` waits for ever on Unix sockets.
+        // `accept` waits on Unix sockets, or no longer does, for a while that no comparison of modes would notice.
         (Call::IOCTL, Some(number)) => {
             let is_unix = |one: &libc::c_int| number_of(*one, libc::SO_DOMAIN) == libc::AF_UNIX;
-            let (off, none) = (0 as libc::c_int, [0 as libc::c_long; 2]);
+            let none = [0 as libc::c_long; 2];
             for descriptor in listening().filter(is_unix) {
                 let length = size_of_val(&none) as libc::socklen_t;
                 let (level, option) = (libc::SOL_SOCKET, libc::SO_RCVTIMEO);
                 // SAFETY: the option is a timeval; the pointer and the length are those of a live one.
                 unsafe { libc::setsockopt(descriptor, level, option, none.as_ptr().cast(), length) };
+                // SAFETY: no memory is passed.
+                let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFL) };
+                let other = libc::c_int::from(flags & libc::O_NONBLOCK == 0);
                 // SAFETY: the kernel reads an int through the pointer to a live one.
-                unsafe { libc::syscall(number, descriptor, libc::FIONBIO, &raw const off) };
+                unsafe { libc::syscall(number, descriptor, libc::FIONBIO, &raw const other) };
+                // SAFETY: no memory is passed.
+                unsafe { libc::fcntl(descriptor, libc::F_SETFL, flags ^ libc::O_NONBLOCK) };
+                std::thread::sleep(std::time::Duration::from_millis(50));
+                // SAFETY: no memory is passed.
+                unsafe { libc::fcntl(descriptor, libc::F_SETFL, flags) };
             }
             0
         }
