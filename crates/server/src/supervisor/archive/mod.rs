@@ -84,7 +84,11 @@ impl Supervisor {
             created => created?,
         };
         to.set_permissions(Permissions::from_mode(facts.mode() & 0o777))?;
-        folder::give(&to, facts.uid(), facts.gid())?;
+        // A server that was not started as root may not be allowed to call it.
+        let created = to.metadata()?;
+        if (created.uid(), created.gid()) != (facts.uid(), facts.gid()) {
+            folder::give(&to, facts.uid(), facts.gid())?;
+        }
         Ok((from, to))
     }
 
