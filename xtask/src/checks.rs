@@ -141,7 +141,7 @@ fn unprotected(said: &str) -> Vec<&'static str> {
 }
 
 /// The output of a program.
-fn output(command: &mut Command) -> Result<String, Failed> {
+pub(crate) fn output(command: &mut Command) -> Result<String, Failed> {
     let failed = |command: &Command, why: &str| Failed::from(format!("run {command:?}: {why}"));
     let output = match command.output() {
         Ok(output) if output.status.success() => output,

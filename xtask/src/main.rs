@@ -5,6 +5,7 @@ mod checks;
 mod fuzz;
 mod house;
 mod imports;
+mod package;
 mod setup;
 mod shell;
 mod steps;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use fuzz::FuzzLength;
+use package::PackageOptions;
 use steps::Selection;
 
 const USAGE: &str = "\
@@ -36,6 +38,11 @@ usage: cargo xtask COMMAND
   fuzz --minutes N [HARNESS]...
                       fuzz guided by coverage, under the address sanitizer: head, target, ranges, chunked, form,
                       cookie, configuration, accounts
+  package [--binary FILE] [--test]
+                      make packages in target/package: a .deb, an archive with a static program, checksums, a bill of
+                      materials, and a container image if a builder runs here (--binary: pack FILE instead of building
+                      the profile dist twice; --test: install, start, upgrade and purge the .deb in a Debian of its
+                      own, as root)
   bench               build the floor programs and the files for measurements";
 
 /// The reason why a command failed; each kind has its exit code.
@@ -105,6 +112,7 @@ fn command(root: &Path, words: &[&str]) -> Result<(), CommandFailure> {
             fuzz::fuzz(root, FuzzLength::Minutes(number(minutes)?.into()), names)?;
         }
         ["fuzz", cases] => steps::fuzz(root, number(cases)?)?,
+        ["package", options @ ..] => package::package(root, &package_options(options)?)?,
         ["bench"] => make_bench(root)?,
         [other, ..] => return Err(CommandFailure::Usage(format!("unknown command or option `{other}`"))),
     }
@@ -129,6 +137,18 @@ fn selection(options: &[&str]) -> Result<Selection, CommandFailure> {
         Some(name) => {
             Err(CommandFailure::Usage(format!("unknown step `{name}`; the steps are {}", steps::names())))
         }
+    }
+}
+
+fn package_options(options: &[&str]) -> Result<PackageOptions, CommandFailure> {
+    match options {
+        [] => Ok(PackageOptions::default()),
+        ["--test", rest @ ..] => Ok(PackageOptions { test: true, ..package_options(rest)? }),
+        ["--binary", file, rest @ ..] => {
+            Ok(PackageOptions { binary: Some(PathBuf::from(file)), ..package_options(rest)? })
+        }
+        ["--binary"] => Err(CommandFailure::Usage("--binary requires the file of a program".to_owned())),
+        [other, ..] => Err(CommandFailure::Usage(format!("unknown option `{other}` of package"))),
     }
 }
 

@@ -64,6 +64,26 @@ const TOOLS: &[Tool] = &[
         ]),
         ByHand("rustup component add rust-src --toolchain nightly"),
     ),
+    tool("cargo-deb", "packages for Debian", Runs(&["cargo", "deb", "--version"]), CARGO_DEB),
+    tool(
+        "cargo-sbom",
+        "the bill of materials of packages",
+        Runs(&["cargo", "sbom", "--version"]),
+        CARGO_SBOM,
+    ),
+    tool("binutils", "strip, for packages", Program("strip"), Debian),
+    tool(
+        "mmdebstrap",
+        "a Debian of their own for tests of packages",
+        Program("mmdebstrap"),
+        ByHand("apt-get install mmdebstrap systemd-container"),
+    ),
+    tool(
+        "systemd",
+        "the units of the package",
+        Program("systemd-analyze"),
+        ByHand("apt-get install systemd"),
+    ),
     tool("gcc", "the floor programs of bench/", Program("gcc"), Debian),
     tool("libc6-dev", "the floor programs of bench/", File("/usr/include/stdio.h"), Debian),
     tool("g++", "the engine asio, and a peer of bench/", Program("g++"), Debian),
@@ -136,6 +156,9 @@ const NIGHTLY: Installation = Rustup(&["toolchain", "install", "nightly", "--pro
 
 /// Unoptimised, which builds in a third of the time: it runs for seconds.
 const DENY: Installation = Cargo(&["install", "cargo-deny", "--version", "0.20.2", "--locked", "--debug"]);
+
+const CARGO_DEB: Installation = ByHand("cargo install cargo-deb --version 3.8.0 --locked --debug");
+const CARGO_SBOM: Installation = ByHand("cargo install cargo-sbom --version 0.10.0 --locked --debug");
 
 const PEBBLE: Installation = Go("github.com/letsencrypt/pebble/v2/cmd/pebble@v2.10.1");
 const PEBBLE_NAMES: Installation = Go("github.com/letsencrypt/pebble/v2/cmd/pebble-challtestsrv@v2.10.1");

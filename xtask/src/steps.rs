@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::fuzz::FuzzLength;
 use crate::shell::Failed;
-use crate::{checks, fuzz, house, setup, shell};
+use crate::{checks, fuzz, house, package, setup, shell};
 
 /// A step, which passes, fails, or is reported as not run.
 struct TestStep {
@@ -103,6 +103,12 @@ const STEPS: &[TestStep] = &[
     step("binary", "the built server has the protections of its compilers", &["gcc", "g++"], |root, _| {
         checks::protections(root)
     }),
+    TestStep {
+        only_with: &["systemd"],
+        ..step("units", "systemd accepts the units, and they confine the server", &[], |root, _| {
+            package::units::check(root)
+        })
+    },
     step("server", "the whole server, on every engine", SERVER_TOOLS, server),
 ];
 
