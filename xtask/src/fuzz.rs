@@ -41,6 +41,18 @@ const HARNESSES: &[Harness] = &[
         test: "chunks_are_read_as_a_slow_reader_reads_them_however_they_are_cut",
     },
     Harness {
+        name: "proxy",
+        package: "tenfold-http",
+        target: &["--test", "proxy_headers"],
+        test: "a_proxy_header_is_read_as_a_slow_reader_reads_it_however_it_is_cut",
+    },
+    Harness {
+        name: "forwarded",
+        package: "tenfold-http",
+        target: &["--lib"],
+        test: "semantics::forwarded::tests::any_fields_have_a_client_that_stands_in_them",
+    },
+    Harness {
         name: "record",
         package: "tenfold-tls",
         target: &["--lib"],
@@ -98,7 +110,7 @@ const HARNESSES: &[Harness] = &[
 
 /// The harnesses that build within a minute; building the server takes longer than all of these. The step `unit` runs
 /// every harness as a property.
-pub(crate) const BRIEF: &[&str] = &["head", "target", "ranges", "chunked", "form", "cookie"];
+pub(crate) const BRIEF: &[&str] = &["head", "target", "ranges", "chunked", "proxy", "form", "cookie"];
 
 /// The compiler flags: bolero's engine, its coverage (SanitizerCoverage of LLVM), and the sanitizer.
 const FLAGS: &str = "--cfg fuzzing --cfg fuzzing_libfuzzer -Cpasses=sancov-module \

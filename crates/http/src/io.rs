@@ -34,6 +34,9 @@ pub trait Io {
     /// Returns the facts about the connection. They no longer change once there is a byte in hand.
     fn connection(&self) -> &Connection;
 
+    /// Lends the facts to the part of the server that learns them from the first bytes: a PROXY header names the peer.
+    fn connection_mut(&mut self) -> &mut Connection;
+
     /// Receives more bytes behind those in hand, until `by`. At most `room` bytes are held in all; with that many in
     /// hand, the result is [`Received::Full`].
     fn poll_receive(

@@ -139,6 +139,10 @@ impl<T: Transport> Io for ConnectionIo<T> {
         &self.core.facts
     }
 
+    fn connection_mut(&mut self) -> &mut Connection {
+        &mut self.core.facts
+    }
+
     fn poll_receive(
         &mut self,
         _cx: &mut Context<'_>,

@@ -6,7 +6,9 @@ mod files;
 #[cfg(feature = "test-layer")]
 pub mod framed;
 mod protocol;
+mod proxied;
 mod state;
 
 pub use protocol::Layered;
+pub use proxied::ProxyListeners;
 pub use state::LayerState;

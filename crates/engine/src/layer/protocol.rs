@@ -1,9 +1,12 @@
 //! A protocol through a layer is a protocol.
 
+use std::sync::Arc;
+
 use tenfold_http::layer::{Layer, LayeredIo};
 use tenfold_http::{Instant, Io, Next, Peer};
 
 use super::files::CachedFirst;
+use super::proxied::ProxyListeners;
 use super::state::LayerState;
 use crate::plan::Plan;
 use crate::protocol::{Event, Protocol};
@@ -14,12 +17,18 @@ pub struct Layered<L, P> {
     layer: L,
     above: P,
     files: CachedFirst,
+    proxies: Option<Arc<ProxyListeners>>,
 }
 
 impl<L, P> Layered<L, P> {
     /// Runs `above` through `layer`, on an engine with this plan.
     pub fn new(layer: L, above: P, plan: &Plan) -> Layered<L, P> {
-        Layered { layer, above, files: CachedFirst::new(plan) }
+        Layered { layer, above, files: CachedFirst::new(plan), proxies: None }
+    }
+
+    /// Requires PROXY headers on some listeners.
+    pub fn behind(self, proxies: Option<ProxyListeners>) -> Layered<L, P> {
+        Layered { proxies: proxies.map(Arc::new), ..self }
     }
 }
 
@@ -29,6 +38,11 @@ impl<L: Layer, P: Protocol> Protocol for Layered<L, P> {
     const DUPLEX: Option<&'static str> = P::DUPLEX;
 
     async fn serve<I: Io>(&self, io: &mut I, state: &mut Self::State) -> Next {
+        if let Some(proxies) = &self.proxies
+            && let Some(next) = proxies.identify(io, &mut state.proxied, &self.above).await
+        {
+            return next;
+        }
         if !self.layer.covers(io.connection()) {
             return self.above.serve(io, &mut state.above).await;
         }
@@ -45,6 +59,11 @@ impl<L: Layer, P: Protocol> Protocol for Layered<L, P> {
     }
 
     async fn serve_anywhere<I: Io + Send>(&self, io: &mut I, state: &mut Self::State) -> Next {
+        if let Some(proxies) = &self.proxies
+            && let Some(next) = proxies.identify(io, &mut state.proxied, &self.above).await
+        {
+            return next;
+        }
         if !self.layer.covers(io.connection()) {
             return self.above.serve_anywhere(io, &mut state.above).await;
         }

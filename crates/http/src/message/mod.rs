@@ -10,3 +10,4 @@ pub mod refusal;
 pub mod request;
 pub mod status;
 pub mod target;
+pub mod trust;

@@ -1,7 +1,7 @@
 //! Requests.
 
 use super::method::Method;
-use super::target::Target;
+use super::target::{Target, valid_host};
 
 /// A version of HTTP. A minor version of HTTP/1 above 1 is served as 1.1 (RFC 9110 §6.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -127,8 +127,14 @@ impl<'a> Request<'a> {
         self.host.and_then(|host| std::str::from_utf8(host).ok())
     }
 
+    /// Returns the request with another host, such as the one that a client asked a proxy for. None if it is no host.
+    pub fn with_host(&self, host: &'a str) -> Option<Request<'a>> {
+        let is_host = !host.is_empty() && valid_host(host.as_bytes());
+        is_host.then(|| Request { host: Some(host.as_bytes()), ..*self })
+    }
+
     /// Returns the values of all fields called `name` (compared without regard to case), in order.
-    pub fn values<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'a [u8]> + 's {
+    pub fn values<'s>(&'s self, name: &'s str) -> impl DoubleEndedIterator<Item = &'a [u8]> + 's {
         let bytes = self.bytes;
         self.fields.iter().filter(move |field| field.is(name, bytes)).map(|field| part(field.value, bytes))
     }

@@ -32,6 +32,7 @@ pub struct ScriptIo {
     /// Received bytes; those before `consumed` are dropped.
     input: Vec<u8>,
     consumed: usize,
+    connection: Connection,
     out: Out,
     pub(super) steps: VecDeque<(Instant, Step)>,
     pub(super) draining_from: Instant,
@@ -59,6 +60,7 @@ impl ScriptIo {
         ScriptIo {
             input: Vec::new(),
             consumed: 0,
+            connection: Connection::plaintext(Peer::Unix, Local { listener: 0 }),
             out: Out::new(),
             steps: VecDeque::new(),
             draining_from: Instant::NEVER,
@@ -189,8 +191,11 @@ impl Io for ScriptIo {
     }
 
     fn connection(&self) -> &Connection {
-        static CONNECTION: Connection = Connection::plaintext(Peer::Unix, Local { listener: 0 });
-        &CONNECTION
+        &self.connection
+    }
+
+    fn connection_mut(&mut self) -> &mut Connection {
+        &mut self.connection
     }
 
     fn poll_receive(

@@ -49,6 +49,41 @@ pub trait Layer: Clone + Send + Sync + 'static {
     fn close(state: &mut Self::State, out: &mut Out);
 }
 
+/// A layer that may be absent: it then covers no connection.
+impl<L: Layer> Layer for Option<L> {
+    type State = L::State;
+
+    const RECORD_BYTES: usize = L::RECORD_BYTES;
+
+    fn covers(&self, connection: &Connection) -> bool {
+        self.as_ref().is_some_and(|layer| layer.covers(connection))
+    }
+
+    fn advance(&self, state: &mut Option<Box<L::State>>, input: &mut [u8], out: &mut Out) -> LayerProgress {
+        self.as_ref().map_or(LayerProgress::Failed, |layer| layer.advance(state, input, out))
+    }
+
+    fn is_established(state: &L::State) -> bool {
+        L::is_established(state)
+    }
+
+    fn has_answered(state: &L::State) -> bool {
+        L::has_answered(state)
+    }
+
+    fn describe(state: &L::State, connection: &mut Connection) {
+        L::describe(state, connection);
+    }
+
+    fn seal(state: &mut L::State, content: &[u8], out: &mut Out) -> Result<usize, IoError> {
+        L::seal(state, content, out)
+    }
+
+    fn close(state: &mut L::State, out: &mut Out) {
+        L::close(state, out);
+    }
+}
+
 /// The result of [`Layer::advance`]. Lengths count from the front of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LayerProgress {

@@ -244,6 +244,10 @@ impl<I: Io, L: Layer, F: FileReader> Io for LayeredIo<'_, I, L, F> {
         &self.connection
     }
 
+    fn connection_mut(&mut self) -> &mut Connection {
+        &mut self.connection
+    }
+
     fn poll_receive(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,0 +1,101 @@
+//! Connections that begin with a PROXY header.
+//!
+//! The header is below the layer. What it says replaces the peer of the connection for everything above; the bound on
+//! the connections of an address is that of the client then.
+
+use std::fmt;
+
+use tenfold_http::proxy::{NoHeader, ProxyError, receive};
+use tenfold_http::{Io, Next, Peer, TrustedProxy};
+
+use crate::protocol::Protocol;
+
+/// The listeners whose connections begin with a PROXY header, and the proxies that may send one.
+pub struct ProxyListeners {
+    /// By listener: whether its connections begin with a header.
+    listeners: Box<[bool]>,
+    trusted: Box<[TrustedProxy]>,
+    on_refusal: Box<dyn Fn(&Peer, ProxyError) + Send + Sync>,
+}
+
+/// The peer of a connection as its header names it.
+pub(super) struct ProxiedPeer {
+    /// The client; none if it is the proxy.
+    client: Option<Peer>,
+    /// Tells the protocol that the client's connection has ended. It is called on drop, because a state ends with its
+    /// connection on every driver.
+    on_close: Box<dyn Fn(Peer) + Send + Sync>,
+}
+
+impl Drop for ProxiedPeer {
+    fn drop(&mut self) {
+        if let Some(client) = self.client {
+            (self.on_close)(client);
+        }
+    }
+}
+
+impl fmt::Debug for ProxiedPeer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ProxiedPeer({:?})", self.client)
+    }
+}
+
+impl ProxyListeners {
+    /// Requires headers of `trusted` on the listeners that are marked. `on_refusal` hears of other connections.
+    pub fn new(
+        listeners: &[bool],
+        trusted: &[TrustedProxy],
+        on_refusal: impl Fn(&Peer, ProxyError) + Send + Sync + 'static,
+    ) -> ProxyListeners {
+        let on_refusal = Box::new(on_refusal);
+        ProxyListeners { listeners: listeners.into(), trusted: trusted.into(), on_refusal }
+    }
+
+    /// Makes the client the peer of the connection; receives its header first, if `known` is none. Returns what to do
+    /// with the connection if it cannot be served, or not yet.
+    pub(super) async fn identify<I: Io, P: Protocol>(
+        &self,
+        io: &mut I,
+        known: &mut Option<Box<ProxiedPeer>>,
+        protocol: &P,
+    ) -> Option<Next> {
+        let covered = self.listeners.get(usize::from(io.connection().local.listener));
+        if !covered.is_some_and(|covered| *covered) {
+            return None;
+        }
+        if known.is_none() {
+            match self.receive(io, protocol).await {
+                Ok(peer) => *known = Some(peer),
+                Err(next) => return Some(next),
+            }
+        }
+        if let Some(client) = known.as_ref().and_then(|known| known.client) {
+            io.connection_mut().peer = client;
+        }
+        None
+    }
+
+    async fn receive<I: Io, P: Protocol>(&self, io: &mut I, protocol: &P) -> Result<Box<ProxiedPeer>, Next> {
+        let peer = io.connection().peer;
+        if !self.trusted.iter().any(|proxy| proxy.is(&peer)) {
+            (self.on_refusal)(&peer, ProxyError::Untrusted);
+            return Err(Next::Close);
+        }
+        let by = protocol.first_bytes_by();
+        let client = receive(io, by).await.map_err(|none| match none {
+            NoHeader::Idle => Next::Park(by),
+            NoHeader::Closed => Next::Close,
+            NoHeader::Refused(why) => {
+                (self.on_refusal)(&peer, why);
+                Next::Close
+            }
+        })?;
+        let client = client.map(Peer::Internet);
+        if client.is_some_and(|client| !protocol.admit(&client)) {
+            return Err(Next::Close);
+        }
+        let protocol = protocol.clone();
+        Ok(Box::new(ProxiedPeer { client, on_close: Box::new(move |client| protocol.on_close(|| client)) }))
+    }
+}
