@@ -190,8 +190,22 @@ pub fn get_once(
     name: &str,
     target: &str,
 ) -> io::Result<SecureExchange> {
+    get_behind(address, b"", client, name, target)
+}
+
+/// The same with bytes in front of the handshake, such as a PROXY header.
+///
+/// # Errors
+/// Those of [`get_once`].
+pub fn get_behind(
+    address: SocketAddr,
+    header: &[u8],
+    client: &Arc<ClientConfig>,
+    name: &str,
+    target: &str,
+) -> io::Result<SecureExchange> {
     let request = format!("GET {target} HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n");
-    exchange_once(address, client, name, &request)
+    exchange_behind(address, header, client, name, &request)
 }
 
 /// Sends `request` over a connection of its own, which asks for `name`. Returns the handshake, the certificate, and all
@@ -205,11 +219,22 @@ pub fn exchange_once(
     name: &str,
     request: &str,
 ) -> io::Result<SecureExchange> {
+    exchange_behind(address, b"", client, name, request)
+}
+
+fn exchange_behind(
+    address: SocketAddr,
+    header: &[u8],
+    client: &Arc<ClientConfig>,
+    name: &str,
+    request: &str,
+) -> io::Result<SecureExchange> {
     let server_name = ServerName::try_from(name.to_owned()).expect("a name");
     let mut connection =
         ClientConnection::new(Arc::clone(client), server_name).expect("the configuration is legal");
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(header)?;
     let mut tls = rustls::Stream::new(&mut connection, &mut stream);
     tls.write_all(request.as_bytes())?;
     let mut response = Vec::new();

@@ -38,6 +38,7 @@ mod mechanisms;
 mod members;
 mod planted;
 mod privileges;
+mod proxies;
 mod ranges;
 mod refusals;
 mod reload;
@@ -98,6 +99,7 @@ const THEMES: &[Theme] = &[
     mechanisms::THEME,
     planted::THEME,
     privileges::THEME,
+    proxies::THEME,
     members::THEME,
     commands::THEME,
     coming_from::THEME,

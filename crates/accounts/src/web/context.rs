@@ -7,7 +7,6 @@ use tenfold_http::FieldName;
 
 use super::page::{MemberPage, PLACE};
 use super::protect::ProtectedFolder;
-use super::trust::TrustedProxy;
 use super::view::{Templates, View};
 use crate::accounts::Registration;
 use crate::ask::{Query, Reply};
@@ -23,8 +22,6 @@ pub struct WebSettings {
     pub least_password: usize,
     /// The lifetime of a session's cookie.
     pub absolute: Duration,
-    /// Trusted proxies.
-    pub trusted: Vec<TrustedProxy>,
     /// A folder with templates that replace the built-in ones.
     pub templates: Option<PathBuf>,
 }

@@ -13,7 +13,6 @@ mod origin;
 mod page;
 mod pages;
 pub mod protect;
-pub mod trust;
 mod view;
 mod visitor;
 
@@ -43,7 +42,7 @@ impl Web {
         request: &Request<'_>,
         connection: &Connection,
     ) -> RequestAction {
-        let visitor = RequestClient::read(request, connection, &self.settings.trusted);
+        let visitor = RequestClient::read(request, connection);
         let reads = matches!(request.method, Method::Get | Method::Head);
         match place(path) {
             Some(form) if request.method == Method::Post && forms::is_one(form) => {
@@ -66,7 +65,7 @@ impl Web {
         body: &[u8],
         connection: &Connection,
     ) -> RequestAction {
-        let visitor = RequestClient::read(request, connection, &self.settings.trusted);
+        let visitor = RequestClient::read(request, connection);
         match place(path) {
             Some(form) => self.take(form, request, body, visitor),
             None => RequestAction::Nothing,
@@ -75,7 +74,7 @@ impl Web {
 
     /// The next step of `request`, whose file is protected although its path is not.
     pub fn begin_for_file(self: &Arc<Web>, request: &Request<'_>, connection: &Connection) -> RequestAction {
-        self.admit(request, RequestClient::read(request, connection, &self.settings.trusted))
+        self.admit(request, RequestClient::read(request, connection))
     }
 
     /// Asks the accounts whether the visitor is a member.

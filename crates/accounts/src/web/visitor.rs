@@ -1,10 +1,9 @@
 //! The client of a request: cookies, address, and whether its connection is encrypted.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use tenfold_http::{Connection, Method, Peer, Request, Scheme};
 
-use super::trust::{TrustedProxy, counted};
 use crate::ask::ClientIdentity;
 use crate::token;
 
@@ -48,19 +47,15 @@ pub(super) struct RequestClient {
 }
 
 impl RequestClient {
-    pub(super) fn read(
-        request: &Request<'_>,
-        connection: &Connection,
-        trusted: &[TrustedProxy],
-    ) -> RequestClient {
-        let (address, secure) = client(request, connection, trusted);
+    pub(super) fn read(request: &Request<'_>, connection: &Connection) -> RequestClient {
+        let secure = connection.scheme == Scheme::Https;
         let read = |cookie: Cookie| value(request, cookie.name(secure));
         RequestClient {
             session: read(Cookie::Session),
             form: read(Cookie::Form),
             known: read(Cookie::Known),
             secure,
-            address,
+            address: counted_address(connection),
         }
     }
 
@@ -90,31 +85,13 @@ fn value(request: &Request<'_>, name: &str) -> Option<String> {
     (values.next().is_none() && good).then(|| first.to_owned())
 }
 
-/// The address for counting attempts of a client.
-pub fn counted_address(request: &Request<'_>, connection: &Connection, trusted: &[TrustedProxy]) -> String {
-    client(request, connection, trusted).0
-}
-
-/// The address for counting attempts, and whether the connection to the browser is encrypted. Both are the peer's,
-/// unless it is a trusted proxy.
-fn client(request: &Request<'_>, connection: &Connection, trusted: &[TrustedProxy]) -> (String, bool) {
-    let Connection { peer, scheme, .. } = connection;
-    let own = match peer {
-        Peer::Internet(peer) => counted(peer.ip()),
-        Peer::Unix => "unix".into(),
-    };
-    let encrypted = *scheme == Scheme::Https;
-    if !trusted.iter().any(|proxy| proxy.is(peer)) {
-        return (own, encrypted);
+/// The key for counting the attempts of a client: its address, or the network of an IPv6 client.
+pub fn counted_address(connection: &Connection) -> String {
+    let Peer::Internet(peer) = connection.peer else { return "unix".into() };
+    match peer.ip().to_canonical() {
+        IpAddr::V4(v4) => v4.to_string(),
+        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).to_string(),
     }
-    let text = |name| request.values(name).last().and_then(|value| std::str::from_utf8(value).ok());
-    let forwarded = text("x-forwarded-proto");
-    let secure = forwarded.map_or(encrypted, |proto| proto.trim().eq_ignore_ascii_case("https"));
-    // Each proxy appends its client's address: the last one that is no trusted proxy is the client.
-    let hops = text("x-forwarded-for").unwrap_or_default().rsplit(',');
-    let mut hops = hops.map_while(|hop| hop.trim().parse::<IpAddr>().ok());
-    let client = hops.find(|hop| !trusted.iter().any(|proxy| proxy.holds(*hop)));
-    (client.map_or(own, counted), secure)
 }
 
 /// Whether the request is for a page to display, not for a part of one or from a program.
@@ -132,28 +109,15 @@ pub(super) fn wants_page(request: &Request<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use tenfold_http::h1::parse_request;
-
     use super::*;
     use tenfold_http::Local;
 
-    fn client_of(peer: &Peer, trusted: &[&str], fields: &str) -> (String, bool) {
-        let trusted: Vec<_> = trusted.iter().map(|text| text.parse().expect("a proxy")).collect();
-        let mut bytes = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").into_bytes();
-        let connection = Connection::plaintext(*peer, Local { listener: 0 });
-        parse_request(&mut bytes, |request| {
-            client(&request.expect("the request is good"), &connection, &trusted)
-        })
-    }
-
     #[test]
-    fn visitors_behind_a_proxy_on_a_unix_socket_are_told_apart_if_it_is_trusted() {
-        let fields = "X-Forwarded-For: 203.0.113.9, 192.0.2.1\r\nX-Forwarded-Proto: https\r\n";
-        assert_eq!(client_of(&Peer::Unix, &["unix"], fields), ("192.0.2.1".into(), true));
-        assert_eq!(client_of(&Peer::Unix, &["unix", "192.0.2.0/24"], fields), ("203.0.113.9".into(), true));
-        assert_eq!(client_of(&Peer::Unix, &["unix"], ""), ("unix".into(), false));
-        assert_eq!(client_of(&Peer::Unix, &["0.0.0.0/0"], fields), ("unix".into(), false));
-        let peer = Peer::Internet("198.51.100.7:80".parse().expect("an address"));
-        assert_eq!(client_of(&peer, &["unix"], fields), ("198.51.100.7".into(), false));
+    fn attempts_of_one_ipv6_network_are_one_clients() {
+        let counted = |peer| counted_address(&Connection::plaintext(peer, Local { listener: 0 }));
+        let address = |text: &str| counted(Peer::Internet(text.parse().expect("an address")));
+        assert_eq!(address("[2001:db8:1:2:3:4:5:6]:80"), "2001:db8:1:2::");
+        assert_eq!(address("[::ffff:10.0.0.1]:80"), "10.0.0.1");
+        assert_eq!(counted(Peer::Unix), "unix");
     }
 }

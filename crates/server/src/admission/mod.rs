@@ -9,9 +9,8 @@ mod sync;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tenfold_accounts::web::trust::TrustedProxy;
 use tenfold_engine::{Engine, Plan};
-use tenfold_http::{Peer, clock};
+use tenfold_http::{Peer, TrustedProxy, clock};
 use tenfold_sys::socket::ListenAddress;
 
 use addresses::{AddressKey, Admitting};
@@ -76,7 +75,7 @@ impl AddressShares {
         let bounds_any = requests.is_some()
             || connections != ConnectionBound::Unbounded
             || handshakes != HandshakeBound::Unbounded;
-        let trusted = || settings.members.trusted.clone();
+        let trusted = || settings.proxies.proxies.clone();
         bounds_any.then(|| AddressShares { connections, requests, handshakes, trusted: trusted() })
     }
 }

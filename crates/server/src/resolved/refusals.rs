@@ -3,15 +3,16 @@
 use std::fs;
 
 use tenfold_engine::{Accept, Dispatch, Driver, Engine, MODELS, Plan, Sender, Topology, Trigger};
+use tenfold_http::TrustedProxy;
 use tenfold_site::TagFrom;
 use tenfold_sys::socket::ListenAddress;
 
 use super::names;
-use crate::admission::{AddressShares, ConnectionBound};
+use crate::admission::AddressShares;
 use crate::settings::log::Mode;
 use crate::settings::log::{LogTarget, Rotate};
 use crate::settings::rows::rows;
-use crate::settings::values::{HttpsRedirect, Settings};
+use crate::settings::values::{HttpsRedirect, ListenEntry, Settings};
 
 /// Refuses settings that mean nothing to `plan`, or to each other.
 ///
@@ -25,7 +26,8 @@ pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<(), String> {
     bounds_of_nothing(settings, shares.as_ref())?;
     content_of_nothing(settings)?;
     queue_without_a_lane(settings, plan.engine)?;
-    members_without_accounts(settings, shares.as_ref())?;
+    members_without_accounts(settings)?;
+    proxies_of_nothing(settings)?;
     tcp_without_tcp(settings)?;
     zerocopy_without_tcp(settings, plan.sender)?;
     tls_without_a_use(settings, plan.sender)?;
@@ -34,13 +36,10 @@ pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<(), String> {
 }
 
 /// A folder that is protected only in the configuration would be open.
-fn members_without_accounts(settings: &Settings, shares: Option<&AddressShares>) -> Result<(), String> {
+fn members_without_accounts(settings: &Settings) -> Result<(), String> {
     let by_password = settings.asks_for_passwords();
-    // Proxies that are trusted are exempt from a bound by address, with members or without.
-    let by_address = shares.is_some_and(|shares| shares.connections != ConnectionBound::Unbounded);
     let without = |name: &str| match name {
         "accounts" => true,
-        "trusted-proxy" => by_password || by_address,
         "login-throttle" => by_password,
         _ => false,
     };
@@ -54,6 +53,29 @@ fn members_without_accounts(settings: &Settings, shares: Option<&AddressShares>)
             Err("session-idle is longer than session-lifetime, and would never come".into())
         }
         _ => Ok(()),
+    }
+}
+
+fn proxies_of_nothing(settings: &Settings) -> Result<(), String> {
+    let proxies = &settings.proxies.proxies;
+    let speaks_to = |entry: &ListenEntry| match entry.address {
+        ListenAddress::Unix(_) => proxies.contains(&TrustedProxy::Unix),
+        ListenAddress::Internet(_) => proxies.iter().any(|proxy| *proxy != TrustedProxy::Unix),
+    };
+    let deaf = settings.listen.iter().find(|entry| entry.proxied && !speaks_to(entry));
+    match deaf.map(|entry| &entry.address) {
+        Some(ListenAddress::Unix(path)) => Err(format!(
+            "the PROXY headers of unix:{} need a trusted-proxy: add trusted-proxy unix, which trusts every client of \
+             a Unix socket of this server",
+            path.display()
+        )),
+        Some(address) => Err(format!(
+            "the PROXY headers of {address} need a trusted-proxy: name the address or the network of the proxy"
+        )),
+        None if proxies.is_empty() && settings.is_explicit("forwarded-fields") => {
+            Err("forwarded-fields has no use without trusted-proxy; name the proxy, or remove it".into())
+        }
+        None => Ok(()),
     }
 }
 

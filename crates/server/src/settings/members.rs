@@ -6,7 +6,6 @@ use std::time::Duration;
 use tenfold_accounts::passwords::Cost;
 use tenfold_accounts::store::url::DatabaseUrl;
 use tenfold_accounts::web::protect::ProtectedFolder;
-use tenfold_accounts::web::trust::TrustedProxy;
 use tenfold_accounts::{AccountPolicy, Lifetime, Registration};
 
 /// The settings about members.
@@ -30,7 +29,6 @@ pub(crate) struct MembersSettings {
     pub(crate) hash_threads: usize,
     pub(crate) hash_queue: usize,
     pub(crate) throttle: bool,
-    pub(crate) trusted: Vec<TrustedProxy>,
 }
 
 /// The location of the accounts.
@@ -93,7 +91,6 @@ impl MembersSettings {
             registration: self.registration,
             least_password: self.least_password,
             absolute: self.absolute,
-            trusted: self.trusted.clone(),
             templates: self.templates.clone(),
         }
     }

@@ -61,18 +61,25 @@ pub(crate) struct Text<'a> {
     pub(crate) base: &'a Path,
 }
 
+/// The prefixes of an address in `listen`: `http` turns TLS off, `proxy` requires a PROXY header.
+const LISTEN_PREFIXES: [&str; 3] = ["http:", "proxy:", "proxy+http:"];
+
 impl Text<'_> {
     pub(super) fn path(&self) -> Result<PathBuf, String> {
         if self.text.is_empty() { Err("a path is missing".into()) } else { Ok(self.base.join(self.text)) }
     }
 
     pub(super) fn listen_entry(&self) -> Result<ListenEntry, String> {
-        let without_tls = self.text.strip_prefix("http:");
-        let address = match without_tls.unwrap_or(self.text).parse()? {
+        let (prefix, rest) = LISTEN_PREFIXES
+            .iter()
+            .find_map(|prefix| Some((*prefix, self.text.strip_prefix(prefix)?)))
+            .unwrap_or(("", self.text));
+        let address = match rest.parse()? {
             ListenAddress::Unix(path) => ListenAddress::Unix(self.base.join(path)),
             internet => internet,
         };
-        Ok(ListenEntry { address, plaintext: without_tls.is_some() })
+        let has = |word| prefix.trim_end_matches(':').split('+').any(|part| part == word);
+        Ok(ListenEntry { address, plaintext: has("http"), proxied: has("proxy") })
     }
 }
 

@@ -198,6 +198,11 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("password-queue", "0", "\"0\" is not a number from 1 to 100000"),
     ("db-connections", "0", "\"0\" is not a number from 1 to 256"),
     ("login-throttle", "1", "\"1\" is neither on nor off"),
+    (
+        "forwarded-fields",
+        "x-real-ip",
+        "\"x-real-ip\" is not x-forwarded-for, x-forwarded-proto, x-forwarded-host or forwarded, nor off alone",
+    ),
     ("trusted-proxy", "lo", "\"lo\" is not an address, a network such as 10.0.0.0/8 or fd00::/8, or unix"),
     ("head-timeout", "0s", "\"0s\" is not a duration from 1ms to 24h, such as 250ms, 10s, 2m or 1h"),
     ("body-timeout", "10", "\"10\" is not a duration from 1ms to 24h, such as 250ms, 10s, 2m or 1h"),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tenfold_engine::{Accept, Dispatch, Engine, Method, Sender, TimerKind, TimerUpdate, Topology, Triggers};
 use tenfold_http::Limits;
+use tenfold_http::semantics::forwarded::TrustedProxies;
 use tenfold_site::{Codings, Listing, TagFrom};
 use tenfold_sys::socket::ListenAddress;
 use tenfold_tls::config::SecurityPreset;
@@ -96,6 +97,7 @@ pub(crate) struct Settings {
     pub(crate) hsts: Option<String>,
     pub(crate) names: NamesSettings,
     pub(crate) members: MembersSettings,
+    pub(crate) proxies: TrustedProxies,
     /// The table `[site]`.
     pub(crate) site: SiteTable,
     /// The tables `[[host]]`.
@@ -110,6 +112,8 @@ pub(crate) struct ListenEntry {
     pub(crate) address: ListenAddress,
     /// Whether it has no TLS in any case.
     pub(crate) plaintext: bool,
+    /// Whether its connections begin with a PROXY header.
+    pub(crate) proxied: bool,
 }
 
 /// Redirects of plaintext requests to https.

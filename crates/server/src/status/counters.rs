@@ -63,6 +63,8 @@ pub(crate) enum Counter {
     TooManyHandshakes,
     /// TLS handshakes past what one address may begin.
     HandshakesOfAddress,
+    /// Connections without the PROXY header that their listener requires.
+    ProxyHeader,
     /// Connections that could not be accepted because descriptors or memory ran out.
     Exhausted,
     /// Connections on which nothing came in time.
@@ -87,6 +89,7 @@ pub(crate) const REFUSALS: &[(Counter, &str)] = &[
     (Counter::Throttled, "throttled"),
     (Counter::TooManyHandshakes, "too-many-handshakes"),
     (Counter::HandshakesOfAddress, "handshakes-of-address"),
+    (Counter::ProxyHeader, "proxy-header"),
     (Counter::Exhausted, "exhausted"),
     (Counter::Expired, "expired"),
 ];

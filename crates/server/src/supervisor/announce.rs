@@ -49,7 +49,8 @@ fn block(facts: &StartFacts<'_>, coloured: bool) -> String {
         format!("{strong}tenfold {}{plain}, process {}\n", env!("CARGO_PKG_VERSION"), std::process::id());
     for (address, entry) in facts.addresses.iter().zip(&facts.settings.listen) {
         let scheme = if facts.settings.has_tls(entry) { "https" } else { "http" };
-        let _ = writeln!(text, "  {faint}serves{plain}   {strong}{}{plain}", link(scheme, address));
+        let proxied = if entry.proxied { " (behind a proxy, with PROXY headers)" } else { "" };
+        let _ = writeln!(text, "  {faint}serves{plain}   {strong}{}{plain}{proxied}", link(scheme, address));
     }
     let lines = [
         ("root", root(facts)),
@@ -128,7 +129,7 @@ fn members(facts: &StartFacts<'_>) -> Option<String> {
         ),
     };
     let everywhere = facts.settings.listen.iter().all(|entry| facts.settings.has_tls(entry));
-    text += match said.trusted.as_slice() {
+    text += match facts.settings.proxies.proxies.as_slice() {
         _ if everywhere => "; cookies are Secure",
         [] if facts.config.certificates.is_some() => "; cookies are Secure with TLS, and plain elsewhere",
         [] => "; cookies are plain: without TLS, an observer of the network can steal them",

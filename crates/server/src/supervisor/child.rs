@@ -2,6 +2,7 @@
 
 use std::os::fd::RawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use tenfold_accounts::web::protect::ProtectedFolder;
 use tenfold_engine::layer::Layered;
@@ -12,6 +13,7 @@ use tenfold_sys::process::Pid;
 use tenfold_sys::select::FD_SETSIZE;
 use tenfold_sys::socket::Listener;
 use tenfold_sys::user::SystemUser;
+use tenfold_tls::certificates::files::LoadedCertificates;
 use tenfold_tls::challenges::ChallengeBoard;
 use tenfold_tls::connection::{HandshakeResult, TlsServer};
 use tenfold_tls::shared::SharedBytes;
@@ -33,6 +35,7 @@ use crate::status::counters::{Counter, Tally};
 use crate::supervisor::state::Serve;
 use crate::worker::app::{App, RequestRules, TransportRules};
 use crate::worker::null::NullProtocol;
+use crate::worker::proxies;
 use crate::worker::shared::WorkerShared;
 
 /// Exit code of a worker that panicked.
@@ -118,27 +121,39 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
             let transport = TransportRules::new(&settings, config.certificates.as_deref(), &listeners);
             let before = RequestRules { members, challenges: challenges.clone(), transport };
             let app = App::new(hosts, &settings, admission, before, plan, worker.clone())?;
-            let served = match &config.certificates {
-                Some(loaded) => {
-                    let covered: Vec<_> =
-                        settings.listen.iter().map(|entry| settings.has_tls(entry)).collect();
-                    let tickets = tickets.ok_or("there are no keys for tickets")?;
-                    let tls = certificates::server_config(loaded, settings.tls_preset, tickets, challenges)?;
-                    let counting = worker.clone();
-                    let count = move |result| {
-                        counting.with(|local| local.tally.add(counter(result), 1));
-                    };
-                    let gate = app.clone();
-                    let layer = TlsServer::new(tls, &covered, count)
-                        .with_bounds(settings.max_handshakes, move |peer| gate.admit_handshake(peer));
-                    run(plan, &listeners, Layered::new(layer, app, plan))
-                }
-                None => serve_protocol(plan, &listeners, app, how.layered),
+            let tls = match &config.certificates {
+                Some(loaded) => Some(tls_layer(&settings, loaded, (tickets, challenges), &app, &worker)?),
+                None => None,
+            };
+            let proxies = proxies::listeners(&settings, &worker);
+            let served = match (tls, proxies) {
+                (None, None) => serve_protocol(plan, &listeners, app, how.layered),
+                (tls, proxies) => run(plan, &listeners, Layered::new(tls, app, plan).behind(proxies)),
             };
             worker.end();
             served
         }
     }
+}
+
+/// TLS on the listeners that have it.
+fn tls_layer(
+    settings: &Settings,
+    loaded: &LoadedCertificates,
+    (tickets, challenges): (Option<SharedBytes>, Option<ChallengeBoard>),
+    app: &App,
+    worker: &Arc<WorkerShared>,
+) -> Result<TlsServer, String> {
+    let covered: Vec<_> = settings.listen.iter().map(|entry| settings.has_tls(entry)).collect();
+    let tickets = tickets.ok_or("there are no keys for tickets")?;
+    let tls = certificates::server_config(loaded, settings.tls_preset, tickets, challenges)?;
+    let counting = worker.clone();
+    let count = move |result| {
+        counting.with(|local| local.tally.add(counter(result), 1));
+    };
+    let gate = app.clone();
+    let server = TlsServer::new(tls, &covered, count);
+    Ok(server.with_bounds(settings.max_handshakes, move |peer| gate.admit_handshake(peer)))
 }
 
 fn counter(result: HandshakeResult) -> Counter {

@@ -1,5 +1,6 @@
 //! The server's own protocol: HTTP over a site, counted and logged.
 
+mod client;
 mod members;
 mod passwords;
 mod state;
@@ -7,7 +8,7 @@ mod transport;
 mod validation;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time;
 
 use tenfold_engine::dispatch::proactor::{Proactor, ThreadHooks};
@@ -15,7 +16,7 @@ use tenfold_engine::offload::OffloadPool;
 use tenfold_engine::{Dispatch, Event, Plan, Protocol};
 use tenfold_http::{
     Answer, Connection, Instant, Io, Method, Next, Peer, Refusal, Reply, Request, RequestSummary,
-    ResponseWriter, SendReport, Service, Session, clock, echo, serve_connection,
+    ResponseWriter, SendReport, Service, Session, clock, serve_connection,
 };
 use tenfold_site::{Answered, FinishWork, Hosts, Need, ResponseSummary, Work};
 
@@ -74,6 +75,8 @@ impl App {
             lane: OffloadPool::new(plan, settings.work_threads, settings.work_queue),
             passwords,
             complained: AtomicU64::new(0),
+            proxies: settings.proxies.clone(),
+            said_ambiguous: AtomicBool::new(false),
         });
         let proactor = match plan.dispatch {
             Dispatch::Proactor => Some(Arc::new(proactor(&shared, plan)?)),
@@ -164,30 +167,11 @@ impl Service for SharedService {
         connection: &Connection,
         response: &mut ResponseWriter<'_>,
     ) -> Answer {
-        #[cfg(feature = "test-layer")]
-        crate::sandbox::attempt(request.target.path);
-        self.transport.secure(connection, response);
-        if self.guarded
-            && let Some(answer) = self.guard(request, connection, response)
-        {
-            return answer;
-        }
-        let began = self.began();
-        match self.hosts.respond(request, response) {
-            Answered::Staged(outcome) => {
-                self.record(outcome, request, connection, response, began);
-                Answer::Done
-            }
-            Answered::Work(work) => self.work(
-                work,
-                DeferredRequest {
-                    request: request.to_owned(),
-                    connection: connection.clone(),
-                    began,
-                    private: false,
-                },
-                response,
-            ),
+        match self.proxies.reads(&connection.peer) {
+            true => self.for_client(request, connection, |request, connection| {
+                self.respond(request, connection, response)
+            }),
+            false => self.respond(request, connection, response),
         }
     }
 
@@ -198,18 +182,12 @@ impl Service for SharedService {
         connection: &Connection,
         response: &mut ResponseWriter<'_>,
     ) -> Answer {
-        self.transport.secure(connection, response);
-        if let Some(members) = &self.members
-            && let Some(path) = members.path(request)
-            && let wanted = members.web.submit(&path, request, body, connection)
-            && let Some(answer) = self.member(members, wanted, request, connection, response)
-        {
-            return answer;
+        match self.proxies.reads(&connection.peer) {
+            true => self.for_client(request, connection, |request, connection| {
+                self.respond_to_body(request, body, connection, response)
+            }),
+            false => self.respond_to_body(request, body, connection, response),
         }
-        let began = self.began();
-        let body = echo(request, body, response);
-        self.record(ResponseSummary::of(200, body), request, connection, response, began);
-        Answer::Done
     }
 
     fn refuse(
@@ -251,11 +229,7 @@ impl SharedService {
         asked.keep_private(response);
         let (lane, work) = match work.need() {
             Need::Thread => (&self.lane, work),
-            Need::Password => {
-                let counted =
-                    asked.request.read(|request| self.passwords.count(work, request, &asked.connection));
-                (&self.passwords.lane, counted)
-            }
+            Need::Password => (&self.passwords.lane, self.passwords.count(work, &asked.connection)),
             Need::Membership => return self.membership(asked, response),
         };
         let (work, otherwise) = work.split();

@@ -2,4 +2,5 @@
 
 pub(crate) mod app;
 pub(crate) mod null;
+pub(crate) mod proxies;
 pub(crate) mod shared;

@@ -386,7 +386,7 @@ fn h85_passwords_over_plain_http_are_warned_about_off_loopback() {
 
 #[test]
 fn settings_of_attempts_are_for_members_and_for_passwords_of_paths() {
-    let flags = [("login-throttle", "off"), ("trusted-proxy", "127.0.0.1")];
+    let flags = [("login-throttle", "off")];
     let auth = "[site]\nauth = { users = { a = \"$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC\" } }\n";
     assert!(ResolvedConfig::resolve(&of_file("attempts", auth, &flags), DESCRIPTORS).is_ok());
     let why =
@@ -426,10 +426,24 @@ fn off_loopback_an_address_has_a_quarter_of_the_connections_by_default() {
 }
 
 #[test]
-fn a_trusted_proxy_needs_members_or_a_bound_by_address() {
-    let proxy = ("trusted-proxy", "192.0.2.1");
-    let said = refusal(&[proxy], DESCRIPTORS);
-    assert_eq!(said, "trusted-proxy is for a server that has members; name their database with accounts");
-    assert!(resolve(&[proxy, ("listen", "0.0.0.0:80")], DESCRIPTORS).is_ok());
-    assert!(resolve(&[proxy, ("max-connections-per-address", "9")], DESCRIPTORS).is_ok());
+fn fields_of_proxies_need_a_trusted_proxy() {
+    let (proxy, fields) = (("trusted-proxy", "192.0.2.1"), ("forwarded-fields", "forwarded"));
+    let said = refusal(&[fields], DESCRIPTORS);
+    assert_eq!(said, "forwarded-fields has no use without trusted-proxy; name the proxy, or remove it");
+    assert!(resolve(&[proxy], DESCRIPTORS).is_ok() && resolve(&[proxy, fields], DESCRIPTORS).is_ok());
+}
+
+#[test]
+fn proxy_headers_need_a_trusted_proxy_of_the_same_family() {
+    let with = |listen, proxy| refusal(&[("listen", listen), ("trusted-proxy", proxy)], DESCRIPTORS);
+    let address = "the PROXY headers of 127.0.0.1:80 need a trusted-proxy: name the address or the network of the proxy";
+    assert_eq!(refusal(&[("listen", "proxy:127.0.0.1:80")], DESCRIPTORS), address);
+    assert_eq!(with("proxy+http:127.0.0.1:80", "unix"), address);
+    assert!(with("proxy:unix:/run/s", "10.0.0.0/8").contains("add trusted-proxy unix"));
+    let of = |listen| of_file("prefixes", "", &[("listen", listen), ("trusted-proxy", "10.0.0.1")]).listen;
+    let facts = |listen| of(listen).iter().map(|entry| (entry.plaintext, entry.proxied)).collect::<Vec<_>>();
+    assert_eq!(facts("127.0.0.1:80"), [(false, false)]);
+    assert_eq!(facts("http:127.0.0.1:80"), [(true, false)]);
+    assert_eq!(facts("proxy:[::1]:80"), [(false, true)]);
+    assert_eq!(facts("proxy+http:127.0.0.1:80"), [(true, true)]);
 }

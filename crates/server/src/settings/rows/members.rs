@@ -67,10 +67,6 @@ pub(super) static ROWS: &[SettingRow] = rows! { "Members":
     one "login-throttle" "on|off" = Value("on"), fixed, not_null;
         members.throttle = switch;
         "count failed logins by name and by address, with basic authentication too, and refuse further attempts if there are too many";
-    many "trusted-proxy" "ADDRESS|unix" = Value("off"), not_null;
-        members.trusted = each_or_off;
-        "a proxy whose X-Forwarded-For and X-Forwarded-Proto are used: an address, a network, or unix (whatever connects \
-         to a Unix socket of this server); can be given several times";
 };
 
 fn accounts(given: Text<'_>) -> Result<Option<AccountsLocation>, String> {

@@ -5,6 +5,7 @@ mod engine;
 mod limits;
 mod members;
 mod process;
+mod proxy;
 mod read;
 mod tls;
 
@@ -19,6 +20,7 @@ static GROUPS: &[&[SettingRow]] = &[
     tls::ROWS,
     limits::TIME,
     limits::BOUNDS,
+    proxy::ROWS,
     members::ROWS,
     process::ROWS,
 ];

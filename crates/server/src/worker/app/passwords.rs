@@ -8,11 +8,10 @@ use std::sync::atomic::Ordering;
 
 use tenfold_accounts::ask::ClientIdentity;
 use tenfold_accounts::web::counted_address;
-use tenfold_accounts::web::trust::TrustedProxy;
 use tenfold_accounts::{AdmittedAttempt, Throttle};
 use tenfold_engine::offload::OffloadPool;
 use tenfold_engine::{Engine, Plan};
-use tenfold_http::{Connection, Request, clock};
+use tenfold_http::{Connection, clock};
 use tenfold_site::{Attempts, RealmUser, Work};
 use tenfold_sys::process::Pid;
 use tenfold_sys::shared::SharedRows;
@@ -24,7 +23,6 @@ use crate::settings::values::Settings;
 pub(super) struct Passwords {
     pub(super) lane: OffloadPool,
     throttle: Arc<Throttle>,
-    trusted: Vec<TrustedProxy>,
     /// With `fork`, whose processes share neither the lane nor the throttle.
     running: Option<Arc<RunningHashes>>,
 }
@@ -73,16 +71,15 @@ impl Passwords {
         Ok(Passwords {
             lane: OffloadPool::new(plan, settings.work_threads, settings.work_queue),
             throttle: Arc::new(Throttle::new(settings.members.throttle)),
-            trusted: settings.members.trusted.clone(),
             running: shared.transpose()?.map(Arc::new),
         })
     }
 
-    /// Lets attempts at a password count for the client that sent `request`.
-    pub(super) fn count(&self, work: Work, request: &Request<'_>, connection: &Connection) -> Work {
+    /// Lets attempts at a password count for the client of `connection`.
+    pub(super) fn count(&self, work: Work, connection: &Connection) -> Work {
         work.counted_by(ClientAttempts {
             throttle: Arc::clone(&self.throttle),
-            address: counted_address(request, connection, &self.trusted),
+            address: counted_address(connection),
             now: clock::now().0,
             admitted: RefCell::default(),
             running: self.running.clone(),

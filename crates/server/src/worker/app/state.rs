@@ -1,10 +1,11 @@
 //! The state of the service that answers requests.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Weak};
 use std::time;
 
 use tenfold_engine::offload::OffloadPool;
+use tenfold_http::semantics::forwarded::TrustedProxies;
 use tenfold_http::{Connection, FieldName, FieldValue, Limits, OwnedRequest, ResponseWriter};
 use tenfold_site::Hosts;
 use tenfold_tls::challenges::ChallengeBoard;
@@ -51,6 +52,10 @@ pub(super) struct SharedService {
     pub(super) passwords: Passwords,
     /// When a failure of the system was last said, in seconds since 1970.
     pub(super) complained: AtomicU64,
+    /// The proxies whose fields name the clients of requests.
+    pub(super) proxies: TrustedProxies,
+    /// It was said that a proxy's fields name different clients.
+    pub(super) said_ambiguous: AtomicBool,
 }
 
 /// A request whose answer comes later.

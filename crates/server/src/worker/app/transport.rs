@@ -92,7 +92,8 @@ impl TransportRules {
             let is_misdirected = tls.misdirects(without_port(request.host()?));
             return is_misdirected.then(|| misdirected(request, response));
         }
-        let redirects = self.redirects.as_ref()?;
+        // A trusted proxy has the client's TLS.
+        let redirects = self.redirects.as_ref().filter(|_| connection.scheme == Scheme::Http)?;
         let path = request.target.path;
         if !*redirects.listeners.get(usize::from(connection.local.listener))?
             || !path.starts_with('/')
