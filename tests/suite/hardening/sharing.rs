@@ -96,15 +96,20 @@ fn h94_no_worker_changes_how_others_wait_at_a_unix_socket(config: &Config) {
     let server = on_both(config, &socket);
     std::thread::scope(|scope| {
         let attempting = scope.spawn(|| attempt(&server, "ioctl"));
-        // Every worker looks for connections meanwhile.
-        while !attempting.is_finished() {
+        // Every worker looks for connections meanwhile, and for none afterwards, which would end its wait.
+        for _ in 0..10 {
             drop(UnixStream::connect(&socket));
+            std::thread::sleep(Duration::from_millis(3));
         }
+        attempting.join().expect("no panic");
     });
-    assert!((0..8).all(|_| answers_at(&server) && answers_on(&socket)), "{}", server.errors());
+    // A connection to the Unix socket would end a wait there.
+    assert!((0..8).all(|_| answers_at(&server)), "a worker waits elsewhere: {}", server.errors());
+    assert!(answers_on(&socket), "{}", server.errors());
     // The process of a connection has no listening socket.
     if config.engine != Engine::Fork {
-        becomes_true(SOON, "both ways are refused", || server.status()["refused_calls"] == 2);
+        let refused = || server.status()["refused_calls"].as_u64();
+        becomes_true(SOON, "both ways are refused", || refused() >= Some(2));
         let is_told = |call: &&str| server.errors().contains(&format!("refused the system call {call} ("));
         assert!(CALLS.iter().all(|call| is_told(&call)), "{}", server.errors());
     }
