@@ -24,6 +24,7 @@ pub(crate) const THEME: Theme = Theme {
         Topologies Own: h94_a_listener_that_a_worker_shuts_down_is_revived,
             h94_no_worker_changes_how_others_wait_at_a_unix_socket;
         Epoll Own: h94_listeners_are_revived_as_often_as_they_are_shut_down;
+        Every Once: h94_workers_with_another_unix_socket_are_started_until_they_serve;
         Engines Own: h79_no_process_that_serves_starts_or_signals_another,
             h79_the_process_of_a_connection_accepts_no_other;
     ],
@@ -127,6 +128,29 @@ fn h94_listeners_are_revived_as_often_as_they_are_shut_down(config: &Config) {
     }
     let reported = server.errors().matches("a process of the server shut down").count();
     assert_eq!(reported, 2, "each listener once: {}", server.errors());
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// The workers that are to have another socket fail as long as they cannot read the root.
+fn h94_workers_with_another_unix_socket_are_started_until_they_serve() {
+    let (folder, root) = (TempFolder::new("shared-renewal"), TempFolder::new("shared-renewal-root"));
+    folder.allow(".", 0o777);
+    root.write("1k.html", "a page");
+    root.allow(".", 0o755);
+    let socket = folder.at("socket");
+    let launch = Launch::new(&Config::of(Engine::Epoll), root.path()).attempts();
+    let server = launch.flag("--listen", format!("unix:{}", socket.display())).start();
+    assert!(answers_on(&socket));
+    root.allow(".", 0);
+    attempt(&server, "shutdown");
+    becomes_true(SOON, "they fail", || {
+        let said = server.errors();
+        said.contains("the old one goes on") || said.contains("workers cannot be replaced")
+    });
+    root.allow(".", 0o755);
+    becomes_true(SOON, &format!("it answers on the Unix socket again: {}", server.errors()), || {
+        answers_on(&socket)
+    });
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 

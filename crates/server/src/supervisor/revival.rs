@@ -10,8 +10,8 @@ use tenfold_sys::socket::ListenAddress;
 pub(super) struct Revival {
     /// The end of the pause before sockets are checked again.
     pub(super) again: Option<Instant>,
-    /// Whether workers must be replaced to get exchanged sockets.
-    pub(super) renews: bool,
+    /// The first generation whose workers have the exchanged sockets. None once one that has them serves.
+    pub(super) renewed_by: Option<u32>,
     /// Addresses whose revival and failure were reported.
     pub(super) reported: HashSet<(ListenAddress, bool)>,
 }

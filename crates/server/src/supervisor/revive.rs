@@ -49,11 +49,23 @@ impl Supervisor {
             }
             // A Unix socket is another one, and workers have the old one.
             if matches!(address, ListenAddress::Unix(_)) {
-                self.revival.renews = true;
+                self.revival.renewed_by = Some(self.count + 1);
             }
         }
-        if self.revival.renews {
+        if self.revival.renewed_by.is_some() {
             self.renew();
+        }
+    }
+
+    /// A generation serves: it may be the one that has the exchanged sockets.
+    pub(super) fn served_by(&mut self, number: u32) {
+        self.revival.renewed_by = self.revival.renewed_by.filter(|&first| number < first);
+    }
+
+    /// A generation failed. If it was to have exchanged sockets, another begins after a pause.
+    pub(super) fn postpone_renewal(&mut self) {
+        if self.revival.renewed_by.is_some() {
+            self.revival.again = Some(Instant::now() + LONG_PAUSE);
         }
     }
 
@@ -71,10 +83,7 @@ impl Supervisor {
         }
         let (settings, config) = (newest.settings.clone(), newest.config.clone());
         match self.begin_generation(settings, config) {
-            Ok(()) => {
-                self.revival.renews = false;
-                info!("workers are replaced, because a Unix socket was");
-            }
+            Ok(()) => info!("workers are replaced, because a Unix socket was"),
             Err(why) => {
                 self.revival.again = Some(Instant::now() + LONG_PAUSE);
                 error!("{why}; workers cannot be replaced");

@@ -243,6 +243,8 @@ impl Supervisor {
         if let Some(newest) = self.generations.last_mut() {
             if newest.stage == Stage::Starting && newest.is_ready() && self.leaving.is_none() {
                 newest.stage = Stage::Serving;
+                let number = newest.number;
+                self.served_by(number);
                 self.took_over();
             } else if newest.stage == Stage::Starting && newest.is_late() {
                 error!("a worker does not begin to serve");
@@ -261,6 +263,7 @@ impl Supervisor {
             !gone
         });
         if failed && self.leaving.is_none() {
+            self.postpone_renewal();
             match self.generations.is_empty() {
                 true => self.failed = true,
                 false => {
