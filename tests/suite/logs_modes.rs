@@ -31,7 +31,7 @@ pub(crate) const THEME: Theme = Theme {
         Epoll Own: sync_is_a_call_for_each_line, buffered_is_a_call_for_many, rotation_by_size_and_by_day,
             a_reload_does_not_rotate_unrenamable_files;
         Every Once: json_times_a_slow_reader_with_every_sender, an_async_log_does_not_combine_with_fork,
-            unrenamable_files_are_not_rotated;
+            unrenamable_files_are_not_rotated, no_worker_serves_without_the_thread_of_its_log;
     ],
 };
 
@@ -384,4 +384,17 @@ fn a_reload_does_not_rotate_unrenamable_files(config: &Config) {
             .contains("/dev/null is none; name a file with access-log, or leave log-rotate out; the old")
     });
     stop(server);
+}
+
+/// The C library starts threads by clone3, and forks by clone.
+fn no_worker_serves_without_the_thread_of_its_log() {
+    let folder = TempFolder::new("log-thread");
+    folder.allow(".", 0o777);
+    let launch = Launch::new(&Config::of(Engine::Epoll), site::shared()).flag("--listen", free_address());
+    let launch = launch.flag("--log-mode", "async").flag("--access-log", folder.at("log").display());
+    let inject = ["-f", "-e", "trace=clone3", "-e", "inject=clone3:error=EAGAIN", "-o", "/dev/null"];
+    let output = launch.through("strace", &inject).refused();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("worker 1: cannot start the thread of the access log: Resource temp"), "{said}");
 }

@@ -105,7 +105,7 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
         sandbox::confine_worker(process, &serving)?;
     }
     let shared = plan.is_many() || plan.dispatch != Dispatch::Inline;
-    let worker = WorkerShared::new(all, rows, shared, log);
+    let worker = WorkerShared::new(all, rows, shared, log)?;
     match how.null {
         Some(response) => {
             let null = NullProtocol::new(response, settings.limits, worker);

@@ -52,19 +52,20 @@ static WORKERS: AtomicU32 = AtomicU32::new(0);
 
 impl WorkerShared {
     /// Threads that count in these rows and write to `log`. There is a row at least.
+    ///
+    /// # Errors
+    /// In words: the system gives no thread for the log. Without it, the worker must not serve.
     pub(crate) fn new(
         rows: &'static SharedRows,
         own: Range<usize>,
         shared: bool,
         log: Log,
-    ) -> Arc<WorkerShared> {
-        let outlet = Outlet::open(log, Tally::new(rows.row(own.start), shared)).unwrap_or_else(|error| {
-            warning!("a worker has no access log: {error}");
-            None
-        });
+    ) -> Result<Arc<WorkerShared>, String> {
+        let outlet = Outlet::open(log, Tally::new(rows.row(own.start), shared));
+        let outlet = outlet.map_err(|error| format!("cannot start the thread of the access log: {error}"))?;
         let number = WORKERS.fetch_add(1, Ordering::Relaxed);
         let (come, said_full, said_evicted) = Default::default();
-        Arc::new(WorkerShared { rows, own, come, shared, outlet, number, said_full, said_evicted })
+        Ok(Arc::new(WorkerShared { rows, own, come, shared, outlet, number, said_full, said_evicted }))
     }
 
     /// Hands `use_it` what this thread has. Nothing happens where a thread is about to end.
