@@ -14,8 +14,8 @@ use crate::diagnostics::warning;
 /// The pause before a failed rotation is tried again.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// The keys, and the memory from which workers read them. The supervisor never reads that memory, because a compromised
-/// worker can write to it.
+/// The keys, and the memory from which workers read them. Of that memory the supervisor reads only the version that
+/// it replaces, because a compromised worker can write to it.
 pub(super) struct TicketRotation {
     keys: TicketKeys,
     shared: SharedBytes,
