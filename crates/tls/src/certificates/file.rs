@@ -2,7 +2,10 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+
+use rustix::fs::OFlags;
 
 /// The most bytes of a PEM file: a chain of ten certificates with RSA keys has about 20 KB.
 const MAX_FILE: u64 = 1 << 20;
@@ -10,9 +13,19 @@ const MAX_FILE: u64 = 1 << 20;
 /// Reads a whole file.
 ///
 /// # Errors
-/// Returns the system's error, or `FileTooLarge`.
+/// Returns those of [`open`], the system's error, or `FileTooLarge`.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
-    read_to_end(File::open(path)?)
+    read_to_end(open(path)?)
+}
+
+/// Opens a file. Never waits: a pipe without a writer would keep a server from reloading, and from hearing signals.
+///
+/// # Errors
+/// Returns the system's error, or that it is not a regular file.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
 }
 
 /// Reads an open file to its end. The memory does not grow meanwhile, so that no copy of a key is left behind.
@@ -28,4 +41,30 @@ pub(crate) fn read_to_end(file: File) -> io::Result<Vec<u8>> {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[test]
+    fn a_pipe_is_refused_and_not_waited_for() {
+        let path = std::env::temp_dir().join(format!("tenfold-pem-{}", std::process::id()));
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a temporary folder");
+        let (tell, told) = mpsc::channel();
+        let own = path.clone();
+        std::thread::spawn(move || tell.send(read(&own).map_err(|error| error.to_string())));
+        let result = told.recv_timeout(Duration::from_secs(10));
+        std::fs::remove_file(&path).expect("our own file");
+        assert_eq!(result.expect("it does not wait"), Err("it is not a regular file".to_owned()));
+        assert_eq!(
+            read(Path::new("/dev/null")).expect_err("a device").to_string(),
+            "it is not a regular file"
+        );
+    }
 }

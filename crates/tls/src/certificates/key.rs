@@ -37,7 +37,7 @@ enum KeyReason {
 /// Returns the reason if the file cannot be read or has no key that the library supports.
 pub fn read(path: &Path) -> Result<Arc<dyn SigningKey>, KeyError> {
     let failed = |error| KeyError { path: path.to_owned(), reason: KeyReason::Read(error) };
-    let pem = File::open(path).and_then(file::read_to_end).map(Zeroizing::new).map_err(failed)?;
+    let pem = file::read(path).map(Zeroizing::new).map_err(failed)?;
     parse(path, &pem)
 }
 
