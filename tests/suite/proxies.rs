@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
@@ -19,7 +20,8 @@ pub(crate) const THEME: Theme = Theme {
             a_proxy_header_names_the_client_in_the_log, wrong_proxy_headers_close_the_connection,
             a_proxy_header_precedes_tls;
         Concurrent Own: connections_behind_a_proxy_header_count_for_the_client;
-        Epoll Own: the_host_of_a_proxy_chooses_the_site_only_if_asked_for, the_request_rate_is_the_clients;
+        Epoll Own: the_host_of_a_proxy_chooses_the_site_only_if_asked_for, the_request_rate_is_the_clients,
+            a_line_of_json_has_the_parts_of_the_request;
     ],
 };
 
@@ -228,6 +230,30 @@ fn the_host_of_a_proxy_chooses_the_site_only_if_asked_for(config: &Config) {
     assert_eq!(body(&[("--trusted-proxy", "127.0.0.2")], host), "site a", "from another peer");
     let element = ("Forwarded", "for=192.0.2.1;host=b.example");
     assert_eq!(body(&[trusted, ("--forwarded-fields", "forwarded")], element), "site b");
+}
+
+fn a_line_of_json_has_the_parts_of_the_request(config: &Config) {
+    let launch = Launch::new(config, site::shared()).flag("--trusted-proxy", "127.0.0.1");
+    let launch = launch.flag("--forwarded-fields", "x-forwarded-for x-forwarded-host");
+    let server = launch.flag("--log-format", "json").start();
+    let fields = [("X-Forwarded-For", "192.0.2.1"), ("X-Forwarded-Host", "b.example")];
+    assert_eq!(server.ask("GET", "/1k.html?a=b", &fields).status, 200);
+    becomes_true(SOON, "a line", || server.log().lines().count() == 1);
+    let line: Value = serde_json::from_str(&server.log()).expect("it is JSON");
+    for (key, expected) in [
+        ("client", "192.0.2.1"),
+        ("method", "GET"),
+        ("host", "b.example"),
+        ("path", "/1k.html"),
+        ("query", "a=b"),
+        ("protocol", "HTTP/1.1"),
+    ] {
+        assert_eq!(line[key], expected, "{line}");
+    }
+    let [process, send] = ["process_us", "send_us"].map(|key| line[key].as_f64().expect("a number"));
+    let all = line["milliseconds"].as_f64().expect("a number");
+    assert!((all * 1000.0 - process - send).abs() < 2.0, "{line}");
+    stop(server);
 }
 
 fn the_request_rate_is_the_clients(config: &Config) {

@@ -5,21 +5,44 @@
 //! ASCII, whatever was sent, and every byte can be read back. A longer string than [`super::combined::MOST_BYTES`] is cut, and a key of
 //! its own says so: its value is then the beginning of what was sent.
 
+use std::io::Write;
 use std::time::Duration;
 
-use tenfold_http::{Peer, TlsFacts};
+use tenfold_http::{Peer, RequestSummary, TlsFacts};
 
 use super::combined::cut;
 use super::line::{LogFields, Times, put_number, put_peer};
 
 /// Writes an object up to where the bytes stand.
-pub(super) fn begin(line: &mut Vec<u8>, date: &[u8], peer: &Peer, request: &[u8], status: u16) {
+pub(super) fn begin(
+    line: &mut Vec<u8>,
+    date: &[u8],
+    peer: &Peer,
+    (request, summary): (&[u8], RequestSummary<'_>),
+    fields: LogFields<'_>,
+    status: u16,
+) {
     line.extend_from_slice(b"{\"time\":\"");
     line.extend_from_slice(date);
     line.extend_from_slice(b"\",\"client\":\"");
     put_peer(line, peer);
     line.push(b'"');
     put_text(line, "request", request);
+    let (method, protocol) = match summary {
+        RequestSummary::Parsed { method, version, .. } => (Some(method.as_str()), Some(version.as_str())),
+        RequestSummary::Unparsed(_) => (None, None),
+    };
+    for (key, text) in [
+        ("method", method),
+        ("host", fields.host),
+        ("path", fields.path),
+        ("query", fields.query),
+        ("protocol", protocol),
+    ] {
+        if let Some(text) = text {
+            put_text(line, key, text.as_bytes());
+        }
+    }
     line.extend_from_slice(b",\"status\":");
     put_number(line, u64::from(status));
 }
@@ -46,6 +69,11 @@ pub(super) fn end(line: &mut Vec<u8>, bytes: u64, fields: LogFields<'_>, times: 
             put_key(line, key);
             put_number(line, number);
         }
+    }
+    if let (Some(process), Some(send)) = (times.process, times.send) {
+        put_key(line, "milliseconds");
+        let all = microseconds(process + send);
+        write!(line, "{}.{:03}", all / 1000, all % 1000).expect("memory does not fail to be written");
     }
     line.extend_from_slice(b"}\n");
 }
@@ -107,13 +135,15 @@ mod tests {
 
     use proptest::prelude::*;
     use serde_json::Value;
+    use tenfold_http::{Method, Version};
 
     use super::*;
     use crate::log::combined::MOST_BYTES;
 
     fn line(request: &[u8], bytes: u64, fields: LogFields<'_>, times: Times) -> String {
         let mut line = Vec::new();
-        begin(&mut line, b"2026-11-21T08:00:00Z", &Peer::Unix, request, 200);
+        let summary = RequestSummary::Unparsed(request);
+        begin(&mut line, b"2026-11-21T08:00:00Z", &Peer::Unix, (request, summary), fields, 200);
         end(&mut line, bytes, fields, times);
         String::from_utf8(line).expect("a line is ASCII")
     }
@@ -134,14 +164,30 @@ mod tests {
             send: Some(Duration::from_micros(1500)),
             sends: Some(2),
         };
-        let fields = LogFields { referer: Some(b""), agent: Some(b"a \"b\""), tls: None };
+        let fields = LogFields { referer: Some(b""), agent: Some(b"a \"b\""), ..LogFields::default() };
         let shown = line(b"GET /\x1b\xe9 HTTP/1.1", 5, fields, times);
         assert!(
             shown.ends_with(
                 "\"request\":\"GET /\\u001b\\u00e9 HTTP/1.1\",\"status\":200,\"bytes\":5,\"referer\":\"\",\
-                 \"agent\":\"a \\\"b\\\"\",\"process_us\":0,\"send_us\":1500,\"sends\":2}\n"
+                 \"agent\":\"a \\\"b\\\"\",\"process_us\":0,\"send_us\":1500,\"sends\":2,\"milliseconds\":1.500}\n"
             ),
             "{shown}"
+        );
+    }
+
+    #[test]
+    fn the_parts_of_a_request_have_keys_of_their_own() {
+        let (host, path, query) = (Some("a.example:80"), Some("/a%20b"), Some("c=\"d\""));
+        let fields = LogFields { host, path, query, ..LogFields::default() };
+        let (method, version) = (Method::Head, Version::Http11);
+        let summary = RequestSummary::Parsed { method, target: "/a%20b?c=\"d\"", version };
+        let mut shown = Vec::new();
+        begin(&mut shown, b"2026-11-21T08:00:00Z", &Peer::Unix, (b"HEAD", summary), fields, 200);
+        assert_eq!(
+            String::from_utf8_lossy(&shown),
+            "{\"time\":\"2026-11-21T08:00:00Z\",\"client\":\"unix:\",\"request\":\"HEAD\",\"method\":\"HEAD\",\
+             \"host\":\"a.example:80\",\"path\":\"/a%20b\",\"query\":\"c=\\\"d\\\"\",\"protocol\":\"HTTP/1.1\",\
+             \"status\":200"
         );
     }
 
@@ -181,7 +227,7 @@ mod tests {
     fn a_line_has_its_bound_and_says_what_is_cut() {
         for byte in *b"a\"\n\xff" {
             let sent = vec![byte; 64 * 1024];
-            let fields = LogFields { referer: Some(&sent), agent: Some(&sent), tls: None };
+            let fields = LogFields { referer: Some(&sent), agent: Some(&sent), ..LogFields::default() };
             let shown = line(&sent, u64::MAX, fields, Times::default());
             assert!(shown.len() < 3 * MOST_BYTES + 300, "{} bytes", shown.len());
             assert!(shown.len() > 3 * (MOST_BYTES - WIDEST), "{} bytes", shown.len());

@@ -10,9 +10,13 @@ use tenfold_http::{Peer, TlsFacts, clock};
 
 use super::day;
 
-/// The fields of a line that describe the client.
+/// The fields of a line that describe the client and its request.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct LogFields<'a> {
+    /// The host that the request is for. Only `json` shows it, and the next two.
+    pub(crate) host: Option<&'a str>,
+    pub(crate) path: Option<&'a str>,
+    pub(crate) query: Option<&'a str>,
     pub(crate) referer: Option<&'a [u8]>,
     pub(crate) agent: Option<&'a [u8]>,
     /// The handshake of the connection. Only `json` shows it.

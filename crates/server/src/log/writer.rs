@@ -72,7 +72,8 @@ impl Writer {
         times: Times,
     ) {
         self.show(request);
-        begin(self.format, &mut self.lines, &mut self.date, peer, &self.request, status);
+        let request = (&self.request[..], request);
+        begin(self.format, &mut self.lines, &mut self.date, peer, request, fields, status);
         end(self.format, &mut self.lines, bytes, fields, times);
         self.added();
     }
@@ -87,7 +88,8 @@ impl Writer {
     ) -> Begun {
         self.show(request);
         let mut begin = Vec::with_capacity(self.request.len() + 96);
-        self::begin(self.format, &mut begin, &mut self.date, peer, &self.request, status);
+        let request = (&self.request[..], request);
+        self::begin(self.format, &mut begin, &mut self.date, peer, request, fields, status);
         let (referer, agent) = (fields.referer.map(Box::from), fields.agent.map(Box::from));
         Begun { begin, referer, agent, tls: fields.tls.cloned() }
     }
@@ -101,7 +103,7 @@ impl Writer {
     pub(crate) fn finish(&mut self, begun: &Begun, bytes: u64, times: Times) {
         self.lines.extend_from_slice(&begun.begin);
         let (referer, agent) = (begun.referer.as_deref(), begun.agent.as_deref());
-        let fields = LogFields { referer, agent, tls: begun.tls.as_ref() };
+        let fields = LogFields { referer, agent, tls: begun.tls.as_ref(), ..LogFields::default() };
         end(self.format, &mut self.lines, bytes, fields, times);
         self.added();
     }
@@ -167,12 +169,20 @@ impl Writer {
 }
 
 /// Writes the start of a line: the fields that are known before the response's length.
-fn begin(format: LogFormat, line: &mut Vec<u8>, date: &mut Date, peer: &Peer, request: &[u8], status: u16) {
+fn begin(
+    format: LogFormat,
+    line: &mut Vec<u8>,
+    date: &mut Date,
+    peer: &Peer,
+    request: (&[u8], RequestSummary<'_>),
+    fields: LogFields<'_>,
+    status: u16,
+) {
     match format {
         LogFormat::Common | LogFormat::Combined => {
-            combined::begin(line, date.common(), peer, request, status)
+            combined::begin(line, date.common(), peer, request.0, status)
         }
-        LogFormat::Json => json::begin(line, date.rfc3339(), peer, request, status),
+        LogFormat::Json => json::begin(line, date.rfc3339(), peer, request, fields, status),
     }
 }
 

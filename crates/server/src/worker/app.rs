@@ -340,6 +340,9 @@ impl SharedService {
             local.tally.respond(outcome.status());
             let writer = local.writer.as_mut()?;
             let fields = LogFields {
+                host: request.host(),
+                path: Some(request.target.path),
+                query: request.target.query,
                 referer: first(request, "referer"),
                 agent: first(request, "user-agent"),
                 tls: connection.tls.as_ref(),
