@@ -4,6 +4,7 @@
 //! configuration, too. `TENFOLD_TEST_PART=3/50` runs the third of fifty random parts of the selection.
 
 mod acme;
+mod admin;
 mod admission;
 mod bench;
 mod bodies;
@@ -85,6 +86,7 @@ const THEMES: &[Theme] = &[
     exhaustion::THEME,
     eviction::THEME,
     bounds::THEME,
+    admin::THEME,
     admission::THEME,
     faults::THEME,
     hardening::framing::THEME,

@@ -138,6 +138,12 @@ const TOOLS: &[Tool] = &[
         File("/usr/share/fonts/truetype"),
         Debian,
     ),
+    tool(
+        "prometheus",
+        "a scrape of the metrics, and promtool, which checks them",
+        Program("promtool"),
+        Debian,
+    ),
     tool("pebble", "an authority that issues certificates to tests", Program("pebble"), PEBBLE),
     tool(
         "pebble-challtestsrv",

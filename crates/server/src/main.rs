@@ -37,6 +37,6 @@ fn main() -> ExitCode {
             manual::man(cli::program(), command.as_deref(), folder.as_deref())
         }
         Command::Completions(shell) => manual::completions(cli::program(), &shell),
-        Command::Status { control, json } => counts::show(control, json),
+        Command::Status(command) => counts::show(command),
     }
 }

@@ -76,7 +76,7 @@ impl Site {
             Method::Get | Method::Head => {
                 // The summary is two words; all that a response can be takes a detour through memory.
                 match store::with(self, |store| store.respond_from_memory(self, access, request, response)) {
-                    Some(summary) => Answered::Staged(summary),
+                    Some(summary) => Answered::Staged(summary.into_cached()),
                     None => ResponseSteps::with(self, request, access, |steps| steps.respond(response)),
                 }
             }

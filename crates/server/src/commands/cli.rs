@@ -7,6 +7,7 @@ use clap::{Arg, ArgAction, ArgMatches, ValueHint, value_parser};
 
 use super::engines;
 use super::manual::SHELLS;
+use super::status::StatusCommand;
 use crate::settings::given::{GivenSettings, warn_of_slips};
 use crate::settings::row::SettingRow;
 use crate::settings::rows::rows;
@@ -25,10 +26,7 @@ pub(crate) enum Command {
         matrix: bool,
         json: bool,
     },
-    Status {
-        control: Option<PathBuf>,
-        json: bool,
-    },
+    Status(StatusCommand),
     Bench(ArgMatches),
     Lab(ArgMatches),
     Users(ArgMatches),
@@ -64,7 +62,12 @@ pub(crate) fn parse() -> Command {
         Some(("status", status)) => {
             let variable = || std::env::var_os("TENFOLD_CONTROL").map(PathBuf::from);
             let control = status.get_one::<PathBuf>("control").cloned().or_else(variable);
-            Command::Status { control, json: status.get_flag("json") }
+            Command::Status(StatusCommand {
+                address: status.get_one("address").cloned(),
+                control,
+                json: status.get_flag("json"),
+                watch: status.get_flag("watch"),
+            })
         }
         Some(("man", man)) => {
             Command::Man { command: man.get_one("command").cloned(), folder: man.get_one("to").cloned() }
@@ -110,6 +113,8 @@ pub(crate) fn program() -> clap::Command {
     let schema = Arg::new("schema").long("schema").action(ArgAction::SetTrue).conflicts_with("config");
     let schema = schema.help("Print the schema of the file for editors (JSON Schema)");
     let control = Arg::new("control").long("control").value_name("PATH").value_parser(value_parser!(PathBuf));
+    let address = Arg::new("address").value_name("ADDRESS").conflicts_with("control");
+    let watch = Arg::new("watch").long("watch").action(ArgAction::SetTrue);
     let listen = Arg::new("listen").long("listen").value_name("ADDRESS").default_value("127.0.0.1:0");
     let engine = Arg::new("NAME").value_parser(PossibleValuesParser::new(engines::names()));
     let matrix = Arg::new("matrix").long("matrix").action(ArgAction::SetTrue);
@@ -141,8 +146,10 @@ pub(crate) fn program() -> clap::Command {
         .subcommand(
             clap::Command::new("status")
                 .about("Print the counters of a running server")
+                .arg(address.help("The admin listener of the server, as in 127.0.0.1:9145 or unix:PATH"))
                 .arg(control.help("The server's control socket; not needed if only one server runs"))
-                .arg(json()),
+                .arg(watch.help("Refresh every second: rates, latencies, connections and memory"))
+                .arg(json().conflicts_with("watch")),
         )
         .subcommand(super::bench::command())
         .subcommand(super::lab::command())

@@ -69,15 +69,20 @@ impl Text<'_> {
         if self.text.is_empty() { Err("a path is missing".into()) } else { Ok(self.base.join(self.text)) }
     }
 
+    /// Reads `text` as an address, with the path of a Unix socket in the folder of this setting.
+    pub(super) fn address(&self, text: &str) -> Result<ListenAddress, String> {
+        Ok(match text.parse()? {
+            ListenAddress::Unix(path) => ListenAddress::Unix(self.base.join(path)),
+            internet => internet,
+        })
+    }
+
     pub(super) fn listen_entry(&self) -> Result<ListenEntry, String> {
         let (prefix, rest) = LISTEN_PREFIXES
             .iter()
             .find_map(|prefix| Some((*prefix, self.text.strip_prefix(prefix)?)))
             .unwrap_or(("", self.text));
-        let address = match rest.parse()? {
-            ListenAddress::Unix(path) => ListenAddress::Unix(self.base.join(path)),
-            internet => internet,
-        };
+        let address = self.address(rest)?;
         let has = |word| prefix.trim_end_matches(':').split('+').any(|part| part == word);
         Ok(ListenEntry { address, plaintext: has("http"), proxied: has("proxy") })
     }

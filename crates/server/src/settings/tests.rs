@@ -270,6 +270,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("tls-challenge", "dns-01", "there is no challenge \"dns-01\"; there are tls-alpn-01, http-01"),
     ("tls-dns-command", "", "a path is missing, or off"),
     ("tls-state", "", "a path is missing"),
+    ("admin", "9145", "\"9145\" is not an address; write 127.0.0.1:8080, [::]:80 or unix:PATH, or off"),
     // A build with a sanitizer takes off.
     ("sandbox", "no", "\"no\" is neither on nor off"),
 ];

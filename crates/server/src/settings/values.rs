@@ -87,6 +87,8 @@ pub(crate) struct Settings {
     pub(crate) log_level: Level,
     pub(crate) user: Option<String>,
     pub(crate) control: Control,
+    /// The admin listener.
+    pub(crate) admin: Option<ListenAddress>,
     pub(crate) sandbox: bool,
     pub(crate) tls_certificate: Vec<PathBuf>,
     /// In the order of the certificates.

@@ -6,7 +6,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tenfold_engine::Event;
-use tenfold_http::Refusal;
+use tenfold_http::{Method, Refusal};
+
+use super::latency::{self, Observed, Until};
 
 /// A number that is counted. The refusals stand from [`Counter::Malformed`] on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +40,14 @@ pub(crate) enum Counter {
     TlsResumed,
     /// Those that failed.
     TlsFailed,
+    /// Responses from the memory of a worker; counted only if there is an admin listener, as the next three.
+    CacheHits,
+    /// Work that was given to other threads.
+    WorkBegun,
+    /// Work of which the result came, or the client went.
+    WorkEnded,
+    /// Work for which the queue had no room.
+    WorkRejected,
     /// Sends without copying that the kernel is done with.
     HeldSends,
     /// Those of them that it copied after all.
@@ -101,6 +111,9 @@ const LAST_STATUS: u16 = 599;
 /// Words of a row: the counters, then one for each status code.
 pub(crate) const WORDS: usize = NUMBERS + (LAST_STATUS - FIRST_STATUS + 1) as usize;
 
+/// The same, and behind them those for an admin listener.
+pub(crate) const OBSERVED_WORDS: usize = WORDS + latency::WORDS;
+
 /// The row of a worker, for the worker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tally {
@@ -109,10 +122,29 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Counts in `words`, a row of [`WORDS`]; `shared` if other processes count there, too.
+    /// Counts in `words`, a row of [`WORDS`] or [`OBSERVED_WORDS`]; `shared` if other processes count there, too.
     pub(crate) fn new(words: &'static [AtomicU64], shared: bool) -> Tally {
-        assert_eq!(words.len(), WORDS, "a row has a word for each counter");
+        assert!([WORDS, OBSERVED_WORDS].contains(&words.len()), "a row has a word for each counter");
         Tally { words, shared }
+    }
+
+    /// Whether the row has words for an admin listener.
+    pub(crate) fn is_observed(&self) -> bool {
+        self.words.len() == OBSERVED_WORDS
+    }
+
+    /// Counts an answered request, in an observed row.
+    #[inline]
+    pub(crate) fn request(&self, method: Method, status: u16) {
+        self.add_at(WORDS + latency::place_of_request(method, status), 1);
+    }
+
+    /// Counts a time, in an observed row.
+    #[inline]
+    pub(crate) fn time(&self, until: Until, nanoseconds: u64) {
+        let (bucket, sum) = latency::places_of_time(until, nanoseconds);
+        self.add_at(WORDS + bucket, 1);
+        self.add_at(WORDS + sum, nanoseconds);
     }
 
     /// The same for one of several threads that count in this row.
@@ -212,6 +244,8 @@ pub(crate) fn is_ready(row: &[AtomicU64]) -> bool {
 pub(crate) fn settle(row: &[AtomicU64]) {
     let accepted = row[Counter::Accepted as usize].load(Ordering::Relaxed);
     row[Counter::Closed as usize].store(accepted, Ordering::Relaxed);
+    let begun = row[Counter::WorkBegun as usize].load(Ordering::Relaxed);
+    row[Counter::WorkEnded as usize].store(begun, Ordering::Relaxed);
     row[Counter::Ready as usize].store(0, Ordering::Relaxed);
 }
 
@@ -221,7 +255,7 @@ pub(crate) struct Sums(Vec<u64>);
 
 impl Default for Sums {
     fn default() -> Sums {
-        Sums(vec![0; WORDS])
+        Sums(vec![0; OBSERVED_WORDS])
     }
 }
 
@@ -250,9 +284,14 @@ impl Sums {
         self.of(Counter::Accepted).saturating_sub(self.of(Counter::Closed))
     }
 
+    /// The counts for an admin listener.
+    pub(crate) fn observed(&self) -> Observed {
+        Observed::of(&self.0[WORDS..])
+    }
+
     /// The status codes that occurred, and how often.
     pub(crate) fn responses(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
-        let all = (FIRST_STATUS..=LAST_STATUS).zip(self.0[NUMBERS..].iter().copied());
+        let all = (FIRST_STATUS..=LAST_STATUS).zip(self.0[NUMBERS..WORDS].iter().copied());
         all.filter(|(_, count)| *count > 0)
     }
 }

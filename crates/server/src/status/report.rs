@@ -1,11 +1,13 @@
 //! The report of a running server, as its control socket sends it and as `tenfold status` prints it.
 
 use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use tenfold_engine::Sender;
 
 use super::counters::{Counter, REFUSALS, Sums};
+use super::latency::Observed;
 
 /// The report of a running server.
 #[derive(Debug, Serialize, Deserialize)]
@@ -17,16 +19,51 @@ pub(crate) struct StatusReport {
     /// How many configurations were taken up, the first one included.
     pub(crate) generation: u32,
     pub(crate) leaving: bool,
+    /// Whether new requests are served.
+    pub(crate) ready: bool,
+    pub(crate) reloads: ReloadCounts,
+    /// Workers that took the place of one that died.
+    pub(crate) restarts: u64,
     pub(crate) listen: Vec<String>,
     pub(crate) engine: String,
     pub(crate) topology: String,
     pub(crate) send: String,
     /// The process of the accounts, if there are members.
     pub(crate) accounts: Option<AccountsReport>,
+    /// Requests by method and their latency, if there is an admin listener.
+    pub(crate) observed: Option<Observed>,
     /// The sum of all workers there are and were.
     #[serde(flatten)]
     pub(crate) total: Numbers,
     pub(crate) workers: Vec<WorkerReport>,
+}
+
+/// The results of reloads.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct ReloadCounts {
+    pub(crate) succeeded: u64,
+    pub(crate) failed: u64,
+    /// Whether the last one failed.
+    pub(crate) last_failed: bool,
+    /// When the configuration that serves was taken up, in seconds since 1970.
+    pub(crate) loaded_unix_seconds: u64,
+}
+
+impl ReloadCounts {
+    /// Counts a reload.
+    pub(crate) fn count(&mut self, succeeded: bool) {
+        self.last_failed = !succeeded;
+        match succeeded {
+            true => self.succeeded += 1,
+            false => self.failed += 1,
+        }
+    }
+
+    /// Notes that a configuration has begun to serve.
+    pub(crate) fn loaded(&mut self) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.loaded_unix_seconds = now.as_secs();
+    }
 }
 
 /// The process that has the accounts.
@@ -51,6 +88,8 @@ pub(crate) struct WorkerReport {
     pub(crate) process: Option<i32>,
     pub(crate) state: String,
     pub(crate) restarts: u64,
+    /// Bytes of memory that its process occupies (`man 5 proc_pid_statm`).
+    pub(crate) memory: Option<u64>,
     /// Its part of all requests that are told here, from 0 to 1; none while there are none.
     pub(crate) share: Option<f64>,
     #[serde(flatten)]
@@ -72,6 +111,9 @@ pub(crate) struct Numbers {
     pub(crate) substituted: u64,
     pub(crate) zerocopy: Zerocopy,
     pub(crate) tls: Handshakes,
+    /// Responses from a worker's memory; counted only if there is an admin listener.
+    pub(crate) cache_hits: u64,
+    pub(crate) offload: OffloadCounts,
     pub(crate) log_lines: u64,
     pub(crate) log_lines_lost: u64,
     pub(crate) log_lines_dropped: u64,
@@ -95,6 +137,15 @@ pub(crate) struct Zerocopy {
     pub(crate) sends: u64,
     /// Those of them that it copied after all.
     pub(crate) copied: u64,
+}
+
+/// Work of other threads: passwords, compression, large folders.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct OffloadCounts {
+    /// In the queue, or being done.
+    pub(crate) pending: u64,
+    pub(crate) begun: u64,
+    pub(crate) rejected: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -124,6 +175,12 @@ impl Numbers {
                 full: sums.of(Counter::TlsFull),
                 resumed: sums.of(Counter::TlsResumed),
                 failed: sums.of(Counter::TlsFailed),
+            },
+            cache_hits: sums.of(Counter::CacheHits),
+            offload: OffloadCounts {
+                pending: sums.of(Counter::WorkBegun).saturating_sub(sums.of(Counter::WorkEnded)),
+                begun: sums.of(Counter::WorkBegun),
+                rejected: sums.of(Counter::WorkRejected),
             },
             log_lines: sums.of(Counter::Lines),
             log_lines_lost: sums.of(Counter::LinesLost),
@@ -231,11 +288,15 @@ mod tests {
             uptime_seconds: 61,
             generation: 1,
             leaving: false,
+            ready: true,
+            reloads: ReloadCounts::default(),
+            restarts: 0,
             listen: vec!["127.0.0.1:8080".into()],
             engine: "epoll".into(),
             topology: "single".into(),
             send: "auto".into(),
             accounts: None,
+            observed: None,
             total: Numbers::of(&Sums::default()),
             workers: vec![WorkerReport {
                 worker: Some(1),
@@ -243,6 +304,7 @@ mod tests {
                 process: Some(11),
                 state: "serving".into(),
                 restarts: 0,
+                memory: None,
                 share: None,
                 numbers: Numbers::of(&Sums::default()),
             }],

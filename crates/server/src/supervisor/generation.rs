@@ -120,7 +120,8 @@ impl Generation {
         }
         let has_members = !null && settings.members.accounts.is_some();
         let web = has_members.then(|| Web::new(settings.members.web()).map(Arc::new)).transpose()?;
-        let rows = SharedRows::new(config.plan.counted_threads(), counters::WORDS)
+        let words = if settings.admin.is_some() { counters::OBSERVED_WORDS } else { counters::WORDS };
+        let rows = SharedRows::new(config.plan.counted_threads(), words)
             .map_err(|error| format!("cannot allocate memory for counters: {error}"))?;
         let reports = SharedRows::new(config.plan.processes(), REPORT_WORDS)
             .map_err(|error| format!("cannot allocate memory for reports: {error}"))?;
@@ -269,6 +270,11 @@ impl Generation {
     /// Sends a signal to all of its processes.
     pub(super) fn tell(&self, signal: Signal) {
         self.workers.iter().filter_map(|worker| worker.pid).for_each(|pid| process::send_signal(pid, signal));
+    }
+
+    /// Workers that took the place of one that died.
+    pub(super) fn restarts(&self) -> u64 {
+        self.workers.iter().map(|worker| worker.restarts).sum()
     }
 
     /// Returns its workers and their counters.

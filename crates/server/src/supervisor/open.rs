@@ -11,6 +11,7 @@ use tenfold_sys::signal::Signals;
 use super::accounts::AccountsProcess;
 use super::acme::AcmeProcess;
 use super::activation::{self, NamedSocket};
+use super::admin::AdminProcess;
 use super::archive::job::Archive;
 use super::control::ControlSocket;
 use super::generation::{AddressRows, Generation};
@@ -30,6 +31,7 @@ use crate::settings::problem::Problem;
 use crate::settings::problem::{complain, refuse};
 use crate::settings::values::Settings;
 use crate::status::counters::Sums;
+use crate::status::report::ReloadCounts;
 
 /// `tenfold serve`: from the command line to the end of the last worker.
 pub(crate) fn serve(serve: Serve) -> ExitCode {
@@ -124,6 +126,7 @@ impl Supervisor {
         }
         let addresses = sockets.addresses();
         let control = ControlSocket::open(&first.settings.control, &addresses)?;
+        let admin = AdminProcess::open(&first.settings, user.as_ref())?;
         // From here on signals wait to be read, and a worker that is forked has them waiting, too.
         let signals = Signals::new().map_err(|error| format!("cannot receive signals: {error}"))?;
         Ok(Supervisor {
@@ -136,11 +139,14 @@ impl Supervisor {
             descriptors,
             signals: Some(signals),
             control,
+            admin,
             began: Instant::now(),
             generations: vec![first],
             count: 1,
             address_rows,
             past: Sums::default(),
+            past_restarts: 0,
+            reloads: ReloadCounts::default(),
             leaving: None,
             sockets_end: None,
             reload_asked: false,

@@ -27,6 +27,7 @@ impl Supervisor {
         match begun {
             Ok(()) => info!("the configuration was read again"),
             Err(why) => {
+                self.reloads.count(false);
                 error!("{why}; the old configuration goes on");
                 self.manager.reloaded(&format!("{why}; the old configuration goes on"));
             }

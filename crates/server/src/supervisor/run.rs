@@ -13,6 +13,7 @@ use tenfold_sys::signal::{Signal, Signals};
 use tenfold_sys::wait;
 
 use super::accounts::AccountsProcess;
+use super::admin::AdminProcess;
 use super::control::ControlSocket;
 use super::generation::{CANNOT_SERVE, Generation, Stage};
 use super::state::{Leaving, Supervisor};
@@ -42,14 +43,20 @@ impl Supervisor {
             self.look_after_sockets();
             self.look_after_accounts();
             self.look_after_certificates();
+            self.look_after_admin();
             self.fork_missing();
             self.rotate();
             self.look_after_archive();
             self.tickets.iter_mut().for_each(TicketRotation::rotate);
             self.manager.beat();
+            let admin_calls = self.admin.as_ref().map(AdminProcess::refused_calls);
             if let Some(control) = &self.control {
-                control.answer(|| self.report());
+                control.answer(|| self.report(admin_calls));
             }
+            self.answer_admin();
+        }
+        if let Some(admin) = &mut self.admin {
+            admin.end();
         }
         self.archive.abandon();
         self.end_acme();
@@ -75,6 +82,7 @@ impl Supervisor {
         let mut waited_for = vec![signals.as_fd()];
         waited_for.extend(self.control.as_ref().map(ControlSocket::as_fd));
         waited_for.extend(self.acme.news());
+        waited_for.extend(self.admin.as_ref().and_then(AdminProcess::channel));
         let timeout = self.next_deadline().map(|by| {
             // A little late rather than a little early, which would go round once more for nothing.
             by.saturating_duration_since(Instant::now()) + Duration::from_millis(1)
@@ -93,10 +101,12 @@ impl Supervisor {
         let tick = starting.then(|| Instant::now() + STARTING_TICK);
         let again = self.generations.iter().flat_map(Generation::again).min();
         let accounts = self.accounts.as_ref().and_then(AccountsProcess::by);
+        let admin = self.admin.as_ref().and_then(AdminProcess::by);
         let leave = self.leaving.as_ref().and_then(Leaving::by);
         let sockets = self.revival.again.filter(|_| self.leaving.is_none());
         let tickets = self.tickets.as_ref().map(TicketRotation::by);
-        let all = [tick, again, accounts, leave, sockets, self.sockets_end, self.rotation_by(), tickets];
+        let all =
+            [tick, again, accounts, admin, leave, sockets, self.sockets_end, self.rotation_by(), tickets];
         all.into_iter().chain([self.manager.by(), self.archive_by(), self.acme.by()]).flatten().min()
     }
 
@@ -173,6 +183,9 @@ impl Supervisor {
         if self.acme.is(pid) {
             return self.acme.lost(end);
         }
+        if let Some(admin) = self.admin.as_mut().filter(|admin| admin.is(pid)) {
+            return admin.lost(end);
+        }
         let owner = self.generations.iter_mut().find_map(|generation| {
             let place = generation.place_of(pid)?;
             Some((generation, place))
@@ -204,7 +217,7 @@ impl Supervisor {
             Ok(Fork::Child) => {
                 // Drops what only the supervisor uses; all other memory goes with the process.
                 self.signals = None;
-                self.control = None;
+                (self.control, self.admin) = (None, None);
                 // Its copy of the keys is wiped; the shared memory has those that are usable.
                 let tickets = self.tickets.take().map(|tickets| tickets.shared());
                 self.acme.forget();
@@ -257,6 +270,7 @@ impl Supervisor {
             let gone = generation.is_gone();
             if gone {
                 past.add_sums(&generation.sums_without_connections());
+                self.past_restarts += generation.restarts();
                 failed |= generation.stage == Stage::Failed;
                 debug!("generation {} is gone", generation.number);
             }
@@ -267,6 +281,7 @@ impl Supervisor {
             match self.generations.is_empty() {
                 true => self.failed = true,
                 false => {
+                    self.reloads.count(false);
                     error!("the new configuration cannot be served; the old one goes on");
                     self.manager.reloaded("the new configuration cannot be served; the old one goes on");
                 }
@@ -277,6 +292,7 @@ impl Supervisor {
     /// The newest generation serves: those before it leave.
     fn took_over(&mut self) {
         let Some((newest, former)) = self.generations.split_last_mut() else { return };
+        self.reloads.loaded();
         if newest.number == 1 {
             announce::announce(&announce::StartFacts {
                 settings: &newest.settings,
@@ -289,6 +305,7 @@ impl Supervisor {
                 files_limited: landlock::is_available(),
             });
         } else {
+            self.reloads.count(true);
             diagnostics::set_level(newest.settings.log_level);
             if let Err(why) = self.sockets.pace(newest.settings.max_rate) {
                 error!("{why}");
@@ -310,7 +327,7 @@ impl Supervisor {
 
     /// Drops what only the supervisor uses, in a process of its that is no worker.
     pub(super) fn forget(&mut self) {
-        (self.signals, self.control, self.tickets) = (None, None, None);
+        (self.signals, self.control, self.admin, self.tickets) = (None, None, None, None);
         self.acme.forget();
         self.generations.clear();
         self.sockets.forget();
@@ -336,5 +353,23 @@ impl Supervisor {
             accounts.postpone();
         }
         self.accounts = Some(accounts);
+    }
+
+    /// Starts the process of the admin listener if it is missing.
+    fn look_after_admin(&mut self) {
+        let Some(mut admin) = self.admin.take() else { return };
+        admin.look_after(Instant::now(), || {
+            (self.signals, self.control, self.tickets, self.accounts) = (None, None, None, None);
+            self.generations.clear();
+            self.sockets.forget();
+        });
+        self.admin = Some(admin);
+    }
+
+    fn answer_admin(&mut self) {
+        let Some(mut admin) = self.admin.take() else { return };
+        let calls = admin.refused_calls();
+        admin.answer(|| self.report(Some(calls)));
+        self.admin = Some(admin);
     }
 }

@@ -2,12 +2,14 @@
 
 use std::time::Instant;
 
+use tenfold_sys::process::Pid;
 use tenfold_sys::signal::Signals;
 use tenfold_sys::socket::ListenAddress;
 use tenfold_sys::user::SystemUser;
 
 use super::accounts::AccountsProcess;
 use super::acme::AcmeProcess;
+use super::admin::AdminProcess;
 use super::archive::job::Archive;
 use super::control::ControlSocket;
 use super::generation::{AddressRows, Generation, Stage};
@@ -18,7 +20,7 @@ use super::sockets::Sockets;
 use super::tickets::TicketRotation;
 use crate::settings::given::GivenSettings;
 use crate::status::counters::{Counter, Sums};
-use crate::status::report::{Numbers, StatusReport, WorkerReport};
+use crate::status::report::{Numbers, ReloadCounts, StatusReport, WorkerReport};
 use crate::worker::null::NullResponse;
 
 /// The command line of `tenfold serve`.
@@ -43,6 +45,8 @@ pub(crate) struct Supervisor {
     /// None in a worker only.
     pub(super) signals: Option<Signals>,
     pub(super) control: Option<ControlSocket>,
+    /// The admin listener, if there is one.
+    pub(super) admin: Option<AdminProcess>,
     pub(super) began: Instant,
     /// The former ones first; the last is the one that serves, or is about to.
     pub(super) generations: Vec<Generation>,
@@ -51,6 +55,9 @@ pub(crate) struct Supervisor {
     pub(super) address_rows: AddressRows,
     /// The counters of generations that have ended.
     pub(super) past: Sums,
+    /// Their restarts.
+    pub(super) past_restarts: u64,
+    pub(super) reloads: ReloadCounts,
     pub(super) leaving: Option<Leaving>,
     /// When the listening sockets end.
     pub(super) sockets_end: Option<Instant>,
@@ -86,7 +93,8 @@ impl Leaving {
 }
 
 impl Supervisor {
-    pub(super) fn report(&self) -> StatusReport {
+    /// The report; `admin` is the number of calls that the sandbox of an admin process has refused, if there is one.
+    pub(super) fn report(&self, admin: Option<u64>) -> StatusReport {
         let mut total = self.past.clone();
         let mut workers = Vec::new();
         for generation in &self.generations {
@@ -105,6 +113,7 @@ impl Supervisor {
                     }
                     .to_owned(),
                     restarts: seen.restarts,
+                    memory: seen.pid.and_then(memory_of),
                     share: None,
                     numbers: Numbers::of(&seen.sums),
                 });
@@ -114,10 +123,12 @@ impl Supervisor {
         for worker in workers.iter_mut().filter(|worker| worker.worker.is_some() && requests > 0.0) {
             worker.share = Some(worker.numbers.requests as f64 / requests);
         }
+        let observed = admin.map(|_| total.observed());
         let mut total = Numbers::of(&total);
-        let refused = self.accounts.as_ref().map_or(0, AccountsProcess::refused_calls);
-        let refused = refused.saturating_add(self.acme.refused_calls());
+        let accounts = self.accounts.as_ref().map_or(0, AccountsProcess::refused_calls);
+        let refused = accounts.saturating_add(self.acme.refused_calls()).saturating_add(admin.unwrap_or(0));
         total.refused_calls = total.refused_calls.saturating_add(refused);
+        let serves = |generation: &Generation| generation.stage == Stage::Serving;
         let plan = self.generations.last().map(|newest| &newest.config.plan);
         StatusReport {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -125,11 +136,15 @@ impl Supervisor {
             uptime_seconds: self.began.elapsed().as_secs(),
             generation: self.count,
             leaving: self.leaving.is_some(),
+            ready: self.leaving.is_none() && self.generations.iter().any(serves),
+            reloads: self.reloads,
+            restarts: self.past_restarts + self.generations.iter().map(Generation::restarts).sum::<u64>(),
             listen: self.addresses.iter().map(ListenAddress::to_string).collect(),
             engine: plan.map(|plan| plan.engine.to_string()).unwrap_or_default(),
             topology: plan.map(|plan| plan.topology.to_string()).unwrap_or_default(),
             send: plan.map(|plan| plan.sender.to_string()).unwrap_or_default(),
             accounts: self.accounts.as_ref().map(AccountsProcess::seen),
+            observed,
             total,
             workers,
         }
@@ -144,4 +159,12 @@ impl Supervisor {
             .for_each(|seen| sums.add_sums(&seen.sums));
         Sums::of(&sums, Counter::Lines)
     }
+}
+
+/// The memory that a process occupies, in bytes (`man 5 proc_pid_status`).
+fn memory_of(pid: Pid) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
 }

@@ -2,6 +2,7 @@
 
 mod client;
 mod members;
+mod observed;
 mod passwords;
 mod state;
 mod transport;
@@ -71,6 +72,7 @@ impl App {
             transport,
             limits: settings.limits.clone(),
             measures: worker.measures(),
+            observed: worker.is_observed(),
             worker,
             lane: OffloadPool::new(plan, settings.work_threads, settings.work_queue),
             passwords,
@@ -217,10 +219,10 @@ impl Service for SharedService {
 }
 
 impl SharedService {
-    /// When an answer begins, where the log wants to know what it took.
+    /// When an answer begins, where the log or an admin listener wants to know what it took.
     #[inline]
     fn began(&self) -> Option<time::Instant> {
-        self.measures.then(time::Instant::now)
+        (self.measures || self.observed).then(time::Instant::now)
     }
 
     /// Has `work` done off the loop, and answers then.
@@ -234,6 +236,7 @@ impl SharedService {
         };
         let (work, otherwise) = work.split();
         let coming = lane.run(work);
+        let pending = self.count_work(coming.is_ok());
         let (Ok(coming), Some(this)) = (coming, self.this.upgrade()) else {
             let outcome = asked.request.read(|request| self.hosts.busy(otherwise, request, response));
             self.staged(outcome, &mut asked, response);
@@ -241,6 +244,7 @@ impl SharedService {
         };
         Answer::later(async move {
             let done = coming.await;
+            drop(pending);
             let reply: Reply = Box::new(move |response| this.worked(done, asked, response));
             reply
         })
@@ -294,7 +298,7 @@ impl SharedService {
         {
             let outcome = tenfold_site::too_many_requests(request, wait, response);
             self.worker.with(|local| local.tally.add(Counter::Throttled, 1));
-            self.record(outcome, request, connection, response, None);
+            self.record(outcome, request, connection, response, self.began());
             return Some(Answer::Done);
         }
         if self.validate(request, connection, response) {
@@ -329,7 +333,7 @@ impl SharedService {
         response: &mut ResponseWriter<'_>,
         began: Option<time::Instant>,
     ) {
-        let staged = began.map(|began| {
+        let staged = began.filter(|_| self.measures).map(|began| {
             let now = time::Instant::now();
             (now - began, now)
         });
@@ -372,6 +376,9 @@ impl SharedService {
                 let (bytes, times) = (body.saturating_sub(unsent), times.unwrap_or_default());
                 worker.with(|local| local.writer.as_mut().map(|writer| writer.finish(&begun, bytes, times)));
             }));
+        }
+        if let Some(began) = began.filter(|_| self.observed) {
+            self.observe_response(outcome, request.method, response, began);
         }
         if let Some(number) = outcome.failure() {
             self.complain(request, outcome, number);

@@ -142,6 +142,11 @@ impl WorkerShared {
         self.outlet.as_ref().is_some_and(|outlet| outlet.measures())
     }
 
+    /// Whether there is an admin listener, which wants to know more.
+    pub(crate) fn is_observed(&self) -> bool {
+        Tally::new(self.rows.row(self.own.start), self.shared).is_observed()
+    }
+
     /// Waits until every line is written: before the process ends.
     pub(crate) fn end(&self) {
         if let Some(outlet) = &self.outlet {

@@ -8,9 +8,11 @@ use std::num::NonZeroU32;
 pub struct ResponseSummary {
     /// Bytes of body that follow the head; 0 for a HEAD.
     pub body: u64,
-    /// The status code, and above it the error number.
+    /// The status code, above it the error number, and the highest bit for a response from the cache.
     status_and_errno: NonZeroU32,
 }
+
+const CACHED: u32 = 1 << 31;
 
 impl ResponseSummary {
     /// A response with this status code, which is not 0, and a body of this many bytes.
@@ -26,6 +28,18 @@ impl ResponseSummary {
         ResponseSummary { status_and_errno: self.status_and_errno | errno, ..self }
     }
 
+    /// The same from the cache of responses.
+    #[inline]
+    pub(crate) fn into_cached(self) -> ResponseSummary {
+        ResponseSummary { status_and_errno: self.status_and_errno | CACHED, ..self }
+    }
+
+    /// Whether it was in the cache of responses.
+    #[inline]
+    pub fn is_from_cache(&self) -> bool {
+        self.status_and_errno.get() & CACHED != 0
+    }
+
     /// The status code.
     #[inline]
     pub fn status(&self) -> u16 {
@@ -35,7 +49,7 @@ impl ResponseSummary {
     /// The error number behind a 500 or a 503, if the system gave one.
     #[inline]
     pub fn failure(&self) -> Option<i32> {
-        let errno = self.status_and_errno.get() >> u16::BITS;
+        let errno = (self.status_and_errno.get() & !CACHED) >> u16::BITS;
         (errno != 0).then_some(errno as i32)
     }
 }

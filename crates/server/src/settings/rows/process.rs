@@ -1,5 +1,7 @@
 //! The access log, diagnostics, and the process itself.
 
+use tenfold_sys::socket::ListenAddress;
+
 use super::read::{bytes, count, name, or_off, rows, switch, word};
 use crate::diagnostics::Level;
 use crate::settings::log::{Full, LogFormat, LogTarget, Mode, Rotate};
@@ -42,6 +44,9 @@ pub(super) static ROWS: &[SettingRow] = rows! { "Log and process":
     one "control" "PATH|off" = Follows("in the runtime folder, named by the first address"), fixed;
         control = control;
         "the socket that `tenfold status` connects to";
+    one "admin" "ADDRESS|off" = Value("off"), fixed;
+        admin = or_off(admin);
+        "an address for metrics and checks of health: 127.0.0.1:9145 or unix:PATH; serves /metrics, /status, /healthz and /readyz";
     one "sandbox" "on|off" = Value("on"), fixed;
         sandbox = sandbox;
         "restrict each process to the system calls that it needs; off only in builds with a sanitizer";
@@ -70,6 +75,10 @@ fn rotate(text: &str) -> Result<Rotate, String> {
 
 fn control(given: Text<'_>) -> Result<Control, String> {
     if given.text == "off" { Ok(Control::Off) } else { given.path().map(Control::At) }
+}
+
+fn admin(given: Text<'_>) -> Result<ListenAddress, String> {
+    given.address(given.text)
 }
 
 fn sandbox(given: Text<'_>) -> Result<bool, String> {

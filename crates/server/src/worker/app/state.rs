@@ -46,6 +46,8 @@ pub(super) struct SharedService {
     pub(super) worker: Arc<WorkerShared>,
     /// Whether the log wants to know what responses took.
     pub(super) measures: bool,
+    /// Whether an admin listener wants to know what they took.
+    pub(super) observed: bool,
     /// The pool for work that would delay other connections.
     pub(super) lane: OffloadPool,
     /// The verification of passwords of basic authentication.

@@ -1,0 +1,84 @@
+//! The two ways to a report: the control socket of this machine, and an admin listener.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tenfold_sys::socket::ListenAddress;
+
+use crate::status::report::StatusReport;
+
+/// How long a server may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The most bytes of an answer.
+const LONGEST: u64 = 64 << 20;
+
+/// The server to ask.
+pub(crate) enum StatusSource {
+    Control(PathBuf),
+    /// The address of an admin listener, as it was typed.
+    Admin(String),
+}
+
+impl StatusSource {
+    /// Asks for a report. Returns its text, too.
+    ///
+    /// # Errors
+    /// In words: no server answers, or it is not a Tenfold of this version.
+    pub(super) fn ask(&self) -> Result<(String, StatusReport), String> {
+        let (text, whom) = match self {
+            StatusSource::Control(path) => (ask_control(path), path.display().to_string()),
+            StatusSource::Admin(address) => (ask_admin(address), address.clone()),
+        };
+        let text = text.map_err(|error| format!("no server answers at {whom}: {error}"))?;
+        let report = serde_json::from_str(&text).map_err(|error| {
+            format!("the process at {whom} does not answer as a server of this version: {error}")
+        })?;
+        Ok((text, report))
+    }
+}
+
+fn ask_control(path: &Path) -> io::Result<String> {
+    let stream = UnixStream::connect(path)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut text = String::new();
+    stream.take(LONGEST).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+fn ask_admin(address: &str) -> io::Result<String> {
+    let address = address.strip_prefix("http://").unwrap_or(address).trim_end_matches('/');
+    if let Ok(ListenAddress::Unix(path)) = address.parse() {
+        let stream = UnixStream::connect(path)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        return fetch(stream, "localhost");
+    }
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for at in address.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&at, PATIENCE) {
+            Ok(stream) => {
+                stream.set_read_timeout(Some(PATIENCE))?;
+                return fetch(stream, address);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Requests the status over `stream`. The connection closes after it, so the body is the rest.
+fn fetch(mut stream: impl Read + Write, host: &str) -> io::Result<String> {
+    write!(stream, "GET /status HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")?;
+    let mut text = String::new();
+    stream.take(LONGEST).read_to_string(&mut text)?;
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+    match head.split(' ').nth(1) {
+        Some("200") => Ok(body.to_owned()),
+        status => {
+            let why = format!("/status was answered with {}", status.unwrap_or("no HTTP"));
+            Err(io::Error::new(io::ErrorKind::InvalidData, why))
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The admin listener: metrics, the status, and checks of health, over HTTP. Its process asks the supervisor for each
+//! report and knows nothing itself.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tenfold_engine::{Bounds, Engine, Plan, Protocol, Sender, run};
+use tenfold_http::{
+    Answer, Connection, FieldName, FieldValue, Instant, Io, Limits, Method, Next, Request, ResponseWriter,
+    Service, Session, clock, serve_connection,
+};
+use tenfold_sys::socket::Listener;
+
+use super::metrics::{self, MetricsFormat};
+use super::report::StatusReport;
+use crate::diagnostics::error;
+
+/// The longest wait for a report. The supervisor may be reading a configuration.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The most bytes of a report.
+const LONGEST_REPORT: u32 = 64 << 20;
+/// Connections at once; idle ones make room for new ones.
+const CONNECTIONS: usize = 64;
+/// The request for a report.
+const ASK: [u8; 1] = [b'?'];
+
+/// The plan of the process: one loop.
+///
+/// # Errors
+/// The engine is unavailable.
+pub(crate) fn plan(confined: bool) -> Result<Plan, String> {
+    let engine = if tenfold_engine::probe(Engine::Epoll).is_ok() { Engine::Epoll } else { Engine::Poll };
+    let bounds = Bounds { connections: CONNECTIONS, ..Bounds::default() };
+    let mut plan = Plan::new(engine, None, None, Sender::Copy, None, bounds)?;
+    plan.confined = confined;
+    Ok(plan)
+}
+
+/// Serves on `listener` until the process is told to stop. Reports come over `supervisor`.
+///
+/// # Errors
+/// In words, what the system said.
+pub(crate) fn serve(plan: &Plan, listener: Listener, supervisor: UnixStream) -> Result<(), String> {
+    let limits = Limits {
+        max_head: 8 * 1024,
+        head_timeout: Duration::from_secs(5),
+        send_timeout: Duration::from_secs(10),
+        ..Limits::default()
+    };
+    run(
+        plan,
+        &[listener],
+        AdminProtocol(Arc::new(AdminService { supervisor: Mutex::new(supervisor), limits })),
+    )
+}
+
+/// Prepares the end of the channel that asks, before the process is confined.
+///
+/// # Errors
+/// The error of `setsockopt(2)`.
+pub(crate) fn prepare(supervisor: &UnixStream) -> io::Result<()> {
+    supervisor.set_read_timeout(Some(PATIENCE))?;
+    supervisor.set_write_timeout(Some(PATIENCE))
+}
+
+/// Whether a report was asked for, for the supervisor: it reads what the process has sent, and looks at none of it.
+///
+/// # Errors
+/// The process has gone.
+pub(crate) fn was_asked(channel: &mut UnixStream) -> io::Result<bool> {
+    let mut asked = [0; 16];
+    match channel.read(&mut asked) {
+        Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+        Ok(_) => Ok(true),
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The bytes of a report.
+pub(crate) fn message(report: &StatusReport) -> Vec<u8> {
+    let text = serde_json::to_vec(report).expect("a report is made of numbers and strings");
+    let length = u32::try_from(text.len()).expect("a report is shorter than 4 GiB");
+    [&length.to_be_bytes()[..], &text].concat()
+}
+
+fn ask(mut supervisor: &UnixStream) -> io::Result<Vec<u8>> {
+    supervisor.write_all(&ASK)?;
+    let mut length = [0; 4];
+    supervisor.read_exact(&mut length)?;
+    let length = u32::from_be_bytes(length);
+    if length > LONGEST_REPORT {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut text = vec![0; length as usize];
+    supervisor.read_exact(&mut text)?;
+    Ok(text)
+}
+
+#[derive(Clone)]
+struct AdminProtocol(Arc<AdminService>);
+
+impl Protocol for AdminProtocol {
+    type State = Session;
+
+    async fn serve<I: Io>(&self, io: &mut I, state: &mut Session) -> Next {
+        serve_connection(io, &*self.0, &self.0.limits, state).await
+    }
+
+    async fn serve_anywhere<I: Io + Send>(&self, io: &mut I, state: &mut Session) -> Next {
+        serve_connection(io, &*self.0, &self.0.limits, state).await
+    }
+
+    fn first_bytes_by(&self) -> Instant {
+        clock::now() + self.0.limits.head_timeout
+    }
+
+    fn next_request_by(&self) -> Instant {
+        clock::now() + self.0.limits.idle_timeout
+    }
+}
+
+struct AdminService {
+    supervisor: Mutex<UnixStream>,
+    limits: Limits,
+}
+
+/// A response of the admin listener.
+struct AdminResponse {
+    status: u16,
+    content_type: &'static str,
+    body: Vec<u8>,
+}
+
+impl AdminResponse {
+    fn text(status: u16, text: &str) -> AdminResponse {
+        AdminResponse { status, content_type: "text/plain; charset=utf-8", body: text.into() }
+    }
+}
+
+impl Service for AdminService {
+    fn answer(&self, request: &Request<'_>, _: &Connection, response: &mut ResponseWriter<'_>) -> Answer {
+        let made = match request.method {
+            Method::Get | Method::Head => self.respond(request),
+            _ => AdminResponse::text(405, "only GET and HEAD are allowed\n"),
+        };
+        let mut head = response.head(made.status);
+        head.content_type(FieldValue::constant(made.content_type));
+        head.content_length(made.body.len() as u64);
+        head.field(FieldName::CACHE_CONTROL, FieldValue::constant("no-store"));
+        head.field(FieldName::X_CONTENT_TYPE_OPTIONS, FieldValue::constant("nosniff"));
+        if made.status == 405 {
+            head.field(FieldName::ALLOW, FieldValue::constant("GET, HEAD"));
+        }
+        head.end();
+        if request.method != Method::Head {
+            response.body(&made.body);
+        }
+        Answer::Done
+    }
+}
+
+impl AdminService {
+    fn respond(&self, request: &Request<'_>) -> AdminResponse {
+        let path = request.target.path;
+        if !["/metrics", "/status", "/healthz", "/readyz"].contains(&path) {
+            return AdminResponse::text(
+                404,
+                "not found; there are /metrics, /status, /healthz and /readyz\n",
+            );
+        }
+        let text = self.report();
+        if path == "/status" {
+            return AdminResponse { status: 200, content_type: "application/json", body: text };
+        }
+        let report: StatusReport =
+            serde_json::from_slice(&text).expect("the supervisor sends what this version reads");
+        match path {
+            "/metrics" => {
+                let format = MetricsFormat::accepted(request.values("accept"));
+                let body = metrics::text_of(report, format).into_bytes();
+                AdminResponse { status: 200, content_type: format.content_type(), body }
+            }
+            "/healthz" => AdminResponse::text(200, "ok\n"),
+            _ if report.ready => AdminResponse::text(200, "ready\n"),
+            _ if report.leaving => AdminResponse::text(503, "draining\n"),
+            _ => AdminResponse::text(503, "starting\n"),
+        }
+    }
+
+    /// Asks the supervisor. If it does not answer, the process ends: an answer that comes later would be taken for that of
+    /// another question. The supervisor replaces it.
+    fn report(&self) -> Vec<u8> {
+        let supervisor = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner);
+        ask(&supervisor).unwrap_or_else(|error| {
+            error!("admin: the supervisor does not answer: {error}");
+            std::process::exit(1)
+        })
+    }
+}

@@ -1,0 +1,212 @@
+//! The process of the admin listener, as the supervisor sees it. It has no counters: it asks for a report over a pair of
+//! sockets, and the supervisor answers without looking at the question.
+
+use std::io::Write;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use tenfold_sys::process::{self, Fork, Pid, WaitStatus};
+use tenfold_sys::seccomp::REPORT_WORDS;
+use tenfold_sys::shared::SharedRows;
+use tenfold_sys::signal::Signal;
+use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener, refuse_descriptors};
+use tenfold_sys::user::SystemUser;
+
+use super::privileges;
+use crate::diagnostics::{debug, error, info, warning};
+use crate::sandbox;
+use crate::settings::values::Settings;
+use crate::status::admin;
+use crate::status::report::StatusReport;
+
+/// The longest wait until the process takes a report.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// One that lived this long and died is replaced at once.
+const LIVED: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The listener and its process.
+pub(super) struct AdminProcess {
+    /// None in the process itself, which serves on it.
+    listener: Option<Listener>,
+    user: Option<SystemUser>,
+    sandbox: bool,
+    /// In which the sandbox of the process reports: the call that ended it, and how many were refused.
+    reports: &'static SharedRows,
+    channel: Option<UnixStream>,
+    pid: Option<Pid>,
+    began: Instant,
+    /// When it is started next.
+    again: Option<Instant>,
+}
+
+impl AdminProcess {
+    /// Binds the listener, if there is to be one. The process starts later.
+    ///
+    /// # Errors
+    /// In words: the address cannot be used, or there is no memory.
+    pub(super) fn open(
+        settings: &Settings,
+        user: Option<&SystemUser>,
+    ) -> Result<Option<AdminProcess>, String> {
+        let Some(address) = &settings.admin else { return Ok(None) };
+        let listener = Listener::bind(address, &ListenOptions { backlog: 128, ..ListenOptions::default() })
+            .map_err(|error| format!("cannot open the admin listener on {address}: {error}"))?;
+        let address = listener.address();
+        match address {
+            ListenAddress::Internet(at) if !at.ip().is_loopback() => warning!(
+                "the admin listener on {address} tells every client that reaches it what this server does; limit \
+                 access with a firewall, or listen on 127.0.0.1"
+            ),
+            _ => {}
+        }
+        info!("metrics, status and checks of health are on {address} (/metrics, /status, /healthz, /readyz)");
+        let reports = SharedRows::new(2, REPORT_WORDS)
+            .map_err(|error| format!("cannot allocate memory for reports: {error}"))?;
+        let now = Instant::now();
+        Ok(Some(AdminProcess {
+            listener: Some(listener),
+            user: user.cloned(),
+            sandbox: settings.sandbox,
+            // Used until the server ends.
+            reports: Box::leak(Box::new(reports)),
+            channel: None,
+            pid: None,
+            began: now,
+            again: Some(now),
+        }))
+    }
+
+    /// Starts the process if it is missing and due; `forget` drops in it what is the supervisor's alone.
+    pub(super) fn look_after(&mut self, now: Instant, forget: impl FnOnce()) {
+        if self.again.is_none_or(|again| again > now) {
+            return;
+        }
+        if let Err(error) = self.fork(forget) {
+            error!("cannot start the admin process: {error}");
+            self.again = Some(now + PAUSE);
+        }
+    }
+
+    fn fork(&mut self, forget: impl FnOnce()) -> std::io::Result<()> {
+        let supervisor = process::own();
+        let (ours, theirs) = UnixStream::pair()?;
+        refuse_descriptors(&ours);
+        ours.set_write_timeout(Some(PATIENCE))?;
+        match process::fork()? {
+            Fork::Parent(pid) => {
+                debug!("the admin listener is process {pid}");
+                (self.pid, self.began, self.again) = (Some(pid), Instant::now(), None);
+                self.channel = Some(ours);
+                Ok(())
+            }
+            Fork::Child => {
+                forget();
+                drop(ours);
+                let code = match catch_unwind(AssertUnwindSafe(|| self.serve(theirs, supervisor))) {
+                    Ok(Ok(())) => 0,
+                    Ok(Err(why)) => {
+                        error!("admin: {why}");
+                        1
+                    }
+                    Err(_) => 101,
+                };
+                std::process::exit(code)
+            }
+        }
+    }
+
+    fn serve(&mut self, channel: UnixStream, supervisor: Pid) -> Result<(), String> {
+        let plan = admin::plan(self.sandbox)?;
+        if !privileges::give_up(self.user.as_ref(), supervisor)? {
+            return Ok(());
+        }
+        admin::prepare(&channel).map_err(|error| format!("cannot prepare its channel: {error}"))?;
+        if self.sandbox {
+            let (row, refused) = (self.reports.row(0), &self.reports.row(1)[0]);
+            let process = sandbox::Process { name: "admin".to_owned(), row, refused };
+            let (several_listeners, layered, members) = (false, false, false);
+            let serving = sandbox::SandboxSubject {
+                plan: &plan,
+                several_listeners,
+                layered,
+                members,
+                roots: &[],
+                written: &[],
+            };
+            sandbox::confine_worker(process, &serving)?;
+        }
+        let listener = self.listener.take().ok_or("there is no listener")?;
+        admin::serve(&plan, listener, channel)
+    }
+
+    /// Answers the process if it has asked. One that does not take the answer is killed.
+    pub(super) fn answer(&mut self, report: impl Fn() -> StatusReport) {
+        let Some(channel) = &mut self.channel else { return };
+        let asked = channel.set_nonblocking(true).and_then(|()| {
+            let asked = admin::was_asked(channel);
+            channel.set_nonblocking(false)?;
+            asked
+        });
+        let answered = asked.and_then(|asked| match asked {
+            true => channel.write_all(&admin::message(&report())),
+            false => Ok(()),
+        });
+        if let Err(error) = answered {
+            debug!("the admin process does not take a report: {error}");
+            self.channel = None;
+            if let Some(pid) = self.pid {
+                process::send_signal(pid, Signal::Kill);
+            }
+        }
+    }
+
+    /// When there is something to do for the process.
+    pub(super) fn by(&self) -> Option<Instant> {
+        self.again
+    }
+
+    /// The channel on which it asks.
+    pub(super) fn channel(&self) -> Option<BorrowedFd<'_>> {
+        self.channel.as_ref().map(UnixStream::as_fd)
+    }
+
+    /// System calls that the sandbox of the process has refused.
+    pub(super) fn refused_calls(&self) -> u64 {
+        self.reports.row(1)[0].load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    pub(super) fn is(&self, pid: Pid) -> bool {
+        self.pid == Some(pid)
+    }
+
+    /// Notes that the process has ended, and plans the next.
+    pub(super) fn lost(&mut self, end: WaitStatus) {
+        (self.pid, self.channel) = (None, None);
+        let why = sandbox::end_of(self.reports.row(0), end);
+        warning!("the admin process {why}; another takes its place");
+        let pause = if self.began.elapsed() >= LIVED { Duration::ZERO } else { PAUSE };
+        self.again = Some(Instant::now() + pause);
+    }
+
+    /// Ends the process and removes the socket's file, when no worker is left.
+    pub(super) fn end(&mut self) {
+        if let Some(pid) = self.pid.take() {
+            process::send_signal(pid, Signal::Kill);
+            // It cannot resist, so this is a moment.
+            for _ in 0..1000 {
+                match process::reap() {
+                    Ok(Some((ended, _))) if ended == pid => break,
+                    Ok(Some(_)) => {}
+                    Ok(None) => std::thread::sleep(Duration::from_millis(1)),
+                    Err(_) => break,
+                }
+            }
+        }
+        if let Some(listener) = &self.listener {
+            listener.remove_file();
+        }
+    }
+}

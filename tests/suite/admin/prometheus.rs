@@ -1,0 +1,86 @@
+//! A real Prometheus that scrapes the server, and the dashboard over it.
+
+use std::io::Write;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use tenfold_tests::binary::workspace;
+use tenfold_tests::config::Config;
+use tenfold_tests::launch::{Launch, free_address};
+use tenfold_tests::site::{self, TempFolder};
+use tenfold_tests::time::{SOON, becomes_true};
+use tenfold_tests::tools;
+use tenfold_tests::wire::{Wire, request};
+
+use super::{ask, start};
+
+/// A Prometheus that ends with this value.
+struct Prometheus(Child);
+
+impl Drop for Prometheus {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+pub(super) fn scrapes_and_the_dashboard_finds_its_metrics(config: &Config) {
+    let (server, admin) = start(Launch::new(config, site::shared()));
+    for _ in 0..5 {
+        assert_eq!(server.get("/1k.html").status, 200);
+    }
+    check(&ask(admin, "GET", "/metrics").body);
+    let folder = TempFolder::new("prometheus");
+    let text = format!(
+        "global: {{scrape_interval: 200ms, scrape_timeout: 200ms}}\n\
+         scrape_configs: [{{job_name: tenfold, static_configs: [{{targets: ['{admin}']}}]}}]\n"
+    );
+    let file = folder.write("prometheus.yml", text);
+    let at = free_address();
+    let mut command = Command::new(tools::program("prometheus"));
+    command.arg(format!("--config.file={}", file.display()));
+    command.arg(format!("--storage.tsdb.path={}", folder.at("data").display()));
+    command.arg(format!("--web.listen-address={at}"));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let _prometheus = Prometheus(command.spawn().expect("it is installed"));
+    let query = |query: &str| -> Option<Value> {
+        let encoded: String = query.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let mut wire = Wire::try_connect(at, None).ok()?;
+        wire.try_send(&request("GET", &format!("/api/v1/query?query={encoded}"), &[])).ok()?;
+        let response = wire.try_head()?;
+        let length = response.field("Content-Length")?.parse().ok()?;
+        let body: Value = serde_json::from_slice(&wire.take(length)).ok()?;
+        (body["status"] == "success").then(|| body["data"]["result"].clone())
+    };
+    becomes_true(SOON, "Prometheus knows the requests", || {
+        let found = query("sum(tenfold_requests_total)");
+        found.is_some_and(|found| found[0]["value"][1] == "5")
+    });
+    let counted = query("sum(tenfold_response_seconds_bucket{le=\"+Inf\"})").expect("an answer");
+    assert_eq!(counted[0]["value"][1], "5", "{counted}");
+    let text = std::fs::read(workspace().join("examples/grafana.json")).expect("the dashboard");
+    let dashboard: Value = serde_json::from_slice(&text).expect("the dashboard is JSON");
+    let panels = dashboard["panels"].as_array().expect("it has panels");
+    let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
+    let mut expressions = 0;
+    for target in targets {
+        let expression = target["expr"].as_str().expect("a target has an expression");
+        let expression = expression.replace("$__rate_interval", "1m").replace("$instance", ".*");
+        // Rates need two scrapes.
+        becomes_true(SOON, &format!("{expression} has values"), || {
+            query(&expression).is_some_and(|found| found.as_array().is_some_and(|all| !all.is_empty()))
+        });
+        expressions += 1;
+    }
+    assert!(expressions >= 10, "{expressions} expressions");
+}
+
+/// Lets `promtool` check the text.
+fn check(text: &[u8]) {
+    let mut command = Command::new(tools::program("promtool"));
+    command.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("it is installed");
+    child.stdin.take().expect("a pipe").write_all(text).expect("it reads");
+    let output = child.wait_with_output().expect("our own child");
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+}
