@@ -10,12 +10,15 @@ use tenfold_http::{Io, Next, Peer, TrustedProxy};
 
 use crate::protocol::Protocol;
 
+/// An observer of connections that are closed for want of a header.
+type RefusalObserver = dyn Fn(&Peer, ProxyError) + Send + Sync;
+
 /// The listeners whose connections begin with a PROXY header, and the proxies that may send one.
 pub struct ProxyListeners {
     /// By listener: whether its connections begin with a header.
     listeners: Box<[bool]>,
     trusted: Box<[TrustedProxy]>,
-    on_refusal: Box<dyn Fn(&Peer, ProxyError) + Send + Sync>,
+    on_refusal: Box<RefusalObserver>,
 }
 
 /// The peer of a connection as its header names it.

@@ -130,7 +130,7 @@ impl<'a> Request<'a> {
     /// Returns the request with another host, such as the one that a client asked a proxy for. None if it is no host.
     pub fn with_host(&self, host: &'a str) -> Option<Request<'a>> {
         let is_host = !host.is_empty() && valid_host(host.as_bytes());
-        is_host.then(|| Request { host: Some(host.as_bytes()), ..*self })
+        is_host.then_some(Request { host: Some(host.as_bytes()), ..*self })
     }
 
     /// Returns the values of all fields called `name` (compared without regard to case), in order.

@@ -359,9 +359,8 @@ impl Supervisor {
     fn look_after_admin(&mut self) {
         let Some(mut admin) = self.admin.take() else { return };
         admin.look_after(Instant::now(), || {
-            (self.signals, self.control, self.tickets, self.accounts) = (None, None, None, None);
-            self.generations.clear();
-            self.sockets.forget();
+            self.accounts = None;
+            self.forget();
         });
         self.admin = Some(admin);
     }

@@ -75,10 +75,9 @@ impl Sockets {
             count += 1;
             sockets.iter_mut().zip(open(address, workers)?).for_each(|(own, listener)| own.push(listener));
         }
-        match config.plan.processes() {
-            // One process has them all, those of its first thread first.
-            1 => sockets = vec![sockets.into_iter().flatten().collect()],
-            _ => {}
+        if config.plan.processes() == 1 {
+            // It has them all, those of its first thread first.
+            sockets = vec![sockets.into_iter().flatten().collect()];
         }
         Ok(Sockets { by_process: sockets, addresses: count, passed: false })
     }

@@ -61,7 +61,7 @@ pub(super) fn list(path: &Path) -> io::Result<Vec<RotatedFile>> {
 /// The files of all rotations but the newest `keep`.
 pub(super) fn beyond(files: &[RotatedFile], keep: usize) -> &[RotatedFile] {
     let rotations: BTreeSet<_> = files.iter().map(RotatedFile::rotation).collect();
-    let kept = rotations.into_iter().rev().take(keep).last();
+    let kept = rotations.into_iter().rev().take(keep).next_back();
     let old = files.iter().take_while(|file| kept.is_none_or(|oldest| file.rotation() < oldest));
     &files[..old.count()]
 }
