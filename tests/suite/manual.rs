@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::PermissionsExt;
+use std::net::SocketAddr;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
 
 use rustix::process::Signal;
 use tenfold_tests::binary::{self, workspace};
@@ -17,6 +19,7 @@ use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
 use tenfold_tests::site::TempFolder;
 use tenfold_tests::time::{SOON, becomes_true};
+use tenfold_tests::tools::{as_nobody, is_root};
 use tenfold_tests::wire::Wire;
 
 pub(crate) const THEME: Theme = Theme {
@@ -25,7 +28,7 @@ pub(crate) const THEME: Theme = Theme {
         Senders Own: the_demonstration_has_every_page_at_book;
         Engines Own: a_reload_turns_the_manual_on_and_off, a_killed_worker_leaves_the_manual;
         Epoll Own: protection_covers_the_manual;
-        Every Once: the_manual_is_served_alone;
+        Every Once: the_manual_is_served_alone, h75_a_planted_folder_does_not_stop_the_manual;
     ],
 };
 
@@ -146,19 +149,48 @@ fn protection_covers_the_manual(config: &Config) {
     stop(server, &folder);
 }
 
-fn the_manual_is_served_alone() {
-    let folder = TempFolder::new("manual-alone");
-    let run = folder.make("run");
-    let server = binary::server().unwrap_or_else(|why| panic!("{why}"));
-    let mut command = Command::new(&server.path);
-    command.arg("book").env("XDG_RUNTIME_DIR", run).stdout(Stdio::null()).stderr(Stdio::piped());
+/// Starts `tenfold book`. Returns its process, its address, and the thread that reads the rest of its output.
+fn alone(command: &mut Command) -> (Child, SocketAddr, JoinHandle<usize>) {
+    command.arg("book").stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the server starts");
     let said = BufReader::new(child.stderr.take().expect("it is a pipe"));
     let mut lines = said.lines().map(|line| line.expect("text"));
     let line = lines.find(|line| line.contains("http://127.0.0.1:")).expect("it prints its address");
     let rest = std::thread::spawn(move || lines.count());
     let address = line.split(['/', ' ']).find(|word| word.starts_with("127.0.0.1:")).expect("an address");
-    let address = address.parse().expect("an address and a port");
+    (child, address.parse().expect("an address and a port"), rest)
+}
+
+/// Another user has made the folder of this user among the temporary files.
+fn h75_a_planted_folder_does_not_stop_the_manual() {
+    let folder = TempFolder::new("manual-planted");
+    folder.make("run");
+    folder.allow("run", 0o777);
+    let server = binary::server().unwrap_or_else(|why| panic!("{why}"));
+    let mut command = as_nobody(&server.path);
+    let number = if is_root() { 65534 } else { rustix::process::getuid().as_raw() };
+    folder.make(&format!("run/tenfold-{number}"));
+    folder.allow(&format!("run/tenfold-{number}"), 0o755);
+    command.env_remove("XDG_RUNTIME_DIR").env("TMPDIR", folder.at("run"));
+    let (mut child, address, rest) = alone(&mut command);
+    let mut wire = Wire::connect(address, None);
+    wire.get("/index.html");
+    assert_eq!(wire.response().status, 200);
+    let folders = unpacked(&folder);
+    let modes = folders.iter().map(|folder| fs::metadata(folder).map(|facts| facts.mode() & 0o777));
+    assert_eq!(modes.filter_map(Result::ok).collect::<Vec<_>>(), [0o700]);
+    Process(child.id()).signal(Signal::TERM);
+    assert!(child.wait().expect("our own child").success());
+    rest.join().expect("the reader does not panic");
+    assert_eq!(unpacked(&folder), Vec::<PathBuf>::new(), "the folder is removed at the end");
+}
+
+fn the_manual_is_served_alone() {
+    let folder = TempFolder::new("manual-alone");
+    let run = folder.make("run");
+    let server = binary::server().unwrap_or_else(|why| panic!("{why}"));
+    let mut command = Command::new(&server.path);
+    let (mut child, address, rest) = alone(command.env("XDG_RUNTIME_DIR", run));
     let served = expected().into_iter().map(|(path, text)| {
         let mut wire = Wire::connect(address, None);
         wire.get(&format!("/{path}"));

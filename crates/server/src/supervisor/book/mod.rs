@@ -81,9 +81,12 @@ impl Book {
                 path.display()
             )
         };
-        let place = places.open().map_err(|error| {
-            format!("cannot make a folder for the manual: {error}; set XDG_RUNTIME_DIR, or set book off")
-        })?;
+        // A user who took that name must not stop the server: a folder of another name is as private.
+        let temporary = std::env::temp_dir();
+        let place = places.open().unwrap_or_else(|error| {
+            warning!("the manual is unpacked in {}, not in its usual folder: {error}", temporary.display());
+            &temporary
+        });
         remove_abandoned(place);
         let private = make_private(place).map_err(|error| failed(place, error))?;
         let lock = lock(&private).map_err(|error| failed(&private, error))?;
