@@ -17,6 +17,7 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![
         Topologies Own: site_and_limits_change, h72_an_invalid_file_changes_nothing, settings_that_need_a_restart_are_rejected_by_name,
             a_reload_interrupts_no_request;
+        Concurrent Own: an_idle_connection_outlives_a_reload;
         Epoll Own: a_sender_changes_if_the_sockets_permit_it;
         Uring Own: a_sender_changes_if_the_sockets_permit_it;
         Epoll OwnAsRoot: the_last_reload_wins_even_after_a_failed_one;
@@ -178,6 +179,25 @@ fn a_reload_interrupts_no_request(config: &Config) {
     wire.expect_body(&large[1000..]);
     drop(wire);
     becomes_true(SOON, "the new folder is served", || server.get("/").body == b"another folder\n");
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// A request may be on its way to the old worker, which a close would lose. Its response announces the close.
+fn an_idle_connection_outlives_a_reload(config: &Config) {
+    let folder = folder();
+    let server = start(config, &folder, "root = \"site\"\n");
+    let mut idle = server.connect();
+    idle.get("/");
+    assert_eq!(idle.response().body, b"the first\n");
+    reload(&server, &folder, "root = \"new\"\n");
+    becomes_true(SOON, "the new folder is served", || server.get("/").body == b"another folder\n");
+    becomes_true(SOON, "a response announces the close", || {
+        idle.get("/");
+        let response = idle.response();
+        assert_eq!(response.body, b"the first\n", "the old worker serves it");
+        response.field("Connection") == Some("close")
+    });
+    idle.expect_end();
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 

@@ -66,6 +66,11 @@ pub trait Io {
 
     /// Whether the server is draining: the next response carries `Connection: close`.
     fn draining(&self) -> bool;
+
+    /// Whether idle connections are closed. A server that is replaced drains and lets them wait for their next request.
+    fn closes_idle(&self) -> bool {
+        self.draining()
+    }
 }
 
 /// The behaviour of a receive if no bytes are there and none are in hand.

@@ -44,6 +44,9 @@ fn signals_change_the_phase_and_notify_watchers() {
     send(Signal::HangUp, (before + 1, Phase::Serving));
     assert!(!is_told(&first));
 
+    send(Signal::Retire, (before + 1, Phase::Retiring));
+    assert!(is_told(&first) && is_told(&second));
+
     send(Signal::Quit, (before + 1, Phase::Draining));
     assert!(is_told(&first) && is_told(&second));
     drop(second);

@@ -173,4 +173,8 @@ impl<T: Transport> Io for ConnectionIo<T> {
     fn draining(&self) -> bool {
         lifecycle::phase() != Phase::Serving
     }
+
+    fn closes_idle(&self) -> bool {
+        lifecycle::phase() >= Phase::Draining
+    }
 }

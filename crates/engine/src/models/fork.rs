@@ -149,7 +149,11 @@ impl Children {
             self.look_after(protocol);
             let phase = lifecycle::phase();
             if told != Some(phase) {
-                self.tell(if phase == Phase::Stopping { Signal::Interrupt } else { Signal::Quit });
+                self.tell(match phase {
+                    Phase::Stopping => Signal::Interrupt,
+                    Phase::Draining => Signal::Quit,
+                    Phase::Retiring | Phase::Serving => Signal::Retire,
+                });
                 told = Some(phase);
             }
             if phase == Phase::Stopping {

@@ -114,7 +114,7 @@ impl HeadProgress {
             return Ok(self.head_by);
         }
         let idle = now + limits.idle_timeout;
-        match (self.answered, io.draining()) {
+        match (self.answered, io.closes_idle()) {
             (true, true) => Err(Next::Close),
             (true, false) => Err(Next::Park(idle)),
             (false, _) if session.requests == 0 => Ok(now + limits.head_timeout),

@@ -42,7 +42,9 @@ pub(super) enum Stage {
     Starting,
     /// All of them serve; who dies is replaced.
     Serving,
-    /// Another serves in its place, or the server leaves.
+    /// Another serves in its place; its connections end one by one.
+    Retiring,
+    /// The server leaves, or too many generations retire.
     Draining,
     /// It could not begin.
     Failed,
@@ -163,7 +165,7 @@ impl Generation {
     pub(super) fn again(&self) -> Option<Instant> {
         match self.stage {
             Stage::Starting | Stage::Serving => self.workers.iter().filter_map(|worker| worker.again).min(),
-            Stage::Draining | Stage::Failed => None,
+            Stage::Retiring | Stage::Draining | Stage::Failed => None,
         }
     }
 
@@ -220,7 +222,7 @@ impl Generation {
                     }
                 }
             }
-            Stage::Draining | Stage::Failed => {
+            Stage::Retiring | Stage::Draining | Stage::Failed => {
                 if end != WaitStatus::Exited(0) {
                     warning!("{name} {why} while it was leaving");
                 }
@@ -249,7 +251,7 @@ impl Generation {
 
     /// Whether it has ended.
     pub(super) fn is_gone(&self) -> bool {
-        matches!(self.stage, Stage::Draining | Stage::Failed)
+        matches!(self.stage, Stage::Retiring | Stage::Draining | Stage::Failed)
             && self.workers.iter().all(|worker| worker.pid.is_none())
     }
 
@@ -259,9 +261,18 @@ impl Generation {
         self.tell(Signal::Interrupt);
     }
 
-    /// Lets its workers finish what they do, and leave.
-    pub(super) fn drain(&mut self) {
+    /// Ends its workers with their connections, because another generation serves. Idle connections stay open until
+    /// their next response or their deadline: a request may be on its way.
+    pub(super) fn retire(&mut self) {
         if matches!(self.stage, Stage::Starting | Stage::Serving) {
+            self.stage = Stage::Retiring;
+            self.tell(Signal::Retire);
+        }
+    }
+
+    /// Lets its workers finish their work, close idle connections, and end.
+    pub(super) fn drain(&mut self) {
+        if matches!(self.stage, Stage::Starting | Stage::Serving | Stage::Retiring) {
             self.stage = Stage::Draining;
             self.tell(Signal::Quit);
         }

@@ -12,15 +12,16 @@ use crate::settings::values::Settings;
 impl Supervisor {
     /// Reads the configuration again, and begins a generation with it.
     pub(super) fn reload(&mut self) {
-        let Some(newest) = self.generations.last() else { return };
         if self.leaving.is_some() {
             return;
         }
-        if matches!(newest.stage, Stage::Starting | Stage::Failed) {
-            // One reload at a time. The workers of a failed one must end first, too.
+        let is_ready = self.generations.last().is_some_and(|newest| newest.stage == Stage::Serving);
+        // One reload at a time. The workers of a failed one must end first, too.
+        if !is_ready || self.has_too_many() {
             self.reload_asked = true;
             return;
         }
+        let Some(newest) = self.generations.last() else { return };
         let old = newest.settings.clone();
         self.manager.reloading();
         let begun = self.prepare(&old).and_then(|(settings, config)| self.begin_generation(settings, config));
@@ -32,6 +33,20 @@ impl Supervisor {
                 self.manager.reloaded(&format!("{why}; the old configuration goes on"));
             }
         }
+    }
+
+    /// Whether another generation has to wait for the end of a former one. The oldest closes its idle connections then.
+    pub(super) fn has_too_many(&mut self) -> bool {
+        let too_many = self.generations.len() > MOST_FORMER;
+        if let Some(oldest) = self.generations.first_mut().filter(|_| too_many) {
+            if oldest.stage == Stage::Retiring {
+                info!(
+                    "{MOST_FORMER} former configurations have connections; the oldest one closes its idle ones"
+                );
+            }
+            oldest.drain();
+        }
+        too_many
     }
 
     /// Begins a generation with this configuration: its workers get the sockets as they are now.
@@ -64,11 +79,6 @@ impl Supervisor {
         let changes = old.fixed_changes(&settings);
         if !changes.is_empty() {
             return Err(format!("{} cannot change without a restart", changes.join(", ")));
-        }
-        if self.generations.len() > MOST_FORMER {
-            return Err(format!(
-                "{MOST_FORMER} former configurations still have connections; try again later"
-            ));
         }
         names::prepare(&settings)?;
         let config = ResolvedConfig::resolve(&settings, self.descriptors)?;

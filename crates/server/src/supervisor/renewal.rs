@@ -7,7 +7,7 @@ use tenfold_tls::certificates::facts::KeyId;
 use tenfold_tls::certificates::files::LoadedCertificates;
 
 use super::acme::PAUSE;
-use super::generation::{MOST_FORMER, Stage};
+use super::generation::Stage;
 use super::state::Supervisor;
 use crate::diagnostics::{error, info};
 use crate::resolved::{certificates, names};
@@ -71,10 +71,10 @@ impl Supervisor {
     /// Replaces the workers by others with the certificate of the state folder, as a reload does. Returns the time until
     /// the folder is to be looked at again.
     fn take_up_certificate(&mut self) -> Option<Duration> {
-        let (newest, former) = self.generations.split_last()?;
-        if newest.stage != Stage::Serving || former.len() >= MOST_FORMER {
+        if self.generations.last()?.stage != Stage::Serving || self.has_too_many() {
             return Some(PAUSE);
         }
+        let newest = self.generations.last()?;
         let (settings, mut config) = (newest.settings.clone(), newest.config.clone());
         let later = (settings.names.tls == TlsNames::Internal).then_some(INTERNAL);
         let loaded = match names::prepare(&settings).and_then(|()| certificates::load(&settings)) {

@@ -120,7 +120,8 @@ impl Supervisor {
                     info!("the access log was opened again");
                 }
             }
-            Signal::Child | Signal::Kill => {}
+            // USR2 is for workers.
+            Signal::Retire | Signal::Child | Signal::Kill => {}
         }
     }
 
@@ -312,7 +313,7 @@ impl Supervisor {
             }
             info!("serving with the new configuration (generation {}); the old workers drain", newest.number);
         }
-        former.iter_mut().for_each(Generation::drain);
+        former.iter_mut().for_each(Generation::retire);
         self.archive.wake();
         let plan = &newest.config.plan;
         let addresses: Vec<_> = self.addresses.iter().map(ToString::to_string).collect();

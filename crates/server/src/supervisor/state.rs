@@ -108,7 +108,7 @@ impl Supervisor {
                         (Stage::Serving, None) => "restarting",
                         (Stage::Starting, _) => "starting",
                         (Stage::Serving, _) => "serving",
-                        (Stage::Draining, _) => "draining",
+                        (Stage::Retiring | Stage::Draining, _) => "draining",
                         (Stage::Failed, _) => "failed",
                     }
                     .to_owned(),

@@ -1,4 +1,4 @@
-//! The phase of this process (serving, draining or stopping), which signals change.
+//! The phase of this process, from serving to stopping, which signals change.
 //!
 //! A signal handler may only store into atomics and call `write(2)` (`man 7 signal-safety`). So it only changes the
 //! phase and writes to the eventfd of every watching worker.
@@ -15,10 +15,13 @@ use crate::readiness::eventfd::EventFd;
 pub enum Phase {
     /// Accept and serve.
     Serving = 0,
+    /// Accept nothing, end each connection with its next response or at its deadline, and exit. An idle connection stays
+    /// open: a request may be on its way, which a close would lose.
+    Retiring = 1,
     /// Accept nothing, finish current work, close idle connections, and exit.
-    Draining = 1,
+    Draining = 2,
     /// Exit immediately.
-    Stopping = 2,
+    Stopping = 3,
 }
 
 /// The most workers of a process that can watch the phase.
@@ -33,7 +36,8 @@ static WATCHERS: [AtomicI32; MOST_WATCHERS] = [const { AtomicI32::new(-1) }; MOS
 pub fn phase() -> Phase {
     match PHASE.load(Ordering::Relaxed) {
         0 => Phase::Serving,
-        1 => Phase::Draining,
+        1 => Phase::Retiring,
+        2 => Phase::Draining,
         _ => Phase::Stopping,
     }
 }
@@ -103,13 +107,13 @@ impl Drop for PhaseWatch {
     }
 }
 
-/// Lets signals control this process as a worker: `QUIT` and `TERM` drain, `INT` stops, `USR1` reopens logs. `HUP` is
-/// ignored, because the supervisor handles it. Broken pipes and the file size limit become errors instead of signals.
+/// Lets signals control this process as a worker: `USR2` retires, `QUIT` and `TERM` drain, `INT` stops, `USR1` reopens
+/// logs. `HUP` is ignored, because the supervisor handles it. Broken pipes and the file size limit become errors instead of signals.
 ///
 /// # Errors
 /// The error of `sigaction(2)`.
 pub fn install_worker_signals() -> io::Result<()> {
-    for signal in [libc::SIGQUIT, libc::SIGTERM, libc::SIGINT, libc::SIGUSR1] {
+    for signal in [libc::SIGQUIT, libc::SIGTERM, libc::SIGINT, libc::SIGUSR1, libc::SIGUSR2] {
         install(signal, on_signal as *const () as libc::sighandler_t)?;
     }
     for signal in [libc::SIGHUP, libc::SIGPIPE, libc::SIGXFSZ] {
@@ -139,6 +143,9 @@ extern "C" fn on_signal(signal: libc::c_int) {
     match signal {
         libc::SIGUSR1 => {
             REOPENED.fetch_add(1, Ordering::Relaxed);
+        }
+        libc::SIGUSR2 => {
+            PHASE.fetch_max(Phase::Retiring as u8, Ordering::Relaxed);
         }
         libc::SIGINT => {
             PHASE.fetch_max(Phase::Stopping as u8, Ordering::Relaxed);

@@ -18,6 +18,8 @@ pub enum Signal {
     HangUp,
     /// USR1: reopen the logs.
     Reopen,
+    /// USR2: finish, because a successor serves; for workers only.
+    Retire,
     /// CHLD: a child has ended.
     Child,
     /// KILL; only for sending.
@@ -25,8 +27,15 @@ pub enum Signal {
 }
 
 impl Signal {
-    const READ: [Signal; 6] =
-        [Signal::Interrupt, Signal::Terminate, Signal::Quit, Signal::HangUp, Signal::Reopen, Signal::Child];
+    const READ: [Signal; 7] = [
+        Signal::Interrupt,
+        Signal::Terminate,
+        Signal::Quit,
+        Signal::HangUp,
+        Signal::Reopen,
+        Signal::Retire,
+        Signal::Child,
+    ];
 
     fn number(self) -> libc::c_int {
         match self {
@@ -35,6 +44,7 @@ impl Signal {
             Signal::Quit => libc::SIGQUIT,
             Signal::HangUp => libc::SIGHUP,
             Signal::Reopen => libc::SIGUSR1,
+            Signal::Retire => libc::SIGUSR2,
             Signal::Child => libc::SIGCHLD,
             Signal::Kill => libc::SIGKILL,
         }

@@ -50,7 +50,7 @@ pub(crate) fn serve<P: Protocol>(
             Ok(Next::Park(by)) => {
                 protocol.before_wait();
                 let now = read_clock();
-                if lifecycle::phase() != Phase::Serving || now >= by {
+                if lifecycle::phase() >= Phase::Draining || now >= by {
                     return;
                 }
             }

@@ -52,6 +52,8 @@ pub(super) struct CompletionLoop<'a, R: OperationQueue, P: Protocol, M: Start<Ri
     pub(super) past_bound: Vec<AcceptedConnection>,
     /// Connections that are evicted, and not closed yet.
     pub(super) leaving: usize,
+    /// Whether idle connections were closed because the worker drains.
+    pub(super) has_drained: bool,
 }
 
 impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> CompletionLoop<'_, R, P, M> {
@@ -63,8 +65,8 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         loop {
             match lifecycle::phase() {
                 Phase::Serving => {}
-                Phase::Draining if self.drain(&mut sources) => {}
-                Phase::Draining | Phase::Stopping => break,
+                phase @ (Phase::Retiring | Phase::Draining) if self.leave(&mut sources, phase) => {}
+                Phase::Retiring | Phase::Draining | Phase::Stopping => break,
             }
             let timeout = self.timeout(&sources);
             let waited = self.ring.wait(timeout, &mut completions);
@@ -96,8 +98,9 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
     }
 
     /// Leaves step by step; says whether connections are left.
-    fn drain(&mut self, sources: &mut Sources<'_>) -> bool {
-        if sources.leave(&mut self.ring) {
+    fn leave(&mut self, sources: &mut Sources<'_>, phase: Phase) -> bool {
+        sources.leave(&mut self.ring);
+        if phase == Phase::Draining && !std::mem::replace(&mut self.has_drained, true) {
             let is_idle = |slot: &Slot<P::State, Operations>| slot.state == SlotState::Parked && slot.served;
             for key in self.connections.keys(is_idle) {
                 self.close_gently(key, tenfold_http::clock::now() + LAST_SENDS);

@@ -35,6 +35,7 @@ pub(crate) fn serve<R: OperationQueue, P: Protocol>(
         start,
         past_bound: Vec::new(),
         leaving: 0,
+        has_drained: false,
     };
     proactor.run(Sources::new(intake, plan.accept))
 }

@@ -80,9 +80,9 @@ impl<'a> Sources<'a> {
         self.handed.and_then(Handoff::take)
     }
 
-    /// Whether connections may still come, although listening is over.
+    /// Whether connections may still arrive although listening has ended: a cancelled accept may have succeeded.
     pub(super) fn expects(&self) -> bool {
-        self.handed.is_some_and(|handed| !handed.is_over())
+        self.accepting.contains(&true) || self.handed.is_some_and(|handed| !handed.is_over())
     }
 
     fn accept(&mut self, ring: &mut impl OperationQueue) {
@@ -126,13 +126,11 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// Accepts no more; says whether that is new.
-    pub(super) fn leave(&mut self, ring: &mut impl OperationQueue) -> bool {
-        let first = !std::mem::replace(&mut self.left, true);
-        if first {
+    /// Stops accepting permanently.
+    pub(super) fn leave(&mut self, ring: &mut impl OperationQueue) {
+        if !std::mem::replace(&mut self.left, true) {
             self.cancel(ring);
         }
-        first
     }
 
     /// An accept or a poll has brought something: a connection, and the listener that it came to.

@@ -41,7 +41,6 @@ pub(crate) struct Acceptor<'a> {
     left: usize,
     /// Whether to accept only one connection per event of a listener.
     one: bool,
-    left_for_good: bool,
 }
 
 impl<'a> Acceptor<'a> {
@@ -58,7 +57,6 @@ impl<'a> Acceptor<'a> {
             open: false,
             left: BATCH,
             one: accept == Accept::One,
-            left_for_good: false,
         }
     }
 
@@ -118,10 +116,9 @@ impl<'a> Acceptor<'a> {
         self.resumes = Instant::NEVER;
     }
 
-    /// Closes permanently. Returns whether this was the first call.
-    pub(crate) fn leave(&mut self, selector: &mut impl Selector) -> bool {
+    /// Closes permanently.
+    pub(crate) fn leave(&mut self, selector: &mut impl Selector) {
         self.close(selector);
-        !std::mem::replace(&mut self.left_for_good, true)
     }
 
     /// Connections may have been handed over.

@@ -50,6 +50,8 @@ pub(super) struct Reactor<'a, S, P: Protocol, M: Start<ReadinessIo, P::State>, E
     pub(super) executor: E,
     /// Connections that were woken while their tasks were away.
     pub(super) missed: Vec<Key>,
+    /// Whether idle connections were closed because the worker drains.
+    has_drained: bool,
 }
 
 impl<'a, S, P, M, E> Reactor<'a, S, P, M, E>
@@ -79,6 +81,7 @@ where
             worked: false,
             executor,
             missed: Vec::new(),
+            has_drained: false,
         }
     }
 
@@ -94,8 +97,8 @@ where
         loop {
             match lifecycle::phase() {
                 Phase::Serving => {}
-                Phase::Draining if self.drain(&mut acceptor) => {}
-                Phase::Draining | Phase::Stopping => break,
+                phase @ (Phase::Retiring | Phase::Draining) if self.leave(&mut acceptor, phase) => {}
+                Phase::Retiring | Phase::Draining | Phase::Stopping => break,
             }
             let timeout = self.timeout(&acceptor);
             let waited = self.selector.wait(timeout, &mut events);
@@ -151,12 +154,12 @@ where
     }
 
     /// Leaves step by step; says whether connections are left.
-    fn drain(&mut self, acceptor: &mut Acceptor<'_>) -> bool {
-        if !acceptor.leave(&mut self.selector) {
-            return self.connections.count() > 0 || acceptor.expects();
-        }
-        for key in self.connections.keys(|slot| slot.state == SlotState::Parked && slot.served) {
-            self.close(key);
+    fn leave(&mut self, acceptor: &mut Acceptor<'_>, phase: Phase) -> bool {
+        acceptor.leave(&mut self.selector);
+        if phase == Phase::Draining && !std::mem::replace(&mut self.has_drained, true) {
+            for key in self.connections.keys(|slot| slot.state == SlotState::Parked && slot.served) {
+                self.close(key);
+            }
         }
         self.connections.count() > 0 || acceptor.expects()
     }

@@ -170,7 +170,7 @@ where
                     slot.served = true;
                 }
                 // A draining worker looks for idle connections once, and this one was active then.
-                if slot.served && lifecycle::phase() != Phase::Serving {
+                if slot.served && lifecycle::phase() >= Phase::Draining {
                     return self.close(key);
                 }
                 // Woken for nothing, it goes on resting as it did.

@@ -328,4 +328,8 @@ impl<I: Io, L: Layer, F: FileReader> Io for LayeredIo<'_, I, L, F> {
     fn draining(&self) -> bool {
         self.below.draining()
     }
+
+    fn closes_idle(&self) -> bool {
+        self.below.closes_idle()
+    }
 }
