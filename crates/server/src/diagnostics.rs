@@ -20,7 +20,7 @@ pub(crate) enum Level {
     /// An event.
     #[default]
     Info,
-    /// How it happened.
+    /// Details.
     Debug,
 }
 
@@ -32,7 +32,7 @@ impl Level {
 
 static LEVEL: AtomicU8 = AtomicU8::new(Level::Info as u8);
 
-/// Says from now on what is at `level` or graver.
+/// From now on, shows messages of `level` and more severe ones.
 pub(crate) fn set_level(level: Level) {
     LEVEL.store(level as u8, Ordering::Relaxed);
 }
@@ -42,7 +42,7 @@ pub(crate) fn shows(level: Level) -> bool {
     level as u8 <= LEVEL.load(Ordering::Relaxed)
 }
 
-/// Says `message` where the level allows it.
+/// Prints `message` if its level is shown.
 pub(crate) fn say(level: Level, message: fmt::Arguments<'_>) {
     if !shows(level) {
         return;
@@ -90,12 +90,12 @@ pub(crate) fn is_read_by_journal() -> bool {
     })
 }
 
-/// Writes text as it is, in one call; when standard error is gone there is nobody to tell.
+/// Writes text unchanged, in one call. Errors are ignored, because there is no other place to report them.
 pub(crate) fn raw(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-/// Whether standard error is a terminal that is shown colour.
+/// Whether standard error is a terminal with colour.
 pub(crate) fn coloured() -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     !refused && std::io::stderr().is_terminal()

@@ -1,8 +1,8 @@
 //! `tenfold`: an HTTP server for static sites and media whose I/O model is a switch.
 //!
-//! [`commands`] reads the command line. `serve` reads the [`settings`], works out from them what can run here
-//! ([`resolved`]), and starts the [`supervisor`], which opens everything, forks workers and watches them. A [`worker`]
-//! serves on an engine.
+//! [`commands`] reads the command line. `serve` reads the [`settings`], resolves them for this system ([`resolved`]),
+//! and starts the [`supervisor`], which opens everything, forks workers and watches them. A [`worker`] serves on an
+//! engine.
 
 #![forbid(unsafe_code)]
 

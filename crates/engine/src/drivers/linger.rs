@@ -12,9 +12,9 @@ use crate::senders::failure::interrupted;
 pub(crate) enum Discarded {
     /// The bytes discarded so far, within the bound.
     Some(u32),
-    /// Nothing has come, and more may.
+    /// No bytes now, but more may follow.
     Nothing,
-    /// The peer has ended its output, is gone, or has sent more than the bound.
+    /// The peer has ended its output, has left, or has sent more than the bound.
     Over,
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn discard(socket: &Socket, drained: u32, bounds: &Bounds) -> Discard
     }
 }
 
-/// Counts `count` more bytes; none if that exceeds the bound.
+/// Adds `count` bytes; `None` if the sum exceeds the bound.
 pub(crate) fn add(drained: u32, count: u32, bounds: &Bounds) -> Option<u32> {
     let drained = drained.saturating_add(count);
     (u64::from(drained) <= bounds.linger_bytes).then_some(drained)

@@ -3,7 +3,7 @@
 /// Which of the three drivers runs a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Driver {
-    /// Calls that wait.
+    /// Calls that block.
     Blocking,
     /// Nonblocking calls, and a selector that reports when to try them again.
     Readiness,

@@ -11,7 +11,7 @@ use crate::plan::Plan;
 use crate::plan::choice::TimerUpdate;
 use crate::protocol::Protocol;
 
-/// Slots and timers together, so that neither forgets the other.
+/// Slots and timers together, so that they stay consistent.
 pub(crate) struct ConnectionTable<T, D> {
     slots: Slots<T, D>,
     timer: Box<dyn Timer>,
@@ -85,7 +85,7 @@ impl<T: Default, D: Default> ConnectionTable<T, D> {
     ) -> Option<Key> {
         let (first, next) = (protocol.first_bytes_by(), protocol.next_request_by());
         let sample = self.slots.sample_idle(|slot| {
-            // Each deadline is the begin of the wait and what the protocol adds to it.
+            // A deadline is the begin of the wait plus the protocol's limit.
             let latest = if slot.served { next } else { first };
             (slot.state == SlotState::Parked && quiet(slot)).then(|| latest.since(slot.deadline))
         });
@@ -93,7 +93,7 @@ impl<T: Default, D: Default> ConnectionTable<T, D> {
         sample.into_iter().find(|key| self.slots.find(*key).is_some_and(no_input))
     }
 
-    /// A moment before which no wait ends.
+    /// A time before which no wait ends.
     pub(crate) fn next_deadline(&self) -> Instant {
         self.timer.next().unwrap_or(Instant::NEVER)
     }
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
     use crate::plan::choice::TimerKind;
 
-    /// A timer that counts what it is asked.
+    /// A timer that counts calls.
     struct CountedTimer(Box<dyn Timer>, Rc<Cell<u32>>);
 
     impl Timer for CountedTimer {

@@ -8,18 +8,18 @@ use std::time::Duration;
 /// Idle connections that are compared for one new connection.
 const SAMPLE: usize = 16;
 
-/// Places that are searched for them, which bounds the work for one new connection. The next search goes on behind
-/// the last one, so that an idle connection is found in the end however few there are.
+/// The most places searched for one new connection. The next search continues after the last one, so that even few idle
+/// connections are found eventually.
 const SEARCHED: usize = 1024;
 
-/// Connections past the bound, each for an evicted one whose close is not complete.
+/// The most connections beyond the limit. Each replaces an evicted one that is not closed yet.
 pub(crate) const MOST_LEAVING: usize = 64;
 
-/// The way from one place to the next. A prime that no number of places reaches visits all of them in turn, and
-/// places that are visited one after the other are far apart: neighbours began at the same time.
+/// The step from one place to the next. A prime above every number of places visits all of them, and consecutive visits
+/// are far apart, because neighbours began at about the same time.
 const STRIDE: u64 = 2_654_435_761;
 
-/// A search among numbered places, which goes on where the last one ended.
+/// A search among numbered places that continues after the previous one.
 #[derive(Debug, Default)]
 pub(crate) struct Search(u64);
 
@@ -67,7 +67,7 @@ impl<T> Default for Places<T> {
 }
 
 impl<T> Places<T> {
-    /// Takes the lowest-numbered place that was ever free: numbers stay below the most connections at once.
+    /// Takes a free place, so that numbers stay below the greatest number of concurrent connections.
     pub(crate) fn insert(&mut self, held: T) -> usize {
         let place = Some(Occupant { held, leaving: false });
         match self.free.pop() {
@@ -95,22 +95,22 @@ impl<T> Places<T> {
         place.held
     }
 
-    /// Connections there are.
+    /// The number of connections.
     pub(crate) fn count(&self) -> usize {
         self.all.len() - self.free.len()
     }
 
-    /// Those of them that are evicted, and not closed yet.
+    /// The number of evicted connections that are not closed yet.
     pub(crate) fn leaving(&self) -> usize {
         self.leaving
     }
 
-    /// All that is held, with its place.
+    /// All entries with their places.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &T)> {
         self.all.iter().enumerate().filter_map(|(at, place)| Some((at, &place.as_ref()?.held)))
     }
 
-    /// The place of the longest idle connection of a sample. None if none is idle, or if too many are leaving.
+    /// The place of the longest idle connection of a sample; `None` if none is idle, or if too many are closing.
     pub(crate) fn longest_idle(&mut self, idle_for: impl Fn(usize, &T) -> Option<Duration>) -> Option<usize> {
         if self.leaving >= MOST_LEAVING {
             return None;
@@ -120,7 +120,7 @@ impl<T> Places<T> {
         search.sample(all.len(), |at| idle_for(at, &staying(at)?.held)).first().copied()
     }
 
-    /// Marks a place, which is taken, as one whose connection is told to close, and returns what is held there.
+    /// Marks a taken place as evicted, and returns its entry.
     pub(crate) fn evict(&mut self, at: usize) -> &T {
         let place = self.all[at].as_mut().expect("only a connection that is there is evicted");
         self.leaving += usize::from(!std::mem::replace(&mut place.leaving, true));

@@ -11,12 +11,12 @@ use super::sync::{AtomicBool, EventFd, Mutex, MutexGuard, Ordering, PoisonError}
 /// An accepted connection: its socket, its peer, and the listener that it came to.
 pub(crate) type AcceptedConnection = (Socket, Option<SocketAddr>, u16);
 
-/// A bounded queue into one worker, which hears of it by an eventfd.
+/// A bounded queue into one worker, which an eventfd wakes.
 pub(crate) struct Handoff {
     queue: Mutex<VecDeque<AcceptedConnection>>,
     bound: usize,
     event: EventFd,
-    /// Nothing more will come.
+    /// Whether the queue has ended.
     closed: AtomicBool,
 }
 
@@ -36,7 +36,7 @@ impl Handoff {
         &self.event
     }
 
-    /// Hands a connection to the worker.
+    /// Queues a connection for the worker.
     ///
     /// # Errors
     /// The connection, when the queue is full.
@@ -46,7 +46,7 @@ impl Handoff {
             return Err(connection);
         }
         queue.push_back(connection);
-        // The worker takes until there is none, so one signal is enough for all that wait.
+        // The worker empties the queue, so one signal suffices for all entries.
         if queue.len() == 1 {
             self.event.signal();
         }
@@ -58,13 +58,13 @@ impl Handoff {
         self.lock().pop_front()
     }
 
-    /// Nothing more will come.
+    /// Ends the queue.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.event.signal();
     }
 
-    /// Whether everything that came was taken, and nothing more will come.
+    /// Whether the queue has ended and is empty.
     pub(crate) fn is_over(&self) -> bool {
         self.closed.load(Ordering::Acquire) && self.lock().is_empty()
     }

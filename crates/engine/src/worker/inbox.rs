@@ -82,8 +82,8 @@ impl TaskWaker {
         self.queued.store(false, Ordering::Release);
     }
 
-    /// The key was taken from the inbox. Who wakes from here on puts it there again; what those did who
-    /// woke before, and found it there, is seen by the poll that follows.
+    /// The key was taken from the inbox. A later wake-up adds it again. The effects of earlier wake-ups, which found it
+    /// there, are visible to the poll that follows.
     pub(crate) fn taken(&self) {
         self.queued.swap(false, Ordering::AcqRel);
     }
@@ -148,7 +148,7 @@ mod tests {
         let waker = assigned(&inbox, 1);
         waker.wake_by_ref();
         assert_eq!(taken(&inbox), [key(1)]);
-        // The task has ended before its key was looked at.
+        // The task ended before its key was handled.
         waker.assign(key(2));
         waker.wake_by_ref();
         assert_eq!(taken(&inbox), [key(2)]);
@@ -166,7 +166,7 @@ mod tests {
         assert!(inbox.fall_asleep(true));
     }
 
-    /// A worker that sleeps whenever it may, against a thread that wakes it whenever it has been polled.
+    /// A worker that sleeps whenever possible, and a thread that wakes it after every poll.
     #[test]
     fn no_wake_is_lost_between_a_look_and_the_sleep() {
         const TIMES: usize = 20_000;

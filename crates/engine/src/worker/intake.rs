@@ -30,7 +30,7 @@ impl<'a> Intake<'a> {
     }
 }
 
-/// The peer as `accept` tells it: none on a Unix socket.
+/// The peer that `accept` reported; `None` on a Unix socket.
 pub(crate) fn of_accepted(peer: Option<SocketAddr>) -> Peer {
     peer.map_or(Peer::Unix, Peer::Internet)
 }

@@ -13,7 +13,7 @@ pub(crate) const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
 /// Counts a wait that failed because memory ran out, and pauses so that the loop does not spin.
 ///
 /// # Errors
-/// Any other failure of a wait, as it is.
+/// Any other failure of a wait, unchanged.
 pub(crate) fn pause_where_short<P: Protocol>(error: io::Error, protocol: &P) -> io::Result<()> {
     if !is_shortage(&error) {
         return Err(error);

@@ -1,8 +1,8 @@
-//! Connections as records: a slab of slots, in chunks, so that a new connection moves none of the others
-//! and memory grows by what is needed.
+//! Connections as records: a slab of slots in chunks, so that a new connection moves no other one, and memory grows
+//! with demand.
 //!
-//! A slot is named by a [`Key`], its place and its generation. A key of a connection that has ended finds
-//! nothing, even when its slot serves another one: descriptors are reused at once, keys are not.
+//! A slot is named by a [`Key`], its place and its generation. The key of an ended connection finds nothing, even if
+//! its slot is in use again: descriptors are reused immediately, keys are not.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::RawFd;
@@ -38,7 +38,7 @@ pub(crate) enum SlotState {
         /// The next free slot.
         next: u32,
     },
-    /// It rests: the slot has its socket, and nothing else is held.
+    /// It is idle: the slot has its socket, and nothing else is allocated.
     Parked,
     /// A task serves it and owns its socket.
     Active {
@@ -50,15 +50,14 @@ pub(crate) enum SlotState {
         /// Bytes discarded so far.
         drained: u32,
     },
-    /// It is closed, and operations that name its socket are still in flight. Completion driver only.
+    /// It is closed, and operations on its socket are still in flight. Completion driver only.
     Closing {
         /// The number of the socket.
         number: RawFd,
     },
 }
 
-/// A connection while nothing happens on it. `T` is what the protocol, and a layer, remember, and `D` what the driver
-/// does.
+/// An inactive connection. `T` is the state of the protocol and a layer, and `D` that of the driver.
 pub(crate) struct Slot<T, D> {
     /// The socket, unless a task owns it.
     pub(crate) socket: Option<Socket>,
@@ -69,9 +68,9 @@ pub(crate) struct Slot<T, D> {
     /// Whether the connection has sent a response, so that it may be closed between requests.
     pub(crate) served: bool,
     pub(crate) listener: u16,
-    /// When the connection's wait ends.
+    /// The deadline of the connection's wait.
     pub(crate) deadline: Instant,
-    /// When a timer fires for it: not later than the deadline.
+    /// The time at which its timer fires, not later than the deadline.
     pub(crate) armed: Instant,
     pub(crate) memory: T,
 }
@@ -129,7 +128,7 @@ impl<T, D> Slot<T, D> {
     }
 }
 
-// An idle plaintext connection is a record: the protocol's memory of it is 4 bytes, a driver's 3.
+// An idle plaintext connection is a record with 4 bytes of the protocol and 3 of the driver.
 const _: () = assert!(size_of::<Slot<u32, [u8; 3]>>() <= 64);
 
 const CHUNK: usize = 512;
@@ -140,7 +139,7 @@ pub(crate) struct Slots<T, D> {
     chunks: Vec<Box<[Slot<T, D>]>>,
     free: u32,
     used: usize,
-    /// Slots from the first to the last that was ever used.
+    /// The number of slots that were ever used.
     reached: usize,
     search: Search,
 }
@@ -150,7 +149,7 @@ impl<T: Default, D: Default> Slots<T, D> {
         Slots { chunks: Vec::new(), free: NONE, used: 0, reached: 0, search: Search::default() }
     }
 
-    /// Connections there are.
+    /// The number of connections.
     pub(crate) fn used(&self) -> usize {
         self.used
     }
@@ -207,18 +206,18 @@ impl<T: Default, D: Default> Slots<T, D> {
         (slot.generation == key.generation && !slot.is_free()).then_some(slot)
     }
 
-    /// The key of the connection in slot `index`, where there is one.
+    /// The key of the connection in slot `index`, if there is one.
     pub(crate) fn key_at(&mut self, index: u32) -> Option<Key> {
         let slot = self.chunks.get(index as usize / CHUNK)?.get(index as usize % CHUNK)?;
         (!slot.is_free()).then_some(Key { index, generation: slot.generation })
     }
 
-    /// Gives a connection's slot back; its socket, where the slot has it, is closed.
+    /// Frees a connection's slot, and closes its socket if the slot has it.
     pub(crate) fn remove(&mut self, key: Key) {
         let free = self.free;
         let Some(slot) = self.find(key) else { return };
         slot.socket = None;
-        // A layer's part of it is on the heap.
+        // A layer's part is on the heap.
         slot.memory = T::default();
         slot.state = SlotState::Free { next: free };
         slot.generation = slot.generation.wrapping_add(1);

@@ -44,8 +44,8 @@ pub(crate) async fn activation<I: Io, P: Protocol>(
     Finished { io, memory, next, panicked: false }
 }
 
-/// The same on a connection that goes from thread to thread. A panic leaves it its `Io`: were the socket closed on
-/// another thread than the loop's, its number could be another connection's before the loop forgets it.
+/// The same for a connection that moves between threads. A panic keeps its `Io`: if another thread closed the socket,
+/// its number could belong to a new connection before the loop removes this one.
 pub(crate) async fn activation_anywhere<I: Io + Send, P: Protocol>(
     mut io: Box<I>,
     mut memory: P::State,
@@ -62,27 +62,27 @@ pub(crate) async fn activation_anywhere<I: Io + Send, P: Protocol>(
     Finished { io, memory, next: next.unwrap_or(Next::Close), panicked: next.is_none() }
 }
 
-/// Tasks that are kept for the next connection: more than are ever begun at once on a healthy loop.
+/// The most unused tasks that are kept: more than a healthy loop ever starts at once.
 const STOCK: usize = 64;
 /// Freed tasks after which the heap is trimmed at once.
 const TRIM_AFTER: usize = 1024;
-/// Fewer wait for this long.
+/// The time until the heap is trimmed after fewer.
 const TRIM_WITHIN: Duration = Duration::from_millis(500);
 
 /// A connection that is being served.
 pub(crate) struct Task<F, I, A> {
-    /// Pinned by itself, so that the rest can be reached. Finished futures are dropped by the next one.
+    /// Pinned separately, so that the other fields stay accessible. The next future replaces a finished one.
     future: Pin<Box<Option<F>>>,
     waker: Waker,
     target: Arc<TaskWaker>,
-    /// The `Io` of the next activation, while there is none.
+    /// The `Io` for the next activation, while none runs.
     io: Option<Box<I>>,
-    /// The driver's part of the `Io`. The future owns the rest, or the rest waits here.
+    /// The driver's part of the `Io`. The future owns the rest during an activation.
     attached: Option<A>,
 }
 
 impl<F: Future, I, A> Task<F, I, A> {
-    /// Polls it; it has begun.
+    /// Polls the task, which must have begun.
     pub(crate) fn poll(&mut self) -> Poll<F::Output> {
         let future = self.future.as_mut().as_pin_mut().expect("a task that is polled has begun");
         future.poll(&mut Context::from_waker(&self.waker))
@@ -98,14 +98,14 @@ impl<F: Future, I, A> Task<F, I, A> {
 /// All tasks of a worker, by their numbers.
 pub(crate) struct Tasks<F, I, A> {
     tasks: Vec<Option<Box<Task<F, I, A>>>>,
-    /// Numbers of tasks that are kept, the last used on top: it is still in the cache.
+    /// Numbers of unused tasks, the most recently used on top, because it is still in the cache.
     stock: Vec<u32>,
     /// Numbers without a task.
     hollow: Vec<u32>,
     inbox: Arc<Inbox>,
     /// Tasks freed since the heap was trimmed.
     freed: usize,
-    /// When it is trimmed, however few they are.
+    /// The time of the next trim, however few they are.
     trims: Instant,
 }
 
@@ -115,9 +115,8 @@ impl<F: Future, I, A> Tasks<F, I, A> {
         Tasks { tasks, stock, hollow, inbox, freed: 0, trims: Instant::NEVER }
     }
 
-    /// Takes a task for the connection `key`. `start` gets a used `Io` and what the driver kept of it, or
-    /// neither; it gives the future that serves the connection, and leaves what the driver keeps of its
-    /// `Io`.
+    /// Starts a task for connection `key`. `start` gets a used `Io` and the driver's part of it, or neither. It returns
+    /// the future that serves the connection, and stores the driver's part of its `Io`.
     pub(crate) fn begin(&mut self, key: Key, start: impl FnOnce(Option<Box<I>>, &mut Option<A>) -> F) -> u32 {
         let number = self.stock.pop().unwrap_or_else(|| self.make());
         let task = self.tasks[number as usize].as_mut().expect("a number in stock has its task");
@@ -127,7 +126,7 @@ impl<F: Future, I, A> Tasks<F, I, A> {
         number
     }
 
-    /// Whether a task has begun and not ended, so that a waker may be heard.
+    /// Whether a task is running, so that a waker may have an effect.
     pub(crate) fn any(&self) -> bool {
         self.tasks.len() > self.stock.len() + self.hollow.len()
     }
@@ -159,7 +158,7 @@ impl<F: Future, I, A> Tasks<F, I, A> {
         self.tasks[number as usize].as_mut().expect("a task that is polled is there").poll()
     }
 
-    /// Lends task `number`, which is there, to whoever polls it elsewhere.
+    /// Lends task `number` to another thread, which polls it.
     pub(crate) fn lend(&mut self, number: u32) -> Box<Task<F, I, A>> {
         self.tasks[number as usize].take().expect("a task is lent to one at a time")
     }
@@ -169,7 +168,7 @@ impl<F: Future, I, A> Tasks<F, I, A> {
         self.tasks[number as usize].is_none()
     }
 
-    /// Task `number` is back.
+    /// Takes task `number` back.
     pub(crate) fn give_back(&mut self, number: u32, task: Box<Task<F, I, A>>) {
         self.tasks[number as usize] = Some(task);
     }
@@ -181,7 +180,7 @@ impl<F: Future, I, A> Tasks<F, I, A> {
         }
     }
 
-    /// Gives task `number` back, with its `Io` where it is to be used again.
+    /// Frees task `number`, and keeps its `Io` for reuse if there is one.
     pub(crate) fn end(&mut self, number: u32, io: Option<Box<I>>) {
         if self.stock.len() >= STOCK {
             self.tasks[number as usize] = None;
@@ -201,12 +200,12 @@ impl<F: Future, I, A> Tasks<F, I, A> {
         self.stock.push(number);
     }
 
-    /// When [`Tasks::trim`] has something to do.
+    /// The time of the next [`Tasks::trim`], if one is due.
     pub(crate) fn trims(&self) -> Instant {
         self.trims
     }
 
-    /// After a burst: gives what was freed back to the system.
+    /// Returns freed memory to the system after a burst.
     pub(crate) fn trim(&mut self, now: Instant) {
         if self.freed >= TRIM_AFTER || now >= self.trims {
             (self.freed, self.trims) = (0, Instant::NEVER);

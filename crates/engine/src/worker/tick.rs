@@ -33,10 +33,10 @@ pub(crate) trait Tick {
 
     fn parts(&mut self) -> TickParts<'_, Self>;
 
-    /// Polls `task`, which serves connection `key`, and does what follows from that.
+    /// Polls `task`, which serves connection `key`, and handles the result.
     fn serve_on(&mut self, key: Key, task: u32);
 
-    /// Whether `task` is away, where another thread polls it; then connection `key` is woken when it is back.
+    /// Whether another thread has `task`; connection `key` is then woken when the task returns.
     #[inline]
     fn is_away(&mut self, _key: Key, _task: u32) -> bool {
         false
@@ -74,7 +74,7 @@ pub(crate) trait Tick {
         self.parts().tasks.trim(now);
     }
 
-    /// The task of connection `key` was woken by something else than its socket.
+    /// Handles a wake-up of connection `key`'s task that did not come from its socket.
     #[inline]
     fn woken(&mut self, key: Key) {
         if let Some(SlotState::Active { task }) = self.find(key)
@@ -94,7 +94,7 @@ pub(crate) trait Tick {
         }
     }
 
-    /// The wait of connection `key` has ended.
+    /// Handles the expired wait of connection `key`.
     #[inline]
     fn due(&mut self, key: Key) {
         match self.find(key) {
@@ -119,7 +119,8 @@ pub(crate) struct SlotContents<T> {
     pub(crate) memory: T,
 }
 
-/// Takes what a task needs from a connection that has none; the caller begins the task. None if the slot has no socket.
+/// Takes the resources for a task from a connection without one; the caller starts the task. `None` if the slot has no
+/// socket.
 #[inline]
 pub(crate) fn take_up<T: Default, D>(slot: &mut Slot<T, D>) -> Option<SlotContents<T>> {
     let socket = slot.socket.take()?;

@@ -1,12 +1,12 @@
 //! The table of addresses: a bounded number of them, in memory that several processes share.
 //!
-//! An address has one of the eight places that its hash names. A place holds the address, when its last
-//! request would have been due, and for each process how many connections it has; the sum is what counts.
-//! So a process that dies takes its own numbers with it ([`Addresses::settle`]), whatever it was doing.
+//! An address has one of the eight places that its hash names. A place holds the address, the time at which its next
+//! request is due, and the number of connections in each process. The bound applies to their sum. So the counts of a
+//! process that dies can be removed ([`Addresses::settle`]), whatever it was doing.
 //!
-//! Looking an address up, counting and taking a request are atomic operations and no more. To give a place to
-//! an address that has none, a lock of those eight places is taken; a holder that has died does not keep it. A
-//! place is given away when nobody is connected from there, the one that was idle longest first.
+//! Lookup, counting and taking a request need atomic operations only. Assigning a place to a new address takes the lock
+//! of its eight places; the lock does not stay with a holder that has died. Only a place without connections is
+//! reassigned, the longest idle one first.
 
 mod lock;
 
@@ -33,7 +33,7 @@ const FIRST_LANE: usize = 4;
 
 /// No address.
 const FREE: u64 = 0;
-/// A place that is being given to another address.
+/// A place that is being reassigned.
 const CHANGING: u64 = u64::MAX;
 
 /// The counts of addresses.
@@ -42,7 +42,7 @@ pub(crate) struct Addresses {
     rows: SharedRows,
     sets: u64,
     lanes: usize,
-    /// Keyed, so that nobody can choose addresses that crowd each other out.
+    /// Keyed, so that nobody can choose addresses that collide.
     hasher: RandomState,
     given_up: lock::GivenUp,
 }
@@ -61,7 +61,7 @@ impl AddressKey {
     }
 
     fn of_address(address: IpAddr) -> AddressKey {
-        // Networks 0:0::/32 to 0:2::/32, in which the others are put, belong to nobody (RFC 4291 §4).
+        // Other addresses are mapped into networks 0:0::/32 to 0:2::/32, which are not assigned (RFC 4291 §4).
         const IPV4: u64 = 1 << 32;
         const LOOPBACK: u64 = 2 << 32;
         AddressKey(match address.to_canonical() {
@@ -75,12 +75,12 @@ impl AddressKey {
     }
 }
 
-/// Requests a second, and how many may come at once after a pause.
+/// The permitted requests per second, and the burst after a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestRate {
     /// Nanoseconds from one request to the next.
     interval: u64,
-    /// Nanoseconds that requests may come ahead of that.
+    /// Nanoseconds by which requests may come early.
     ahead: u64,
 }
 
@@ -99,15 +99,15 @@ pub(crate) enum Admitting {
     Admitted,
     /// The address has reached its limit.
     TooMany,
-    /// Its address is not known, and all places that it could have are taken by others who are connected.
+    /// The address has no place, and all its possible places belong to addresses with connections.
     NoRoom,
 }
 
 impl Addresses {
-    /// A table of at least `addresses`, for processes that count in so many `lanes`.
+    /// A table for at least `addresses`, with a lane for each counting process.
     ///
     /// # Errors
-    /// When there is no memory.
+    /// There is no memory.
     pub(crate) fn new(addresses: usize, lanes: usize) -> io::Result<Addresses> {
         let sets = addresses.div_ceil(WAYS).max(1);
         let rows = SharedRows::new(FIRST_LANE + lanes, sets * WAYS)?;
@@ -115,15 +115,15 @@ impl Addresses {
         Ok(Addresses { rows, sets: sets as u64, lanes, hasher, given_up })
     }
 
-    /// Counts a connection from `key` in `lane`, unless it has `bound` already.
+    /// Counts a connection from `key` in `lane`, unless the address already has `bound`.
     pub(crate) fn connect(&self, key: AddressKey, lane: usize, bound: u32, now: u64) -> Admitting {
         loop {
             let Some(at) = self.place(key, now) else { return Admitting::NoRoom };
             let own = &self.rows.row(FIRST_LANE + lane)[at];
             own.fetch_add(1, SeqCst);
-            // Counted before looked at: of two that count at once, one at least sees both.
+            // Count first, then compare: of two concurrent ones, at least one sees both.
             if self.keys()[at].load(SeqCst) != key.0 {
-                // The place was given away in between.
+                // The place was reassigned meanwhile.
                 own.fetch_sub(1, SeqCst);
                 continue;
             }
@@ -135,20 +135,20 @@ impl Addresses {
         }
     }
 
-    /// Forgets a connection that was counted.
+    /// Uncounts a connection.
     pub(crate) fn disconnect(&self, key: AddressKey, lane: usize) {
-        // An address with connections keeps its place, but another thread may be looking whether it has any. If that
-        // thread was stopped there, the connection is counted until the process ends.
+        // An address with connections keeps its place, but another thread may be checking for connections. If that
+        // thread was stopped during the check, the connection stays counted until the process ends.
         if let Some(at) = self.find(key).or_else(|| self.locked(key, |_| self.find(key))) {
             let own = &self.rows.row(FIRST_LANE + lane)[at];
             let _ = own.fetch_update(SeqCst, SeqCst, |count| count.checked_sub(1));
         }
     }
 
-    /// Takes a request of `key` at the moment `now`, in nanoseconds; or says how long it is too early.
+    /// Takes a request of `key` at the time `now`, in nanoseconds, or returns how much too early it is.
     ///
-    /// The state is the time at which the next request is due if they come evenly (GCRA, ITU-T I.371): one word, and a
-    /// full bucket is a moment that has passed.
+    /// The state is one word: the time at which the next request is due at an even rate (GCRA, ITU-T I.371). A time in
+    /// the past is a full bucket.
     pub(crate) fn request(&self, key: AddressKey, rate: RequestRate, now: u64) -> Option<Duration> {
         let Some(at) = self.place(key, now) else { return Some(Duration::from_nanos(rate.interval)) };
         self.take_one(DUE, at, rate, now)
@@ -169,7 +169,7 @@ impl Addresses {
         Some(Duration::from_nanos(refused - now - rate.ahead))
     }
 
-    /// Forgets the connections of a process that is gone.
+    /// Removes the counts of a process that has ended.
     pub(crate) fn settle(&self, lane: usize) {
         self.rows.row(FIRST_LANE + lane).iter().for_each(|count| count.store(0, SeqCst));
     }
@@ -183,7 +183,7 @@ impl Addresses {
         set * WAYS..(set + 1) * WAYS
     }
 
-    /// Connections of the address at a place, of all processes.
+    /// The connections of the address at a place, in all processes.
     fn connections(&self, at: usize) -> u64 {
         (0..self.lanes).map(|lane| self.rows.row(FIRST_LANE + lane)[at].load(SeqCst)).sum()
     }
@@ -192,27 +192,27 @@ impl Addresses {
         self.set(key).find(|at| self.keys()[*at].load(SeqCst) == key.0)
     }
 
-    /// The place of an address, which is given one where it has none.
+    /// The place of an address; assigns one if it has none.
     fn place(&self, key: AddressKey, now: u64) -> Option<usize> {
         self.find(key)
             .or_else(|| self.locked(key, |set| self.find(key).or_else(|| self.take_place(set, key, now))))
     }
 
-    /// Does `work` while no other thread gives away a place of this address's set; nothing if one was stopped while it
-    /// did that.
+    /// Runs `work` under the lock of this address's set. Does nothing if the lock stays taken because its holder was
+    /// stopped.
     #[cold]
     fn locked<T>(&self, key: AddressKey, work: impl FnOnce(Range<usize>) -> Option<T>) -> Option<T> {
         let set = self.set(key);
-        // A holder that died has left nothing that is not seen.
+        // A holder that died leaves a state that the checks below recognise.
         let _held = lock::hold(&self.rows.row(LOCKS)[set.start], &self.given_up)?;
         work(set)
     }
 
-    /// Takes a place from somebody who is not connected. The lock of the set is held.
+    /// Takes the place of an address without connections. The caller holds the lock of the set.
     fn take_place(&self, set: Range<usize>, key: AddressKey, now: u64) -> Option<usize> {
         let (keys, due) = (self.keys(), self.rows.row(DUE));
         let mut idle: Vec<usize> = set.filter(|at| self.connections(*at) == 0).collect();
-        // A holder of a lock that died may have left a place between two addresses: it is free.
+        // A lock holder that died may have left a place in reassignment: it is free.
         let worth = |at: &usize| match keys[*at].load(SeqCst) {
             FREE | CHANGING => 0,
             _ => due[*at].load(Relaxed).max(1),
@@ -220,7 +220,8 @@ impl Addresses {
         idle.sort_by_key(worth);
         for at in idle {
             let former = keys[at].swap(CHANGING, SeqCst);
-            // Somebody may have come between the look and the swap; who comes now sees that it is changing.
+            // A connection may have been counted between the check and the swap. Later ones see that the place is
+            // changing.
             if self.connections(at) != 0 {
                 keys[at].store(former, SeqCst);
                 continue;

@@ -27,7 +27,7 @@ pub(crate) struct AddressShares {
     pub(crate) requests: Option<RequestRate>,
     /// TLS handshakes a second.
     pub(crate) handshakes: HandshakeBound,
-    /// Proxies, which have the connections of many clients.
+    /// Proxies, whose connections carry many clients.
     trusted: Vec<TrustedProxy>,
 }
 
@@ -36,10 +36,10 @@ pub(crate) struct AddressShares {
 pub(crate) enum ConnectionBound {
     #[default]
     Unbounded,
-    /// So many, of every address.
+    /// This many, for every address.
     Explicit(u32),
-    /// So many, because the settings name no bound and a listener is off loopback. It holds for addresses off loopback,
-    /// and turns nobody away because the table is full.
+    /// This many, because the settings name no bound and some listener is not on loopback. It applies to addresses
+    /// other than loopback, and a full table refuses nobody.
     Default(u32),
 }
 
@@ -60,9 +60,9 @@ const DEFAULT_HANDSHAKES: u32 = 200;
 /// an outage.
 const HANDSHAKE_BURST: u32 = 10;
 
-/// The part of the server's connections that one address may have by default, one in so many.
+/// The default share of one address: one in this many of the server's connections.
 const DEFAULT_PART: usize = 4;
-/// The least that the default allows: an office, or a provider, may be behind one address.
+/// The lower bound of the default, because one address may be an office or a provider.
 const LEAST_DEFAULT: usize = 256;
 
 impl AddressShares {
@@ -124,7 +124,7 @@ pub(crate) struct Admission {
     /// The row of this process.
     lane: usize,
     shares: AddressShares,
-    /// When a connection that was turned away was last told of, in seconds since 1970.
+    /// The time of the last report of a refused connection, in seconds since 1970.
     said: AtomicU64,
 }
 
@@ -139,7 +139,7 @@ impl Admission {
         self.shares.requests.is_some()
     }
 
-    /// Whether one more connection of `peer` is served; it is counted from here until [`Admission::on_close`].
+    /// Whether to serve one more connection of `peer`. If so, it is counted until [`Admission::on_close`].
     pub(crate) fn admit(&self, peer: &Peer) -> bool {
         let Some((key, bound)) = self.bound_of(peer) else { return true };
         let entry = self.addresses.connect(key, self.lane, bound, now());
@@ -167,7 +167,7 @@ impl Admission {
         self.shares.trusted.iter().any(|proxy| proxy.is(peer))
     }
 
-    /// The key that a peer is counted by, and its bound on connections; none if it has no bound.
+    /// The key for counting a peer, and its bound on connections; `None` if it has no bound.
     fn bound_of(&self, peer: &Peer) -> Option<(AddressKey, u32)> {
         let bound = match self.shares.connections {
             ConnectionBound::Unbounded => return None,
@@ -178,20 +178,20 @@ impl Admission {
         if self.trusts(peer) { None } else { Some((AddressKey::of(peer)?, bound)) }
     }
 
-    /// A connection of `peer` that was admitted has ended.
+    /// An admitted connection of `peer` has ended.
     pub(crate) fn on_close(&self, peer: &Peer) {
         if let Some((key, _)) = self.bound_of(peer) {
             self.addresses.disconnect(key, self.lane);
         }
     }
 
-    /// Takes one request from what `peer` may make. Where nothing is left, says after what time there is.
+    /// Takes one request from the rate of `peer`. If none is left, returns the time until the next.
     pub(crate) fn throttle(&self, peer: &Peer) -> Option<Duration> {
         let (rate, key) = (self.shares.requests?, AddressKey::of(peer)?);
         self.addresses.request(key, rate, now())
     }
 
-    /// Once a second at most, on standard error: a connection that is turned away has no line in the log.
+    /// At most once a second, on standard error: a refused connection has no line in the log.
     #[cold]
     fn tell(&self, peer: &Peer, bound: u32, entry: Admitting) {
         let (second, Peer::Internet(at)) = (clock::unix_seconds(), peer) else { return };

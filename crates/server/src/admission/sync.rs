@@ -1,4 +1,4 @@
-//! The primitives of the table of addresses and of its lock. Their test by loom puts other things in this place.
+//! The primitives of the table of addresses and of its lock. The loom test replaces them.
 
 pub(super) use std::sync::atomic::AtomicU64;
 pub(super) use std::thread;

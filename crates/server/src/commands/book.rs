@@ -18,7 +18,7 @@ pub(crate) fn serve(listen: String) -> ExitCode {
         }
     };
     let root = book.root().join(NAME).display().to_string();
-    // Variables are for the servers of sites, and do not count.
+    // Environment variables configure site servers, so they are ignored here.
     let flags = [("root", root.as_str()), ("listen", &listen), ("access-log", "off"), ("workers", "1")];
     let flags = flags.map(|(name, value)| (name, vec![value.to_owned()])).into();
     open::serve(Serve {

@@ -1,4 +1,4 @@
-//! `tenfold check`: reads the configuration, looks at everything that it refers to, and changes nothing.
+//! `tenfold check`: reads the configuration, checks everything that it refers to, and changes nothing.
 
 use std::process::ExitCode;
 

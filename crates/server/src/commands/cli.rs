@@ -37,7 +37,7 @@ pub(crate) enum Command {
     Completions(String),
 }
 
-/// Bytes of a `--null` body at most: it is staged for every request.
+/// The most bytes of a `--null` body, which is staged for every request.
 const MOST_NULL_BODY: u32 = 1 << 20;
 
 /// Reads the command line; ends the process with 2 if it is wrong, and with 0 if it asks for help.
@@ -229,7 +229,7 @@ fn flag(row: &SettingRow) -> Arg {
         .action(action)
         .help(help)
         .help_heading(row.heading)
-        // `-1` is a value that is wrong, and not a flag.
+        // `-1` is a wrong value, not a flag.
         .allow_negative_numbers(true)
 }
 

@@ -78,7 +78,7 @@ fn described(model: &Model, missing: &[(Facility, String)]) -> String {
     )
 }
 
-/// The method that a library which chooses one has chosen here.
+/// The method that a library with several methods has chosen here.
 fn method(model: &Model) -> Option<&'static str> {
     if model.engine == Engine::Libevent { libevent_method() } else { None }
 }
@@ -127,7 +127,7 @@ fn pretty(values: Vec<Value>) -> String {
     text
 }
 
-/// Every combination that a plan can be made of.
+/// Every combination that forms a legal plan.
 fn combinations() -> Vec<Plan> {
     let mut all = Vec::new();
     for model in MODELS {

@@ -1,5 +1,5 @@
-//! `tenfold man` and `tenfold completions`: the command line once more, as manual pages and for shells. Both are
-//! made of the definitions that `--help` prints, so neither can say something else.
+//! `tenfold man` and `tenfold completions`: manual pages and shell completions, generated from the definitions behind
+//! `--help`.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -17,7 +17,7 @@ pub(crate) fn print(result: &[u8]) -> Result<(), String> {
     }
 }
 
-/// The exit code of a command that ended so: an error is reported.
+/// The exit code for this result of a command. An error is reported.
 pub(crate) fn end(result: Result<(), String>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -86,7 +86,7 @@ pub(crate) fn command() -> clap::Command {
 /// Runs it.
 pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
     let (name, words) = matches.subcommand().expect("a command is required");
-    // A password is in this memory soon, and the process may run as a user that others run as.
+    // This memory will hold a password, and other processes may run as the same user.
     if let Err(error) = process::hide_memory() {
         error!("cannot hide the memory of this process: {error}");
         return ExitCode::FAILURE;
@@ -104,7 +104,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
     }
 }
 
-/// The accounts that flags, variables or the file name.
+/// The accounts named by flags, variables or the file.
 fn open(words: &ArgMatches) -> Result<Accounts, ExitCode> {
     let mut given = GivenSettings { config: words.get_one("config").cloned(), ..GivenSettings::default() };
     for name in ["accounts", "sessions"] {
@@ -126,8 +126,8 @@ fn open(words: &ArgMatches) -> Result<Accounts, ExitCode> {
     })
 }
 
-/// Opens the accounts; a file not as root, but as the user who has it or is to have it. In a folder of another user
-/// names can lead anywhere, and SQLite gives what it opens as root to the owner of the database.
+/// Opens the accounts. A database file is not opened as root, but as its present or future owner: in another user's
+/// folder a name can lead anywhere, and SQLite changes the owner of what it creates as root.
 fn open_as_keeper(at: &AccountsLocation, settings: &Settings) -> Result<Accounts, String> {
     let url = at.url()?;
     let keeper = match user::is_root() && url.file().is_some() {
@@ -149,7 +149,7 @@ fn open_as_keeper(at: &AccountsLocation, settings: &Settings) -> Result<Accounts
     )
 }
 
-/// The owner of the database; if it is missing, or is root's, the user of the server's accounts process.
+/// The owner of the database. If it is missing or belongs to root, the user of the server's accounts process.
 fn keeper(url: &DatabaseUrl, settings: &Settings) -> Result<SystemUser, String> {
     match database::owner(url)?.filter(|owner| *owner != 0) {
         Some(id) => {

@@ -1,19 +1,19 @@
 //! A line of the `common` format: client, time, request line, status, bytes; and of `combined`, which adds
 //! `Referer` and `User-Agent`.
 //!
-//! Text from clients is escaped. So a request is one line, its fields stay in their places, and it sends no sequences
-//! to a terminal.
+//! Text from clients is escaped, so a request is always one line, its fields keep their positions, and no control
+//! sequences reach a terminal.
 
 use tenfold_http::Peer;
 
 use super::line::{LogFields, put_number, put_peer};
 
-/// Bytes of a line that one text of a client takes at most, escaped. A longer text is cut, and then ends with `...`.
+/// The most bytes of one client text in a line, escaped. A longer text is cut and ends with `...`.
 pub(super) const MOST_BYTES: usize = 8 * 1024;
-/// Bytes that one byte takes at most: `\xHH`.
+/// The most bytes for one byte: `\xHH`.
 const WIDEST: usize = 4;
 
-/// Writes a line up to where the bytes stand: `127.0.0.1 - - [...] "GET / HTTP/1.1" 200 `.
+/// Writes a line up to the number of bytes: `127.0.0.1 - - [...] "GET / HTTP/1.1" 200 `.
 pub(super) fn begin(line: &mut Vec<u8>, date: &[u8], peer: &Peer, request: &[u8], status: u16) {
     put_peer(line, peer);
     line.extend_from_slice(b" - - [");
@@ -25,13 +25,13 @@ pub(super) fn begin(line: &mut Vec<u8>, date: &[u8], peer: &Peer, request: &[u8]
     line.push(b' ');
 }
 
-/// Writes the rest of a `common` line, its end included. No bytes are shown as `-`.
+/// Writes the rest of a `common` line, including its end. Zero bytes are shown as `-`.
 pub(super) fn end_common(line: &mut Vec<u8>, bytes: u64) {
     put_bytes(line, bytes);
     line.push(b'\n');
 }
 
-/// Writes the rest of a `combined` line, its end included.
+/// Writes the rest of a `combined` line, including its end.
 pub(super) fn end(line: &mut Vec<u8>, bytes: u64, fields: LogFields<'_>) {
     put_bytes(line, bytes);
     for field in [fields.referer, fields.agent] {
@@ -52,7 +52,7 @@ fn put_bytes(line: &mut Vec<u8>, bytes: u64) {
     }
 }
 
-/// Writes `text` with quotes, backslashes and all that is not printable ASCII as `\xHH`.
+/// Writes `text` with quotes, backslashes and everything except printable ASCII as `\xHH`.
 pub(crate) fn escape(line: &mut Vec<u8>, text: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     let shown = cut(text, WIDEST, |byte| if PLAIN[usize::from(byte)] { 1 } else { WIDEST });

@@ -1,4 +1,4 @@
-//! Moments as ISO 8601 writes them (RFC 3339), from the HTTP date that is formatted anyway.
+//! Times in ISO 8601 (RFC 3339), from the HTTP date, which is formatted anyway.
 
 use tenfold_http::clock::{DATE_BYTES, format_date};
 
@@ -15,13 +15,13 @@ pub(super) fn rfc3339(date: &[u8; DATE_BYTES]) -> [u8; 20] {
     text
 }
 
-/// The day of a moment in UTC, `2026-11-21`.
+/// The day of a time in UTC, `2026-11-21`.
 pub(crate) fn of(unix_seconds: u64) -> String {
     let text = rfc3339(&format_date(unix_seconds));
     String::from_utf8_lossy(&text[..10]).into_owned()
 }
 
-/// Days since 1970 began, in UTC.
+/// Days since 1970-01-01, in UTC.
 pub(crate) fn number(unix_seconds: u64) -> u64 {
     unix_seconds / SECONDS
 }

@@ -1,12 +1,12 @@
-//! The file of an access log: opened without waiting for a pipe's reader, and where the path says and nowhere else.
+//! The file of an access log: opened without waiting for the reader of a pipe, and never through a planted link.
 //!
 //! Whoever opens a pipe to write waits until somebody reads it (`man 7 fifo`). The supervisor, which has signals to
 //! hear and workers to replace, must not wait for that, nor must a worker: O_NONBLOCK makes it an error. The
 //! flag stays, because a worker cannot take it away in its sandbox; [`super::sink`] waits for a pipe that is full.
 //!
-//! A folder that another user may write to can hold a link to any file, and the supervisor is root. So nothing is made
-//! through a link, and a link is followed to a pipe or a character device only, as `/dev/stdout` is; which links may lead
-//! to the folder is up to [`Location`].
+//! A folder that another user may write to can hold a link to any file, and the supervisor is root. So no file is
+//! created through a link, and a link is followed only to a pipe or a character device, such as `/dev/stdout`.
+//! [`Location`] decides about links on the way to the folder.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -18,10 +18,10 @@ use tenfold_sys::folder::OpenFolder;
 use tenfold_sys::location::Location;
 use tenfold_sys::user::SystemUser;
 
-/// The mode of a new file. Its lines tell who visits this site, so others may not read it.
+/// The mode of a new file. Its lines name visitors, so others may not read it.
 const MODE: u32 = 0o640;
 
-/// Opens the file, and gives it to `owner`, who has to open it again. It is made if there is none.
+/// Opens the file, creating a missing one, and gives it to `owner`, who has to reopen it.
 ///
 /// # Errors
 /// The error of the system, and the remedy.
@@ -29,7 +29,7 @@ pub(super) fn make(path: &Path, owner: Option<&SystemUser>) -> Result<File, Stri
     made(path, owner).map_err(|error| why(path, &error))
 }
 
-/// Opens the file that the supervisor has made, and given to the workers' user.
+/// Opens the file that the supervisor has created for the workers' user.
 ///
 /// # Errors
 /// The error of the system, and the remedy.
@@ -37,7 +37,7 @@ pub(super) fn open(path: &Path) -> Result<File, String> {
     opened(path, None).map_err(|error| why(path, &error))
 }
 
-/// Checks that the file could be opened or made. Nothing is made.
+/// Checks that the file could be opened or created. Creates nothing.
 ///
 /// # Errors
 /// The error of the system, and the remedy.
@@ -55,7 +55,7 @@ fn made(path: &Path, owner: Option<&SystemUser>) -> io::Result<File> {
     if let Some(owner) = owner
         && facts.is_file()
     {
-        // A second name may be that of any file of root's, where the system lets others link to it.
+        // A second name may belong to any file of root, if the system allows others to link to it.
         if facts.nlink() > 1 {
             return Err(refused(
                 "it has several names, so it may be another's file; name a file with one name",
@@ -87,7 +87,7 @@ fn opened(path: &Path, create: Option<u32>) -> io::Result<File> {
     Ok(file)
 }
 
-/// Whether writing to it changes no file: a pipe, a terminal, `/dev/null`.
+/// Whether it is a stream: a pipe, a terminal, `/dev/null`.
 fn is_stream(facts: &Metadata) -> bool {
     facts.file_type().is_fifo() || facts.file_type().is_char_device()
 }

@@ -1,9 +1,9 @@
-//! A line of the `json` format: an object (RFC 8259) with a response in it.
+//! A line of the `json` format: an object (RFC 8259) that describes a response.
 //!
-//! A key whose value is not known is absent. What a client sent is one string: bytes beyond ASCII are shown
-//! one by one as `\u00XX` (as ISO 8859-1, which field values were, RFC 9110 §5.5), so that the line is
-//! ASCII, whatever was sent, and every byte can be read back. A longer string than [`super::combined::MOST_BYTES`] is cut, and a key of
-//! its own says so: its value is then the beginning of what was sent.
+//! A key with an unknown value is absent. What a client sent is one string: bytes beyond ASCII are shown one by one as
+//! `\u00XX` (as ISO 8859-1, which field values were, RFC 9110 §5.5), so that the line is ASCII, whatever was sent, and
+//! every byte can be read back. A longer string than [`super::combined::MOST_BYTES`] is cut, and a key of its own says
+//! so: its value is then the beginning of what was sent.
 
 use std::io::Write;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tenfold_http::{Peer, RequestSummary, TlsFacts};
 use super::combined::cut;
 use super::line::{LogFields, Times, put_number, put_peer};
 
-/// Writes an object up to where the bytes stand.
+/// Writes an object up to the number of bytes.
 pub(super) fn begin(
     line: &mut Vec<u8>,
     date: &[u8],
@@ -47,7 +47,7 @@ pub(super) fn begin(
     put_number(line, u64::from(status));
 }
 
-/// Writes the rest, and the end of the line.
+/// Writes the rest and the end of the line.
 pub(super) fn end(line: &mut Vec<u8>, bytes: u64, fields: LogFields<'_>, times: Times) {
     line.extend_from_slice(b",\"bytes\":");
     put_number(line, bytes);
@@ -99,7 +99,7 @@ fn put_key(line: &mut Vec<u8>, key: &str) {
     line.extend_from_slice(b"\":");
 }
 
-/// Bytes that one byte takes at most: `\u00XX`.
+/// The most bytes for one byte: `\u00XX`.
 const WIDEST: usize = 6;
 
 fn put_text(line: &mut Vec<u8>, key: &str, text: &[u8]) {
@@ -243,7 +243,7 @@ mod tests {
     }
 
     proptest! {
-        /// Another reader of JSON finds in the line, byte for byte, what was sent.
+        /// Another JSON parser reads back every byte that was sent.
         #[test]
         fn whatever_was_sent_is_one_line_that_can_be_read_back(
             request in prop::collection::vec(any::<u8>(), 0..200),

@@ -28,9 +28,9 @@ pub(crate) struct LogFields<'a> {
 pub(crate) struct Times {
     /// From the request to a response that is ready to be sent.
     pub(crate) process: Option<Duration>,
-    /// From there until the kernel had the last byte.
+    /// From then until the kernel had the last byte.
     pub(crate) send: Option<Duration>,
-    /// Calls, or operations, that took some of it.
+    /// The number of send calls or operations.
     pub(crate) sends: Option<u32>,
 }
 
@@ -38,10 +38,10 @@ pub(super) fn put_number(line: &mut Vec<u8>, number: u64) {
     line.extend_from_slice(Decimal::new(number).as_bytes());
 }
 
-/// A client's address without its port; `unix:` for one that has none.
+/// A client's address without its port; `unix:` for a client without an address.
 pub(super) fn put_peer(line: &mut Vec<u8>, peer: &Peer) {
     let Peer::Internet(address) = peer else { return line.extend_from_slice(b"unix:") };
-    // A client that came over IPv4 to an IPv6 socket is shown as it shows itself.
+    // An IPv4 client of an IPv6 socket is shown with its IPv4 address.
     match address.ip().to_canonical() {
         IpAddr::V4(address) => {
             for (place, part) in address.octets().into_iter().enumerate() {
@@ -55,7 +55,7 @@ pub(super) fn put_peer(line: &mut Vec<u8>, peer: &Peer) {
     }
 }
 
-/// The time of lines, formatted once a second.
+/// The time in log lines, formatted once a second.
 #[derive(Debug)]
 pub(super) struct Date {
     second: u64,
@@ -88,7 +88,7 @@ impl Date {
             return;
         }
         self.second = second;
-        // From `Sat, 21 Nov 2026 08:00:00 GMT` (RFC 9110 §5.6.7): the same fields at other places.
+        // From `Sat, 21 Nov 2026 08:00:00 GMT` (RFC 9110 §5.6.7): the same fields in another order.
         clock::with_date(|date| {
             self.common[..2].copy_from_slice(&date[5..7]);
             self.common[3..6].copy_from_slice(&date[8..11]);

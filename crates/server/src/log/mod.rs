@@ -1,8 +1,8 @@
-//! The access log: what a line says, when lines are written, and where they go.
+//! The access log: the format of lines, the time of writing, and the destination.
 //!
-//! [`combined`] and [`json`] format a line, [`writer::Writer`] has the lines of a thread, and the threads of a process
-//! write to its [`outlet::Outlet`]: at once, from a buffer each, or through the [`queue`] to a thread of its own. The
-//! supervisor opens the [`open::Log`]; on USR1 it makes the new file, and processes open that by its path.
+//! [`combined`] and [`json`] format a line, and [`writer::Writer`] holds the lines of a thread. The threads of a
+//! process write to its [`outlet::Outlet`]: immediately, from a buffer each, or through the [`queue`] to a separate
+//! thread. The supervisor opens the [`open::Log`]. On USR1 it creates the new file, and processes open it by its path.
 
 pub(crate) mod combined;
 pub(crate) mod day;

@@ -23,7 +23,7 @@ pub(super) struct Open {
     pub(super) manner: Manner,
 }
 
-/// Checks that the access log which `settings` name could be opened. Nothing is made.
+/// Checks that the access log of `settings` could be opened. Creates nothing.
 ///
 /// # Errors
 /// As [`Log::open`].
@@ -33,7 +33,7 @@ pub(crate) fn check(settings: &Settings) -> Result<(), String> {
 }
 
 impl Log {
-    /// Opens what `settings` name, for workers that are `owner`.
+    /// Opens the access log of `settings` for workers that run as `owner`.
     ///
     /// # Errors
     /// The error of the system, with the path and the remedy.
@@ -55,7 +55,7 @@ impl Log {
         Ok(Log(open))
     }
 
-    /// Makes the file anew where its name is free, and takes it from now on. Returns whether the log has a path.
+    /// Reopens the path, creating a missing file, and writes there from now on. Returns whether the log has a path.
     ///
     /// # Errors
     /// The error of the system, with the path and the remedy; the old file is kept.
@@ -66,12 +66,12 @@ impl Log {
         Ok(true)
     }
 
-    /// Returns the path that is reopened; none for standard output and without a log.
+    /// Returns the path to reopen; `None` for standard output and without a log.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.0.as_ref()?.path.as_deref()
     }
 
-    /// The file and its name, where it is one that can be renamed.
+    /// The file and its name, if it can be renamed.
     pub(crate) fn regular(&self) -> Option<(&Path, std::fs::Metadata)> {
         let Open { file, path, .. } = self.0.as_ref()?;
         let facts = file.metadata().ok().filter(std::fs::Metadata::is_file)?;

@@ -1,4 +1,4 @@
-//! The one file to which the threads of a process write their lines. It is reopened once for all of them.
+//! The file to which all threads of a process write their lines. One of them reopens it for all.
 
 use std::io;
 use std::path::PathBuf;
@@ -29,11 +29,11 @@ pub(crate) struct Outlet {
 }
 
 impl Outlet {
-    /// A process's own: called in it, when the supervisor forks it no more. The thread of the mode `async`
-    /// counts in `tally`. None where there is no log.
+    /// The outlet of this process, which must not fork afterwards. The thread of the mode `async` counts in `tally`.
+    /// `None` without a log.
     ///
     /// # Errors
-    /// The error of the system if it gives no thread.
+    /// The system cannot start a thread.
     pub(crate) fn open(log: Log, tally: Tally) -> io::Result<Option<Arc<Outlet>>> {
         let Some(Open { file, path, manner }) = log.0 else { return Ok(None) };
         let sink = Arc::new(Sink::new(file, path.is_some()));
@@ -57,17 +57,17 @@ impl Outlet {
         Ok(Some(outlet))
     }
 
-    /// Whether lines show what responses took.
+    /// Whether lines show the times of responses.
     pub(crate) fn measures(&self) -> bool {
         self.manner.format == LogFormat::Json
     }
 
-    /// The sink as it is now, and the count that it belongs to.
+    /// The present sink, and the count that it belongs to.
     pub(super) fn sink(&self) -> (u32, Arc<Sink>) {
         self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The sink of the file that stands at the path now. The first thread that asks opens it for all.
+    /// The sink of the file that is at the path now. The first thread that asks opens it for all.
     pub(super) fn reopen(&self) -> (u32, Arc<Sink>) {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = lifecycle::reopened();

@@ -1,8 +1,8 @@
-//! The bounded queue of the mode `async`: from the threads that serve to the one that writes.
+//! The bounded queue of the mode `async`, from the serving threads to the writing thread.
 //!
-//! It is whole lines in one buffer, which the writing thread exchanges for an empty one. A line costs a lock
-//! that is held for a copy. The first one after a rest wakes the writing thread, which then lets lines gather
-//! for a moment: who is woken by each line costs more than the line.
+//! It is one buffer of whole lines, which the writing thread exchanges for an empty one. A line costs a lock, held for
+//! one copy. The first line after a pause wakes the writing thread, which then waits a moment for more lines, because a
+//! wake-up for each line would cost more than the line.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,18 +13,18 @@ use super::sink;
 use crate::diagnostics::warning;
 use crate::settings::log::Full;
 
-/// How long lines gather: what a line may be late.
+/// The time for which lines are collected, and so the delay of a line.
 const GATHERING: Duration = Duration::from_millis(10);
-/// How long the writing thread sleeps without a look at whether the file is to be opened anew.
+/// The longest sleep of the writing thread before it checks whether to reopen the file.
 const LONGEST_SLEEP: Duration = Duration::from_millis(500);
-/// How long somebody who waits goes without a look at whether the server stops.
+/// The longest wait for room before a check whether the server stops.
 const SLICE: Duration = Duration::from_millis(50);
-/// How long the end of a process waits for a log that takes nothing, where lines may be dropped.
+/// The time that the end of a process waits for a log that accepts nothing, if lines may be dropped.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct LogQueue {
-    /// Bytes of lines that wait; as many may be on their way to the file.
+    /// The most bytes of waiting lines. As many again may be on their way to the file.
     most: usize,
     state: Mutex<QueueState>,
     filled: Condvar,
@@ -34,15 +34,15 @@ pub(super) struct LogQueue {
 #[derive(Debug, Default)]
 struct QueueState {
     lines: Vec<u8>,
-    /// The writing thread sleeps until there are more bytes than this; none while it is busy.
+    /// The writing thread sleeps until there are more bytes than this; `None` while it is busy.
     sleeps_until: Option<usize>,
-    /// Somebody waits for room.
+    /// A thread waits for room.
     crowded: bool,
     /// No more lines will be added.
     ending: bool,
-    /// The writing thread is done.
+    /// The writing thread has ended.
     ended: bool,
-    /// Lines that the writing thread has taken and not yet written.
+    /// Lines that the writing thread has taken but not written.
     taken: u64,
     /// The queue was full, and this was logged.
     full: bool,
@@ -54,7 +54,7 @@ impl LogQueue {
         LogQueue { most, state: Mutex::default(), filled: Condvar::new(), emptied: Condvar::new() }
     }
 
-    /// Lines of so many bytes are not left to gather any longer: there has to be room while they are written.
+    /// At this many bytes the writing thread stops collecting, so that room is left while it writes.
     fn many(&self) -> usize {
         self.most / 2
     }
@@ -63,8 +63,8 @@ impl LogQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a line into the queue. Says whether it is there: where there is no room, it waits or is dropped,
-    /// as `full` says.
+    /// Adds a line to the queue. Without room it waits or drops the line, according to `full`. Returns whether the line
+    /// was added.
     pub(super) fn put(&self, line: &[u8], full: Full) -> bool {
         let mut state = self.lock();
         while !state.lines.is_empty() && state.lines.len() + line.len() > self.most {
@@ -87,7 +87,7 @@ impl LogQueue {
         if wakes {
             state.sleeps_until = None;
         }
-        // Whoever is woken finds the lock free.
+        // The woken thread finds the lock free.
         drop(state);
         if wakes {
             self.filled.notify_one();
@@ -95,8 +95,8 @@ impl LogQueue {
         true
     }
 
-    /// Takes all lines that there are into `lines`, which is empty; waits for some, but not for ever. Says
-    /// no when there will be no more.
+    /// Moves all lines into `lines`, which is empty. Waits for some, within a bound. Returns false when no more will
+    /// come.
     pub(super) fn take(&self, lines: &mut Vec<u8>) -> bool {
         let mut state = self.lock();
         state.taken = 0;
@@ -122,7 +122,7 @@ impl LogQueue {
         true
     }
 
-    /// Sleeps until there are more than `bytes` of lines, the end has come, or `most` has passed.
+    /// Sleeps until there are more than `bytes` of lines, the queue has ended, or `most` has passed.
     fn sleep<'a>(
         &self,
         mut state: MutexGuard<'a, QueueState>,
@@ -135,7 +135,7 @@ impl LogQueue {
         state
     }
 
-    /// Waits until all lines are written. Says how many are not, where that cannot be waited for.
+    /// Waits until all lines are written, within a bound. Returns the number of unwritten lines.
     pub(super) fn end(&self, full: Full) -> u64 {
         let by = Instant::now() + LAST_WORDS;
         let mut state = self.lock();

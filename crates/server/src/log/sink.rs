@@ -1,4 +1,4 @@
-//! Whole lines to a descriptor.
+//! Writes whole lines to a descriptor.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,11 +13,11 @@ use tenfold_sys::wait;
 #[derive(Debug)]
 pub(super) struct Sink {
     file: File,
-    /// Bytes that go out in one call at most: what others write does not come between them.
+    /// The most bytes of one call, which other writers do not interleave.
     most: usize,
     /// Whether nobody else has the open file, so that a full pipe is waited for as long as it takes.
     own: bool,
-    /// A line was begun and not ended.
+    /// A line was begun but not ended.
     torn: AtomicBool,
 }
 
@@ -33,9 +33,9 @@ impl Sink {
         Sink { file, most: if pipe { PIPE_PIECE } else { usize::MAX }, own, torn: AtomicBool::new(false) }
     }
 
-    /// Writes `lines`, whole ones. Says how many were lost with which error, where any were.
+    /// Writes `lines`, which are whole. Returns the number of lost lines and the error, if any were lost.
     pub(super) fn write(&self, mut lines: &[u8]) -> Result<(), (u64, io::Error)> {
-        // Ends the line that a failed write began, so that the next line is whole again.
+        // Ends a line that a failed write began, so that the next line is whole.
         let result = if self.torn.load(Ordering::Relaxed) { self.write_all(b"\n") } else { Ok(()) };
         if let Err((_, error)) = result {
             return Err((count(lines), error));
@@ -76,7 +76,7 @@ impl Sink {
     }
 }
 
-/// Bytes of the whole lines that fit in `most`; of the first line, where it alone does not.
+/// The bytes of the whole lines that fit in `most`, or of the first line if even that does not fit.
 fn whole_lines(lines: &[u8], most: usize) -> usize {
     if lines.len() <= most {
         return lines.len();

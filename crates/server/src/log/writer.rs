@@ -13,12 +13,12 @@ use super::{combined, json};
 use crate::settings::log::{LogFormat, Mode};
 use crate::status::counters::{Counter, Tally};
 
-/// Bytes at which the lines of the mode `buffered` are written. One line more fits behind them.
+/// The number of bytes at which the mode `buffered` writes. One more line fits beyond it.
 const FULL: usize = 64 * 1024;
-/// They wait this long at most.
+/// The longest delay of lines.
 const LATEST: Duration = Duration::from_secs(1);
 
-/// Makes the lines of a thread, and writes them when it is time to.
+/// Formats the lines of a thread, and writes them when they are due.
 #[derive(Debug)]
 pub(crate) struct Writer {
     outlet: Arc<Outlet>,
@@ -27,15 +27,15 @@ pub(crate) struct Writer {
     /// The count of [`lifecycle::reopened`] that the sink belongs to.
     opened: u32,
     lines: Vec<u8>,
-    /// The request of the line in hand, as the log shows it.
+    /// The request of the current line, as the log shows it.
     request: Vec<u8>,
     date: Date,
-    /// When the lines are written at the latest.
+    /// The latest time of writing.
     due: Instant,
     tally: Tally,
 }
 
-/// A line whose end is not known yet.
+/// A line that is not complete yet.
 #[derive(Debug)]
 pub(crate) struct Begun {
     begin: Vec<u8>,
@@ -45,7 +45,7 @@ pub(crate) struct Begun {
 }
 
 impl Writer {
-    /// A thread's own, that counts its lines in `tally`.
+    /// The writer of one thread, which counts its lines in `tally`.
     pub(crate) fn new(outlet: &Arc<Outlet>, tally: Tally) -> Writer {
         let (opened, sink) = outlet.sink();
         Writer {
@@ -78,7 +78,7 @@ impl Writer {
         self.added();
     }
 
-    /// Begins a line that is added by [`Writer::finish`] when its bytes are known.
+    /// Begins a line. [`Writer::finish`] adds it when the number of bytes is known.
     pub(crate) fn begin(
         &mut self,
         peer: &Peer,
@@ -99,7 +99,7 @@ impl Writer {
         request.write(&mut self.request);
     }
 
-    /// Adds a line that was begun.
+    /// Completes and adds a line.
     pub(crate) fn finish(&mut self, begun: &Begun, bytes: u64, times: Times) {
         self.lines.extend_from_slice(&begun.begin);
         let (referer, agent) = (begun.referer.as_deref(), begun.agent.as_deref());
@@ -131,8 +131,8 @@ impl Writer {
         }
     }
 
-    /// Writes what is due, and goes on in the new file where one was asked for. Says when it wants to be
-    /// called again.
+    /// Writes the lines that are due, and continues in the new file after a request to reopen. Returns the time of the
+    /// next call.
     #[inline]
     pub(crate) fn before_wait(&mut self) -> Instant {
         self.reopen_where_asked();
@@ -142,7 +142,7 @@ impl Writer {
         self.due
     }
 
-    /// Writes all there is.
+    /// Writes all lines.
     pub(crate) fn write(&mut self) {
         self.due = Instant::NEVER;
         if !self.lines.is_empty() {

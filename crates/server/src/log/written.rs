@@ -1,11 +1,11 @@
-//! The paths that a worker writes beneath for its log, for the limits of the sandbox.
+//! The paths beneath which a worker writes its log, for the limits of the sandbox.
 
 use std::path::Path;
 
 use super::open::Log;
 
-/// The paths that a worker writes beneath for its log: the log, and its folder, where rotation makes it anew. The folder
-/// of a stream, such as `/dev`, is not the log's.
+/// The paths beneath which a worker writes its log: the log, and its folder if rotation creates new files. The folder
+/// of a stream, such as `/dev`, is not included.
 pub(crate) fn paths_of(log: &Log) -> impl Iterator<Item = &Path> {
     log.path().into_iter().chain(folder_of_log(log))
 }
@@ -26,7 +26,7 @@ fn is_whole_system(folder: &Path) -> bool {
     folder.canonicalize().is_ok_and(|folder| folder.parent().is_none())
 }
 
-/// The folder of a file; a bare name is in the working folder.
+/// The folder of a file; a bare name is in the working directory.
 fn folder_of(file: &Path) -> &Path {
     file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -1,9 +1,8 @@
-//! The channel between the processes that ask the accounts and the process that has them: a pair of sockets that keeps
-//! the bounds of messages.
+//! The channel between workers and the accounts process: a pair of sockets that preserves message boundaries.
 //!
-//! Every process of the server has one end, and the accounts have the other. A question brings a descriptor with it
-//! (`man 7 unix`, SCM_RIGHTS), to which the answer is written: so questions of many threads and processes need no
-//! numbers, who asked and went away is nobody, and the process of the accounts can be replaced at the other end.
+//! All workers share one end, and the accounts process has the other. A question carries a descriptor (`man 7 unix`,
+//! SCM_RIGHTS) to which the answer is written. So questions of many threads and processes need no numbers, a client
+//! that has left needs no handling, and the accounts process can be replaced.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,35 +13,35 @@ use tenfold_accounts::{Query, Reply};
 use tenfold_sys::messages;
 use tenfold_sys::socket::refuse_descriptors;
 
-/// Bytes of a question at most: a form, and what JSON makes of its characters.
+/// The most bytes of a question: a form, with its characters escaped for JSON.
 const LONGEST: usize = 128 * 1024;
-/// Bytes of an answer at most.
+/// The most bytes of an answer.
 const LONGEST_ANSWER: usize = 16 * 1024;
-/// How long an answer may take. It is less than a request waits for anything.
+/// The time in which an answer must come. It is shorter than any wait of a request.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The end of those who ask.
+/// The asking end.
 #[derive(Debug)]
 pub(crate) struct AccountsClient(OwnedFd);
 
-/// A question that was asked: where its answer comes.
+/// A pending answer: the descriptor to which it comes.
 #[derive(Debug)]
 pub(crate) struct PendingQuestion {
     answer: UnixStream,
     by: Instant,
 }
 
-/// The end of the accounts.
+/// The answering end.
 #[derive(Debug)]
 pub(crate) struct AccountsServer(OwnedFd);
 
-/// A question, and where its answer goes.
+/// A question, and the descriptor for its answer.
 pub(crate) struct Question {
     request: Query,
     answer: OwnedFd,
 }
 
-/// A channel, by both of its ends.
+/// Makes a channel; returns both ends.
 ///
 /// # Errors
 /// The error of `socketpair(2)`.
@@ -61,7 +60,7 @@ impl AccountsClient {
         self.0.try_clone().map(AccountsClient)
     }
 
-    /// Asks, and waits for the answer. Where none comes it is [`Reply::Unavailable`].
+    /// Asks, and waits for the answer. Without one, returns [`Reply::Unavailable`].
     pub(crate) fn ask(&self, request: &Query) -> Reply {
         self.try_ask(request).unwrap_or(Reply::Unavailable)
     }
@@ -84,15 +83,15 @@ impl AccountsClient {
 }
 
 impl PendingQuestion {
-    /// Until when it is waited for.
+    /// The deadline of the answer.
     pub(crate) fn by(&self) -> Instant {
         self.by
     }
 
-    /// Waits for the answer, until its time is over however it comes.
+    /// Waits for the whole answer, until its deadline.
     ///
     /// # Errors
-    /// None comes.
+    /// No answer came.
     pub(crate) fn answer(self) -> io::Result<Reply> {
         Ok(serde_json::from_slice(&read_to_end(&self.answer, LONGEST_ANSWER, self.by)?)?)
     }
@@ -100,14 +99,14 @@ impl PendingQuestion {
     /// Waits for the answer at most for `patience` from now on.
     ///
     /// # Errors
-    /// None comes.
+    /// No answer came.
     pub(crate) fn answer_within(self, patience: Duration) -> io::Result<Reply> {
         let by = self.by.min(Instant::now() + patience);
         PendingQuestion { by, ..self }.answer()
     }
 }
 
-/// Reads a stream to its end: at most `most` bytes, and at most until `by` however they come.
+/// Reads a stream to its end: at most `most` bytes, and at most until `by`.
 ///
 /// # Errors
 /// The error of `read(2)`, `TimedOut`, or an error for a stream that is too long.
@@ -165,18 +164,18 @@ impl AsFd for AccountsServer {
 }
 
 impl Question {
-    /// Takes the question apart: what is asked, and where the answer goes.
+    /// Splits a message into the question and the descriptor for the answer.
     pub(crate) fn apart(self) -> (Query, Answerer) {
         (self.request, Answerer(self.answer))
     }
 }
 
-/// The stream to which an answer goes.
+/// The stream for an answer.
 pub(crate) struct Answerer(OwnedFd);
 
 impl Answerer {
-    /// Answers, without waiting for room: there is enough unless somebody has filled the socket. A client that has gone
-    /// away is told nothing. Returns whether the answer was dropped because its reader does not read.
+    /// Answers without waiting for room: there is enough unless the peer has filled the socket. A client that has left
+    /// gets nothing. Returns whether the answer was dropped because its reader does not read.
     #[must_use]
     pub(crate) fn answer(self, reply: &Reply) -> bool {
         let bytes = serde_json::to_vec(reply).unwrap_or_default();

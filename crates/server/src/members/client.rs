@@ -18,15 +18,14 @@ use super::channel::AccountsClient;
 use answers::Answers;
 use filter::{Starts, WorkerFilter};
 
-/// Threads of a worker that wait for what is known soon; and where a blocking model waits in place, how many of its
-/// connections.
+/// The threads of a worker that wait for quick answers; for a blocking model, the connections that may wait.
 const WIDTH: usize = 4;
 const WIDTH_IN_PLACE: usize = 64;
-/// Questions of a worker that wait for one of them.
+/// The questions of a worker that may wait for such a thread.
 const QUEUE: usize = 256;
 
-/// The same for cookies that a worker cannot judge. They have a lane of their own: whoever invents them does not keep
-/// members waiting.
+/// The same for cookies that a worker cannot judge. They have a separate lane, so that invented cookies do not delay
+/// members.
 const WIDTH_UNJUDGED: usize = 1;
 const WIDTH_UNJUDGED_IN_PLACE: usize = 16;
 const QUEUE_UNJUDGED: usize = 64;
@@ -36,24 +35,24 @@ pub(crate) struct WorkerMembers {
     pub(crate) web: Arc<Web>,
     client: Arc<AccountsClient>,
     filter: Arc<WorkerFilter>,
-    /// For what is known soon.
+    /// For quick answers.
     quick: OffloadPool,
-    /// For what is known soon, asked with a cookie that this worker cannot judge.
+    /// For quick answers to questions with a cookie that this worker cannot judge.
     unjudged: OffloadPool,
-    /// For what waits for a hash, so that the others do not.
+    /// For answers that wait for a hash, so that the others do not.
     slow: Slow,
 }
 
-/// The wait for a hash. The accounts bound the number of waits, for the whole server.
+/// Waits for a hash. The accounts process bounds their number for the whole server.
 enum Slow {
-    /// A connection of a blocking model has nothing else to do.
+    /// A connection of a blocking model simply waits.
     InPlace,
     /// A loop has.
     Aside(Answers),
 }
 
 impl WorkerMembers {
-    /// Waits a moment for the filter of session cookies, so that it is there before the first connection.
+    /// Waits a moment for the filter of session cookies, so that the first connection finds it.
     pub(crate) fn new(web: Arc<Web>, client: AccountsClient, starts: Starts, plan: &Plan) -> WorkerMembers {
         let (width, unjudged, slow) = match plan.blocking() {
             true => (WIDTH_IN_PLACE, WIDTH_UNJUDGED_IN_PLACE, Slow::InPlace),
@@ -93,7 +92,7 @@ impl WorkerMembers {
         match &self.slow {
             _ if !request.hashes() => {
                 let (client, filter) = (self.client.clone(), self.filter.clone());
-                // Judged again if the filter was not known before.
+                // The cookie is judged again if the filter was unknown before.
                 let unknown = session.filter(|_| known == Some(None));
                 lane.run(move || match unknown {
                     Some(cookie) if filter.learn(&client).judge(&cookie) == Some(CookieCheck::Forged) => {
@@ -118,9 +117,9 @@ impl WorkerMembers {
     }
 }
 
-/// Returns the path as the site normalises it, hidden names included; none if it is invalid.
+/// Returns the path as the site normalises it, with hidden names; `None` if it is invalid.
 fn meant(spelled: &str) -> Option<Cow<'_, str>> {
-    // Without these a path is what it means.
+    // Without these characters a path is already normal.
     let plain = !spelled.contains('%') && !spelled.contains("//") && !spelled.contains("/.");
     match plain {
         true => Some(Cow::Borrowed(spelled.trim_matches('/'))),

@@ -1,7 +1,7 @@
 //! The file of an SQLite database.
 //!
-//! Root never creates or opens it: root follows no link there and only gives files that belong to the workers' user to
-//! the user of the accounts process. Everything else is done by that user, with no more rights than it has.
+//! Root never creates or opens it. Root follows no link on the way, and only changes the owner of files from the
+//! workers' user to the user of the accounts process. That user does everything else, with its own rights.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Metadata, Permissions};
@@ -17,25 +17,25 @@ use tenfold_sys::user::SystemUser;
 
 use crate::settings::members::{AccountsLocation, MembersSettings, usual_folder};
 
-/// Endings of the files that SQLite keeps beside a database.
+/// The suffixes of the files that SQLite keeps beside a database.
 const COMPANIONS: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
-/// The bit of the mode of a folder in which a user can take away only its own files (`man 7 inode`, S_ISVTX).
+/// The mode bit of a folder in which users can remove only their own files (`man 7 inode`, S_ISVTX).
 const STICKY: u32 = 0o1000;
 
-/// The users that root acts for.
+/// The users for whom root acts.
 #[derive(Clone, Copy)]
 pub(crate) struct Users<'u> {
-    /// The user of the accounts process, who is to have the files.
+    /// The user of the accounts process, the future owner of the files.
     pub(crate) accounts: &'u SystemUser,
-    /// The user of the workers, who may have had them until now.
+    /// The user of the workers, possibly their owner until now.
     pub(crate) workers: &'u SystemUser,
 }
 
 /// Prepares the folder, and as root gives an existing database to the user of the accounts process. Returns the URL.
 ///
 /// # Errors
-/// In words: which folder or file cannot be made or given away, and why.
+/// A message: the folder or file that cannot be created or whose owner cannot be changed, and the reason.
 pub(crate) fn prepare(place: &AccountsLocation, users: Option<Users<'_>>) -> Result<DatabaseUrl, String> {
     let url = place.url()?;
     if *place == AccountsLocation::Usual {
@@ -55,7 +55,7 @@ pub(crate) fn prepare(place: &AccountsLocation, users: Option<Users<'_>>) -> Res
 /// missing file is made; it is removed again if it does not become a database.
 ///
 /// # Errors
-/// In words: the file is not acceptable or cannot be made, or the accounts cannot be opened.
+/// A message: the file is not acceptable or cannot be created, or the accounts cannot be opened.
 pub(crate) fn open_accounts(
     url: &DatabaseUrl,
     create: bool,
@@ -69,13 +69,13 @@ pub(crate) fn open_accounts(
     Accounts::open(url, settings.connections, settings.policy()).inspect_err(|_| {
         if let Some(path) = made.filter(|path| fs::symlink_metadata(path).is_ok_and(|facts| facts.len() == 0))
         {
-            // An empty file is harmless, and the error that is returned matters more.
+            // A leftover empty file is harmless, and the returned error matters more.
             let _ = fs::remove_file(path);
         }
     })
 }
 
-/// Checks, as the user of the accounts process, that the accounts could be opened. Nothing is made or changed.
+/// Checks, as the user of the accounts process, that the accounts could be opened. Changes nothing.
 ///
 /// # Errors
 /// As [`open_accounts`].
@@ -88,7 +88,7 @@ pub(crate) fn check(
     let Some(path) = file_of(&url) else {
         return if url.file().is_some() { Ok(()) } else { Accounts::reach(&url, &settings.policy()) };
     };
-    // The start makes the usual folder.
+    // A start creates the default folder.
     if *place == AccountsLocation::Usual && !parent(path).exists() {
         return Ok(());
     }
@@ -96,16 +96,16 @@ pub(crate) fn check(
     let (folder, name) = folder_of(path, user)?;
     match folder.look(&name).and_then(|file| file.metadata()) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        // The start gives it to the user of the accounts process.
+        // A start gives it to the user of the accounts process.
         Ok(facts) if users.is_some_and(|users| facts.uid() == users.workers.id) => Ok(()),
         _ => require_file(&folder, &name, path, user),
     }
 }
 
-/// The user who has an existing database file, by number.
+/// The owner of an existing database file, by number.
 ///
 /// # Errors
-/// In words: the file is not one that a database is kept in.
+/// A message: the file cannot be a database.
 pub(crate) fn owner(url: &DatabaseUrl) -> Result<Option<u32>, String> {
     let Some(path) = file_of(url) else { return Ok(None) };
     let Ok((folder, name)) = OpenFolder::around(path) else { return Ok(None) };
@@ -120,13 +120,13 @@ pub(crate) fn exposure(url: &DatabaseUrl, users: Users<'_>) -> Option<String> {
     let path = file_of(url).filter(|_| users.accounts.id != users.workers.id)?;
     let path = std::path::absolute(path).ok()?;
     let (accounts, workers) = (&users.accounts.name, &users.workers.name);
-    // Links on the way lead beneath other folders.
+    // Links on the way lead to other folders.
     let real =
         fs::canonicalize(parent(&path)).map_or_else(|_| path.clone(), |folder| folder.join("database"));
     let mut folders = [&path, &real].into_iter().flat_map(|path| path.ancestors().skip(1).enumerate());
     let exposed = folders.find(|(above, folder)| {
         fs::metadata(folder).is_ok_and(|facts| {
-            // In a sticky folder a user can add names, and take away only its own.
+            // In a sticky folder, users can add names and remove only their own.
             let kept = *above > 0 && facts.mode() & STICKY != 0;
             facts.uid() == users.workers.id || (may_write(&facts, users.workers) && !kept)
         })
@@ -141,12 +141,12 @@ pub(crate) fn exposure(url: &DatabaseUrl, users: Users<'_>) -> Option<String> {
     })
 }
 
-/// The file of a database that is one.
+/// The file of a database, if it has one.
 fn file_of(url: &DatabaseUrl) -> Option<&Path> {
     url.file().filter(|path| *path != Path::new(":memory:"))
 }
 
-/// The usual folder is in one that only root, or the user of this process, can write to.
+/// The parent of the default folder is writable only for root or the user of this process.
 fn make_folder(folder: &Path, users: Option<Users<'_>>) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let Some(Users { accounts, workers }) = users else { return Ok(()) };
@@ -158,13 +158,14 @@ fn make_folder(folder: &Path, users: Option<Users<'_>>) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the files of a database from the workers' user to that of the accounts process, if that one can keep them.
+/// Changes the owner of a database's files from the workers' user to that of the accounts process, if that user can use
+/// them there.
 fn hand_over(path: &Path, users: Users<'_>) -> io::Result<()> {
     let Users { accounts, workers } = users;
     if accounts.id == workers.id {
         return Ok(());
     }
-    // A folder that is missing or out of reach, also by another user's link, is reported by the accounts process.
+    // The accounts process reports a folder that is missing or out of reach, also because of another user's link.
     let Ok((folder, name)) = OpenFolder::around(path) else { return Ok(()) };
     if !may_write(&folder.metadata()?, accounts) {
         return Ok(());
@@ -181,19 +182,19 @@ fn hand_over(path: &Path, users: Users<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// A link, and a file with several names, may be another one's: it stays as it is.
+/// A link, or a file with several names, may belong to someone else, so it stays unchanged.
 fn give(file: &File, Users { accounts, workers }: Users<'_>) -> io::Result<()> {
     let facts = file.metadata()?;
     if facts.is_file() && facts.nlink() == 1 && facts.uid() == workers.id {
         folder::give(file, accounts.id, accounts.group)?;
-        // An `O_PATH` descriptor has no `fchmod`; this name leads to the very file.
+        // `fchmod` does not work on an `O_PATH` descriptor; this name refers to the same file.
         let itself = format!("/proc/self/fd/{}", file.as_raw_fd());
         fs::set_permissions(itself, Permissions::from_mode(0o600))?;
     }
     Ok(())
 }
 
-/// Requires a file that this process can keep a database in; makes a missing one. Returns whether it was made.
+/// Requires a file that can be a database of this process, and creates a missing one. Returns whether it was created.
 fn require(path: &Path, user: Option<&SystemUser>) -> Result<bool, String> {
     let (folder, name) = folder_of(path, user)?;
     match folder.create(&name) {
@@ -216,7 +217,7 @@ fn or_else(user: Option<&SystemUser>) -> &'static str {
     if user.is_some() { ", or name its owner with accounts-user" } else { "" }
 }
 
-/// The folder of the file of a database, in which this process, which is `user`, can make files; and the file's name.
+/// The folder of a database file, in which this process, as `user`, can create files; and the file's name.
 fn folder_of(path: &Path, user: Option<&SystemUser>) -> Result<(OpenFolder, OsString), String> {
     let (who, or_else) = (who(user), or_else(user));
     let shown = path.display();
@@ -233,7 +234,7 @@ fn folder_of(path: &Path, user: Option<&SystemUser>) -> Result<(OpenFolder, OsSt
     Ok((folder, name))
 }
 
-/// Checks that this process, which is `user`, can keep a database in the file called `name`.
+/// Checks that this process, as `user`, can use the file called `name` as a database.
 fn require_file(
     folder: &OpenFolder,
     name: &OsStr,
@@ -252,7 +253,7 @@ fn require_file(
     })
 }
 
-/// The facts of a file that a database can be kept in.
+/// The facts of a file that can be a database.
 fn acceptable(file: &File, path: &Path) -> Result<Metadata, String> {
     let wrong = |what: &str| Err(format!("cannot use the database {}: {what}", path.display()));
     let facts = file.metadata().map_err(|error| format!("cannot look at {}: {error}", path.display()))?;
@@ -264,7 +265,7 @@ fn acceptable(file: &File, path: &Path) -> Result<Metadata, String> {
     }
 }
 
-/// Whether a user can write in a folder, as far as its mode tells.
+/// Whether a user can write in a folder according to its mode.
 fn may_write(folder: &Metadata, user: &SystemUser) -> bool {
     let bits = match () {
         () if user.id == 0 => return true,

@@ -1,5 +1,5 @@
-//! The process of the accounts: it receives questions and answers them on threads, some for what is known
-//! soon and few for hashes, each behind a queue that ends.
+//! The accounts process: receives questions and answers them on threads, most for quick answers and few for hashes,
+//! each group behind a bounded queue.
 
 pub(crate) mod pulse;
 
@@ -26,18 +26,18 @@ use crate::diagnostics::error;
 use crate::settings::members::MembersSettings;
 use pulse::{Pulse, ThreadPulse};
 
-/// Questions without a password that wait.
+/// The most waiting questions without a password.
 const QUEUE: usize = 1024;
-/// How much more willing hashing is to wait than serving (`man 2 nice`).
+/// The niceness of hashing relative to serving (`man 2 nice`).
 const NICE: i32 = 19;
-/// Before a receive is tried again that failed because memory or descriptors were short.
+/// The pause after a receive that failed for lack of memory or descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long a question without a password takes at most: some statements, each with the deadline of its database. If
-/// every thread is at one for longer, none will come back, and the supervisor gets no sign of life.
+/// The longest time of a question without a password: several statements, each with the deadline of its database. If
+/// every thread takes longer, the pool hangs, and the supervisor gets no heartbeat.
 const LONGEST: Duration = Duration::from_secs(120);
-/// The same for questions with a password: some hashes more, on a machine that is busy with everything else.
+/// The same for questions with a password: several hashes more, on a busy machine.
 const LONGEST_HASHING: Duration = Duration::from_secs(300);
-/// How often the supervisor gets a sign of life at least.
+/// The longest interval between heartbeats to the supervisor.
 const BEAT: Duration = Duration::from_secs(2);
 
 /// The resources of the process.
@@ -46,7 +46,8 @@ pub(crate) struct AccountsTask<'w> {
     pub(crate) url: &'w DatabaseUrl,
     /// The user that this process has become, if it was started as root.
     pub(crate) user: Option<&'w SystemUser>,
-    /// Whether a missing database is made: at the start of the server, and never later in place of one that was moved.
+    /// Whether to create a missing database: only at the start of the server, so that a moved database is never
+    /// replaced.
     pub(crate) create: bool,
     pub(crate) server: &'w AccountsServer,
     pub(crate) pulse: &'w Arc<Pulse>,
@@ -55,14 +56,14 @@ pub(crate) struct AccountsTask<'w> {
 /// Opens the accounts, reports that to `ready`, and answers until it is told to stop.
 ///
 /// # Errors
-/// In words: the accounts cannot be opened, or the system gives no threads.
+/// A message: the accounts cannot be opened, or the system cannot start threads.
 pub(crate) fn serve(work: &AccountsTask<'_>, mut ready: UnixStream) -> Result<(), String> {
     let AccountsTask { settings, pulse, server, .. } = *work;
     let opened = database::open_accounts(work.url, work.create, work.user, settings);
     let said = opened.as_ref().map_or_else(|why| why.as_str(), |_| READY);
     let heard = ready.write_all(said.as_bytes());
     drop(ready);
-    // Whoever started this process says what is wrong; without anybody it is said here.
+    // The starting process reports the error; if it has ended, this process does.
     let accounts = match (opened, heard) {
         (Ok(accounts), _) => Arc::new(accounts),
         (Err(_), Ok(())) => return Err(String::new()),
@@ -79,10 +80,10 @@ pub(crate) fn serve(work: &AccountsTask<'_>, mut ready: UnixStream) -> Result<()
         if !hangs(&busy, &busy_hashing, Instant::now()) {
             pulse.beat();
         }
-        // Whatever it reports, both are looked at afterwards.
+        // Both are checked afterwards, whatever it reports.
         let reported = wait::for_input(&[server.as_fd(), watch.event().as_fd()], Some(BEAT));
         let asked = reported.map_or(Reported::default(), |all| all[0]);
-        // Workers that drain still ask; the supervisor stops this process when they are gone.
+        // Draining workers still ask questions; the supervisor stops this process after they have ended.
         if lifecycle::phase() == Phase::Stopping || asked.hung_up {
             return Ok(());
         }
@@ -107,7 +108,7 @@ pub(crate) fn serve(work: &AccountsTask<'_>, mut ready: UnixStream) -> Result<()
     }
 }
 
-/// Whether no thread of a pool will come back.
+/// Whether all threads of a pool hang.
 fn hangs(quick: &ThreadPulse, hashing: &ThreadPulse, now: Instant) -> bool {
     quick.all_longer_than(LONGEST, now) || hashing.all_longer_than(LONGEST_HASHING, now)
 }
@@ -137,13 +138,13 @@ fn start(
         let (receiver, accounts, pulse, busy) =
             (receiver.clone(), accounts.clone(), pulse.clone(), busy.clone());
         thread::Builder::new().name(format!("{name}-{number}")).spawn(move || {
-            // On Linux this is about the calling thread. Who may not be nicer hashes as it is.
+            // On Linux this affects the calling thread only. If it is refused, hashing continues without it.
             let _ = task::lower_priority(niceness);
             loop {
                 let waiting = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
                 let Ok((request, answer)) = waiting else { return };
                 busy.begin(number, Instant::now());
-                // The panic was reported. The answer is dropped, so the client reads an end.
+                // The panic was already reported. Dropping the answer ends the client's wait.
                 let _ = catch_unwind(AssertUnwindSafe(|| work(request, answer, &accounts, &pulse)));
                 busy.end(number);
             }

@@ -59,7 +59,7 @@ pub(super) fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfol
     site
 }
 
-/// The site of a host: as the first one, but for what the host says itself.
+/// The site of a host: the first site with the host's own settings on top.
 pub(super) fn host_site(
     settings: &Settings,
     host: &SiteTable,
@@ -79,7 +79,7 @@ fn of_pipes(plan: &Plan) -> u64 {
     if plan.sender == Sender::Splice { 2 * plan.bounds.pipes as u64 } else { 0 }
 }
 
-/// Connections at once of each worker.
+/// Concurrent connections of each worker.
 pub(super) fn connections(
     settings: &Settings,
     plan: &Plan,
@@ -121,7 +121,7 @@ pub(super) fn connections(
     let tasks = (limits::processes().unwrap_or(u64::MAX) / 2).min(CONNECTION_PROCESSES);
     let most = match plan.engine {
         Engine::Fork => possible.min(tasks),
-        // Each thread keeps a file open beside the one that it sends.
+        // Each thread keeps one more file open than the one that it sends.
         Engine::Thread => (possible / 3).min(tasks),
         Engine::Select => with_files.min(watched),
         _ => with_files,
@@ -129,20 +129,18 @@ pub(super) fn connections(
     Ok(usize::try_from(most.max(1)).unwrap_or(usize::MAX))
 }
 
-/// Connections for which `left` descriptors are enough, beside the files that they send and that are not among
-/// those kept open.
+/// The connections for which `left` descriptors suffice, including the files that they send but that are not kept open.
 fn beside_files(left: u64, sender: Sender) -> u64 {
     match sender {
-        // Small files come from memory, and large ones mostly from among those kept open: a reserve is
-        // enough. Where it is not, opening fails and is answered with 503, and accepting pauses.
+        // Small files come from memory, and large ones mostly from those kept open, so a reserve suffices. If it does
+        // not, opening fails with 503, and accepting pauses.
         Sender::Auto => left - left / RESERVE,
         // Every response is a file.
         _ => left / 2,
     }
 }
 
-/// How many connections may wait for a thread of `pool`. Unless somebody says, no more than there are
-/// descriptors for.
+/// The number of connections that may wait for a thread of `pool`. By default as many as there are descriptors.
 pub(super) fn pool_queue(settings: &Settings, plan: &Plan, descriptors: u64) -> Result<usize, String> {
     let (threads, queue) = (settings.pool_threads, settings.pool_queue);
     let possible = descriptors.saturating_sub(OWN_DESCRIPTORS + of_pipes(plan));

@@ -18,7 +18,7 @@ use crate::settings::values::{EngineChoice, ListenEntry, Settings};
 #[derive(Clone, Debug)]
 pub(crate) struct ResolvedConfig {
     pub(crate) plan: Plan,
-    /// Why this engine, where the server chose.
+    /// The reason for this engine, if the server chose it.
     pub(crate) reason: Option<&'static str>,
     /// The site for requests that name no host with a site of its own.
     pub(crate) site: tenfold_site::Settings,
@@ -40,7 +40,7 @@ impl ResolvedConfig {
     /// Resolves the settings for a process that may have this many `descriptors`.
     ///
     /// # Errors
-    /// In words: a combination that makes no sense, or more than the system gives.
+    /// A message: a senseless combination, or more than the system offers.
     pub(crate) fn resolve(settings: &Settings, descriptors: u64) -> Result<ResolvedConfig, String> {
         let (engine, reason) = match settings.engine {
             EngineChoice::Named(engine) => (engine, None),
@@ -76,7 +76,7 @@ impl ResolvedConfig {
         plan.bounds.handoff_queue = settings.handoff_queue;
         plan.bounds.busy_sleep = settings.busy_sleep;
         plan.bounds.pool_threads = settings.pool_threads;
-        // Of the descriptors at most an eighth is for pipes, two each.
+        // At most an eighth of the descriptors is for pipes, with two each.
         plan.bounds.pipes = plan.bounds.pipes.min(usize::try_from(descriptors / 16).unwrap_or(usize::MAX));
         plan.bounds.pool_queue = capacity::pool_queue(settings, &plan, descriptors)?;
         let site = capacity::site(settings, &plan, descriptors);
@@ -117,9 +117,8 @@ impl ResolvedConfig {
     }
 }
 
-/// The model that `auto` stands for, and why. What was measured: `epoll` and `uring` are within each other's
-/// spread at small responses on connections that stay; `uring` is cheaper for each new connection, and has no
-/// operation that sends a file.
+/// The model behind `auto`, and the reason. Measurements: `epoll` and `uring` do not differ significantly for small
+/// responses on persistent connections; `uring` is cheaper for new connections, and has no operation that sends a file.
 fn choose(runs: impl Fn(Engine) -> bool) -> (Engine, Option<&'static str>) {
     let (engine, why) = match () {
         () if runs(Engine::Epoll) => (
@@ -137,8 +136,8 @@ fn choose(runs: impl Fn(Engine) -> bool) -> (Engine, Option<&'static str>) {
     (engine, Some(why))
 }
 
-/// Whether what the workers of `engine` lock is no more than `most` bytes, where there is such a limit. Root is not
-/// bound by it, but it is not root who serves.
+/// Whether the workers of `engine` lock at most `most` bytes, if there is such a limit. Root is exempt, but workers do
+/// not run as root.
 fn may_lock(engine: Engine, workers: Option<usize>, most: Option<u64>) -> bool {
     let workers = workers.or_else(|| most_workers(engine)).unwrap_or(1);
     most.is_none_or(|most| tenfold_engine::locked_bytes(engine) * workers as u64 <= most)
@@ -168,7 +167,7 @@ pub(crate) fn warn(settings: &Settings, config: &ResolvedConfig) {
     }
 }
 
-/// Passwords that anybody on the way can read.
+/// Passwords that anyone on the network path can read.
 fn warning_of(settings: &Settings) -> Option<String> {
     let is_open = |entry: &&ListenEntry| match &entry.address {
         ListenAddress::Internet(at) => !at.ip().is_loopback() && !settings.has_tls(entry),

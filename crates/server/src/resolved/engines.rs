@@ -7,10 +7,10 @@ pub(crate) fn missing(engine: Engine) -> Vec<(Facility, String)> {
     tenfold_engine::probe(engine).err().unwrap_or_default()
 }
 
-/// Sees that this kernel has what `engine` needs.
+/// Checks that this kernel has the facilities of `engine`.
 ///
 /// # Errors
-/// In words, what is missing, what the system said, and which engines can be run.
+/// A message with the missing facilities, the system's errors, and the usable engines.
 pub(crate) fn require(engine: Engine) -> Result<(), String> {
     let missing = missing(engine);
     if missing.is_empty() {
@@ -21,7 +21,7 @@ pub(crate) fn require(engine: Engine) -> Result<(), String> {
     Err(format!("engine {engine} does not run here: {}; {} can", listed(&missing), able.join(", ")))
 }
 
-/// Missing facilities, with what the system said of each.
+/// The missing facilities, each with the system's error.
 pub(crate) fn listed(missing: &[(Facility, String)]) -> String {
     let all: Vec<_> = missing.iter().map(|(facility, said)| format!("{}: {said}", facility.name())).collect();
     all.join("; ")

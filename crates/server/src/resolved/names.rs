@@ -40,7 +40,7 @@ const OF_ACME: [&str; 5] =
 /// Refuses settings that mean nothing to the source of certificates, or that no authority could issue for.
 ///
 /// # Errors
-/// In words, with what would be legal.
+/// A message with the legal alternatives.
 pub(super) fn refuse(settings: &Settings) -> Result<(), String> {
     let names = &settings.names;
     let unused = OF_ACME.into_iter().find(|name| settings.is_explicit(name));

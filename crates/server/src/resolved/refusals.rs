@@ -1,4 +1,4 @@
-//! Combinations of legal values that make no sense. Each is refused with an alternative.
+//! Senseless combinations of legal values. Each is refused with an alternative.
 
 use std::fs;
 
@@ -14,10 +14,10 @@ use crate::settings::log::{LogTarget, Rotate};
 use crate::settings::rows::rows;
 use crate::settings::values::{HttpsRedirect, ListenEntry, Settings};
 
-/// Refuses settings that mean nothing to `plan`, or to each other.
+/// Refuses settings that have no effect with `plan`, or with each other.
 ///
 /// # Errors
-/// In words, with what would be legal.
+/// A message with the legal alternatives.
 pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<(), String> {
     what_is_for_other_engines(settings, plan)?;
     what_is_for_other_topologies(settings, plan)?;
@@ -35,7 +35,7 @@ pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<(), String> {
     fastopen_without_the_kernel(settings)
 }
 
-/// A folder that is protected only in the configuration would be open.
+/// A folder that only the configuration protects would be open.
 fn members_without_accounts(settings: &Settings) -> Result<(), String> {
     let by_password = settings.asks_for_passwords();
     let without = |name: &str| match name {
@@ -79,28 +79,28 @@ fn proxies_of_nothing(settings: &Settings) -> Result<(), String> {
     }
 }
 
-/// Which engines have a use for a setting, inline.
+/// The engines that use a setting, with inline dispatch.
 type Uses = fn(Engine) -> bool;
 
-/// Settings that only some engines have a use for.
+/// Settings that only some engines use.
 const FOR_SOME: &[(&str, Uses)] = &[
     ("pool-threads", |engine| engine == Engine::Pool),
     ("pool-queue", |engine| engine == Engine::Pool),
     ("busy-sleep", |engine| engine == Engine::Busy),
-    // Calls that wait have their deadline in the socket.
+    // Blocking calls have their deadline in the socket.
     ("timer", |engine| engine.model().driver != Driver::Blocking),
     ("timer-update", |engine| engine.model().driver != Driver::Blocking),
     ("accept", Engine::accepts_in_batches),
-    // One serves one; the other is bounded by its threads and its queue.
+    // The first serves one connection; the second is bounded by its threads and its queue.
     ("max-connections", |engine| !matches!(engine, Engine::Naive | Engine::Pool)),
-    // A child that ends with its connection would begin to watch with each.
+    // A child ends with its connection, so each one would have to start watching.
     ("watch", |engine| engine != Engine::Fork),
     ("max-connections-per-address", |engine| engine != Engine::Naive),
     // Each of their processes has one connection at a time.
     ("max-handshakes", |engine| !matches!(engine, Engine::Naive | Engine::Fork)),
 ];
 
-/// A switch that is accepted does something.
+/// An accepted switch must have an effect.
 fn what_is_for_other_engines(settings: &Settings, plan: &Plan) -> Result<(), String> {
     let (engine, dispatch) = (plan.engine, plan.dispatch);
     let of_a_pool = |name: &str| name.starts_with("pool-");
@@ -118,7 +118,7 @@ fn what_is_for_other_engines(settings: &Settings, plan: &Plan) -> Result<(), Str
     Err(format!("{name} is for {are} {}, not {engine}", able.join(", ")))
 }
 
-/// A bound that bounds nothing, or that leaves no room for another.
+/// A bound without effect, or one that leaves no room for another.
 fn bounds_of_nothing(settings: &Settings, shares: Option<&AddressShares>) -> Result<(), String> {
     let requests = settings.max_requests_per_address;
     let unix = |address: &&ListenAddress| matches!(address, ListenAddress::Unix(_));
@@ -208,8 +208,8 @@ fn logs_that_can_not_be(settings: &Settings, engine: Engine) -> Result<(), Strin
     }
 }
 
-/// A new file is made by renaming the old one: no other log gets one. Of a link the link would be renamed, and that may
-/// be one of the system's, as `/dev/stdout` is. What is not there yet is made as a file.
+/// Rotation renames the old file, so other kinds of logs are refused. Renaming a link could rename one of the system,
+/// such as `/dev/stdout`. A missing log will be created as a file.
 fn a_log_that_can_not_be_renamed(log: &LogTarget) -> Result<(), String> {
     let what = match log {
         LogTarget::Off => return Ok(()),
@@ -284,7 +284,7 @@ fn is_tcp(address: &ListenAddress) -> bool {
     matches!(address, ListenAddress::Internet(_))
 }
 
-/// Files that are sealed are read first: no sender that bypasses this process can send them.
+/// Encrypted files have to be read first, so no sender that bypasses this process can send them.
 fn tls_without_a_use(settings: &Settings, sender: Sender) -> Result<(), String> {
     let (certificates, keys) = (settings.tls_certificate.len(), settings.tls_key.len());
     let source = if certificates == 0 { "tls" } else { "tls-certificate" };

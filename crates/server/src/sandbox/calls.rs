@@ -10,7 +10,7 @@ macro_rules! calls {
     ($($name:ident)*) => { &[$(Call::$name),*] };
 }
 
-/// The C library, the allocator, threads, panics and their backtraces, and what the vDSO falls back to.
+/// The C library, the allocator, threads, panics and their backtraces, and the fallbacks of the vDSO.
 const RUNTIME: &[Call] = calls! {
     BRK CLOCK_GETRES CLOCK_GETTIME CLOCK_NANOSLEEP CLOSE EXIT EXIT_GROUP FUTEX GETCPU GETEGID GETEUID
     GETGID GETPID GETPPID GETRANDOM GETTID GETTIMEOFDAY GETUID MADVISE MREMAP MUNMAP NANOSLEEP
@@ -58,7 +58,7 @@ const UNLESS_LINGER: [(u8, Test); 4] = [
     (2, Test::AtLeast(libc::SO_LINGER as u32 + 1)),
 ];
 
-/// Calls that no process of the server has a reason for, and an intruder has.
+/// Calls that no process of the server needs, but an intruder would.
 pub(super) static DANGEROUS: &[Call] = calls! {
     ADD_KEY BPF CHROOT CLONE CLONE3 DELETE_MODULE EXECVE EXECVEAT FINIT_MODULE FORK INIT_MODULE IOPERM
     IOPL IO_URING_ENTER IO_URING_REGISTER IO_URING_SETUP KCMP KEXEC_FILE_LOAD KEXEC_LOAD KEYCTL KILL
@@ -76,14 +76,14 @@ pub(super) fn of_worker(
 ) -> Vec<FilterRule> {
     let model = plan.engine.model();
     let waits = plan.others_waits();
-    // Files are sent as the sender does; flags are looked at below.
+    // The calls of the sender; flags are checked below.
     let elsewhere = [Call::CLONE, Call::SENDFILE, Call::SENDTO, Call::SENDMSG];
     let of_model = model.all_calls().filter(|call| !elsewhere.contains(call) && !waits.contains(call));
     let of_sender =
         plan.sender.row().adds.iter().filter(|call| ![Call::SENDTO, Call::SENDMSG].contains(call));
     let mut rules: Vec<FilterRule> = of_model.map(FilterRule::from).collect();
     rules.extend(RUNTIME.iter().chain(FILES).chain(SERVING).chain(of_sender).map(|&call| call.into()));
-    // MSG_FASTOPEN connects. What a ring sends no filter sees, so its engine has that limit anyhow.
+    // MSG_FASTOPEN connects. Filters do not see what a ring sends, so an engine with a ring has that limit anyway.
     let unless_it_connects = |place| (place, Test::Bits { mask: libc::MSG_FASTOPEN as u32, set: 0 });
     for (call, flags) in [(Call::SENDTO, 3), (Call::SENDMSG, 2)] {
         rules.push(match plan.engine {
@@ -99,7 +99,8 @@ pub(super) fn of_worker(
     rules.push(Call::SECCOMP.into());
     // A connection is reset by an address that is none.
     rules.push(FilterRule::when(Call::CONNECT, &[(2, Test::Is(DISCONNECT_BYTES))]));
-    // The ends that answers of the accounts come to refuse descriptors. No filter sees whether they are permitted again.
+    // The sockets for answers of the accounts process refuse descriptors. Filters cannot see whether that is permitted
+    // again.
     let of_members = members.then_some((libc::SOL_SOCKET, SO_PASSRIGHTS));
     rules.extend(OPTIONS.into_iter().chain(of_members).map(|(level, option)| {
         FilterRule::when(Call::SETSOCKOPT, &[(1, Test::Is(level as u32)), (2, Test::Is(option as u32))])
@@ -108,13 +109,13 @@ pub(super) fn of_worker(
     if several_listeners && accepts_by_calls {
         rules.push(Call::POLL.into());
     } else if plan.blocking() {
-        // Whether another connection is in the backlog: a call that does not wait is no model's wait.
+        // Checks for another connection in the backlog: a non-blocking call is not a wait of any model.
         rules.push(FilterRule::when(Call::POLL, &[(2, Test::Is(0))]));
     }
     match plan.engine {
         Engine::Fork => {
             rules.push(FilterRule::when(Call::CLONE, &[(0, Test::Is(FORK))]));
-            // The processes of connections. Neither groups of processes nor all of them.
+            // The processes of connections; neither process groups nor all processes.
             let one = [(0, Test::AtLeast(1)), (0, Test::AtMost(i32::MAX as u32))];
             rules.push(FilterRule::when(Call::KILL, &one));
         }
@@ -129,8 +130,8 @@ pub(super) fn of_worker(
     let polls = Call::POLL.number().is_none() && !waits.contains(&Call::POLL);
     rules.push(match members || polls {
         true => Call::PPOLL.into(),
-        // A pipe that the log waits for, the error queue of a socket, or changes of files and the end: a model would
-        // wait for many.
+        // One or two descriptors: a pipe of the log, the error queue of a socket, or file changes and the end. A model
+        // would wait for many.
         false => FilterRule::when(Call::PPOLL, &[(1, Test::AtMost(2))]),
     });
     // Processes share the mode of a listening socket, so no worker has another mode than all of them set: it could let
@@ -187,7 +188,7 @@ fn thread() -> FilterRule {
     FilterRule::when(Call::CLONE, &[(0, Test::Bits { mask: NAMESPACES | THREAD, set: THREAD })])
 }
 
-/// Calls of every process that do many things, of which few are allowed. None is a request's.
+/// Calls of every process with many functions, of which few are allowed. None is on the path of a request.
 fn with_conditions() -> Vec<FilterRule> {
     let is = |call, place: u8, values: &[u32]| -> Vec<FilterRule> {
         values.iter().map(|&value| FilterRule::when(call, &[(place, Test::Is(value))])).collect()
@@ -209,13 +210,13 @@ fn with_conditions() -> Vec<FilterRule> {
     let locks = [libc::F_GETLK, libc::F_SETLK, libc::F_SETLKW, libc::F_GETPIPE_SZ, libc::F_SETPIPE_SZ];
     let commands: Vec<u32> = descriptors.iter().chain(&locks).map(|&command| command as u32).collect();
     rules.extend(is(Call::FCNTL, 1, &commands));
-    // Signals that the C library keeps for itself, and questions: no handler changes. The runtime of Rust restores the
-    // default actions of memory faults, by which the process ends: its handler would be called again for ever.
+    // Signals reserved for the C library, and queries; no other handler may change. The Rust runtime restores the
+    // default action of a memory fault, which ends the process; otherwise its handler would be called forever.
     rules.extend(is(Call::RT_SIGACTION, 0, &[32, 33, libc::SIGBUS as u32, libc::SIGSEGV as u32]));
     rules.push(FilterRule::when(Call::RT_SIGACTION, &[(1, Test::Null)]));
     let own = process::own().as_raw_nonzero().get() as u32;
     rules.push(FilterRule::when(Call::TGKILL, &[(0, Test::Is(own)), (2, Test::Is(libc::SIGABRT as u32))]));
-    // Whether a process that holds a lock is still there: signal 0 is none.
+    // Signal 0 sends nothing; it checks whether the holder of a lock still exists.
     rules.extend(is(Call::KILL, 1, &[0]));
     rules.push(FilterRule::when(Call::PRLIMIT64, &[(2, Test::Null)]));
     for call in [Call::MMAP, Call::MPROTECT] {

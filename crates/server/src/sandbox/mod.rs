@@ -1,8 +1,8 @@
-//! The sandbox: each process is held to the system calls of what it runs.
+//! The sandbox: limits each process to the system calls that it needs.
 //!
-//! A worker's list is that of its model and sender ([`tenfold_engine::table`]) and of what every process needs
-//! ([`calls`]). A call that only an intruder or a wrong model makes ends the worker, and the supervisor reports it
-//! by name; any other that is not listed is answered EPERM, counted, and reported once.
+//! A worker's list consists of the calls of its model and sender ([`tenfold_engine::table`]) and those of every process
+//! ([`calls`]). A call that only an intruder or a wrong model makes ends the worker, and the supervisor reports it by
+//! name. Any other unlisted call fails with EPERM, is counted, and is reported once.
 
 mod calls;
 
@@ -26,7 +26,7 @@ pub(crate) struct Process {
     pub(crate) refused: &'static AtomicU64,
 }
 
-/// The parts of a worker's configuration that its sandbox depends on.
+/// The parts of a worker's configuration that determine its sandbox.
 pub(crate) struct SandboxSubject<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) several_listeners: bool,
@@ -41,7 +41,7 @@ pub(crate) struct SandboxSubject<'a> {
 /// Checks that this kernel can confine processes.
 ///
 /// # Errors
-/// In words, what the kernel lacks.
+/// A message with the missing facility of the kernel.
 pub(crate) fn require() -> Result<(), String> {
     seccomp::probe().map_err(|error| {
         format!(
@@ -51,10 +51,10 @@ pub(crate) fn require() -> Result<(), String> {
     })
 }
 
-/// Confines this worker process, which has one thread so far.
+/// Confines this worker process, which still has one thread.
 ///
 /// # Errors
-/// In words, what the system said.
+/// A message with the system's error.
 pub(crate) fn confine_worker(process: Process, serving: &SandboxSubject<'_>) -> Result<(), String> {
     let SandboxSubject { plan, several_listeners, layered, members, roots, written } = *serving;
     landlock::limit_worker(roots, written.iter().copied())
@@ -65,10 +65,10 @@ pub(crate) fn confine_worker(process: Process, serving: &SandboxSubject<'_>) -> 
     confine(process, &calls::of_worker(plan, several_listeners, layered, members), &fatal)
 }
 
-/// Confines the process of the accounts, which connects to databases or has one in a file.
+/// Confines the accounts process, which connects to a database or opens its file.
 ///
 /// # Errors
-/// In words, what the system said.
+/// A message with the system's error.
 pub(crate) fn confine_accounts(process: Process, database: Option<&Path>) -> Result<(), String> {
     landlock::limit_accounts(database).map_err(|error| format!("cannot limit files: {error}"))?;
     confine(process, &calls::of_accounts(), calls::DANGEROUS)
@@ -77,7 +77,7 @@ pub(crate) fn confine_accounts(process: Process, database: Option<&Path>) -> Res
 /// Limits the files of the process that obtains certificates to reading, and to writing in its state folder.
 ///
 /// # Errors
-/// In words, what the system said.
+/// A message with the system's error.
 #[cfg(feature = "acme")]
 pub(crate) fn limit_files_of_acme(folder: &Path) -> Result<(), String> {
     let file = folder.join("lock");
@@ -87,7 +87,7 @@ pub(crate) fn limit_files_of_acme(folder: &Path) -> Result<(), String> {
 /// Confines the process that obtains certificates, which connects to an authority.
 ///
 /// # Errors
-/// In words, what the system said.
+/// A message with the system's error.
 #[cfg(feature = "acme")]
 pub(crate) fn confine_acme(process: Process) -> Result<(), String> {
     confine(process, &calls::of_acme(), calls::DANGEROUS)
@@ -105,8 +105,8 @@ fn confine(process: Process, rules: &[FilterRule], fatal: &[Call]) -> Result<(),
 /// Whether this process is confined.
 static CONFINED: AtomicBool = AtomicBool::new(false);
 
-/// Takes from this thread, which serves no connection, what the filter of its process leaves to threads that serve until
-/// they have theirs: rings and filters.
+/// Denies this thread, which serves no connection, the calls that the filter of its process permits to serving threads
+/// until they install their own: rings and filters.
 ///
 /// # Errors
 /// The error of `seccomp(2)`.
@@ -116,8 +116,8 @@ pub(crate) fn confine_helper() -> io::Result<()> {
     if CONFINED.load(Ordering::Relaxed) { seccomp::deny(&OF_SERVING) } else { Ok(()) }
 }
 
-/// How a process ended: by the call that its row names, or as the system says. The row is then that of the process
-/// that takes its place, which has reported nothing.
+/// Returns how a process ended: by the call that its row names, or by its wait status. Clears the row for the next
+/// process.
 pub(crate) fn end_of(row: &[AtomicU64], end: WaitStatus) -> String {
     let fatal = take_fatal(row);
     row.iter().for_each(|word| word.store(0, Ordering::Relaxed));
@@ -127,7 +127,7 @@ pub(crate) fn end_of(row: &[AtomicU64], end: WaitStatus) -> String {
     }
 }
 
-/// Reports what ended the process of a connection: it is this worker's child, and not the supervisor's.
+/// Reports the end of a connection's process, which is this worker's child and not the supervisor's.
 pub(crate) fn report_connection() {
     if let Some(number) = own_fatal() {
         warning!("the process of a connection was ended by its sandbox, which forbids {}", named(number));
@@ -141,8 +141,8 @@ fn named(number: i64) -> String {
     }
 }
 
-/// Makes the call that a test asks for by `/.attempt/NAME`, on the thread that answers, or opens a file by
-/// `/.attempt/open/PATH` and says what came of it, or reads an address that is none (`/.attempt/fault`).
+/// Makes the call that a test requests by `/.attempt/NAME`, on the answering thread; opens a file by
+/// `/.attempt/open/PATH` and reports the result; or reads an invalid address (`/.attempt/fault`).
 #[cfg(feature = "test-layer")]
 pub(crate) fn attempt(path: &str) {
     let Some(wanted) = path.strip_prefix("/.attempt/") else { return };

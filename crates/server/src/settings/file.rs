@@ -1,5 +1,5 @@
-//! The configuration file: TOML, whose keys are the settings. A key that is none, or a value that is not
-//! legal, is shown where it stands.
+//! The configuration file: TOML with the settings as keys. An unknown key or an illegal value is reported with its
+//! line.
 
 use std::ops::Range;
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::tables::top::TOP;
 use super::units::meant;
 use super::values::{SettingSource, Settings};
 
-/// Reads the file at `path` into `settings`, and what is wrong with it into `problems`.
+/// Reads the file at `path` into `settings`, and its problems into `problems`.
 pub(super) fn read(path: &Path, settings: &mut Settings, problems: &mut Vec<Problem>) {
     match std::fs::read_to_string(path) {
         Ok(content) => read_text(path, &content, settings, problems),
@@ -62,7 +62,7 @@ pub(super) fn read_text(path: &Path, content: &str, settings: &mut Settings, pro
     }
 }
 
-/// How to mend a key that is no setting.
+/// The remedy for an unknown key.
 fn mend_key(name: &str) -> String {
     if name == "config" {
         return "a configuration cannot name another one".into();
@@ -74,7 +74,7 @@ fn mend_key(name: &str) -> String {
     }
 }
 
-/// A value of the file as the text that a flag would have.
+/// A value of the file in the form of a flag.
 fn texts(row: &SettingRow, value: &DeValue<'_>) -> Result<Vec<String>, String> {
     match value {
         DeValue::Array(values) if row.is_many() => {

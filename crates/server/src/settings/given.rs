@@ -15,10 +15,10 @@ use super::units::meant;
 use super::values::{ListenEntry, Said, SettingSource, Settings};
 use crate::diagnostics::warning;
 
-/// The file by which the root of the demonstration site is known.
+/// The file that marks the root of the demonstration site.
 const DEMONSTRATION: &str = ".tenfold-demonstration";
 
-/// The flags and variables of this process, kept so that a reload reads the file again and sees the same flags.
+/// The flags and variables of this process, kept for reloads, which read only the file again.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GivenSettings {
     /// Values by the name of the setting.
@@ -48,7 +48,7 @@ impl GivenSettings {
     /// Returns the settings.
     ///
     /// # Errors
-    /// Everything that is wrong with it, also where another source wins.
+    /// All problems, also of values that another source overrides.
     pub(crate) fn resolve(&self) -> Result<Settings, Vec<Problem>> {
         let mut settings = Settings::default();
         let mut problems = Vec::new();
@@ -77,7 +77,7 @@ impl GivenSettings {
     }
 }
 
-/// Says which variables were meant to be settings and are none: a slip would go unseen for long.
+/// Returns the variables that look like settings but are unknown, so that a typing error does not go unnoticed.
 pub(crate) fn warn_of_slips() {
     for (variable, _) in std::env::vars_os() {
         let Some(name) = variable.to_str().and_then(|name| name.strip_prefix("TENFOLD_")) else { continue };
@@ -152,12 +152,12 @@ impl Settings {
         said.chain([self.listing]).any(|listing| listing != Listing::Off)
     }
 
-    /// Whether a password is asked for at any path of any host.
+    /// Whether any path of any host requires a password.
     pub(crate) fn asks_for_passwords(&self) -> bool {
         self.all_policies().any(|policy| matches!(policy.auth, Some(Some(_))))
     }
 
-    /// Reads `values` into the setting of `row`, and remembers it.
+    /// Reads `values` into the setting of `row`, and records their source.
     pub(super) fn take(
         &mut self,
         row: &SettingRow,
@@ -190,7 +190,7 @@ impl Settings {
         self.said(name).map_or(SettingSource::Default, |said| said.source)
     }
 
-    /// The first flag that would mean nothing beside `--null`.
+    /// The first flag that has no effect with `--null`.
     pub(crate) fn ignored_by_null(&self) -> Option<&'static str> {
         let ignored = |said: &&Said| match row(said.name).map(|row| row.null) {
             Some(NullSupport::Nothing) => said.source == SettingSource::Flag,
@@ -200,7 +200,7 @@ impl Settings {
         self.said.iter().find(ignored).map(|said| said.name)
     }
 
-    /// Whether somebody asked for what a setting is.
+    /// Whether a setting was given explicitly.
     pub(crate) fn is_explicit(&self, name: &str) -> bool {
         self.source(name) != SettingSource::Default
     }
@@ -212,13 +212,13 @@ impl Settings {
         (!usual).then_some(said)
     }
 
-    /// The settings that cannot change without a restart, and would.
+    /// The changed settings that need a restart.
     pub(crate) fn fixed_changes(&self, newer: &Settings) -> Vec<&'static str> {
         let changes = |row: &&SettingRow| row.fixed && self.only(row) != newer.only(row);
         rows().filter(changes).map(|row| row.name).collect()
     }
 
-    /// Settings with nothing in them but the one of `row`.
+    /// Settings with only the one of `row`.
     fn only(&self, row: &SettingRow) -> Settings {
         let mut settings = Settings::default();
         if let Some(said) = self.said(row.name) {

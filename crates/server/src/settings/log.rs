@@ -10,7 +10,7 @@ pub(crate) enum LogFormat {
     /// The same with `Referer` and `User-Agent`.
     #[default]
     Combined,
-    /// A JSON object (RFC 8259), with what the response took.
+    /// A JSON object (RFC 8259), with the times of the response.
     Json,
 }
 
@@ -25,9 +25,9 @@ pub(crate) enum Mode {
     /// From a buffer of each thread, when it is full or a second old.
     #[default]
     Buffered,
-    /// Each at once, with a call of its own.
+    /// Each line immediately, with its own call.
     Sync,
-    /// By a thread of each process, which gets them through a bounded queue.
+    /// By a separate thread of each process, through a bounded queue.
     Async,
 }
 
@@ -75,16 +75,16 @@ pub(crate) enum LogTarget {
     File(PathBuf),
 }
 
-/// When the supervisor gives the access log a new file.
+/// The condition for a new access log file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Rotate {
     /// On request.
     #[default]
     Off,
-    /// When it has so many bytes.
+    /// At this many bytes.
     Size(u64),
-    /// When so many lines were written.
+    /// After this many lines.
     Lines(u64),
-    /// When a day begins, in UTC.
+    /// At the beginning of a day, in UTC.
     Daily,
 }

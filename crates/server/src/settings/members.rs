@@ -12,7 +12,7 @@ use tenfold_accounts::{AccountPolicy, Lifetime, Registration};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MembersSettings {
     pub(crate) accounts: Option<AccountsLocation>,
-    /// The user of the accounts process, where one is named.
+    /// The user of the accounts process, if one is named.
     pub(crate) user: Option<String>,
     pub(crate) connections: usize,
     pub(crate) protect: Vec<ProtectedFolder>,
@@ -34,7 +34,7 @@ pub(crate) struct MembersSettings {
 /// The location of the accounts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AccountsLocation {
-    /// An SQLite database where this system keeps such files.
+    /// An SQLite database in the default folder of this system.
     Usual,
     At(DatabaseUrl),
 }
@@ -43,7 +43,7 @@ impl AccountsLocation {
     /// The database.
     ///
     /// # Errors
-    /// In words, where this system has no place for it.
+    /// A message, if this system has no default folder.
     pub(crate) fn url(&self) -> Result<DatabaseUrl, String> {
         match self {
             AccountsLocation::At(url) => Ok(url.clone()),

@@ -1,7 +1,7 @@
 //! The settings: flags, variables and a file, each setting with one name.
 //!
-//! [`given`] collects what was typed and makes [`values::Settings`] of it. A setting is one row of [`rows`]; [`tables`]
-//! has the keys that only a file can have, and [`mod@file`] reads it.
+//! [`given`] collects the sources and builds [`values::Settings`]. A setting is one row of [`rows`]. [`tables`] has the
+//! keys that only a file can have, and [`mod@file`] reads it.
 
 pub(crate) mod file;
 pub(crate) mod given;

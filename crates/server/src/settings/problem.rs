@@ -10,7 +10,7 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
 use crate::diagnostics::{self, error};
 
-/// Something wrong with what the server was told.
+/// A problem of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
     what: String,
@@ -27,19 +27,19 @@ struct ProblemSpan {
 }
 
 impl Problem {
-    /// One that a line can tell.
+    /// A problem that fits in a line.
     pub(crate) fn new(what: String) -> Problem {
         Problem { what, place: None, failure: false }
     }
 
-    /// One that is the system's and not of what was written: a file that cannot be read.
+    /// A problem of the system, such as a file that cannot be read.
     pub(crate) fn failure(what: String) -> Problem {
         Problem { what, place: None, failure: true }
     }
 
-    /// One at these bytes of a file, and how to mend it.
+    /// A problem at these bytes of a file, with the remedy.
     pub(crate) fn at(what: String, file: &Path, content: &str, bytes: Range<usize>, mend: String) -> Problem {
-        // An empty range, as at the end of the file, would be shown nowhere.
+        // An empty range, as at the end of the file, would not be visible.
         let end = bytes.end.clamp(bytes.start, content.len());
         let place = ProblemSpan {
             file: file.display().to_string(),
@@ -50,7 +50,7 @@ impl Problem {
         Problem { what, place: Some(place), failure: false }
     }
 
-    /// Whether it is the system's.
+    /// Whether it is a problem of the system.
     pub(crate) fn is_failure(&self) -> bool {
         self.failure
     }
@@ -60,7 +60,7 @@ impl Problem {
         self.place.is_some()
     }
 
-    /// The problem for a person, with the lines it is about; `styled` for a terminal.
+    /// The problem with its lines, for a person; `styled` for a terminal.
     pub(crate) fn render(&self, styled: bool) -> String {
         let Some(place) = &self.place else { return self.what.clone() };
         let mark = AnnotationKind::Primary.span(place.bytes.clone()).label(place.mend.as_str());
@@ -80,7 +80,7 @@ pub(crate) fn refuse(problems: &[Problem]) -> ExitCode {
     ExitCode::from(WRONG_USAGE)
 }
 
-/// Prints problems, each with the lines it is about.
+/// Prints problems, each with its lines.
 pub(crate) fn complain(problems: &[Problem]) {
     for problem in problems {
         match problem.is_placed() {

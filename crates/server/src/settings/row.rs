@@ -15,11 +15,11 @@ pub(crate) struct SettingRow {
     pub(crate) value: &'static str,
     /// Its meaning, in one line.
     pub(crate) about: &'static str,
-    /// Under which heading the help shows it.
+    /// Its heading in the help.
     pub(crate) heading: &'static str,
     /// Its default.
     pub(crate) initial: Initial,
-    /// Whether it stays as it was at the start until a restart.
+    /// Whether a change needs a restart.
     pub(crate) fixed: bool,
     /// Its legal values with `--null`, which reads no request.
     pub(crate) null: NullSupport,
@@ -30,11 +30,11 @@ pub(crate) struct SettingRow {
 /// The legal values of a flag with `--null`.
 #[derive(Clone, Copy)]
 pub(crate) enum NullSupport {
-    /// Anything: it is heeded.
+    /// Any value; it has its effect.
     Anything,
-    /// This, which is what happens anyway.
+    /// This value, which describes what happens anyway.
     Only(&'static str),
-    /// Nothing: it would be accepted and ignored.
+    /// None, because it would be ignored.
     Nothing,
 }
 
@@ -42,7 +42,7 @@ pub(crate) enum NullSupport {
 pub(crate) enum Initial {
     /// This text, read like any other.
     Value(&'static str),
-    /// The default follows from another setting, in words.
+    /// The default depends on another setting; described in words.
     Follows(&'static str),
 }
 
@@ -54,7 +54,7 @@ pub(crate) enum Set {
     Many(fn(&mut Settings, &[Text<'_>]) -> Result<(), String>),
 }
 
-/// A value as it was written, and the folder that a relative path in it begins at.
+/// A value as written, and the base folder of relative paths in it.
 #[derive(Clone, Copy)]
 pub(crate) struct Text<'a> {
     pub(crate) text: &'a str,
@@ -138,19 +138,19 @@ const fn row(
 }
 
 impl SettingRow {
-    /// It stays until a restart.
+    /// A change needs a restart.
     pub(super) const fn fixed(mut self) -> SettingRow {
         self.fixed = true;
         self
     }
 
-    /// It means nothing to `--null`.
+    /// It has no effect with `--null`.
     pub(super) const fn not_null(mut self) -> SettingRow {
         self.null = NullSupport::Nothing;
         self
     }
 
-    /// Beside `--null` it is this and nothing else.
+    /// With `--null` it has only this value.
     pub(super) const fn null_only(mut self, value: &'static str) -> SettingRow {
         self.null = NullSupport::Only(value);
         self

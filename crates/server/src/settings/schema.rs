@@ -1,5 +1,4 @@
-//! The schema of the configuration file for editors (JSON Schema, draft 7), from the definitions that the file
-//! is read by.
+//! The schema of the configuration file for editors (JSON Schema, draft 7), from the definitions that read the file.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +7,7 @@ use super::rows::rows;
 use super::tables::reader::{Keyed, Shape};
 use super::tables::top::TOP;
 
-/// The whole schema, as it stands in a file.
+/// The whole schema, as the text of a file.
 pub(crate) fn text() -> String {
     let mut text = serde_json::to_string_pretty(&schema()).expect("strings and numbers can be serialized");
     text.push('\n');
@@ -28,7 +27,7 @@ fn schema() -> Value {
     })
 }
 
-/// A setting: its text, and what the file takes beside that.
+/// A setting: its text form, and the other forms that the file accepts.
 fn of_row(row: &SettingRow) -> Value {
     let mut kinds = vec![json!({"type": "string"})];
     if row.value.starts_with('N') || row.value == "BYTES" || row.value == "TIME" {

@@ -1,4 +1,4 @@
-//! Values as people write them. Every refusal names what would be legal.
+//! Values as people write them. Every error names the legal values.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(crate) fn duration(text: &str, bounds: RangeInclusive<Duration>) -> Result<D
     if bounds.contains(&duration) { Ok(duration) } else { Err(wrong()) }
 }
 
-/// A length of time in the largest unit that shows it whole.
+/// A length of time in the largest unit without a fraction.
 pub(crate) fn shown_duration(duration: Duration) -> String {
     let milliseconds = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     let fits = |scale: u64| milliseconds != 0 && milliseconds.is_multiple_of(scale);
@@ -57,7 +57,7 @@ pub(crate) fn size(text: &str, bounds: RangeInclusive<u64>) -> Result<u64, Strin
     if bounds.contains(&size) { Ok(size) } else { Err(wrong()) }
 }
 
-/// Bytes in the largest unit that shows them whole.
+/// Bytes in the largest unit without a fraction.
 pub(crate) fn shown_size(size: u64) -> String {
     let units = [("GiB", 1u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     match units.iter().find(|(_, scale)| size != 0 && size.is_multiple_of(*scale)) {
@@ -108,7 +108,7 @@ pub(crate) fn meant<'a>(text: &str, words: impl Iterator<Item = &'a str>) -> Opt
     (distance <= 1 + word.len() / 4).then_some(word)
 }
 
-/// A number and what stands behind it, blanks aside.
+/// A number and the text after it, without blanks.
 fn split(text: &str) -> Option<(u64, &str)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (count, unit) = text.split_at(digits);

@@ -16,8 +16,8 @@ use super::names::NamesSettings;
 use super::tables::site::SiteTable;
 use crate::diagnostics::Level;
 
-/// The settings as they were given: the input of [`crate::resolved::config::ResolvedConfig`]. Where a setting has a
-/// default in the table of settings, an `Option` is `Some` once that table has been read.
+/// The settings as they were given: the input of [`crate::resolved::config::ResolvedConfig`]. If a setting has a
+/// default in the table of settings, its `Option` is `Some` after that table was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) listen: Vec<ListenEntry>,
@@ -65,18 +65,18 @@ pub(crate) struct Settings {
     pub(crate) work_threads: usize,
     pub(crate) work_queue: usize,
     pub(crate) max_connections: Option<usize>,
-    /// Of one address; so are the next two.
+    /// For one address, like the next two.
     pub(crate) max_connections_per_address: Option<u32>,
-    /// A second.
+    /// Per second.
     pub(crate) max_requests_per_address: Option<u32>,
-    /// None if it equals the requests of a second.
+    /// `None` if it equals the requests per second.
     pub(crate) request_burst: Option<u32>,
     /// Of one address, a second.
     pub(crate) max_handshakes_per_address: Option<u32>,
     /// Of each process, at once.
     pub(crate) max_handshakes: usize,
     pub(crate) max_addresses: usize,
-    /// Bytes a second of each connection.
+    /// Bytes per second for each connection.
     pub(crate) max_rate: Option<u64>,
     pub(crate) access_log: LogTarget,
     pub(crate) log: Manner,
@@ -112,7 +112,7 @@ pub(crate) struct Settings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ListenEntry {
     pub(crate) address: ListenAddress,
-    /// Whether it has no TLS in any case.
+    /// Whether it never has TLS.
     pub(crate) plaintext: bool,
     /// Whether its connections begin with a PROXY header.
     pub(crate) proxied: bool,
@@ -129,20 +129,20 @@ pub(crate) enum HttpsRedirect {
     ToPort(u16),
 }
 
-/// The I/O model that was asked for.
+/// The requested I/O model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum EngineChoice {
-    /// The server chooses, and says why.
+    /// The server chooses, and reports the reason.
     #[default]
     Auto,
-    /// This one and no other.
+    /// Exactly this one.
     Named(Engine),
 }
 
 /// The place of the control socket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Control {
-    /// The usual place on this system.
+    /// The default place of this system.
     #[default]
     Usual,
     Off,
@@ -154,7 +154,7 @@ pub(crate) enum Control {
 pub(super) struct Said {
     pub(super) name: &'static str,
     pub(super) values: Vec<String>,
-    /// The folder that relative paths begin at.
+    /// The base folder of relative paths.
     pub(super) base: PathBuf,
     pub(super) source: SettingSource,
 }

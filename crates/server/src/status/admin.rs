@@ -41,7 +41,7 @@ pub(crate) fn plan(confined: bool) -> Result<Plan, String> {
 /// Serves on `listener` until the process is told to stop. Reports come over `supervisor`.
 ///
 /// # Errors
-/// In words, what the system said.
+/// A message with the system's error.
 pub(crate) fn serve(plan: &Plan, listener: Listener, supervisor: UnixStream) -> Result<(), String> {
     let limits = Limits {
         max_head: 8 * 1024,

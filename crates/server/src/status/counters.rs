@@ -1,7 +1,7 @@
 //! The counters of workers, in memory that the supervisor reads. Each worker has a row, which it alone writes.
 //!
-//! A worker is alone on its row, so counting is a load and a store of a line that stays in its cache. The
-//! processes of `fork` share the row of their parent; there it is an atomic addition.
+//! Only one worker writes a row, so counting is a load and a store in a cached line. The processes of `fork` share the
+//! row of their parent with atomic additions.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +10,7 @@ use tenfold_http::{Method, Refusal};
 
 use super::latency::{self, Observed, Until};
 
-/// A number that is counted. The refusals stand from [`Counter::Malformed`] on.
+/// A counter. The refusals follow from [`Counter::Malformed`] on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum Counter {
@@ -23,9 +23,9 @@ pub(crate) enum Counter {
     Sent,
     /// Lines of the access log that were written.
     Lines,
-    /// Those that could not be written.
+    /// Lines that could not be written.
     LinesLost,
-    /// Those for which the queue had no room.
+    /// Lines for which the queue had no room.
     LinesDropped,
     Panicked,
     /// System calls that the sandbox answered with EPERM.
@@ -48,9 +48,9 @@ pub(crate) enum Counter {
     WorkEnded,
     /// Work for which the queue had no room.
     WorkRejected,
-    /// Sends without copying that the kernel is done with.
+    /// Zero-copy sends whose memory the kernel has released.
     HeldSends,
-    /// Those of them that it copied after all.
+    /// Zero-copy sends that the kernel copied after all.
     HeldCopied,
     Malformed,
     TimedOut,
@@ -63,11 +63,11 @@ pub(crate) enum Counter {
     UnknownExpectation,
     Overdue,
     Busy,
-    /// Connections past the bound.
+    /// Connections beyond the limit.
     TooMany,
-    /// Connections past what one address may have.
+    /// Connections beyond the limit of one address.
     TooManyOfAddress,
-    /// Requests past what one address may make.
+    /// Requests beyond the rate of one address.
     Throttled,
     /// TLS handshakes past the bound of a process.
     TooManyHandshakes,
@@ -77,11 +77,11 @@ pub(crate) enum Counter {
     ProxyHeader,
     /// Connections that could not be accepted because descriptors or memory ran out.
     Exhausted,
-    /// Connections on which nothing came in time.
+    /// Connections without data in time.
     Expired,
 }
 
-/// Why requests and connections were refused, as `tenfold status` names it.
+/// The reasons of refusals, as `tenfold status` names them.
 pub(crate) const REFUSALS: &[(Counter, &str)] = &[
     (Counter::Malformed, "malformed"),
     (Counter::TimedOut, "timed-out"),
@@ -152,7 +152,7 @@ impl Tally {
         Tally { shared: true, ..self }
     }
 
-    /// Counts `by` more.
+    /// Adds `by` to a counter.
     #[inline]
     pub(crate) fn add(&self, counter: Counter, by: u64) {
         self.add_at(counter as usize, by);
@@ -182,7 +182,7 @@ impl Tally {
         self.respond(refusal.status());
     }
 
-    /// Counts what an engine does.
+    /// Counts the events of an engine.
     #[inline]
     pub(crate) fn observe(&self, event: Event) {
         match event {
@@ -204,12 +204,12 @@ impl Tally {
         }
     }
 
-    /// The word of a counter, for a signal handler that counts.
+    /// The word of a counter, for a signal handler.
     pub(crate) fn word(&self, counter: Counter) -> &'static AtomicU64 {
         &self.words[counter as usize]
     }
 
-    /// Says that the worker serves.
+    /// Marks the worker as serving.
     #[inline]
     pub(crate) fn ready(&self) {
         let word = &self.words[Counter::Ready as usize];
@@ -240,7 +240,7 @@ pub(crate) fn is_ready(row: &[AtomicU64]) -> bool {
     row[Counter::Ready as usize].load(Ordering::Relaxed) != 0
 }
 
-/// Settles the row of a worker that is gone, before another takes it: its connections went with it.
+/// Settles the row of an ended worker before another one takes it: its connections ended with it.
 pub(crate) fn settle(row: &[AtomicU64]) {
     let accepted = row[Counter::Accepted as usize].load(Ordering::Relaxed);
     row[Counter::Closed as usize].store(accepted, Ordering::Relaxed);
@@ -249,7 +249,7 @@ pub(crate) fn settle(row: &[AtomicU64]) {
     row[Counter::Ready as usize].store(0, Ordering::Relaxed);
 }
 
-/// The numbers of a row at a moment, or the sum of several.
+/// The numbers of a row at one time, or the sum of several rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Sums(Vec<u64>);
 
@@ -260,7 +260,8 @@ impl Default for Sums {
 }
 
 impl Sums {
-    /// Adds what a row says now. Saturates: a compromised worker can write any number, and must not end the supervisor.
+    /// Adds the present numbers of a row. Saturates: a compromised worker can write any number, and must not end the
+    /// supervisor.
     pub(crate) fn add(&mut self, row: &[AtomicU64]) {
         self.0
             .iter_mut()
@@ -278,8 +279,8 @@ impl Sums {
         self.0[counter as usize]
     }
 
-    /// Connections that are open. Accepted and closed are read one after the other, and written by others
-    /// meanwhile, so the difference never goes below zero but may be off by what happened in between.
+    /// Open connections. The accepted and closed ones are read one after the other while others write them, so the
+    /// difference is never negative but may be slightly off.
     pub(crate) fn open(&self) -> u64 {
         self.of(Counter::Accepted).saturating_sub(self.of(Counter::Closed))
     }

@@ -1,4 +1,4 @@
-//! The places of control sockets, and the choice of one if none is named.
+//! The places of control sockets, and the default choice.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -14,9 +14,9 @@ const SUFFIX: &str = ".sock";
 /// The default folder of control sockets: the session's runtime folder, root's, or a private one among the temporary
 /// files, which is not [made](make_private) yet.
 pub(crate) enum RuntimeFolder {
-    /// The system's: there already, and not for others to write in.
+    /// The system's folder: it exists, and others cannot write in it.
     System(PathBuf),
-    /// One of our own in a folder that anybody may write in.
+    /// A private folder within a folder that everyone may write in.
     Private(PathBuf),
 }
 
@@ -37,7 +37,7 @@ impl RuntimeFolder {
         }
     }
 
-    /// Its path, when it is there and safe.
+    /// Its path, if it exists and is safe.
     ///
     /// # Errors
     /// It cannot be made; or, where somebody else may have made it, it is not a folder that this user owns
@@ -57,7 +57,7 @@ fn is_own(folder: &Path) -> bool {
     fs::metadata(folder).is_ok_and(is_own)
 }
 
-/// Makes the folder `path`, for this user alone; one that is there already has to be that.
+/// Creates the folder `path` for this user alone. An existing one must be private, too.
 fn make_private(path: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => is_private(path),
@@ -65,7 +65,7 @@ fn make_private(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Says why `path` is no folder of this user's alone, where it is none. A link is none.
+/// Returns the reason why `path` is not a private folder of this user, if it is not. A link is not.
 fn is_private(path: &Path) -> io::Result<()> {
     let facts = fs::symlink_metadata(path)?;
     let refused = |why: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
@@ -99,7 +99,7 @@ pub(crate) fn find() -> Result<PathBuf, String> {
         name.starts_with(PREFIX)
             && name.ends_with(SUFFIX)
             && facts.is_ok_and(|facts| facts.file_type().is_socket() && [0, user::own()].contains(&facts.uid()))
-            // One that nobody answers is left of a server that was killed.
+            // A socket without a server is left over from a server that was killed.
             && UnixStream::connect(path).is_ok()
     };
     let entries =

@@ -16,7 +16,7 @@ pub(crate) struct StatusReport {
     /// The supervisor's.
     pub(crate) process: u32,
     pub(crate) uptime_seconds: u64,
-    /// How many configurations were taken up, the first one included.
+    /// The number of loaded configurations, including the first.
     pub(crate) generation: u32,
     pub(crate) leaving: bool,
     /// Whether new requests are served.
@@ -32,7 +32,7 @@ pub(crate) struct StatusReport {
     pub(crate) accounts: Option<AccountsReport>,
     /// Requests by method and their latency, if there is an admin listener.
     pub(crate) observed: Option<Observed>,
-    /// The sum of all workers there are and were.
+    /// The sum over all workers, including ended ones.
     #[serde(flatten)]
     pub(crate) total: Numbers,
     pub(crate) workers: Vec<WorkerReport>,
@@ -66,12 +66,12 @@ impl ReloadCounts {
     }
 }
 
-/// The process that has the accounts.
+/// The accounts process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct AccountsReport {
     /// `None` while a replacement starts.
     pub(crate) process: Option<i32>,
-    /// Processes that took the place of one that died or hung.
+    /// The number of replaced processes.
     pub(crate) replaced: u64,
     /// Answers that were dropped because the worker did not read them.
     pub(crate) unread_answers: u64,
@@ -82,7 +82,7 @@ pub(crate) struct AccountsReport {
 /// One worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct WorkerReport {
-    /// From 1; none for the thread that accepts for the others, which topology handoff has.
+    /// Counted from 1; `None` for the accepting thread of the topology `handoff`.
     pub(crate) worker: Option<usize>,
     pub(crate) generation: u32,
     pub(crate) process: Option<i32>,
@@ -90,7 +90,7 @@ pub(crate) struct WorkerReport {
     pub(crate) restarts: u64,
     /// Bytes of memory that its process occupies (`man 5 proc_pid_statm`).
     pub(crate) memory: Option<u64>,
-    /// Its part of all requests that are told here, from 0 to 1; none while there are none.
+    /// Its share of all requests in this report, from 0 to 1; `None` without requests.
     pub(crate) share: Option<f64>,
     #[serde(flatten)]
     pub(crate) numbers: Numbers,
@@ -101,11 +101,11 @@ pub(crate) struct WorkerReport {
 pub(crate) struct Numbers {
     pub(crate) connections: ConnectionCounts,
     pub(crate) requests: u64,
-    /// By status code; those that occurred.
+    /// By status code, for the codes that occurred.
     pub(crate) responses: BTreeMap<String, u64>,
     /// By reason.
     pub(crate) refusals: BTreeMap<String, u64>,
-    /// Given to the kernel.
+    /// Bytes given to the kernel.
     pub(crate) bytes: u64,
     /// Pieces of files that were copied because the sender's resources were unavailable.
     pub(crate) substituted: u64,
@@ -133,9 +133,9 @@ pub(crate) struct Handshakes {
 /// The results of sends without copying.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Zerocopy {
-    /// Those that the kernel is done with.
+    /// Sends whose memory the kernel has released.
     pub(crate) sends: u64,
-    /// Those of them that it copied after all.
+    /// Zero-copy sends that the kernel copied after all.
     pub(crate) copied: u64,
 }
 
@@ -152,7 +152,7 @@ pub(crate) struct OffloadCounts {
 pub(crate) struct ConnectionCounts {
     pub(crate) open: u64,
     pub(crate) accepted: u64,
-    /// Idle ones that were closed for new ones.
+    /// Idle connections closed for new ones.
     pub(crate) evicted: u64,
 }
 

@@ -1,5 +1,5 @@
-//! The process of the accounts, as the supervisor sees it: begun before any worker, replaced when it dies or hangs, and
-//! told to go when no worker is left.
+//! The accounts process in the supervisor: started before any worker, replaced if it dies or hangs, and stopped after
+//! the last worker.
 
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,16 +27,16 @@ use crate::settings::members::MembersSettings;
 use crate::settings::values::Settings;
 use crate::status::report;
 
-/// The time in which the accounts must open; a remote database or a schema migration is slow.
+/// The time in which the accounts must open; a remote database or a schema migration takes long.
 const LATEST_START: Duration = Duration::from_secs(60);
 /// The most bytes of the first report of the accounts process.
 const LONGEST_START: usize = 64 * 1024;
-/// One that lived this long and died is replaced at once.
+/// A process that ran at least this long is replaced immediately.
 const LIVED: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How often the process is looked at, and how many looks without a sign of life make a hang. Looks are counted and
-/// not seconds, so that a server that was stopped and goes on is not taken for one that hangs.
+/// The interval of checks, and the number of checks without a heartbeat that count as a hang. Checks are counted
+/// instead of seconds, so that a stopped and continued server does not look like a hang.
 const LOOK: Duration = Duration::from_secs(4);
 const LOOKS: u32 = 4;
 
@@ -47,31 +47,31 @@ pub(super) struct AccountsProcess {
     pub(super) url: DatabaseUrl,
     /// The user of the process, if the server was started as root.
     pub(super) user: Option<SystemUser>,
-    /// None in the process of the accounts itself, which would not hear the end of all askers otherwise.
+    /// `None` in the accounts process itself, which otherwise would not notice the end of all clients.
     client: Option<AccountsClient>,
     server: AccountsServer,
     pulse: Arc<Pulse>,
     starts: Starts,
-    /// In which the sandbox of the process reports: the call that ended it, and how many were refused.
+    /// The row in which the process's sandbox reports the call that ended it, and the number of refused calls.
     reports: Arc<SharedRows>,
     sandbox: bool,
     pid: Option<Pid>,
     began: Instant,
     again: Option<Instant>,
-    /// Processes that took the place of another.
+    /// The number of replaced processes.
     replaced: u64,
-    /// When the process is looked at next; the beats at the last look, and the looks since they changed.
+    /// The time of the next check; the heartbeats at the last check, and the checks since they changed.
     look: Instant,
     beats: u64,
     silent: u32,
 }
 
 impl AccountsProcess {
-    /// Begins the process and waits until the accounts are open; none where there are to be no members. `forget` drops in
-    /// it what is not for it.
+    /// Starts the process and waits until the accounts are open; `None` without members. `forget` drops, in the new
+    /// process, everything that it must not have.
     ///
     /// # Errors
-    /// In words: what is wrong with the database, or with the system.
+    /// A message about the database or the system.
     pub(super) fn begin(
         settings: &Settings,
         workers: Option<&SystemUser>,
@@ -140,7 +140,7 @@ impl AccountsProcess {
         })
     }
 
-    /// The way in, for a worker, and the count of starts; none in the process of the accounts.
+    /// The asking end for a worker, and the count of starts; `None` in the accounts process.
     ///
     /// # Errors
     /// No descriptor is left.
@@ -149,7 +149,7 @@ impl AccountsProcess {
         Ok(Some((client.share()?, self.starts.clone())))
     }
 
-    /// The part of `tenfold status` about the process.
+    /// The process's part of `tenfold status`.
     pub(super) fn seen(&self) -> report::AccountsReport {
         report::AccountsReport {
             process: self.pid.map(|pid| pid.as_raw_nonzero().get()),
@@ -159,7 +159,8 @@ impl AccountsProcess {
         }
     }
 
-    /// Makes the process, the first one with a missing database; `forget` drops in it what is the supervisor's alone.
+    /// Starts the process; the first one creates a missing database. `forget` drops, in it, everything that belongs to
+    /// the supervisor alone.
     pub(super) fn fork(
         &mut self,
         ready: UnixStream,
@@ -185,7 +186,7 @@ impl AccountsProcess {
                         return Err("the supervisor is gone".into());
                     }
                     if self.sandbox {
-                        // Used until this process ends; a worker unmaps the reports that it drops.
+                        // Used until this process ends. Workers unmap their copy.
                         let reports: &'static Arc<SharedRows> = Box::leak(Box::new(self.reports.clone()));
                         let (name, refused) = ("accounts".to_owned(), &reports.row(1)[0]);
                         let process = sandbox::Process { name, row: reports.row(0), refused };
@@ -209,8 +210,8 @@ impl AccountsProcess {
         }
     }
 
-    /// Kills the process if it hangs: if its main thread, which never waits for long, shows no sign of life. A
-    /// successor takes its place when it has ended.
+    /// Kills the process if its main thread, which never waits for long, sends no heartbeat. A successor replaces it
+    /// after its end.
     pub(super) fn look_after(&mut self, now: Instant) {
         let Some(pid) = self.pid.filter(|_| self.look <= now) else { return };
         self.look = now + LOOK;
@@ -227,12 +228,12 @@ impl AccountsProcess {
         }
     }
 
-    /// When there is something to do for the process.
+    /// The time of the next action for the process.
     pub(super) fn by(&self) -> Option<Instant> {
         self.again.or(self.pid.map(|_| self.look))
     }
 
-    /// System calls that the sandbox of the process has refused, and of those before it.
+    /// System calls that the sandbox has refused in this and former processes.
     pub(super) fn refused_calls(&self) -> u64 {
         self.reports.row(1)[0].load(Ordering::Relaxed)
     }
@@ -242,7 +243,7 @@ impl AccountsProcess {
         self.again.is_some_and(|again| again <= now)
     }
 
-    /// Puts off the next start, because the system gave no process.
+    /// Delays the next start, because the system could not start a process.
     pub(super) fn postpone(&mut self) {
         self.again = Some(Instant::now() + PAUSE);
     }
@@ -268,7 +269,7 @@ impl AccountsProcess {
         }
     }
 
-    /// Tells the process to end, waits for it for a moment, and then kills it.
+    /// Asks the process to end, waits briefly, and then kills it.
     pub(super) fn end_and_wait(&mut self) {
         self.end();
         for _ in 0..200 {

@@ -91,7 +91,7 @@ impl AcmeProcess {
         }
     }
 
-    /// System calls that the sandbox of the process has refused, and of those before it.
+    /// System calls that the sandbox has refused in this and former processes.
     pub(super) fn refused_calls(&self) -> u64 {
         self.reports.row(1)[0].load(Ordering::Relaxed)
     }

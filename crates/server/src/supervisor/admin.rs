@@ -23,7 +23,7 @@ use crate::status::report::StatusReport;
 
 /// The longest wait until the process takes a report.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// One that lived this long and died is replaced at once.
+/// A process that ran at least this long is replaced immediately.
 const LIVED: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -33,7 +33,7 @@ pub(super) struct AdminProcess {
     listener: Option<Listener>,
     user: Option<SystemUser>,
     sandbox: bool,
-    /// In which the sandbox of the process reports: the call that ended it, and how many were refused.
+    /// The row in which the process's sandbox reports the call that ended it, and the number of refused calls.
     reports: &'static SharedRows,
     channel: Option<UnixStream>,
     pid: Option<Pid>,
@@ -163,7 +163,7 @@ impl AdminProcess {
         }
     }
 
-    /// When there is something to do for the process.
+    /// The time of the next action for the process.
     pub(super) fn by(&self) -> Option<Instant> {
         self.again
     }

@@ -36,7 +36,7 @@ pub(crate) struct StartFacts<'a> {
     pub(crate) files_limited: bool,
 }
 
-/// Says it in one block.
+/// Prints the start block.
 pub(crate) fn announce(facts: &StartFacts<'_>) {
     if facts.settings.log_level >= Level::Info {
         diagnostics::lines(Level::Info, &block(facts, diagnostics::coloured()));
@@ -160,7 +160,7 @@ fn engine(facts: &StartFacts<'_>) -> Option<String> {
     Some(format!("{engine}{method}, topology {topology}, {workers}{dispatch}{triggers}{reason}"))
 }
 
-/// Switches of transport and time that are not what they usually are: who measures wants to read them again.
+/// Transport and timer settings that differ from their defaults, for the record of measurements.
 fn switches(facts: &StartFacts<'_>) -> Option<String> {
     const SHOWN: &[&str] = &[
         "write",

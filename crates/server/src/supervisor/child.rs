@@ -47,7 +47,7 @@ pub(super) struct WorkerTask {
     pub(super) supervisor: Pid,
     pub(super) generation: Generation,
     pub(super) listeners: Vec<Listener>,
-    /// The way to the accounts, where there are any, and the count of their starts.
+    /// The asking end to the accounts process, if there is one, and the count of its starts.
     pub(super) client: Option<(AccountsClient, Starts)>,
     /// The keys of TLS tickets.
     pub(super) tickets: Option<SharedBytes>,
@@ -55,10 +55,10 @@ pub(super) struct WorkerTask {
     pub(super) challenges: Option<ChallengeBoard>,
 }
 
-/// Serves until it is told to leave, and ends the process.
+/// Serves until the worker is asked to leave, and ends the process.
 pub(super) fn run_and_exit(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> ! {
     let place = work.place + 1;
-    // It is forked before the supervisor takes its generation's level.
+    // It is forked before the supervisor applies the level of its generation.
     diagnostics::set_level(work.generation.settings.log_level);
     let code = match catch_unwind(AssertUnwindSafe(|| serve(work, user, how))) {
         Ok(Ok(())) => 0,
@@ -66,7 +66,7 @@ pub(super) fn run_and_exit(work: WorkerTask, user: Option<&SystemUser>, how: &Se
             error!("worker {place}: {why}");
             CANNOT_SERVE
         }
-        // The panic has said where it was.
+        // The panic message was already printed.
         Err(_) => PANICKED,
     };
     std::process::exit(code)
@@ -79,7 +79,7 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
     let admission = generation.addresses.map(|addresses| Admission::new(addresses, lane, shares));
     let has_book = generation.book.is_some();
     let Generation { settings, config, mut roots, log, rows, reports, web, .. } = generation;
-    // The user of the workers may not be allowed to look at what is protected.
+    // The workers' user may not have access to protected folders.
     let protect = if web.is_some() { &settings.members.protect[..] } else { &[] };
     for (root, site) in roots.iter_mut().zip(std::iter::once(&config.site).chain(&config.hosts)) {
         root.follow(site.routes.links);
@@ -90,7 +90,7 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
         return Ok(());
     }
     let plan = &config.plan;
-    // The rows are read and written until the process ends.
+    // The rows are used until the process ends.
     let (all, reports) = (Box::leak(Box::new(rows)), Box::leak(Box::new(reports)));
     let rows = place..place + plan.counted_threads() / plan.processes();
     if settings.sandbox {
@@ -201,7 +201,7 @@ pub(super) fn readable(root: &Root, user: Option<&SystemUser>) -> Result<(), Str
     looked.map_err(|why| format!("cannot read the root {}{whom}: {why}", root.path().display()))
 }
 
-/// The folders that members alone see, for the site to recognise their files by.
+/// The protected folders, by which the site recognises members' files.
 fn member_folders(protect: &[ProtectedFolder]) -> MemberFolders {
     let (names, folders) = (protect.iter().map(|folder| folder.name().to_owned()), protect.to_vec());
     MemberFolders::new(names.collect(), move |path| folders.iter().any(|folder| folder.holds(path)))

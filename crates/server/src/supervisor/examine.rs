@@ -1,5 +1,5 @@
-//! `tenfold check`: what a start would find, without starting. Everything is looked at with the rights that it will be
-//! used with, and nothing is made or changed.
+//! `tenfold check`: the checks of a start without a start. Everything is checked with the rights of its later user, and
+//! nothing is changed.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -23,11 +23,11 @@ use crate::resolved::{engines, names};
 use crate::sandbox;
 use crate::settings::values::Settings;
 
-/// How often the end of a child that has said everything is looked for.
+/// The interval of checks for the end of a child that has reported.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Returns everything that would keep a server with this configuration from serving. An address that is in use is a
-/// warning: it may be that of the server whose configuration this is.
+/// Returns everything that would keep a server with this configuration from serving. An address in use is a warning,
+/// because the server of this configuration may be running.
 pub(crate) fn examine(settings: &Settings, config: &ResolvedConfig) -> Vec<String> {
     let mut problems: Vec<String> = engines::require(config.plan.engine).err().into_iter().collect();
     if settings.sandbox {
@@ -86,7 +86,7 @@ fn listening(address: &ListenAddress, config: &ResolvedConfig) -> Result<(), Str
     Ok(())
 }
 
-/// The problems that `look` finds with the rights of `user`, in a child process; without a user, in this process.
+/// The problems that `look` finds with the rights of `user`, in a child process; in this process if there is no user.
 fn as_user(user: Option<&SystemUser>, look: impl FnOnce() -> Vec<String>) -> Vec<String> {
     let Some(user) = user else { return look() };
     let told = UnixStream::pair().and_then(|(ours, theirs)| match process::fork()? {
@@ -112,7 +112,7 @@ fn tell(mut to: UnixStream, problems: &[String]) -> io::Result<()> {
     to.write_all(&serde_json::to_vec(problems)?)
 }
 
-/// Returns the problems that a child reports. The child has ended then.
+/// Returns the problems that a child reports, after its end.
 fn hear(mut from: UnixStream) -> io::Result<Vec<String>> {
     let mut text = Vec::new();
     from.read_to_end(&mut text)?;

@@ -23,30 +23,30 @@ use crate::sandbox;
 use crate::settings::values::Settings;
 use crate::status::counters::{self, Sums};
 
-/// A worker that lived this long and died is replaced at once; one that did not is given a pause.
+/// A worker that ran at least this long is replaced immediately; another one after a pause.
 const LIVED: Duration = Duration::from_secs(1);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// A worker that does not serve after this time never will.
+/// A worker that does not serve after this time is considered to hang.
 const LATEST_START: Duration = Duration::from_secs(30);
 
-/// Exit code of a worker that could not serve and has said why.
+/// Exit code of a worker that could not serve and has reported the reason.
 pub(super) const CANNOT_SERVE: i32 = 1;
-/// Generations that may still be leaving when another comes.
+/// The most generations that may be leaving when a new one begins.
 pub(super) const MOST_FORMER: usize = 8;
 
 /// The stage of a generation's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Its workers begin.
+    /// Its workers are starting.
     Starting,
-    /// All of them serve; who dies is replaced.
+    /// All workers serve; one that dies is replaced.
     Serving,
     /// Another serves in its place; its connections end one by one.
     Retiring,
     /// The server leaves, or too many generations retire.
     Draining,
-    /// It could not begin.
+    /// Its start failed.
     Failed,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Generation {
     pub(super) stage: Stage,
     pub(super) settings: Settings,
     pub(super) config: ResolvedConfig,
-    /// The folders of the site and of each host, and that of the manual; none where no site is served.
+    /// The folders of the site, of each host and of the manual; `None` without a site.
     pub(super) roots: Vec<Root>,
     /// The manual, if it is served.
     pub(super) book: Option<Arc<Book>>,
@@ -64,7 +64,7 @@ pub(super) struct Generation {
     pub(super) rows: SharedRows,
     /// A row for each process, in which its sandbox reports.
     pub(super) reports: SharedRows,
-    /// The table in which its processes count addresses, from its own lane on; none if nothing is counted.
+    /// The table in which its processes count addresses, and its first lane; `None` if nothing is counted.
     pub(super) addresses: Option<&'static Addresses>,
     /// The first of its lanes.
     pub(super) lane: usize,
@@ -77,7 +77,7 @@ pub(super) struct Generation {
 struct WorkerPlace {
     pid: Option<Pid>,
     began: Instant,
-    /// Deaths in a row, each soon after the start.
+    /// Consecutive early deaths.
     failures: u32,
     /// When it is started again.
     again: Option<Instant>,
@@ -97,7 +97,7 @@ impl Generation {
     /// Opens what a configuration names.
     ///
     /// # Errors
-    /// In words: the root or the log cannot be opened, or there is no memory.
+    /// A message: the root or the log cannot be opened, or there is no memory.
     pub(super) fn open(
         number: u32,
         settings: Settings,
@@ -148,20 +148,20 @@ impl Generation {
         })
     }
 
-    /// The places that are to have a process now and have none.
+    /// The places that need a process now.
     pub(super) fn missing(&self, now: Instant) -> Vec<usize> {
         if !matches!(self.stage, Stage::Starting | Stage::Serving) {
             return Vec::new();
         }
         let due =
             |worker: &WorkerPlace| worker.pid.is_none() && worker.again.is_some_and(|again| again <= now);
-        // The first one goes ahead: what keeps it from serving is said once, and not by each.
+        // The first one starts alone, so that a common failure is reported only once.
         let first_alone = self.stage == Stage::Starting && !counters::is_ready(self.rows.row(0));
         let places = if first_alone { 1 } else { self.workers.len() };
         (0..places).filter(|place| due(&self.workers[*place])).collect()
     }
 
-    /// When a place is to have a process again.
+    /// The time at which a place gets a process again.
     pub(super) fn again(&self) -> Option<Instant> {
         match self.stage {
             Stage::Starting | Stage::Serving => self.workers.iter().filter_map(|worker| worker.again).min(),
@@ -178,7 +178,7 @@ impl Generation {
         (worker.pid, worker.began, worker.again) = (Some(pid), Instant::now(), None);
     }
 
-    /// The system gave no process.
+    /// The system could not start a process.
     pub(super) fn not_begun(&mut self, place: usize) {
         match self.stage {
             Stage::Starting => self.fail(),
@@ -186,7 +186,7 @@ impl Generation {
         }
     }
 
-    /// The process at `place` has ended; `expected` where it was told to.
+    /// Handles the end of the process at `place`; `expected` if it was asked to end.
     pub(super) fn lost(&mut self, place: usize, end: WaitStatus, expected: bool) {
         let rows = self.rows_of(place);
         let worker = &mut self.workers[place];
@@ -230,7 +230,7 @@ impl Generation {
         }
     }
 
-    /// The rows that the process at `place` counts in.
+    /// The counter rows of the process at `place`.
     fn rows_of(&self, place: usize) -> std::ops::Range<usize> {
         match self.config.plan.topology {
             Topology::ReuseportProcesses => place..place + 1,
@@ -255,7 +255,7 @@ impl Generation {
             && self.workers.iter().all(|worker| worker.pid.is_none())
     }
 
-    /// Gives it up: it could not begin.
+    /// Gives the generation up because its start failed.
     pub(super) fn fail(&mut self) {
         self.stage = Stage::Failed;
         self.tell(Signal::Interrupt);
@@ -291,7 +291,7 @@ impl Generation {
     /// Returns its workers and their counters.
     pub(super) fn seen(&self) -> Vec<WorkerView> {
         let apart = self.config.plan.topology == Topology::ReuseportProcesses;
-        // The thread that accepts for the others, where there is one, comes first.
+        // The accepting thread, if there is one, comes first.
         let first = self.rows.rows() - self.config.plan.workers.min(self.rows.rows());
         (0..self.rows.rows())
             .map(|place| {
@@ -304,7 +304,7 @@ impl Generation {
             .collect()
     }
 
-    /// Returns its counters as they are after all its connections have ended.
+    /// Returns its final counters, with all connections ended.
     pub(super) fn sums_without_connections(&self) -> Sums {
         let mut sums = Sums::default();
         for row in 0..self.rows.rows() {
@@ -323,12 +323,12 @@ pub(super) fn open_roots(settings: &Settings) -> Result<Vec<Root>, String> {
 }
 
 impl WorkerPlace {
-    /// Plans its next start: at once where it lived, and later each time where it did not.
+    /// Plans its next start: immediately if it ran long enough, otherwise after a growing pause.
     fn pause(&mut self) {
         let now = Instant::now();
         self.failures = if self.began.elapsed() >= LIVED { 0 } else { self.failures + 1 };
         let pause = match self.failures {
-            // Once can happen to anybody.
+            // A single failure is retried immediately.
             0 | 1 => Duration::ZERO,
             failures => FIRST_PAUSE.saturating_mul(1 << (failures - 2).min(16)).min(LONGEST_PAUSE),
         };
@@ -336,8 +336,8 @@ impl WorkerPlace {
     }
 }
 
-/// The table of addresses, once a configuration has bounds by address. It is the supervisor's: it outlives workers and
-/// configurations.
+/// The table of addresses, once a configuration has bounds by address. The supervisor owns it, so that it outlives
+/// workers and configurations.
 #[derive(Debug, Default)]
 pub(super) struct AddressRows(Option<&'static Addresses>);
 
@@ -350,7 +350,7 @@ impl AddressRows {
         if generation.config.shares.is_none() {
             return Ok(());
         }
-        // Neither how many there are nor how large the table is changes without a restart.
+        // Neither the number of lanes nor the size of the table changes without a restart.
         let processes = generation.config.plan.processes();
         let table = match self.0 {
             Some(table) => table,
@@ -358,7 +358,7 @@ impl AddressRows {
                 let most = generation.settings.max_addresses;
                 let table = Addresses::new(most, processes * (MOST_FORMER + 1))
                     .map_err(|error| format!("cannot allocate memory for {most} addresses: {error}"))?;
-                // It is used until the last process ends.
+                // The table is used until the last process ends.
                 *self.0.insert(Box::leak(Box::new(table)))
             }
         };

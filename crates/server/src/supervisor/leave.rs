@@ -1,4 +1,4 @@
-//! How the server leaves: QUIT lets everything finish, TERM within a bound, INT nothing.
+//! The end of the server: QUIT finishes everything, TERM within a bound, INT nothing.
 
 use std::time::{Duration, Instant};
 
@@ -8,14 +8,14 @@ use super::generation::Generation;
 use super::state::{Leaving, Supervisor};
 use crate::diagnostics::{info, warning};
 
-/// How long workers have to stop before they are killed.
+/// The time in which workers must stop before they are killed.
 const STOP: Duration = Duration::from_secs(2);
 
-/// How long workers have to turn away from the listening sockets before those end.
+/// The time in which workers must stop accepting before the listening sockets are shut down.
 const TURN_AWAY: Duration = Duration::from_millis(100);
 
 impl Supervisor {
-    /// Begins to leave as `signal` says, or hurries up.
+    /// Begins to leave according to `signal`, or leaves faster.
     pub(super) fn leave(&mut self, signal: Signal) {
         let bound = self.generations.last().map_or(Duration::ZERO, |newest| newest.settings.drain_timeout);
         match (&self.leaving, signal) {
@@ -45,7 +45,7 @@ impl Supervisor {
         self.leaving = Some(Leaving::Stopping { by: Instant::now() + STOP });
     }
 
-    /// Lets workers accept no more, and the sockets end soon after.
+    /// Makes workers stop accepting; the sockets are shut down soon after.
     fn turn_away(&mut self) {
         self.generations.iter_mut().for_each(Generation::drain);
         if self.leaving.is_none() {
@@ -53,7 +53,7 @@ impl Supervisor {
         }
     }
 
-    /// Takes the next step of leaving when its time has come.
+    /// Takes the next step of leaving when it is due.
     pub(super) fn press_on(&mut self) {
         if self.sockets_end.take_if(|end| *end <= Instant::now()).is_some() {
             self.sockets.shut_down();

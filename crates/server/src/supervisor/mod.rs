@@ -1,13 +1,13 @@
 //! The supervisor: one thread that owns every listening socket and the counters, forks the workers, and follows signals.
 //! It reads nothing from the network.
 //!
-//! [`open`] starts and opens everything, [`run`] is its loop over the [`state`]. [`sockets`] binds, a [`generation`] is a
-//! configuration with its workers, [`child`] is a worker from the fork on, [`reload`] takes up a new configuration,
+//! [`open`] starts and opens everything, [`run`] is its loop over the [`state`]. [`sockets`] binds, a [`generation`] is
+//! a configuration with its workers, [`child`] is a worker from the fork on, [`reload`] takes up a new configuration,
 //! [`leave`] ends, [`rotate`] gives the log new files, [`archive`] removes and compresses old ones, [`control`] answers
 //! `tenfold status`, [`accounts`] keeps the process of the accounts, [`admin`] that of the admin listener, [`acme`] the
 //! process that obtains certificates, which [`renewal`] gives to workers. [`activation`] takes sockets of a service
-//! manager, [`notify`] reports to it, [`book`] is the manual, [`examine`] looks without starting, and [`announce`] prints
-//! the start.
+//! manager, [`notify`] reports to it, [`book`] is the manual, [`examine`] checks without starting, and [`announce`]
+//! prints the start block.
 
 mod accounts;
 mod acme;

@@ -1,4 +1,4 @@
-//! From the command line to a supervisor that has everything open.
+//! The start: from the command line to a supervisor with everything open.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -105,13 +105,13 @@ impl Supervisor {
         if settings.sandbox {
             sandbox::require()?;
         }
-        // A worker of the same user must not change what the supervisor does.
+        // A worker with the same user must not interfere with the supervisor.
         process::hide_memory().map_err(|error| format!("cannot hide the memory of the process: {error}"))?;
         let user = privileges::worker_user(&settings)?;
-        // Before anything is open that it has no use for.
+        // Before anything is open that it does not need.
         let accounts = match serve.null {
             Some(_) => None,
-            // The key of the certificate is not for it.
+            // It must not have the key of the certificate.
             None => AccountsProcess::begin(&settings, user.as_ref(), || config.certificates = None)?,
         };
         let mut first = Generation::open(1, settings, config, user.as_ref(), serve.null.is_some(), None)?;
@@ -127,7 +127,7 @@ impl Supervisor {
         let addresses = sockets.addresses();
         let control = ControlSocket::open(&first.settings.control, &addresses)?;
         let admin = AdminProcess::open(&first.settings, user.as_ref())?;
-        // From here on signals wait to be read, and a worker that is forked has them waiting, too.
+        // From now on signals stay pending until they are read, also in forked workers.
         let signals = Signals::new().map_err(|error| format!("cannot receive signals: {error}"))?;
         Ok(Supervisor {
             serve,

@@ -1,4 +1,4 @@
-//! Whom workers become.
+//! The users of the server's processes.
 
 use tenfold_sys::lifecycle;
 use tenfold_sys::process::{self, Pid};
@@ -9,16 +9,16 @@ use crate::diagnostics::warning;
 use crate::members::database::Users;
 use crate::settings::values::Settings;
 
-/// The user of workers where the server is started as root and nobody says whom.
+/// The default user of workers if the server is started as root.
 const USUAL: &str = "nobody";
 
 /// The user of the accounts process, if that user exists and no other is named.
 const USUAL_ACCOUNTS: &str = "tenfold-accounts";
 
-/// Whether what was asked for can be done at all.
+/// Checks that the requested users are possible.
 ///
 /// # Errors
-/// In words, where somebody else than root asks for another user.
+/// A message, if another user is requested without root.
 pub(crate) fn allowed(settings: &Settings) -> Result<(), String> {
     let named = [("user", &settings.user), ("accounts-user", &settings.members.user)];
     match named.into_iter().find_map(|(key, name)| Some((key, name.as_ref()?))) {
@@ -32,7 +32,7 @@ pub(crate) fn allowed(settings: &Settings) -> Result<(), String> {
 /// Whom workers become; none where they stay who started the server.
 ///
 /// # Errors
-/// In words, where there is no such user.
+/// A message, if there is no such user.
 pub(crate) fn worker_user(settings: &Settings) -> Result<Option<SystemUser>, String> {
     if !user::is_root() {
         return Ok(None);
@@ -54,7 +54,7 @@ pub(super) fn give_up(user: Option<&SystemUser>, supervisor: Pid) -> Result<bool
         user.switch_to().map_err(|error| format!("cannot become user {}: {error}", user.name))?;
     }
     user::drop_capabilities().map_err(|error| format!("cannot give up privileges: {error}"))?;
-    // Both are set after the change of user, which forgets them.
+    // Both are set after the change of user, which resets them.
     let followed = process::end_with(supervisor, Signal::Interrupt);
     let there = followed.map_err(|error| format!("cannot follow the supervisor: {error}"))?;
     process::hide_memory().map_err(|error| format!("cannot hide the memory of the process: {error}"))?;
@@ -66,7 +66,7 @@ pub(super) fn give_up(user: Option<&SystemUser>, supervisor: Pid) -> Result<bool
 /// The user of the accounts process of a server that is started as root.
 ///
 /// # Errors
-/// In words, if a user is named that does not exist, or root beside workers without privileges: whatever they put into
+/// A message, if the named user does not exist, or is root while workers are not: files that workers put into
 /// the database's folder would be opened with the rights of root.
 pub(crate) fn accounts_user(settings: &Settings, workers: &SystemUser) -> Result<SystemUser, String> {
     match &settings.members.user {

@@ -1,5 +1,5 @@
-//! HUP: a new configuration gets workers of its own, and those of the old one drain. Problems of a new configuration are
-//! reported, and the old one stays.
+//! HUP: starts new workers with a new configuration, and drains the old ones. If the new configuration has problems,
+//! they are reported and the old one stays.
 
 use super::generation::{Generation, MOST_FORMER, Stage};
 use super::state::Supervisor;
@@ -10,13 +10,13 @@ use crate::settings::problem::complain;
 use crate::settings::values::Settings;
 
 impl Supervisor {
-    /// Reads the configuration again, and begins a generation with it.
+    /// Reads the configuration again, and starts a generation with it.
     pub(super) fn reload(&mut self) {
         if self.leaving.is_some() {
             return;
         }
         let is_ready = self.generations.last().is_some_and(|newest| newest.stage == Stage::Serving);
-        // One reload at a time. The workers of a failed one must end first, too.
+        // One reload at a time, and after the workers of a failed one have ended.
         if !is_ready || self.has_too_many() {
             self.reload_asked = true;
             return;
@@ -49,10 +49,11 @@ impl Supervisor {
         too_many
     }
 
-    /// Begins a generation with this configuration: its workers get the sockets as they are now.
+    /// Starts a generation with this configuration and the present sockets.
     ///
     /// # Errors
-    /// In words: the root or the log cannot be opened, or there is no memory. The generations stay as they are.
+    /// A message: the root or the log cannot be opened, or there is no memory. The generations stay as they
+    /// are.
     pub(super) fn begin_generation(
         &mut self,
         settings: Settings,
@@ -84,7 +85,7 @@ impl Supervisor {
         let config = ResolvedConfig::resolve(&settings, self.descriptors)?;
         warn(&settings, &config);
         if config.options.zerocopy && !self.sockets.permit_zerocopy() {
-            // Connections that wait already would not have the option, and nobody would say when they are done.
+            // Connections in the backlog would not have the option, and their zero-copy sends would never be reported.
             return Err(
                 "send cannot become zerocopy without a restart: listening sockets are opened for it".into()
             );

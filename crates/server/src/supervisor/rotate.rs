@@ -1,4 +1,4 @@
-//! Gives the access log a new file when it is time to: the supervisor alone renames, so that it happens once.
+//! Log rotation. Only the supervisor renames, so that it happens once.
 //!
 //! The old file is renamed to the day that its last lines are of, a new one is made, and the workers are told
 //! as by USR1: until they have heard it they write on to the old file, under its new name. A line is in one
@@ -18,36 +18,36 @@ use crate::diagnostics::{error, info};
 use crate::log::day;
 use crate::settings::log::Rotate;
 
-/// How often the log is looked at.
+/// The interval of checks.
 const TICK: Duration = Duration::from_secs(1);
-/// How long after a failure it is tried again.
+/// The pause after a failure.
 const PAUSE: Duration = Duration::from_secs(60);
-/// Files of one day.
+/// The most files of one day.
 const MOST_FILES: u32 = 100_000;
 
-/// When the log was given a new file last, and when it is looked at next.
+/// The time of the last rotation, and of the next check.
 #[derive(Debug, Default)]
 pub(super) struct Rotation {
     look: Option<Instant>,
-    /// How many lines had been written then.
+    /// The number of written lines at that time.
     lines: u64,
-    /// The day whose lines stand in the file, once one was seen.
+    /// The day of the lines in the file, once known.
     day: Option<u64>,
 }
 
 impl Rotation {
-    /// When the log is looked at next; `None` if it stays in one file.
+    /// The time of the next check; `None` if the log is not rotated.
     pub(super) fn by(&self, newest: &Generation, began: Instant) -> Option<Instant> {
         let wanted = newest.settings.log_rotate != Rotate::Off && newest.stage == Stage::Serving;
         wanted.then(|| self.look.unwrap_or(began))
     }
 
-    /// Moves the log of `newest` away if it is due. Returns whether the log is to be opened again.
+    /// Rotates the log of `newest` if it is due. Returns whether the log must be reopened.
     pub(super) fn rotate(&mut self, newest: &Generation, lines: u64, now: Instant) -> bool {
         self.look = Some(now + TICK);
         let Some((path, facts)) = newest.log.regular() else { return false };
         let today = unix_seconds(SystemTime::now());
-        // A file of former times is as old as its last line.
+        // An existing file has the day of its last change.
         let last = facts.modified().map_or(today, unix_seconds);
         let of = *self.day.get_or_insert(day::number(last));
         let daily = newest.settings.log_rotate == Rotate::Daily;
@@ -64,7 +64,7 @@ impl Rotation {
         if facts.len() == 0 {
             return false;
         }
-        // The first lines of a new day may have come before this look.
+        // The first lines of a new day may precede this check.
         let named = if daily { day::of_number(of) } else { day::of(last) };
         match move_away(path, &named) {
             Ok(to) => {
@@ -80,8 +80,8 @@ impl Rotation {
     }
 }
 
-/// Renames the file at `path` to itself with a day, and with a number from the second of that day on. Whatever has such
-/// a name already, a link included, keeps it.
+/// Appends the day to the name of the file at `path`, and a number from the second file of that day on. Existing names,
+/// also of links, are kept.
 fn move_away(path: &Path, day: &str) -> Result<PathBuf, String> {
     let wrong = |error: &io::Error| format!("cannot rename {} to the day {day}: {error}", path.display());
     let location = Location::find(path).map_err(|error| wrong(&error))?;

@@ -21,9 +21,9 @@ use super::tickets::TicketRotation;
 use super::{announce, child};
 use crate::diagnostics::{self, debug, error, info, warning};
 
-/// The pause before a failed wait is tried again.
+/// The pause after a failed wait.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How often a worker that is about to begin is looked at.
+/// The interval of checks of a starting worker.
 const STARTING_TICK: Duration = Duration::from_millis(5);
 
 impl Supervisor {
@@ -76,7 +76,7 @@ impl Supervisor {
         }
     }
 
-    /// Waits for a signal, somebody who asks for the status, or the time to do something.
+    /// Waits for a signal, a status client, or the next action.
     fn wait(&self) {
         let signals = self.signals.as_ref().expect("only a worker is without");
         let mut waited_for = vec![signals.as_fd()];
@@ -84,10 +84,10 @@ impl Supervisor {
         waited_for.extend(self.acme.news());
         waited_for.extend(self.admin.as_ref().and_then(AdminProcess::channel));
         let timeout = self.next_deadline().map(|by| {
-            // A little late rather than a little early, which would go round once more for nothing.
+            // Rounded up, because waking too early would cost another round.
             by.saturating_duration_since(Instant::now()) + Duration::from_millis(1)
         });
-        // Whatever it reports, everything is looked at afterwards.
+        // Everything is checked afterwards, whatever it reports.
         if let Err(error) = wait::for_input_or_shutdown(&waited_for, &self.watched_sockets(), timeout)
             && error.kind() != ErrorKind::Interrupted
         {
@@ -125,13 +125,13 @@ impl Supervisor {
         }
     }
 
-    /// When the log is looked at next.
+    /// The time of the next check of the log.
     fn rotation_by(&self) -> Option<Instant> {
         let newest = self.generations.last().filter(|_| self.leaving.is_none())?;
         self.rotation.by(newest, self.began)
     }
 
-    /// Gives the log a new file if it is time to.
+    /// Rotates the log if it is due.
     fn rotate(&mut self) {
         let now = Instant::now();
         if self.rotation_by().is_none_or(|by| by > now) {
@@ -195,7 +195,7 @@ impl Supervisor {
         generation.lost(place, end, expected);
     }
 
-    /// Starts what has no process and is to have one now.
+    /// Starts the processes that are due.
     fn fork_missing(&mut self) {
         if self.leaving.is_some() {
             return;
@@ -216,17 +216,17 @@ impl Supervisor {
                 self.generations[index].begun(place, pid);
             }
             Ok(Fork::Child) => {
-                // Drops what only the supervisor uses; all other memory goes with the process.
+                // Drops what only the supervisor uses; the end of the process frees the rest.
                 self.signals = None;
                 (self.control, self.admin) = (None, None);
-                // Its copy of the keys is wiped; the shared memory has those that are usable.
+                // Wipes its copy of the keys; the shared memory has the usable ones.
                 let tickets = self.tickets.take().map(|tickets| tickets.shared());
                 self.acme.forget();
                 let generation = self.generations.swap_remove(index);
                 let challenges = generation.config.acme.is_some().then(|| self.acme.board());
                 self.generations.clear();
                 let listeners = self.sockets.take(place);
-                // The end where questions arrive is not for those who ask.
+                // Workers must not have the answering end.
                 let client = match self.accounts.take().map(|accounts| accounts.client()).transpose() {
                     Ok(client) => client.flatten(),
                     Err(error) => {
@@ -252,7 +252,7 @@ impl Supervisor {
         }
     }
 
-    /// Moves generations on: from starting to serving, and out when their workers are gone.
+    /// Updates generations: from starting to serving, and removes those whose workers have ended.
     fn settle_generations(&mut self) {
         if let Some(newest) = self.generations.last_mut() {
             if newest.stage == Stage::Starting && newest.is_ready() && self.leaving.is_none() {
@@ -290,7 +290,7 @@ impl Supervisor {
         }
     }
 
-    /// The newest generation serves: those before it leave.
+    /// The newest generation serves, so the former ones leave.
     fn took_over(&mut self) {
         let Some((newest, former)) = self.generations.split_last_mut() else { return };
         self.reloads.loaded();
@@ -334,7 +334,7 @@ impl Supervisor {
         self.sockets.forget();
     }
 
-    /// Replaces the process of the accounts if it hangs or has ended.
+    /// Replaces the accounts process if it hangs or has ended.
     fn look_after_accounts(&mut self) {
         let now = Instant::now();
         if let Some(accounts) = &mut self.accounts {
@@ -344,7 +344,7 @@ impl Supervisor {
             return;
         }
         let Some(mut accounts) = self.accounts.take() else { return };
-        // Nobody waits for it: what is wrong is said by the process itself.
+        // Nothing waits for it: the process itself reports problems.
         let begun = UnixStream::pair().and_then(|(ours, theirs)| {
             drop(ours);
             accounts.fork(theirs, false, || self.forget())

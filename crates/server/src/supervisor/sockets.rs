@@ -1,4 +1,4 @@
-//! The listening sockets. The supervisor keeps them all, so that connections that wait outlive a worker.
+//! The listening sockets. The supervisor keeps all of them, so that waiting connections survive a worker.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -18,10 +18,10 @@ pub(super) struct Sockets {
 }
 
 impl Sockets {
-    /// Binds a socket for each address, and each process where those have their own.
+    /// Binds a socket for each address, and for each process if processes have their own sockets.
     ///
     /// # Errors
-    /// In words, which address cannot be listened on, and why.
+    /// A message with the address and the reason.
     pub(super) fn bind<'a>(
         addresses: impl Iterator<Item = &'a ListenAddress>,
         config: &ResolvedConfig,
@@ -82,32 +82,32 @@ impl Sockets {
         Ok(Sockets { by_process: sockets, addresses: count, passed: false })
     }
 
-    /// The addresses as they are, with ports that the system chose.
+    /// The actual addresses, with ports that the system chose.
     pub(super) fn addresses(&self) -> Vec<ListenAddress> {
         self.by_process[0][..self.addresses].iter().map(|listener| listener.address().clone()).collect()
     }
 
-    /// The sockets of a process, for that process; the others are closed.
+    /// Takes the sockets of a process; the others are closed.
     pub(super) fn take(&mut self, place: usize) -> Vec<Listener> {
         let own = self.by_process.swap_remove(place);
         self.by_process.clear();
         own
     }
 
-    /// Closes them all, in a process that is no worker.
+    /// Closes all of them, in a process that is not a worker.
     pub(super) fn forget(&mut self) {
         self.by_process.clear();
     }
 
-    /// Whether what comes over them may be sent without copying: they were opened for it.
+    /// Whether their connections may send without copying.
     pub(super) fn permit_zerocopy(&self) -> bool {
         self.by_process.iter().flatten().all(Listener::permits_zerocopy)
     }
 
-    /// Paces the connections that come from now on.
+    /// Sets the pacing of later connections.
     ///
     /// # Errors
-    /// In words, what the system said.
+    /// A message with the system's error.
     pub(super) fn pace(&self, max_rate: Option<u64>) -> Result<(), String> {
         let all = self.by_process.iter().flatten();
         let mut tcp = all.filter(|listener| matches!(listener.address(), ListenAddress::Internet(_)));
@@ -120,8 +120,8 @@ impl Sockets {
         self.by_process.iter().flatten().map(Listener::as_fd).collect()
     }
 
-    /// Lets sockets listen again that were shut down. Returns their addresses, and in words what failed. A Unix socket
-    /// is exchanged for another one, which workers that begin from now on get.
+    /// Makes sockets that were shut down listen again. Returns their addresses, and messages about failures. A Unix
+    /// socket is replaced by a new one, which only later workers get.
     pub(super) fn revive(&mut self, options: &ListenOptions) -> Vec<(ListenAddress, Result<(), String>)> {
         let mut revived = Vec::new();
         let each = self.by_process.iter().enumerate();
@@ -150,8 +150,8 @@ impl Sockets {
         Ok(())
     }
 
-    /// Stops listening, for all processes that have these sockets: who connects is refused, and does not wait
-    /// in a queue that nobody looks at. A service manager starts the next server for the queue of a passed socket.
+    /// Stops listening, in all processes with these sockets, so that clients are refused instead of waiting in vain. A
+    /// service manager starts the next server for the queue of a passed socket.
     pub(super) fn shut_down(&self) {
         if self.passed {
             return;
@@ -159,7 +159,7 @@ impl Sockets {
         self.by_process.iter().flatten().for_each(Listener::shut_down);
     }
 
-    /// Removes the files of Unix sockets, when nobody listens any more.
+    /// Removes the files of Unix sockets after listening has ended.
     pub(super) fn remove_files(&self) {
         self.by_process.iter().flatten().for_each(Listener::remove_file);
     }
@@ -167,14 +167,13 @@ impl Sockets {
 
 fn bind_all(address: &ListenAddress, options: &ListenOptions, processes: usize) -> io::Result<Vec<Listener>> {
     if let ListenAddress::Unix(_) = address {
-        // Every user who may enter the folder may connect, as every client that reaches a port may: the proxy in front
-        // is another user.
+        // Every user with access to the folder may connect, because a proxy in front usually has another user.
         let first = Listener::bind_with_mode(0o666, address, options)?;
-        // SO_REUSEPORT means nothing to them: the processes share one.
+        // SO_REUSEPORT has no effect on them, so the processes share one socket.
         return share(&first, processes);
     }
     if options.reuse_port {
-        // Somebody else who set SO_REUSEPORT, too, would silently share the address with us.
+        // Another process with SO_REUSEPORT would silently share the address.
         drop(Listener::bind(address, &ListenOptions { reuse_port: false, ..options.clone() })?);
     }
     let mut all = vec![Listener::bind(address, options)?];

@@ -35,7 +35,7 @@ pub(crate) struct Serve {
 /// The state of the supervisor.
 pub(crate) struct Supervisor {
     pub(super) serve: Serve,
-    /// The process of the accounts, where there are members.
+    /// The accounts process, if there are members.
     pub(super) accounts: Option<AccountsProcess>,
     pub(super) acme: AcmeProcess,
     pub(super) sockets: Sockets,
@@ -48,9 +48,9 @@ pub(crate) struct Supervisor {
     /// The admin listener, if there is one.
     pub(super) admin: Option<AdminProcess>,
     pub(super) began: Instant,
-    /// The former ones first; the last is the one that serves, or is about to.
+    /// In the order of their starts; the last one serves or is starting.
     pub(super) generations: Vec<Generation>,
-    /// How many there were.
+    /// The number of generations so far.
     pub(super) count: u32,
     pub(super) address_rows: AddressRows,
     /// The counters of generations that have ended.
@@ -59,7 +59,7 @@ pub(crate) struct Supervisor {
     pub(super) past_restarts: u64,
     pub(super) reloads: ReloadCounts,
     pub(super) leaving: Option<Leaving>,
-    /// When the listening sockets end.
+    /// The time at which the listening sockets are shut down.
     pub(super) sockets_end: Option<Instant>,
     pub(super) reload_asked: bool,
     pub(super) rotation: Rotation,
@@ -71,18 +71,18 @@ pub(crate) struct Supervisor {
     pub(super) manager: ServiceManager,
 }
 
-/// How far the server is with leaving.
+/// The stage of leaving.
 pub(super) enum Leaving {
-    /// Workers finish what they do, until then at the latest.
+    /// Workers finish their work, until this time at the latest.
     Draining { by: Option<Instant> },
-    /// Workers were told to stop, and are killed then.
+    /// Workers were asked to stop, and are killed at this time.
     Stopping { by: Instant },
     /// Workers were killed.
     Killed,
 }
 
 impl Leaving {
-    /// When the next step is taken.
+    /// The time of the next step.
     pub(super) fn by(&self) -> Option<Instant> {
         match self {
             Leaving::Draining { by } => *by,
@@ -150,7 +150,7 @@ impl Supervisor {
         }
     }
 
-    /// Lines that were written since the server began.
+    /// Lines written since the start of the server.
     pub(super) fn lines(&self) -> u64 {
         let mut sums = self.past.clone();
         self.generations

@@ -108,7 +108,7 @@ mod tests {
         let before = rotation.shared.version();
         rotation.rotate();
         assert_eq!(rotation.shared.version(), before, "the key is new");
-        // As if the key were as old as the machine has been running for, and a rotation longer.
+        // As if the key were older than the uptime of the machine by one rotation.
         rotation.keys = TicketKeys::generate(now().saturating_sub(ROTATION)).expect("random bytes");
         if rotation.by() <= Instant::now() {
             rotation.rotate();

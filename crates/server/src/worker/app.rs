@@ -33,19 +33,19 @@ pub(crate) use state::RequestRules;
 use state::{DeferredRequest, SharedService};
 pub(crate) use transport::TransportRules;
 
-/// HTTP over a site. A clone for each thread.
+/// HTTP over a site. Each thread has a clone.
 #[derive(Clone)]
 pub(crate) struct App {
     shared: Arc<SharedService>,
-    /// The threads that work out answers, with dispatch `proactor`.
+    /// The threads that produce answers, with dispatch `proactor`.
     proactor: Option<Arc<Proactor<SharedService>>>,
 }
 
 impl App {
-    /// Serves `hosts` as `settings` say, by this plan, to whom `admission` lets in, and to `members` what is theirs.
+    /// A service of `hosts` by `settings` and this plan, with bounds by `admission` and members' folders by `members`.
     ///
     /// # Errors
-    /// The threads that the plan asks for cannot be started.
+    /// The threads of the plan cannot be started.
     pub(crate) fn new(
         hosts: Hosts,
         settings: &Settings,
@@ -225,7 +225,7 @@ impl SharedService {
         (self.measures || self.observed).then(time::Instant::now)
     }
 
-    /// Has `work` done off the loop, and answers then.
+    /// Runs `work` off the loop, and answers with its result.
     #[cold]
     fn work(&self, work: Work, mut asked: DeferredRequest, response: &mut ResponseWriter<'_>) -> Answer {
         asked.keep_private(response);
@@ -250,7 +250,7 @@ impl SharedService {
         })
     }
 
-    /// Answers with what came of work; nothing came where it panicked.
+    /// Answers with the result of work; `None` if it panicked.
     fn worked(
         &self,
         done: Option<FinishWork>,
@@ -318,12 +318,12 @@ impl SharedService {
         self.echoes(request).then(|| Answer::NeedBody { max: self.limits.max_body })
     }
 
-    /// Whether this request is answered with its own body. TRACE is not served anywhere.
+    /// Whether this request is answered with its own body. TRACE is never served.
     fn echoes(&self, request: &Request<'_>) -> bool {
         self.echo.as_deref() == Some(request.target.path) && request.method != Method::Trace
     }
 
-    /// Counts and logs an answer that is staged.
+    /// Counts and logs a staged answer.
     #[inline]
     fn record(
         &self,
@@ -337,7 +337,7 @@ impl SharedService {
             let now = time::Instant::now();
             (now - began, now)
         });
-        // A file may turn out shorter than what was promised, and a client may go: the log says what left.
+        // A file may be shorter than promised, and a client may leave: the log shows the bytes that were sent.
         let whole = response.is_plain() && staged.is_none();
         let begun = self.worker.with(|local| {
             local.tally.add(Counter::Requests, 1);
@@ -385,7 +385,7 @@ impl SharedService {
         }
     }
 
-    /// Says what the system said of a file, once a second at most.
+    /// Reports the system's error for a file, at most once a second.
     #[cold]
     fn complain(&self, request: &Request<'_>, outcome: ResponseSummary, number: i32) {
         let second = clock::unix_seconds();

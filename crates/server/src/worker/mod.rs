@@ -1,4 +1,4 @@
-//! A worker process: the protocol that it serves, and what its threads count and log.
+//! A worker process: its protocol, and the counters and log of its threads.
 
 pub(crate) mod app;
 pub(crate) mod null;

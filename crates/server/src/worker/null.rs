@@ -1,4 +1,4 @@
-//! `serve --null`: one fixed response to whatever ends with an empty line. What the engine itself costs.
+//! `serve --null`: one fixed response to anything that ends with an empty line. It measures the engine alone.
 
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(crate) struct NullResponse {
     pub(crate) close: bool,
 }
 
-/// Answers the ends of requests, and looks at nothing else.
+/// Answers each end of a request, and parses nothing else.
 #[derive(Clone)]
 pub(crate) struct NullProtocol {
     response: Arc<[u8]>,
@@ -37,8 +37,8 @@ impl NullProtocol {
         NullProtocol { response: response.into(), close, limits, worker }
     }
 
-    /// Answers the requests whose ends are in hand, as many as the output takes. Says whether there were any,
-    /// and whether some are left.
+    /// Answers the complete requests of the input, as many as the output can take. Returns whether there were any, and
+    /// whether some are left.
     fn answer<I: Io>(&self, io: &mut I) -> (bool, bool) {
         let (input, out) = io.split();
         let (mut consumed, mut left) = (0, false);
@@ -50,7 +50,7 @@ impl NullProtocol {
             out.stage(&self.response);
             consumed = end + 4;
         }
-        // Without an end, the input is discarded, except bytes that may begin one.
+        // Without an end, the input is discarded, except bytes that may begin an end.
         let kept = if input.len() - consumed >= self.limits.max_head { 3 } else { input.len() - consumed };
         let answered = consumed > 0;
         let whole = input.len();

@@ -31,9 +31,9 @@ pub(crate) struct WorkerShared {
     shared: bool,
     outlet: Option<Arc<Outlet>>,
     number: u32,
-    /// It was said that connections are refused.
+    /// Whether refused connections were reported.
     said_full: AtomicBool,
-    /// It was said that idle connections are evicted.
+    /// Whether evicted connections were reported.
     said_evicted: AtomicBool,
 }
 
@@ -51,7 +51,7 @@ thread_local! {
 static WORKERS: AtomicU32 = AtomicU32::new(0);
 
 impl WorkerShared {
-    /// Threads that count in these rows and write to `log`. There is a row at least.
+    /// Threads that count in these rows and write to `log`. There is at least one row.
     ///
     /// # Errors
     /// In words: the system gives no thread for the log. Without it, the worker must not serve.
@@ -68,7 +68,7 @@ impl WorkerShared {
         Ok(Arc::new(WorkerShared { rows, own, come, shared, outlet, number, said_full, said_evicted }))
     }
 
-    /// Hands `use_it` what this thread has. Nothing happens where a thread is about to end.
+    /// Calls `use_it` with the state of this thread. Does nothing if the thread is about to end.
     #[inline]
     pub(crate) fn with<T>(&self, use_it: impl FnOnce(&mut WorkerLocal) -> T) -> Option<T> {
         LOCAL
@@ -103,7 +103,7 @@ impl WorkerShared {
         due.unwrap_or(Instant::NEVER)
     }
 
-    /// Counts what an engine does.
+    /// Counts the events of an engine.
     #[inline]
     pub(crate) fn observe(&self, event: Event) {
         match event {
@@ -115,7 +115,7 @@ impl WorkerShared {
         self.with(|local| local.tally.observe(event));
     }
 
-    /// Says once that connections are refused: who looks for the reason of a closed connection looks here first.
+    /// Reports once that connections are refused, for readers who look for the reason of closed connections.
     #[cold]
     fn say_full(&self) {
         if !self.said_full.swap(true, Ordering::Relaxed) {
@@ -126,7 +126,7 @@ impl WorkerShared {
         }
     }
 
-    /// Says once that idle connections are closed for new ones: the bound is low for what comes.
+    /// Reports once that idle connections are closed for new ones, because the limit is low for the load.
     #[cold]
     fn say_evicted(&self) {
         if !self.said_evicted.swap(true, Ordering::Relaxed) {
@@ -137,7 +137,7 @@ impl WorkerShared {
         }
     }
 
-    /// Whether the log wants to know what responses took.
+    /// Whether the log shows the times of responses.
     pub(crate) fn measures(&self) -> bool {
         self.outlet.as_ref().is_some_and(|outlet| outlet.measures())
     }
@@ -147,7 +147,7 @@ impl WorkerShared {
         Tally::new(self.rows.row(self.own.start), self.shared).is_observed()
     }
 
-    /// Waits until every line is written: before the process ends.
+    /// Waits until every line is written, before the process ends.
     pub(crate) fn end(&self) {
         if let Some(outlet) = &self.outlet {
             outlet.end(Tally::new(self.rows.row(self.own.start), self.shared));

@@ -13,13 +13,13 @@ use super::io::SLICE;
 use crate::protocol::{Event, Protocol, read_clock};
 use crate::worker::shortage::{EXHAUSTED_PAUSE, pause_where_short};
 
-/// Accepts on every listener as long as the server serves, and hands each connection on. Calls
-/// `look_round` before each wait, which lasts a second at most.
+/// Accepts connections from all listeners while the server serves, and passes each one on. Calls `look_round` before
+/// each wait; a wait lasts at most a second.
 ///
-/// On one listener that is `accept4` and nothing else. A thread that waits in `accept4` hears of one
-/// listener only; with several, `poll(2)` says which has a connection.
+/// One listener needs `accept4` only. With several listeners, `poll(2)` first reports the ones with a waiting
+/// connection, because `accept4` waits for a single one.
 ///
-/// `nonblocking` is what the accepted sockets are.
+/// `nonblocking`: the mode of accepted sockets.
 pub(crate) fn accept_each<P: Protocol>(
     listeners: &[Listener],
     nonblocking: bool,
@@ -60,7 +60,7 @@ pub(crate) fn accept_each<P: Protocol>(
     Ok(())
 }
 
-/// Connections that wait to be accepted on any of several listeners.
+/// The connections that wait on several listeners.
 pub(crate) struct Backlog(RefCell<PollList>);
 
 impl Backlog {
@@ -71,7 +71,7 @@ impl Backlog {
         Backlog(RefCell::new(list))
     }
 
-    /// Whether there is one now. Does not wait.
+    /// Whether a connection is waiting. Does not block.
     pub(crate) fn is_waiting(&self) -> bool {
         let mut any = false;
         self.0.borrow_mut().wait(Some(0), |_| any = true).is_ok() && any
@@ -90,7 +90,7 @@ impl AcceptWait {
         let several = listeners.len() > 1;
         let mut list = PollList::new();
         for (listener, word) in listeners.iter().zip(0..) {
-            // Connections inherit the slice either way.
+            // Connections inherit the slice in both cases.
             let set = listener.set_nonblocking(several).and_then(|()| listener.set_wait_slice(SLICE));
             set.map_err(|error| format!("cannot let {} wait: {error}", listener.address()))?;
             list.set(listener.number(), word, true, false);

@@ -1,4 +1,4 @@
-//! A connection on a socket that blocks: every call waits, in slices.
+//! A connection on a blocking socket: every call waits, in slices.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
@@ -14,25 +14,25 @@ use crate::protocol::read_clock;
 use crate::senders::failure::{connection_error, interrupted};
 use crate::senders::sender::Sent;
 
-/// The longest that a call waits before the clock and the phase are looked at.
+/// The longest wait of a call before the driver checks the clock and the phase.
 pub(crate) const SLICE: Duration = Duration::from_secs(1);
 
-/// Bytes of a file that one call sends at most: a peer that takes all of it in time would keep a long one
-/// busy for minutes.
+/// The most bytes of a file that one call sends. A larger call could last for minutes with a slow peer that always
+/// accepts some bytes in time.
 const PART: usize = 1024 * 1024;
 
 /// Observes connections that are idle for a slice or longer; shorter waits cost nothing.
 pub(crate) trait Idle {
-    /// Called after each slice in which nothing came. The connection has been idle since `since`; it is closed if this
-    /// returns true.
+    /// Called after each slice without data, on a connection that has been idle since `since`. The connection is closed
+    /// if this returns true.
     fn gives_way(&self, since: Instant) -> bool;
 
-    /// Called when the wait is over.
+    /// Called when the wait ends.
     fn over(&self) {}
 }
 
-/// Tells another thread or process since when a connection has been idle, in milliseconds of the monotonic clock; 0
-/// while it is not.
+/// Tells other threads or processes when a connection became idle, in milliseconds of the monotonic clock; 0 while it
+/// is active.
 pub(crate) struct IdleSince<'a>(pub(crate) &'a AtomicU64);
 
 impl IdleSince<'_> {
@@ -54,10 +54,10 @@ impl Idle for IdleSince<'_> {
     }
 }
 
-/// A connection on a socket that blocks.
+/// A connection on a blocking socket.
 pub(crate) type BlockingIo<'a> = ConnectionIo<Blocking<'a>>;
 
-/// Calls that wait.
+/// Calls that block.
 pub(crate) struct Blocking<'a> {
     pub(super) idle: &'a dyn Idle,
     /// Called between two slices of a wait: [`crate::Protocol::before_wait`].
@@ -65,7 +65,7 @@ pub(crate) struct Blocking<'a> {
 }
 
 impl Blocking<'_> {
-    /// Waits in slices until `call` does something else than wait.
+    /// Repeats `call`, one slice each time, until its result is not a timeout.
     fn until<T>(
         &self,
         by: Instant,
@@ -89,7 +89,7 @@ impl Blocking<'_> {
         }
     }
 
-    /// Waits until the kernel no longer holds what was sent.
+    /// Waits until the kernel has released the sent memory.
     fn until_released(&self, core: &mut CoreOf<Self>, by: Instant) -> Result<(), IoError> {
         let socket = *core.socket.as_ref().ok_or(IoError::Gone)?;
         let files = &mut core.files;
@@ -122,7 +122,7 @@ impl<'a> Transport for Blocking<'a> {
         if into.is_empty() {
             return Poll::Ready(Ok(Received::Full));
         }
-        // Bytes that keep coming, however few, do not put the deadline off.
+        // A trickle of bytes does not extend the deadline.
         let since = read_clock();
         if since >= by {
             return Poll::Ready(Err(IoError::TimedOut));
@@ -132,7 +132,7 @@ impl<'a> Transport for Blocking<'a> {
             Ok(count) => Some(Ok(count)),
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock || interrupted(&error) => {
                 was_idle = parks;
-                // As if the peer had ended its output.
+                // Treated as if the peer had ended its output.
                 (parks && self.idle.gives_way(since)).then_some(Ok(0))
             }
             Err(error) => Some(Err(connection_error(&error))),
@@ -151,8 +151,8 @@ impl<'a> Transport for Blocking<'a> {
         })
     }
 
-    /// Work is done in place, and nobody looks at the socket meanwhile: what ends the wait is its deadline, or the
-    /// end of the server.
+    /// The thread does the work itself and does not watch the socket meanwhile. The wait ends with its deadline, or
+    /// with the server.
     fn poll_lost(&mut self, _core: &mut CoreOf<Self>, by: Instant) -> Poll<IoError> {
         match () {
             () if read_clock() >= by => Poll::Ready(IoError::TimedOut),
@@ -167,7 +167,7 @@ impl<'a> Transport for Blocking<'a> {
             core.cork.put(socket);
         }
         while !core.out.is_empty() {
-            // One call may wait long before it has sent much; in slices its part is seen.
+            // One large call may wait long with little sent; with slices, progress is visible.
             let step = self.until(by, false, || match core.send(PART) {
                 Ok(Sent::Some(_)) => Some(Ok(())),
                 Ok(Sent::Nothing) => None,

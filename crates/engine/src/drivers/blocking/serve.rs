@@ -20,7 +20,7 @@ use crate::plan::{Bounds, Plan};
 use crate::protocol::{Event, Protocol, read_clock};
 use crate::worker::intake::of_accepted;
 
-/// Serves a connection until the caller has to close it. `idle` hears of its waits.
+/// Serves a connection until the caller has to close it. `idle` observes its waits.
 pub(crate) fn serve<P: Protocol>(
     socket: &Socket,
     peer: Option<SocketAddr>,

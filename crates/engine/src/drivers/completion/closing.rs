@@ -1,4 +1,4 @@
-//! Closing: a socket is closed when no operation names it any more.
+//! Closing: a socket is closed when no operation in flight uses it.
 
 use std::rc::Rc;
 
@@ -17,8 +17,8 @@ use crate::worker::slots::{Key, SlotState};
 use crate::worker::tasks::Start;
 
 impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> CompletionLoop<'_, R, P, M> {
-    /// Hands over the last bytes of connection `key`, and its close behind them: one submission, and no
-    /// call of its own.
+    /// Submits the last bytes of connection `key` with its close linked behind them, so that closing needs no call of
+    /// its own.
     pub(super) fn close_behind(&mut self, key: Key, link: &Rc<RingLink<R::Buffer>>, by: Instant) {
         if !self.hand_over(key, link, true) {
             return self.connections_end(key);
@@ -37,7 +37,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         self.connections.count() - self.leaving >= self.plan.bounds.connections
     }
 
-    /// Serves connections that were accepted at the bound, each in the place of an idle one; refuses them if none is
+    /// Serves connections that were accepted at the connection limit by evicting idle ones; refuses them if none is
     /// idle.
     pub(super) fn admit_past_bound(&mut self) {
         for (socket, peer, listener) in std::mem::take(&mut self.past_bound) {
@@ -60,7 +60,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         if self.leaving >= MOST_LEAVING {
             return None;
         }
-        // Nothing is in flight but the receive of the next request.
+        // Only the receive of the next request is in flight.
         self.connections.longest_idle(self.protocol, |slot| {
             slot.driver.sending == 0
                 && slot.driver.in_flight.without(InFlight::RECEIVING.with(InFlight::MULTISHOT))
@@ -88,8 +88,8 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         self.connections.set_deadline(key, by);
     }
 
-    /// Closes connection `key` now. What is in flight is ended first, by `shutdown(2)`, or by a reset where what waits
-    /// in the socket is not to be sent: a shutdown still sends it.
+    /// Closes connection `key` now. This first ends the operations in flight: by `shutdown(2)`, or by a reset if unsent
+    /// bytes in the socket must be discarded, because a shutdown still sends them.
     pub(super) fn close(&mut self, key: Key) {
         let number = self.number(key);
         let Some(slot) = self.connections.find(key) else { return };
@@ -105,7 +105,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         match &slot.socket {
             Some(socket) if slot.driver.past.any(Past::RESET) => socket.reset(),
             Some(socket) => socket.shut_down(),
-            // Its close is queued behind sends that do not end: they are cancelled.
+            // The close is queued behind sends that do not complete, so they are cancelled.
             None => self.ring.cancel_all(number, tag(OperationKind::Cancel, key)),
         }
     }
@@ -120,7 +120,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         }
     }
 
-    /// Forgets connection `key`, which no operation names any more.
+    /// Removes connection `key`, which no operation uses any more.
     pub(super) fn connections_end(&mut self, key: Key) {
         if let Some(slot) = self.connections.find(key) {
             self.protocol.on_close(|| slot.peer());

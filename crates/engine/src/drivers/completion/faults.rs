@@ -1,5 +1,5 @@
-//! Faults for the tests: a ring so small that its places, its completions and its buffers run out, and one
-//! whose operations fail.
+//! Faults for tests: a ring that is too small, so that entries, completions and buffers run out, and one whose
+//! operations fail.
 
 use std::sync::OnceLock;
 
@@ -8,7 +8,7 @@ pub use tenfold_sys::uring::faults::{FaultKind, FaultyOperation, InjectedFault, 
 
 static RINGS: OnceLock<Sizes> = OnceLock::new();
 
-/// From here on rings of this process have these sizes. The first call counts.
+/// Sets the sizes of all later rings of this process. Only the first call has an effect.
 pub fn use_rings_of(sizes: Sizes) {
     let _ = RINGS.set(sizes);
 }

@@ -1,4 +1,4 @@
-//! A connection on a ring: what it sends is handed over, and what it receives comes by itself.
+//! A connection on a ring: sends are submitted, and received bytes arrive as completions.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
@@ -21,26 +21,26 @@ use crate::senders::sender::{MappedPiece, Sent};
 const HANDED_OVER: usize = 128 * 1024;
 /// Bytes of a file that the sender `copy` reads at once.
 const COPY_BYTES: usize = 128 * 1024;
-/// Pieces that are handed over together.
+/// The most pieces in one submission.
 const CHAIN: usize = 8;
 
 /// The `Io` of the completion driver.
 pub(super) type RingIo<B> = ConnectionIo<CompletionTransport<B>>;
 
-/// Operations that are handed over.
+/// The operations to submit.
 pub(super) struct CompletionTransport<B> {
     link: Rc<RingLink<B>>,
     sender: Sender,
     /// The file whose mapping was submitted, and the end of the submitted part.
     mapped: Option<(Arc<OpenFile>, u64)>,
     turn_bytes: usize,
-    /// Bytes that were handed over.
+    /// Bytes that were submitted.
     handed: u64,
     /// Whether closing discards unsent data in the socket.
     resets: bool,
 }
 
-/// A file that the ring reads.
+/// The file that the ring is reading.
 struct ReadFrom(Arc<OpenFile>);
 
 impl AsFd for ReadFrom {
@@ -71,13 +71,13 @@ impl<B: ReceiveBuffer> RingIo<B> {
 
     /// Ends the activation: returns the socket, and frees all memory except a small reserve.
     pub(super) fn end(&mut self) -> Option<Socket> {
-        // Observers learn that these bytes were handed over and never sent.
+        // Observers learn that these bytes were submitted and never sent.
         self.core.out.lose(self.transport.handed.saturating_sub(self.transport.link.sent.get()));
         self.transport.mapped = None;
         self.core.end()
     }
 
-    /// Whether the socket is to be closed by a reset.
+    /// Whether to close the socket with a reset.
     pub(super) fn resets(&self) -> bool {
         self.transport.resets
     }
@@ -101,7 +101,7 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
     fn take_received(&mut self, core: &mut CoreOf<Self>, room: usize) -> bool {
         let mut inbox = self.link.inbox.borrow_mut();
         if !inbox.is_empty() {
-            // These bytes came first.
+            // These bytes arrived first.
             if let Some(buffer) = self.link.current.take() {
                 inbox.extend_from_slice(&buffer);
             }
@@ -120,7 +120,7 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
         self.link.sending.get() > 0 || !self.link.outgoing.borrow().is_empty()
     }
 
-    /// Takes the memory at the front of the output, to be handed over; says how many bytes.
+    /// Takes the memory at the front of the output for submission. Returns the number of bytes.
     fn hand_over(&mut self, core: &mut CoreOf<Self>) -> usize {
         let (mut outgoing, mut spare) = (self.link.outgoing.borrow_mut(), self.link.spare.borrow_mut());
         let mut total = 0;
@@ -142,8 +142,8 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
         total
     }
 
-    /// Sends from the file at the front by calls: `sendfile(2)` is no operation of the ring, and a splice is
-    /// one that keeps a thread of the kernel waiting for as long as the peer takes.
+    /// Sends from the file at the front by system calls: the ring has no `sendfile(2)`, and its splice would occupy a
+    /// kernel thread until the peer has received everything.
     fn call_for_file(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<Result<(), IoError>> {
         let mut left = self.turn_bytes;
         while core.out.file().is_some() {
@@ -161,8 +161,7 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
         Poll::Ready(Ok(()))
     }
 
-    /// Hands over what is mapped of the file at the front, behind what was handed over before; says whether
-    /// anything is.
+    /// Submits the mapped part of the file at the front, after earlier submissions. Returns whether there was any.
     fn hand_over_mapped(&mut self, core: &mut CoreOf<Self>) -> Result<bool, IoError> {
         let Some(piece) = core.files.map(&core.out, self.turn_bytes)? else { return Ok(false) };
         let MappedPiece { file, mapped, more, held } = piece;
@@ -175,7 +174,7 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
         Ok(true)
     }
 
-    /// Hands over what is mapped of the file at the front; where nothing can be, what is read of it.
+    /// Submits the mapped part of the file at the front, or a part read into memory if mapping is impossible.
     fn send_mapped(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<Result<(), IoError>> {
         let reads = self.link.reading.get() || self.link.file_done.borrow().is_some();
         if !reads && self.hand_over_mapped(core)? {
@@ -184,7 +183,7 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
         self.copy_file(core, by)
     }
 
-    /// Sees that what was sent from a mapping was all the file's own.
+    /// Checks that all bytes sent from a mapping belonged to the file.
     fn see_what_was_mapped(&mut self) -> Result<(), IoError> {
         match self.mapped.take() {
             Some((file, end)) => Ok(still_there(&file, end)?),
@@ -192,7 +191,7 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
         }
     }
 
-    /// Reads from the file at the front through the ring, and hands over what was read.
+    /// Reads from the file at the front through the ring, and submits the bytes.
     fn copy_file(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<Result<(), IoError>> {
         let Some((file, range, goes_on)) = core.out.file() else { return Poll::Ready(Ok(())) };
         let Some((mut memory, result)) = self.link.file_done.take() else {
@@ -215,7 +214,7 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
                 self.link.outgoing.borrow_mut().push(piece);
                 self.wait(core, Wants::SENT, by)
             }
-            // A signal came in between (EINTR), or there was no memory to wait in (EAGAIN).
+            // A signal interrupted the call (EINTR), or the kernel lacked memory (EAGAIN).
             Err(_) if matches!(result, -4 | -11) => self.copy_file(core, by),
             Err(_) => Poll::Ready(Err(IoError::System(-result))),
         }
@@ -305,7 +304,7 @@ impl<B: ReceiveBuffer> Transport for CompletionTransport<B> {
             other => other,
         };
         if let (Poll::Ready(Err(IoError::Truncated)), Some(socket)) = (&flushed, &core.socket) {
-            // The rest of it in the socket may be zeros by now.
+            // The rest in the socket may already be zeros.
             socket.reset();
             self.resets = true;
         }
@@ -313,7 +312,7 @@ impl<B: ReceiveBuffer> Transport for CompletionTransport<B> {
     }
 
     fn poll_finish(&mut self, core: &mut CoreOf<Self>, how: Finish, by: Instant) -> Poll<()> {
-        // For a close the driver waits itself; until when, it is told here.
+        // The driver itself waits before a close; this sets its deadline.
         self.link.finish_by(by);
         if how == Finish::Linger {
             if self.in_flight() && self.link.failed.get().is_none() && clock::now() < by {
@@ -331,7 +330,7 @@ impl<B: ReceiveBuffer> Transport for CompletionTransport<B> {
         core.sent + self.link.sent.get()
     }
 
-    /// The driver closes the socket of a task that panicked when no operation names it any more.
+    /// The driver closes the socket of a panicked task when no operation uses it any more.
     fn dropped(&mut self, core: &mut CoreOf<Self>) {
         self.link.abandoned.set(core.socket.take());
     }

@@ -16,13 +16,13 @@ flags! {
     Wants {
         /// Bytes, an end, or an error have arrived.
         RECEIVED = 0,
-        /// All bytes that were handed over have been sent.
+        /// All submitted bytes have been sent.
         SENT = 1,
         /// There is room to write.
         WRITABLE = 2,
         /// A file was read.
         FILE_READ = 3,
-        /// To be polled again after others had their turn.
+        /// A request to be polled again after other tasks.
         AGAIN = 4,
         /// The peer is gone.
         LOST = 5,
@@ -36,12 +36,12 @@ pub(super) struct FileRead {
     pub(super) memory: Vec<u8>,
 }
 
-/// Bytes to hand over.
+/// Bytes to submit.
 pub(super) struct HandedBytes {
     pub(super) bytes: Bytes,
-    /// Whether more follows at once.
+    /// Whether more bytes follow immediately.
     pub(super) more: bool,
-    /// Whether to send them without copying. Such a piece is sent by itself.
+    /// Whether to send them without copying. Such a piece gets its own operation.
     pub(super) held: bool,
 }
 
@@ -69,13 +69,13 @@ pub(super) struct RingLink<B> {
     pub(super) held: RefCell<Option<(Mapped, bool)>>,
     pub(super) writable: Cell<bool>,
     pub(super) file_read: RefCell<Option<FileRead>>,
-    /// Whether a read is asked for and has not come back.
+    /// Whether a read was submitted and has not completed.
     pub(super) reading: Cell<bool>,
-    /// A read that came back: its memory and its result.
+    /// A completed read: its memory and its result.
     pub(super) file_done: RefCell<Option<(Vec<u8>, i32)>>,
     /// The socket of a task that panicked.
     pub(super) abandoned: Cell<Option<Socket>>,
-    /// Memory to stage into: comes back with completed sends.
+    /// Staging memory, returned by completed sends.
     pub(super) spare: RefCell<Vec<Vec<u8>>>,
 }
 
@@ -109,7 +109,7 @@ impl<B: ReceiveBuffer> RingLink<B> {
         self.sent.set(0);
         self.writable.set(true);
         self.deadline.set(None);
-        // The previous connection asked for this read and did not wait for it.
+        // The previous connection started this read and did not wait for it.
         self.file_read.take();
         self.reading.set(false);
         self.file_done.take();
@@ -120,7 +120,7 @@ impl<B: ReceiveBuffer> RingLink<B> {
         self.want.get().any(wants)
     }
 
-    /// Begins a poll of the task. Its waits begin anew.
+    /// Begins a poll of the task, and clears its waits.
     pub(super) fn begin_poll(&self) {
         self.want.set(Wants::default());
         self.waits.set(false);
@@ -138,7 +138,7 @@ impl<B: ReceiveBuffer> RingLink<B> {
         self.deadline.get()
     }
 
-    /// The task waits for `wants`, too.
+    /// Adds `wants` to the task's waits.
     pub(super) fn wait_for(&self, wants: Wants, by: Instant) {
         let waited = self.waits.replace(true);
         let before = self.deadline.get().filter(|_| waited);
@@ -146,7 +146,7 @@ impl<B: ReceiveBuffer> RingLink<B> {
         self.want.set(self.want.get().with(wants));
     }
 
-    /// The task ends the output; bytes that were handed over may leave until then.
+    /// The task ends the output; submitted bytes may still be sent until the given time.
     pub(super) fn finish_by(&self, by: Instant) {
         self.want.set(Wants::default());
         self.deadline.set(Some(by));
@@ -171,7 +171,7 @@ mod tests {
             assert_eq!(link.deadline(), Some(Instant(50)));
             assert!(link.wants(Wants::RECEIVED) && link.wants(Wants::SENT) && !link.wants(Wants::AGAIN));
         }
-        // A poll without a wait ends the activation, and the last bytes have the time of the wait before.
+        // A poll without a wait ends the activation; the last bytes keep the deadline of the previous wait.
         link.begin_poll();
         assert!(!link.wants(Wants::RECEIVED.with(Wants::SENT)) && link.deadline() == Some(Instant(50)));
         link.wait_for(Wants::SENT, Instant(90));

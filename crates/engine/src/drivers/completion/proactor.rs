@@ -1,4 +1,4 @@
-//! The loop: it waits, hands completions to the connections that they are for, accepts, and ends its tick.
+//! The loop: waits, dispatches completions to their connections, accepts, and ends its tick.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -27,7 +27,7 @@ use crate::worker::slots::{Key, Slot, SlotState};
 use crate::worker::tasks::{Start, Tasks};
 use crate::worker::tick::Tick;
 
-/// How long what was handed over may take when its connection would otherwise be closed.
+/// The time for submitted bytes to be sent before their connection is closed.
 pub(super) const LAST_SENDS: Duration = Duration::from_secs(60);
 
 /// The driver's part of a task that owns its `Io`.
@@ -42,15 +42,15 @@ pub(super) struct CompletionLoop<'a, R: OperationQueue, P: Protocol, M: Start<Ri
     pub(super) tasks: Tasks<M::Future, RingIo<R::Buffer>, RingTask<R::Buffer>>,
     /// Connections that are served again before the next wait.
     pub(super) again: Vec<Key>,
-    /// Vectors to stage into.
+    /// Staging vectors.
     pub(super) spare: Vec<Vec<u8>>,
     pub(super) inbox: Arc<Inbox>,
     pub(super) plan: &'a Plan,
     pub(super) protocol: &'a P,
     pub(super) start: M,
-    /// Connections that were accepted at the bound in this turn.
+    /// Connections accepted at the connection limit in this tick.
     pub(super) past_bound: Vec<AcceptedConnection>,
-    /// Connections that are evicted, and not closed yet.
+    /// Evicted connections that are not closed yet.
     pub(super) leaving: usize,
     /// Whether idle connections were closed because the worker drains.
     pub(super) has_drained: bool,
@@ -89,7 +89,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         Ok(())
     }
 
-    /// How long the next wait may last. From here on wakers tell the loop.
+    /// The longest permitted next wait. From now on, wakers wake the loop.
     fn timeout(&mut self, sources: &Sources<'_>) -> Option<Duration> {
         let due = self.protocol.before_wait();
         let Some(until) = self.idle_until(due) else { return Some(Duration::ZERO) };
@@ -97,7 +97,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         (by != Instant::NEVER).then(|| by.since(tenfold_http::clock::now()) + Duration::from_millis(1))
     }
 
-    /// Leaves step by step; says whether connections are left.
+    /// Performs one step of leaving. Returns whether connections remain.
     fn leave(&mut self, sources: &mut Sources<'_>, phase: Phase) -> bool {
         sources.leave(&mut self.ring);
         if phase == Phase::Draining && !std::mem::replace(&mut self.has_drained, true) {
@@ -156,7 +156,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         Ok(())
     }
 
-    /// A multishot accept does not tell whom it accepted, and who is gone by now is not told any more.
+    /// A multishot accept does not report the peer, and a peer that has already left has no address any more.
     fn accepted_without_peer(&mut self, socket: Socket, listener: u16) {
         match socket.peer() {
             Ok(peer) => self.accepted(socket, peer, listener),
@@ -173,7 +173,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
 
     fn accepted(&mut self, socket: Socket, peer: Option<SocketAddr>, listener: u16) {
         if self.is_full() {
-            // Completions for other connections are handled first: those are not idle then.
+            // Other completions are handled first, because their connections are not idle.
             return self.past_bound.push((socket, peer, listener));
         }
         if !self.protocol.admit(&of_accepted(peer)) {
@@ -189,7 +189,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         self.receive(key);
     }
 
-    /// The number of connection `key`'s socket, which its slot or its task has.
+    /// The descriptor number of connection `key`'s socket, held by its slot or its task.
     pub(super) fn number(&mut self, key: Key) -> i32 {
         match self.connections.find(key) {
             Some(Slot { socket: Some(socket), .. }) => socket.number(),

@@ -27,8 +27,8 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         }
     }
 
-    /// Sees to it that a receive is in flight for connection `key`. The first is one-shot: a connection
-    /// that is served once has nothing to cancel then.
+    /// Ensures that a receive is in flight for connection `key`. The first one is one-shot, so that a connection with a
+    /// single request has nothing to cancel.
     pub(super) fn receive(&mut self, key: Key) {
         let number = self.number(key);
         let Some(slot) = self.connections.find(key) else { return };
@@ -55,7 +55,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         }
         match (slot.state, result) {
             (SlotState::Closing { .. }, _) => self.close_when_done(key),
-            // No buffer was free: there will be one when this turn is over. Or it was cancelled.
+            // Either no buffer was free, and the end of this tick frees some, or the receive was cancelled.
             (SlotState::Parked | SlotState::Lingering { .. }, _) if transient(result) => self.receive(key),
             (SlotState::Lingering { drained }, 1..) => self.lingered(key, drained, result as u32),
             (SlotState::Lingering { .. }, _) => self.close(key),
@@ -64,8 +64,8 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
                     self.activate(key, Some(buffer), Vec::new());
                 }
             }
-            // The peer has ended its output and may still read: what it was promised is on its way, and a
-            // layer has a last word.
+            // The peer has ended its output and may still read: responses are still being sent, and a layer sends its
+            // closing record.
             (SlotState::Parked, 0) => self.activate(key, None, Vec::new()),
             (SlotState::Parked, _) => self.close(key),
             (SlotState::Active { task }, _) => self.received_active(key, task, result, buffer),
@@ -87,10 +87,10 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
                 inbox.extend_from_slice(buffer.as_deref().unwrap_or_default());
                 if !in_flight.any(InFlight::RECEIVING) && link.wants(Wants::LOST) && inbox.len() < INBOX_BYTES
                 {
-                    // Nobody else would say that the peer is gone.
+                    // Nothing else would report that the peer has left.
                     return self.receive(key);
                 }
-                // A multishot receive knows no back pressure: it is ended, and begun again when wanted.
+                // A multishot receive has no back pressure, so it is cancelled and started again on demand.
                 if inbox.len() >= INBOX_BYTES
                     && in_flight.any(InFlight::MULTISHOT)
                     && !in_flight.any(InFlight::CANCELLING)
@@ -124,7 +124,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         }
     }
 
-    /// Counts what was thrown away on a connection whose output is shut down.
+    /// Counts the discarded bytes of a connection whose output is shut down.
     fn lingered(&mut self, key: Key, drained: u32, count: u32) {
         let Some(slot) = self.connections.find(key) else { return };
         match linger::add(drained, count, &self.plan.bounds) {
@@ -137,8 +137,8 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
     }
 }
 
-/// Whether a receive only has to be begun again: no buffer was free (ENOBUFS), it was cancelled (ECANCELED), or
-/// it found nothing after all (EINTR, EAGAIN).
+/// Whether the receive only needs to be started again: no buffer was free (ENOBUFS), it was cancelled (ECANCELED), or
+/// there were no bytes (EINTR, EAGAIN).
 fn transient(result: i32) -> bool {
     matches!(-result, errno::ENOBUFS | errno::ECANCELED | errno::EINTR | errno::EAGAIN)
 }

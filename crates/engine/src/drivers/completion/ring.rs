@@ -62,12 +62,12 @@ pub(crate) trait OperationQueue {
     /// Ends every operation that names the socket `number`.
     fn cancel_all(&mut self, number: RawFd, tag: u64);
 
-    /// Begins what was handed over, waits for at least one completion or for `timeout` (none: for ever), and
-    /// puts the completions into `into`. There may be none.
+    /// Starts the submitted operations, waits for at least one completion or for `timeout` (`None`: without limit), and
+    /// appends the completions to `into`. There may be none.
     ///
     /// # Errors
     /// The mechanism failed. A shortage ([`tenfold_sys::failure::is_shortage`]) loses nothing: the next wait
-    /// goes on.
+    /// continues.
     fn wait(&mut self, timeout: Option<Duration>, into: &mut Vec<Completion<Self::Buffer>>)
     -> io::Result<()>;
 }

@@ -13,7 +13,7 @@ use crate::worker::inbox::Inbox;
 use crate::worker::intake::Intake;
 use crate::worker::tasks::{Tasks, activation};
 
-/// Runs the loop on `ring`, its own, until the server leaves.
+/// Runs the loop on its own `ring` until the server leaves.
 pub(crate) fn serve<R: OperationQueue, P: Protocol>(
     ring: R,
     plan: &Plan,

@@ -1,4 +1,4 @@
-//! Sending: what tasks hand over, and what comes back of it.
+//! Sending: the output of tasks, and its completions.
 
 use std::rc::Rc;
 
@@ -48,10 +48,9 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         true
     }
 
-    /// A send that was not to copy has come back. Where the kernel will not hold what it would have sent, it
-    /// is sent again as others are.
+    /// A zero-copy send has completed. If the kernel refused to lock its memory, the bytes are sent again with a copy.
     pub(super) fn sent_held(&mut self, key: Key, result: i32) {
-        // Too much is held, or it is no TCP.
+        // Too much memory is locked, or the socket is not TCP.
         const WILL_NOT: [i32; 3] = [-errno::ENOMEM, -errno::ENOBUFS, -errno::EOPNOTSUPP];
         if let Some(Slot { state: SlotState::Active { task }, .. }) = self.connections.find(key)
             && let task = *task

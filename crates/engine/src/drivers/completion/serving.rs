@@ -18,7 +18,7 @@ use crate::worker::tasks::{Finished, Start};
 use crate::worker::tick::{SlotContents, Tick, TickParts, take_up};
 
 impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> CompletionLoop<'_, R, P, M> {
-    /// Gives connection `key` a task, and serves it with what has come: `buffer`, behind `inbox`.
+    /// Starts a task for connection `key` with the received bytes: `inbox`, then `buffer`.
     pub(super) fn activate(&mut self, key: Key, buffer: Option<R::Buffer>, inbox: Vec<u8>) {
         let Some(slot) = self.connections.find(key) else { return };
         let Some(SlotContents { socket, peer, listener, memory }) = take_up(slot) else { return };
@@ -61,8 +61,8 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         }
     }
 
-    /// Closes connection `key`, whose task has panicked. Its socket is closed when no operation names it:
-    /// its number may be another connection's by then.
+    /// Closes connection `key`, whose task has panicked. Its socket is closed only when no operation uses it, because
+    /// its number may then belong to another connection.
     fn panicked(&mut self, key: Key, link: &RingLink<R::Buffer>) {
         let Some(slot) = self.connections.find(key) else { return };
         slot.socket = link.abandoned.take();
@@ -70,7 +70,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         self.close(key);
     }
 
-    /// The task of connection `key` waits: hands over what it has, and asks for what it wants.
+    /// The task of connection `key` waits: submits its output, and starts the operations that it waits for.
     fn wait(&mut self, key: Key, link: &Rc<RingLink<R::Buffer>>) {
         self.hand_over(key, link, false);
         if link.wants(Wants::AGAIN) {
@@ -93,7 +93,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         self.connections.set_deadline(key, link.deadline().unwrap_or(Instant::NEVER));
     }
 
-    /// The task of connection `key` is done with it for now.
+    /// The task of connection `key` has finished its activation.
     fn finished(
         &mut self,
         key: Key,
@@ -121,7 +121,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
             slot.driver.note(Past::RESET);
         }
         let quiet = slot.driver.in_flight == InFlight::default() && slot.driver.sending == 0;
-        // A wait that was in vain is over; where there was none, the last bytes have some time.
+        // An expired wait ends the connection; without a wait, the last bytes get some time.
         let deadline = link.deadline().unwrap_or_else(|| tenfold_http::clock::now() + LAST_SENDS);
         if next == Next::Close && quiet {
             self.close_behind(key, link, deadline);
@@ -180,7 +180,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Tick
     fn give_up(&mut self, key: Key, state: SlotState) {
         let sending = self.connections.find(key).is_some_and(|slot| slot.driver.sending > 0);
         match state {
-            // It rests, but its peer has not taken the last answer yet.
+            // It is idle, but its peer has not received the whole last response yet.
             SlotState::Parked if sending => {
                 self.close_gently(key, tenfold_http::clock::now() + LAST_SENDS);
             }

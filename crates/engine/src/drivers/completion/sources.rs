@@ -27,9 +27,9 @@ const HANDED: u32 = 0xffff_fffc;
 pub(super) struct Sources<'a> {
     listeners: &'a [Listener],
     handed: Option<&'a Handoff>,
-    /// Whether each accept yields one connection, and the next accept starts after it.
+    /// Whether each accept yields a single connection and has to be started again.
     one: bool,
-    /// Which of them have an accept in flight.
+    /// The listeners with an accept in flight.
     accepting: Vec<bool>,
     /// The time at which accepting resumes after descriptors ran out.
     resumes: Instant,
@@ -75,7 +75,7 @@ impl<'a> Sources<'a> {
         self.accept(ring);
     }
 
-    /// The next connection that was handed over.
+    /// The next connection from the accepting thread.
     pub(super) fn next_handed(&self) -> Option<AcceptedConnection> {
         self.handed.and_then(Handoff::take)
     }
@@ -97,7 +97,7 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// When accepting begins again, where it pauses.
+    /// The end of the pause, if accepting pauses.
     pub(super) fn resumes(&self) -> Instant {
         self.resumes.min(self.renews)
     }
@@ -133,7 +133,7 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// An accept or a poll has brought something: a connection, and the listener that it came to.
+    /// Handles the completion of an accept or a poll. Returns a connection and its listener.
     #[allow(clippy::too_many_arguments, reason = "what a turn of the loop has, each used once")]
     pub(super) fn completed<R: OperationQueue, P: Protocol>(
         &mut self,

@@ -11,7 +11,7 @@ pub(super) struct Operations {
 }
 
 flags! {
-    /// Operations in flight that name the socket, beside sends.
+    /// Operations in flight on the socket, except sends.
     InFlight {
         /// A receive.
         RECEIVING = 0,
@@ -37,7 +37,7 @@ flags! {
         FAILED = 2,
         /// Bytes that wait in the socket must not be sent.
         RESET = 3,
-        /// It was idle, and is closed for a new connection.
+        /// It was idle, and is evicted for a new connection.
         EVICTED = 4,
     }
 }
@@ -48,7 +48,7 @@ impl Operations {
         self.in_flight = self.in_flight.with(operations);
     }
 
-    /// `operations` are over.
+    /// `operations` have ended.
     pub(super) fn end(&mut self, operations: InFlight) {
         self.in_flight = self.in_flight.without(operations);
     }

@@ -2,7 +2,7 @@
 
 use crate::worker::slots::Key;
 
-/// The kind of an operation, in the top bits of its tag; below, the generation and the slot.
+/// The kind of an operation, in the top bits of its tag. The other bits are the generation and the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(super) enum OperationKind {
@@ -12,9 +12,9 @@ pub(super) enum OperationKind {
     Close,
     Read,
     Cancel,
-    /// An accept, or an eventfd: the slot's place is the source's.
+    /// An accept, or an eventfd: the slot number is the number of the source.
     Source,
-    /// A send that is not to copy.
+    /// A zero-copy send.
     Held,
 }
 

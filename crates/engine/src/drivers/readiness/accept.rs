@@ -1,5 +1,5 @@
-//! Accepting: every connection that waits, a batch a turn, and a pause when descriptors run out. Or one for
-//! each report of a listener, which is reported as long as more wait.
+//! Accepting: all waiting connections, one batch per tick, with a pause when descriptors run out. Alternatively one
+//! connection per event of a level-triggered listener.
 
 use tenfold_http::Instant;
 use tenfold_sys::failure::{AfterAccept, after_accept, is_shortage};
@@ -14,10 +14,10 @@ use crate::worker::intake::Intake;
 use crate::worker::shortage::EXHAUSTED_PAUSE;
 use crate::worker::slots::Key;
 
-/// Connections accepted in one turn, so that a flood of them leaves time for those that are there.
+/// The most connections accepted in one tick, so that a flood of new ones does not starve the others.
 const BATCH: usize = 256;
 
-/// Words of registrations that are no connections: their places are past every slot's.
+/// The words of registrations that are not connections, beyond every slot number.
 pub(super) const FIRST_SPECIAL: u32 = 0xffff_0000;
 pub(super) const INBOX: u32 = 0xffff_fffe;
 pub(super) const LIFECYCLE: u32 = 0xffff_fffd;
@@ -31,9 +31,9 @@ pub(super) fn special(place: u32) -> u64 {
 pub(crate) struct Acceptor<'a> {
     listeners: &'a [Listener],
     handed: Option<&'a Handoff>,
-    /// Whether connections may have been handed over.
+    /// Whether the accepting thread may have queued connections.
     handed_ready: bool,
-    /// Which of them may have connections waiting.
+    /// The listeners that may have waiting connections.
     ready: Vec<bool>,
     /// The time at which accepting resumes after descriptors or memory ran out.
     resumes: Instant,
@@ -95,7 +95,7 @@ impl<'a> Acceptor<'a> {
             }
         }
         self.resumes = Instant::NEVER;
-        // Connections that already wait are reported, edge-triggered or not.
+        // Connections that already wait are reported, also with edge triggering.
         self.ready.fill(true);
         Ok(())
     }
@@ -121,7 +121,7 @@ impl<'a> Acceptor<'a> {
         self.close(selector);
     }
 
-    /// Connections may have been handed over.
+    /// The accepting thread may have queued connections.
     pub(crate) fn handed(&mut self) {
         if let Some(handed) = self.handed {
             handed.event().clear();
@@ -129,7 +129,7 @@ impl<'a> Acceptor<'a> {
         }
     }
 
-    /// Whether connections may still come, although listening is over.
+    /// Whether connections may still arrive although listening has ended.
     pub(crate) fn expects(&self) -> bool {
         self.handed.is_some_and(|handed| !handed.is_over())
     }
@@ -139,17 +139,17 @@ impl<'a> Acceptor<'a> {
         self.ready[place] = self.open;
     }
 
-    /// Whether connections are known to wait.
+    /// Whether some listener has waiting connections.
     pub(crate) fn pending(&self) -> bool {
         self.handed_ready || self.ready.contains(&true)
     }
 
-    /// When accepting begins again, where it pauses.
+    /// The end of the pause, if accepting pauses.
     pub(crate) fn resumes(&self) -> Instant {
         self.resumes
     }
 
-    /// Begins a turn; ends a pause that has lasted long enough.
+    /// Begins a tick, and ends a pause that has expired.
     pub(crate) fn resume<P: Protocol>(
         &mut self,
         selector: &mut impl Selector,
@@ -160,7 +160,7 @@ impl<'a> Acceptor<'a> {
         if now >= self.resumes { self.open(selector, now, protocol) } else { Ok(()) }
     }
 
-    /// The next connection; none where no more wait or the batch is done.
+    /// The next connection; `None` if no more wait, or the batch is complete.
     pub(crate) fn next<P: Protocol>(
         &mut self,
         selector: &mut impl Selector,
@@ -185,7 +185,7 @@ impl<'a> Acceptor<'a> {
                 Err(error) => error,
             };
             match after_accept(&error) {
-                // Others have their turn, too, where every connection that waits has failed.
+                // Failed connections count too, so that other work gets its turn.
                 AfterAccept::Again => self.left -= 1,
                 AfterAccept::Wait => self.ready[place] = false,
                 // Sockets are shut down when the server leaves.

@@ -1,4 +1,4 @@
-//! Closing: a task is given up, what still arrives is thrown away, the socket is closed.
+//! Closing: drops the task, discards received bytes, and closes the socket.
 
 use super::executor::Executor;
 use super::io::ReadinessIo;
@@ -16,7 +16,7 @@ where
     M: Start<ReadinessIo, P::State>,
     E: Executor<M::Future>,
 {
-    /// Closes connection `key` and drops the task that serves it; the socket goes with it.
+    /// Closes connection `key` by dropping its task, which owns the socket.
     pub(super) fn abandon(&mut self, key: Key, task: u32) {
         let number = self.tasks.attached(task).number;
         self.selector.closing(number);
@@ -24,7 +24,7 @@ where
         self.close(key);
     }
 
-    /// Throws away what arrives on a connection whose output is shut down; closes it at its end.
+    /// Discards received bytes of a connection whose output is shut down, and closes it at the end of its input.
     pub(super) fn linger(&mut self, key: Key) {
         let Some(slot) = self.connections.find(key) else { return };
         let Some(socket) = &slot.socket else { return };

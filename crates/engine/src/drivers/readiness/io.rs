@@ -1,4 +1,4 @@
-//! A connection on a socket that does not block: every call is tried first.
+//! A connection on a non-blocking socket: every call is tried before a wait.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::senders::sender::Sent;
 /// The `Io` of the readiness driver. It owns the socket while its connection is served.
 pub(crate) type ReadinessIo = ConnectionIo<ReadinessTransport>;
 
-/// Calls that do not wait.
+/// Calls that do not block.
 pub(crate) struct ReadinessTransport {
     link: Arc<TaskLink>,
 }
@@ -34,7 +34,7 @@ impl ReadinessIo {
         self.transport.link.begin(ready);
     }
 
-    /// Gives back what this thread has lent, before another one ends the activation.
+    /// Returns the resources of this thread, before another thread ends the activation.
     pub(super) fn give_back_memory(&mut self) {
         self.core.input.release();
     }
@@ -59,7 +59,7 @@ impl ReadinessTransport {
         Poll::Pending
     }
 
-    /// Waits until the kernel no longer holds sent bytes, which it reports in the socket's error queue.
+    /// Waits until the kernel has released the sent bytes, as reported in the socket's error queue.
     fn wait_for_release(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<Result<(), IoError>> {
         if self.link.is_ready(Signals::GONE) {
             return Poll::Ready(Err(IoError::Gone));
@@ -108,8 +108,8 @@ impl Transport for ReadinessTransport {
                 Ok(count) => {
                     core.input.filled(count);
                     self.link.moved(count);
-                    // After a short receive nothing is left, unless the end came with the bytes: its
-                    // edge has been reported already.
+                    // A short receive leaves nothing, except the peer's end if it arrived with the bytes: its edge was
+                    // already reported.
                     if count < asked && !self.link.is_ready(Signals::ENDED) {
                         self.link.clear_ready(Signals::READ);
                     }
@@ -126,8 +126,8 @@ impl Transport for ReadinessTransport {
         self.wait_for_bytes(core, patience, by)
     }
 
-    /// A mechanism that reports a loss without any interest (`POLLERR`, `POLLHUP`) wakes the task. `select` does
-    /// not, and `busy` asks nobody: there the deadline is what ends the wait.
+    /// A mechanism that reports errors without interest (`POLLERR`, `POLLHUP`) wakes the task. `select` and `busy` do
+    /// not: there the wait ends with its deadline.
     fn poll_lost(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<IoError> {
         if self.link.is_ready(Signals::GONE) {
             return Poll::Ready(IoError::Gone);

@@ -1,7 +1,8 @@
 //! The state that a readiness driver and a connection's `Io` share: signals that are ready, and signals waited for.
 //!
-//! Atomics, because the `Io` may be polled on another thread than the driver's; all access is relaxed,
-//! because the task's hand-over orders it. On the driver's own thread they cost what plain words cost.
+//! The state is atomic because the `Io` may be polled on another thread than the driver's. All access is relaxed,
+//! because passing the task between threads orders it; so on the driver's own thread it costs no more than plain
+//! memory.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -20,13 +21,13 @@ flags! {
         WRITE = 1,
         /// The peer has ended its output: one more receive is due even after a short one.
         ENDED = 2,
-        /// The connection is gone.
+        /// The connection is lost.
         GONE = 3,
-        /// Not an event but a wish: to be polled again, after others had their turn.
+        /// Not an event: the task asks to be polled again after other tasks.
         AGAIN = 4,
         /// Bytes were received or sent in this activation.
         MOVED = 5,
-        /// There is an error to be fetched, or something in the socket's error queue.
+        /// An error is pending, or the socket's error queue is not empty.
         FAULT = 6,
     }
 }
@@ -69,7 +70,7 @@ pub(crate) struct TaskLink {
     ready: AtomicSignals,
     want: AtomicSignals,
     deadline: AtomicU64,
-    /// Bytes left in this poll of the task before others have their turn.
+    /// The remaining bytes of this poll before other tasks get their turn.
     left: AtomicUsize,
 }
 
@@ -88,14 +89,14 @@ impl TaskLink {
         self.ready.set(ready);
     }
 
-    /// Begins a poll of the task, which may move `turn_bytes`. Its waits begin anew.
+    /// Begins a poll of the task, which may move `turn_bytes`, and clears its waits.
     pub(crate) fn begin_poll(&self, turn_bytes: usize) {
         self.want.set(Signals::default());
         self.deadline.store(u64::MAX, Relaxed);
         self.left.store(turn_bytes, Relaxed);
     }
 
-    /// Bytes left in this poll.
+    /// The remaining bytes of this poll.
     pub(crate) fn left(&self) -> usize {
         self.left.load(Relaxed)
     }
@@ -118,7 +119,7 @@ impl TaskLink {
         self.ready.set(self.ready.get().without(signals));
     }
 
-    /// The signals that the task waits for, of which one is enough.
+    /// The signals that the task waits for; one of them suffices.
     pub(crate) fn wants(&self) -> Signals {
         self.want.get()
     }
@@ -152,7 +153,7 @@ mod tests {
         assert!(!link.is_ready(READ) && link.is_ready(WRITE) && link.is_ready(READ.with(Signals::ENDED)));
         link.wait_for(READ, Instant(7));
         assert_eq!((link.wants(), link.deadline()), (READ, Instant(7)));
-        // The next connection knows nothing of it.
+        // The next connection starts without it.
         link.begin(READ.with(WRITE));
         link.begin_poll(9);
         assert!(!link.is_ready(Signals::ENDED.with(Signals::GONE)) && link.wants() == Signals::default());

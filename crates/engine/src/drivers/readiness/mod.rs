@@ -1,7 +1,7 @@
-//! The readiness driver: a loop that waits for what is ready and polls the tasks that want it.
+//! The readiness driver: a loop that waits for events and polls the tasks that wait for them.
 //!
-//! It is generic over the mechanism ([`selector::Selector`]) and the protocol. A connection rests as a
-//! slot; when something arrives it gets a task and memory, and gives them back when nothing is in hand.
+//! It is generic over the mechanism ([`selector::Selector`]) and the protocol. An idle connection is a slot. When
+//! something arrives, it gets a task and memory, and returns them when it becomes idle again.
 
 mod accept;
 mod closing;

@@ -1,4 +1,4 @@
-//! The loop: it waits, hands events to the connections that they are for, accepts, and ends its tick.
+//! The loop: waits, dispatches events to their connections, accepts, and ends its tick.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::worker::tick::Tick;
 pub(super) struct Registered {
     /// The interest that the selector knows; none if the connection is not registered.
     pub(super) interest: Option<Interest>,
-    /// The peer has ended its output, which an edge-triggered mechanism says once.
+    /// The peer has ended its output; edge triggering reports that only once.
     pub(super) half_closed: bool,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Reactor<'a, S, P: Protocol, M: Start<ReadinessIo, P::State>, E
     pub(super) plan: &'a Plan,
     pub(super) protocol: &'a P,
     pub(super) start: M,
-    /// Whether anything was done in this turn; kept for selectors that ask.
+    /// Whether this tick did anything, for selectors that need to know.
     pub(super) worked: bool,
     /// Polls the tasks.
     pub(super) executor: E,
@@ -116,7 +116,8 @@ where
                     Key { index, .. } if index >= FIRST_SPECIAL => {
                         acceptor.ready((index - FIRST_SPECIAL) as usize)
                     }
-                    // A thread takes it away, and `busy` reports each in every turn: what is idle is seen before that.
+                    // Idle connections are counted before this, because a thread may take the task away, and `busy`
+                    // reports every connection in every tick.
                     key if E::AWAY => reported.push((key, Signals::from(event))),
                     key => self.event(key, Signals::from(event)),
                 }
@@ -133,7 +134,7 @@ where
         Ok(())
     }
 
-    /// How long the next wait may last, in milliseconds. From here on wakers tell the loop.
+    /// The longest permitted next wait, in milliseconds. From now on, wakers wake the loop.
     fn timeout(&mut self, acceptor: &Acceptor<'_>) -> Option<u32> {
         let due = self.protocol.before_wait();
         let until = self.idle_until(due).filter(|_| !acceptor.pending());
@@ -147,13 +148,13 @@ where
             }
         }
         (by != Instant::NEVER).then(|| {
-            // One more, so that the clock, which counts whole milliseconds, has passed it.
+            // One more, so that the deadline has passed in whole milliseconds too.
             let wait = by.since(tenfold_http::clock::now()).as_millis() + 1;
             u32::try_from(wait).unwrap_or(u32::MAX)
         })
     }
 
-    /// Leaves step by step; says whether connections are left.
+    /// Performs one step of leaving. Returns whether connections remain.
     fn leave(&mut self, acceptor: &mut Acceptor<'_>, phase: Phase) -> bool {
         acceptor.leave(&mut self.selector);
         if phase == Phase::Draining && !std::mem::replace(&mut self.has_drained, true) {
@@ -171,7 +172,7 @@ where
             self.worked = true;
             self.protocol.observe(protocol::Event::Accepted);
             let key = self.connections.insert(socket, peer, listener);
-            // Its request is there already, mostly: it is tried before it is registered.
+            // Its request has usually arrived already, so a receive is tried before the registration.
             self.activate(key, BOTH);
         }
         Ok(())
@@ -198,7 +199,7 @@ where
         }
         self.protocol.observe(protocol::Event::Evicted);
         self.close(evicted);
-        // The number of the evicted connection is free now, and it was one that the selector admits.
+        // The evicted connection's descriptor number is free now, and the selector accepts that number.
         let socket = if fits { Some(socket) } else { socket.renumber().ok() };
         let socket = socket.filter(|socket| self.selector.admits(socket.number()));
         if socket.is_none() {
@@ -208,7 +209,7 @@ where
         socket
     }
 
-    /// Something happened on connection `key`.
+    /// Handles an event of connection `key`.
     fn event(&mut self, key: Key, ready: Signals) {
         let Some(slot) = self.connections.find(key) else { return };
         if S::ONE_SHOT {
@@ -220,7 +221,7 @@ where
             }
             SlotState::Lingering { .. } => self.linger(key),
             SlotState::Active { task } => {
-                // Whoever serves it has it reported again.
+                // The code that serves it renews its registration.
                 if E::AWAY && self.tasks.is_lent(task) {
                     return;
                 }
@@ -239,8 +240,7 @@ where
         }
     }
 
-    /// Has connection `key`, which rests or is drained, reported again after a report that ended its
-    /// registration.
+    /// Renews the registration of connection `key`, which is idle or drained, after an event ended it.
     fn listen_on(&mut self, key: Key) {
         let Some(slot) = self.connections.find(key) else { return };
         if matches!(slot.state, SlotState::Parked | SlotState::Lingering { .. }) {
@@ -251,7 +251,7 @@ where
         }
     }
 
-    /// Takes tasks back that were away, and goes on with them.
+    /// Takes returned tasks, and continues with them.
     fn take_back(&mut self, returned: &mut Vec<Returned<M::Future>>) {
         self.executor.take_returned(returned);
         for Returned { key, number, task, polled, rearmed } in returned.drain(..) {

@@ -1,4 +1,4 @@
-//! Runs the loop as a plan divides its work.
+//! Runs the loop with the dispatch of a plan.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(crate) fn serve<S: Selector, P: Protocol>(
     Reactor::new(selector, plan, inbox, protocol, start, InPlace).serve(intake)
 }
 
-/// Runs the loop as the plan divides its work, on a selector for which it makes no difference.
+/// Runs the loop with the dispatch of the plan, on a selector that supports both.
 pub(crate) fn serve_as_dispatched<S: Selector, P: Protocol>(
     selector: S,
     plan: &Plan,

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use tenfold_sys::readiness::Ready;
 
-/// The events that a registration reports. One without interest may still report errors: [`Selector::HEARS_ERRORS`].
+/// The events that a registration reports. A registration without interest may still report errors:
+/// [`Selector::HEARS_ERRORS`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Interest {
     /// Something to read, or the peer's end.
@@ -16,7 +17,7 @@ pub(crate) struct Interest {
 }
 
 impl Interest {
-    /// Nothing at all.
+    /// Nothing.
     pub(crate) const NONE: Interest = Interest { read: false, write: false };
     /// Something to read.
     pub(crate) const READ: Interest = Interest { read: true, write: false };
@@ -80,7 +81,7 @@ pub(crate) trait Selector {
         self.forget(number);
     }
 
-    /// Waits at most so many milliseconds, and puts what is ready into `events`. A signal ends the wait.
+    /// Waits for at most this many milliseconds, and appends the events to `events`. A signal ends the wait.
     fn wait(&mut self, milliseconds: Option<u32>, events: &mut Vec<Ready>) -> io::Result<()>;
 }
 

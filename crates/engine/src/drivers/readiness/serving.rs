@@ -1,4 +1,4 @@
-//! Serving: a connection gets a task, the task is polled, and what it waits for is registered.
+//! Serving: starts a task for a connection, polls it, and registers the interest that it waits for.
 
 use std::task::Poll;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::worker::slots::{Key, SlotState};
 use crate::worker::tasks::{Finished, Start};
 use crate::worker::tick::{SlotContents, Tick, TickParts, take_up};
 
-/// The interval between looks into an error queue that the mechanism does not report.
+/// The interval between reads of an error queue that the mechanism does not report.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 impl<S, P, M, E> Reactor<'_, S, P, M, E>
@@ -46,7 +46,7 @@ where
         self.poll(key, task);
     }
 
-    /// Polls the task that serves connection `key`, or has it polled; one that is away is being polled.
+    /// Polls the task of connection `key`, on this thread or on another one. Does nothing if a thread already has it.
     pub(super) fn poll(&mut self, key: Key, task: u32) {
         let mut registered = true;
         if E::AWAY {
@@ -66,8 +66,8 @@ where
         }
     }
 
-    /// Sees to it that connection `key` is not reported while its task is away; or, where a report ends its
-    /// registration, that what is registered now counts for nothing. Says whether it stays registered.
+    /// Prevents events of connection `key` while another thread has its task. If an event ends a registration, the
+    /// current one is void. Returns whether the connection stays registered.
     pub(super) fn suspend(&mut self, key: Key, task: u32) -> bool {
         let Some(slot) = self.connections.find(key) else { return false };
         if slot.driver.interest.is_none() {
@@ -80,7 +80,7 @@ where
         S::ONE_SHOT
     }
 
-    /// The task of connection `key` was polled.
+    /// Handles the result of polling the task of connection `key`.
     pub(super) fn polled(&mut self, key: Key, task: u32, polled: Polled<M::Future>) {
         match polled {
             Ok(Poll::Pending) => {
@@ -97,7 +97,7 @@ where
         }
     }
 
-    /// The task of connection `key` waits: registers for what.
+    /// The task of connection `key` waits: registers its interest.
     pub(super) fn wait(&mut self, key: Key, task: u32) {
         let active = self.tasks.attached(task);
         let (wants, mut deadline, number) = (active.link.wants(), active.link.deadline(), active.number);
@@ -115,13 +115,13 @@ where
         }
     }
 
-    /// Registers connection `key` for `interest`. Says whether it could: no memory is left, or no watches
-    /// (`man 7 epoll`, `max_user_watches`).
+    /// Registers connection `key` for `interest`. Returns false if no memory is left, or no watches (`man 7 epoll`,
+    /// `max_user_watches`).
     pub(super) fn listen_for(&mut self, key: Key, number: i32, interest: Interest) -> bool {
         let edge = self.selector.edge();
         let Some(slot) = self.connections.find(key) else { return false };
-        // Under edge triggering a registration stays. The first one is for reading: only a connection that waits for
-        // room asks for writing.
+        // An edge-triggered registration stays. The first one is for reading; writing is added when a connection first
+        // waits for room.
         let had = slot.driver.interest;
         let write = interest.write || edge && had.is_some_and(|had| had.write);
         let wanted = Interest { read: interest.read || edge, write };
@@ -138,7 +138,7 @@ where
         result.is_ok()
     }
 
-    /// The task of connection `key` is done with it for now.
+    /// The task of connection `key` has finished its activation.
     pub(super) fn finished(&mut self, key: Key, task: u32, finished: Finished<ReadinessIo, P::State>) {
         let Finished { mut io, memory, next, panicked } = finished;
         if panicked {
@@ -169,11 +169,11 @@ where
                 if sent > 0 && P::has_answered(&slot.memory) {
                     slot.served = true;
                 }
-                // A draining worker looks for idle connections once, and this one was active then.
+                // A draining worker closes idle connections once, and this one was active at that time.
                 if slot.served && lifecycle::phase() >= Phase::Draining {
                     return self.close(key);
                 }
-                // Woken for nothing, it goes on resting as it did.
+                // It was woken without work, so it stays idle with its old deadline.
                 let by = if moved { by } else { by.min(slot.deadline) };
                 if !self.listen_for(key, number, Interest::READ) {
                     return self.close(key);

@@ -1,4 +1,4 @@
-//! The view of a run while it goes on: a line that changes on a terminal, plain lines elsewhere.
+//! The live view of a run: an updating line on a terminal, plain lines elsewhere.
 
 use std::io::{IsTerminal, Write};
 
@@ -43,7 +43,7 @@ impl LiveView {
             }
             RunProgress::Trial { experiment, cell, block, blocks, left } if self.terminal => {
                 self.line = true;
-                // Clears the rest of the line that was there.
+                // Clears the rest of the previous line.
                 eprint!("\r{experiment}: block {block} of {blocks}, {cell}; {} left\x1b[K", time(*left));
                 let _ = std::io::stderr().flush();
             }
@@ -61,7 +61,7 @@ impl LiveView {
         }
     }
 
-    /// Leaves the line that changes.
+    /// Ends the updating line.
     pub(super) fn end(&mut self) {
         if std::mem::take(&mut self.line) {
             eprint!("\r\x1b[K");

@@ -10,7 +10,7 @@ use tenfold_sys::socket::ListenAddress;
 
 use crate::status::report::StatusReport;
 
-/// How long a server may take to answer.
+/// The time in which a server must answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The most bytes of an answer.
 const LONGEST: u64 = 64 << 20;

@@ -1,5 +1,5 @@
-//! Any message at the end of the accounts: it is a question, or it is dropped, and its descriptors are closed. A fuzz
-//! harness, too: `cargo xtask fuzz --minutes 10 accounts`.
+//! Any message at the answering end is a question, or it is dropped and its descriptors are closed. A fuzz harness,
+//! too: `cargo xtask fuzz --minutes 10 accounts`.
 
 use std::io::{ErrorKind, Read};
 use std::sync::atomic::{AtomicUsize, Ordering};

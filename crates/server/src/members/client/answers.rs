@@ -1,7 +1,7 @@
-//! Answers that are long in coming: those that wait for a hash.
+//! Slow answers: those that wait for a hash.
 //!
-//! How many forms may wait is the accounts' to say, for the whole server. Threads that each wait for one answer would
-//! be a second queue in front of theirs, so one thread of a worker waits for all of them.
+//! The accounts process bounds the waiting forms for the whole server. A pool of waiting threads would be a second
+//! queue in front of that one, so one thread of a worker waits for all of its answers.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -16,10 +16,10 @@ use tenfold_sys::wait;
 
 use crate::members::channel::{AccountsClient, PendingQuestion};
 
-/// How long the rest of an answer may take whose beginning has come: it is one message, and others wait meanwhile.
+/// The time for the rest of an answer after its beginning: it is one message, and others wait meanwhile.
 const REST: Duration = Duration::from_secs(1);
 
-/// The entrance to the thread that waits. The thread begins with the first question, so the process may fork before.
+/// The queue of the waiting thread. The thread starts with the first question, so the process may fork before that.
 #[derive(Default)]
 pub(crate) struct Answers(Mutex<Option<Arc<Entrance>>>);
 
@@ -32,7 +32,7 @@ struct Entrance {
 #[derive(Default)]
 struct New {
     waiting: Vec<AwaitedReply>,
-    /// Nobody asks any more.
+    /// No more questions will come.
     over: bool,
 }
 
@@ -80,7 +80,7 @@ fn begin() -> io::Result<Arc<Entrance>> {
     Ok(entrance)
 }
 
-/// Waits for all answers, each until its time is over: a promise that is dropped says that there is none.
+/// Waits for all answers, each until its deadline. Dropping a promise reports that no answer came.
 fn wait_for_all(entrance: &Entrance) {
     let mut waiting: Vec<AwaitedReply> = Vec::new();
     loop {
@@ -100,14 +100,15 @@ fn wait_for_all(entrance: &Entrance) {
     }
 }
 
-/// Places of those whose answer has come, in order; none of them where somebody new waits or a time is over.
+/// The places of the questions whose answers have come, in order; empty if a new question arrived or a deadline has
+/// passed.
 fn come(entrance: &Entrance, waiting: &[AwaitedReply], now: Instant) -> Vec<usize> {
     let earliest = waiting.iter().map(|one| one.asked.by()).min();
     let left = earliest.map(|by| by.saturating_duration_since(now) + Duration::from_millis(1));
     let answers = waiting.iter().map(|one| one.asked.as_fd());
     let all: Vec<_> = std::iter::once(entrance.event.as_fd()).chain(answers).collect();
     let Ok(reported) = wait::for_input(&all, left) else {
-        // A signal (EINTR): nothing is known of them.
+        // A signal (EINTR): the result is unknown.
         return Vec::new();
     };
     entrance.event.clear();

@@ -1,4 +1,4 @@
-//! The filter of session cookies, as a worker knows it.
+//! A worker's copy of the filter of session cookies.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -11,11 +11,11 @@ use tenfold_sys::shared::SharedRows;
 
 use crate::members::channel::AccountsClient;
 
-/// How long the accounts may take to answer: they have the filter at hand.
+/// The time in which the accounts process must answer, since it has the filter in memory.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How often the process of the accounts was started, shared by the supervisor with its workers. Another process may
-/// have another key, because its database was replaced.
+/// The number of starts of the accounts process, shared by the supervisor with its workers. A new process may have a
+/// new key, if its database was replaced.
 #[derive(Clone)]
 pub(crate) struct Starts(Arc<SharedRows>);
 
@@ -36,10 +36,10 @@ impl Starts {
     }
 }
 
-/// The filter, once the accounts have told it.
+/// The filter, once it has been received.
 pub(super) struct WorkerFilter {
     starts: Starts,
-    /// With the number of the start before which it was asked for.
+    /// With the number of starts at the time of the query.
     known: RwLock<Option<(u64, Filter)>>,
 }
 
@@ -48,14 +48,14 @@ impl WorkerFilter {
         WorkerFilter { starts, known: RwLock::default() }
     }
 
-    /// Judges a cookie; none while the filter is not known.
+    /// Judges a cookie; `None` while the filter is unknown.
     pub(super) fn judge(&self, cookie: &str) -> Option<CookieCheck> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let (_, filter) = known.as_ref().filter(|(start, _)| *start == self.starts.number())?;
         Some(filter.judge(cookie))
     }
 
-    /// Asks for the filter and waits for it, for a moment.
+    /// Asks for the filter, and waits briefly for it.
     pub(super) fn learn(&self, client: &AccountsClient) -> &WorkerFilter {
         let start = self.starts.number();
         if let Some(filter) = ask(client) {

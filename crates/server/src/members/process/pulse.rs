@@ -1,4 +1,4 @@
-//! Signs of life of the accounts process, and its counts, in memory that it shares with the supervisor alone.
+//! Heartbeats and counts of the accounts process, in memory that it shares only with the supervisor.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ impl Pulse {
         SharedRows::new(1, REJECTED + 1).map(Pulse)
     }
 
-    /// The process lives and waits for questions.
+    /// A heartbeat: the process waits for questions.
     pub(crate) fn beat(&self) {
         self.count(BEATS);
     }
@@ -51,7 +51,7 @@ impl Pulse {
         self.read(REJECTED)
     }
 
-    /// Another process takes over.
+    /// Resets the state for a new process.
     pub(crate) fn restart(&self) {
         self.0.row(0)[BEATS].store(0, Ordering::Relaxed);
     }
@@ -65,32 +65,32 @@ impl Pulse {
     }
 }
 
-/// How long each thread of a pool has been at its question.
+/// The time that each thread of a pool has spent on its question.
 #[derive(Debug)]
 pub(crate) struct ThreadPulse {
     origin: Instant,
-    /// Milliseconds from the origin, and 1; 0 for a thread that waits for a question.
+    /// Milliseconds since the origin, plus 1; 0 for a thread without a question.
     since: Vec<AtomicU64>,
 }
 
 impl ThreadPulse {
-    /// For so many threads, from now on.
+    /// A table for this many threads.
     pub(crate) fn new(threads: usize, now: Instant) -> ThreadPulse {
         ThreadPulse { origin: now, since: (0..threads).map(|_| AtomicU64::new(0)).collect() }
     }
 
-    /// A thread takes up a question.
+    /// A thread begins a question.
     pub(crate) fn begin(&self, thread: usize, now: Instant) {
         let passed = now.saturating_duration_since(self.origin).as_millis();
         self.since[thread].store(u64::try_from(passed).unwrap_or(u64::MAX - 1) + 1, Ordering::Relaxed);
     }
 
-    /// It is done with it.
+    /// A thread has finished its question.
     pub(crate) fn end(&self, thread: usize) {
         self.since[thread].store(0, Ordering::Relaxed);
     }
 
-    /// Whether every thread has been at one question for longer than this.
+    /// Whether every thread has spent more than this on one question.
     pub(crate) fn all_longer_than(&self, limit: Duration, now: Instant) -> bool {
         self.since.iter().all(|since| match since.load(Ordering::Relaxed) {
             0 => false,

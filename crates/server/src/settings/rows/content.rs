@@ -75,7 +75,7 @@ fn addresses(given: &[Text<'_>]) -> Result<Vec<ListenEntry>, String> {
     }
 }
 
-/// The path of a request, as it stands there.
+/// The path of a request, unchanged.
 fn url_path_or_off(given: Text<'_>) -> Result<Option<String>, String> {
     let legal = |byte: u8| byte.is_ascii_graphic() && !b"?#".contains(&byte);
     match given.text {
@@ -113,7 +113,7 @@ fn read_codings(texts: &[Text<'_>], all: &[ContentCoding]) -> Result<Vec<Content
     }
 }
 
-/// Media types, with `*` for all of a kind, and `text` for all that are text by their nature.
+/// Media types, with `*` for all subtypes, and `text` for all textual types.
 fn types(texts: &[Text<'_>]) -> Result<Vec<String>, String> {
     let mut found = Vec::new();
     for Text { text, .. } in texts {

@@ -41,7 +41,7 @@ pub(super) fn size(bounds: RangeInclusive<u64>) -> impl Fn(Text<'_>) -> Result<u
     move |given| units::size(given.text, bounds.clone())
 }
 
-/// A size of something in memory.
+/// A size in memory.
 pub(super) fn bytes(bounds: RangeInclusive<u64>) -> impl Fn(Text<'_>) -> Result<usize, String> {
     move |given| size(bounds.clone())(given).map(|size| size as usize)
 }
@@ -70,7 +70,7 @@ pub(super) fn parsed<T: FromStr<Err = String>>(given: Text<'_>) -> Result<T, Str
     given.text.parse()
 }
 
-/// Each of several values; none for `off` alone.
+/// Each of several values; empty for `off` alone.
 pub(super) fn each_or_off<T: FromStr<Err = String>>(given: &[Text<'_>]) -> Result<Vec<T>, String> {
     match given {
         [Text { text: "off", .. }] => Ok(Vec::new()),

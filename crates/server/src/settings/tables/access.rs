@@ -116,8 +116,7 @@ fn users(given: &GivenValue<'_>, reader: &TableReader<'_>) -> Result<BTreeMap<St
     entries.map(|(name, hash)| Ok((name.text().to_owned(), hash.parse(StoredHash::new)?))).collect()
 }
 
-/// Reads a file of lines, each a name, a colon and a hash. Empty lines, and those that begin with `#`, say
-/// nothing.
+/// Reads a file of lines, each with a name, a colon and a hash. Empty lines and lines that begin with `#` are ignored.
 fn read_users(path: &Path) -> Result<BTreeMap<String, StoredHash>, String> {
     let content = std::fs::read_to_string(path)
         .map_err(|error| format!("cannot read the users in {}: {error}", path.display()))?;

@@ -43,9 +43,9 @@ pub(crate) static POLICY: &[TableKey<Policy>] = keys! {
     |policy, given, reader| policy.auth = Some(unless_off(given, |given| read_auth(given, reader))?);
 };
 
-/// Hints for one path at most: each request sends all of them.
+/// The most hints for one path, because each request sends all of them.
 const MOST_HINTS: usize = 16;
-/// Files that are tried at most: each one that is missing costs a look.
+/// The most files to try, because each missing one costs a lookup.
 const MOST_TRIED: usize = 8;
 
 fn read_types(policy: &mut Policy, given: &GivenValue<'_>) -> Result<(), BadValue> {
@@ -129,7 +129,7 @@ fn each_field(
     edit: fn(&str, &str) -> Result<FieldEdit, String>,
 ) -> Result<(), BadValue> {
     for (name, values) in given.entries()? {
-        // A name that is none is shown, and not its value.
+        // An invalid name is shown without its value, which may be secret.
         FieldEdit::add(name.text(), "x")
             .or_else(|_| edit(name.text(), "x"))
             .map_err(|mend| name.wrong(mend))?;

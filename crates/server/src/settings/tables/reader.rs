@@ -1,4 +1,4 @@
-//! How a table is read: key by key, each by its definition, and what is wrong is said where it stands.
+//! Reading of tables: key by key, by their definitions; problems are reported with their place in the file.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -73,7 +73,7 @@ pub(crate) enum Shape {
     Tables(&'static dyn Keyed),
 }
 
-/// A table with keys, whatever it is read into.
+/// A table with keys, independent of its target type.
 pub(crate) trait Keyed: Sync {
     /// Name, shape and meaning of each key.
     fn keys(&self) -> Vec<(&'static str, &'static Shape, &'static str)>;
@@ -97,9 +97,9 @@ pub(crate) struct BadValue {
 
 /// The context in which tables are read.
 pub(crate) struct TableReader<'a> {
-    /// The folder that relative paths begin at.
+    /// The base folder of relative paths.
     pub(crate) base: &'a Path,
-    /// Takes what is wrong: what it is, the bytes it is about, how to mend it.
+    /// Takes a problem: its message, its bytes in the file, and the remedy.
     pub(crate) complain: &'a mut dyn FnMut(String, Range<usize>, String),
 }
 
@@ -117,7 +117,7 @@ impl<T> TableKeys<T> {
         }
     }
 
-    /// Reads the entry called `name`, and says whether there is a key of that name.
+    /// Reads the entry called `name`. Returns whether there is a key of that name.
     pub(crate) fn read_entry(
         &self,
         name: &str,
@@ -164,7 +164,7 @@ pub(crate) struct GivenValue<'a> {
 }
 
 impl<'a> GivenValue<'a> {
-    /// Says what is wrong with it.
+    /// Reports a problem with it.
     pub(crate) fn wrong(&self, mend: impl Into<String>) -> BadValue {
         BadValue { place: self.value.span(), mend: mend.into() }
     }
@@ -187,7 +187,7 @@ impl<'a> GivenValue<'a> {
         read(self.text()?).map_err(|mend| self.wrong(mend))
     }
 
-    /// A path; a relative one begins at the file's own folder.
+    /// A path; a relative one starts at the folder of the configuration file.
     pub(crate) fn path(&self, reader: &TableReader<'_>) -> Result<PathBuf, BadValue> {
         match self.text()? {
             "" => Err(self.wrong("a path is missing")),
@@ -208,7 +208,7 @@ impl<'a> GivenValue<'a> {
         }
     }
 
-    /// A whole number of these bounds.
+    /// A whole number within these bounds.
     pub(crate) fn number(&self, least: u64, most: u64) -> Result<u64, BadValue> {
         let number = match self.value() {
             DeValue::Integer(number) if number.radix() == 10 => number.as_str().parse().ok(),
@@ -226,7 +226,7 @@ impl<'a> GivenValue<'a> {
         }
     }
 
-    /// Each value of a list; one that is no list stands for itself.
+    /// Each value of a list, or a single value.
     pub(crate) fn each(&self) -> Vec<GivenValue<'a>> {
         match self.value() {
             DeValue::Array(values) => values.iter().map(|value| GivenValue { value }).collect(),
@@ -249,7 +249,7 @@ impl<'a> GivenValue<'a> {
         Ok(entries.into_iter().map(|(key, value)| (EntryName(key), GivenValue { value })).collect())
     }
 
-    /// Reads each of the tables of a list by `keys`; one that is no list stands for itself.
+    /// Reads each table of a list, or a single table, by `keys`.
     pub(crate) fn read_each<T: Default>(
         &self,
         keys: &TableKeys<T>,
@@ -273,7 +273,7 @@ impl EntryName<'_> {
         self.0.get_ref()
     }
 
-    /// Says what is wrong with it.
+    /// Reports a problem with it.
     pub(crate) fn wrong(&self, mend: impl Into<String>) -> BadValue {
         BadValue { place: self.0.span(), mend: mend.into() }
     }

@@ -29,7 +29,7 @@ pub(crate) struct SiteTable {
     slash: Option<Slash>,
     shown: Option<Shown>,
     links: Option<Links>,
-    /// Statuses, and their pages; none where a line of text takes the place of one.
+    /// Statuses with their pages; `None` for a line of text instead of a page.
     error_pages: Vec<(String, Option<String>)>,
 }
 
@@ -43,7 +43,7 @@ impl SiteTable {
         SiteTable {
             policy: self.policy.clone(),
             rules,
-            // The first that fits counts.
+            // The first match counts.
             redirects: [host.redirects, self.redirects.clone()].concat(),
             rewrites: [host.rewrites, self.rewrites.clone()].concat(),
             slash: host.slash.or(self.slash),
@@ -64,7 +64,7 @@ impl SiteTable {
         Policies::new(self.policy.clone(), self.rules.clone())
     }
 
-    /// The same of where its paths lead.
+    /// The same for the targets of its paths.
     pub(crate) fn routes(&self) -> Routes {
         let mut error_pages = ErrorPages::default();
         for (statuses, path) in &self.error_pages {

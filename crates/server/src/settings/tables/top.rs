@@ -18,7 +18,7 @@ pub(crate) static TOP: TableKeys<Settings> = TableKeys {
     policy: None,
 };
 
-/// Reads `[[host]]`: each with a name, and no name twice.
+/// Reads `[[host]]`: each has a name, and names are unique.
 fn read_hosts(
     settings: &mut Settings,
     given: &GivenValue<'_>,

@@ -22,7 +22,7 @@ pub(crate) const NAME: &str = "book";
 
 static PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/book.deflate"));
 
-/// The start of a line of a page that leads to another page of the demonstration.
+/// The start of a page's line with a link to another page of the demonstration.
 const ASIDE: &str = "<a class=\"aside\"";
 
 /// The start of the names of private folders.
@@ -31,7 +31,7 @@ const PREFIX: &str = "tenfold-book-";
 /// The time in which a new folder must be locked.
 const YOUNG: Duration = Duration::from_secs(60);
 
-/// Folders of one process at most: a reload may make another while the former is still in use.
+/// The most folders of one process: a reload may create another while the former is in use.
 const MOST_FOLDERS: u32 = 64;
 
 /// The unpacked manual. The folder is removed when the last generation that serves it ends.
@@ -43,12 +43,12 @@ pub(crate) struct Book {
     demonstration: bool,
     /// The process that removes it: a forked worker must not.
     owner: u32,
-    /// The folder, locked while a process uses it: an unlocked one is left of a server that was killed.
+    /// The folder, locked while a process uses it. An unlocked one is left over from a server that was killed.
     _lock: File,
 }
 
 impl Book {
-    /// The manual that `settings` ask for, if they do. `former` is that of the configuration before.
+    /// The manual, if `settings` request it. `former` is that of the previous configuration.
     ///
     /// # Errors
     /// The folder cannot be made or written, with its path and what to do.
@@ -90,7 +90,7 @@ impl Book {
         remove_abandoned(place);
         let private = make_private(place).map_err(|error| failed(place, error))?;
         let lock = lock(&private).map_err(|error| failed(&private, error))?;
-        // From here on it is removed, whatever fails.
+        // From now on it is removed, whatever fails.
         let book = Book { private, demonstration, owner: std::process::id(), _lock: lock };
         book.fill().map_err(|error| failed(&book.private, error))?;
         Ok(book)
@@ -133,7 +133,7 @@ impl Drop for Book {
     }
 }
 
-/// Makes a folder of this process alone. A name that is taken, also by a link, is left as it is.
+/// Makes a folder of this process alone. An existing name, also of a link, is left unchanged.
 fn make_private(place: &Path) -> io::Result<PathBuf> {
     let names = (0..MOST_FOLDERS).map(|number| format!("{PREFIX}{}-{number}", std::process::id()));
     for name in names {
@@ -158,7 +158,7 @@ fn lock(folder: &Path) -> io::Result<File> {
 fn remove_abandoned(place: &Path) {
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
         let is_named = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
-        // A folder that was just made may not be locked yet.
+        // A new folder may not be locked yet.
         let is_old =
             |facts: &Metadata| facts.modified().is_ok_and(|made| made.elapsed().is_ok_and(|age| age > YOUNG));
         let is_own = |facts: &Metadata| facts.is_dir() && facts.uid() == user::own();

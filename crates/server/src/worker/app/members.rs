@@ -1,4 +1,4 @@
-//! Members in the way of a request: what is theirs waits for the accounts and is answered then.
+//! Requests for members' pages and folders: they wait for the accounts process and are answered afterwards.
 
 use tenfold_accounts::Reply as AccountsReply;
 use tenfold_accounts::web::{MemberPage, PendingQuery, ReplyAction, RequestAction};
@@ -52,7 +52,7 @@ impl SharedService {
         })
     }
 
-    /// Answers with what the accounts said.
+    /// Answers with the reply of the accounts process.
     fn said(
         &self,
         comes: ReplyAction,

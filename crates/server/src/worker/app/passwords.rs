@@ -1,5 +1,5 @@
-//! Passwords of basic authentication: they are verified on threads of their own, so that guesses delay no other work,
-//! and attempts are counted as those of members are.
+//! Passwords of basic authentication. Separate threads verify them, so that guesses delay no other work. Attempts are
+//! throttled like those of members.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -23,7 +23,7 @@ use crate::settings::values::Settings;
 pub(super) struct Passwords {
     pub(super) lane: OffloadPool,
     throttle: Arc<Throttle>,
-    /// With `fork`, whose processes share neither the lane nor the throttle.
+    /// With `fork`, whose processes do not share the lane and the throttle.
     running: Option<Arc<RunningHashes>>,
 }
 
@@ -34,12 +34,12 @@ struct ClientAttempts {
     now: u64,
     admitted: RefCell<Option<AdmittedAttempt>>,
     running: Option<Arc<RunningHashes>>,
-    /// The place in `running` that this attempt has.
+    /// This attempt's place in `running`.
     place: Cell<Option<usize>>,
 }
 
-/// Passwords that the processes of `fork` verify at once: each takes the memory of its hash. A word is the number of the
-/// process that has the place, or 0.
+/// Concurrent verifications by the processes of `fork`, each of which needs memory for its hash. A word is the number
+/// of the process that holds the place, or 0.
 struct RunningHashes(SharedRows);
 
 impl RunningHashes {
@@ -47,7 +47,7 @@ impl RunningHashes {
         SharedRows::new(1, places).map(RunningHashes)
     }
 
-    /// A place for this process; none if others have all of them. A process that has ended has none.
+    /// Takes a place for this process; `None` if all are taken. The place of an ended process is free.
     fn begin(&self) -> Option<usize> {
         let own = u64::from(std::process::id());
         self.0.row(0).iter().position(|word| {
@@ -65,7 +65,7 @@ impl RunningHashes {
 
 impl Passwords {
     /// # Errors
-    /// There is no memory that processes can share.
+    /// There is no shared memory.
     pub(super) fn new(plan: &Plan, settings: &Settings) -> io::Result<Passwords> {
         let shared = (plan.engine == Engine::Fork).then(|| RunningHashes::new(settings.work_threads.max(1)));
         Ok(Passwords {

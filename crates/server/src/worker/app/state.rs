@@ -28,10 +28,10 @@ pub(crate) struct RequestRules {
 
 /// The service that all threads of a worker share.
 pub(super) struct SharedService {
-    /// Itself, for answers that come later.
+    /// Itself, for deferred answers.
     pub(super) this: Weak<SharedService>,
     pub(super) hosts: Hosts,
-    /// The path that is answered with the request's own body, where there is one.
+    /// The path whose requests are answered with their own body, if there is one.
     pub(super) echo: Option<String>,
     /// The bounds of addresses, if there are any.
     pub(super) admission: Option<Admission>,
@@ -40,11 +40,11 @@ pub(super) struct SharedService {
     pub(super) transport: TransportRules,
     /// The responses to an authority that validates names, if one may ask for them.
     pub(super) challenges: Option<ChallengeBoard>,
-    /// Whether anything is looked at before the site is asked.
+    /// Whether anything precedes the site.
     pub(super) guarded: bool,
     pub(super) limits: Limits,
     pub(super) worker: Arc<WorkerShared>,
-    /// Whether the log wants to know what responses took.
+    /// Whether the log shows the times of responses.
     pub(super) measures: bool,
     /// Whether an admin listener wants to know what they took.
     pub(super) observed: bool,
@@ -52,7 +52,7 @@ pub(super) struct SharedService {
     pub(super) lane: OffloadPool,
     /// The verification of passwords of basic authentication.
     pub(super) passwords: Passwords,
-    /// When a failure of the system was last said, in seconds since 1970.
+    /// The time of the last report of a system error, in seconds since 1970.
     pub(super) complained: AtomicU64,
     /// The proxies whose fields name the clients of requests.
     pub(super) proxies: TrustedProxies,
@@ -60,18 +60,18 @@ pub(super) struct SharedService {
     pub(super) said_ambiguous: AtomicBool,
 }
 
-/// A request whose answer comes later.
+/// A request with a deferred answer.
 pub(super) struct DeferredRequest {
     pub(super) request: OwnedRequest,
     pub(super) connection: Connection,
-    /// When its answer began, where that is measured.
+    /// The start time of its answer, if it is measured.
     pub(super) began: Option<time::Instant>,
-    /// Whether it is for a member alone.
+    /// Whether it is for one member only.
     pub(super) private: bool,
 }
 
 impl DeferredRequest {
-    /// Lets no cache keep a response that is for a member alone (RFC 9111 §5.2.2).
+    /// Forbids caches to store a response that is for one member only (RFC 9111 §5.2.2).
     pub(super) fn keep_private(&self, response: &mut ResponseWriter<'_>) {
         if self.private {
             response.replace_field(FieldName::CACHE_CONTROL, FieldValue::constant("private, no-store"));
