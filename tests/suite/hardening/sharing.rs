@@ -111,8 +111,8 @@ fn h94_no_worker_changes_how_others_wait_at_a_unix_socket(config: &Config) {
     if config.engine != Engine::Fork {
         let refused = || server.status()["refused_calls"].as_u64();
         becomes_true(SOON, "both ways are refused", || refused() >= Some(2));
-        let is_told = |call: &&str| server.errors().contains(&format!("refused the system call {call} ("));
-        assert!(CALLS.iter().all(|call| is_told(&call)), "{}", server.errors());
+        let is_told = |call: &str| server.errors().contains(&format!("refused the system call {call} ("));
+        assert!(CALLS.iter().all(|call| is_told(call)), "{}", server.errors());
     }
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
