@@ -41,6 +41,13 @@ impl Process {
         all
     }
 
+    /// The names of its threads; none if it has ended.
+    pub fn threads(self) -> Vec<String> {
+        let tasks =
+            fs::read_dir(format!("/proc/{}/task", self.0)).into_iter().flatten().filter_map(Result::ok);
+        tasks.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok()).collect()
+    }
+
     /// Whether it exists and has not ended.
     pub fn is_running(self) -> bool {
         self.stat(0).is_some_and(|state| state != "Z" && state != "X")

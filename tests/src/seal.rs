@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use rcgen::CertifiedKey;
-use rustls::pki_types::{CertificateDer, ServerName};
+use memchr::memmem;
+use rcgen::{CertifiedKey, KeyPair};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore};
 use tenfold_engine::layer::framed;
 
@@ -143,6 +145,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A certificate of this run, and the client that trusts it.
 struct Certificate {
     folder: TempFolder,
+    key: KeyPair,
     roots: Arc<RootCertStore>,
     client: Arc<ClientConfig>,
 }
@@ -164,7 +167,7 @@ fn certificate() -> &'static Certificate {
         // Cases request many hosts, and the certificate has one name: a server answers 421 to a client that asked for
         // another name than it requests.
         client.enable_sni = false;
-        Certificate { folder, roots, client: Arc::new(client) }
+        Certificate { folder, key: signing_key, roots, client: Arc::new(client) }
     })
 }
 
@@ -254,6 +257,30 @@ pub struct SecureExchange {
     pub certificate: Vec<u8>,
     /// Head and body of the response.
     pub response: String,
+}
+
+/// The key of the certificate of this run.
+pub fn own_key() -> &'static KeyPair {
+    &certificate().key
+}
+
+/// Bytes that only a process with the key of P-256 in this file has: the private number as it is in memory, then parts
+/// of the file's text.
+///
+/// # Panics
+/// If the file has no such key.
+pub fn secret_parts(path: &Path) -> Vec<Vec<u8>> {
+    let key = PrivateKeyDer::from_pem_file(path).expect("a key");
+    // ECPrivateKey (RFC 5915 §3): version 1, and an octet string of 32 bytes. In memory it is a little-endian number.
+    const BEFORE: &[u8] = &[2, 1, 1, 4, 32];
+    let der = key.secret_der();
+    let begin = memmem::find(der, BEFORE).expect("a key of P-256") + BEFORE.len();
+    let mut number = der[begin..begin + 32].to_vec();
+    number.reverse();
+    let text = fs::read_to_string(path).expect("a key");
+    let lines: Vec<_> = text.lines().filter(|line| !line.starts_with('-')).map(str::as_bytes).collect();
+    // The DER before and after the number is in the certificate, too.
+    vec![number, lines[0][begin / 3 * 4..].to_vec(), lines[1][..16].to_vec()]
 }
 
 /// The folder with `cert.pem` and `key.pem`. [`remove_certificate`] removes it at the end.

@@ -122,9 +122,10 @@ impl Server {
         lock(&self.errors).clone()
     }
 
-    /// Its serving processes: the descendants of the supervisor.
+    /// Its serving processes: the children of the supervisor, without the one that signs handshakes.
     pub fn workers(&self) -> Vec<Process> {
-        self.process.children()
+        let signs = |process: &Process| process.threads().iter().any(|name| name.starts_with("signing"));
+        self.process.children().into_iter().filter(|process| !signs(process)).collect()
     }
 
     /// Open descriptors of all its processes.

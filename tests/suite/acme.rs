@@ -201,11 +201,12 @@ fn an_internal_certificate_is_made_and_kept(config: &Config) {
     again.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// The process that obtains certificates: the only child of the supervisor that serves nobody.
+/// The process that obtains certificates: the only child of the supervisor that neither serves nor signs.
 fn client_process(server: &Server) -> Process {
     let status = server.status();
-    let workers: Vec<_> =
+    let mut workers: Vec<_> =
         status["workers"].as_array().expect("a list").iter().map(|one| one["process"].as_u64()).collect();
+    workers.push(status["signing"]["process"].as_u64());
     let is_worker = |process: &Process| workers.contains(&Some(process.0.into()));
     eventually(SOON, "the process runs", || {
         server.process.children().into_iter().find(|child| !is_worker(child))
@@ -252,6 +253,7 @@ fn a_certificate_is_obtained_renewed_and_kept_while_the_authority_is_away(config
     let state = folder.at("state").join(name);
 
     assert_eq!(rights(client_process(&server)), ("2".into(), NO_CAPABILITIES.into()), "a filter");
+    becomes_true(SOON, "a process of its own signs", || server.status()["signing"]["process"].is_u64());
     // It is due, and the wait behind the first attempt is over.
     pebble.suggest_renewal(&state.join("certificate.pem"));
     fs::remove_file(state.join("attempts.json")).expect("an attempt was made");

@@ -46,6 +46,7 @@ mod reload;
 mod rules;
 mod select_range;
 mod service;
+mod signing;
 mod slow_peers;
 mod switches;
 mod switches_together;
@@ -116,6 +117,7 @@ const THEMES: &[Theme] = &[
     tls::THEME,
     tls_rules::THEME,
     acme::THEME,
+    signing::THEME,
     itself::THEME,
 ];
 

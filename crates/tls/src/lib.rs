@@ -7,6 +7,7 @@ pub mod certificates;
 pub mod challenges;
 pub mod config;
 pub mod connection;
+mod failure;
 pub mod internal;
 pub mod shared;
 pub mod signing;

@@ -2,10 +2,7 @@
 
 use std::fs;
 
-use memchr::memmem;
 use rustix::process::Signal;
-use rustls::pki_types::PrivateKeyDer;
-use rustls::pki_types::pem::PemObject;
 use tenfold_engine::Engine;
 use tenfold_tests::binary::workspace;
 use tenfold_tests::config::Config;
@@ -13,13 +10,14 @@ use tenfold_tests::databases::{DatabaseProduct, RedisServer, fresh};
 use tenfold_tests::launch::{Launch, free_address};
 use tenfold_tests::process::Process;
 use tenfold_tests::proxy::Proxy;
-use tenfold_tests::seal::{Below, certificate_folder};
+use tenfold_tests::seal::{Below, certificate_folder, secret_parts};
 use tenfold_tests::server::Server;
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::visitor::Visitor;
 
 use super::outage::accounts_process;
 use super::{GOOD, launch, site, stop};
+use crate::signing::signing_process;
 
 /// The fenced block of this language on the page about nodes, with paths of this machine replacing its paths.
 fn of_the_book(language: &str, places: &[(&str, &str)]) -> String {
@@ -116,19 +114,8 @@ pub(super) fn h78_the_accounts_process_does_not_have_the_key_of_the_certificate(
     let folder = site();
     let config = Config::of(Engine::Epoll).through(Below::Tls);
     let server = launch(&config, &folder, &fresh(DatabaseProduct::Sqlite, &folder)).start();
-    let path = certificate_folder().join("key.pem");
-    let key = PrivateKeyDer::from_pem_file(&path).expect("a key");
-    // ECPrivateKey (RFC 5915 §3): version 1, and an octet string of 32 bytes. In memory it is a little-endian number.
-    const BEFORE: &[u8] = &[2, 1, 1, 4, 32];
-    let der = key.secret_der();
-    let begin = memmem::find(der, BEFORE).expect("a key of P-256") + BEFORE.len();
-    let mut number = der[begin..begin + 32].to_vec();
-    number.reverse();
-    assert!(server.process.remembers(&number), "the search finds what is there");
-    let text = fs::read_to_string(&path).expect("a key");
-    let lines: Vec<_> = text.lines().filter(|line| !line.starts_with('-')).map(str::as_bytes).collect();
-    // The DER before and after the number is in the certificate, too.
-    let parts = [&number[..], &lines[0][begin / 3 * 4..], &lines[1][..16]];
+    let parts = secret_parts(&certificate_folder().join("key.pem"));
+    assert!(signing_process(&server).remembers(&parts[0]), "the search finds what is there");
     let knows = |process: Process| parts.iter().any(|part| process.remembers(part));
     let first = accounts_process(&server);
     assert!(!knows(first), "the first process");

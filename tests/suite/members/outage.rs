@@ -1,6 +1,5 @@
 //! Outages of the server and of the database.
 
-use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -109,17 +108,11 @@ pub(super) fn h71_acknowledged_accounts_were_synced() {
 
 /// The accounts process: the child of the supervisor without a listening socket.
 pub(super) fn accounts_process(server: &Server) -> Process {
-    let threads = |process: &Process| {
-        let tasks =
-            fs::read_dir(format!("/proc/{}/task", process.0)).into_iter().flatten().filter_map(Result::ok);
-        let names = tasks.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
-        names.collect::<Vec<_>>()
-    };
     let found = server
         .process
         .children()
         .into_iter()
-        .find(|process| threads(process).iter().any(|name| name.starts_with("hashing")));
+        .find(|process| process.threads().iter().any(|name| name.starts_with("hashing")));
     found.expect("one process has the accounts")
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tenfold_engine::{Accept, Bounds, Dispatch, Engine, Plan, Sender, TimerKind, TimerUpdate, Topology};
 use tenfold_sys::limits;
 use tenfold_sys::socket::{ListenAddress, ListenOptions};
-use tenfold_tls::certificates::files::LoadedCertificates;
+use tenfold_tls::certificates::files::{KeyFile, LoadedCertificates};
 use tenfold_tls::certificates::finding::Severity;
 
 use super::names::{self, AcmeTask};
@@ -34,6 +34,8 @@ pub(crate) struct ResolvedConfig {
     pub(crate) certificates: Option<Arc<LoadedCertificates>>,
     /// The certificate that the ACME process obtains, if there is one.
     pub(crate) acme: Option<Arc<AcmeTask>>,
+    /// The files of their keys, until the signing process has them; `None` if workers have the keys.
+    pub(crate) keys: Option<Arc<Vec<KeyFile>>>,
 }
 
 impl ResolvedConfig {
@@ -83,7 +85,7 @@ impl ResolvedConfig {
         let hosts = settings.hosts.iter().map(|host| capacity::host_site(settings, host, &site)).collect();
         plan.bounds.connections = capacity::connections(settings, &plan, &site, descriptors)?;
         let shares = AddressShares::of(settings, &plan);
-        let certificates = certificates::load(settings)?;
+        let (certificates, keys) = certificates::load(settings)?;
         let acme = names::task(settings)?.map(Arc::new);
         let options = ListenOptions {
             backlog: settings.backlog as i32,
@@ -112,6 +114,7 @@ impl ResolvedConfig {
                 shares,
                 certificates,
                 acme,
+                keys,
             }),
         }
     }

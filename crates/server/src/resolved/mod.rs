@@ -2,8 +2,10 @@
 //!
 //! [`config`] puts it together, [`refusals`] refuses combinations that make no sense, [`capacity`] divides the
 //! descriptors, [`certificates`] reads those of TLS,
+//! [`apart`] works with their keys in another process,
 //! [`names`] has those that the server makes or obtains by itself, and [`engines`] asks the kernel.
 
+mod apart;
 mod capacity;
 pub(crate) mod certificates;
 pub(crate) mod config;

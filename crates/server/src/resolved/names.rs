@@ -8,11 +8,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tenfold_sys::folder::OpenFolder;
 use tenfold_sys::socket::ListenAddress;
 use tenfold_tls::acme::settings::{AcmeSettings, Validation};
-use tenfold_tls::acme::stored;
-use tenfold_tls::certificates::files::{CertificateFiles, LoadedCertificates};
+use tenfold_tls::acme::stored::{self, StoredCertificate};
+use tenfold_tls::certificates::files::{CertificateFiles, KeyFile, LoadedCertificates};
 use tenfold_tls::internal;
 use tenfold_tls::state::StateFolder;
 
+use super::apart::{apart, check_keys};
 use crate::diagnostics::{info, warning};
 use crate::settings::names::{Challenge, TlsNames};
 use crate::settings::values::Settings;
@@ -171,15 +172,22 @@ pub(crate) fn prepare(settings: &Settings) -> Result<(), String> {
     if settings.names.tls != TlsNames::Internal {
         return Ok(());
     }
-    let made = internal::certificate(&folder, &internal_names(settings), unix_now());
-    let made = made.map_err(|error| error.to_string())?;
-    if made.is_new_root {
+    let made = apart(|| {
+        let made = internal::certificate(&folder, &internal_names(settings), unix_now());
+        made.map(|made| made.is_new_root).map_err(|error| error.to_string())
+    });
+    let is_new_root =
+        made.unwrap_or_else(|error| Err(format!("cannot make a certificate in another process: {error}")))?;
+    if is_new_root {
         let tls = settings.listen.iter().find(|entry| settings.has_tls(entry));
         let port = match tls.map(|entry| &entry.address) {
             Some(ListenAddress::Internet(at)) => at.port(),
             _ => 8443,
         };
-        info!("made an authority of this machine's own\n{}", internal::how_to_trust(&made.root, port));
+        info!(
+            "made an authority of this machine's own\n{}",
+            internal::how_to_trust(&internal::root(&folder), port)
+        );
     }
     Ok(())
 }
@@ -211,15 +219,17 @@ pub(super) fn files(settings: &Settings) -> Result<Option<CertificateFiles>, Str
         let files = internal::files(&folder);
         return Ok(files.certificate.exists().then_some(files));
     }
-    match stored::load(&folder) {
-        Ok(stored) => {
-            Ok(stored.map(|stored| CertificateFiles { certificate: stored.chain.path, key: stored.key }))
-        }
-        Err(error) => {
-            warning!("{error}; another certificate will be obtained");
-            Ok(None)
-        }
-    }
+    let usable = stored::find(&folder).map_err(|error| error.to_string()).and_then(|stored| {
+        let Some(StoredCertificate { chain, key }) = stored else { return Ok(None) };
+        let files = CertificateFiles { certificate: chain.path.clone(), key };
+        let key = KeyFile::open(&chain, &files.key).map_err(|error| error.to_string())?;
+        let problems = check_keys(&[key], settings.sandbox).map_err(|error| error.to_string())?;
+        if problems.is_empty() { Ok(Some(files)) } else { Err(problems.join("; ")) }
+    });
+    Ok(usable.unwrap_or_else(|why| {
+        warning!("cannot read the stored certificate: {why}; another certificate will be obtained");
+        None
+    }))
 }
 
 /// Whether a certificate for this name, in lower case, will be made or obtained.

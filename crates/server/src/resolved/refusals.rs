@@ -277,8 +277,14 @@ fn zerocopy_without_tcp(settings: &Settings, sender: Sender) -> Result<(), Strin
 }
 
 /// Settings of connections with TLS.
-const OF_TLS: &[&str] =
-    &["tls-preset", "https-redirect", "hsts", "max-handshakes", "max-handshakes-per-address"];
+const OF_TLS: &[&str] = &[
+    "tls-preset",
+    "tls-key-isolation",
+    "https-redirect",
+    "hsts",
+    "max-handshakes",
+    "max-handshakes-per-address",
+];
 
 fn is_tcp(address: &ListenAddress) -> bool {
     matches!(address, ListenAddress::Internet(_))

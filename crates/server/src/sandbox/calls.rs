@@ -73,6 +73,7 @@ pub(super) fn of_worker(
     several_listeners: bool,
     layered: bool,
     members: bool,
+    signs: bool,
 ) -> Vec<FilterRule> {
     let model = plan.engine.model();
     let waits = plan.others_waits();
@@ -121,7 +122,8 @@ pub(super) fn of_worker(
         }
         _ => rules.push(thread()),
     }
-    if members {
+    // Processes of connections share the sockets to the process that signs, and each receives its own answers.
+    if members || (signs && plan.engine == Engine::Fork) {
         // For answers. A datagram socket could send to every Unix socket of the machine.
         let stream = Test::Bits { mask: SOCKET_TYPES, set: libc::SOCK_STREAM as u32 };
         rules.push(FilterRule::when(Call::SOCKETPAIR, &[(0, Test::Is(libc::AF_UNIX as u32)), (1, stream)]));
@@ -169,6 +171,16 @@ pub(super) fn of_acme() -> Vec<FilterRule> {
 
 /// linux/net.h: the bits of a socket's type without its flags.
 const SOCKET_TYPES: u32 = 0xf;
+
+/// The calls that a process with the keys of certificates may make: it reads open files, and answers on open sockets.
+pub(super) fn of_signing() -> Vec<FilterRule> {
+    const SIGNING: &[Call] = calls! { EVENTFD2 GETSOCKOPT POLL PPOLL RECVMSG SENDTO };
+    let mut rules: Vec<FilterRule> =
+        RUNTIME.iter().chain(FILES).chain(SIGNING).map(|&call| call.into()).collect();
+    rules.push(thread());
+    rules.extend(with_conditions());
+    rules
+}
 
 /// The flags of `fork(3)`.
 const FORK: u32 = (libc::CLONE_CHILD_CLEARTID | libc::CLONE_CHILD_SETTID | libc::SIGCHLD) as u32;

@@ -14,7 +14,8 @@ use tenfold_engine::Plan;
 use tenfold_sys::file::Root;
 use tenfold_sys::landlock;
 use tenfold_sys::process::WaitStatus;
-use tenfold_sys::seccomp::{self, Call, ENDED, FilterRule, Reports, own_fatal, take_fatal};
+use tenfold_sys::seccomp::{self, Call, ENDED, FilterRule, REPORT_WORDS, Reports, own_fatal, take_fatal};
+use tenfold_sys::shared::SharedRows;
 
 use crate::diagnostics::{self, Level, warning};
 
@@ -33,6 +34,8 @@ pub(crate) struct SandboxSubject<'a> {
     /// Whether connections run through a layer.
     pub(crate) layered: bool,
     pub(crate) members: bool,
+    /// Whether a process of its own signs handshakes.
+    pub(crate) signs: bool,
     pub(crate) roots: &'a [Root],
     /// The paths beneath which it writes.
     pub(crate) written: &'a [&'a Path],
@@ -56,13 +59,13 @@ pub(crate) fn require() -> Result<(), String> {
 /// # Errors
 /// A message with the system's error.
 pub(crate) fn confine_worker(process: Process, serving: &SandboxSubject<'_>) -> Result<(), String> {
-    let SandboxSubject { plan, several_listeners, layered, members, roots, written } = *serving;
+    let SandboxSubject { plan, several_listeners, layered, members, signs, roots, written } = *serving;
     landlock::limit_worker(roots, written.iter().copied())
         .map_err(|error| format!("cannot limit files: {error}"))?;
     let mut fatal = calls::DANGEROUS.to_vec();
     fatal.push(Call::CONNECT);
     fatal.extend(plan.others_waits());
-    confine(process, &calls::of_worker(plan, several_listeners, layered, members), &fatal)
+    confine(process, &calls::of_worker(plan, several_listeners, layered, members, signs), &fatal)
 }
 
 /// Confines the accounts process, which connects to a database or opens its file.
@@ -91,6 +94,28 @@ pub(crate) fn limit_files_of_acme(folder: &Path) -> Result<(), String> {
 #[cfg(feature = "acme")]
 pub(crate) fn confine_acme(process: Process) -> Result<(), String> {
     confine(process, &calls::of_acme(), calls::DANGEROUS)
+}
+
+/// Confines the process that signs handshakes, which opens no file.
+///
+/// # Errors A message with the system's error.
+pub(crate) fn confine_signing(process: Process) -> Result<(), String> {
+    landlock::limit_worker(&[], []).map_err(|error| format!("cannot limit files: {error}"))?;
+    let mut fatal = calls::DANGEROUS.to_vec();
+    // Its threads wait for requests.
+    fatal.retain(|call| *call != Call::PPOLL);
+    fatal.push(Call::CONNECT);
+    confine(process, &calls::of_signing(), &fatal)
+}
+
+/// Confines a process that reads keys, reports their problems and ends.
+///
+/// # Errors A message with the system's error.
+pub(crate) fn confine_check() -> Result<(), String> {
+    let rows =
+        SharedRows::new(2, REPORT_WORDS).map_err(|error| format!("cannot allocate memory: {error}"))?;
+    let rows: &'static SharedRows = Box::leak(Box::new(rows));
+    confine_signing(Process { name: "key check".to_owned(), row: rows.row(0), refused: &rows.row(1)[0] })
 }
 
 fn confine(process: Process, rules: &[FilterRule], fatal: &[Call]) -> Result<(), String> {

@@ -144,6 +144,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("busy-sleep", "2s", "\"2s\" is not a duration from 0s to 1s, such as 250ms, 10s, 2m or 1h"),
     ("timer", "sundial", "there is no timer \"sundial\"; there are list, heap, wheel, hierarchical"),
     ("timer-update", "never", "there is no way to update timers \"never\"; there are lazy, eager"),
+    ("tls-key-isolation", "no", "\"no\" is neither on nor off"),
     ("tls-preset", "old", "there is no TLS preset \"old\"; there are modern, intermediate"),
     ("https-redirect", "yes", "\"yes\" is not a number from 1 to 65535, or on or off"),
     (

@@ -93,6 +93,8 @@ pub(crate) struct Settings {
     pub(crate) tls_certificate: Vec<PathBuf>,
     /// In the order of the certificates.
     pub(crate) tls_key: Vec<PathBuf>,
+    /// Whether a process of its own has the keys.
+    pub(crate) tls_key_isolation: bool,
     pub(crate) tls_preset: SecurityPreset,
     pub(crate) https_redirect: HttpsRedirect,
     /// The value of Strict-Transport-Security.

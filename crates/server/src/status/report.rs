@@ -32,6 +32,8 @@ pub(crate) struct StatusReport {
     pub(crate) accounts: Option<AccountsReport>,
     /// Requests by method and their latency, if there is an admin listener.
     pub(crate) observed: Option<Observed>,
+    /// The process that has the keys of certificates, if workers do not.
+    pub(crate) signing: Option<SigningReport>,
     /// The sum over all workers, including ended ones.
     #[serde(flatten)]
     pub(crate) total: Numbers,
@@ -77,6 +79,15 @@ pub(crate) struct AccountsReport {
     pub(crate) unread_answers: u64,
     /// Messages that were not valid questions.
     pub(crate) rejected_messages: u64,
+}
+
+/// The process that signs for the newest configuration.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct SigningReport {
+    /// `None` while a replacement starts.
+    pub(crate) process: Option<i32>,
+    /// Processes that took the place of one that died.
+    pub(crate) replaced: u64,
 }
 
 /// One worker.
@@ -247,6 +258,10 @@ impl std::fmt::Display for StatusReport {
                  {rejected_messages} messages rejected"
             )?;
         }
+        if let Some(SigningReport { process, replaced }) = self.signing {
+            let process = process.map_or("none".to_owned(), |process| process.to_string());
+            writeln!(f, "signing    process {process}, replaced {replaced} times")?;
+        }
         let Numbers { log_lines, log_lines_lost, log_lines_dropped, .. } = self.total;
         writeln!(f, "log lines  {log_lines} written, {log_lines_lost} lost, {log_lines_dropped} dropped")?;
         if self.total.refused_calls > 0 {
@@ -297,6 +312,7 @@ mod tests {
             send: "auto".into(),
             accounts: None,
             observed: None,
+            signing: None,
             total: Numbers::of(&Sums::default()),
             workers: vec![WorkerReport {
                 worker: Some(1),
@@ -343,8 +359,10 @@ mod tests {
     fn the_accounts_process_is_shown_if_there_is_one() {
         let accounts =
             AccountsReport { process: Some(12), replaced: 1, unread_answers: 2, rejected_messages: 3 };
-        let text = StatusReport { accounts: Some(accounts), ..report() }.to_string();
-        let line = "\naccounts   process 12, replaced 1 times, 2 answers unread, 3 messages rejected\n";
+        let signing = Some(SigningReport { process: None, replaced: 4 });
+        let text = StatusReport { accounts: Some(accounts), signing, ..report() }.to_string();
+        let line = "\naccounts   process 12, replaced 1 times, 2 answers unread, 3 messages rejected\n\
+                    signing    process none, replaced 4 times\n";
         assert!(text.contains(line), "{text}");
     }
 

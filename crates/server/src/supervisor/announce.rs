@@ -30,6 +30,8 @@ pub(crate) struct StartFacts<'a> {
     /// The members' database, and the user of the accounts process if the server was started as root.
     pub(crate) accounts: Option<(&'a DatabaseUrl, Option<&'a SystemUser>)>,
     pub(crate) user: Option<&'a SystemUser>,
+    /// If a process of its own has the keys: its user, if the server was started as root.
+    pub(crate) signing: Option<Option<&'a SystemUser>>,
     pub(crate) control: Option<&'a Path>,
     pub(crate) null: Option<NullResponse>,
     /// Whether the kernel limits the files of processes.
@@ -111,7 +113,17 @@ fn tls(facts: &StartFacts<'_>) -> Option<String> {
         SecurityPreset::Modern => "1.3",
         SecurityPreset::Intermediate => "1.2 and 1.3",
     };
-    Some(format!("{versions}: {}; each worker has the keys in its memory", summaries.join("; ")))
+    let keys = match facts.signing {
+        None if certificates.pairs.is_empty() => "there is no key yet".to_owned(),
+        None => "each worker has the keys in its memory".to_owned(),
+        Some(Some(signer)) if facts.user.is_some_and(|workers| workers.id != signer.id) => {
+            format!("only a process of user {} has the keys", signer.name)
+        }
+        Some(_) => "only a process of its own, of the workers' user, has the keys: this stops memory disclosure, not \
+                    code execution"
+            .to_owned(),
+    };
+    Some(format!("{versions}: {}; {keys}", summaries.join("; ")))
 }
 
 fn members(facts: &StartFacts<'_>) -> Option<String> {
@@ -275,12 +287,13 @@ fn sandbox(facts: &StartFacts<'_>) -> String {
         return "off: workers may make any system call".into();
     }
     let accounts = if facts.accounts.is_some() { ", the accounts to theirs" } else { "" };
+    let signing = if facts.signing.is_some() { ", the signing process to its own" } else { "" };
     let files = match facts.files_limited {
         true => "to their roots and the log",
         false => "not to folders (this kernel has no Landlock)",
     };
     let engine = facts.config.plan.engine;
-    format!("on: workers are held to the system calls of {engine}{accounts}, and {files}")
+    format!("on: workers are held to the system calls of {engine}{accounts}{signing}, and {files}")
 }
 
 fn control(facts: &StartFacts<'_>) -> Option<String> {
@@ -327,6 +340,7 @@ mod tests {
                 addresses: &addresses,
                 accounts: None,
                 user: None,
+                signing: None,
                 control: Some(Path::new("/run/tenfold.sock")),
                 null: None,
                 files_limited: false,
@@ -373,6 +387,7 @@ mod tests {
                 addresses: &[],
                 accounts,
                 user,
+                signing: None,
                 control: None,
                 null: None,
                 files_limited: false,

@@ -17,10 +17,12 @@ use tenfold_tls::certificates::files::LoadedCertificates;
 use tenfold_tls::challenges::ChallengeBoard;
 use tenfold_tls::connection::{HandshakeResult, TlsServer};
 use tenfold_tls::shared::SharedBytes;
+use tenfold_tls::signing::remote::SigningClient;
 
 use super::book::NAME;
 use super::generation::{CANNOT_SERVE, Generation};
 use super::privileges;
+use super::signing::WorkerEnds;
 use crate::admission::Admission;
 use crate::diagnostics::{self, error};
 use crate::log::written;
@@ -78,7 +80,8 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
     let lane = generation.lane + place;
     let admission = generation.addresses.map(|addresses| Admission::new(addresses, lane, shares));
     let has_book = generation.book.is_some();
-    let Generation { settings, config, mut roots, log, rows, reports, web, .. } = generation;
+    let Generation { settings, config, mut roots, log, rows, reports, web, signing, .. } = generation;
+    let signing = signing.map(|signing| signing.into_ends(place));
     // The workers' user may not have access to protected folders.
     let protect = if web.is_some() { &settings.members.protect[..] } else { &[] };
     for (root, site) in roots.iter_mut().zip(std::iter::once(&config.site).chain(&config.hosts)) {
@@ -101,7 +104,9 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
         let written: Vec<_> = written::paths_of(&log).collect();
         let (members, roots, written) = (web.is_some(), roots.as_slice(), written.as_slice());
         let layered = how.layered || config.certificates.is_some();
-        let serving = sandbox::SandboxSubject { plan, several_listeners, layered, members, roots, written };
+        let signs = signing.is_some();
+        let serving =
+            sandbox::SandboxSubject { plan, several_listeners, layered, members, signs, roots, written };
         sandbox::confine_worker(process, &serving)?;
     }
     let shared = plan.is_many() || plan.dispatch != Dispatch::Inline;
@@ -121,8 +126,12 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
             let transport = TransportRules::new(&settings, config.certificates.as_deref(), &listeners);
             let before = RequestRules { members, challenges: challenges.clone(), transport };
             let app = App::new(hosts, &settings, admission, before, plan, worker.clone())?;
+            let signer = signing.map(WorkerEnds::client).transpose()?;
             let tls = match &config.certificates {
-                Some(loaded) => Some(tls_layer(&settings, loaded, (tickets, challenges), &app, &worker)?),
+                Some(loaded) => {
+                    let shared = (tickets, challenges, signer.as_ref());
+                    Some(tls_layer(&settings, loaded, shared, &app, &worker)?)
+                }
                 None => None,
             };
             let proxies = proxies::listeners(&settings, &worker);
@@ -140,13 +149,13 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
 fn tls_layer(
     settings: &Settings,
     loaded: &LoadedCertificates,
-    (tickets, challenges): (Option<SharedBytes>, Option<ChallengeBoard>),
+    (tickets, challenges, signer): (Option<SharedBytes>, Option<ChallengeBoard>, Option<&Arc<SigningClient>>),
     app: &App,
     worker: &Arc<WorkerShared>,
 ) -> Result<TlsServer, String> {
     let covered: Vec<_> = settings.listen.iter().map(|entry| settings.has_tls(entry)).collect();
     let tickets = tickets.ok_or("there are no keys for tickets")?;
-    let tls = certificates::server_config(loaded, settings.tls_preset, tickets, challenges)?;
+    let tls = certificates::server_config(loaded, settings.tls_preset, tickets, challenges, signer)?;
     let counting = worker.clone();
     let count = move |result| {
         counting.with(|local| local.tally.add(counter(result), 1));

@@ -14,6 +14,7 @@ use tenfold_sys::signal::Signal;
 use tenfold_sys::user::SystemUser;
 
 use super::book::Book;
+use super::signing::SigningProcess;
 use crate::admission::Addresses;
 use crate::diagnostics::{error, warning};
 use crate::log::open::Log;
@@ -70,6 +71,8 @@ pub(super) struct Generation {
     pub(super) lane: usize,
     /// The pages of the members, where there are any.
     pub(super) web: Option<Arc<Web>>,
+    /// The process that has its keys, if workers do not.
+    pub(super) signing: Option<SigningProcess>,
     workers: Vec<WorkerPlace>,
 }
 
@@ -144,6 +147,7 @@ impl Generation {
             addresses,
             lane,
             web,
+            signing: None,
             workers,
         })
     }
@@ -249,10 +253,11 @@ impl Generation {
         self.workers.iter().any(|worker| worker.pid.is_some() && worker.began.elapsed() > LATEST_START)
     }
 
-    /// Whether it has ended.
-    pub(super) fn is_gone(&self) -> bool {
+    /// Whether it has ended. The signing process ends after the last worker.
+    pub(super) fn is_gone(&mut self) -> bool {
         matches!(self.stage, Stage::Retiring | Stage::Draining | Stage::Failed)
             && self.workers.iter().all(|worker| worker.pid.is_none())
+            && self.signing.as_mut().is_none_or(SigningProcess::end)
     }
 
     /// Gives the generation up because its start failed.

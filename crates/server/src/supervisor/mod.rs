@@ -30,6 +30,7 @@ mod revival;
 mod revive;
 mod rotate;
 mod run;
+mod signing;
 mod sockets;
 pub(crate) mod state;
 mod tickets;

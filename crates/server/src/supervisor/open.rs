@@ -19,6 +19,7 @@ use super::notify::ServiceManager;
 use super::privileges;
 use super::revival::Revival;
 use super::rotate::Rotation;
+use super::signing::SigningProcess;
 use super::sockets::Sockets;
 use super::state::{Serve, Supervisor};
 use super::tickets::TicketRotation;
@@ -109,12 +110,20 @@ impl Supervisor {
         process::hide_memory().map_err(|error| format!("cannot hide the memory of the process: {error}"))?;
         let user = privileges::worker_user(&settings)?;
         // Before anything is open that it does not need.
-        let accounts = match serve.null {
-            Some(_) => None,
-            // It must not have the key of the certificate.
-            None => AccountsProcess::begin(&settings, user.as_ref(), || config.certificates = None)?,
-        };
+        let (mut accounts, mut signing) = (None, None);
+        if serve.null.is_none() {
+            // It must not have the keys of certificates.
+            let forget = || (config.certificates, config.keys) = (None, None);
+            accounts = AccountsProcess::begin(&settings, user.as_ref(), forget)?;
+            signing = SigningProcess::begin(&settings, &mut config, user.as_ref(), || accounts = None)?;
+        }
+        if let Some((signing, workers)) = signing.as_ref().and_then(SigningProcess::user).zip(user.as_ref()) {
+            privileges::shared_signing_user(signing, workers)
+                .iter()
+                .for_each(|warning| warning!("{warning}"));
+        }
         let mut first = Generation::open(1, settings, config, user.as_ref(), serve.null.is_some(), None)?;
+        first.signing = signing;
         let mut address_rows = AddressRows::default();
         address_rows.give(&mut first, &[])?;
         let sockets = match passed.is_empty() {

@@ -15,6 +15,9 @@ const USUAL: &str = "nobody";
 /// The user of the accounts process, if that user exists and no other is named.
 const USUAL_ACCOUNTS: &str = "tenfold-accounts";
 
+/// The user of the signing process, if that user exists.
+const USUAL_SIGNING: &str = "tenfold-signing";
+
 /// Checks that the requested users are possible.
 ///
 /// # Errors
@@ -89,6 +92,25 @@ pub(super) fn shared_user(settings: &Settings, users: Users<'_>) -> Option<Strin
              in a worker can read the database; create that user (useradd --system {USUAL_ACCOUNTS}), or name another \
              with accounts-user",
             users.workers.name
+        )
+    })
+}
+
+/// The user of the signing process of a server that is started as root.
+///
+/// # Errors
+/// The databases of users cannot be read.
+pub(super) fn signing_user(workers: &SystemUser) -> Result<SystemUser, String> {
+    Ok(look_up(USUAL_SIGNING)?.unwrap_or_else(|| workers.clone()))
+}
+
+/// A warning if the signing process has the user of the workers.
+pub(super) fn shared_signing_user(signing: &SystemUser, workers: &SystemUser) -> Option<String> {
+    (signing.id == workers.id).then(|| {
+        format!(
+            "there is no user {USUAL_SIGNING}, so the signing process runs as {}, like the workers: code that runs in \
+             a worker has the rights of its user; create that user (useradd --system {USUAL_SIGNING})",
+            workers.name
         )
     })
 }

@@ -2,6 +2,7 @@
 //! they are reported and the old one stays.
 
 use super::generation::{Generation, MOST_FORMER, Stage};
+use super::signing::SigningProcess;
 use super::state::Supervisor;
 use crate::diagnostics::{error, info};
 use crate::resolved::config::{ResolvedConfig, warn};
@@ -57,12 +58,26 @@ impl Supervisor {
     pub(super) fn begin_generation(
         &mut self,
         settings: Settings,
-        config: ResolvedConfig,
+        mut config: ResolvedConfig,
     ) -> Result<(), String> {
         let (number, null) = (self.count + 1, self.serve.null.is_some());
+        let user = self.user.clone();
+        let mut signing = match null {
+            true => None,
+            false => SigningProcess::begin(&settings, &mut config, user.as_ref(), || {
+                self.accounts = None;
+                self.forget();
+            })?,
+        };
         let former = self.generations.last();
-        let mut generation = Generation::open(number, settings, config, self.user.as_ref(), null, former)?;
-        self.address_rows.give(&mut generation, &self.generations)?;
+        let opened = Generation::open(number, settings, config, user.as_ref(), null, former);
+        let opened = opened.and_then(|mut generation| {
+            self.address_rows.give(&mut generation, &self.generations).map(|()| generation)
+        });
+        let mut generation = opened.inspect_err(|_| {
+            signing.as_mut().map(SigningProcess::end);
+        })?;
+        generation.signing = signing;
         self.count = number;
         self.generations.push(generation);
         Ok(())

@@ -44,9 +44,10 @@ impl Supervisor {
         }
         let certificates = self.generations.last().and_then(|newest| newest.config.certificates.as_deref());
         let known = certificates.map(keys).unwrap_or_default();
-        let Supervisor { acme, signals, control, tickets, generations, sockets, accounts, .. } = self;
+        let Supervisor { acme, signals, control, tickets, generations, sockets, accounts, admin, .. } = self;
         let forget = || {
-            (*signals, *control, *tickets, *accounts) = (None, None, None, None);
+            (*signals, *control, *tickets) = (None, None, None);
+            (*accounts, *admin) = (None, None);
             generations.clear();
             sockets.forget();
         };
@@ -84,13 +85,14 @@ impl Supervisor {
                 return Some(UNREADABLE);
             }
         };
+        let (loaded, opened) = loaded;
         let (Some(now), Some(before)) = (&loaded, &config.certificates) else { return later };
         if keys(now) == keys(before) {
             return later;
         }
         let summaries: Vec<_> = now.summaries().collect();
         info!("a new certificate: {}; workers with it take over", summaries.join("; "));
-        config.certificates = loaded;
+        (config.certificates, config.keys) = (loaded, opened);
         match self.begin_generation(settings, config) {
             Ok(()) => later,
             Err(why) => {

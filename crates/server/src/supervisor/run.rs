@@ -16,6 +16,7 @@ use super::accounts::AccountsProcess;
 use super::admin::AdminProcess;
 use super::control::ControlSocket;
 use super::generation::{CANNOT_SERVE, Generation, Stage};
+use super::signing::SigningProcess;
 use super::state::{Leaving, Supervisor};
 use super::tickets::TicketRotation;
 use super::{announce, child};
@@ -44,6 +45,7 @@ impl Supervisor {
             self.look_after_accounts();
             self.look_after_certificates();
             self.look_after_admin();
+            self.look_after_signing();
             self.fork_missing();
             self.rotate();
             self.look_after_archive();
@@ -102,11 +104,23 @@ impl Supervisor {
         let again = self.generations.iter().flat_map(Generation::again).min();
         let accounts = self.accounts.as_ref().and_then(AccountsProcess::by);
         let admin = self.admin.as_ref().and_then(AdminProcess::by);
+        let signing =
+            self.generations.iter().filter_map(|generation| generation.signing.as_ref()?.again()).min();
         let leave = self.leaving.as_ref().and_then(Leaving::by);
         let sockets = self.revival.again.filter(|_| self.leaving.is_none());
         let tickets = self.tickets.as_ref().map(TicketRotation::by);
-        let all =
-            [tick, again, accounts, admin, leave, sockets, self.sockets_end, self.rotation_by(), tickets];
+        let all = [
+            tick,
+            again,
+            accounts,
+            signing,
+            admin,
+            leave,
+            sockets,
+            self.sockets_end,
+            self.rotation_by(),
+            tickets,
+        ];
         all.into_iter().chain([self.manager.by(), self.archive_by(), self.acme.by()]).flatten().min()
     }
 
@@ -186,6 +200,10 @@ impl Supervisor {
         }
         if let Some(admin) = self.admin.as_mut().filter(|admin| admin.is(pid)) {
             return admin.lost(end);
+        }
+        let mut signing = self.generations.iter_mut().filter_map(|generation| generation.signing.as_mut());
+        if let Some(signing) = signing.find(|signing| signing.is(pid)) {
+            return signing.lost(end, expected && end == WaitStatus::Exited(0));
         }
         let owner = self.generations.iter_mut().find_map(|generation| {
             let place = generation.place_of(pid)?;
@@ -267,7 +285,7 @@ impl Supervisor {
         }
         let past = &mut self.past;
         let mut failed = false;
-        self.generations.retain(|generation| {
+        self.generations.retain_mut(|generation| {
             let gone = generation.is_gone();
             if gone {
                 past.add_sums(&generation.sums_without_connections());
@@ -301,6 +319,7 @@ impl Supervisor {
                 addresses: &self.addresses,
                 accounts: self.accounts.as_ref().map(|accounts| (&accounts.url, accounts.user.as_ref())),
                 user: self.user.as_ref(),
+                signing: newest.signing.as_ref().map(SigningProcess::user),
                 control: self.control.as_ref().map(ControlSocket::path),
                 null: self.serve.null,
                 files_limited: landlock::is_available(),
@@ -371,5 +390,27 @@ impl Supervisor {
         let calls = admin.refused_calls();
         admin.answer(|| self.report(Some(calls)));
         self.admin = Some(admin);
+    }
+
+    /// Replaces signing processes that have ended.
+    fn look_after_signing(&mut self) {
+        let now = Instant::now();
+        for index in 0..self.generations.len() {
+            let is_due = |signing: &mut SigningProcess| signing.again().is_some_and(|again| again <= now);
+            let Some(mut signing) = self.generations[index].signing.take_if(is_due) else { continue };
+            // It reports problems by itself: nobody waits for it.
+            let begun = UnixStream::pair().and_then(|(ours, theirs)| {
+                drop(ours);
+                signing.fork(theirs, || {
+                    self.accounts = None;
+                    self.forget();
+                })
+            });
+            if let Err(error) = begun {
+                error!("cannot restart the signing process: {error}");
+                signing.postpone();
+            }
+            self.generations[index].signing = Some(signing);
+        }
     }
 }

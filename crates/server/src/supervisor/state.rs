@@ -16,6 +16,7 @@ use super::generation::{AddressRows, Generation, Stage};
 use super::notify::ServiceManager;
 use super::revival::Revival;
 use super::rotate::Rotation;
+use super::signing::SigningProcess;
 use super::sockets::Sockets;
 use super::tickets::TicketRotation;
 use crate::settings::given::GivenSettings;
@@ -125,8 +126,11 @@ impl Supervisor {
         }
         let observed = admin.map(|_| total.observed());
         let mut total = Numbers::of(&total);
+        let mut signing = self.generations.iter().filter_map(|generation| generation.signing.as_ref());
+        let by_signing: u64 = signing.clone().map(SigningProcess::refused_calls).sum();
         let accounts = self.accounts.as_ref().map_or(0, AccountsProcess::refused_calls);
-        let refused = accounts.saturating_add(self.acme.refused_calls()).saturating_add(admin.unwrap_or(0));
+        let others = [self.acme.refused_calls(), admin.unwrap_or(0), by_signing];
+        let refused = others.into_iter().fold(accounts, u64::saturating_add);
         total.refused_calls = total.refused_calls.saturating_add(refused);
         let serves = |generation: &Generation| generation.stage == Stage::Serving;
         let plan = self.generations.last().map(|newest| &newest.config.plan);
@@ -145,6 +149,7 @@ impl Supervisor {
             send: plan.map(|plan| plan.sender.to_string()).unwrap_or_default(),
             accounts: self.accounts.as_ref().map(AccountsProcess::seen),
             observed,
+            signing: signing.next_back().map(SigningProcess::seen),
             total,
             workers,
         }

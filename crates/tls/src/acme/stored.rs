@@ -21,23 +21,35 @@ pub struct StoredCertificate {
     pub key: PathBuf,
 }
 
-/// Returns the certificate in the folder; `None` if there is none.
+/// The step of [`find`] and [`load`], for messages.
+const READING: &str = "read the stored certificate";
+
+/// Returns the certificate in the folder and the name of its key, which is not read; `None` if there is none.
+///
+/// # Errors
+/// Says what is wrong with the certificate, or that the key is missing.
+pub fn find(folder: &StateFolder) -> Result<Option<StoredCertificate>, AcmeError> {
+    let failed = READING;
+    let Some(pem) = folder.read(CERTIFICATE).map_err(AcmeError::at(failed))? else { return Ok(None) };
+    let chain = Chain::parse(&folder.path_of(CERTIFICATE), &pem).map_err(AcmeError::at(failed))?;
+    let key = folder.path_of(&key_name(&chain.facts().key_id()));
+    match key.try_exists() {
+        Ok(true) => Ok(Some(StoredCertificate { chain, key })),
+        Ok(false) => Err(AcmeError::new(failed, format!("its key {} is missing", key.display()))),
+        Err(error) => Err(AcmeError::new(failed, error)),
+    }
+}
+
+/// Returns the certificate in the folder, whose key is checked; `None` if there is none.
 ///
 /// # Errors
 /// Says what is wrong with the files.
 pub fn load(folder: &StateFolder) -> Result<Option<StoredCertificate>, AcmeError> {
-    let failed = "read the stored certificate";
-    let Some(pem) = folder.read(CERTIFICATE).map_err(AcmeError::at(failed))? else { return Ok(None) };
-    let chain = Chain::parse(&folder.path_of(CERTIFICATE), &pem).map_err(AcmeError::at(failed))?;
-    let name = key_name(&chain.facts().key_id());
-    let path = folder.path_of(&name);
-    let Some(text) = folder.read(&name).map_err(AcmeError::at(failed))? else {
-        return Err(AcmeError::new(failed, format!("its key {} is missing", path.display())));
-    };
-    let signing = key::parse(&path, &text).map_err(AcmeError::at(failed))?;
-    match check::key(&chain, &path, &*signing) {
-        None => Ok(Some(StoredCertificate { chain, key: path })),
-        Some(finding) => Err(AcmeError::new(failed, finding)),
+    let Some(stored) = find(folder)? else { return Ok(None) };
+    let signing = key::read(&stored.key).map_err(AcmeError::at(READING))?;
+    match check::key(&stored.chain, &stored.key, &*signing) {
+        None => Ok(Some(stored)),
+        Some(finding) => Err(AcmeError::new(READING, finding)),
     }
 }
 

@@ -1,11 +1,14 @@
 //! The configured pairs of files, read and checked together.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Seek;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::sign::SigningKey;
 
 use super::chain::Chain;
+use super::facts::CertificateFacts;
 use super::finding::{Finding, Severity};
 use super::resolver::{Candidate, CertificateTable};
 use super::{check, key};
@@ -19,18 +22,61 @@ pub struct CertificateFiles {
     pub key: PathBuf,
 }
 
+/// The process that has the private keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyHolder {
+    /// The process that serves.
+    Own,
+    /// Another one, which reads them from descriptors of this process.
+    Other,
+}
+
 /// A chain and its key, of the same order as the configured files.
 #[derive(Clone, Debug)]
 pub struct CertificatePair {
     /// The chain.
     pub chain: Chain,
-    /// The key that belongs to it.
-    pub key: Arc<dyn SigningKey>,
+    /// The key that belongs to it; `None` if another process has it.
+    pub key: Option<Arc<dyn SigningKey>>,
+}
+
+/// The file of a key, open and not read by the process that opened it.
+#[derive(Debug)]
+pub struct KeyFile {
+    chain: Chain,
+    path: PathBuf,
+    file: File,
+}
+
+impl KeyFile {
+    /// Opens the file of the key of `chain`.
+    ///
+    /// # Errors
+    /// Returns the reason if there is no such file.
+    pub fn open(chain: &Chain, path: &Path) -> Result<KeyFile, Finding> {
+        let file = key::open(path).map_err(Finding::Key)?;
+        Ok(KeyFile { chain: chain.clone(), path: path.to_owned(), file })
+    }
+
+    /// Reads the key and checks that it belongs to its certificate. The process that signs calls it.
+    ///
+    /// # Errors
+    /// Returns the reason if there is no such key in the file.
+    pub fn read(&self) -> Result<Arc<dyn SigningKey>, Finding> {
+        // Processes share the position in the file.
+        let _ = (&self.file).rewind();
+        let file =
+            self.file.try_clone().map_err(|error| Finding::Key(key::KeyError::reading(&self.path, error)))?;
+        let key = key::read_open(&self.path, file).map_err(Finding::Key)?;
+        check::key(&self.chain, &self.path, &*key).map_or(Ok(key), Err)
+    }
 }
 
 /// The usable pairs, and everything that is wrong with the others and with these.
 #[derive(Debug, Default)]
 pub struct LoadedCertificates {
+    /// Files of keys that another process has.
+    pub key_files: Vec<KeyFile>,
     /// Pairs without an error.
     pub pairs: Vec<CertificatePair>,
     /// Errors and warnings, in the order of the files; then names that no certificate covers.
@@ -38,11 +84,18 @@ pub struct LoadedCertificates {
 }
 
 impl LoadedCertificates {
-    /// Reads and checks all pairs at `now` (seconds since 1970) for a server of these names, in lower case.
-    pub fn load(files: &[CertificateFiles], names: &[String], now: i64) -> LoadedCertificates {
+    /// Reads and checks all pairs at `now` (seconds since 1970) for a server of these names, in lower case. Keys of
+    /// another process are only opened: that process reads and checks them.
+    pub fn load(
+        files: &[CertificateFiles],
+        names: &[String],
+        now: i64,
+        holder: KeyHolder,
+    ) -> LoadedCertificates {
         let mut loaded = LoadedCertificates::default();
         for files in files {
-            loaded.pairs.extend(load_pair(files, now, &mut loaded.findings));
+            let pair = loaded.load_pair(files, now, holder);
+            loaded.pairs.extend(pair);
         }
         let chains: Vec<Chain> = loaded.pairs.iter().map(|pair| pair.chain.clone()).collect();
         loaded.findings.extend(check::names(names.iter().map(String::as_str), &chains));
@@ -55,29 +108,49 @@ impl LoadedCertificates {
         !self.pairs.is_empty() && !has_error
     }
 
-    /// Returns the table of a server that signs by itself; `None` if there is no pair.
-    pub fn table(&self) -> Option<CertificateTable> {
-        let candidate = |pair: &CertificatePair| Candidate::new(&pair.chain, Arc::clone(&pair.key));
-        CertificateTable::new(self.pairs.iter().map(candidate).collect())
+    /// Returns the table of a server. A key that is not here comes from `remote`, by the facts of its certificate; `None`
+    /// if there is no pair with a key.
+    pub fn table(
+        &self,
+        remote: impl Fn(&CertificateFacts) -> Option<Arc<dyn SigningKey>>,
+    ) -> Option<CertificateTable> {
+        let candidate = |pair: &CertificatePair| {
+            let key = pair.key.clone().or_else(|| remote(pair.chain.facts()))?;
+            Some(Candidate::new(&pair.chain, key))
+        };
+        CertificateTable::new(self.pairs.iter().filter_map(candidate).collect())
     }
 
     /// Returns the lines of the start block: the names of each certificate, and its expiry date.
     pub fn summaries(&self) -> impl Iterator<Item = String> {
         self.pairs.iter().map(|pair| pair.chain.facts().summary())
     }
-}
 
-/// Reads one pair; `None` if it is not usable.
-fn load_pair(files: &CertificateFiles, now: i64, findings: &mut Vec<Finding>) -> Option<CertificatePair> {
-    let chain = Chain::read(&files.certificate).map_err(|error| findings.push(Finding::Chain(error))).ok();
-    let key = key::read(&files.key).map_err(|error| findings.push(Finding::Key(error))).ok();
-    let chain = chain?;
-    findings.extend(check::chain(&chain, now));
-    let key = key?;
-    let mismatch = check::key(&chain, &files.key, &*key);
-    let is_usable = mismatch.is_none() && chain.facts().key.is_some();
-    findings.extend(mismatch);
-    is_usable.then_some(CertificatePair { chain, key })
+    /// Reads one pair; `None` if it is not usable.
+    fn load_pair(
+        &mut self,
+        files: &CertificateFiles,
+        now: i64,
+        holder: KeyHolder,
+    ) -> Option<CertificatePair> {
+        let chain = Chain::read(&files.certificate);
+        let chain = chain.map_err(|error| self.findings.push(Finding::Chain(error))).ok();
+        let file = key::open(&files.key).map_err(|error| self.findings.push(Finding::Key(error))).ok();
+        if let Some(chain) = &chain {
+            self.findings.extend(check::chain(chain, now));
+        }
+        let (Some(chain), Some(file)) = (chain, file) else { return None };
+        let is_supported = chain.facts().key.is_some();
+        let file = KeyFile { chain: chain.clone(), path: files.key.clone(), file };
+        let key = match holder {
+            KeyHolder::Own => Some(file.read().map_err(|finding| self.findings.push(finding)).ok()?),
+            KeyHolder::Other => {
+                self.key_files.push(file);
+                None
+            }
+        };
+        is_supported.then_some(CertificatePair { chain, key })
+    }
 }
 
 #[cfg(test)]
@@ -112,20 +185,26 @@ mod tests {
         let rsa = written(&folder, "a.test", &rcgen::PKCS_RSA_SHA256);
         let ecdsa = written(&folder, "b.test", &rcgen::PKCS_ECDSA_P256_SHA256);
         let names = ["a.test", "b.test"].map(str::to_owned);
-        let good = LoadedCertificates::load(&[rsa.clone(), ecdsa.clone()], &names, now());
+        let good = LoadedCertificates::load(&[rsa.clone(), ecdsa.clone()], &names, now(), KeyHolder::Own);
         assert!(good.is_usable() && good.findings.is_empty(), "{:?}", good.findings);
-        assert!(good.table().is_some());
+        assert!(good.table(|_| None).is_some());
         assert!(good.summaries().next().is_some_and(|line| line.starts_with("a.test, expires ")));
         let swapped = CertificateFiles { key: rsa.key.clone(), ..ecdsa.clone() };
         let absent = CertificateFiles { key: folder.join("absent"), ..ecdsa };
-        let wrong = LoadedCertificates::load(&[rsa, swapped, absent], &names, now());
+        let wrong =
+            LoadedCertificates::load(&[rsa.clone(), swapped.clone(), absent], &names, now(), KeyHolder::Own);
         let said: Vec<String> = wrong.findings.iter().map(Finding::to_string).collect();
         assert_eq!((wrong.pairs.len(), said.len()), (1, 3), "{said:?}");
         assert!(said[0].contains("does not belong to certificate"));
         assert!(said[1].starts_with("cannot read key "));
         assert!(said[2].starts_with("no certificate covers b.test"));
         assert!(!wrong.is_usable());
-        assert!(!LoadedCertificates::load(&[], &[], now()).is_usable());
+        assert!(!LoadedCertificates::load(&[], &[], now(), KeyHolder::Own).is_usable());
+        let opened = LoadedCertificates::load(&[rsa, swapped], &[], now(), KeyHolder::Other);
+        assert!(opened.is_usable() && opened.table(|_| None).is_none(), "only another process has keys");
+        let read: Vec<_> =
+            opened.key_files.iter().map(|file| (file.read().is_ok(), file.read().is_ok())).collect();
+        assert_eq!(read, [(true, true), (false, false)], "each process reads from the beginning");
         fs::remove_dir_all(&folder).expect("our own folder");
     }
 }

@@ -30,15 +30,28 @@ enum KeyReason {
     Unsupported(String),
 }
 
+impl KeyError {
+    /// The file cannot be read.
+    pub(super) fn reading(path: &Path, error: io::Error) -> KeyError {
+        KeyError { path: path.to_owned(), reason: KeyReason::Read(error) }
+    }
+}
+
 /// Reads the private key of a PEM file: PKCS #8, PKCS #1 (RSA) or SEC 1 (EC). The text is wiped from memory, because
 /// processes that have no use for the key are forked later.
 ///
 /// # Errors
 /// Returns the reason if the file cannot be read or has no key that the library supports.
 pub fn read(path: &Path) -> Result<Arc<dyn SigningKey>, KeyError> {
-    let failed = |error| KeyError { path: path.to_owned(), reason: KeyReason::Read(error) };
-    let pem = file::read(path).map(Zeroizing::new).map_err(failed)?;
-    parse(path, &pem)
+    read_open(path, open(path)?)
+}
+
+/// Opens the file of a private key, for another process to read.
+///
+/// # Errors
+/// As [`read`].
+pub fn open(path: &Path) -> Result<File, KeyError> {
+    file::open(path).map_err(|error| KeyError::reading(path, error))
 }
 
 /// Reads a private key from a descriptor that another process opened; `path` names it in messages.
@@ -46,7 +59,7 @@ pub fn read(path: &Path) -> Result<Arc<dyn SigningKey>, KeyError> {
 /// # Errors
 /// As [`read`].
 pub fn read_open(path: &Path, file: File) -> Result<Arc<dyn SigningKey>, KeyError> {
-    let failed = |error| KeyError { path: path.to_owned(), reason: KeyReason::Read(error) };
+    let failed = |error| KeyError::reading(path, error);
     let pem = file::read_to_end(file).map(Zeroizing::new).map_err(failed)?;
     parse(path, &pem)
 }

@@ -56,6 +56,8 @@ pub(super) struct Captured {
     pub(super) client: Option<Secret>,
     /// `SERVER_TRAFFIC_SECRET_0`.
     pub(super) server: Option<Secret>,
+    /// `SERVER_HANDSHAKE_TRAFFIC_SECRET`, for an alert that rustls does not send.
+    pub(super) handshake: Option<Secret>,
     /// The server's name in the hello (RFC 6066 §3), in lower case.
     pub(super) name: Option<Box<str>>,
     /// The names of the certificate.
@@ -65,9 +67,10 @@ pub(super) struct Captured {
 impl Captured {
     /// Moves the facts of the last call to rustls on this thread here.
     pub(super) fn collect(&mut self) {
-        let Captured { client, server, name, certificate_names } = CAPTURED.take();
+        let Captured { client, server, handshake, name, certificate_names } = CAPTURED.take();
         self.client = client.or(self.client.take());
         self.server = server.or(self.server.take());
+        self.handshake = handshake.or(self.handshake.take());
         self.name = name.or(self.name.take());
         self.certificate_names = certificate_names.or(self.certificate_names.take());
     }
@@ -105,12 +108,16 @@ impl KeyLog for SecretCapture {
         CAPTURED.with_borrow_mut(|captured| match label {
             "CLIENT_TRAFFIC_SECRET_0" => captured.client = Secret::new(secret),
             "SERVER_TRAFFIC_SECRET_0" => captured.server = Secret::new(secret),
+            "SERVER_HANDSHAKE_TRAFFIC_SECRET" => captured.handshake = Secret::new(secret),
             _ => {}
         });
     }
 
     fn will_log(&self, label: &str) -> bool {
-        matches!(label, "CLIENT_TRAFFIC_SECRET_0" | "SERVER_TRAFFIC_SECRET_0")
+        matches!(
+            label,
+            "CLIENT_TRAFFIC_SECRET_0" | "SERVER_TRAFFIC_SECRET_0" | "SERVER_HANDSHAKE_TRAFFIC_SECRET"
+        )
     }
 }
 

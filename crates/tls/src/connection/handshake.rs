@@ -3,15 +3,19 @@
 use std::sync::Arc;
 
 use rustls::server::UnbufferedServerConnection;
-use rustls::{CipherSuite, Error, HandshakeKind, ProtocolVersion, ServerConfig, SupportedCipherSuite};
+use rustls::{
+    AlertDescription, CipherSuite, ContentType, Error, HandshakeKind, ProtocolVersion, ServerConfig,
+    SupportedCipherSuite,
+};
 use tenfold_http::{Out, TlsFacts};
 
 use super::capture::{Captured, PROTOCOLS};
-use super::keys::TrafficKey;
+use super::keys::{Suite, TrafficKey};
 use super::records::Records;
 use super::running::HandshakePlace;
 use super::unbuffered::{Processed, Unbuffered, Waits, length, process};
 use crate::challenges::ACME_TLS_1;
+use crate::failure::is_signing_failure;
 
 /// A connection before and during its handshake.
 pub(super) struct Handshake {
@@ -54,7 +58,11 @@ impl Handshake {
         let mut plaintext = Vec::new();
         let processed = process(&mut self.connection, &mut input[..end], out, &mut plaintext);
         self.captured.collect();
-        let Processed { discard, waits } = processed?;
+        let Processed { discard, waits } = processed.inspect_err(|error| {
+            if is_signing_failure(error) {
+                self.stage_internal_error(out);
+            }
+        })?;
         if !plaintext.is_empty() {
             return Err(Error::General("plaintext came within the handshake".into()));
         }
@@ -69,6 +77,18 @@ impl Handshake {
     /// Whether an authority made the handshake to validate a name: nothing follows it (RFC 8737 §3).
     pub(super) fn validates_name(&self) -> bool {
         self.connection.alpn_protocol() == Some(ACME_TLS_1)
+    }
+
+    /// Stages the alert that rustls does not send if there is no signature (RFC 8446 §6.2). In TLS 1.3 it is the first
+    /// record under the keys of the handshake.
+    fn stage_internal_error(&mut self, out: &mut Out) {
+        let alert = [2, u8::from(AlertDescription::InternalError)];
+        let Some(secret) = self.captured.handshake.take() else {
+            return out.stage(&[&[u8::from(ContentType::Alert), 3, 3, 0, 2][..], &alert].concat());
+        };
+        let Some(suite) = suite(self.connection.negotiated_cipher_suite()) else { return };
+        let key = || TrafficKey::derived(suite, secret.clone());
+        Records::new(key(), key()).stage(ContentType::Alert, &alert, out);
     }
 
     /// The state behind the handshake, once that is over. Secrets of TLS 1.3 are taken from rustls.
@@ -95,6 +115,15 @@ impl Handshake {
         let records = receiving.zip(sending).map(|(receiving, sending)| Records::new(receiving, sending));
         let records = records.ok_or_else(|| Error::General("the cipher suite is unknown".into()))?;
         Ok((Established::Records(records), facts))
+    }
+}
+
+fn suite(suite: Option<SupportedCipherSuite>) -> Option<Suite> {
+    match suite?.suite() {
+        CipherSuite::TLS13_AES_128_GCM_SHA256 => Some(Suite::Aes128GcmSha256),
+        CipherSuite::TLS13_AES_256_GCM_SHA384 => Some(Suite::Aes256GcmSha384),
+        CipherSuite::TLS13_CHACHA20_POLY1305_SHA256 => Some(Suite::ChaCha20Poly1305Sha256),
+        _ => None,
     }
 }
 

@@ -91,7 +91,6 @@ impl TrafficKey {
     }
 
     /// The first key of `secret` (RFC 8446 §7.3).
-    #[cfg(test)]
     pub(super) fn derived(suite: Suite, secret: Secret) -> TrafficKey {
         let mut made = TrafficKey::blank(suite, secret);
         made.derive();

@@ -1,12 +1,18 @@
 //! The keys of the process that signs, and its loop.
 
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketType, recvmsg,
+    send, sockopt,
+};
 use rustls::sign::SigningKey;
 
 use super::message::{REQUEST_ROOM, SignAnswer, SignRequest};
@@ -29,7 +35,8 @@ impl HeldKeys {
         self.keys.store(Arc::new(by_id(keys)));
     }
 
-    /// Answers requests on a socket until its other end is closed (`SOCK_SEQPACKET`; a `SOCK_DGRAM` has no end).
+    /// Answers requests on a socket until its other end is closed (`SOCK_SEQPACKET`; a `SOCK_DGRAM` has no end). The
+    /// answer goes to the stream that comes with a request, or back on the socket.
     /// Several threads may serve the same keys, each on the socket of one worker. A worker that does not read stops its
     /// own socket alone; one that shuts it down stops it for its successor, too, which needs a new pair.
     ///
@@ -38,15 +45,20 @@ impl HeldKeys {
     pub fn serve(&self, socket: &UnixDatagram) -> io::Result<()> {
         let mut room = [0; REQUEST_ROOM];
         loop {
-            let length = match socket.recv(&mut room) {
-                Ok(0) if is_closed(socket)? => return Ok(()),
-                Ok(length) => length,
+            let (length, reply) = match receive(socket, &mut room) {
+                Ok((0, _)) if is_closed(socket)? => return Ok(()),
+                Ok(received) => received,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(()),
                 Err(error) => return Err(error),
             };
             // No number, no answer: the worker's wait has a bound.
             let Some(answer) = self.answer(&room[..length]) else { continue };
+            if let Some(reply) = reply {
+                // A client that does not read loses its answer.
+                let _ = send(reply, &answer, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+                continue;
+            }
             match socket.send(&answer) {
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
                 Ok(_) | Err(_) => {}
@@ -69,6 +81,28 @@ impl HeldKeys {
             Err(_) => refused(SignAnswer::Failed),
         }
     }
+}
+
+/// Tells the client of a pair that its request may be lost, because the process that served `socket` has ended. It does
+/// not wait.
+pub fn tell_lost(socket: &UnixDatagram) {
+    let _ = send(socket, &SignAnswer::Lost.to_bytes(0), SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+}
+
+/// Receives a message, and the stream to which its answer goes if it brings one.
+fn receive(socket: &UnixDatagram, bytes: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received = recvmsg(socket, &mut [IoSliceMut::new(bytes)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let descriptors = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(rights) => Some(rights),
+        _ => None,
+    });
+    let is_stream = |socket: &OwnedFd| {
+        sockopt::socket_domain(socket) == Ok(AddressFamily::UNIX)
+            && sockopt::socket_type(socket) == Ok(SocketType::STREAM)
+    };
+    Ok((received.bytes, descriptors.flatten().find(is_stream)))
 }
 
 /// Whether the other end is closed. `recv` returns zero for an empty message, too.

@@ -32,6 +32,8 @@ pub(super) enum SignAnswer<'a> {
     /// The message is none that a server signs, or the key does not sign by this scheme.
     Refused,
     Failed,
+    /// The process that had the request may have ended. No request has this answer's number.
+    Lost,
 }
 
 impl SignRequest<'_> {
@@ -64,6 +66,7 @@ impl SignAnswer<'_> {
             SignAnswer::UnknownKey => (1, &[]),
             SignAnswer::Refused => (2, &[]),
             SignAnswer::Failed => (3, &[]),
+            SignAnswer::Lost => (4, &[]),
         };
         [&number.to_le_bytes()[..], &[status], signature].concat()
     }
@@ -78,6 +81,7 @@ impl SignAnswer<'_> {
             [1] => SignAnswer::UnknownKey,
             [2] => SignAnswer::Refused,
             [3] => SignAnswer::Failed,
+            [4] => SignAnswer::Lost,
             _ => return None,
         };
         Some((u64::from_le_bytes(*number), answer))

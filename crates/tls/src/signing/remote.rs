@@ -1,23 +1,41 @@
 //! A key of another process, as rustls sees it.
 
 use std::fmt;
-use std::io;
-use std::os::unix::net::UnixDatagram;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use aws_lc_rs::rand;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv, sendmsg};
 use rustls::pki_types::SubjectPublicKeyInfoDer;
 use rustls::sign::{Signer, SigningKey};
-use rustls::{Error, SignatureAlgorithm, SignatureScheme};
+use rustls::{Error, OtherError, SignatureAlgorithm, SignatureScheme};
 
 use super::message::{ANSWER_ROOM, SignAnswer, SignRequest};
 use crate::certificates::facts::{CertificateFacts, KeyId, KeyType};
+use crate::failure::SigningFailure;
 
-/// The socket of one worker to the process that signs. Threads of a worker take turns.
+/// The sockets of one worker to the process that signs. Each thread uses one that is free; without one, threads take
+/// turns.
 pub struct SigningClient {
-    socket: Mutex<SigningSocket>,
+    sockets: Vec<Mutex<SigningSocket>>,
+    /// The socket of the next thread that finds none free.
+    turn: AtomicUsize,
     patience: Duration,
+    path: AnswerPath,
+}
+
+/// The way of an answer to its request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnswerPath {
+    /// The socket of the request. Threads of one process may use it.
+    Pair,
+    /// A stream that comes with the request. Processes may share a socket: each reads its own answers.
+    Stream,
 }
 
 struct SigningSocket {
@@ -25,22 +43,34 @@ struct SigningSocket {
     /// The number of the next request. It starts at random, so that an answer to a former worker on this socket is not
     /// taken for one of ours.
     next: u64,
+    /// After an answer did not come in time: until then, requests fail immediately, so that waits do not add up.
+    silent_until: Option<Instant>,
 }
 
 impl SigningClient {
-    /// Returns a client on one end of a pair of sockets; `SOCK_SEQPACKET` tells at once when the other process has
-    /// ended. A call waits for `patience` to send, and to receive at most twice that: once for an answer to an
-    /// earlier request.
+    /// Returns a client on its ends of pairs of sockets, at least one; `SOCK_SEQPACKET` tells at once when the other
+    /// process has ended. A call waits for `patience` to send, and to receive at most twice that: once for an answer to
+    /// an earlier request.
     ///
     /// # Errors
-    /// Fails if the socket takes no timeout or the system has no random bytes.
-    pub fn new(socket: UnixDatagram, patience: Duration) -> io::Result<Arc<SigningClient>> {
-        socket.set_read_timeout(Some(patience))?;
-        socket.set_write_timeout(Some(patience))?;
-        let mut number = [0; 8];
-        rand::fill(&mut number).map_err(|_| io::Error::other("the system has no random bytes"))?;
-        let socket = Mutex::new(SigningSocket { socket, next: u64::from_le_bytes(number) });
-        Ok(Arc::new(SigningClient { socket, patience }))
+    /// Fails if a socket takes no timeout or the system has no random bytes.
+    pub fn new(
+        sockets: impl IntoIterator<Item = UnixDatagram>,
+        patience: Duration,
+        path: AnswerPath,
+    ) -> io::Result<Arc<SigningClient>> {
+        let opened = sockets.into_iter().map(|socket| {
+            socket.set_read_timeout(Some(patience))?;
+            socket.set_write_timeout(Some(patience))?;
+            let mut number = [0; 8];
+            rand::fill(&mut number).map_err(|_| io::Error::other("the system has no random bytes"))?;
+            Ok(Mutex::new(SigningSocket { socket, next: u64::from_le_bytes(number), silent_until: None }))
+        });
+        let sockets: Vec<_> = opened.collect::<io::Result<_>>()?;
+        if sockets.is_empty() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        Ok(Arc::new(SigningClient { sockets, turn: AtomicUsize::new(0), patience, path }))
     }
 
     /// Returns the key of a certificate; `None` if TLS cannot use its type.
@@ -54,19 +84,55 @@ impl SigningClient {
     }
 
     fn sign(&self, key: KeyId, scheme: SignatureScheme, message: &[u8]) -> Result<Vec<u8>, Error> {
-        let failed = |why: &str| Error::General(format!("cannot sign the handshake: {why}"));
-        let mut socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed = |why: &str| {
+            let failure = SigningFailure(format!("cannot sign the handshake: {why}"));
+            Error::Other(OtherError(Arc::new(failure)))
+        };
+        let mut socket = self.socket();
+        let now = Instant::now();
+        if socket.silent_until.is_some_and(|until| now < until) {
+            return Err(failed("the signing process does not answer"));
+        }
+        socket.silent_until = None;
         let number = socket.next;
         socket.next = number.wrapping_add(1);
-        let deadline = Instant::now() + self.patience;
-        let answer = socket.ask(&SignRequest { number, key, scheme, message }, deadline);
+        let request = SignRequest { number, key, scheme, message };
+        let answer = match self.path {
+            AnswerPath::Pair => socket.ask(&request, now + self.patience),
+            AnswerPath::Stream => ask_by_stream(&socket.socket, &request, self.patience),
+        };
+        if answer.as_ref().is_err_and(is_timeout) {
+            socket.silent_until = Some(Instant::now() + self.patience);
+        }
         match answer.map_err(|error| failed(&error.to_string()))?.answer() {
             Some(SignAnswer::Signature(signature)) => Ok(signature.to_vec()),
             Some(SignAnswer::UnknownKey) => Err(failed("the signing process does not have the key")),
             Some(SignAnswer::Refused) => Err(failed("the signing process refused the message")),
+            Some(SignAnswer::Lost) => Err(failed("the signing process has ended")),
             Some(SignAnswer::Failed) | None => Err(failed("the signing process failed")),
         }
     }
+
+    fn socket(&self) -> MutexGuard<'_, SigningSocket> {
+        if self.path == AnswerPath::Stream {
+            // Locks are of one process. Processes have consecutive numbers, and so use all sockets.
+            let place = std::process::id() as usize % self.sockets.len();
+            return self.sockets[place].lock().unwrap_or_else(PoisonError::into_inner);
+        }
+        for socket in &self.sockets {
+            match socket.try_lock() {
+                Ok(free) => return free,
+                Err(TryLockError::Poisoned(free)) => return free.into_inner(),
+                Err(TryLockError::WouldBlock) => {}
+            }
+        }
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed) % self.sockets.len();
+        self.sockets[turn].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
 /// The bytes of an answer.
@@ -84,8 +150,12 @@ impl AnswerBytes {
 impl SigningSocket {
     /// Sends a request and returns its answer. Answers to requests that were given up are dropped.
     fn ask(&mut self, request: &SignRequest<'_>, deadline: Instant) -> io::Result<AnswerBytes> {
-        self.socket.send(&request.to_bytes())?;
         let mut received = AnswerBytes { room: [0; ANSWER_ROOM], length: 0 };
+        // What came before the request is not its answer, and neither is the end of a process before it.
+        while recv(&self.socket, &mut received.room, RecvFlags::DONTWAIT).is_ok_and(|(length, _)| length > 0)
+        {
+        }
+        self.socket.send(&request.to_bytes())?;
         loop {
             match self.socket.recv(&mut received.room) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -93,14 +163,40 @@ impl SigningSocket {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
-            let number = SignAnswer::parse(&received.room[..received.length]).map(|(number, _)| number);
-            if number == Some(request.number) {
-                return Ok(received);
+            match SignAnswer::parse(&received.room[..received.length]) {
+                Some((_, SignAnswer::Lost)) => return Ok(received),
+                Some((number, _)) if number == request.number => return Ok(received),
+                _ => {}
             }
             if Instant::now() >= deadline {
                 return Err(io::ErrorKind::TimedOut.into());
             }
         }
+    }
+}
+
+/// Sends a request with a stream, and returns the answer that comes on it. If the other process ends, the stream does.
+fn ask_by_stream(
+    socket: &UnixDatagram,
+    request: &SignRequest<'_>,
+    patience: Duration,
+) -> io::Result<AnswerBytes> {
+    let (ours, theirs) = UnixStream::pair()?;
+    ours.set_read_timeout(Some(patience))?;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let rights = [theirs.as_fd()];
+    if !control.push(SendAncillaryMessage::ScmRights(&rights)) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    sendmsg(socket, &[IoSlice::new(&request.to_bytes())], &mut control, SendFlags::NOSIGNAL)?;
+    drop(theirs);
+    let mut received = AnswerBytes { room: [0; ANSWER_ROOM], length: 0 };
+    // An answer is one send, and is received whole.
+    received.length = rustix::io::retry_on_intr(|| recv(&ours, &mut received.room, RecvFlags::empty()))?.0;
+    match SignAnswer::parse(&received.room[..received.length]) {
+        Some((number, _)) if number == request.number => Ok(received),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tenfold_tls::config::SecurityPreset;
 
-use super::read::{or_off, path, rows, some, word};
+use super::read::{or_off, path, rows, some, switch, word};
 use crate::settings::names::{Challenge, TlsNames};
 use crate::settings::row::Initial::{Follows, Value};
 use crate::settings::row::{SettingRow, Text, many, one};
@@ -22,6 +22,9 @@ pub(super) static ROWS: &[SettingRow] = rows! { "TLS":
     many "tls-key" "FILE|off" = Value("off"), not_null;
         tls_key = paths_or_off;
         "a file with the key of a certificate (PEM); one for each tls-certificate, in the same order";
+    one "tls-key-isolation" "on|off" = Value("on"), not_null;
+        tls_key_isolation = |given: Text<'_>| switch(given);
+        "keep private keys out of workers: a process of its own signs handshakes";
     one "tls-preset" "modern|intermediate" = Value("intermediate"), not_null;
         tls_preset = word("TLS preset", &[("modern", SecurityPreset::Modern), ("intermediate", SecurityPreset::Intermediate)]);
         "TLS versions and their cipher suites: modern (1.3) or intermediate (1.2 and 1.3)";

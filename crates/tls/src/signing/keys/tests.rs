@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustls::{HandshakeKind, SignatureScheme, version};
 
-use super::super::remote::SigningClient;
+use super::super::remote::{AnswerPath, SigningClient};
 use super::*;
 use crate::certificates::chain::Chain;
 use crate::certificates::generate::{self, TestPair};
@@ -56,7 +56,7 @@ fn handshakes_of_each_key_and_version_are_signed_by_the_other_process() {
     let (ours, theirs) = pair();
     thread::scope(|scope| {
         scope.spawn(|| held.serve(&theirs).expect("the socket works"));
-        let signing = SigningClient::new(ours, PATIENCE).expect("a socket");
+        let signing = SigningClient::new([ours], PATIENCE, AnswerPath::Pair).expect("a socket");
         for pair in &pairs {
             let chain = chain_of(pair);
             let key = signing.key(chain.facts()).expect("a key for TLS");
@@ -85,7 +85,7 @@ fn only_messages_of_handshakes_by_keys_of_its_own_are_signed() {
     let (near, far) = pair();
     thread::scope(|scope| {
         scope.spawn(|| held.serve(&far).expect("the socket works"));
-        let client = SigningClient::new(near, PATIENCE).expect("a socket");
+        let client = SigningClient::new([near], PATIENCE, AnswerPath::Pair).expect("a socket");
         assert!(sign(&client, &ours, &message()).is_ok());
         let refusal = |pair, message: &[u8]| sign(&client, pair, message).expect_err("refused");
         assert!(refusal(&ours, b"a certificate to be").contains("refused the message"));
@@ -100,28 +100,91 @@ fn only_messages_of_handshakes_by_keys_of_its_own_are_signed() {
 fn a_process_that_is_silent_or_gone_costs_a_bounded_wait() {
     let ours = generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256);
     let (near, far) = pair();
-    let client = SigningClient::new(near, Duration::from_millis(50)).expect("a socket");
+    let client = SigningClient::new([near], Duration::from_millis(50), AnswerPath::Pair).expect("a socket");
     let start = Instant::now();
-    // More requests than the socket holds: the last ones wait to be sent.
+    assert!(sign(&client, &ours, &message()).expect_err("no answer").contains("cannot sign"));
+    assert!(start.elapsed() >= Duration::from_millis(50));
     for _ in 0..20 {
         assert!(sign(&client, &ours, &message()).is_err());
     }
-    assert!(start.elapsed() >= Duration::from_millis(20 * 50));
     assert!(start.elapsed() < Duration::from_secs(60));
     // Answers to those requests come late and are not taken for later ones.
     let held = HeldKeys::new([key_of(&ours)]);
     thread::scope(|scope| {
         scope.spawn(|| held.serve(&far).expect("the socket works"));
-        let signed = (0..100).any(|_| sign(&client, &ours, &message()).is_ok());
+        let signed = (0..100).any(|_| {
+            thread::sleep(Duration::from_millis(10));
+            sign(&client, &ours, &message()).is_ok()
+        });
         assert!(signed, "it works again");
         drop(client);
     });
     let (near, far) = pair();
-    let client = SigningClient::new(near, PATIENCE).expect("a socket");
+    let client = SigningClient::new([near], PATIENCE, AnswerPath::Pair).expect("a socket");
     drop(far);
     let start = Instant::now();
     assert!(sign(&client, &ours, &message()).is_err());
     assert!(start.elapsed() < PATIENCE, "its end is told at once");
+}
+
+#[test]
+fn answers_to_processes_that_share_a_socket_reach_the_right_one() {
+    let ours = generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256);
+    let other = generate::pair(&["a.test"], &rcgen::PKCS_ED25519);
+    let held = HeldKeys::new([key_of(&ours)]);
+    let (near, far) = pair();
+    let client = |near: &UnixDatagram| {
+        let copy = near.try_clone().expect("a descriptor");
+        SigningClient::new([copy], PATIENCE, AnswerPath::Stream).expect("a socket")
+    };
+    let clients: Vec<_> = (0..4).map(|_| client(&near)).collect();
+    drop(near);
+    thread::scope(|scope| {
+        scope.spawn(|| held.serve(&far).expect("the socket works"));
+        let asking: Vec<_> = clients
+            .into_iter()
+            .enumerate()
+            .map(|(place, client)| {
+                let (ours, other) = (&ours, &other);
+                scope.spawn(move || {
+                    for _ in 0..100 {
+                        let key = if place % 2 == 0 { ours } else { other };
+                        let signed = client.key(chain_of(key).facts()).expect("a key for TLS");
+                        let scheme = signed.choose_scheme(client_schemes()).expect("its scheme");
+                        assert_eq!(scheme.sign(&message()).is_ok(), place % 2 == 0);
+                    }
+                })
+            })
+            .collect();
+        asking.into_iter().for_each(|thread| thread.join().expect("each gets its own answers"));
+    });
+}
+
+fn client_schemes() -> &'static [SignatureScheme] {
+    &[SignatureScheme::ECDSA_NISTP256_SHA256, SignatureScheme::ED25519]
+}
+
+#[test]
+fn the_end_of_the_process_fails_a_request_and_no_later_one() {
+    let ours = generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256);
+    let (near, far) = pair();
+    let client = SigningClient::new([near], PATIENCE, AnswerPath::Pair).expect("a socket");
+    let start = Instant::now();
+    thread::scope(|scope| {
+        let (ours, asks) = (&ours, Arc::clone(&client));
+        let asking = scope.spawn(move || sign(&asks, ours, &message()));
+        far.recv(&mut [0; REQUEST_ROOM]).expect("a request");
+        tell_lost(&far);
+        let lost = asking.join().expect("no panic").expect_err("no answer");
+        assert!(lost.contains("the signing process has ended"), "{lost}");
+        assert!(start.elapsed() < PATIENCE);
+        tell_lost(&far);
+        let held = HeldKeys::new([key_of(ours)]);
+        let far = &far;
+        scope.spawn(move || held.serve(far).expect("the socket works"));
+        assert!(sign(&client, ours, &message()).is_ok(), "by its successor");
+        drop(client);
+    });
 }
 
 #[test]
@@ -130,7 +193,7 @@ fn an_empty_cut_or_oversized_message_does_not_end_the_loop() {
     let held = HeldKeys::new([key_of(&ours)]);
     let (near, far) = pair();
     let wrong = near.try_clone().expect("a descriptor");
-    let client = SigningClient::new(near, PATIENCE).expect("a socket");
+    let client = SigningClient::new([near], PATIENCE, AnswerPath::Pair).expect("a socket");
     thread::scope(|scope| {
         let serving = scope.spawn(|| held.serve(&far).expect("the socket works"));
         for message in [&[][..], &[1, 2, 3], &[0; REQUEST_ROOM], &[0; 4096]] {
@@ -146,15 +209,25 @@ fn an_empty_cut_or_oversized_message_does_not_end_the_loop() {
 fn a_late_answer_is_not_taken_for_that_of_a_later_request() {
     let ours = generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256);
     let (near, far) = pair();
-    let client = SigningClient::new(near, Duration::from_millis(200)).expect("a socket");
+    let client = SigningClient::new([near], Duration::from_millis(200), AnswerPath::Pair).expect("a socket");
     let mut room = [0; REQUEST_ROOM];
-    assert!(sign(&client, &ours, &message()).is_err(), "no answer");
-    let length = far.recv(&mut room).expect("the first request");
-    let number = SignRequest::parse(&room[..length]).expect("a request").number;
-    far.send(&SignAnswer::Signature(b"late").to_bytes(number)).expect("there is room");
-    far.send(b"no answer").expect("there is room");
-    far.send(&SignAnswer::Signature(b"right").to_bytes(number.wrapping_add(1))).expect("there is room");
-    assert_eq!(sign(&client, &ours, &message()).as_deref(), Ok(&b"right"[..]));
+    let mut number = || {
+        let length = far.recv(&mut room).expect("a request");
+        SignRequest::parse(&room[..length]).expect("a request").number
+    };
+    thread::scope(|scope| {
+        let (ours, asks) = (&ours, Arc::clone(&client));
+        assert!(sign(&client, ours, &message()).is_err(), "no answer");
+        let first = number();
+        // Until it is asked again.
+        thread::sleep(Duration::from_millis(250));
+        let asking = scope.spawn(move || sign(&asks, ours, &message()));
+        let second = number();
+        far.send(&SignAnswer::Signature(b"late").to_bytes(first)).expect("there is room");
+        far.send(b"no answer").expect("there is room");
+        far.send(&SignAnswer::Signature(b"right").to_bytes(second)).expect("there is room");
+        assert_eq!(asking.join().expect("no panic").as_deref(), Ok(&b"right"[..]));
+    });
 }
 
 #[test]

@@ -1,0 +1,286 @@
+//! The process that has the keys of certificates, as the supervisor sees it: one for each generation, begun before its
+//! workers, replaced when it dies, and killed when no worker is left. The supervisor opens the files of keys and never
+//! reads them.
+
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tenfold_engine::{Engine, Plan};
+use tenfold_sys::lifecycle::{self, Phase, PhaseWatch};
+use tenfold_sys::messages;
+use tenfold_sys::process::{self, Fork, Pid, WaitStatus};
+use tenfold_sys::seccomp::REPORT_WORDS;
+use tenfold_sys::shared::SharedRows;
+use tenfold_sys::signal::Signal;
+use tenfold_sys::user::SystemUser;
+use tenfold_sys::wait;
+use tenfold_tls::certificates::files::KeyFile;
+use tenfold_tls::signing::keys::{HeldKeys, tell_lost};
+use tenfold_tls::signing::remote::{AnswerPath, SigningClient};
+
+use super::privileges;
+use crate::diagnostics::{debug, error, warning};
+use crate::members::channel::read_to_end;
+use crate::resolved::config::ResolvedConfig;
+use crate::sandbox;
+use crate::settings::values::Settings;
+use crate::status::report::SigningReport;
+
+/// The time in which a process must have read its keys.
+const LATEST_START: Duration = Duration::from_secs(30);
+/// The most bytes of its first report.
+const LONGEST_START: usize = 64 * 1024;
+const READY: &str = "ready";
+/// A process that lived this long and died is replaced immediately, and so is the first one that did not.
+const LIVED: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_secs(1);
+/// The time in which a signature must come; a worker waits for it. The end of a process is told immediately, so that only
+/// a machine that is very busy, or a process that was stopped, takes long.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The pair of sockets between a worker and the process.
+struct SigningPair {
+    worker: UnixDatagram,
+    signer: UnixDatagram,
+}
+
+/// The signing process of a generation.
+pub(super) struct SigningProcess {
+    keys: Vec<KeyFile>,
+    /// Its user, if the server was started as root.
+    user: Option<SystemUser>,
+    /// By the place of the worker. Both ends stay open, so that a successor serves the same workers.
+    places: Vec<Vec<SigningPair>>,
+    path: AnswerPath,
+    /// The call that ended it, and the number of refused ones.
+    reports: Arc<SharedRows>,
+    sandbox: bool,
+    pid: Option<Pid>,
+    began: Instant,
+    again: Option<Instant>,
+    replaced: u64,
+    /// Consecutive early deaths.
+    failures: u32,
+    /// Whether the generation has ended.
+    ending: bool,
+}
+
+/// The ends of one worker.
+pub(super) struct WorkerEnds {
+    sockets: Vec<UnixDatagram>,
+    path: AnswerPath,
+}
+
+impl WorkerEnds {
+    /// Returns the client of the worker.
+    ///
+    /// # Errors
+    /// The system refuses timeouts or random bytes.
+    pub(super) fn client(self) -> Result<Arc<SigningClient>, String> {
+        SigningClient::new(self.sockets, PATIENCE, self.path)
+            .map_err(|error| format!("cannot connect to the signing process: {error}"))
+    }
+}
+
+impl SigningProcess {
+    /// Begins the process of a configuration and waits until it has read the keys; `None` if there are none for it.
+    /// `forget` drops in it the resources of the supervisor.
+    ///
+    /// # Errors
+    /// A message about the system, or about a key.
+    pub(super) fn begin(
+        settings: &Settings,
+        config: &mut ResolvedConfig,
+        workers: Option<&SystemUser>,
+        forget: impl FnOnce(),
+    ) -> Result<Option<SigningProcess>, String> {
+        let Some(keys) = config.keys.take().and_then(Arc::into_inner) else { return Ok(None) };
+        let user = workers.map(privileges::signing_user).transpose()?;
+        let failed = |error: io::Error| format!("cannot start the signing process: {error}");
+        let reports = SharedRows::new(2, REPORT_WORDS).map_err(failed)?;
+        let mut signing = SigningProcess {
+            keys,
+            user,
+            places: pairs(&config.plan).map_err(failed)?,
+            path: if config.plan.engine == Engine::Fork { AnswerPath::Stream } else { AnswerPath::Pair },
+            reports: Arc::new(reports),
+            sandbox: settings.sandbox,
+            pid: None,
+            began: Instant::now(),
+            again: None,
+            replaced: 0,
+            failures: 0,
+            ending: false,
+        };
+        let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+        signing.fork(theirs, forget).map_err(failed)?;
+        let heard = read_to_end(&ours, LONGEST_START, Instant::now() + LATEST_START);
+        match heard.as_deref().map(String::from_utf8_lossy).as_deref() {
+            Ok(READY) => Ok(Some(signing)),
+            Ok("") => Err("the signing process ended before it read the keys".into()),
+            Ok(why) => Err(why.to_owned()),
+            Err(_) => {
+                signing.end();
+                Err(format!("the signing process does not read the keys within {LATEST_START:?}"))
+            }
+        }
+    }
+
+    /// Makes the process; `forget` drops in it what is the supervisor's alone.
+    pub(super) fn fork(&mut self, ready: UnixStream, forget: impl FnOnce()) -> io::Result<()> {
+        let supervisor = process::own();
+        match process::fork()? {
+            Fork::Parent(pid) => {
+                debug!("the keys are in process {pid}");
+                (self.pid, self.began, self.again) = (Some(pid), Instant::now(), None);
+                Ok(())
+            }
+            Fork::Child => {
+                forget();
+                let code = match catch_unwind(AssertUnwindSafe(|| self.serve(supervisor, ready))) {
+                    Ok(Ok(())) => 0,
+                    Ok(Err(why)) => {
+                        if !why.is_empty() {
+                            error!("signing process: {why}");
+                        }
+                        1
+                    }
+                    Err(_) => 101,
+                };
+                std::process::exit(code)
+            }
+        }
+    }
+
+    /// Reads the keys, reports that to `ready`, and signs until it is told to stop.
+    fn serve(&mut self, supervisor: Pid, mut ready: UnixStream) -> Result<(), String> {
+        if !privileges::give_up(self.user.as_ref(), supervisor)? {
+            return Err("the supervisor is gone".into());
+        }
+        if self.sandbox {
+            // Used until this process ends.
+            let reports: &'static Arc<SharedRows> = Box::leak(Box::new(self.reports.clone()));
+            let (name, refused) = ("signing process".to_owned(), &reports.row(1)[0]);
+            sandbox::confine_signing(sandbox::Process { name, row: reports.row(0), refused })?;
+        }
+        let sockets = self.places.drain(..).flatten().map(|pair| pair.signer);
+        let started = read(&std::mem::take(&mut self.keys)).and_then(|keys| start(&Arc::new(keys), sockets));
+        let said = started.as_ref().map_or_else(|why| why.as_str(), |()| READY);
+        let heard = ready.write_all(said.as_bytes());
+        drop(ready);
+        match (started, heard) {
+            (Ok(()), _) => {}
+            // The supervisor reports it.
+            (Err(_), Ok(())) => return Err(String::new()),
+            (Err(why), Err(_)) => return Err(why),
+        }
+        let watch = PhaseWatch::new().map_err(|error| format!("cannot watch for signals: {error}"))?;
+        // Workers that drain still shake hands; the supervisor kills this process when they are gone.
+        while lifecycle::phase() != Phase::Stopping {
+            watch.event().clear();
+            let _ = wait::for_input(&[watch.event().as_fd()], None);
+        }
+        Ok(())
+    }
+
+    /// Takes the ends of one worker; all others are closed, and so are the files of keys.
+    pub(super) fn into_ends(mut self, place: usize) -> WorkerEnds {
+        let pairs = self.places.swap_remove(place);
+        WorkerEnds { sockets: pairs.into_iter().map(|pair| pair.worker).collect(), path: self.path }
+    }
+
+    /// Its user, if the server was started as root.
+    pub(super) fn user(&self) -> Option<&SystemUser> {
+        self.user.as_ref()
+    }
+
+    /// The process's part of `tenfold status`.
+    pub(super) fn seen(&self) -> SigningReport {
+        SigningReport { process: self.pid.map(|pid| pid.as_raw_nonzero().get()), replaced: self.replaced }
+    }
+
+    /// System calls that the sandbox has refused.
+    pub(super) fn refused_calls(&self) -> u64 {
+        self.reports.row(1)[0].load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is(&self, pid: Pid) -> bool {
+        self.pid == Some(pid)
+    }
+
+    /// The time of the next start.
+    pub(super) fn again(&self) -> Option<Instant> {
+        self.again
+    }
+
+    /// Delays the next start, because the system could not start a process.
+    pub(super) fn postpone(&mut self) {
+        self.again = Some(Instant::now() + PAUSE);
+    }
+
+    /// The process has ended: handshakes that wait for it fail immediately, and another process takes its place.
+    pub(super) fn lost(&mut self, end: WaitStatus, expected: bool) {
+        self.pid = None;
+        if expected || self.ending {
+            return;
+        }
+        let why = sandbox::end_of(self.reports.row(0), end);
+        warning!("the signing process {why}; another takes its place");
+        self.places.iter().flatten().for_each(|pair| tell_lost(&pair.signer));
+        self.failures = if self.began.elapsed() >= LIVED { 0 } else { self.failures + 1 };
+        let pause = if self.failures > 1 { PAUSE } else { Duration::ZERO };
+        self.again = Some(Instant::now() + pause);
+        self.replaced += 1;
+    }
+
+    /// Kills the process, which has nothing to save. Returns whether it is gone.
+    pub(super) fn end(&mut self) -> bool {
+        if let Some(pid) = self.pid
+            && !self.ending
+        {
+            process::send_signal(pid, Signal::Kill);
+        }
+        (self.ending, self.again) = (true, None);
+        self.pid.is_none()
+    }
+}
+
+/// One pair for each worker process. The threads or processes of a single one share as many as there are processors.
+fn pairs(plan: &Plan) -> io::Result<Vec<Vec<SigningPair>>> {
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    let each = if plan.processes() > 1 { 1 } else { processors };
+    let pair = || {
+        let (worker, signer) = messages::pair()?;
+        Ok(SigningPair { worker: worker.into(), signer: signer.into() })
+    };
+    (0..plan.processes()).map(|_| (0..each).map(|_| pair()).collect()).collect()
+}
+
+fn read(files: &[KeyFile]) -> Result<HeldKeys, String> {
+    let keys: Result<Vec<_>, _> = files.iter().map(KeyFile::read).collect();
+    keys.map(HeldKeys::new).map_err(|finding| finding.to_string())
+}
+
+/// Starts a thread for each socket. If one of them cannot go on, the process ends and is replaced.
+fn start(keys: &Arc<HeldKeys>, sockets: impl Iterator<Item = UnixDatagram>) -> Result<(), String> {
+    for (number, socket) in sockets.enumerate() {
+        let keys = Arc::clone(keys);
+        let serve = move || match catch_unwind(AssertUnwindSafe(|| keys.serve(&socket))) {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                error!("signing process: cannot receive a request: {error}");
+                std::process::exit(1);
+            }
+            Err(_) => std::process::exit(101),
+        };
+        let started = thread::Builder::new().name(format!("signing-{number}")).spawn(serve);
+        started.map_err(|error| format!("cannot begin a thread: {error}"))?;
+    }
+    Ok(())
+}

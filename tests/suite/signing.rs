@@ -1,0 +1,202 @@
+//! The keys of certificates are in a process of their own, which signs handshakes and nothing else.
+
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use rcgen::PublicKeyData;
+use rustix::net::{RecvFlags, SendFlags, SocketType, recv, send, sockopt};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, pidfd_getfd, pidfd_open};
+use rustls::ClientConfig;
+use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
+use tenfold_tests::cases;
+use tenfold_tests::config::Config;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::launch::Launch;
+use tenfold_tests::process::Process;
+use tenfold_tests::seal::{Below, certificate_folder, get_once, new_client, own_key, secret_parts};
+use tenfold_tests::server::Server;
+use tenfold_tests::site::{self, TempFolder};
+use tenfold_tests::time::{SOON, becomes_true, eventually};
+
+pub(crate) const THEME: Theme = Theme {
+    name: "signing",
+    cases: cases![
+        Engines OwnAsRoot: h96_no_other_process_has_the_key;
+        Engines Own: h96_a_killed_signing_process_is_replaced;
+        Epoll Own: h96_a_handshake_without_a_signature_gets_an_alert;
+        Epoll OwnAsRoot: h96_only_handshakes_are_signed, h96_no_other_process_has_the_key_of_an_internal_certificate,
+            workers_have_the_keys_without_isolation;
+    ],
+};
+
+/// The signing process of the newest generation.
+pub(super) fn signing_process(server: &Server) -> Process {
+    let number = || server.status()["signing"]["process"].as_u64();
+    Process(eventually(SOON, "a signing process", number) as u32)
+}
+
+fn get(server: &Server, client: &Arc<ClientConfig>) -> std::io::Result<()> {
+    let exchange = get_once(server.address, client, "localhost", "/1k.html")?;
+    assert!(exchange.response.starts_with("HTTP/1.1 200 "), "{}", exchange.response);
+    Ok(())
+}
+
+fn stop(server: Server) {
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn h96_no_other_process_has_the_key(config: &Config) {
+    let server = Launch::new(&config.through(Below::Tls), site::shared()).start();
+    // With `fork`, the process of this connection is looked at, too.
+    let mut wire = server.connect();
+    wire.get("/1k.html");
+    assert_eq!(wire.response().status, 200);
+    let signer = signing_process(&server);
+    let parts = secret_parts(&certificate_folder().join("key.pem"));
+    assert!(signer.remembers(&parts[0]), "the search finds what is there");
+    let others = server.process.with_descendants();
+    assert!(others.len() > 2, "a worker serves");
+    for process in others.into_iter().filter(|process| *process != signer) {
+        assert!(!parts.iter().any(|part| process.remembers(part)), "process {} has the key", process.0);
+        let is_worker = process != server.process;
+        let opened = process.descriptors().iter().any(|target| target.ends_with("/key.pem"));
+        assert!(!(is_worker && opened), "process {} can read the file of the key", process.0);
+    }
+    assert!(!signer.descriptors().iter().any(|target| target.ends_with("/key.pem")), "it was read");
+    drop(wire);
+    stop(server);
+}
+
+fn h96_no_other_process_has_the_key_of_an_internal_certificate(config: &Config) {
+    let folder = TempFolder::new("internal-key");
+    let state = folder.at("state");
+    let launch = Launch::new(config, site::shared()).flag("--tls", "internal");
+    let server = launch.flag("--tls-state", state.display()).start();
+    let signer = signing_process(&server);
+    let parts = |name: &str| secret_parts(&state.join("internal").join(name));
+    let (key, of_root) = (parts("internal-key.pem"), parts("root-key.pem"));
+    assert!(signer.remembers(&key[0]), "the search finds what is there");
+    for process in server.process.with_descendants() {
+        let has = |parts: &[Vec<u8>]| parts.iter().any(|part| process.remembers(part));
+        assert!(process == signer || !has(&key), "process {} has the key", process.0);
+        assert!(!has(&of_root), "process {} has the key of the authority", process.0);
+    }
+    stop(server);
+}
+
+fn workers_have_the_keys_without_isolation(config: &Config) {
+    let server =
+        Launch::new(&config.through(Below::Tls), site::shared()).flag("--tls-key-isolation", "off").start();
+    get(&server, &new_client()).expect("a response");
+    assert!(server.status()["signing"].is_null());
+    let said = server.errors();
+    assert!(said.contains("each worker has the keys in its memory"), "{said}");
+    let parts = secret_parts(&certificate_folder().join("key.pem"));
+    assert!(server.workers()[0].remembers(&parts[0]));
+    stop(server);
+}
+
+fn h96_a_killed_signing_process_is_replaced(config: &Config) {
+    let server = Launch::new(&config.through(Below::Tls), site::shared()).start();
+    get(&server, &new_client()).expect("a response");
+    let first = signing_process(&server);
+    let workers = server.workers();
+    first.signal(Signal::KILL);
+    becomes_true(SOON, "another process signs", || get(&server, &new_client()).is_ok());
+    let second = signing_process(&server);
+    assert_ne!(second, first);
+    assert_eq!(server.status()["signing"]["replaced"], 1);
+    assert_eq!(server.workers(), workers, "workers stay");
+    let said = server.errors();
+    assert!(said.contains("the signing process was killed by signal 9"), "{said}");
+    // A reload begins one of its own, and the former one ends with its workers.
+    server.process.signal(Signal::HUP);
+    becomes_true(SOON, "the new generation serves alone", || {
+        server.status()["generation"] == 2 && !second.is_running()
+    });
+    get(&server, &new_client()).expect("a response");
+    assert_ne!(signing_process(&server), second);
+    let failed = &server.status()["tls"]["failed"];
+    assert!(failed.as_u64().is_some(), "{failed}");
+    stop(server);
+}
+
+fn h96_a_handshake_without_a_signature_gets_an_alert(config: &Config) {
+    let server = Launch::new(&config.through(Below::Tls), site::shared()).start();
+    let resumes = new_client();
+    get(&server, &resumes).expect("a response");
+    let signer = signing_process(&server);
+    signer.signal(Signal::STOP);
+    becomes_true(SOON, "it has stopped", || signer.is_stopped());
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| get(&server, &new_client()));
+        becomes_true(SOON, "it is accepted", || server.status()["connections"]["accepted"] == 2);
+        // For its hello, which the worker has sent to be signed then.
+        thread::sleep(Duration::from_millis(500));
+        signer.signal(Signal::KILL);
+        let error = waiting.join().expect("no panic").expect_err("there is no signature");
+        assert!(error.to_string().contains("InternalError"), "{error}");
+    });
+    becomes_true(SOON, "it is counted", || server.status()["tls"]["failed"] == 1);
+    get(&server, &resumes).expect("a resumed session needs no signature");
+    becomes_true(SOON, "another process signs", || get(&server, &new_client()).is_ok());
+    stop(server);
+}
+
+/// What a worker could ask for: the test takes its socket.
+fn h96_only_handshakes_are_signed(config: &Config) {
+    let server = Launch::new(&config.through(Below::Tls), site::shared()).start();
+    get(&server, &new_client()).expect("a response");
+    let socket = message_socket(server.workers()[0]);
+    let key = sha256(&own_key().subject_public_key_info());
+    let ecdsa = 0x0403u16;
+    let handshake = [&[b' '; 64][..], b"TLS 1.3, server CertificateVerify\0", &[7; 32]].concat();
+    let answer = |key: &[u8], message: &[u8]| {
+        let request = [&9u64.to_le_bytes()[..], key, &ecdsa.to_le_bytes(), message].concat();
+        send(&socket, &request, SendFlags::empty()).expect("there is room");
+        let mut room = [0; 2048];
+        let (length, _) = recv(&socket, &mut room[..], RecvFlags::empty()).expect("an answer");
+        assert_eq!(room[..8], 9u64.to_le_bytes());
+        room[8..length].to_vec()
+    };
+    const SIGNED: u8 = 0;
+    const UNKNOWN_KEY: [u8; 1] = [1];
+    const REFUSED: [u8; 1] = [2];
+    let signed = answer(&key, &handshake);
+    assert!(signed[0] == SIGNED && signed.len() > 64, "{signed:?}");
+    let client = [&[b' '; 64][..], b"TLS 1.3, client CertificateVerify\0", &[7; 32]].concat();
+    for message in [&b"{\"alg\":\"ES256\"}.payload"[..], &[], &[0x30; 130], &client, &handshake[1..]] {
+        assert_eq!(answer(&key, message), REFUSED, "{message:?}");
+    }
+    assert_eq!(answer(&[0; 32], &handshake), UNKNOWN_KEY);
+    // No request, no answer; the process goes on.
+    send(&socket, &[1, 2, 3], SendFlags::empty()).expect("there is room");
+    assert_eq!(answer(&key, &handshake)[0], SIGNED);
+    get(&server, &new_client()).expect("a response");
+    stop(server);
+}
+
+/// The socket of a process that keeps the bounds of messages: that to the signing process.
+fn message_socket(process: Process) -> OwnedFd {
+    let pid = Pid::from_raw(process.0 as i32).expect("a number of a process");
+    let whole = pidfd_open(pid, PidfdFlags::empty()).expect("it runs");
+    let is_message = |socket: &OwnedFd| sockopt::socket_type(socket) == Ok(SocketType::SEQPACKET);
+    let mut all = (0..256).filter_map(|number| {
+        pidfd_getfd(whole.as_fd(), number, PidfdGetfdFlags::empty())
+            .map_err(std::io::Error::from)
+            .inspect_err(|error| assert_ne!(error.kind(), ErrorKind::PermissionDenied, "the test is root"))
+            .ok()
+    });
+    let socket = all.find(is_message).expect("a worker has such a socket");
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(Duration::from_secs(20)))
+        .expect("it takes a timeout");
+    socket
+}
+
+fn sha256(bytes: &[u8]) -> Vec<u8> {
+    let suite = TLS13_AES_128_GCM_SHA256.tls13().expect("a suite of TLS 1.3");
+    suite.common.hash_provider.hash(bytes).as_ref().to_vec()
+}
