@@ -98,7 +98,8 @@ pub(crate) fn confine_acme(process: Process) -> Result<(), String> {
 
 /// Confines the process that signs handshakes, which opens no file.
 ///
-/// # Errors A message with the system's error.
+/// # Errors
+/// A message with the system's error.
 pub(crate) fn confine_signing(process: Process) -> Result<(), String> {
     landlock::limit_worker(&[], []).map_err(|error| format!("cannot limit files: {error}"))?;
     let mut fatal = calls::DANGEROUS.to_vec();
@@ -110,7 +111,8 @@ pub(crate) fn confine_signing(process: Process) -> Result<(), String> {
 
 /// Confines a process that reads keys, reports their problems and ends.
 ///
-/// # Errors A message with the system's error.
+/// # Errors
+/// A message with the system's error.
 pub(crate) fn confine_check() -> Result<(), String> {
     let rows =
         SharedRows::new(2, REPORT_WORDS).map_err(|error| format!("cannot allocate memory: {error}"))?;

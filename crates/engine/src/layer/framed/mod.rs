@@ -28,6 +28,10 @@ impl Layer for Framed {
         true
     }
 
+    fn admits(&self, _: &Connection) -> bool {
+        true
+    }
+
     fn advance(
         &self,
         state: &mut Option<Box<FramedSession>>,

@@ -21,10 +21,7 @@ pub trait Layer: Clone + Send + Sync + 'static {
 
     /// Whether this connection may begin its handshake. It is asked once, when the first byte has come; a connection
     /// that may not is closed.
-    fn admits(&self, connection: &Connection) -> bool {
-        let _ = connection;
-        true
-    }
+    fn admits(&self, connection: &Connection) -> bool;
 
     /// Processes the record at the front of `input`, in place. Records of the layer's own go to `out`.
     fn advance(&self, state: &mut Option<Box<Self::State>>, input: &mut [u8], out: &mut Out)
@@ -57,6 +54,10 @@ impl<L: Layer> Layer for Option<L> {
 
     fn covers(&self, connection: &Connection) -> bool {
         self.as_ref().is_some_and(|layer| layer.covers(connection))
+    }
+
+    fn admits(&self, connection: &Connection) -> bool {
+        self.as_ref().is_none_or(|layer| layer.admits(connection))
     }
 
     fn advance(&self, state: &mut Option<Box<L::State>>, input: &mut [u8], out: &mut Out) -> LayerProgress {
