@@ -222,7 +222,7 @@ fn rights(process: Process) -> (String, String) {
 }
 
 fn a_certificate_is_obtained_renewed_and_kept_while_the_authority_is_away(config: &Config) {
-    let (folder, address) = (TempFolder::new("obtained"), free_address());
+    let (folder, address, plain) = (TempFolder::new("obtained"), free_address(), free_address());
     let pebble = Pebble::start(address);
     let start = |names: &[&str]| {
         let launch =
@@ -232,6 +232,7 @@ fn a_certificate_is_obtained_renewed_and_kept_while_the_authority_is_away(config
             .flag("--tls-directory-root", pebble.root_file().display())
             .flag("--tls-state", folder.at("state").display())
             .flag("--listen", address)
+            .flag("--listen", format!("http:{plain}"))
             .start_at(address)
     };
     let server = start(&["a.test", "www.a.test"]);
@@ -243,6 +244,12 @@ fn a_certificate_is_obtained_renewed_and_kept_while_the_authority_is_away(config
             .map(|exchange| exchange.certificate)
     };
     let first = eventually(SOON, "a certificate", || presented("www.a.test"));
+    becomes_true(SOON, "plaintext is redirected", || {
+        let mut wire = Wire::connect(plain, None);
+        wire.send("GET /1k.html HTTP/1.1\r\nHost: a.test\r\n\r\n");
+        let location = format!("https://a.test:{}/1k.html", address.port());
+        wire.response().field("Location") == Some(&location)
+    });
     assert_eq!(presented("a.test").as_ref(), Some(&first));
     assert!(
         server.errors().contains("a new certificate: a.test www.a.test, expires "),

@@ -309,7 +309,7 @@ fn tls_without_a_use(settings: &Settings, sender: Sender) -> Result<(), String> 
             "{source} has no use: every address in listen is a Unix socket or begins with http:; listen on an address \
              such as 0.0.0.0:443"
         )),
-        _ if settings.https_redirect != HttpsRedirect::Off
+        _ if settings.https_redirect.is_some_and(|redirect| redirect != HttpsRedirect::Off)
             && !settings.listen.iter().any(|entry| is_tcp(&entry.address) && entry.plaintext) =>
         {
             Err("https-redirect has no use: no TCP address in listen begins with http:; listen on an address such as \

@@ -12,7 +12,7 @@ use super::row::{Initial, NullSupport, Set, SettingRow, Text};
 use super::rows::{row, rows};
 use super::tables::site::SiteTable;
 use super::units::meant;
-use super::values::{ListenEntry, Said, SettingSource, Settings};
+use super::values::{HttpsRedirect, ListenEntry, Said, SettingSource, Settings};
 use crate::diagnostics::warning;
 
 /// The file that marks the root of the demonstration site.
@@ -118,6 +118,14 @@ impl Settings {
     /// Whether there is any source of certificates.
     pub(crate) fn uses_tls(&self) -> bool {
         !self.tls_certificate.is_empty() || self.names.tls != TlsNames::Off
+    }
+
+    /// Redirects of plaintext requests; by default those of a server that obtains its certificate.
+    pub(crate) fn redirect(&self) -> HttpsRedirect {
+        self.https_redirect.unwrap_or(match self.names.tls {
+            TlsNames::Acme(_) => HttpsRedirect::On,
+            TlsNames::Off | TlsNames::Internal => HttpsRedirect::Off,
+        })
     }
 
     /// Returns them with the addresses that follow from `tls`, unless others were given.

@@ -96,7 +96,8 @@ pub(crate) struct Settings {
     /// Whether a process of its own has the keys.
     pub(crate) tls_key_isolation: bool,
     pub(crate) tls_preset: SecurityPreset,
-    pub(crate) https_redirect: HttpsRedirect,
+    /// `None` follows from `tls`: see [`Settings::redirect`].
+    pub(crate) https_redirect: Option<HttpsRedirect>,
     /// The value of Strict-Transport-Security.
     pub(crate) hsts: Option<String>,
     pub(crate) names: NamesSettings,

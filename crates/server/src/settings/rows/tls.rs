@@ -28,8 +28,8 @@ pub(super) static ROWS: &[SettingRow] = rows! { "TLS":
     one "tls-preset" "modern|intermediate" = Value("intermediate"), not_null;
         tls_preset = word("TLS preset", &[("modern", SecurityPreset::Modern), ("intermediate", SecurityPreset::Intermediate)]);
         "TLS versions and their cipher suites: modern (1.3) or intermediate (1.2 and 1.3)";
-    one "https-redirect" "on|off|PORT" = Value("off"), not_null;
-        https_redirect = redirect;
+    one "https-redirect" "on|off|PORT" = Follows("on with names in tls, else off"), not_null;
+        https_redirect = some(redirect);
         "redirect requests on addresses with the prefix http: to https (308), with PORT if clients use another port than that of the first address with TLS";
     one "hsts" "on|off|preload|TIME" = Value("off"), not_null;
         hsts = hsts;

@@ -47,11 +47,13 @@ impl TransportRules {
                     ListenAddress::Unix(_) => None,
                 }
             });
-        let port = match settings.https_redirect {
+        let port = match settings.redirect() {
             HttpsRedirect::Off => None,
             HttpsRedirect::On => ports.clone().next(),
             HttpsRedirect::ToPort(port) => Some(port),
         };
+        // Until there is a certificate, plaintext is all that clients can get.
+        let certificates = certificates.filter(|certificates| !certificates.pairs.is_empty());
         let redirects = certificates.zip(port).map(|(certificates, port)| {
             let is_redirected = |entry: &ListenAddress| matches!(entry, ListenAddress::Internet(_));
             let facts = || certificates.pairs.iter().map(|pair| pair.chain.facts());
