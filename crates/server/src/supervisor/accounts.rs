@@ -2,7 +2,6 @@
 //! the last worker.
 
 use std::os::unix::net::UnixStream;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -15,8 +14,9 @@ use tenfold_sys::signal::Signal;
 use tenfold_sys::socket::refuse_descriptors;
 use tenfold_sys::user::SystemUser;
 
+use super::child;
 use super::privileges;
-use crate::diagnostics::{debug, error, warning};
+use crate::diagnostics::{debug, warning};
 use crate::members::channel::{self, AccountsClient, AccountsServer};
 use crate::members::client::filter::Starts;
 use crate::members::database::{self, Users};
@@ -181,7 +181,7 @@ impl AccountsProcess {
             Fork::Child => {
                 forget();
                 self.client = None;
-                let serving = AssertUnwindSafe(|| {
+                child::end_with("accounts", || {
                     if !privileges::give_up(self.user.as_ref(), supervisor)? {
                         return Err("the supervisor is gone".into());
                     }
@@ -194,18 +194,7 @@ impl AccountsProcess {
                     }
                     let AccountsProcess { settings, url, user, server, pulse, .. } = &*self;
                     serve(&AccountsTask { settings, url, user: user.as_ref(), create, server, pulse }, ready)
-                });
-                let code = match catch_unwind(serving) {
-                    Ok(Ok(())) => 0,
-                    Ok(Err(why)) => {
-                        if !why.is_empty() {
-                            error!("accounts: {why}");
-                        }
-                        1
-                    }
-                    Err(_) => 101,
-                };
-                std::process::exit(code)
+                })
             }
         }
     }

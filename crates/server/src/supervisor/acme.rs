@@ -8,7 +8,6 @@ mod task;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -20,8 +19,9 @@ use tenfold_sys::signal::Signal;
 use tenfold_tls::certificates::facts::KeyId;
 use tenfold_tls::challenges::{ChallengeBoard, MAX_BYTES};
 
+use super::child;
 use super::tickets::shared_bytes;
-use crate::diagnostics::{debug, error, warning};
+use crate::diagnostics::{debug, warning};
 use crate::resolved::names::AcmeTask;
 use crate::sandbox;
 use crate::settings::units::shown_duration;
@@ -163,15 +163,7 @@ impl AcmeProcess {
                 // Used until this process ends.
                 let reports: &'static Arc<SharedRows> = Box::leak(Box::new(self.reports.clone()));
                 let work = ClientTask { task: &task, board, reports, known, news, supervisor };
-                let code = match catch_unwind(AssertUnwindSafe(|| client::obtain(work))) {
-                    Ok(Ok(())) => 0,
-                    Ok(Err(why)) => {
-                        error!("cannot obtain certificates: {why}");
-                        1
-                    }
-                    Err(_) => 101,
-                };
-                std::process::exit(code)
+                child::end_with("cannot obtain certificates", || client::obtain(work))
             }
         }
     }

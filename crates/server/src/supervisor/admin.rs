@@ -4,7 +4,6 @@
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use tenfold_sys::process::{self, Fork, Pid, WaitStatus};
@@ -14,6 +13,7 @@ use tenfold_sys::signal::Signal;
 use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener, refuse_descriptors};
 use tenfold_sys::user::SystemUser;
 
+use super::child;
 use super::privileges;
 use crate::diagnostics::{debug, error, info, warning};
 use crate::sandbox;
@@ -105,15 +105,7 @@ impl AdminProcess {
             Fork::Child => {
                 forget();
                 drop(ours);
-                let code = match catch_unwind(AssertUnwindSafe(|| self.serve(theirs, supervisor))) {
-                    Ok(Ok(())) => 0,
-                    Ok(Err(why)) => {
-                        error!("admin: {why}");
-                        1
-                    }
-                    Err(_) => 101,
-                };
-                std::process::exit(code)
+                child::end_with("admin", || self.serve(theirs, supervisor))
             }
         }
     }

@@ -62,10 +62,17 @@ pub(super) fn run_and_exit(work: WorkerTask, user: Option<&SystemUser>, how: &Se
     let place = work.place + 1;
     // It is forked before the supervisor applies the level of its generation.
     diagnostics::set_level(work.generation.settings.log_level);
-    let code = match catch_unwind(AssertUnwindSafe(|| serve(work, user, how))) {
+    end_with(&format!("worker {place}"), || serve(work, user, how))
+}
+
+/// Runs `work` and ends the process, one that the supervisor has forked. An empty error was already reported.
+pub(super) fn end_with(name: &str, work: impl FnOnce() -> Result<(), String>) -> ! {
+    let code = match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => 0,
         Ok(Err(why)) => {
-            error!("worker {place}: {why}");
+            if !why.is_empty() {
+                error!("{name}: {why}");
+            }
             CANNOT_SERVE
         }
         // The panic message was already printed.
