@@ -116,7 +116,7 @@ fn closes_behind_a_validation(address: SocketAddr, version: &'static SupportedPr
         // The request was not read.
         Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}"),
     }
-    assert_eq!(received, b"", "nothing is said over HTTP");
+    assert_eq!(received, b"", "a validation gets no HTTP response");
     assert_eq!(connection.alpn_protocol(), Some(&b"acme-tls/1"[..]));
 }
 

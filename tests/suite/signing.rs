@@ -146,7 +146,7 @@ fn h96_a_handshake_without_a_signature_gets_an_alert(config: &Config) {
     stop(server);
 }
 
-/// What a worker could ask for: the test takes its socket.
+/// The test sends requests over the socket of a worker, as compromised code could.
 fn h96_only_handshakes_are_signed(config: &Config) {
     let server = Launch::new(&config.through(Below::Tls), site::shared()).start();
     get(&server, &new_client()).expect("a response");

@@ -90,7 +90,7 @@ fn parse_1(input: &[u8]) -> Result<Option<ProxyHeader>, ProxyError> {
     let source = match line.split_once(' ') {
         Some(("TCP4", rest)) => Some(addresses_1::<Ipv4Addr>(rest).ok_or(ProxyError::Malformed)?),
         Some(("TCP6", rest)) => Some(addresses_1::<Ipv6Addr>(rest).ok_or(ProxyError::Malformed)?),
-        // What follows UNKNOWN has no meaning.
+        // The rest of the line after UNKNOWN is ignored.
         Some(("UNKNOWN", _)) => None,
         None if line == "UNKNOWN" => None,
         _ => return Err(ProxyError::Malformed),

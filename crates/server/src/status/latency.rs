@@ -1,5 +1,5 @@
-//! What workers count only if there is an admin listener: requests by method and class of status, and histograms of
-//! latency. These words stand behind the counters in a worker's row.
+//! Requests by method and class of status, and histograms of latency, which workers count only for an admin listener.
+//! These words follow the counters in a worker's row.
 //!
 //! A histogram is log-linear: each power of two has [`PARTS`] buckets of equal width. Counting needs no division and no
 //! system call, and a quantile is exact to a quarter of its value.

@@ -24,6 +24,7 @@ use tenfold_tls::certificates::files::KeyFile;
 use tenfold_tls::signing::keys::{HeldKeys, tell_lost};
 use tenfold_tls::signing::remote::{AnswerPath, SigningClient};
 
+use super::child;
 use super::privileges;
 use crate::diagnostics::{debug, error, warning};
 use crate::members::channel::read_to_end;
@@ -143,22 +144,12 @@ impl SigningProcess {
             }
             Fork::Child => {
                 forget();
-                let code = match catch_unwind(AssertUnwindSafe(|| self.serve(supervisor, ready))) {
-                    Ok(Ok(())) => 0,
-                    Ok(Err(why)) => {
-                        if !why.is_empty() {
-                            error!("signing process: {why}");
-                        }
-                        1
-                    }
-                    Err(_) => 101,
-                };
-                std::process::exit(code)
+                child::end_with("signing process", || self.serve(supervisor, ready))
             }
         }
     }
 
-    /// Reads the keys, reports that to `ready`, and signs until it is told to stop.
+    /// Reads the keys, reports to `ready` that it has them, and signs until a signal ends it.
     fn serve(&mut self, supervisor: Pid, mut ready: UnixStream) -> Result<(), String> {
         if !privileges::give_up(self.user.as_ref(), supervisor)? {
             return Err("the supervisor is gone".into());

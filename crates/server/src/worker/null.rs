@@ -76,7 +76,7 @@ impl NullProtocol {
             }
             let by = clock::now() + self.limits.idle_timeout;
             if io.split().0.is_empty() && answered {
-                return if io.draining() { Next::Close } else { Next::Park(by) };
+                return if io.closes_idle() { Next::Close } else { Next::Park(by) };
             }
             match poll_fn(|cx| io.poll_receive(cx, self.limits.max_head, Patience::Park, by)).await {
                 Ok(Received::Bytes | Received::Full) => {}

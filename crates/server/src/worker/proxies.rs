@@ -1,4 +1,4 @@
-//! The listeners that require PROXY headers, and what is said of connections without one.
+//! The listeners that require PROXY headers, and the reports of connections without one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -151,7 +151,7 @@ impl SigningSocket {
     /// Sends a request and returns its answer. Answers to requests that were given up are dropped.
     fn ask(&mut self, request: &SignRequest<'_>, deadline: Instant) -> io::Result<AnswerBytes> {
         let mut received = AnswerBytes { room: [0; ANSWER_ROOM], length: 0 };
-        // What came before the request is not its answer, and neither is the end of a process before it.
+        // Discards late answers to earlier requests, and reports of a former process's end.
         while recv(&self.socket, &mut received.room, RecvFlags::DONTWAIT).is_ok_and(|(length, _)| length > 0)
         {
         }

@@ -185,7 +185,7 @@ mod tests {
         let ours = ticketer(&shared);
         let name = |ticket: Vec<u8>| ticket[..NAME].to_vec();
         let first = name(ours.encrypt(b"state").expect("a ticket"));
-        // Whoever left it odd may change it to another odd number each time.
+        // Compromised code may write another odd number each time.
         let leave_odd = |number| words.words()[0].store(number, Ordering::Relaxed);
         leave_odd(7);
         assert_eq!(name(ours.encrypt(b"state").expect("the former keys stay")), first);

@@ -30,7 +30,7 @@ pub(super) fn watch(source: &StatusSource) -> Result<(), String> {
     }
 }
 
-/// What happened between two reports.
+/// The screen for the changes between two reports.
 fn screen(before: &StatusReport, now: &StatusReport, time: Duration) -> String {
     let rate = |then: u64, now: u64| now.saturating_sub(then) as f64 / time.as_secs_f64();
     let mut text = String::new();
