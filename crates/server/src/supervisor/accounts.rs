@@ -14,7 +14,7 @@ use tenfold_sys::signal::Signal;
 use tenfold_sys::socket::refuse_descriptors;
 use tenfold_sys::user::SystemUser;
 
-use super::child;
+use super::forked;
 use super::privileges;
 use crate::diagnostics::{debug, warning};
 use crate::members::channel::{self, AccountsClient, AccountsServer};
@@ -181,7 +181,7 @@ impl AccountsProcess {
             Fork::Child => {
                 forget();
                 self.client = None;
-                child::end_with("accounts", || {
+                forked::end_with("accounts", || {
                     if !privileges::give_up(self.user.as_ref(), supervisor)? {
                         return Err("the supervisor is gone".into());
                     }

@@ -19,7 +19,7 @@ use tenfold_sys::signal::Signal;
 use tenfold_tls::certificates::facts::KeyId;
 use tenfold_tls::challenges::{ChallengeBoard, MAX_BYTES};
 
-use super::child;
+use super::forked;
 use super::tickets::shared_bytes;
 use crate::diagnostics::{debug, warning};
 use crate::resolved::names::AcmeTask;
@@ -163,7 +163,7 @@ impl AcmeProcess {
                 // Used until this process ends.
                 let reports: &'static Arc<SharedRows> = Box::leak(Box::new(self.reports.clone()));
                 let work = ClientTask { task: &task, board, reports, known, news, supervisor };
-                child::end_with("cannot obtain certificates", || client::obtain(work))
+                forked::end_with("cannot obtain certificates", || client::obtain(work))
             }
         }
     }

@@ -13,7 +13,7 @@ use tenfold_sys::signal::Signal;
 use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener, refuse_descriptors};
 use tenfold_sys::user::SystemUser;
 
-use super::child;
+use super::forked;
 use super::privileges;
 use crate::diagnostics::{debug, error, info, warning};
 use crate::sandbox;
@@ -105,7 +105,7 @@ impl AdminProcess {
             Fork::Child => {
                 forget();
                 drop(ours);
-                child::end_with("admin", || self.serve(theirs, supervisor))
+                forked::end_with("admin", || self.serve(theirs, supervisor))
             }
         }
     }

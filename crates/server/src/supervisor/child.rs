@@ -1,7 +1,6 @@
 //! The life of a worker process, from the fork to its exit.
 
 use std::os::fd::RawFd;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use tenfold_accounts::web::protect::ProtectedFolder;
@@ -20,11 +19,12 @@ use tenfold_tls::shared::SharedBytes;
 use tenfold_tls::signing::remote::SigningClient;
 
 use super::book::NAME;
-use super::generation::{CANNOT_SERVE, Generation};
+use super::forked::end_with;
+use super::generation::Generation;
 use super::privileges;
 use super::signing::WorkerEnds;
 use crate::admission::Admission;
-use crate::diagnostics::{self, error};
+use crate::diagnostics;
 use crate::log::written;
 use crate::members::channel::AccountsClient;
 use crate::members::client::WorkerMembers;
@@ -39,9 +39,6 @@ use crate::worker::app::{App, RequestRules, TransportRules};
 use crate::worker::null::NullProtocol;
 use crate::worker::proxies;
 use crate::worker::shared::WorkerShared;
-
-/// Exit code of a worker that panicked.
-const PANICKED: i32 = 101;
 
 /// The resources that a worker gets.
 pub(super) struct WorkerTask {
@@ -63,22 +60,6 @@ pub(super) fn run_and_exit(work: WorkerTask, user: Option<&SystemUser>, how: &Se
     // It is forked before the supervisor applies the level of its generation.
     diagnostics::set_level(work.generation.settings.log_level);
     end_with(&format!("worker {place}"), || serve(work, user, how))
-}
-
-/// Runs `work` and ends the process, one that the supervisor has forked. An empty error was already reported.
-pub(super) fn end_with(name: &str, work: impl FnOnce() -> Result<(), String>) -> ! {
-    let code = match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(Ok(())) => 0,
-        Ok(Err(why)) => {
-            if !why.is_empty() {
-                error!("{name}: {why}");
-            }
-            CANNOT_SERVE
-        }
-        // The panic message was already printed.
-        Err(_) => PANICKED,
-    };
-    std::process::exit(code)
 }
 
 fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(), String> {

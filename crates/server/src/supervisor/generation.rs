@@ -14,6 +14,7 @@ use tenfold_sys::signal::Signal;
 use tenfold_sys::user::SystemUser;
 
 use super::book::Book;
+use super::forked::CANNOT_SERVE;
 use super::signing::SigningProcess;
 use crate::admission::Addresses;
 use crate::diagnostics::{error, warning};
@@ -31,8 +32,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// A worker that does not serve after this time is considered to hang.
 const LATEST_START: Duration = Duration::from_secs(30);
 
-/// Exit code of a worker that could not serve and has reported the reason.
-pub(super) const CANNOT_SERVE: i32 = 1;
 /// The most generations that may be leaving when a new one begins.
 pub(super) const MOST_FORMER: usize = 8;
 

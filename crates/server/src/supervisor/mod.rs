@@ -19,6 +19,7 @@ pub(crate) mod book;
 mod child;
 mod control;
 pub(crate) mod examine;
+mod forked;
 mod generation;
 mod leave;
 mod notify;

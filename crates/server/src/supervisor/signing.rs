@@ -24,7 +24,7 @@ use tenfold_tls::certificates::files::KeyFile;
 use tenfold_tls::signing::keys::{HeldKeys, tell_lost};
 use tenfold_tls::signing::remote::{AnswerPath, SigningClient};
 
-use super::child;
+use super::forked;
 use super::privileges;
 use crate::diagnostics::{debug, error, warning};
 use crate::members::channel::read_to_end;
@@ -144,7 +144,7 @@ impl SigningProcess {
             }
             Fork::Child => {
                 forget();
-                child::end_with("signing process", || self.serve(supervisor, ready))
+                forked::end_with("signing process", || self.serve(supervisor, ready))
             }
         }
     }
