@@ -150,10 +150,10 @@ impl Launch {
         let process = Process(child.id());
         let (config, child, attempts) = (self.config, Mutex::new(child), self.attempts);
         let server = Server { config, process, address, child, folder, errors, attempts };
-        // Addresses that it cannot listen on are printed, too.
+        // Addresses that it cannot listen on are printed, too, and the command that tries an internal certificate.
         let sign = format!(":{}/", address.port());
         let is_up = || match self.says {
-            true => server.errors().contains(&sign),
+            true => server.errors().split_once("\n  serves ").is_some_and(|(_, block)| block.contains(&sign)),
             false => says_it_serves(&server.folder.at("control")),
         };
         eventually(SOON, &format!("{command:?} says that it listens"), || {

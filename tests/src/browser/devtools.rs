@@ -127,6 +127,10 @@ impl DevTools {
         match self.socket.read() {
             Ok(Message::Text(text)) => Some(serde_json::from_str(&text).expect("DevTools speak JSON")),
             Ok(_) => None,
+            // A read with a timeout is interrupted when the process was stopped and continues (`man 7 signal`).
+            Err(tungstenite::Error::Io(error)) if error.kind() == ErrorKind::Interrupted => {
+                self.read(patience)
+            }
             Err(tungstenite::Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => None,
             Err(error) => panic!("the browser is gone: {error}"),
         }
