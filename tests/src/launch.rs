@@ -153,7 +153,7 @@ impl Launch {
         // Addresses that it cannot listen on are printed, too, and the command that tries an internal certificate.
         let sign = format!(":{}/", address.port());
         let is_up = || match self.says {
-            true => server.errors().split_once("\n  serves ").is_some_and(|(_, block)| block.contains(&sign)),
+            true => server.errors().split_once("  serves ").is_some_and(|(_, block)| block.contains(&sign)),
             false => says_it_serves(&server.folder.at("control")),
         };
         eventually(SOON, &format!("{command:?} says that it listens"), || {
