@@ -12,6 +12,7 @@ use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::Launch;
+use tenfold_tests::seal::{Below, get_once, new_client};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true};
@@ -24,6 +25,7 @@ pub(crate) const THEME: Theme = Theme {
         Topologies Own: h94_a_listener_that_a_worker_shuts_down_is_revived,
             h94_no_worker_changes_how_others_wait_at_a_unix_socket;
         Epoll Own: h94_listeners_are_revived_as_often_as_they_are_shut_down;
+        Engines Own: h94_workers_with_another_unix_socket_shake_hands;
         Every Once: h94_workers_with_another_unix_socket_are_started_until_they_serve;
         Engines Own: h79_no_process_that_serves_starts_or_signals_another,
             h79_the_process_of_a_connection_accepts_no_other;
@@ -128,6 +130,27 @@ fn h94_listeners_are_revived_as_often_as_they_are_shut_down(config: &Config) {
     }
     let reported = server.errors().matches("a process of the server shut down").count();
     assert_eq!(reported, 2, "each listener once: {}", server.errors());
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn h94_workers_with_another_unix_socket_shake_hands(config: &Config) {
+    let folder = TempFolder::new("shared-tls");
+    folder.allow(".", 0o777);
+    let socket = folder.at("socket");
+    let server = on_both(&config.through(Below::Tls), &socket);
+    let responds = || {
+        let exchange = get_once(server.address, &new_client(), "localhost", "/1k.html");
+        exchange.is_ok_and(|exchange| exchange.response.starts_with("HTTP/1.1 200 "))
+    };
+    assert!(responds() && answers_on(&socket));
+    attempt(&server, "shutdown");
+    becomes_true(SOON, "it answers on the Unix socket again", || answers_on(&socket));
+    // The process of a connection has no listening socket.
+    if config.engine != Engine::Fork {
+        becomes_true(SOON, "other workers serve", || server.status()["generation"] == 2);
+    }
+    becomes_true(SOON, &format!("it shakes hands again: {}", server.errors()), responds);
+    assert!(server.status()["signing"]["process"].is_u64(), "{}", server.status());
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 

@@ -1,7 +1,7 @@
 //! The process of the admin listener, as the supervisor sees it. It has no counters: it asks for a report over a pair of
 //! sockets, and the supervisor answers without looking at the question.
 
-use std::io::Write;
+use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -21,8 +21,9 @@ use crate::settings::values::Settings;
 use crate::status::admin;
 use crate::status::report::StatusReport;
 
-/// The longest wait until the process takes a report.
+/// The longest wait until the process takes a report, and the interval of attempts meanwhile.
 const PATIENCE: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_millis(10);
 /// A process that ran at least this long is replaced immediately.
 const LIVED: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_secs(1);
@@ -36,6 +37,8 @@ pub(super) struct AdminProcess {
     /// The row in which the process's sandbox reports the call that ended it, and the number of refused calls.
     reports: &'static SharedRows,
     channel: Option<UnixStream>,
+    /// The rest of a report that the process has not taken, and when it must have.
+    rest: Option<(Vec<u8>, Instant)>,
     pid: Option<Pid>,
     began: Instant,
     /// When it is started next.
@@ -73,6 +76,7 @@ impl AdminProcess {
             // Used until the server ends.
             reports: Box::leak(Box::new(reports)),
             channel: None,
+            rest: None,
             pid: None,
             began: now,
             again: Some(now),
@@ -94,7 +98,7 @@ impl AdminProcess {
         let supervisor = process::own();
         let (ours, theirs) = UnixStream::pair()?;
         refuse_descriptors(&ours);
-        ours.set_write_timeout(Some(PATIENCE))?;
+        ours.set_nonblocking(true)?;
         match process::fork()? {
             Fork::Parent(pid) => {
                 debug!("the admin listener is process {pid}");
@@ -135,21 +139,25 @@ impl AdminProcess {
         admin::serve(&plan, listener, channel)
     }
 
-    /// Answers the process if it has asked. One that does not take the answer is killed.
+    /// Answers the process if it has asked. One that does not take the answer is killed. Never waits for it.
     pub(super) fn answer(&mut self, report: impl Fn() -> StatusReport) {
         let Some(channel) = &mut self.channel else { return };
-        let asked = channel.set_nonblocking(true).and_then(|()| {
-            let asked = admin::was_asked(channel);
-            channel.set_nonblocking(false)?;
-            asked
-        });
-        let answered = asked.and_then(|asked| match asked {
-            true => channel.write_all(&admin::message(&report())),
-            false => Ok(()),
+        let asked = if self.rest.is_none() { admin::was_asked(channel) } else { Ok(false) };
+        let answered = asked.and_then(|asked| {
+            let (mut rest, by) = match self.rest.take() {
+                Some(rest) => rest,
+                None if asked => (admin::message(&report()), Instant::now() + PATIENCE),
+                None => return Ok(()),
+            };
+            if write_some(channel, &mut rest)? {
+                return Ok(());
+            }
+            self.rest = Some((rest, by));
+            if Instant::now() < by { Ok(()) } else { Err(ErrorKind::TimedOut.into()) }
         });
         if let Err(error) = answered {
             debug!("the admin process does not take a report: {error}");
-            self.channel = None;
+            (self.channel, self.rest) = (None, None);
             if let Some(pid) = self.pid {
                 process::send_signal(pid, Signal::Kill);
             }
@@ -158,12 +166,12 @@ impl AdminProcess {
 
     /// The time of the next action for the process.
     pub(super) fn by(&self) -> Option<Instant> {
-        self.again
+        self.again.or_else(|| self.rest.as_ref().map(|_| Instant::now() + TICK))
     }
 
-    /// The channel on which it asks.
+    /// The channel on which it asks, if it has taken the former answer.
     pub(super) fn channel(&self) -> Option<BorrowedFd<'_>> {
-        self.channel.as_ref().map(UnixStream::as_fd)
+        self.channel.as_ref().filter(|_| self.rest.is_none()).map(UnixStream::as_fd)
     }
 
     /// System calls that the sandbox of the process has refused.
@@ -177,7 +185,7 @@ impl AdminProcess {
 
     /// Notes that the process has ended, and plans the next.
     pub(super) fn lost(&mut self, end: WaitStatus) {
-        (self.pid, self.channel) = (None, None);
+        (self.pid, self.channel, self.rest) = (None, None, None);
         let why = sandbox::end_of(self.reports.row(0), end);
         warning!("the admin process {why}; another takes its place");
         let pause = if self.began.elapsed() >= LIVED { Duration::ZERO } else { PAUSE };
@@ -202,4 +210,17 @@ impl AdminProcess {
             listener.remove_file();
         }
     }
+}
+
+/// Writes as much as there is room for. Returns whether nothing is left.
+fn write_some(channel: &mut impl Write, rest: &mut Vec<u8>) -> io::Result<bool> {
+    while !rest.is_empty() {
+        match channel.write(rest) {
+            Ok(count) => drop(rest.drain(..count)),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
 }

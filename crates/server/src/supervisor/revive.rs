@@ -10,6 +10,7 @@ use tenfold_sys::socket::ListenAddress;
 use super::generation::{MOST_FORMER, Stage};
 use super::state::Supervisor;
 use crate::diagnostics::{debug, error, info, warning};
+use crate::resolved::certificates;
 
 /// The pause after a revival. It bounds the work that repeated shutdowns cause.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -81,8 +82,13 @@ impl Supervisor {
             former.iter().for_each(|generation| generation.tell(Signal::Kill));
             return;
         }
-        let (settings, config) = (newest.settings.clone(), newest.config.clone());
-        match self.begin_generation(settings, config) {
+        let (settings, mut config) = (newest.settings.clone(), newest.config.clone());
+        // The signing process of the newest generation took the files of its keys.
+        let begun = certificates::load(&settings).and_then(|loaded| {
+            (config.certificates, config.keys) = loaded;
+            self.begin_generation(settings, config)
+        });
+        match begun {
             Ok(()) => info!("workers are replaced, because a Unix socket was"),
             Err(why) => {
                 self.revival.again = Some(Instant::now() + LONG_PAUSE);

@@ -101,7 +101,14 @@ impl SigningProcess {
         workers: Option<&SystemUser>,
         forget: impl FnOnce(),
     ) -> Result<Option<SigningProcess>, String> {
-        let Some(keys) = config.keys.take().and_then(Arc::into_inner) else { return Ok(None) };
+        let Some(keys) = config.keys.take() else {
+            let pairs = config.certificates.as_ref().map_or(0, |certificates| certificates.pairs.len());
+            return match settings.tls_key_isolation && pairs > 0 {
+                true => Err("the files of the keys are no longer open; reload the configuration".into()),
+                false => Ok(None),
+            };
+        };
+        let keys = Arc::into_inner(keys).ok_or("another configuration has the files of the keys")?;
         let user = workers.map(privileges::signing_user).transpose()?;
         let failed = |error: io::Error| format!("cannot start the signing process: {error}");
         let reports = SharedRows::new(2, REPORT_WORDS).map_err(failed)?;

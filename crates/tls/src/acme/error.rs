@@ -2,14 +2,28 @@
 
 use std::fmt;
 
-/// A failed step of an attempt, with its reason.
+/// The most characters of a reason: the authority chooses its length.
+const MAX_REASON: usize = 500;
+
+/// A failed step of an attempt, with its reason. It is one line: control characters of the authority are escaped.
 #[derive(Debug)]
 pub struct AcmeError(String);
 
 impl AcmeError {
     /// Returns an error of a step that is named by a verb: `create the account`.
     pub(super) fn new(step: &str, reason: impl fmt::Display) -> AcmeError {
-        AcmeError(format!("cannot {step}: {reason}"))
+        let reason = reason.to_string();
+        let (mut characters, mut line) = (reason.chars(), String::new());
+        for character in characters.by_ref().take(MAX_REASON) {
+            match character.is_control() {
+                true => line.extend(character.escape_default()),
+                false => line.push(character),
+            }
+        }
+        if characters.next().is_some() {
+            line.push('…');
+        }
+        AcmeError(format!("cannot {step}: {line}"))
     }
 
     /// Returns a function that makes such errors of reasons.
@@ -25,3 +39,16 @@ impl fmt::Display for AcmeError {
 }
 
 impl std::error::Error for AcmeError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_one_bounded_line() {
+        let error = AcmeError::new("ask", "no\ntenfold: \x1b[31mforged\u{9b}");
+        assert_eq!(error.to_string(), "cannot ask: no\\ntenfold: \\u{1b}[31mforged\\u{9b}");
+        let long = AcmeError::new("ask", "é".repeat(501)).to_string();
+        assert_eq!(long, format!("cannot ask: {}…", "é".repeat(500)));
+    }
+}

@@ -149,7 +149,7 @@ impl Attempt<'_> {
     /// Does what the state of an order asks for, and returns the chain as PEM.
     async fn finish(&self, order: &mut Order, open: &OpenOrder) -> Result<String, AcmeError> {
         if order.state().status == OrderStatus::Pending {
-            validation::validate(order, &self.settings.validation, self.board).await?;
+            validation::validate(order, self.settings, self.board).await?;
         }
         if order.state().status == OrderStatus::Ready {
             let request = self.request(open)?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::dns::TxtRecord;
 use super::error::AcmeError;
-use super::settings::Validation;
+use super::settings::{AcmeSettings, Validation};
 use crate::challenges::{ChallengeBoard, PendingChallenges};
 
 /// The bound of the authority's checks.
@@ -32,10 +32,11 @@ impl Drop for Responses<'_> {
 /// Says which name the authority rejected, and its reason.
 pub(super) async fn validate(
     order: &mut Order,
-    validation: &Validation,
+    settings: &AcmeSettings,
     board: &ChallengeBoard,
 ) -> Result<(), AcmeError> {
-    let responses = prepare(order, validation, board).await?;
+    let validation = &settings.validation;
+    let responses = prepare(order, settings, board).await?;
     let mut authorizations = order.authorizations();
     while let Some(authorization) = authorizations.next().await {
         let mut authorization = authorization.map_err(AcmeError::at("read the authorization"))?;
@@ -67,15 +68,22 @@ fn kind(validation: &Validation) -> ChallengeType {
 /// Publishes the responses to all challenges that are pending.
 async fn prepare<'a>(
     order: &mut Order,
-    validation: &'a Validation,
+    settings: &'a AcmeSettings,
     board: &'a ChallengeBoard,
 ) -> Result<Responses<'a>, AcmeError> {
+    let validation = &settings.validation;
     let failed = "prepare the validation";
     let (mut pending, mut records) = (PendingChallenges::default(), Vec::new());
     let mut authorizations = order.authorizations();
     while let Some(authorization) = authorizations.next().await {
         let mut authorization = authorization.map_err(AcmeError::at("read the authorization"))?;
         let name = authorization.identifier().to_string();
+        if !is_ordered(&name, &settings.names) {
+            return Err(AcmeError::new(
+                failed,
+                format!("the authority asks to prove {name}, which was not ordered"),
+            ));
+        }
         match authorization.status {
             AuthorizationStatus::Pending => {}
             AuthorizationStatus::Valid => continue,
@@ -104,6 +112,13 @@ async fn prepare<'a>(
     Ok(Responses { board, _records: records })
 }
 
+/// Whether an authorization is for a name of the order, possibly a wildcard: the authority chooses the text, which becomes
+/// an argument of the command for DNS records.
+fn is_ordered(name: &str, ordered: &[String]) -> bool {
+    let domain = |name: &str| name.strip_prefix("*.").unwrap_or(name).to_owned();
+    ordered.iter().any(|ordered| domain(ordered) == domain(name))
+}
+
 /// Returns the reasons of an authority that rejected an order.
 async fn reasons(order: &mut Order) -> String {
     let mut all = Vec::new();
@@ -118,4 +133,20 @@ async fn reasons(order: &mut Order) -> String {
         all.extend(errors.map(|error| format!("{name}: {}", error.detail.as_deref().unwrap_or("no reason"))));
     }
     if all.is_empty() { "the authority gave no reason".to_owned() } else { all.join("; ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_the_order_are_proven() {
+        let ordered = ["example.org".to_owned(), "*.example.net".to_owned()];
+        for name in ["example.org", "*.example.org", "example.net", "*.example.net"] {
+            assert!(is_ordered(name, &ordered), "{name}");
+        }
+        for name in ["", "www.example.org", "example.org$(id)", "*.*.example.org", "other.example"] {
+            assert!(!is_ordered(name, &ordered), "{name}");
+        }
+    }
 }
