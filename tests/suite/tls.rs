@@ -1,10 +1,12 @@
 //! TLS beyond the layer: the log, sessions, and certificates.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::sync::Arc;
 
 use rcgen::{CertificateParams, KeyPair};
 use rustix::process::Signal;
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use serde_json::Value;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
@@ -18,7 +20,8 @@ use tenfold_tests::time::{SOON, becomes_true};
 pub(crate) const THEME: Theme = Theme {
     name: "tls",
     cases: cases![
-        Engines Own: a_line_of_json_has_the_result_of_the_handshake, a_session_is_resumed_also_after_a_reload;
+        Engines Own: a_line_of_json_has_the_result_of_the_handshake, a_session_is_resumed_also_after_a_reload,
+            hellos_that_come_at_once_are_all_answered;
         Epoll Own: certificates_are_chosen_by_name_and_a_reload_replaces_them, wrong_certificates_are_told,
             the_modern_preset_refuses_tls_1_2;
         Uring Own: certificates_are_chosen_by_name_and_a_reload_replaces_them;
@@ -70,6 +73,36 @@ fn a_session_is_resumed_also_after_a_reload(config: &Config) {
     becomes_true(SOON, "handshakes are counted", || {
         (handshakes(&server, "full"), handshakes(&server, "resumed")) == (1, 2)
     });
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// A worker that was stopped finds all of them in one tick, which has fewer turns.
+fn hellos_that_come_at_once_are_all_answered(config: &Config) {
+    const COUNT: usize = 30;
+    let server = Launch::new(&config.through(Below::Tls), site::shared()).start();
+    let workers = server.workers();
+    workers.iter().for_each(|worker| worker.signal(Signal::STOP));
+    becomes_true(SOON, "the workers have stopped", || workers.iter().all(|worker| worker.is_stopped()));
+    let begun: Vec<_> = (0..COUNT)
+        .map(|_| {
+            let name = "localhost".try_into().expect("a name");
+            let mut client = ClientConnection::new(new_client(), name).expect("the configuration is legal");
+            let mut stream = TcpStream::connect(server.address).expect("it listens");
+            stream.set_read_timeout(Some(SOON)).expect("a timeout");
+            client.write_tls(&mut stream).expect("there is room");
+            (client, stream)
+        })
+        .collect();
+    workers.iter().for_each(|worker| worker.signal(Signal::CONT));
+    for (number, (mut client, mut stream)) in begun.into_iter().enumerate() {
+        let mut tls = rustls::Stream::new(&mut client, &mut stream);
+        let request = b"GET /1k.html HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        tls.write_all(request).unwrap_or_else(|error| panic!("connection {number}: {error}"));
+        let mut response = Vec::new();
+        tls.read_to_end(&mut response).unwrap_or_else(|error| panic!("connection {number}: {error}"));
+        assert!(response.starts_with(b"HTTP/1.1 200 "), "connection {number}");
+    }
+    becomes_true(SOON, "handshakes are counted", || handshakes(&server, "full") == COUNT as u64);
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 

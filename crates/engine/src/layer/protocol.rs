@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use tenfold_http::layer::{Layer, LayeredIo};
+use tenfold_http::layer::{HandshakeTurns, Layer, LayeredIo};
 use tenfold_http::{Instant, Io, Next, Peer};
 
 use super::files::CachedFirst;
 use super::proxied::ProxyListeners;
 use super::state::LayerState;
 use crate::plan::Plan;
+use crate::plan::choice::Dispatch;
 use crate::protocol::{Event, Protocol};
 
 /// A protocol that runs through a layer on the connections that use the layer.
@@ -17,13 +18,19 @@ pub struct Layered<L, P> {
     layer: L,
     above: P,
     files: CachedFirst,
+    turns: HandshakeTurns,
     proxies: Option<Arc<ProxyListeners>>,
 }
 
 impl<L, P> Layered<L, P> {
     /// Runs `above` through `layer`, on an engine with this plan.
     pub fn new(layer: L, above: P, plan: &Plan) -> Layered<L, P> {
-        Layered { layer, above, files: CachedFirst::new(plan), proxies: None }
+        // A thread of a pool delays one connection, as one that blocks does.
+        let turns = match plan.blocking() || plan.dispatch == Dispatch::Reactor {
+            true => HandshakeTurns::unbounded(),
+            false => HandshakeTurns::on_loop(),
+        };
+        Layered { layer, above, files: CachedFirst::new(plan), turns, proxies: None }
     }
 
     /// Requires PROXY headers on some listeners.
@@ -46,7 +53,7 @@ impl<L: Layer, P: Protocol> Protocol for Layered<L, P> {
         if !self.layer.covers(io.connection()) {
             return self.above.serve(io, &mut state.above).await;
         }
-        let mut io = LayeredIo::new(io, &self.layer, &mut state.layer, &self.files);
+        let mut io = LayeredIo::new(io, &self.layer, &mut state.layer, &self.files, &self.turns);
         if let Some(next) = io.begin(self.above.first_bytes_by()).await {
             return next;
         }
@@ -67,7 +74,7 @@ impl<L: Layer, P: Protocol> Protocol for Layered<L, P> {
         if !self.layer.covers(io.connection()) {
             return self.above.serve_anywhere(io, &mut state.above).await;
         }
-        let mut io = LayeredIo::new(io, &self.layer, &mut state.layer, &self.files);
+        let mut io = LayeredIo::new(io, &self.layer, &mut state.layer, &self.files, &self.turns);
         if let Some(next) = io.begin(self.above.first_bytes_by()).await {
             return next;
         }
@@ -109,6 +116,7 @@ impl<L: Layer, P: Protocol> Protocol for Layered<L, P> {
     }
 
     fn before_wait(&self) -> Instant {
+        self.turns.next_tick();
         self.above.before_wait()
     }
 }

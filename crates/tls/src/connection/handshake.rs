@@ -51,9 +51,14 @@ impl Handshake {
         Ok(Handshake { connection, captured: Captured::default(), seen: 0, _place: place })
     }
 
+    /// Returns the part of `input` that rustls has not seen.
+    pub(super) fn unseen<'i>(&self, input: &'i [u8]) -> &'i [u8] {
+        &input[self.seen..]
+    }
+
     /// Processes the next record of `input`.
     pub(super) fn advance(&mut self, input: &mut [u8], out: &mut Out) -> Result<HandshakeStep, Error> {
-        let Some(length) = length(&input[self.seen..]) else { return Ok(HandshakeStep::Incomplete) };
+        let Some(length) = length(self.unseen(input)) else { return Ok(HandshakeStep::Incomplete) };
         let end = self.seen + length;
         let mut plaintext = Vec::new();
         let processed = process(&mut self.connection, &mut input[..end], out, &mut plaintext);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rustls::ServerConfig;
+use rustls::{ContentType, ServerConfig};
 use tenfold_http::layer::{Layer, LayerProgress};
 use tenfold_http::{Connection, IoError, Out, Peer, Scheme, TlsFacts, clock};
 
@@ -151,6 +151,14 @@ impl Layer for TlsServer {
         self.gate.as_ref().is_none_or(|gate| gate(&connection.peer))
     }
 
+    fn is_long_step(state: Option<&TlsState>, input: &[u8]) -> bool {
+        match state.map(|state| &state.0) {
+            None => starts_handshake_record(input),
+            Some(TlsPhase::Handshake(handshake)) => starts_handshake_record(handshake.unseen(input)),
+            Some(TlsPhase::Records(_) | TlsPhase::Unbuffered(_) | TlsPhase::Over) => false,
+        }
+    }
+
     fn advance(&self, state: &mut Option<Box<TlsState>>, input: &mut [u8], out: &mut Out) -> LayerProgress {
         match state.as_deref_mut() {
             Some(TlsState(TlsPhase::Records(records), _)) => return records.advance(input, out),
@@ -201,6 +209,12 @@ impl Layer for TlsServer {
     fn close(state: &mut TlsState, out: &mut Out) {
         state.0.close(out);
     }
+}
+
+/// Whether a plaintext record with a part of the handshake is complete. The last record of a client of TLS 1.3 is none:
+/// it costs little.
+fn starts_handshake_record(input: &[u8]) -> bool {
+    input.first() == Some(&u8::from(ContentType::Handshake)) && length(input).is_some()
 }
 
 /// Answers a request that came without TLS.

@@ -32,6 +32,10 @@ impl Layer for Framed {
         true
     }
 
+    fn is_long_step(state: Option<&FramedSession>, input: &[u8]) -> bool {
+        state.is_none() && !input.is_empty()
+    }
+
     fn advance(
         &self,
         state: &mut Option<Box<FramedSession>>,

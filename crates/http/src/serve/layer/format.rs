@@ -23,6 +23,9 @@ pub trait Layer: Clone + Send + Sync + 'static {
     /// that may not is closed.
     fn admits(&self, connection: &Connection) -> bool;
 
+    /// Whether [`Layer::advance`] would take a long step of the handshake. A loop takes few of them in a tick.
+    fn is_long_step(state: Option<&Self::State>, input: &[u8]) -> bool;
+
     /// Processes the record at the front of `input`, in place. Records of the layer's own go to `out`.
     fn advance(&self, state: &mut Option<Box<Self::State>>, input: &mut [u8], out: &mut Out)
     -> LayerProgress;
@@ -58,6 +61,10 @@ impl<L: Layer> Layer for Option<L> {
 
     fn admits(&self, connection: &Connection) -> bool {
         self.as_ref().is_none_or(|layer| layer.admits(connection))
+    }
+
+    fn is_long_step(state: Option<&L::State>, input: &[u8]) -> bool {
+        L::is_long_step(state, input)
     }
 
     fn advance(&self, state: &mut Option<Box<L::State>>, input: &mut [u8], out: &mut Out) -> LayerProgress {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::format::{FileReader, Layer, LayerProgress};
 use super::sending::Sending;
+use super::turns::{HandshakeTurns, Turn};
 use crate::clock::{self, Instant};
 use crate::io::{Finish, Io, IoError, Patience, Received};
 use crate::message::connection::Connection;
@@ -39,6 +40,8 @@ pub struct LayeredIo<'a, I: Io, L: Layer, F: FileReader> {
     below: &'a mut I,
     layer: &'a L,
     files: &'a F,
+    turns: &'a HandshakeTurns,
+    turn: Turn,
     /// The driver's facts, and those of the layer.
     connection: Connection,
     state: &'a mut Option<Box<L::State>>,
@@ -61,18 +64,21 @@ pub struct LayeredIo<'a, I: Io, L: Layer, F: FileReader> {
 }
 
 impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
-    /// The connection above `below` whose layer has this state.
+    /// The connection above `below` whose layer has this state. Its handshake takes turns with those of its loop.
     pub fn new(
         below: &'a mut I,
         layer: &'a L,
         state: &'a mut Option<Box<L::State>>,
         files: &'a F,
+        turns: &'a HandshakeTurns,
     ) -> LayeredIo<'a, I, L, F> {
         let connection = below.connection().clone();
         LayeredIo {
             below,
             layer,
             files,
+            turns,
+            turn: Turn::default(),
             connection,
             state,
             input: Plaintext::default(),
@@ -115,6 +121,11 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
                     return Poll::Ready(Err(IoError::Gone));
                 }
                 self.admitted = true;
+            }
+            if L::is_long_step(self.state.as_deref(), self.below.split().0)
+                && self.turns.poll_turn(&mut self.turn, cx).is_pending()
+            {
+                return self.below.poll_lost(cx, by).map(Err);
             }
             if self.advance() {
                 continue;
@@ -222,6 +233,7 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
 
 impl<I: Io, L: Layer, F: FileReader> Drop for LayeredIo<'_, I, L, F> {
     fn drop(&mut self) {
+        self.turns.give_up(&mut self.turn);
         self.sending.give_up(self.below.split().1);
     }
 }

@@ -7,6 +7,8 @@
 mod format;
 mod io;
 mod sending;
+mod turns;
 
 pub use format::{FileBytes, FileReader, Layer, LayerProgress};
 pub use io::LayeredIo;
+pub use turns::HandshakeTurns;

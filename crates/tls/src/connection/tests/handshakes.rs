@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use rustls::version::{TLS12, TLS13};
 use rustls::{AlertDescription, HandshakeKind};
-use tenfold_http::layer::Layer;
+use tenfold_http::layer::{HandshakeTurns, Layer};
 use tenfold_http::script::Script;
 use tenfold_http::{Connection, Finish, Local, Next, Peer, Scheme};
 
@@ -140,6 +140,35 @@ fn a_hello_that_never_ends_is_waited_for_until_the_deadline() {
     }
     let outcome = fixture.play(Script::new().sends(&wire));
     assert_eq!(outcome.sent[..3], [22, 3, 3], "a hello of the server");
+}
+
+#[test]
+fn a_hello_past_the_bound_of_a_tick_waits_for_its_turn_until_the_deadline() {
+    let fixture = Fixture { turns: HandshakeTurns::on_loop(), ..Fixture::new(&TLS13) };
+    let second = Duration::from_secs(1);
+    let play = || {
+        let client = fixture.client();
+        let script = Script::new().sends(client.wire()).responds(client.answers(0, &request("/")));
+        let outcome = fixture.play(script.waits(second).ends());
+        client.read(&outcome.sent);
+        (client.small_answers(), outcome)
+    };
+    for tick in 0..3 {
+        for step in 0..4 {
+            assert_eq!(play().0, 1, "step {step} of tick {tick}");
+        }
+        let (answers, outcome) = play();
+        assert_eq!((answers, outcome.sent.len(), outcome.next), (0, 0, Next::Close), "tick {tick}");
+        assert_eq!(outcome.took, fixture.limits.head_timeout);
+        fixture.turns.next_tick();
+    }
+    // Incomplete hellos, and input that is not TLS, take no turn.
+    let hello = fixture.client().wire();
+    for _ in 0..5 {
+        fixture.play(Script::new().sends(&hello[..hello.len() - 1]).resets());
+        assert!(fixture.play(Script::new().sends(request("/"))).sent.starts_with(b"HTTP/1.1 400 "));
+    }
+    assert_eq!(play().0, 1);
 }
 
 /// The server's last record is this alert, in plaintext.

@@ -16,7 +16,7 @@ use rustls::{
     CipherSuite, ClientConfig, ClientConnection, RootCertStore, ServerConfig, SupportedCipherSuite,
     SupportedProtocolVersion,
 };
-use tenfold_http::layer::{FileBytes, FileReader, LayeredIo};
+use tenfold_http::layer::{FileBytes, FileReader, HandshakeTurns, LayeredIo};
 use tenfold_http::script::{Outcome, Script};
 use tenfold_http::{
     Answer, Connection, IoError, Limits, OpenFile, Request, ResponseWriter, Scheme, Service, Session,
@@ -35,6 +35,7 @@ pub(super) struct Fixture {
     pub(super) client: Arc<ClientConfig>,
     pub(super) results: Arc<Mutex<Vec<HandshakeResult>>>,
     pub(super) limits: Limits,
+    pub(super) turns: HandshakeTurns,
 }
 
 /// The way in which a connection is served behind its handshake.
@@ -87,6 +88,7 @@ impl Fixture {
             client: Arc::new(client),
             results,
             limits: Limits::default(),
+            turns: HandshakeTurns::unbounded(),
         }
     }
 
@@ -103,7 +105,7 @@ impl Fixture {
     pub(super) fn play_keeping(&self, script: Script) -> (Outcome, Option<Box<TlsState>>) {
         let (mut state, mut session) = (None, Session::default());
         let outcome = script.drive(async |io| {
-            let mut io = LayeredIo::new(io, &self.tls, &mut state, &PatternFiles);
+            let mut io = LayeredIo::new(io, &self.tls, &mut state, &PatternFiles, &self.turns);
             let by = tenfold_http::clock::now() + self.limits.head_timeout;
             if let Some(next) = io.begin(by).await {
                 return next;
