@@ -1,7 +1,7 @@
 //! TLS beyond the layer: the log, sessions, and certificates.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 
 use rcgen::{CertificateParams, KeyPair};
@@ -21,7 +21,7 @@ pub(crate) const THEME: Theme = Theme {
     name: "tls",
     cases: cases![
         Engines Own: a_line_of_json_has_the_result_of_the_handshake, a_session_is_resumed_also_after_a_reload,
-            hellos_that_come_at_once_are_all_answered;
+            hellos_that_come_at_once_are_all_answered, a_hello_that_is_too_long_gets_an_alert;
         Epoll Own: certificates_are_chosen_by_name_and_a_reload_replaces_them, wrong_certificates_are_told,
             the_modern_preset_refuses_tls_1_2;
         Uring Own: certificates_are_chosen_by_name_and_a_reload_replaces_them;
@@ -103,6 +103,25 @@ fn hellos_that_come_at_once_are_all_answered(config: &Config) {
         assert!(response.starts_with(b"HTTP/1.1 200 "), "connection {number}");
     }
     becomes_true(SOON, "handshakes are counted", || handshakes(&server, "full") == COUNT as u64);
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn a_hello_that_is_too_long_gets_an_alert(config: &Config) {
+    const DECODE_ERROR: [u8; 7] = [21, 3, 3, 0, 2, 2, 50];
+    let server = Launch::new(&config.through(Below::Tls), site::shared()).start();
+    // A message of 60,000 bytes, in records of 16 KiB: more than a connection holds.
+    let message = [&[1, 0, 0xea, 0x60, 3, 3][..], &[7; 3 * 16_384 - 6]].concat();
+    let mut stream = TcpStream::connect(server.address).expect("it listens");
+    stream.set_read_timeout(Some(SOON)).expect("a timeout");
+    for content in message.chunks(16_384) {
+        stream.write_all(&[&[22, 3, 1, 64, 0][..], content].concat()).expect("the server reads on");
+    }
+    let mut answer = Vec::new();
+    stream.shutdown(Shutdown::Write).expect("it is connected");
+    stream.read_to_end(&mut answer).expect("an orderly end");
+    assert_eq!(answer, DECODE_ERROR);
+    becomes_true(SOON, "it is counted", || handshakes(&server, "failed") == 1);
+    get(&server, &new_client());
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 

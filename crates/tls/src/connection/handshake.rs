@@ -60,12 +60,12 @@ impl Handshake {
     pub(super) fn advance(&mut self, input: &mut [u8], out: &mut Out) -> Result<HandshakeStep, Error> {
         let Some(length) = length(self.unseen(input)) else { return Ok(HandshakeStep::Incomplete) };
         let end = self.seen + length;
-        let mut plaintext = Vec::new();
+        let (mut plaintext, before) = (Vec::new(), out.len());
         let processed = process(&mut self.connection, &mut input[..end], out, &mut plaintext);
         self.captured.collect();
         let Processed { discard, waits } = processed.inspect_err(|error| {
-            if is_signing_failure(error) {
-                self.stage_internal_error(out);
+            if let Some(alert) = missing_alert(error).filter(|_| out.len() == before) {
+                self.stage_alert(alert, out);
             }
         })?;
         if !plaintext.is_empty() {
@@ -84,10 +84,9 @@ impl Handshake {
         self.connection.alpn_protocol() == Some(ACME_TLS_1)
     }
 
-    /// Stages the alert that rustls does not send if there is no signature (RFC 8446 §6.2). In TLS 1.3 it is the first
-    /// record under the keys of the handshake.
-    fn stage_internal_error(&mut self, out: &mut Out) {
-        let alert = [2, u8::from(AlertDescription::InternalError)];
+    /// Stages an alert that rustls does not send. In TLS 1.3 it is the first record under the keys of the handshake, once there are any.
+    pub(super) fn stage_alert(&mut self, description: AlertDescription, out: &mut Out) {
+        let alert = [2, u8::from(description)];
         let Some(secret) = self.captured.handshake.take() else {
             return out.stage(&[&[u8::from(ContentType::Alert), 3, 3, 0, 2][..], &alert].concat());
         };
@@ -107,11 +106,15 @@ impl Handshake {
             resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
             certificate_names: captured.certificate_names,
         };
+        // A part of another message: rustls would panic when it is given other input.
+        if seen > 0 {
+            return Err(Error::General("a handshake message follows the last one".into()));
+        }
         let version = connection.protocol_version();
         let (Some(client), Some(server)) = (captured.client, captured.server) else {
             return Ok((Established::Unbuffered(Unbuffered::new(connection)), facts));
         };
-        if version != Some(ProtocolVersion::TLSv1_3) || seen > 0 {
+        if version != Some(ProtocolVersion::TLSv1_3) {
             return Ok((Established::Unbuffered(Unbuffered::new(connection)), facts));
         }
         let (secrets, _) = connection.dangerous_into_kernel_connection()?;
@@ -120,6 +123,17 @@ impl Handshake {
         let records = receiving.zip(sending).map(|(receiving, sending)| Records::new(receiving, sending));
         let records = records.ok_or_else(|| Error::General("the cipher suite is unknown".into()))?;
         Ok((Established::Records(records), facts))
+    }
+}
+
+/// Returns the alert of an error for which rustls may have sent none, such as a record within a message of another type
+/// (RFC 8446 §6.2).
+fn missing_alert(error: &Error) -> Option<AlertDescription> {
+    match error {
+        Error::InvalidMessage(_) => Some(AlertDescription::DecodeError),
+        Error::PeerMisbehaved(_) => Some(AlertDescription::UnexpectedMessage),
+        error if is_signing_failure(error) => Some(AlertDescription::InternalError),
+        _ => None,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rustls::{ContentType, ServerConfig};
+use rustls::{AlertDescription, ContentType, ServerConfig};
 use tenfold_http::layer::{Layer, LayerProgress};
 use tenfold_http::{Connection, IoError, Out, Peer, Scheme, TlsFacts, clock};
 
@@ -179,6 +179,13 @@ impl Layer for TlsServer {
             (self.observer)(HandshakeResult::Failed);
             LayerProgress::Failed
         })
+    }
+
+    fn overflow(&self, state: Option<&mut TlsState>, out: &mut Out) {
+        (self.observer)(HandshakeResult::Failed);
+        if let Some(TlsState(TlsPhase::Handshake(handshake), _)) = state {
+            handshake.stage_alert(AlertDescription::DecodeError, out);
+        }
     }
 
     fn is_established(state: &TlsState) -> bool {

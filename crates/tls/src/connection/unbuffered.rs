@@ -66,7 +66,7 @@ pub(super) fn process(
             Ok(ConnectionState::WriteTraffic(_) | ConnectionState::Closed) => Some(Waits::Sending),
             Ok(_) => return Err(Error::General("early data is disabled".into())),
             Err(error) => {
-                stage_rest(connection, out);
+                stage_alerts(connection, out);
                 return Err(error);
             }
         };
@@ -79,8 +79,17 @@ pub(super) fn process(
     }
 }
 
-/// Stages the records that wait to be sent, such as an alert.
-pub(super) fn stage_rest(connection: &mut UnbufferedServerConnection, out: &mut Out) {
+/// Stages the alert of an error. Once it has no record to send, rustls would look at the input again, and panic: at the
+/// wrong message, or because a part of a message that it has seen is gone.
+fn stage_alerts(connection: &mut UnbufferedServerConnection, out: &mut Out) {
+    while connection.wants_write()
+        && let Ok(ConnectionState::EncodeTlsData(data)) = connection.process_tls_records(&mut []).state
+        && encode(data, out).is_ok()
+    {}
+}
+
+/// Stages the records that wait to be sent.
+fn stage_rest(connection: &mut UnbufferedServerConnection, out: &mut Out) {
     loop {
         match connection.process_tls_records(&mut []).state {
             Ok(ConnectionState::EncodeTlsData(data)) => {

@@ -63,6 +63,12 @@ impl Layer for Framed {
         })
     }
 
+    fn overflow(&self, _: Option<&mut FramedSession>, out: &mut Out) {
+        let mut record = Vec::new();
+        RecordKey::PUBLIC.clone().seal(RecordKind::Alert, &Alert::TooLarge.content(), &mut record);
+        out.stage(&record);
+    }
+
     fn is_established(_: &FramedSession) -> bool {
         true
     }

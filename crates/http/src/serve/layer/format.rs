@@ -30,6 +30,9 @@ pub trait Layer: Clone + Send + Sync + 'static {
     fn advance(&self, state: &mut Option<Box<Self::State>>, input: &mut [u8], out: &mut Out)
     -> LayerProgress;
 
+    /// Stages the alert of a handshake whose first incomplete message fills the input. Nothing follows it.
+    fn overflow(&self, state: Option<&mut Self::State>, out: &mut Out);
+
     /// Whether the handshake is over.
     fn is_established(state: &Self::State) -> bool;
 
@@ -69,6 +72,12 @@ impl<L: Layer> Layer for Option<L> {
 
     fn advance(&self, state: &mut Option<Box<L::State>>, input: &mut [u8], out: &mut Out) -> LayerProgress {
         self.as_ref().map_or(LayerProgress::Failed, |layer| layer.advance(state, input, out))
+    }
+
+    fn overflow(&self, state: Option<&mut L::State>, out: &mut Out) {
+        if let Some(layer) = self {
+            layer.overflow(state, out);
+        }
     }
 
     fn is_established(state: &L::State) -> bool {

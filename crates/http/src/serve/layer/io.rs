@@ -134,6 +134,10 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
             // The first message may be longer than a record.
             match ready!(self.below.poll_receive(cx, 2 * L::RECORD_BYTES, patience, by))? {
                 Received::Bytes => {}
+                Received::Full => {
+                    self.layer.overflow(self.state.as_deref_mut(), self.below.split().1);
+                    (self.replying, self.failed) = (true, true);
+                }
                 other => return Poll::Ready(Ok(other)),
             }
         }

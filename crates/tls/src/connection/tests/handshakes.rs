@@ -181,6 +181,14 @@ fn refused(wire: &[u8], alert: AlertDescription) {
     assert_eq!(*fixture.results.lock().expect("no panic"), [HandshakeResult::Failed]);
 }
 
+/// The start of a hello of `length` bytes, in three records.
+fn long_hello(length: u32) -> Vec<u8> {
+    let [_, high, middle, low] = length.to_be_bytes();
+    let message = [&[1, high, middle, low, 3, 3][..], &[7; 3 * 16_384]].concat();
+    let records = message[..3 * 16_384].chunks(16_384);
+    records.flat_map(|content| [&[22, 3, 1, 64, 0][..], content].concat()).collect()
+}
+
 #[test]
 fn a_wrong_hello_gets_an_alert() {
     let hello = Fixture::new(&TLS13).client().wire();
@@ -196,6 +204,13 @@ fn a_wrong_hello_gets_an_alert() {
         wrong
     };
     refused(&changed(5, 20), AlertDescription::UnexpectedMessage);
+    // Hellos over several records: one that fills the input, and one that is longer than rustls accepts.
+    refused(&long_hello(60_000), AlertDescription::DecodeError);
+    refused(&long_hello(70_000), AlertDescription::DecodeError);
+    // A wrong record behind a part of a hello.
+    let part = [&[22, 3, 1, 0, 9][..], &hello[5..14]].concat();
+    refused(&[&part[..], &[23, 3, 3, 0, 1, 1]].concat(), AlertDescription::UnexpectedMessage);
+    refused(&[&part[..], &[22, 3, 1, 255, 255]].concat(), AlertDescription::DecodeError);
     // TLS 1.0 in the hello, without the extension that names a newer one, is too old.
     let mut old = vec![22, 3, 1, 0, 55, 1, 0, 0, 51, 3, 1];
     old.extend([7; 32]);
