@@ -17,6 +17,7 @@ use rustix::process::Signal;
 
 use crate::launch::free_address;
 use crate::process::Process;
+use crate::seal::certificate_folder;
 use crate::site::TempFolder;
 use crate::time::eventually;
 use crate::tools;
@@ -288,14 +289,41 @@ impl Database {
         format!("{scheme}://tenfold:secret@{}/{name}", self.address)
     }
 
-    /// Runs SQL outside of any particular database.
+    /// Makes a PostgreSQL accept TLS, with the certificate of this run.
+    ///
+    /// # Panics
+    /// If it does not.
+    #[track_caller]
+    pub fn accept_tls(&self) {
+        for (name, file) in [("server.crt", "cert.pem"), ("server.key", "key.pem")] {
+            let content = fs::read(certificate_folder().join(file)).expect("it was made");
+            let copy = self.folder.write(name, content);
+            // Only its user may read the key.
+            let mut install = self.program(&tools::program("install"));
+            run(install.args(["-m", "600"]).arg(copy).arg(format!("{}/{name}", self.data())));
+        }
+        for sql in ["ALTER SYSTEM SET ssl = on", "SELECT pg_reload_conf()"] {
+            self.query(sql).unwrap_or_else(|why| panic!("{why}"));
+        }
+        let is_on = |shown: String| (shown.trim() == "on").then_some(());
+        eventually(PATIENCE, "PostgreSQL accepts TLS", || self.query("SHOW ssl").ok().and_then(is_on));
+    }
+
     fn tell(&self, sql: &str) -> Result<(), String> {
+        self.query(sql).map(drop)
+    }
+
+    /// Runs SQL outside of any particular database. Returns the rows as text.
+    ///
+    /// # Errors
+    /// The message of the database.
+    pub fn query(&self, sql: &str) -> Result<String, String> {
         let mut command = self.client("");
         command.args([if self.kind == DatabaseProduct::Postgres { "-c" } else { "-e" }, sql]);
         let output =
             command.stdin(Stdio::null()).output().map_err(|error| format!("run {command:?}: {error}"))?;
         match output.status.success() {
-            true => Ok(()),
+            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
             false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
         }
     }

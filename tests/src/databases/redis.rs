@@ -1,5 +1,6 @@
 //! A server for sessions.
 
+use std::fs;
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -9,6 +10,7 @@ use rustix::process::Signal;
 use super::PATIENCE;
 use crate::launch::free_address;
 use crate::process::Process;
+use crate::seal::certificate_folder;
 use crate::site::TempFolder;
 use crate::time::eventually;
 use crate::tools;
@@ -38,6 +40,27 @@ impl RedisServer {
         redis
     }
 
+    /// Starts a server that accepts TLS alone, with the certificate of this run.
+    ///
+    /// # Panics
+    /// See [`RedisServer::start`].
+    #[track_caller]
+    pub fn start_encrypted() -> RedisServer {
+        let (folder, address) = (TempFolder::new("redis"), free_address());
+        folder.allow(".", 0o777);
+        let copy = |file: &str| {
+            let content = fs::read(certificate_folder().join(file)).expect("it was made");
+            folder.write(file, content).display().to_string()
+        };
+        let (certificate, key, port) = (copy("cert.pem"), copy("key.pem"), address.port().to_string());
+        let words = ["--port", "0", "--tls-port", &port, "--tls-auth-clients", "no"];
+        let pair = ["--tls-cert-file", &certificate, "--tls-key-file", &key];
+        let mut redis = RedisServer::begin(folder.path(), address, &[&words[..], &pair].concat());
+        redis.url = format!("rediss://localhost:{port}");
+        redis.folder = Some(folder);
+        redis
+    }
+
     /// Starts a server in this folder, which belongs to the caller.
     ///
     /// # Panics
@@ -45,9 +68,14 @@ impl RedisServer {
     #[track_caller]
     pub fn start_in(folder: &Path) -> RedisServer {
         let address = free_address();
+        RedisServer::begin(folder, address, &["--port", &address.port().to_string()])
+    }
+
+    #[track_caller]
+    fn begin(folder: &Path, address: SocketAddr, words: &[&str]) -> RedisServer {
         let mut command = tools::as_nobody(&tools::program("redis-server"));
         command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
-        command.arg("--port").arg(address.port().to_string()).arg("--dir").arg(folder);
+        command.args(words).arg("--dir").arg(folder);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().unwrap_or_else(|error| panic!("run {command:?}: {error}"));
         let redis = RedisServer { url: format!("redis://{address}"), address, child, folder: None };

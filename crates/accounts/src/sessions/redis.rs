@@ -8,8 +8,12 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use redis::{Client, Commands, Connection, ExistenceCheck, RedisError, RedisResult, SetExpiry, SetOptions};
+use redis::{
+    Client, Commands, Connection, ExistenceCheck, RedisError, RedisResult, SetExpiry, SetOptions,
+    TlsCertificates,
+};
 
+use crate::store::encryption::{root_file, take_parameters};
 use crate::store::url::{self, without_password};
 use crate::store::{StoreError, StoredSession};
 
@@ -39,7 +43,7 @@ impl Redis {
         // Only the path, because an invalid URL in a file may contain a password.
         let name = if read.is_some() { url.to_owned() } else { without_password(url) };
         let url = read.as_deref().unwrap_or(url);
-        let client = Client::open(url).map_err(|error| format!("cannot use the sessions {name}: {error}"))?;
+        let client = client(url).map_err(|why| format!("cannot use the sessions {name}: {why}"))?;
         let redis = Redis { client, name, idle: Mutex::default() };
         redis
             .with(|connection| redis::cmd("PING").query::<String>(connection))
@@ -156,6 +160,18 @@ impl Redis {
             idle.push(connection);
         }
     }
+}
+
+/// A client of the server at `url`. With `rediss:` the connection is encrypted, and the certificate is one for the host
+/// of the URL; roots are those of the system, or those in the file `sslrootcert`.
+fn client(url: &str) -> Result<Client, String> {
+    let (url, [roots]) = take_parameters(url, ["sslrootcert"]);
+    let Some(roots) = roots else { return Client::open(url).map_err(|error| error.to_string()) };
+    let path = root_file(&roots)?;
+    let pem = std::fs::read(&path);
+    let pem = pem.map_err(|error| format!("cannot read root certificates in {}: {error}", path.display()))?;
+    let certificates = TlsCertificates { client_tls: None, root_cert: Some(pem) };
+    Client::build_with_tls(url, certificates).map_err(|error| error.to_string())
 }
 
 fn session_key(digest: &str) -> String {

@@ -5,6 +5,10 @@
 //! contains text from a visitor.
 
 mod connection;
+#[cfg(feature = "postgresql")]
+mod connector;
+#[cfg(any(feature = "postgresql", feature = "redis"))]
+pub(crate) mod encryption;
 #[cfg(feature = "mysql")]
 mod mysql;
 mod pool;

@@ -26,7 +26,7 @@ pub(super) fn check(url: &str) -> Result<(), String> {
     match Opts::from_url(url) {
         // The library would panic if the server has TLS.
         Ok(options) if options.get_ssl_opts().is_some() => {
-            Err("connections to MySQL are never encrypted, so its URL must not request encryption".into())
+            Err("connections to MySQL are never encrypted, so its URL must not request encryption; use a socket or a tunnel".into())
         }
         Ok(_) => Ok(()),
         // The library's message may contain the typed URL.

@@ -9,41 +9,43 @@ use postgres::types::{ToSql, Type};
 use postgres::{Client, Config, Error, NoTls, Statement};
 
 use super::connection::{DatabaseConnection, RowValues, StoreError, Value};
+use super::connector::Connector;
+use super::encryption::Encryption;
 
 /// The timeout for a connect and for acknowledgements.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The server's timeouts for a statement and for a lock.
 const STATEMENT: &str = "-c statement_timeout=10000 -c lock_timeout=5000";
-const NOT_ENCRYPTED: &str =
-    "connections to PostgreSQL are never encrypted, so its URL must not request encryption";
 /// The lock held during migrations: a number that other programs are unlikely to choose.
 const LOCK: i64 = 0x7465_6e66_6f6c_6431;
 
 /// Checks that this library can parse `url`, and that it has no unsupported options.
 pub(super) fn check(url: &str) -> Result<(), String> {
-    match config(url) {
-        Ok(config) if matches!(config.get_ssl_mode(), SslMode::Disable | SslMode::Prefer) => Ok(()),
-        // The library does not know `verify-full` and similar modes.
-        Ok(_) => Err(NOT_ENCRYPTED.into()),
-        Err(_) if url.contains("sslmode=") => Err(NOT_ENCRYPTED.into()),
-        // The library's message may contain the typed URL.
-        Err(_) => Err("not a URL of a PostgreSQL database such as postgres://USER:PASSWORD@HOST/NAME".into()),
-    }
+    config(url).map(drop)
 }
 
 pub(super) fn open(url: &str) -> Result<Box<dyn DatabaseConnection>, StoreError> {
-    let mut config = config(url).map_err(|error| StoreError::Failed(error.to_string()))?;
+    let (encryption, mut config) = config(url).map_err(StoreError::Failed)?;
     config.connect_timeout(PATIENCE).tcp_user_timeout(PATIENCE).application_name("tenfold");
     if config.get_options().is_none() {
         config.options(STATEMENT);
     }
-    let client = config.connect(NoTls).map_err(fault)?;
+    let client = match Connector::new(&encryption).map_err(StoreError::Failed)? {
+        Some(connector) => config.ssl_mode(SslMode::Require).connect(connector),
+        None => config.connect(NoTls),
+    };
+    let client = client.map_err(fault)?;
     Ok(Box::new(Postgres { client, prepared: HashMap::new() }))
 }
 
-fn config(url: &str) -> Result<Config, Error> {
-    let config: Config = url.parse()?;
-    Ok(config)
+fn config(url: &str) -> Result<(Encryption, Config), String> {
+    // The library does not know `verify-full` and `sslrootcert`.
+    let (encryption, url) = Encryption::take_from(url)?;
+    match url.parse() {
+        Ok(config) => Ok((encryption, config)),
+        // The library's message may contain the typed URL.
+        Err(_) => Err("not a URL of a PostgreSQL database such as postgres://USER:PASSWORD@HOST/NAME".into()),
+    }
 }
 
 struct Postgres {

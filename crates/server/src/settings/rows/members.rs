@@ -38,8 +38,8 @@ pub(super) static ROWS: &[SettingRow] = rows! { "Members":
         "a folder with custom templates for the members' pages";
     one "sessions" "URL|database" = Value("database"), fixed, not_null;
         members.sessions = sessions;
-        "the store of sessions: database (the one of the accounts), or a Valkey or Redis that nodes share (redis://HOST), \
-         or file:PATH (a file that holds such a URL)";
+        "the store of sessions: database (the one of the accounts), or a Valkey or Redis that nodes share (redis://HOST, \
+         or rediss://HOST over TLS), or file:PATH (a file that holds such a URL)";
     one "session-idle" "TIME" = Value("24h"), fixed, not_null;
         members.idle = time(SECOND..=YEAR);
         "idle session timeout";
@@ -80,10 +80,18 @@ fn accounts(given: Text<'_>) -> Result<Option<AccountsLocation>, String> {
 fn sessions(given: Text<'_>) -> Result<Option<String>, String> {
     match given.text {
         "database" => Ok(None),
-        url if url.starts_with("redis://") || url.starts_with("redis+unix://") => Ok(Some(url.to_owned())),
+        url if url.starts_with("redis://")
+            || url.starts_with("rediss://")
+            || url.starts_with("redis+unix://") =>
+        {
+            Ok(Some(url.to_owned()))
+        }
         url => match url.strip_prefix("file:") {
             Some(path) if !path.is_empty() => Ok(Some(format!("file:{}", given.base.join(path).display()))),
-            _ => Err("sessions are kept in database, redis://HOST:PORT or file:PATH".into()),
+            _ => {
+                Err("sessions are kept in database, redis://HOST:PORT, rediss://HOST:PORT or file:PATH"
+                    .into())
+            }
         },
     }
 }

@@ -1,0 +1,116 @@
+//! Encrypted connections: the parameters in the URL of a database.
+
+use std::path::{Path, PathBuf};
+
+/// The protection of a connection. The names of its modes are those of libpq (`sslmode`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Encryption {
+    /// None.
+    Off,
+    /// Encrypted. The server may have any certificate, so an attacker on the path can pretend to be it.
+    Unverified,
+    /// Encrypted, with a certificate for the name in the URL that a root has signed. Roots are those of the system, or
+    /// those in this file.
+    Verified(Option<PathBuf>),
+}
+
+impl Encryption {
+    /// Takes `sslmode` and `sslrootcert` from a URL. Returns the URL without them.
+    ///
+    /// # Errors
+    /// A message that does not repeat the URL: a parameter is wrong, or has no effect.
+    pub(crate) fn take_from(url: &str) -> Result<(Encryption, String), String> {
+        let (url, [mode, roots]) = take_parameters(url, ["sslmode", "sslrootcert"]);
+        let roots = roots.map(|path| root_file(&path)).transpose()?;
+        let encryption = match mode.as_deref() {
+            Some("verify-full") => return Ok((Encryption::Verified(roots), url)),
+            None | Some("disable" | "prefer") => Encryption::Off,
+            Some("require") => Encryption::Unverified,
+            Some(_) => {
+                return Err(
+                    "sslmode is disable, prefer (also without encryption), require (encrypted, with any \
+                            certificate) or verify-full (with a certificate for the host)"
+                        .into(),
+                );
+            }
+        };
+        match roots {
+            None => Ok((encryption, url)),
+            Some(_) => Err("sslrootcert has no effect without sslmode=verify-full".into()),
+        }
+    }
+}
+
+/// Checks the path of a file with root certificates.
+///
+/// # Errors
+/// A message: the path is relative.
+pub(crate) fn root_file(path: &str) -> Result<PathBuf, String> {
+    match Path::new(path) {
+        path if path.is_absolute() => Ok(path.to_owned()),
+        _ => Err("sslrootcert requires an absolute path".into()),
+    }
+}
+
+/// Takes the parameters with these names from the query of a URL. Returns the URL without them, and their values.
+pub(crate) fn take_parameters<const N: usize>(url: &str, names: [&str; N]) -> (String, [Option<String>; N]) {
+    let mut values = [const { None }; N];
+    // A question mark before the host belongs to the password.
+    let host = url.find('@').unwrap_or(0);
+    let Some(start) = url[host..].find('?').map(|place| host + place) else {
+        return (url.to_owned(), values);
+    };
+    let is_kept = |pair: &&str| {
+        // In a URL of libpq, a plus sign is no space.
+        let pair = pair.replace('+', "%2B");
+        let Some((name, value)) = form_urlencoded::parse(pair.as_bytes()).next() else { return true };
+        let place = names.iter().position(|known| *known == name);
+        if let Some(place) = place {
+            values[place] = Some(value.into_owned());
+        }
+        place.is_none()
+    };
+    let kept: Vec<_> = url[start + 1..].split('&').filter(is_kept).collect();
+    let mark = if kept.is_empty() { "" } else { "?" };
+    (format!("{}{mark}{}", &url[..start], kept.join("&")), values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mode_and_the_roots_are_taken_from_the_query() {
+        let file = |path: &str| Encryption::Verified(Some(path.into()));
+        for (query, encryption, rest) in [
+            ("", Encryption::Off, ""),
+            ("?sslmode=prefer", Encryption::Off, ""),
+            ("?sslmode=disable&connect_timeout=1", Encryption::Off, "?connect_timeout=1"),
+            ("?connect_timeout=1&sslmode=require", Encryption::Unverified, "?connect_timeout=1"),
+            ("?sslmode=verify-full", Encryption::Verified(None), ""),
+            ("?sslmode=verify-full&sslrootcert=/etc/ca.pem", file("/etc/ca.pem"), ""),
+            ("?sslrootcert=%2Fa+b%20c&sslmode=verify-full&a=b+c", file("/a+b c"), "?a=b+c"),
+        ] {
+            for host in ["ann:se?sslmode=x@db", "db"] {
+                let url = format!("postgres://{host}/x{query}");
+                let expected = (encryption.clone(), format!("postgres://{host}/x{rest}"));
+                assert_eq!(Encryption::take_from(&url), Ok(expected), "{url}");
+            }
+        }
+    }
+
+    #[test]
+    fn parameters_without_effect_are_rejected() {
+        for (query, named) in [
+            ("sslmode=verify-ca", "verify-full"),
+            ("sslmode=", "sslmode is"),
+            ("sslrootcert=/ca.pem", "sslmode=verify-full"),
+            ("sslmode=require&sslrootcert=/ca.pem", "sslmode=verify-full"),
+            ("sslmode=verify-full&sslrootcert=ca.pem", "absolute"),
+        ] {
+            let why = Encryption::take_from(&format!("postgres://ann:secret@db/x?{query}"));
+            let why = why.expect_err("it is wrong");
+            assert!(why.contains(named) && !why.contains("secret"), "{why}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Databases over TLS. Their certificate is that of this run, for `localhost` alone.
+
+use std::fs;
+
+use tenfold_engine::Engine;
+use tenfold_tests::config::Config;
+use tenfold_tests::databases::{Database, DatabaseProduct, RedisServer, fresh};
+use tenfold_tests::launch::Launch;
+use tenfold_tests::seal::certificate_folder;
+use tenfold_tests::site::TempFolder;
+use tenfold_tests::visitor::Visitor;
+
+use super::{GOOD, launch, site, stop};
+
+/// Writes the certificate to a file that the user of the accounts can read. Returns the parameter that names it.
+fn trusted(folder: &TempFolder) -> String {
+    let certificate = fs::read(certificate_folder().join("cert.pem")).expect("it was made");
+    format!("sslrootcert={}", folder.write("roots.pem", certificate).display())
+}
+
+/// A server whose members log in and see their pages.
+#[track_caller]
+fn serves(launch: Launch, name: &str, check: impl FnOnce()) {
+    let server = launch.start();
+    let mut member = Visitor::new(&server);
+    assert_eq!((member.register(name, GOOD).status, member.log_in(name, GOOD).status), (303, 303));
+    assert_eq!(member.get("/members/").status, 200);
+    check();
+    stop(server);
+}
+
+#[track_caller]
+fn refused(launch: Launch, reason: &str) {
+    let output = launch.refused();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains(reason) && !said.contains("secret"), "{said}");
+}
+
+pub(super) fn accounts_over_tls() {
+    let folder = site();
+    let database = Database::start(DatabaseProduct::Postgres);
+    let (by_address, roots) = (database.create(), trusted(&folder));
+    let by_name = by_address.replace("127.0.0.1", "localhost");
+    let config = Config::of(Engine::Epoll);
+    let with = |url: &str, query: &str| launch(&config, &folder, &format!("{url}?{query}"));
+    refused(with(&by_address, "sslmode=require"), "server does not support TLS");
+    database.accept_tls();
+    refused(with(&by_name, "sslmode=verify-full"), "certificate");
+    refused(with(&by_address, &format!("sslmode=verify-full&{roots}")), "not valid for name");
+    let count = |encrypted: bool| {
+        let connections = "pg_stat_ssl JOIN pg_stat_activity USING (pid)";
+        let ours = format!("application_name = 'tenfold' AND ssl = {encrypted}");
+        let rows = database.query(&format!("SELECT count(*) FROM {connections} WHERE {ours}"));
+        rows.and_then(|count| count.trim().parse::<u32>().map_err(|_| count)).expect("a number")
+    };
+    let is_encrypted = || assert!(count(true) > 0 && count(false) == 0, "{} are not", count(false));
+    serves(with(&by_address, "sslmode=require"), "ann", is_encrypted);
+    serves(with(&by_name, &format!("sslmode=verify-full&{roots}")), "ben", is_encrypted);
+    serves(with(&by_address, "sslmode=disable"), "cay", || assert!(count(true) == 0 && count(false) > 0));
+}
+
+pub(super) fn sessions_over_tls() {
+    let folder = site();
+    let (plain, encrypted, roots) = (RedisServer::start(), RedisServer::start_encrypted(), trusted(&folder));
+    let accounts = fresh(DatabaseProduct::Sqlite, &folder);
+    let config = Config::of(Engine::Epoll);
+    let with = |url: &str| launch(&config, &folder, &accounts).flag("--sessions", url);
+    let by_address = encrypted.url.replace("localhost", "127.0.0.1");
+    refused(with(&plain.url.replace("redis:", "rediss:")), "cannot use the sessions");
+    refused(with(&encrypted.url), "certificate");
+    refused(with(&format!("{by_address}/?{roots}")), "not valid for name");
+    serves(with(&format!("{}/?{roots}", encrypted.url)), "ann", || ());
+}
