@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// The protection of a connection. The names of its modes are those of libpq (`sslmode`).
+#[cfg(feature = "postgresql")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Encryption {
     /// None.
@@ -14,6 +15,7 @@ pub(crate) enum Encryption {
     Verified(Option<PathBuf>),
 }
 
+#[cfg(feature = "postgresql")]
 impl Encryption {
     /// Takes `sslmode` and `sslrootcert` from a URL. Returns the URL without them.
     ///
@@ -75,7 +77,7 @@ pub(crate) fn take_parameters<const N: usize>(url: &str, names: [&str; N]) -> (S
     (format!("{}{mark}{}", &url[..start], kept.join("&")), values)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "postgresql"))]
 mod tests {
     use super::*;
 
