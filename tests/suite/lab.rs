@@ -18,7 +18,7 @@ pub(crate) const THEME: Theme = Theme {
         Every Once: experiments_are_listed_and_shown, the_doctor_names_a_mend_for_each_fault,
             a_run_ends_in_a_report_that_is_made_again_from_raw_data, an_interrupted_run_continues_without_loss,
             a_broken_experiment_file_shows_line_column_and_mend, a_missing_peer_is_a_reason,
-            a_trial_that_fails_is_marked;
+            a_trial_that_fails_is_marked, why_splits_the_difference_of_two_servers;
     ],
 };
 
@@ -200,4 +200,23 @@ fn a_trial_that_fails_is_marked() {
         let trial: Value = serde_json::from_str(line).expect("it is JSON");
         assert!(trial["failed"].as_str().is_some_and(|why| why.contains("did not start")), "{line}");
     }
+}
+
+fn why_splits_the_difference_of_two_servers() {
+    let folder = TempFolder::new("lab-why");
+    let output = folder.at("run").display().to_string();
+    let words =
+        ["why", "epoll --send copy", "poll", "--profile", "smoke", "--blocks", "2", "--output", &output];
+    let text = expect_code(0, &words, &["A: epoll --send copy\nB: poll", "2 blocks", "ListenDrops"]);
+    for name in ["user", "system", "waiting", "latency", "context switches", "page faults"] {
+        let line =
+            text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {text}"));
+        assert!(line.contains('[') && line.contains(']'), "{line} has no interval");
+    }
+    let calls = |name: &str| text.lines().any(|line| line.trim_start().starts_with(name));
+    assert!((calls("epoll_") && calls("poll ")) || text.contains("not counted: it needs strace"), "{text}");
+    expect_code(0, &["report", &output], &["report.html"]);
+    expect_code(2, &["why", "eppoll", "poll"], &["did you mean `epoll`?"]);
+    expect_code(2, &["why", "epoll --sned copy", "poll"], &["did you mean --send?"]);
+    expect_code(2, &["why", "epoll", "poll", "--connections", "0"], &["--connections"]);
 }

@@ -39,7 +39,10 @@ measures! {
     User "user" "µs" "User CPU time of the server for each response.";
     System "system" "µs" "System CPU time of the server for each response.";
     Switches "switches" "" "Context switches of the server for each response.";
+    Faults "faults" "" "Page faults of the server for each response.";
+    Waiting "waiting" "µs" "Mean latency less the server's CPU time: queues, sleep, network and client.";
     Memory "memory" "KB" "Resident memory of the server at the end of the trial.";
+    Latency "latency" "µs" "Mean latency.";
     P50 "p50" "ms" "Median latency.";
     P99 "p99" "ms" "99th percentile of the latency.";
     Max "max" "ms" "Longest latency.";
@@ -49,6 +52,7 @@ measures! {
     Unanswered "unanswered" "" "Connections that made a request and never got a response.";
     Fairness "fairness" "" "Jain's index over the responses of each connection; 1 is even.";
     Overflows "overflows" "" "Connections that the kernel could not queue for accept (ListenOverflows).";
+    Drops "drops" "" "Connections that a listening socket dropped (ListenDrops).";
     SynRetries "syn-retries" "" "SYN segments that were sent again (TcpExtTCPSynRetrans).";
     Retransmits "retransmits" "" "Segments that were sent again.";
     Calls "calls" "" "System calls of the server for each response, in a pass under a tracer.";

@@ -39,6 +39,9 @@ pub struct Trial {
     pub values: BTreeMap<Measure, f64>,
     /// Latencies in microseconds, by percentile.
     pub latencies: BTreeMap<String, f64>,
+    /// System calls of the server for each response, by name, in a pass under a tracer.
+    #[serde(default)]
+    pub calls: BTreeMap<String, f64>,
     /// The command of the subject.
     pub server: Vec<String>,
     /// The command of the load.
@@ -160,20 +163,40 @@ impl<'a> Blocks<'a> {
 
     /// The ratios of two cells within each block in which both have a value.
     pub fn ratios(&self, of: &str, to: &str, measure: Measure) -> Vec<f64> {
-        self.paired((of, false), (to, false), measure)
+        self.paired((of, false), (to, false), measure).map(|(of, to)| of / to).collect()
+    }
+
+    /// The differences of two cells within each block in which both have a value.
+    pub fn differences(&self, of: &str, to: &str, measure: Measure) -> Vec<f64> {
+        self.paired((of, false), (to, false), measure).map(|(of, to)| of - to).collect()
+    }
+
+    /// System calls of a cell for each response by name, a map for each block in which they were counted.
+    pub fn calls(&self, cell: &str) -> Vec<&'a BTreeMap<String, f64>> {
+        let calls = |trials: &[&'a Trial]| Some(&Self::trial(trials, cell, false)?.calls);
+        self.iter().filter_map(|(_, trials)| calls(trials)).filter(|calls| !calls.is_empty()).collect()
     }
 
     /// The ratios of the second trial of a cell to its first: the noise.
     pub fn control(&self, cell: &str, measure: Measure) -> Vec<f64> {
-        self.paired((cell, true), (cell, false), measure)
+        self.paired((cell, true), (cell, false), measure).map(|(of, to)| of / to).collect()
     }
 
-    fn paired(&self, of: (&str, bool), to: (&str, bool), measure: Measure) -> Vec<f64> {
-        let value = |trials: &[&'a Trial], (cell, control)| {
+    /// The second trial of a cell less its first: the noise as a difference.
+    pub fn noise(&self, cell: &str, measure: Measure) -> Vec<f64> {
+        self.paired((cell, true), (cell, false), measure).map(|(of, to)| of - to).collect()
+    }
+
+    fn paired(
+        &self,
+        of: (&str, bool),
+        to: (&str, bool),
+        measure: Measure,
+    ) -> impl Iterator<Item = (f64, f64)> {
+        let value = move |trials: &[&'a Trial], (cell, control): (&str, bool)| {
             Self::trial(trials, cell, control)?.values.get(&measure).copied()
         };
-        let ratio = |trials: &[&'a Trial]| Some(value(trials, of)? / value(trials, to)?);
-        self.iter().filter_map(|(_, trials)| ratio(trials)).collect()
+        self.iter().filter_map(move |(_, trials)| Some((value(trials, of)?, value(trials, to)?)))
     }
 
     /// Reasons of failed trials of a cell.

@@ -7,6 +7,8 @@ use std::fs;
 pub struct NetworkCounters {
     /// Connections that found a queue of accept full.
     pub overflows: u64,
+    /// Connections that a listening socket dropped for any reason, a full queue included.
+    pub drops: u64,
     /// SYN segments that were sent again.
     pub syn_retries: u64,
     /// Segments that were sent again.
@@ -23,6 +25,7 @@ impl NetworkCounters {
     fn of(netstat: &str, snmp: &str) -> NetworkCounters {
         NetworkCounters {
             overflows: value(netstat, "TcpExt:", "ListenOverflows"),
+            drops: value(netstat, "TcpExt:", "ListenDrops"),
             syn_retries: value(netstat, "TcpExt:", "TCPSynRetrans"),
             retransmits: value(snmp, "Tcp:", "RetransSegs"),
         }
@@ -32,6 +35,7 @@ impl NetworkCounters {
     pub fn since(&self, before: &NetworkCounters) -> NetworkCounters {
         NetworkCounters {
             overflows: self.overflows.saturating_sub(before.overflows),
+            drops: self.drops.saturating_sub(before.drops),
             syn_retries: self.syn_retries.saturating_sub(before.syn_retries),
             retransmits: self.retransmits.saturating_sub(before.retransmits),
         }
@@ -52,9 +56,10 @@ mod tests {
 
     #[test]
     fn values_stand_below_their_names() {
-        let netstat = "TcpExt: A ListenOverflows TCPSynRetrans\nTcpExt: 1 22 3\nIpExt: A\nIpExt: 9\n";
+        let netstat =
+            "TcpExt: A ListenOverflows ListenDrops TCPSynRetrans\nTcpExt: 1 22 23 3\nIpExt: A\nIpExt: 9\n";
         let found = NetworkCounters::of(netstat, "Ip: X\nIp: 1\nTcp: RetransSegs\nTcp: 7\n");
-        assert_eq!(found, NetworkCounters { overflows: 22, syn_retries: 3, retransmits: 7 });
+        assert_eq!(found, NetworkCounters { overflows: 22, drops: 23, syn_retries: 3, retransmits: 7 });
         assert_eq!(NetworkCounters::of("", ""), NetworkCounters::default());
     }
 }

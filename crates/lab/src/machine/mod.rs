@@ -1,6 +1,7 @@
-//! The machine: what there is of it, what the kernel counts, and what disturbs a trial.
+//! The machine: its environment, its faults, the kernel's counters, and disturbances of a trial.
 
 pub mod counters;
+pub mod doctor;
 pub mod environment;
 pub mod noise;
 pub mod processes;

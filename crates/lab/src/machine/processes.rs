@@ -1,4 +1,4 @@
-//! Resources of processes, read from outside: CPU time, context switches, memory.
+//! Resources of processes, read from outside: CPU time, context switches, page faults, memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -21,6 +21,8 @@ pub struct Resources {
     pub system: f64,
     /// Context switches of live threads.
     pub switches: u64,
+    /// Page faults, with and without a read from disk.
+    pub faults: u64,
     /// Resident kilobytes.
     pub memory: u64,
 }
@@ -39,6 +41,7 @@ impl Resources {
             total.system += stat.system / TICKS;
             total.memory += status(&format!("/proc/{process}/status"), "VmRSS:");
             total.switches += switches(process);
+            total.faults += stat.faults;
         }
         total
     }
@@ -53,6 +56,7 @@ impl Resources {
             user: cpu * share,
             system: cpu * (1.0 - share),
             switches: self.switches.saturating_sub(before.switches),
+            faults: self.faults.saturating_sub(before.faults),
             memory: self.memory,
         }
     }
@@ -63,6 +67,7 @@ struct Stat {
     user: f64,
     system: f64,
     children: f64,
+    faults: u64,
 }
 
 fn stat(process: u32) -> Option<Stat> {
@@ -75,6 +80,8 @@ fn stat(process: u32) -> Option<Stat> {
         user: number(11)?,
         system: number(12)?,
         children: number(13)? + number(14)?,
+        // Minor and major faults, of the process and of children that it waited for.
+        faults: (number(7)? + number(8)? + number(9)? + number(10)?) as u64,
     })
 }
 
@@ -118,7 +125,7 @@ mod tests {
     #[test]
     fn this_process_has_resources() {
         let before = Resources::of(std::process::id());
-        assert!(before.memory > 100 && before.cpu > 0.0, "{before:?}");
+        assert!(before.memory > 100 && before.cpu > 0.0 && before.faults > 0, "{before:?}");
         let mut now = before;
         while now.cpu - before.cpu < 0.005 {
             now = Resources::of(std::process::id());

@@ -85,7 +85,8 @@ pub fn p_value(samples: &[f64], value: f64) -> f64 {
     student::p_value(t(deviation), logs.len() - 1).max(stein)
 }
 
-fn half_width(logs: &[f64], alpha: f64) -> f64 {
+/// Half of the width of an interval: the wider of Stein's and Student's.
+pub(super) fn half_width(logs: &[f64], alpha: f64) -> f64 {
     let root = (logs.len() as f64).sqrt();
     let of = |part: &[f64]| student::quantile(alpha, part.len() - 1) * moments(part).1 / root;
     of(logs).max(of(pilot(logs)))

@@ -1,6 +1,7 @@
 //! Statistics of paired trials: pure functions, tested on data whose truth is known.
 
 pub mod decision;
+pub mod difference;
 pub mod effect;
 pub mod holm;
 pub mod sample;

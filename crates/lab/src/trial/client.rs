@@ -56,6 +56,7 @@ impl LoadResult {
         if let Some(latency) = &run.latency_us {
             latencies = latency.percentiles.clone();
             latencies.insert("max".to_owned(), latency.max);
+            latencies.insert("mean".to_owned(), latency.mean);
         }
         let responses = run.answers + run.warm_up.answers;
         let kind = |kind| serde_json::to_string(kind).unwrap_or_default().trim_matches('"').to_owned();

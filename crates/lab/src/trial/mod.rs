@@ -102,8 +102,8 @@ fn traced(loaded: &LoadResult, calls: &BTreeMap<String, u64>, trial: &mut Trial)
     let options = calls.get("setsockopt").copied().unwrap_or_default();
     trial.values.insert(Measure::Calls, each(calls.values().sum()));
     trial.values.insert(Measure::SocketOptions, each(options));
-    let named: Vec<String> =
-        calls.iter().map(|(name, count)| format!("{name} {:.2}", each(*count))).collect();
+    trial.calls = calls.iter().map(|(name, count)| (name.clone(), each(*count))).collect();
+    let named: Vec<String> = trial.calls.iter().map(|(name, count)| format!("{name} {count:.2}")).collect();
     trial.notes.push(format!("calls for each response: {}", named.join(", ")));
     Ok(())
 }
@@ -130,6 +130,7 @@ fn values(loaded: &LoadResult, used: &Resources, events: &NetworkCounters) -> BT
         (Measure::Errors, loaded.failed_requests() as f64),
         (Measure::Unanswered, loaded.unanswered as f64),
         (Measure::Overflows, events.overflows as f64),
+        (Measure::Drops, events.drops as f64),
         (Measure::SynRetries, events.syn_retries as f64),
         (Measure::Retransmits, events.retransmits as f64),
     ]);
@@ -139,6 +140,11 @@ fn values(loaded: &LoadResult, used: &Resources, events: &NetworkCounters) -> BT
         values.insert(Measure::User, each(used.user));
         values.insert(Measure::System, each(used.system));
         values.insert(Measure::Switches, used.switches as f64 / loaded.responses as f64);
+        values.insert(Measure::Faults, used.faults as f64 / loaded.responses as f64);
+        if let Some(mean) = loaded.latencies.get("mean") {
+            values.insert(Measure::Latency, *mean);
+            values.insert(Measure::Waiting, mean - each(used.cpu));
+        }
     }
     if let Some(fairness) = loaded.fairness {
         values.insert(Measure::Fairness, fairness);

@@ -30,6 +30,7 @@ pub(crate) fn command() -> clap::Command {
             "List faults of this machine that spoil a measurement, and how to fix each; changes nothing",
         ))
         .subcommand(run_command())
+        .subcommand(why_command())
         .subcommand(
             clap::Command::new("report")
                 .about("Write the report of a run again, from its raw data alone")
@@ -43,11 +44,48 @@ pub(crate) fn command() -> clap::Command {
         )
 }
 
-fn run_command() -> clap::Command {
-    let flag = |name: &'static str, value: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name(value).help(help)
-    };
+/// `why`: two cells under one load.
+fn why_command() -> clap::Command {
+    let words = "An engine, a server, settings or a cell: epoll, nginx, \"epoll --send copy\", n16-tcp:cork";
+    let cell = |name: &'static str| Arg::new(name).required(true).help(words);
+    clap::Command::new("why")
+        .about("Split the difference of two servers or two switches into user, system and waiting time")
+        .arg(cell("A"))
+        .arg(cell("B"))
+        .arg(flag("connections", "N", "Connections that make requests [default: 1]"))
+        .arg(flag("idle", "N", "Idle connections beside [default: 0]"))
+        .arg(flag("file", "BYTES", "Size of the file [default: 1067]"))
+        .arg(
+            Arg::new("close")
+                .long("close")
+                .action(ArgAction::SetTrue)
+                .help("Open a new connection for each request"),
+        )
+        .args(shared())
+}
+
+fn flag(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value).help(help)
+}
+
+/// The flags of every command that keeps trials in a folder.
+fn shared() -> [Arg; 4] {
     let profiles = PossibleValuesParser::new(Profile::WORDS.map(|(name, _)| name));
+    let profile = flag(
+        "profile",
+        "PROFILE",
+        "Length and precision: smoke (at most 3 minutes), quick (30) or full (hours) [default: quick]",
+    );
+    [
+        profile.value_parser(profiles),
+        flag("blocks", "N", "Blocks of each experiment, instead of the two stages"),
+        flag("seed", "N", "Repeat the random order of an earlier run [default: random]"),
+        flag("output", "DIR", "The folder of the run [default: a new one, such as lab-quick-1]")
+            .value_parser(value_parser!(PathBuf)),
+    ]
+}
+
+fn run_command() -> clap::Command {
     let peers = Subject::ALL.iter().filter(|subject| subject.is_peer()).map(|subject| subject.name());
     let peers = PossibleValuesParser::new(peers.chain(["none"]).collect::<Vec<_>>());
     clap::Command::new("run")
@@ -61,26 +99,13 @@ fn run_command() -> clap::Command {
             .action(ArgAction::Append)
             .value_delimiter(','),
         )
-        .arg(
-            flag(
-                "profile",
-                "PROFILE",
-                "How long: smoke (3 minutes), quick (30 minutes) or full (hours) [default: quick]",
-            )
-            .value_parser(profiles),
-        )
+        .args(shared())
         .arg(flag("budget", "TIME", "Time for all trials [default: by profile]"))
-        .arg(flag("blocks", "N", "Blocks of each experiment, instead of the two stages"))
-        .arg(flag("seed", "N", "Repeat the random order of an earlier run [default: random]"))
         .arg(
             flag("peers", "NAME", "Start only these servers of others, or none [default: those installed]")
                 .action(ArgAction::Append)
                 .value_delimiter(',')
                 .value_parser(peers),
-        )
-        .arg(
-            flag("output", "DIR", "The folder of the run [default: lab-PROFILE-N]")
-                .value_parser(value_parser!(PathBuf)),
         )
         .arg(
             flag("resume", "DIR", "Continue an interrupted run")

@@ -13,6 +13,7 @@ pub(super) struct LiveView {
     experiments: usize,
     begun: usize,
     line: bool,
+    verdicts: bool,
 }
 
 impl LiveView {
@@ -23,6 +24,7 @@ impl LiveView {
             experiments: plan.experiments.len(),
             begun: 0,
             line: false,
+            verdicts: true,
         };
         eprintln!(
             "{} experiments, profile {}, seed {}, {} at most",
@@ -32,6 +34,11 @@ impl LiveView {
             time(plan.budget)
         );
         view
+    }
+
+    /// A view that leaves verdicts out, for a command that prints another result.
+    pub(super) fn without_verdicts(plan: &RunPlan) -> LiveView {
+        LiveView { verdicts: false, ..LiveView::new(plan) }
     }
 
     pub(super) fn tell(&mut self, progress: &RunProgress<'_>) {
@@ -53,6 +60,7 @@ impl LiveView {
                     self.say(&format!("      {} failed: {why}", trial.cell));
                 }
             }
+            RunProgress::Verdicts(_) if !self.verdicts => {}
             RunProgress::Verdicts(verdicts) => {
                 for verdict in *verdicts {
                     self.say(&line(verdict));

@@ -1,0 +1,4 @@
+//! Questions beyond published claims, answered by the same trials, records and statistics.
+
+pub mod why;
+pub mod words;

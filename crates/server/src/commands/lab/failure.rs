@@ -1,0 +1,28 @@
+//! Errors of `tenfold lab` with their exit codes, and its output.
+
+use std::io::{self, Write};
+
+/// No trial succeeded.
+pub(super) const INVALID: u8 = 4;
+/// 128 plus the number of SIGINT, as in shells.
+pub(super) const INTERRUPTED: u8 = 130;
+
+/// An error with its exit code.
+pub(super) struct LabFailure(pub(super) u8, pub(super) String);
+
+impl From<String> for LabFailure {
+    fn from(why: String) -> Self {
+        LabFailure(1, why)
+    }
+}
+
+/// An error in what was typed.
+pub(super) fn usage(why: impl Into<String>) -> LabFailure {
+    LabFailure(2, why.into())
+}
+
+/// Writes to standard output.
+pub(super) fn print(text: &str) -> Result<(), LabFailure> {
+    let written = io::stdout().write_all(text.as_bytes());
+    written.map_err(|error| LabFailure(1, format!("cannot write to standard output: {error}")))
+}

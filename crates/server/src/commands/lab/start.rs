@@ -1,0 +1,152 @@
+//! `tenfold lab run`: a plan is made, carried out or continued, and reported.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::ArgMatches;
+use tenfold_lab::experiment::subject::Subject;
+use tenfold_lab::experiment::{Experiment, library};
+use tenfold_lab::machine::environment::LabEnvironment;
+use tenfold_lab::plan::profile::Profile;
+use tenfold_lab::plan::{PLAN, RunPlan, Wishes};
+use tenfold_lab::report::results::{ENVIRONMENT, RunResults};
+use tenfold_lab::report::{self as page, FILES};
+use tenfold_lab::runner::{self, RunEnd};
+
+use super::failure::{INTERRUPTED, INVALID, LabFailure, print, usage};
+use super::live::{self, LiveView};
+use crate::settings::units;
+
+/// Runs or continues experiments.
+pub(super) fn start(typed: &ArgMatches) -> Result<u8, LabFailure> {
+    let (plan, folder) = match typed.get_one::<PathBuf>("resume") {
+        Some(folder) => (RunPlan::read(folder)?, folder.clone()),
+        None => new_run(typed)?,
+    };
+    let Some(results) = carry_out(&plan, &folder, LiveView::new(&plan))? else { return Ok(INTERRUPTED) };
+    print(&live::verdicts(&results))?;
+    print(&format!("report: {}\n", folder.join(FILES[0]).display()))?;
+    expect_success(&plan, &results)?;
+    Ok(0)
+}
+
+/// Carries a plan out, and writes its report; none if it was interrupted.
+pub(super) fn carry_out(
+    plan: &RunPlan,
+    folder: &Path,
+    mut view: LiveView,
+) -> Result<Option<RunResults>, LabFailure> {
+    let end = runner::run(plan, &program()?, folder, &mut |progress| view.tell(&progress))?;
+    view.end();
+    let results = RunResults::read(folder)?;
+    page::write(&results, folder)?;
+    if end == RunEnd::Interrupted {
+        let shown = folder.display();
+        eprintln!("tenfold lab: interrupted; continue with: tenfold lab run --resume {shown}");
+        return Ok(None);
+    }
+    Ok(Some(results))
+}
+
+/// This program, which is started again as a server and as a load generator.
+pub(super) fn program() -> Result<PathBuf, LabFailure> {
+    std::env::current_exe()
+        .map_err(|error| LabFailure(1, format!("cannot find this program, to start it as a server: {error}")))
+}
+
+/// Fails if trials were planned and none succeeded.
+pub(super) fn expect_success(plan: &RunPlan, results: &RunResults) -> Result<(), LabFailure> {
+    let wanted = plan.experiments.iter().any(|planned| !planned.cells.is_empty());
+    let succeeded = results.trials.iter().any(|trial| trial.failed.is_none());
+    if wanted && !succeeded {
+        let why = results.trials.iter().find_map(|trial| trial.failed.clone()).unwrap_or_default();
+        return Err(LabFailure(INVALID, format!("no trial succeeded: {why}")));
+    }
+    Ok(())
+}
+
+/// The plan of a new run, written into a folder of its own.
+fn new_run(typed: &ArgMatches) -> Result<(RunPlan, PathBuf), LabFailure> {
+    let wishes = wishes(typed)?;
+    let profile = wishes.profile;
+    let words: Vec<String> = typed.get_many::<String>("only").into_iter().flatten().cloned().collect();
+    let mut chosen: Vec<Experiment> = library::select(&words).map_err(usage)?;
+    if profile == Profile::Smoke && words.is_empty() {
+        chosen.retain(|experiment| experiment.smoke);
+    }
+    let environment = LabEnvironment::find();
+    let plan = RunPlan::new(chosen, &wishes, &environment);
+    let folder = folder(typed, &format!("lab-{}", profile.name()))?;
+    write_plan(&plan, &environment, &folder)?;
+    Ok((plan, folder))
+}
+
+/// The options that every command with trials has. `--budget` and `--peers` may be absent from a command.
+pub(super) fn wishes(typed: &ArgMatches) -> Result<Wishes, LabFailure> {
+    let profile = typed.get_one::<String>("profile").map_or("quick", String::as_str);
+    let profile = units::word(profile, "profile", &Profile::WORDS).map_err(usage)?;
+    let one = |name: &str| typed.try_get_one::<String>(name).ok().flatten();
+    let parsed = |name: &str, range| {
+        let text = one(name);
+        text.map(|text| units::number(text, range))
+            .transpose()
+            .map_err(|why| usage(format!("--{name}: {why}")))
+    };
+    let budget = one("budget").map(|text| {
+        units::duration(text, Duration::from_secs(1)..=Duration::from_secs(7 * 24 * 3600))
+            .map_err(|why| usage(format!("--budget: {why}")))
+    });
+    let peers = typed.try_get_many::<String>("peers").ok().flatten().map(|names| {
+        let subject = |name: &String| Subject::ALL.iter().find(|subject| subject.name() == name).copied();
+        names.filter_map(subject).collect()
+    });
+    Ok(Wishes {
+        profile,
+        blocks: parsed("blocks", 1..=10_000)?.map(|count: u64| count as usize),
+        budget: budget.transpose()?.map(|time| time.as_secs()),
+        seed: parsed("seed", 0..=u64::MAX)?.unwrap_or_else(random_seed),
+        peers,
+    })
+}
+
+/// The folder of a new run: the one that was typed, or a free one.
+pub(super) fn folder(typed: &ArgMatches, stem: &str) -> Result<PathBuf, LabFailure> {
+    match typed.get_one::<PathBuf>("output") {
+        Some(folder) if folder.join(PLAN).exists() => {
+            let shown = folder.display();
+            Err(usage(format!(
+                "{shown} has a run already; continue it with --resume {shown}, or name another folder"
+            )))
+        }
+        Some(folder) => Ok(folder.clone()),
+        None => Ok(free_folder(stem)),
+    }
+}
+
+/// Writes the plan and the environment, so that the folder is a run that can be continued.
+pub(super) fn write_plan(
+    plan: &RunPlan,
+    environment: &LabEnvironment,
+    folder: &Path,
+) -> Result<(), LabFailure> {
+    let failed =
+        |path: &Path, error: io::Error| LabFailure(1, format!("cannot write {}: {error}", path.display()));
+    std::fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+    let path = folder.join(ENVIRONMENT);
+    let text = serde_json::to_string_pretty(environment).map_err(|error| LabFailure(1, error.to_string()))?;
+    std::fs::write(&path, text).map_err(|error| failed(&path, error))?;
+    plan.write(folder)?;
+    Ok(())
+}
+
+fn free_folder(stem: &str) -> PathBuf {
+    let name = |number: u32| PathBuf::from(format!("{stem}-{number}"));
+    (1..).map(name).find(|folder| !folder.exists()).expect("numbers do not end")
+}
+
+/// A seed that is short enough to type.
+fn random_seed() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::from(now.subsec_micros()) + 1
+}
