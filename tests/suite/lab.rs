@@ -18,7 +18,8 @@ pub(crate) const THEME: Theme = Theme {
         Every Once: experiments_are_listed_and_shown, the_doctor_names_a_mend_for_each_fault,
             a_run_ends_in_a_report_that_is_made_again_from_raw_data, an_interrupted_run_continues_without_loss,
             a_broken_experiment_file_shows_line_column_and_mend, a_missing_peer_is_a_reason,
-            a_trial_that_fails_is_marked, why_splits_the_difference_of_two_servers;
+            a_trial_that_fails_is_marked, why_splits_the_difference_of_two_servers,
+            the_wall_measures_every_engine_at_every_level;
     ],
 };
 
@@ -219,4 +220,23 @@ fn why_splits_the_difference_of_two_servers() {
     expect_code(2, &["why", "eppoll", "poll"], &["did you mean `epoll`?"]);
     expect_code(2, &["why", "epoll --sned copy", "poll"], &["did you mean --send?"]);
     expect_code(2, &["why", "epoll", "poll", "--connections", "0"], &["--connections"]);
+}
+
+fn the_wall_measures_every_engine_at_every_level() {
+    let folder = TempFolder::new("lab-wall");
+    let output = folder.at("run").display().to_string();
+    let words = ["wall", "--engines", "poll,epoll", "--idle", "50", "--blocks", "2", "--output", &output];
+    let text = expect_code(0, &words, &["idle connections        0       50", "report.html"]);
+    for cell in ["poll-0", "poll-50", "epoll-0", "epoll-50"] {
+        for block in ["block 1 ", "block 2 "] {
+            let measured = |line: &&str| line.starts_with(block) && line.contains(&format!(" {cell} "));
+            let line = text.lines().find(measured).unwrap_or_else(|| panic!("{block}{cell}: {text}"));
+            assert!(line.ends_with(" µs"), "{line}");
+        }
+    }
+    let growth = text.lines().filter(|line| line.ends_with(" times")).count();
+    assert_eq!(growth, 2, "{text}");
+    assert!(!text.contains('\x1b'), "plain lines without a terminal: {text}");
+    expect_code(2, &["wall", "--engines", "kqueue"], &["no engine `kqueue`"]);
+    expect_code(2, &["wall", "--idle", "99999999"], &["--idle", "ulimit -n"]);
 }

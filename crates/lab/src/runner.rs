@@ -40,6 +40,8 @@ pub enum RunProgress<'a> {
         /// Seconds of the budget that are left.
         left: u64,
     },
+    /// A trial ended.
+    Ended(&'a Trial),
     /// A trial failed, or was disturbed.
     Trouble(&'a Trial),
     /// An experiment is done, with its verdicts.
@@ -190,6 +192,7 @@ impl ActiveRun<'_> {
                 if trial.failed.is_some() || !trial.flags.is_empty() {
                     (self.tell)(RunProgress::Trouble(&trial));
                 }
+                (self.tell)(RunProgress::Ended(&trial));
                 self.log.add(&trial)?;
                 self.trials.push(trial);
             }

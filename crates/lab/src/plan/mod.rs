@@ -58,6 +58,9 @@ pub struct PlannedExperiment {
     pub cells: Vec<PlannedCell>,
     /// Claims by number that cannot be tested here, with the reason.
     pub untestable: BTreeMap<usize, String>,
+    /// Whether a block goes from few idle connections to many, and is in random order only among equals.
+    #[serde(default)]
+    pub growing: bool,
 }
 
 /// The user's options for a run.
@@ -104,6 +107,12 @@ impl RunPlan {
         seed.copy_from_slice(&hash[..8]);
         let mut cells = experiment.cells.clone();
         fastrand::Rng::with_seed(u64::from_le_bytes(seed)).shuffle(&mut cells);
+        if experiment.growing {
+            let idle = |cell: &PlannedCell| {
+                experiment.experiment.cells.get(&cell.cell).and_then(|cell| cell.load.idle)
+            };
+            cells.sort_by_key(idle);
+        }
         cells
     }
 
@@ -170,6 +179,7 @@ fn plan(experiment: Experiment, wishes: &Wishes, environment: &LabEnvironment) -
         experiment,
         cells,
         untestable,
+        growing: false,
     }
 }
 

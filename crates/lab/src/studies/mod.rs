@@ -1,4 +1,5 @@
 //! Questions beyond published claims, answered by the same trials, records and statistics.
 
+pub mod wall;
 pub mod why;
 pub mod words;

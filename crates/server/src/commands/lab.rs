@@ -5,6 +5,7 @@ mod flags;
 mod live;
 mod start;
 mod studies;
+mod wall;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
         Some(("doctor", _)) => examine(),
         Some(("run", typed)) => start::start(typed),
         Some(("why", typed)) => studies::why(typed),
+        Some(("wall", typed)) => studies::wall(typed),
         Some(("report", typed)) => report(&path(typed, "DIR")),
         Some(("compare", typed)) => compare_runs(&path(typed, "A"), &path(typed, "B")),
         _ => unreachable!("a subcommand is required, and these are all"),

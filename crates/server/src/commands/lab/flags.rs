@@ -31,6 +31,7 @@ pub(crate) fn command() -> clap::Command {
         ))
         .subcommand(run_command())
         .subcommand(why_command())
+        .subcommand(wall_command())
         .subcommand(
             clap::Command::new("report")
                 .about("Write the report of a run again, from its raw data alone")
@@ -62,6 +63,16 @@ fn why_command() -> clap::Command {
                 .help("Open a new connection for each request"),
         )
         .args(shared())
+}
+
+/// `wall`: engines beside idle connections.
+fn wall_command() -> clap::Command {
+    let engines = flag("engines", "NAME", "Engines to compare [default: select,poll,epoll,uring]");
+    clap::Command::new("wall")
+        .about("Chart the CPU time of a request while idle connections grow")
+        .arg(engines.action(ArgAction::Append).value_delimiter(','))
+        .arg(flag("idle", "N", "Idle connections at most [default: 8000, or as descriptors and ports allow]"))
+        .args(shared().into_iter().filter(|arg| arg.get_id() != "profile"))
 }
 
 fn flag(name: &'static str, value: &'static str, help: &'static str) -> Arg {

@@ -54,7 +54,7 @@ impl LiveView {
                 eprint!("\r{experiment}: block {block} of {blocks}, {cell}; {} left\x1b[K", time(*left));
                 let _ = std::io::stderr().flush();
             }
-            RunProgress::Trial { .. } => {}
+            RunProgress::Trial { .. } | RunProgress::Ended(_) => {}
             RunProgress::Trouble(trial) => {
                 if let Some(why) = &trial.failed {
                     self.say(&format!("      {} failed: {why}", trial.cell));

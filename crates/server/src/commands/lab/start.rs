@@ -12,7 +12,7 @@ use tenfold_lab::plan::profile::Profile;
 use tenfold_lab::plan::{PLAN, RunPlan, Wishes};
 use tenfold_lab::report::results::{ENVIRONMENT, RunResults};
 use tenfold_lab::report::{self as page, FILES};
-use tenfold_lab::runner::{self, RunEnd};
+use tenfold_lab::runner::{self, RunEnd, RunProgress};
 
 use super::failure::{INTERRUPTED, INVALID, LabFailure, print, usage};
 use super::live::{self, LiveView};
@@ -37,8 +37,18 @@ pub(super) fn carry_out(
     folder: &Path,
     mut view: LiveView,
 ) -> Result<Option<RunResults>, LabFailure> {
-    let end = runner::run(plan, &program()?, folder, &mut |progress| view.tell(&progress))?;
+    let results = carry_out_with(plan, folder, &mut |progress| view.tell(&progress));
     view.end();
+    results
+}
+
+/// The same with a view of the caller's.
+pub(super) fn carry_out_with(
+    plan: &RunPlan,
+    folder: &Path,
+    tell: &mut dyn FnMut(RunProgress<'_>),
+) -> Result<Option<RunResults>, LabFailure> {
+    let end = runner::run(plan, &program()?, folder, tell)?;
     let results = RunResults::read(folder)?;
     page::write(&results, folder)?;
     if end == RunEnd::Interrupted {
@@ -50,7 +60,7 @@ pub(super) fn carry_out(
 }
 
 /// This program, which is started again as a server and as a load generator.
-pub(super) fn program() -> Result<PathBuf, LabFailure> {
+fn program() -> Result<PathBuf, LabFailure> {
     std::env::current_exe()
         .map_err(|error| LabFailure(1, format!("cannot find this program, to start it as a server: {error}")))
 }
@@ -82,11 +92,11 @@ fn new_run(typed: &ArgMatches) -> Result<(RunPlan, PathBuf), LabFailure> {
     Ok((plan, folder))
 }
 
-/// The options that every command with trials has. `--budget` and `--peers` may be absent from a command.
+/// The options that every command with trials has. A command may lack some of them.
 pub(super) fn wishes(typed: &ArgMatches) -> Result<Wishes, LabFailure> {
-    let profile = typed.get_one::<String>("profile").map_or("quick", String::as_str);
-    let profile = units::word(profile, "profile", &Profile::WORDS).map_err(usage)?;
     let one = |name: &str| typed.try_get_one::<String>(name).ok().flatten();
+    let profile = one("profile").map_or("quick", String::as_str);
+    let profile = units::word(profile, "profile", &Profile::WORDS).map_err(usage)?;
     let parsed = |name: &str, range| {
         let text = one(name);
         text.map(|text| units::number(text, range))

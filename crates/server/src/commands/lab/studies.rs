@@ -1,18 +1,27 @@
-//! `tenfold lab why`: two servers or two switches, and the difference of their times.
+//! `tenfold lab why` and `tenfold lab wall`: questions beyond published claims.
 
 use clap::ArgMatches;
 use tenfold_lab::experiment::subject::{Cell, Subject, Workload};
 use tenfold_lab::machine::environment::LabEnvironment;
 use tenfold_lab::plan::RunPlan;
+use tenfold_lab::plan::profile::Profile;
 use tenfold_lab::report::FILES;
+use tenfold_lab::studies::wall::{ENGINES, IdleWall, most_idle};
 use tenfold_lab::studies::why::{self, Split};
 use tenfold_lab::studies::words;
+use tenfold_sys::limits;
 
 use super::failure::{INTERRUPTED, LabFailure, print, usage};
 use super::live::LiveView;
-use super::start::{carry_out, expect_success, folder, wishes, write_plan};
+use super::start::{carry_out, carry_out_with, expect_success, folder, wishes, write_plan};
+use super::wall::WallView;
 use crate::settings::rows;
 use crate::settings::units;
+
+/// Idle connections of the wall if the user names no number: a minute, and a factor of ten for `poll`.
+const USUAL_MOST: u32 = 8_000;
+/// Blocks of the wall if the user names no number.
+const WALL_BLOCKS: usize = 3;
 
 /// Compares two cells, and prints the split of their difference.
 pub(super) fn why(typed: &ArgMatches) -> Result<u8, LabFailure> {
@@ -68,4 +77,39 @@ fn known_settings(cell: &Cell) -> Result<(), LabFailure> {
         None => "`tenfold serve --help` lists them".to_owned(),
     };
     Err(usage(format!("`{}`: there is no setting --{name}: {fix}", cell.about)))
+}
+
+/// Measures the idle wall, with a chart that grows.
+pub(super) fn wall(typed: &ArgMatches) -> Result<u8, LabFailure> {
+    let engines: Vec<String> = match typed.get_many::<String>("engines") {
+        Some(names) => names.cloned().collect(),
+        None => ENGINES.map(str::to_owned).into(),
+    };
+    let descriptors = limits::raise_descriptors()
+        .map_err(|error| LabFailure(1, format!("cannot raise the limit of descriptors: {error}")))?;
+    let environment = LabEnvironment::find();
+    let ports = environment.sysctls.get("net.ipv4.ip_local_port_range").cloned().unwrap_or_default();
+    let most = most_idle(descriptors, &ports);
+    let idle = match typed.get_one::<String>("idle") {
+        Some(text) => units::number(text, 1..=most).map_err(|why| {
+            usage(format!("--idle: {why}; descriptors (`ulimit -n`) and local ports allow {most}"))
+        })?,
+        None => most.min(USUAL_MOST),
+    };
+    let wall = IdleWall::new(&engines, idle).map_err(usage)?;
+    let mut wishes = wishes(typed)?;
+    wishes.profile = Profile::Smoke;
+    wishes.budget = Some(Profile::Quick.seconds());
+    wishes.blocks = wishes.blocks.or(Some(WALL_BLOCKS));
+    let plan = wall.plan(&wishes, &environment);
+    let folder = folder(typed, "lab-wall")?;
+    write_plan(&plan, &environment, &folder)?;
+    let mut view = WallView::new(&wall);
+    let ended = carry_out_with(&plan, &folder, &mut |progress| view.tell(&progress));
+    view.end();
+    let Some(results) = ended? else { return Ok(INTERRUPTED) };
+    expect_success(&plan, &results)?;
+    print(&wall.table(&results.trials))?;
+    print(&format!("report: {}\n", folder.join(FILES[0]).display()))?;
+    Ok(0)
 }

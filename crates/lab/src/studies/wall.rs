@@ -1,0 +1,251 @@
+//! The idle wall: CPU time of a request for several engines, while idle connections grow.
+
+mod chart;
+
+use std::collections::BTreeMap;
+
+use tenfold_engine::MODELS;
+
+use crate::experiment::Experiment;
+use crate::experiment::claim::{CellPair, PublishedClaim, VerdictRule};
+use crate::experiment::subject::{Cell, Subject, Workload};
+use crate::machine::environment::LabEnvironment;
+use crate::measure::{Measure, show_number};
+use crate::plan::{PlannedCell, RunPlan, Wishes};
+use crate::record::{Blocks, Trial};
+use crate::statistics::decision::Direction;
+use crate::statistics::effect::Effect;
+use crate::verdict::ruling::{middle, shown};
+
+/// The experiment.
+pub const WALL: &str = "wall";
+/// The engines that are compared if the user names none.
+pub const ENGINES: [&str; 4] = ["select", "poll", "epoll", "uring"];
+/// Connections that make requests.
+const ACTIVE: u32 = 16;
+/// Idle connections of the engine that has descriptors below 1,024 only, with room for its own files.
+const MOST_OF_SELECT: u32 = 900;
+/// Descriptors and ports that are not for idle connections.
+const RESERVE: u64 = 200;
+
+/// The wall that is built: engines, and numbers of idle connections.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdleWall {
+    engines: Vec<String>,
+    levels: Vec<u32>,
+}
+
+impl IdleWall {
+    /// A wall of engines up to `most` idle connections.
+    ///
+    /// # Errors
+    /// Names an engine that does not exist.
+    pub fn new(engines: &[String], most: u32) -> Result<IdleWall, String> {
+        let known = |name: &str| MODELS.iter().any(|model| model.name == name);
+        if let Some(wrong) = engines.iter().find(|name| !known(name)) {
+            let names: Vec<&str> = MODELS.iter().map(|model| model.name).collect();
+            return Err(format!("there is no engine `{wrong}`; use some of: {}", names.join(", ")));
+        }
+        let doubled = std::iter::successors(Some(2_000u32), |level| level.checked_mul(2));
+        let mut levels: Vec<u32> = [0, 100, 300, MOST_OF_SELECT].into_iter().chain(doubled).collect();
+        levels.retain(|level| *level < most);
+        levels.push(most);
+        let mut engines = engines.to_vec();
+        let mut seen = Vec::new();
+        engines.retain(|name| {
+            !seen.contains(name) && {
+                seen.push(name.clone());
+                true
+            }
+        });
+        Ok(IdleWall { engines, levels })
+    }
+
+    fn idle_cells(&self) -> impl Iterator<Item = (&String, u32)> {
+        let fits = |(engine, level): &(&String, u32)| *engine != "select" || *level <= MOST_OF_SELECT;
+        self.levels.iter().flat_map(|level| self.engines.iter().map(move |one| (one, *level))).filter(fits)
+    }
+
+    /// The greatest number of idle connections that an engine has here.
+    fn most(&self, engine: &str) -> u32 {
+        let levels = self.idle_cells().filter(|(one, _)| *one == engine).map(|(_, level)| level);
+        levels.max().unwrap_or_default()
+    }
+
+    /// The plan of a run: blocks from few idle connections to many.
+    pub fn plan(&self, wishes: &Wishes, environment: &LabEnvironment) -> RunPlan {
+        let mut plan = RunPlan::new(vec![self.experiment()], wishes, environment);
+        for planned in &mut plan.experiments {
+            let all = self.idle_cells().map(|(engine, idle)| cell_name(engine, idle));
+            let missing: Vec<String> =
+                all.filter(|name| planned.cells.iter().all(|cell| cell.cell != *name)).collect();
+            planned.cells.extend(missing.into_iter().map(|cell| PlannedCell { cell, control: false }));
+            planned.growing = true;
+        }
+        plan
+    }
+
+    fn experiment(&self) -> Experiment {
+        let cell = |(engine, idle): (&String, u32)| {
+            let settings = [("engine", engine.as_str()), ("workers", "1")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()));
+            let cell = Cell {
+                about: format!("{engine} with {idle} idle connections"),
+                subject: Subject::Tenfold,
+                settings: BTreeMap::from(settings),
+                load: Workload { connections: Some(ACTIVE), idle: Some(idle), ..Workload::default() },
+                original: BTreeMap::new(),
+            };
+            (cell_name(engine, idle), cell)
+        };
+        let claim = |engine: &String| {
+            let walks = matches!(engine.as_str(), "select" | "poll");
+            let pair = CellPair { of: cell_name(engine, self.most(engine)), to: cell_name(engine, 0) };
+            let is = if walks { Direction::Greater } else { Direction::Equal };
+            let pays = if walks { "pays" } else { "does not pay" };
+            PublishedClaim {
+                says: format!("{engine} {pays} for idle connections with each request."),
+                published: String::new(),
+                value: None,
+                measure: Measure::Cpu,
+                rule: VerdictRule::Ratio { pair, is },
+                primary: true,
+                confound: None,
+                needs: Vec::new(),
+            }
+        };
+        Experiment {
+            name: WALL.to_owned(),
+            title: "The idle wall".to_owned(),
+            source: "tenfold lab wall".to_owned(),
+            setting: "none".to_owned(),
+            scaled: format!(
+                "{ACTIVE} connections make requests; blocks go from few idle connections to many"
+            ),
+            deviations: Vec::new(),
+            smoke: false,
+            margin: None,
+            cells: self.idle_cells().map(cell).collect(),
+            claims: self.engines.iter().map(claim).collect(),
+            text: String::new(),
+        }
+    }
+
+    /// The chart of what is measured so far: medians over blocks.
+    pub fn chart(&self, trials: &[Trial]) -> String {
+        let blocks = Blocks::of(trials, WALL);
+        let points: Vec<Vec<Option<f64>>> = self
+            .engines
+            .iter()
+            .map(|engine| self.levels.iter().map(|idle| cost(&blocks, engine, *idle)).collect())
+            .collect();
+        chart::chart(&self.engines, &self.levels, &points)
+    }
+
+    /// The numbers: medians over blocks, and the growth from the first level to the last with its interval.
+    pub fn table(&self, trials: &[Trial]) -> String {
+        let blocks = Blocks::of(trials, WALL);
+        let mut text = format!("{:<16}", "idle connections");
+        self.levels.iter().for_each(|level| text.push_str(&format!(" {level:>8}")));
+        text.push_str("  growth [95 % interval]\n");
+        for engine in &self.engines {
+            text.push_str(&format!("{engine:<16}"));
+            for idle in &self.levels {
+                let value = cost(&blocks, engine, *idle).map_or("-".to_owned(), show_number);
+                text.push_str(&format!(" {value:>8}"));
+            }
+            let ratios =
+                blocks.ratios(&cell_name(engine, self.most(engine)), &cell_name(engine, 0), Measure::Cpu);
+            match Effect::of(&ratios) {
+                Some(effect) => text.push_str(&format!("  {} times\n", shown(&effect))),
+                None => text.push_str("  needs two blocks\n"),
+            }
+        }
+        text.push_str("CPU time of the server for each response, µs, medians over blocks\n");
+        if self.engines.iter().any(|engine| engine == "select") {
+            text.push_str("select stops at descriptor 1,024 (FD_SETSIZE)\n");
+        }
+        text
+    }
+}
+
+/// The most idle connections that descriptors and local ports allow, for a limit of descriptors.
+pub fn most_idle(descriptors: u64, port_range: &str) -> u32 {
+    let ports: Vec<u64> = port_range.split_whitespace().filter_map(|number| number.parse().ok()).collect();
+    let ports = match ports.as_slice() {
+        [first, last] => last.saturating_sub(*first),
+        // The kernel's default.
+        _ => 28_231,
+    };
+    let most = descriptors.min(ports).saturating_sub(RESERVE);
+    u32::try_from(most).unwrap_or(u32::MAX)
+}
+
+fn cell_name(engine: &str, idle: u32) -> String {
+    format!("{engine}-{idle}")
+}
+
+fn cost(blocks: &Blocks<'_>, engine: &str, idle: u32) -> Option<f64> {
+    middle(&blocks.values(&cell_name(engine, idle), Measure::Cpu))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wall(most: u32) -> IdleWall {
+        IdleWall::new(&ENGINES.map(str::to_owned), most).expect("all exist")
+    }
+
+    fn trial(engine: &str, idle: u32, block: usize, cpu: f64) -> Trial {
+        let values = BTreeMap::from([(Measure::Cpu, cpu)]);
+        Trial {
+            experiment: WALL.to_owned(),
+            cell: cell_name(engine, idle),
+            block,
+            values,
+            ..Trial::default()
+        }
+    }
+
+    #[test]
+    fn a_wall_grows_to_its_limit_and_select_to_its_own() {
+        assert_eq!(wall(5_000).levels, [0, 100, 300, 900, 2_000, 4_000, 5_000]);
+        assert_eq!(wall(100).levels, [0, 100]);
+        assert_eq!((wall(5_000).most("select"), wall(5_000).most("poll")), (900, 5_000));
+        assert_eq!(most_idle(20_000, "32768\t60999"), 19_800);
+        assert_eq!(most_idle(1_000_000, "32768\t60999"), 28_031);
+        let said = IdleWall::new(&["kqueue".to_owned()], 10).expect_err("none");
+        assert!(said.contains("`kqueue`") && said.contains("epoll"), "{said}");
+    }
+
+    #[test]
+    fn a_block_has_every_cell_in_growing_order() {
+        let plan = wall(2_000).plan(&Wishes { seed: 5, ..Wishes::default() }, &LabEnvironment::default());
+        let planned = &plan.experiments[0];
+        let order = plan.order(planned, 0, 0);
+        // Five levels of four engines, without select at 2,000, and the control.
+        assert_eq!(order.len(), 20);
+        let idle: Vec<u32> =
+            order.iter().filter_map(|cell| planned.experiment.cells[&cell.cell].load.idle).collect();
+        assert!(idle.is_sorted(), "{idle:?}");
+        assert_ne!(order, plan.order(planned, 1, 0), "engines of a level are in random order");
+    }
+
+    #[test]
+    fn a_table_has_medians_and_growth() {
+        let wall = wall(2_000);
+        let mut trials = Vec::new();
+        for block in 0..3 {
+            trials.extend([trial("poll", 0, block, 8.0), trial("poll", 2_000, block, 80.0)]);
+        }
+        trials.push(trial("epoll", 0, 0, 9.0));
+        let text = wall.table(&trials);
+        let line = |name: &str| text.lines().find(|line| line.starts_with(name)).expect(name);
+        assert!(line("poll").contains("10.0 [10.0–10.0] times"), "{text}");
+        assert!(line("epoll").contains(" 9 ") && line("epoll").contains("needs two blocks"), "{text}");
+        assert!(text.contains("FD_SETSIZE"));
+        let chart = wall.chart(&trials);
+        assert!(chart.contains("p poll") && chart.contains("2,000"), "{chart}");
+    }
+}
