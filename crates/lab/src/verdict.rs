@@ -1,5 +1,6 @@
 //! Verdicts: the rules of claims, applied to the blocks of an experiment.
 
+pub mod prediction;
 pub mod ruling;
 #[cfg(test)]
 mod tests;

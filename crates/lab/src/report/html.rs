@@ -10,6 +10,7 @@ use crate::report::chart::{Bar, LatencyLine, bars, escape, latencies};
 use crate::report::results::RunResults;
 use crate::report::tables::here;
 use crate::statistics::effect::Effect;
+use crate::verdict::prediction;
 use crate::verdict::ruling::{ClaimVerdict, Ruling, middle, shown};
 
 const STYLE: &str = include_str!("style.css");
@@ -23,6 +24,7 @@ pub(super) fn page(results: &RunResults) -> String {
          <title>Tenfold lab: verdicts</title><style>{STYLE}</style></head><body><main>"
     );
     first_screen(&mut page, results);
+    predictions(&mut page, results);
     for planned in &results.plan.experiments {
         experiment(&mut page, results, planned);
     }
@@ -84,6 +86,32 @@ fn first_screen(page: &mut String, results: &RunResults) {
         );
     }
     page.push_str("</tbody></table>");
+}
+
+/// Guesses beside verdicts, if guesses were asked for.
+fn predictions(page: &mut String, results: &RunResults) {
+    if results.predictions.is_empty() {
+        return;
+    }
+    let _ = write!(
+        page,
+        "<section id=\"predictions\"><h2>Predictions</h2><p>Guesses that were made before the first trial: {}. A factor \
+         inside the interval or within 25 % has one point, one on the right side of 1 within a factor of 2 has half.</p>\
+         <table><thead><tr><th>Claim</th><th>Guess</th><th>Found</th><th>Points</th></tr></thead><tbody>",
+        prediction::total(&results.predictions)
+    );
+    for score in &results.predictions {
+        let points = score.points.map_or("open".to_owned(), |points| format!("{points:.1}"));
+        let _ = write!(
+            page,
+            "<tr><td><a href=\"#{}\">{}</a></td><td>{}</td><td>{}</td><td class=\"number\">{points}</td></tr>",
+            score.prediction.experiment,
+            escape(&score.says),
+            score.prediction.guess,
+            escape(&score.found)
+        );
+    }
+    page.push_str("</tbody></table></section>");
 }
 
 fn experiment(page: &mut String, results: &RunResults, planned: &PlannedExperiment) {

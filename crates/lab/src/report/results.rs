@@ -6,6 +6,7 @@ use crate::machine::environment::LabEnvironment;
 use crate::plan::RunPlan;
 use crate::record::{self, Blocks, Trial};
 use crate::verdict;
+use crate::verdict::prediction::{self, ScoredPrediction};
 use crate::verdict::ruling::{ClaimVerdict, ControlResult, Ruling};
 
 /// The environment in the folder of a run.
@@ -24,6 +25,8 @@ pub struct RunResults {
     pub verdicts: Vec<ClaimVerdict>,
     /// The noise of each experiment.
     pub controls: Vec<ControlResult>,
+    /// Guesses that were made before the run, beside the verdicts.
+    pub predictions: Vec<ScoredPrediction>,
 }
 
 impl RunResults {
@@ -45,7 +48,8 @@ impl RunResults {
             verdicts.extend(verdict::judge(planned, &blocks));
             controls.extend(verdict::controls(planned, &blocks));
         }
-        Ok(RunResults { plan, environment, trials, verdicts, controls })
+        let predictions = prediction::score(&prediction::read(folder)?, &verdicts);
+        Ok(RunResults { plan, environment, trials, verdicts, controls, predictions })
     }
 
     /// The trials of an experiment that count.

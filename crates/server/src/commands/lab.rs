@@ -3,6 +3,7 @@
 mod failure;
 mod flags;
 mod live;
+mod predict;
 mod start;
 mod studies;
 mod wall;

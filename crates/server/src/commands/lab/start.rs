@@ -13,9 +13,11 @@ use tenfold_lab::plan::{PLAN, RunPlan, Wishes};
 use tenfold_lab::report::results::{ENVIRONMENT, RunResults};
 use tenfold_lab::report::{self as page, FILES};
 use tenfold_lab::runner::{self, RunEnd, RunProgress};
+use tenfold_lab::verdict::prediction;
 
 use super::failure::{INTERRUPTED, INVALID, LabFailure, print, usage};
 use super::live::{self, LiveView};
+use super::predict;
 use crate::settings::units;
 
 /// Runs or continues experiments.
@@ -26,6 +28,7 @@ pub(super) fn start(typed: &ArgMatches) -> Result<u8, LabFailure> {
     };
     let Some(results) = carry_out(&plan, &folder, LiveView::new(&plan))? else { return Ok(INTERRUPTED) };
     print(&live::verdicts(&results))?;
+    print(&predict::scores(&results.predictions))?;
     print(&format!("report: {}\n", folder.join(FILES[0]).display()))?;
     expect_success(&plan, &results)?;
     Ok(0)
@@ -88,7 +91,12 @@ fn new_run(typed: &ArgMatches) -> Result<(RunPlan, PathBuf), LabFailure> {
     let environment = LabEnvironment::find();
     let plan = RunPlan::new(chosen, &wishes, &environment);
     let folder = folder(typed, &format!("lab-{}", profile.name()))?;
+    // Asked first: a run without its guesses could not be told from one that nobody was asked about.
+    let predictions = if typed.get_flag("predict") { predict::ask(&plan)? } else { Vec::new() };
     write_plan(&plan, &environment, &folder)?;
+    if typed.get_flag("predict") {
+        prediction::write(&predictions, &folder)?;
+    }
     Ok((plan, folder))
 }
 
