@@ -21,7 +21,7 @@ pub(crate) const THEME: Theme = Theme {
             a_broken_experiment_file_shows_line_column_and_mend, a_missing_peer_is_a_reason,
             a_trial_that_fails_is_marked, why_splits_the_difference_of_two_servers,
             the_wall_measures_every_engine_at_every_level,
-            guesses_are_asked_for_kept_and_scored;
+            guesses_are_asked_for_kept_and_scored, exhibits_show_a_mistake_and_its_correction;
     ],
 };
 
@@ -280,4 +280,40 @@ fn guesses_are_asked_for_kept_and_scored() {
     expect_code(0, &["report", &run], &["report.html"]);
     assert_eq!(read("report.html"), page);
     expect_code(2, &["run", "--resume", &run, "--predict"], &["--predict"]);
+}
+
+fn exhibits_show_a_mistake_and_its_correction() {
+    let folder = TempFolder::new("lab-museum");
+    let output = folder.at("run").display().to_string();
+    // Those whose verdict is a count, and no speed. Whether a listener reports two connections at once depends on the
+    // machine, so only the correction of `accept-one` is certain.
+    let words = ["museum", "accept-one", "send-once", "--output", &output];
+    let text = expect_code(
+        0,
+        &words,
+        &[
+            "With one accept for each event, connections are never accepted.",
+            "HOLDS: Accepting until EAGAIN mends it.",
+            "HOLDS: Without resuming, responses are truncated.",
+            "HOLDS: Resuming when the socket is writable mends it.",
+        ],
+    );
+    let bars: Vec<usize> = text
+        .lines()
+        .filter(|line| line.starts_with("  before") || line.starts_with("  after"))
+        .map(|line| line.matches('#').count())
+        .collect();
+    assert!(matches!(bars[..], [_, 0, 40, 0]), "{text}");
+    assert!(folder.at("run").join("subjects/accept-one.c").exists(), "the program is kept");
+    expect_code(0, &["museum", "accept-one", "--source"], &["#ifdef CORRECTED", "while ((client = accept("]);
+    expect_code(2, &["museum", "accept-two"], &["did you mean `accept-one`?"]);
+    expect_code(2, &["museum", "--source"], &["name one"]);
+    // Without a compiler, an exhibit is left out with the reason.
+    let empty = folder.make("empty");
+    let output = folder.at("without").display().to_string();
+    let mut without = command(&["museum", "accept-one", "--output", &output]);
+    let found = without.env("PATH", empty).output().expect("timeout runs");
+    let text = String::from_utf8_lossy(&[found.stdout, found.stderr].concat()).into_owned();
+    assert_eq!(found.status.code(), Some(0), "{text}");
+    assert!(text.contains("NOT TESTABLE HERE") && text.contains("needs a C compiler"), "{text}");
 }

@@ -13,6 +13,18 @@ macro_rules! files {
     };
 }
 
+macro_rules! museum_files {
+    ($($name:literal)+) => {
+        const MUSEUM: &[(&str, &str)] =
+            &[$((concat!("museum-", $name), include_str!(concat!("../../museum/", $name, ".toml")))),+];
+    };
+}
+
+museum_files! {
+    "accept-one" "thread-race" "send-once" "not-found" "sleeping-loop"
+    "file-in-a-string" "write-per-line" "queue" "timer-list"
+}
+
 files! {
     "n16-tcp" "n16-send" "n16-engines" "n16-text" "n16-idle"
     "n16-strace" "n16-starvation" "t23-timers" "t23-webbench" "t23-io"
@@ -24,8 +36,32 @@ files! {
 
 /// The experiments of the program, in the order of their sources.
 pub fn all() -> Vec<Experiment> {
+    read_all(FILES)
+}
+
+/// The experiments of the museum, each a published mistake before and after its correction.
+///
+/// # Errors
+/// Names the word that is no exhibit, and the closest one.
+pub fn museum(words: &[String]) -> Result<Vec<Experiment>, String> {
+    let mut all = read_all(MUSEUM);
+    let short = |experiment: &Experiment| experiment.name.trim_start_matches("museum-").to_owned();
+    let names: Vec<String> = all.iter().map(short).collect();
+    if let Some(wrong) = words.iter().find(|word| !names.contains(word)) {
+        let known: Vec<&str> = names.iter().map(String::as_str).collect();
+        let fix = match closest(wrong, &known) {
+            Some(name) => format!("did you mean `{name}`?"),
+            None => format!("use one of: {}", known.join(", ")),
+        };
+        return Err(format!("there is no exhibit `{wrong}`: {fix}"));
+    }
+    all.retain(|experiment| words.is_empty() || words.contains(&short(experiment)));
+    Ok(all)
+}
+
+fn read_all(files: &[(&str, &str)]) -> Vec<Experiment> {
     let read = |(name, text): &(&str, &str)| file::read(&format!("{name}.toml"), text);
-    FILES.iter().map(read).collect::<Result<_, Box<FileProblem>>>().expect("a test reads each of them")
+    files.iter().map(read).collect::<Result<_, Box<FileProblem>>>().expect("a test reads each of them")
 }
 
 /// Reads every experiment of a folder of the user.
@@ -96,11 +132,28 @@ mod tests {
 
     #[test]
     fn every_file_is_valid_and_has_its_name() {
-        for (name, text) in FILES {
+        for (name, text) in FILES.iter().chain(MUSEUM) {
             let found = file::read(name, text).unwrap_or_else(|problem| panic!("{problem}"));
             assert_eq!(found.name, *name);
             assert!(!found.claims.is_empty() && !found.setting.is_empty() && !found.scaled.is_empty());
         }
+    }
+
+    #[test]
+    fn every_exhibit_is_an_experiment_with_a_before_and_an_after() {
+        use crate::experiment::museum::EXHIBITS;
+        let all = museum(&[]).expect("all");
+        for exhibit in EXHIBITS {
+            let found = museum(&[exhibit.name.to_owned()]).expect("it is there");
+            let settings = |cell: &str| found[0].cells[cell].settings.clone();
+            assert_eq!(settings("before")["exhibit"], exhibit.name);
+            assert_eq!((&*settings("before")["corrected"], &*settings("after")["corrected"]), ("off", "on"));
+        }
+        // The list of timers runs in process.
+        assert_eq!(all.len(), EXHIBITS.len() + 1);
+        assert!(
+            museum(&["accept-two".to_owned()]).expect_err("a slip").contains("did you mean `accept-one`?")
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 pub mod claim;
 pub mod file;
 pub mod library;
+pub mod museum;
 pub mod problem;
 pub mod subject;
 

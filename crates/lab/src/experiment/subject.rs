@@ -21,6 +21,8 @@ pub enum Subject {
     Lighttpd,
     /// h2o.
     H2o,
+    /// A minimal server of the museum.
+    Museum,
     /// Timers of this server, in process.
     Timers,
     /// A sorted list walked from its head, in process, as T23 published it.
@@ -35,6 +37,7 @@ impl Subject {
         Subject::Apache,
         Subject::Lighttpd,
         Subject::H2o,
+        Subject::Museum,
         Subject::Timers,
         Subject::HeadList,
     ];
@@ -47,6 +50,7 @@ impl Subject {
             Subject::Apache => "apache",
             Subject::Lighttpd => "lighttpd",
             Subject::H2o => "h2o",
+            Subject::Museum => "museum",
             Subject::Timers => "timers",
             Subject::HeadList => "head-list",
         }

@@ -9,10 +9,14 @@ use serde::{Deserialize, Serialize};
 use tenfold_sys::usage;
 
 use crate::experiment::claim::Requirement;
+use crate::experiment::museum::exhibit;
 use crate::experiment::subject::Subject;
 
 /// The program that counts system calls.
 const TRACER: &str = "strace";
+
+/// The program that compiles the museum.
+pub(crate) const COMPILER: &str = "cc";
 
 /// Settings of the kernel that change results.
 const SYSCTLS: [&str; 9] = [
@@ -111,6 +115,10 @@ impl LabEnvironment {
             Requirement::MemoryLimit => {
                 Some("it needs a memory limit on the server, so that files are not cached".to_owned())
             }
+            Requirement::Museum(name) if exhibit(name).is_some() => match installed(COMPILER) {
+                Some(_) => None,
+                None => Some(format!("it needs a C compiler ({COMPILER}), which is not installed")),
+            },
             Requirement::Museum(name) => Some(format!(
                 "it needs a server with the published mistake ({name}), which this version does not carry"
             )),
@@ -164,5 +172,7 @@ mod tests {
         assert_eq!(two.lacks(&Requirement::Cores(2)), None);
         assert!(two.lacks(&Requirement::Cores(4)).expect("too few").contains("has 2"));
         assert!(two.lacks(&Requirement::SecondMachine).is_some());
+        let said = two.lacks(&Requirement::Museum("sundial".to_owned())).expect("no such exhibit");
+        assert!(said.contains("does not carry"), "{said}");
     }
 }

@@ -15,7 +15,7 @@ use tenfold_sys::usage;
 
 use crate::experiment::subject::{Cell, Subject};
 use crate::trial::bench::{Workbench, interrupted};
-use crate::trial::peers;
+use crate::trial::{museum, peers};
 
 /// Time in which a server has to listen.
 const START: Duration = Duration::from_secs(10);
@@ -39,6 +39,7 @@ impl RunningServer {
         let address = free_address().map_err(|error| format!("cannot find a free port: {error}"))?;
         let words = match cell.subject {
             Subject::Tenfold => tenfold(bench, cell, address),
+            Subject::Museum => museum::words(bench, cell, address)?,
             peer => peers::words(bench, peer, name, address)?,
         };
         let said = bench.kept.join(format!("{name}.err"));

@@ -3,6 +3,7 @@
 mod failure;
 mod flags;
 mod live;
+mod museum;
 mod predict;
 mod start;
 mod studies;
@@ -35,6 +36,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
         Some(("run", typed)) => start::start(typed),
         Some(("why", typed)) => studies::why(typed),
         Some(("wall", typed)) => studies::wall(typed),
+        Some(("museum", typed)) => museum::museum(typed),
         Some(("report", typed)) => report(&path(typed, "DIR")),
         Some(("compare", typed)) => compare_runs(&path(typed, "A"), &path(typed, "B")),
         _ => unreachable!("a subcommand is required, and these are all"),

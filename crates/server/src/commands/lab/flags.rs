@@ -32,6 +32,7 @@ pub(crate) fn command() -> clap::Command {
         .subcommand(run_command())
         .subcommand(why_command())
         .subcommand(wall_command())
+        .subcommand(museum_command())
         .subcommand(
             clap::Command::new("report")
                 .about("Write the report of a run again, from its raw data alone")
@@ -62,7 +63,7 @@ fn why_command() -> clap::Command {
                 .action(ArgAction::SetTrue)
                 .help("Open a new connection for each request"),
         )
-        .args(shared())
+        .args(shared("quick"))
 }
 
 /// `wall`: engines beside idle connections.
@@ -72,7 +73,23 @@ fn wall_command() -> clap::Command {
         .about("Chart the CPU time of a request while idle connections grow")
         .arg(engines.action(ArgAction::Append).value_delimiter(','))
         .arg(flag("idle", "N", "Idle connections at most [default: 8000, or as descriptors and ports allow]"))
-        .args(shared().into_iter().filter(|arg| arg.get_id() != "profile"))
+        .args(shared("smoke").into_iter().filter(|arg| arg.get_id() != "profile"))
+}
+
+/// `museum`: published mistakes and their corrections.
+fn museum_command() -> clap::Command {
+    let names = "An exhibit: accept-one, thread-race, send-once, not-found, sleeping-loop, file-in-a-string, \
+                 write-per-line, queue or timer-list [default: all]";
+    clap::Command::new("museum")
+        .about("Run published mistakes as minimal C servers, before and after the corrected line")
+        .arg(Arg::new("NAME").action(ArgAction::Append).help(names))
+        .arg(
+            Arg::new("source")
+                .long("source")
+                .action(ArgAction::SetTrue)
+                .help("Print the programs of the named exhibits instead"),
+        )
+        .args(shared("smoke"))
 }
 
 fn flag(name: &'static str, value: &'static str, help: &'static str) -> Arg {
@@ -80,13 +97,12 @@ fn flag(name: &'static str, value: &'static str, help: &'static str) -> Arg {
 }
 
 /// The flags of every command that keeps trials in a folder.
-fn shared() -> [Arg; 4] {
+fn shared(profile: &str) -> [Arg; 4] {
     let profiles = PossibleValuesParser::new(Profile::WORDS.map(|(name, _)| name));
-    let profile = flag(
-        "profile",
-        "PROFILE",
-        "Length and precision: smoke (at most 3 minutes), quick (30) or full (hours) [default: quick]",
+    let help = format!(
+        "Length and precision: smoke (minutes), quick (half an hour) or full (hours) [default: {profile}]"
     );
+    let profile = Arg::new("profile").long("profile").value_name("PROFILE").help(help);
     [
         profile.value_parser(profiles),
         flag("blocks", "N", "Blocks of each experiment, instead of the two stages"),
@@ -110,7 +126,7 @@ fn run_command() -> clap::Command {
             .action(ArgAction::Append)
             .value_delimiter(','),
         )
-        .args(shared())
+        .args(shared("quick"))
         .arg(
             Arg::new("predict")
                 .long("predict")

@@ -1,0 +1,29 @@
+/* A good response is followed by a close, an error is not: its connection ends when a timer of 500 ms does. A client
+   that reads to the end of the connection waits for the timer. */
+#include "museum.h"
+
+static void *serve(void *given) {
+    char request[4096];
+    int fd = (int)(intptr_t)given;
+    while (poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 500) > 0 && receive(fd, request)) {
+        if (strncmp(request, "GET /no-such-file ", 18) != 0) {
+            answer(fd);
+            break;
+        }
+        send_head(fd, "404 Not Found", 0);
+#ifdef CORRECTED
+        break;
+#endif
+    }
+    close(fd);
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    int listener = begin(argc, argv);
+    for (;;) {
+        int fd = accept(listener, NULL, NULL);
+        if (fd >= 0)
+            start(serve, (void *)(intptr_t)fd);
+    }
+}

@@ -1,0 +1,31 @@
+/* A nonblocking send stops with EAGAIN when the socket's buffer is full. A server that does not resume closes the
+   connection in the middle of the file. */
+#include "museum.h"
+
+static void *serve(void *given) {
+    char request[4096];
+    int fd = (int)(intptr_t)given;
+    off_t offset = 0;
+    if (receive(fd, request) && send_head(fd, "200 OK", size)) {
+        fcntl(fd, F_SETFL, O_NONBLOCK);
+        while ((size_t)offset < size && (sendfile(fd, file, &offset, size - (size_t)offset) > 0 || errno == EAGAIN)) {
+#ifdef CORRECTED
+            poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, -1);
+#else
+            if (errno == EAGAIN)
+                break;
+#endif
+        }
+    }
+    close(fd);
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    int listener = begin(argc, argv);
+    for (;;) {
+        int fd = accept(listener, NULL, NULL);
+        if (fd >= 0)
+            start(serve, (void *)(intptr_t)fd);
+    }
+}

@@ -1,0 +1,37 @@
+/* Each line of the head is a write of its own. Nagle's algorithm holds the second small write back until the peer has
+   acknowledged the first, and the peer delays its acknowledgement by up to 40 ms. */
+#include "museum.h"
+
+#ifdef CORRECTED
+#define LINE_FLAGS MSG_MORE
+#else
+#define LINE_FLAGS 0
+#endif
+
+static int send_line(int fd, const char *line) {
+    return send_all(fd, line, strlen(line), LINE_FLAGS);
+}
+
+static void *serve(void *given) {
+    char request[4096], length[64];
+    int fd = (int)(intptr_t)given;
+    snprintf(length, sizeof length, "Content-Length: %zu\r\n\r\n", size);
+    while (receive(fd, request)) {
+        int good = send_line(fd, "HTTP/1.1 200 OK\r\n") && send_line(fd, "Server: museum\r\n") &&
+                   send_line(fd, "Content-Type: application/octet-stream\r\n") && send_line(fd, length) &&
+                   send_all(fd, body, size, 0);
+        if (!good || strstr(request, "Connection: close"))
+            break;
+    }
+    close(fd);
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    int listener = begin(argc, argv);
+    for (;;) {
+        int fd = accept(listener, NULL, NULL);
+        if (fd >= 0)
+            start(serve, (void *)(intptr_t)fd);
+    }
+}

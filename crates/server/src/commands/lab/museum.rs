@@ -1,0 +1,55 @@
+//! `tenfold lab museum`: published mistakes, before and after the corrected line.
+
+use clap::ArgMatches;
+use tenfold_lab::experiment::library;
+use tenfold_lab::experiment::museum::{HEADER, exhibit};
+use tenfold_lab::machine::environment::LabEnvironment;
+use tenfold_lab::plan::RunPlan;
+use tenfold_lab::plan::profile::Profile;
+use tenfold_lab::report::FILES;
+use tenfold_lab::studies::museum;
+
+use super::failure::{INTERRUPTED, LabFailure, print, usage};
+use super::live::LiveView;
+use super::start::{carry_out, expect_success, folder, wishes, write_plan};
+
+/// Runs exhibits, or prints their programs.
+pub(super) fn museum(typed: &ArgMatches) -> Result<u8, LabFailure> {
+    let names: Vec<String> = typed.get_many::<String>("NAME").into_iter().flatten().cloned().collect();
+    let chosen = library::museum(&names).map_err(usage)?;
+    if typed.get_flag("source") {
+        return source(&names);
+    }
+    let mut wishes = wishes(typed)?;
+    if !typed.contains_id("profile") {
+        wishes.profile = Profile::Smoke;
+    }
+    // The length of a run is that of its exhibits.
+    wishes.budget = Some(Profile::Quick.seconds());
+    let environment = LabEnvironment::find();
+    let plan = RunPlan::new(chosen, &wishes, &environment);
+    let folder = folder(typed, "lab-museum")?;
+    write_plan(&plan, &environment, &folder)?;
+    let Some(results) = carry_out(&plan, &folder, LiveView::without_verdicts(&plan))? else {
+        return Ok(INTERRUPTED);
+    };
+    print(&museum::text(&plan, &results.trials, &results.verdicts))?;
+    print(&format!("report: {}\n", folder.join(FILES[0]).display()))?;
+    expect_success(&plan, &results)?;
+    Ok(0)
+}
+
+fn source(names: &[String]) -> Result<u8, LabFailure> {
+    if names.is_empty() {
+        return Err(usage("--source prints the program of an exhibit: name one, such as `accept-one`"));
+    }
+    for name in names {
+        match exhibit(name) {
+            Some(exhibit) => print(exhibit.source)?,
+            None => return Err(usage(format!("{name} runs in process, and has no program of its own"))),
+        }
+    }
+    print("\n/* museum.h */\n")?;
+    print(HEADER)?;
+    Ok(0)
+}
