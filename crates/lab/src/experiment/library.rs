@@ -27,7 +27,7 @@ museum_files! {
 
 files! {
     "n16-tcp" "n16-send" "n16-engines" "n16-text" "n16-idle"
-    "n16-strace" "n16-starvation" "t23-timers" "t23-webbench" "t23-io"
+    "n16-strace" "n16-starvation" "t23-timers" "t23-parsing" "t23-webbench" "t23-io"
     "t23-process" "t23-models" "t23-log" "ab-models" "ab-accept-one"
     "ab-backlog" "ab-thread-race" "se20-404" "se20-send" "se20-eagain"
     "se20-url" "w12-libraries" "w12-threads" "w12-aio" "w12-connect"

@@ -27,6 +27,10 @@ pub enum Subject {
     Timers,
     /// A sorted list walked from its head, in process, as T23 published it.
     HeadList,
+    /// The parser of this server, in process.
+    Parser,
+    /// A parser that walks a head byte by byte, in process, as T23 published it.
+    ByteParser,
 }
 
 impl Subject {
@@ -40,6 +44,8 @@ impl Subject {
         Subject::Museum,
         Subject::Timers,
         Subject::HeadList,
+        Subject::Parser,
+        Subject::ByteParser,
     ];
 
     /// Its name in files and in `--peers`.
@@ -53,6 +59,8 @@ impl Subject {
             Subject::Museum => "museum",
             Subject::Timers => "timers",
             Subject::HeadList => "head-list",
+            Subject::Parser => "parser",
+            Subject::ByteParser => "byte-parser",
         }
     }
 
@@ -63,7 +71,7 @@ impl Subject {
 
     /// Whether it runs without a process of its own.
     pub fn is_in_process(self) -> bool {
-        matches!(self, Subject::Timers | Subject::HeadList)
+        matches!(self, Subject::Timers | Subject::HeadList | Subject::Parser | Subject::ByteParser)
     }
 }
 
@@ -117,13 +125,13 @@ pub struct Workload {
     /// Operations in process: how many timers are armed.
     pub armed: Option<u32>,
     /// Operations in process: which one.
-    pub operation: Option<TimerOperation>,
+    pub operation: Option<Operation>,
 }
 
 /// An operation in process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum TimerOperation {
+pub enum Operation {
     /// Add a timer that is the latest of all.
     AddLatest,
     /// Add a timer with a deadline at random.
@@ -134,6 +142,19 @@ pub enum TimerOperation {
     Adjust,
     /// Look for timers that are due; none is.
     Tick,
+    /// Parse the head of a small program's request.
+    ParseSmall,
+    /// Parse the head of a browser's request.
+    ParseBrowser,
+    /// Parse the head of a browser's request with 4 KB of cookies.
+    ParseCookies,
+}
+
+impl Operation {
+    /// Whether it is an operation of a parser, and not of timers.
+    pub fn parses(self) -> bool {
+        matches!(self, Operation::ParseSmall | Operation::ParseBrowser | Operation::ParseCookies)
+    }
 }
 
 impl Workload {

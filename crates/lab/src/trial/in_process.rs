@@ -1,6 +1,7 @@
-//! Experiments without a process: timers, by the same plan and statistics.
+//! Experiments without a process: timers and parsing, by the same plan and statistics.
 
 mod head_list;
+mod parsing;
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -12,7 +13,7 @@ use tenfold_engine::timer::{self, Timer};
 use tenfold_http::Instant;
 use tenfold_sys::usage;
 
-use crate::experiment::subject::{Cell, Subject, TimerOperation};
+use crate::experiment::subject::{Cell, Operation, Subject};
 use crate::machine::noise::NoiseWatch;
 use crate::measure::Measure;
 use crate::trial::bench::interrupted;
@@ -34,15 +35,27 @@ pub(crate) fn measure(
     let (Some(operation), armed) = (cell.load.operation, cell.load.armed.unwrap_or(1_000)) else {
         return Err("the cell names no operation".to_owned());
     };
-    let make = subject(cell)?;
+    let mut round: Box<Round> = match cell.subject {
+        Subject::Parser | Subject::ByteParser => {
+            let mut round = parsing::round(cell.subject, operation)?;
+            Box::new(move |_| (round(), None))
+        }
+        _ => {
+            let make = subject(cell)?;
+            if operation.parses() {
+                return Err(format!("{} cannot parse", cell.subject.name()));
+            }
+            Box::new(move |random| timer_round(&*make, operation, armed, random))
+        }
+    };
     let noise = NoiseWatch::start();
     // A thread of its own, so that this one keeps its processors.
     let rounds = thread::scope(|scope| {
-        let work = scope.spawn(|| {
+        let work = scope.spawn(move || {
             if !processors.is_empty() {
                 usage::pin(processors).map_err(|error| format!("cannot pin the trial: {error}"))?;
             }
-            Ok(rounds(&*make, operation, armed, Duration::from_millis(milliseconds), seed))
+            Ok(rounds(&mut *round, Duration::from_millis(milliseconds), seed))
         });
         work.join().unwrap_or_else(|_| Err("the trial panicked".to_owned()))
     })?;
@@ -63,7 +76,10 @@ trait Subjected {
     fn steps(&self) -> Option<u64>;
 }
 
-type Make = dyn Fn() -> Box<dyn Subjected> + Sync;
+type Make = dyn Fn() -> Box<dyn Subjected> + Send;
+
+/// A round: nanoseconds of an operation, and the entries that it looked at.
+type Round = dyn FnMut(&mut fastrand::Rng) -> (f64, Option<f64>) + Send;
 
 struct Ours(Box<dyn Timer>);
 
@@ -110,50 +126,63 @@ struct Rounds {
     elapsed: f64,
 }
 
-/// Rounds of operations, each on timers that are filled anew, until the time is over. The median of the rounds is the
-/// value: a round that is interrupted by another program is no round of the operation.
-fn rounds(make: &Make, operation: TimerOperation, armed: u32, time: Duration, seed: u64) -> Rounds {
+/// Rounds of operations until the time is over. The median of the rounds is the value: a round that is interrupted by
+/// another program is no round of the operation.
+fn rounds(round: &mut Round, time: Duration, seed: u64) -> Rounds {
     let begin = Clock::now();
     let mut random = fastrand::Rng::with_seed(seed);
     let (mut each, mut steps) = (Vec::new(), None);
     while each.is_empty() || (begin.elapsed() < time && !interrupted()) {
-        let mut timers = make();
-        fill(&mut *timers, armed, operation, &mut random);
-        let count = operations(operation, armed);
-        let deadlines: Vec<u64> = (0..count).map(|index| deadline(operation, index, &mut random)).collect();
-        let before = timers.steps();
-        let timer = timers.timer();
-        let clock = Clock::now();
-        for (index, at) in (0..count).zip(&deadlines) {
-            act(black_box(&mut *timer), operation, armed, index, *at);
-        }
-        each.push(clock.elapsed().as_nanos() as f64 / f64::from(count));
-        steps = timers.steps().zip(before).map(|(now, before)| (now - before) as f64 / f64::from(count));
+        let (nanoseconds, looked_at) = round(&mut random);
+        each.push(nanoseconds);
+        steps = looked_at;
     }
     each.sort_by(f64::total_cmp);
     Rounds { nanoseconds: each[each.len() / 2], steps, elapsed: begin.elapsed().as_secs_f64() }
 }
 
+/// A round of operations on timers that are filled anew.
+fn timer_round(
+    make: &Make,
+    operation: Operation,
+    armed: u32,
+    random: &mut fastrand::Rng,
+) -> (f64, Option<f64>) {
+    let mut timers = make();
+    fill(&mut *timers, armed, operation, random);
+    let count = operations(operation, armed);
+    let deadlines: Vec<u64> = (0..count).map(|index| deadline(operation, index, random)).collect();
+    let before = timers.steps();
+    let timer = timers.timer();
+    let clock = Clock::now();
+    for (index, at) in (0..count).zip(&deadlines) {
+        act(black_box(&mut *timer), operation, armed, index, *at);
+    }
+    let nanoseconds = clock.elapsed().as_nanos() as f64 / f64::from(count);
+    let steps = timers.steps().zip(before).map(|(now, before)| (now - before) as f64 / f64::from(count));
+    (nanoseconds, steps)
+}
+
 /// A walk is long on a long list: a round has fewer operations there.
-fn operations(operation: TimerOperation, armed: u32) -> u32 {
+fn operations(operation: Operation, armed: u32) -> u32 {
     match operation {
-        TimerOperation::AddRandom | TimerOperation::AddLatest if armed >= 10_000 => 100,
+        Operation::AddRandom | Operation::AddLatest if armed >= 10_000 => 100,
         _ => 500.min(armed),
     }
 }
 
-fn deadline(operation: TimerOperation, index: u32, random: &mut fastrand::Rng) -> u64 {
+fn deadline(operation: Operation, index: u32, random: &mut fastrand::Rng) -> u64 {
     match operation {
-        TimerOperation::AddRandom => NOW + 10_000 + random.u64(..TIMEOUT),
-        TimerOperation::AddSame => NOW + 10_000,
+        Operation::AddRandom => NOW + 10_000 + random.u64(..TIMEOUT),
+        Operation::AddSame => NOW + 10_000,
         _ => NOW + 10_000 + 2 * TIMEOUT + u64::from(index),
     }
 }
 
-fn act(timer: &mut dyn Timer, operation: TimerOperation, armed: u32, index: u32, at: u64) {
+fn act(timer: &mut dyn Timer, operation: Operation, armed: u32, index: u32, at: u64) {
     match operation {
-        TimerOperation::Adjust => timer.arm(index, Instant(at)),
-        TimerOperation::Tick => {
+        Operation::Adjust => timer.arm(index, Instant(at)),
+        Operation::Tick => {
             let mut due = Vec::new();
             timer.expire(Instant(NOW + u64::from(index)), &mut due);
             black_box(due.len());
@@ -163,7 +192,7 @@ fn act(timer: &mut dyn Timer, operation: TimerOperation, armed: u32, index: u32,
 }
 
 /// Arms timers in the order that costs the subject least.
-fn fill(timers: &mut dyn Subjected, armed: u32, operation: TimerOperation, random: &mut fastrand::Rng) {
+fn fill(timers: &mut dyn Subjected, armed: u32, operation: Operation, random: &mut fastrand::Rng) {
     let from_the_latest = timers.fills_from_the_latest();
     let timer = timers.timer();
     // Memory for those that are added is there, as it is on a server that has run for a while.
@@ -174,8 +203,8 @@ fn fill(timers: &mut dyn Subjected, armed: u32, operation: TimerOperation, rando
     }
     let mut deadlines: Vec<u64> = (0..armed)
         .map(|index| match operation {
-            TimerOperation::AddSame => NOW + 10_000,
-            TimerOperation::AddRandom => NOW + 10_000 + random.u64(..TIMEOUT),
+            Operation::AddSame => NOW + 10_000,
+            Operation::AddRandom => NOW + 10_000 + random.u64(..TIMEOUT),
             _ => NOW + 10_000 + u64::from(index) * TIMEOUT / u64::from(armed),
         })
         .collect();
@@ -193,7 +222,7 @@ mod tests {
     use super::*;
     use crate::experiment::subject::Workload;
 
-    fn cell(subject: Subject, timer: &str, operation: TimerOperation, armed: u32) -> Cell {
+    fn cell(subject: Subject, timer: &str, operation: Operation, armed: u32) -> Cell {
         Cell {
             about: String::new(),
             subject,
@@ -205,7 +234,7 @@ mod tests {
 
     #[test]
     fn every_timer_does_every_operation() {
-        use TimerOperation::{AddLatest, AddRandom, AddSame, Adjust, Tick};
+        use Operation::{AddLatest, AddRandom, AddSame, Adjust, Tick};
         for timer in ["list", "heap", "wheel", "hierarchical"] {
             for operation in [AddLatest, AddRandom, AddSame, Adjust, Tick] {
                 let cell = cell(Subject::Timers, timer, operation, 100);
@@ -219,7 +248,7 @@ mod tests {
     #[test]
     fn a_list_walked_from_its_head_takes_steps_in_proportion() {
         let steps = |armed| {
-            let cell = cell(Subject::HeadList, "", TimerOperation::AddLatest, armed);
+            let cell = cell(Subject::HeadList, "", Operation::AddLatest, armed);
             measure(&cell, 1, 1, &[]).expect("it runs").0[&Measure::Steps]
         };
         let (few, many) = (steps(1_000), steps(10_000));
