@@ -24,6 +24,7 @@ mod exhaustion;
 mod faults;
 mod file_server;
 mod files;
+mod first_steps;
 mod hardening;
 mod itself;
 mod lab;
@@ -62,6 +63,7 @@ use tenfold_tests::harness::{self, Theme};
 
 const THEMES: &[Theme] = &[
     files::THEME,
+    first_steps::THEME,
     ranges::THEME,
     conditions::THEME,
     codings::THEME,

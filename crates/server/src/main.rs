@@ -21,13 +21,14 @@ mod worker;
 use std::process::ExitCode;
 
 use commands::cli::{self, Command};
-use commands::{bench, book, check, engines, lab, manual, status as counts, users};
+use commands::{bench, book, check, engines, lab, manual, next, status as counts, users};
 
 fn main() -> ExitCode {
     match cli::parse() {
         Command::Bench(typed) => bench::run(&typed),
         Command::Lab(typed) => lab::run(&typed),
         Command::Users(typed) => users::run(&typed),
+        Command::NextStep => next::show(),
         Command::Serve(serve) => supervisor::open::serve(serve),
         Command::Book(listen) => book::serve(listen),
         Command::Check(given) => check::check(&given),

@@ -2,21 +2,20 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
-use clap::{Arg, ArgAction, ArgMatches, ValueHint, value_parser};
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
 
-use super::engines;
 use super::manual::SHELLS;
 use super::status::StatusCommand;
+use super::{engines, serve};
 use crate::settings::given::{GivenSettings, warn_of_slips};
-use crate::settings::row::SettingRow;
-use crate::settings::rows::rows;
 use crate::supervisor::state::Serve;
-use crate::worker::null::NullResponse;
 
 /// The command to run.
 pub(crate) enum Command {
     Serve(Serve),
+    /// Nothing was typed after the name: print what to type next.
+    NextStep,
     /// Serve the manual on this address.
     Book(String),
     Check(GivenSettings),
@@ -37,14 +36,14 @@ pub(crate) enum Command {
     Completions(String),
 }
 
-/// The most bytes of a `--null` body, which is staged for every request.
-const MOST_NULL_BODY: u32 = 1 << 20;
-
 /// Reads the command line; ends the process with 2 if it is wrong, and with 0 if it asks for help.
 pub(crate) fn parse() -> Command {
-    let matches = program().get_matches();
+    if std::env::args_os().len() < 2 {
+        return Command::NextStep;
+    }
+    let matches = program().try_get_matches().unwrap_or_else(|error| serve::advise(error).exit());
     match matches.subcommand() {
-        Some(("serve", serve)) => Command::Serve(read_serve(serve)),
+        Some(("serve", matches)) => Command::Serve(serve::read(matches)),
         Some(("book", book)) => Command::Book(book.get_one("listen").cloned().expect("it has a default")),
         Some(("check", check)) if check.get_flag("schema") => Command::Schema,
         Some(("check", check)) => {
@@ -83,27 +82,6 @@ pub(crate) fn parse() -> Command {
     }
 }
 
-fn read_serve(matches: &ArgMatches) -> Serve {
-    let values = |row: &SettingRow| matches.get_many::<String>(row.name).map(|all| all.cloned().collect());
-    let mut flags: Vec<_> =
-        rows().filter_map(|row| values(row).map(|values: Vec<String>| (row.name, values))).collect();
-    if let Some(folder) = matches.get_one::<String>("DIR") {
-        flags.push(("root", vec![folder.clone()]));
-    }
-    let mut given =
-        GivenSettings { flags, config: matches.get_one("config").cloned(), ..GivenSettings::default() };
-    given.take_variables();
-    let null = matches.get_flag("null").then(|| NullResponse {
-        body: matches.get_one("null-body").map_or(0, |bytes: &u32| *bytes as usize),
-        close: matches.get_flag("null-close"),
-    });
-    #[cfg(feature = "test-layer")]
-    let layered = matches.contains_id("layer");
-    #[cfg(not(feature = "test-layer"))]
-    let layered = false;
-    Serve { given, null, layered }
-}
-
 /// The whole command line.
 pub(crate) fn program() -> clap::Command {
     let json = || Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON");
@@ -124,7 +102,7 @@ pub(crate) fn program() -> clap::Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
-        .subcommand(serve_command(config(Arg::new("config").long("config"))))
+        .subcommand(serve::command(config(Arg::new("config").short('c').long("config"))))
         .subcommand(
             clap::Command::new("check")
                 .about("Check the configuration, and report every error with its position")
@@ -178,61 +156,6 @@ fn man_command() -> clap::Command {
         .arg(to.conflicts_with("command").help("Write all pages into this folder instead of printing one"))
 }
 
-fn serve_command(config: Arg) -> clap::Command {
-    let null = |name: &'static str| Arg::new(name).long(name).help_heading("Measuring");
-    let serve = clap::Command::new("serve");
-    #[cfg(feature = "test-layer")]
-    let serve =
-        serve.arg(null("layer").value_name("LAYER").value_parser(["framed"]).help("A layer below HTTP"));
-    serve
-        .about("Serve a folder, or the sites of a configuration file")
-        .after_help(
-            "Every setting is also an environment variable (TENFOLD_IDLE_TIMEOUT) and a key of the file (idle-timeout).\n\
-             A flag overrides a variable, a variable overrides the file, and the file overrides the default.",
-        )
-        .arg(
-            Arg::new("DIR")
-                .help("The folder to serve; default: the current folder")
-                .value_parser(NonEmptyStringValueParser::new())
-                .conflicts_with("root"),
-        )
-        .arg(config.help("The configuration file (TOML); its paths are relative to its own folder"))
-        .args(rows().map(flag))
-        .arg(null("null").action(ArgAction::SetTrue).help("Send one fixed response to every request without parsing it"))
-        .arg(
-            null("null-body")
-                .value_name("BYTES")
-                .value_parser(value_parser!(u32).range(..=i64::from(MOST_NULL_BODY)))
-                .requires("null")
-                .help("Size of the fixed response's body [default: 0]"),
-        )
-        .arg(
-            null("null-close")
-                .action(ArgAction::SetTrue)
-                .requires("null")
-                .help("Close the connection after the fixed response"),
-        )
-}
-
-fn flag(row: &SettingRow) -> Arg {
-    let action = if row.is_many() { ArgAction::Append } else { ArgAction::Set };
-    let help = format!("{} [default: {}]", row.about, row.shown_initial());
-    let hint = match row.value {
-        "DIR" => ValueHint::DirPath,
-        value if value.contains("PATH") || value == "FILE" => ValueHint::FilePath,
-        _ => ValueHint::Other,
-    };
-    Arg::new(row.name)
-        .long(row.name)
-        .value_name(row.value)
-        .value_hint(hint)
-        .action(action)
-        .help(help)
-        .help_heading(row.heading)
-        // `-1` is a wrong value, not a flag.
-        .allow_negative_numbers(true)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,19 +166,6 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_is_a_flag_and_a_folder_is_the_root() {
-        for row in rows() {
-            let words = ["tenfold", "serve", &format!("--{}", row.name), "x"].map(str::to_owned);
-            let matches = program().try_get_matches_from(words).expect(row.name);
-            let serve = matches.subcommand_matches("serve").expect("it was typed");
-            assert_eq!(read_serve(serve).given.flags, [(row.name, vec!["x".to_owned()])]);
-        }
-        let matches = program().try_get_matches_from(["tenfold", "serve", "site"]).expect("legal");
-        let serve = matches.subcommand_matches("serve").expect("it was typed");
-        assert_eq!(read_serve(serve).given.flags, [("root", vec!["site".to_owned()])]);
-    }
-
-    #[test]
     fn what_contradicts_itself_is_refused() {
         for words in [
             &["serve", "site", "--root", "other"][..],
@@ -263,6 +173,9 @@ mod tests {
             &["serve", "--null", "--null-body", "1048577"],
             &["serve", "--engine", "epoll", "--engine", "uring"],
             &["serve", "--no-such-flag"],
+            &["serve", "-p", "8000", "--listen", "8001"],
+            &["serve", "-p", "70000"],
+            &["serve", "-v", "--log-level", "warn"],
             &[],
         ] {
             let words = std::iter::once(&"tenfold").chain(words);

@@ -7,6 +7,8 @@ pub(crate) mod cli;
 pub(crate) mod engines;
 pub(crate) mod lab;
 pub(crate) mod manual;
+pub(crate) mod next;
 pub(crate) mod output;
+mod serve;
 pub(crate) mod status;
 pub(crate) mod users;

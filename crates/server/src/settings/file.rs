@@ -6,6 +6,7 @@ use std::path::Path;
 
 use toml::de::{DeTable, DeValue};
 
+use super::counterparts::{Counterpart, counterpart};
 use super::problem::Problem;
 use super::row::SettingRow;
 use super::rows::{row, rows};
@@ -68,9 +69,11 @@ fn mend_key(name: &str) -> String {
         return "a configuration cannot name another one".into();
     }
     let tables = TOP.keys().into_iter().map(|(name, ..)| name);
-    match meant(name, rows().map(|row| row.name).chain(tables)) {
-        Some(near) => format!("did you mean {near}?"),
-        None => "`tenfold serve --help` lists them all".into(),
+    match (counterpart(name), meant(name, rows().map(|row| row.name).chain(tables))) {
+        (Some(Counterpart::Setting(setting)), _) => format!("did you mean {setting}?"),
+        (Some(Counterpart::Advice(advice)), _) => advice.into(),
+        (None, Some(near)) => format!("did you mean {near}?"),
+        (None, None) => "`tenfold serve --help` lists them all".into(),
     }
 }
 
@@ -86,10 +89,11 @@ fn texts(row: &SettingRow, value: &DeValue<'_>) -> Result<Vec<String>, String> {
 }
 
 fn text(row: &SettingRow, value: &DeValue<'_>) -> Result<String, String> {
-    let counts = row.value.starts_with('N') || row.value == "BYTES" || row.value == "TIME";
     match value {
         DeValue::String(text) => Ok(text.to_string()),
-        DeValue::Integer(number) if counts && number.radix() == 10 => Ok(number.as_str().to_owned()),
+        DeValue::Integer(number) if row.takes_numbers() && number.radix() == 10 => {
+            Ok(number.as_str().to_owned())
+        }
         DeValue::Boolean(true) if row.value.starts_with("on|") => Ok("on".into()),
         DeValue::Boolean(false) if row.value.ends_with("|off") => Ok("off".into()),
         _ => Err(format!("{} is not written as a TOML {}; put it in quotes", row.name, value.type_str())),

@@ -103,9 +103,11 @@ impl Settings {
     /// # Errors
     /// In words: an address cannot be an entry.
     pub(crate) fn listen_on(&mut self, addresses: Vec<ListenAddress>) -> Result<(), String> {
-        let entry =
-            |address: ListenAddress| Text { text: &address.to_string(), base: Path::new("") }.listen_entry();
-        self.listen = addresses.into_iter().map(entry).collect::<Result<_, _>>()?;
+        let entries = |address: ListenAddress| {
+            Text { text: &address.to_string(), base: Path::new("") }.listen_entries()
+        };
+        let entries: Vec<_> = addresses.into_iter().map(entries).collect::<Result<_, _>>()?;
+        self.listen = entries.concat();
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 //! [`given`] collects the sources and builds [`values::Settings`]. A setting is one row of [`rows`]. [`tables`] has the
 //! keys that only a file can have, and [`mod@file`] reads it.
 
+pub(crate) mod counterparts;
 pub(crate) mod file;
 pub(crate) mod given;
 pub(crate) mod log;

@@ -55,7 +55,7 @@ impl TlsNames {
 }
 
 /// Whether this machine has any IPv6 address: otherwise `[::]` cannot be listened on (`man 7 ipv6`).
-fn has_ipv6() -> bool {
+pub(super) fn has_ipv6() -> bool {
     std::fs::read("/proc/net/if_inet6").is_ok_and(|addresses| !addresses.is_empty())
 }
 

@@ -1,10 +1,12 @@
 //! The definition of a setting. Its flag, `TENFOLD_` variable, key of the file, help, default, reader and field, and
 //! whether a reload can change it, all come from its row in [`super::rows`].
 
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use tenfold_sys::socket::ListenAddress;
 
+use super::names::has_ipv6;
 use super::values::{ListenEntry, Settings};
 
 /// One setting.
@@ -13,7 +15,7 @@ pub(crate) struct SettingRow {
     pub(crate) name: &'static str,
     /// The placeholder of its value in the help.
     pub(crate) value: &'static str,
-    /// Its meaning, in one line.
+    /// Its meaning, in one line. The text before the first colon or semicolon is its meaning in a few words.
     pub(crate) about: &'static str,
     /// Its heading in the help.
     pub(crate) heading: &'static str,
@@ -64,27 +66,92 @@ pub(crate) struct Text<'a> {
 /// The prefixes of an address in `listen`: `http` turns TLS off, `proxy` requires a PROXY header.
 const LISTEN_PREFIXES: [&str; 3] = ["http:", "proxy:", "proxy+http:"];
 
+/// The letters of the most used settings; `-c` is the configuration file, `-p` a port and `-v` the log level.
+const SHORT: &[(&str, char)] = &[
+    ("listen", 'l'),
+    ("root", 'r'),
+    ("index", 'i'),
+    ("compress", 'z'),
+    ("listing", 'd'),
+    ("engine", 'e'),
+    ("workers", 'w'),
+    ("tls", 't'),
+    ("access-log", 'a'),
+    ("user", 'u'),
+];
+
+/// The values of settings whose placeholder does not name them.
+const WORDS: &[(&str, &[&str])] = &[
+    (
+        "engine",
+        &[
+            "auto",
+            "naive",
+            "fork",
+            "thread",
+            "pool",
+            "busy",
+            "select",
+            "poll",
+            "epoll",
+            "libevent",
+            "asio",
+            "asio-proactor",
+            "uring",
+        ],
+    ),
+    ("topology", &["single", "threads", "reuseport-processes", "reuseport-threads", "handoff"]),
+    ("dispatch", &["inline", "reactor", "proactor"]),
+    ("libevent-method", &["epoll", "poll", "select"]),
+    ("trigger", &["lt+et", "lt+lt", "et+lt", "et+et"]),
+    ("send", &["auto", "copy", "mmap", "sendfile", "splice", "zerocopy"]),
+    ("write", &["joined", "split", "per-header"]),
+    ("timer", &["list", "heap", "wheel", "hierarchical"]),
+    ("timer-update", &["lazy", "eager"]),
+    ("precompressed", &["on", "br", "zstd", "gzip", "off"]),
+    ("compress", &["on", "zstd", "br", "gzip", "off"]),
+    ("log-format", &["common", "combined", "json"]),
+    ("log-mode", &["buffered", "sync", "async"]),
+    ("log-full", &["block", "drop"]),
+    ("log-rotate", &["off", "daily"]),
+    ("log-level", &["error", "warn", "info", "debug"]),
+    ("sandbox", &["on"]),
+];
+
 impl Text<'_> {
     pub(super) fn path(&self) -> Result<PathBuf, String> {
         if self.text.is_empty() { Err("a path is missing".into()) } else { Ok(self.base.join(self.text)) }
     }
 
     /// Reads `text` as an address, with the path of a Unix socket in the folder of this setting.
+    /// A port alone, and `localhost`, mean loopback.
     pub(super) fn address(&self, text: &str) -> Result<ListenAddress, String> {
+        let port = text.strip_prefix("localhost:").unwrap_or(text);
+        if let Ok(port) = port.parse() {
+            return Ok(ListenAddress::Internet(SocketAddr::from((Ipv4Addr::LOCALHOST, port))));
+        }
         Ok(match text.parse()? {
             ListenAddress::Unix(path) => ListenAddress::Unix(self.base.join(path)),
             internet => internet,
         })
     }
 
-    pub(super) fn listen_entry(&self) -> Result<ListenEntry, String> {
+    /// Reads the text as an address in `listen`. `:PORT` means every address, of IPv4 and of IPv6.
+    pub(super) fn listen_entries(&self) -> Result<Vec<ListenEntry>, String> {
         let (prefix, rest) = LISTEN_PREFIXES
             .iter()
             .find_map(|prefix| Some((*prefix, self.text.strip_prefix(prefix)?)))
             .unwrap_or(("", self.text));
-        let address = self.address(rest)?;
         let has = |word| prefix.trim_end_matches(':').split('+').any(|part| part == word);
-        Ok(ListenEntry { address, plaintext: has("http"), proxied: has("proxy") })
+        let entry = |address| ListenEntry { address, plaintext: has("http"), proxied: has("proxy") };
+        let Some(port) = rest.strip_prefix(':').and_then(|port| port.parse::<u16>().ok()) else {
+            return Ok(vec![entry(self.address(rest)?)]);
+        };
+        let mut all = vec![SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))];
+        if has_ipv6() {
+            all.push(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)));
+        }
+        Ok(all.into_iter().map(|at| entry(ListenAddress::Internet(at))).collect())
     }
 }
 
@@ -92,6 +159,36 @@ impl SettingRow {
     /// The name of its variable.
     pub(crate) fn variable(&self) -> String {
         format!("TENFOLD_{}", self.name.to_ascii_uppercase().replace('-', "_"))
+    }
+
+    /// Its letter on the command line, if it is one of the most used settings.
+    pub(crate) fn short(&self) -> Option<char> {
+        SHORT.iter().find(|(name, _)| *name == self.name).map(|(_, letter)| *letter)
+    }
+
+    /// Its meaning in a few words.
+    pub(crate) fn brief(&self) -> &'static str {
+        let end = self.about.find([':', ';']).unwrap_or(self.about.len());
+        &self.about[..end]
+    }
+
+    /// The words among its values, for completions.
+    pub(crate) fn words(&self) -> Vec<&'static str> {
+        let placeholder = self.value.split('|');
+        let fixed =
+            placeholder.filter(|word| word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'));
+        match WORDS.iter().find(|(name, _)| *name == self.name) {
+            Some((_, words)) => words.to_vec(),
+            None => fixed.filter(|word| *word != "-").collect(),
+        }
+    }
+
+    /// Whether the file may have a number in place of its text.
+    pub(super) fn takes_numbers(&self) -> bool {
+        let placeholder = self.value;
+        placeholder.starts_with('N')
+            || ["BYTES", "TIME"].contains(&placeholder)
+            || placeholder.contains("PORT")
     }
 
     /// Whether it takes several values.

@@ -30,7 +30,7 @@ fn schema() -> Value {
 /// A setting: its text form, and the other forms that the file accepts.
 fn of_row(row: &SettingRow) -> Value {
     let mut kinds = vec![json!({"type": "string"})];
-    if row.value.starts_with('N') || row.value == "BYTES" || row.value == "TIME" {
+    if row.takes_numbers() {
         kinds.push(json!({"type": "integer"}));
     }
     match row.value {
@@ -40,7 +40,8 @@ fn of_row(row: &SettingRow) -> Value {
         _ => {}
     }
     if row.is_many() {
-        kinds.push(json!({"type": "array", "items": {"type": "string"}}));
+        let items = if row.takes_numbers() { json!(["string", "integer"]) } else { json!("string") };
+        kinds.push(json!({"type": "array", "items": {"type": items}}));
     }
     let mut schema = any_of(kinds);
     describe(&mut schema, &format!("{} (default: {})", row.about, row.shown_initial()));

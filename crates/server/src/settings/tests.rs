@@ -12,6 +12,7 @@ use super::rows::rows;
 use super::values::{Control, EngineChoice, ListenEntry, SettingSource, Settings};
 
 mod any;
+mod listen;
 
 fn flags(words: &[(&'static str, &str)]) -> GivenSettings {
     let flags = words.iter().map(|(name, value)| (*name, vec![(*value).to_owned()])).collect();
@@ -275,7 +276,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("tls-challenge", "dns-01", "there is no challenge \"dns-01\"; there are tls-alpn-01, http-01"),
     ("tls-dns-command", "", "a path is missing, or off"),
     ("tls-state", "", "a path is missing"),
-    ("admin", "9145", "\"9145\" is not an address; write 127.0.0.1:8080, [::]:80 or unix:PATH, or off"),
+    ("admin", "91450", "\"91450\" is not an address; write 127.0.0.1:8080, [::]:80 or unix:PATH, or off"),
     // A build with a sanitizer takes off.
     ("sandbox", "no", "\"no\" is neither on nor off"),
 ];

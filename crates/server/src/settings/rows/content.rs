@@ -12,9 +12,9 @@ use crate::settings::values::ListenEntry;
 const MIB: u64 = 1 << 20;
 
 pub(super) static SITE: &[SettingRow] = rows! { "The site":
-    many "listen" "ADDRESS" = Value("127.0.0.1:8080"), fixed;
+    many "listen" "PORT|ADDRESS" = Value("127.0.0.1:8080"), fixed;
         listen = addresses;
-        "an address to listen on: ADDRESS:PORT, [::]:80 or unix:PATH; the prefix http: turns TLS off for it, proxy: requires a PROXY header (version 1 or 2) of a trusted-proxy, proxy+http: does both; repeatable; with tls NAME the default is port 443 and http: port 80 of all addresses, with tls internal 127.0.0.1:8443";
+        "an address to listen on: PORT (only this machine), :PORT (all addresses), ADDRESS:PORT, [::]:80 or unix:PATH; the prefix http: turns TLS off for it, proxy: requires a PROXY header (version 1 or 2) of a trusted-proxy, proxy+http: does both; repeatable; with tls NAME the default is port 443 and http: port 80 of all addresses, with tls internal 127.0.0.1:8443";
     one "root" "DIR" = Value("."), not_null;
         root = path;
         "the folder to serve";
@@ -71,7 +71,7 @@ pub(super) static CONTENT: &[SettingRow] = rows! { "Content":
 fn addresses(given: &[Text<'_>]) -> Result<Vec<ListenEntry>, String> {
     match given {
         [] => Err("at least one address is needed".into()),
-        several => several.iter().map(Text::listen_entry).collect(),
+        several => Ok(several.iter().map(Text::listen_entries).collect::<Result<Vec<_>, _>>()?.concat()),
     }
 }
 

@@ -7,6 +7,7 @@ use tenfold_site::Policy;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::settings::counterparts::{Counterpart, counterpart};
 use crate::settings::units::meant;
 
 /// One key of a table that is read into a `T`.
@@ -150,9 +151,16 @@ impl<T> TableKeys<T> {
 
     fn mend(&self, name: &str) -> String {
         let all: Vec<_> = self.keys().into_iter().map(|(name, ..)| name).collect();
-        match meant(name, all.iter().copied()) {
-            Some(near) => format!("did you mean {near}?"),
-            None => format!("there are {}", all.join(", ")),
+        match (meant(name, all.iter().copied()), counterpart(name)) {
+            (Some(near), _) => format!("did you mean {near}?"),
+            (None, Some(Counterpart::Setting(setting))) if all.contains(&setting) => {
+                format!("did you mean {setting}?")
+            }
+            (None, Some(Counterpart::Setting(setting))) => {
+                format!("the setting {setting} has this purpose, above all tables")
+            }
+            (None, Some(Counterpart::Advice(advice))) => advice.to_owned(),
+            (None, None) => format!("there are {}", all.join(", ")),
         }
     }
 }

@@ -1,0 +1,36 @@
+//! `tenfold` alone: what to type next, in this folder.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use super::output::{end, print};
+
+/// Configuration files that the next step looks for.
+const FILES: [&str; 2] = ["tenfold.toml", "/etc/tenfold/tenfold.toml"];
+
+/// Prints the next step.
+pub(crate) fn show() -> ExitCode {
+    let folder = std::env::current_dir().unwrap_or_else(|_| ".".into());
+    end(print(text(&folder).as_bytes()))
+}
+
+fn text(folder: &Path) -> String {
+    let mut steps: Vec<(String, &str)> = Vec::new();
+    if let Some(file) = FILES.iter().find(|file| folder.join(file).is_file()) {
+        steps.push((format!("tenfold serve -c {file}"), "serve the sites of this configuration"));
+    }
+    steps.push(("tenfold serve".into(), "serve this folder at http://127.0.0.1:8080/, to this machine only"));
+    steps.push(("tenfold serve DIR -p 8000".into(), "serve another folder on another port"));
+    steps.push(("tenfold serve -h".into(), "the most used settings"));
+    steps.push(("tenfold book".into(), "the manual, in a browser"));
+    steps.push(("tenfold --help".into(), "all commands"));
+    let width = steps.iter().map(|(command, _)| command.len()).max().unwrap_or_default();
+    let mut text =
+        format!("tenfold {}, an HTTP server for static sites and media\n\n", env!("CARGO_PKG_VERSION"));
+    for (command, about) in steps {
+        let _ = writeln!(text, "  {command:<width$}   {about}");
+    }
+    let _ = writeln!(text, "\nThis folder is {}.", folder.display());
+    text
+}

@@ -1,0 +1,125 @@
+//! The first command lines: short forms of addresses, ports, and hints that lead to the right word.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::process::{Command, Output};
+
+use tenfold_tests::cases;
+use tenfold_tests::config::Config;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::launch::{Launch, free_address, tenfold};
+use tenfold_tests::site::{self, TempFolder};
+use tenfold_tests::wire::Wire;
+
+pub(crate) const THEME: Theme = Theme {
+    name: "first-steps",
+    cases: cases![
+        Epoll Own: an_address_has_short_forms, a_taken_port_is_passed_over_only_with_auto;
+        Every Once: the_name_alone_offers_the_next_step, words_of_other_servers_lead_to_settings,
+            completions_offer_values;
+    ],
+};
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn an_address_has_short_forms(config: &Config) {
+    let port = |form: &str| {
+        let address = free_address();
+        let words = form.replace("PORT", &address.port().to_string());
+        let (flag, value) = words.split_once(' ').expect("a flag and its value");
+        (Launch::new(config, site::shared()).flag(flag, value).start_at(address), address.port())
+    };
+    let from = |at: SocketAddr| {
+        let mut wire = Wire::connect(at, None);
+        wire.get("/1k.html");
+        wire.response().status
+    };
+    let forms = [
+        "-p PORT",
+        "--port PORT",
+        "-l PORT",
+        "--listen localhost:PORT",
+        "--listen 0.0.0.0:PORT",
+        "--listen :PORT",
+    ];
+    for form in forms {
+        let (server, number) = port(form);
+        assert_eq!(from(SocketAddr::from((Ipv4Addr::LOCALHOST, number))), 200, "{form}");
+        let all = server.errors().contains("every other address of this machine");
+        assert_eq!(all, form.contains(':') && !form.contains("local"), "{form}: {}", server.errors());
+        server.stop().unwrap_or_else(|why| panic!("{why}"));
+    }
+    let six = |number| format!("[::1]:{number}").parse::<SocketAddr>().expect("an address");
+    if TcpListener::bind(six(0)).is_ok() {
+        for form in ["--listen [::]:PORT", "--listen :PORT"] {
+            let (_server, number) = port(form);
+            assert_eq!(from(six(number)), 200, "{form}");
+        }
+    }
+}
+
+fn a_taken_port_is_passed_over_only_with_auto(config: &Config) {
+    // If another process has the port, it is taken just as well.
+    let _taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 8080));
+    let launch = || Launch::new(config, site::shared()).flag("--control", "off");
+    let refused = launch().flag("-p", 8080).refused();
+    let said = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("in use") && said.contains("--port auto"), "{said}");
+    let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
+    let next = (8081..8180).find(is_free).expect("one of them is free");
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, next));
+    let server = Launch::new(config, site::shared()).flag("--port", "auto").start_at(address);
+    assert_eq!(server.get("/1k.html").status, 200);
+}
+
+fn the_name_alone_offers_the_next_step() {
+    let output = tenfold(&[]);
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    for word in ["tenfold serve ", "http://127.0.0.1:8080/", "tenfold book", "--help"] {
+        assert!(said.contains(word), "{word:?} is missing in:\n{said}");
+    }
+    assert!(said.lines().all(|line| line.chars().count() <= 100), "{said}");
+}
+
+fn words_of_other_servers_lead_to_settings() {
+    let refused = |words: &[&str], hint: &str| {
+        let output: Output = tenfold(&[&["serve"], words].concat());
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains(hint), "{words:?}: {said}");
+    };
+    refused(&["--gzip"], "'--compress'");
+    refused(&["--autoindex"], "'--listing'");
+    refused(&["--enigne", "epoll"], "'--engine'");
+    refused(&["--proxy-pass", "http://x"], "forwards no request");
+    refused(&["-p", "80000"], "or auto");
+    let folder = TempFolder::new("words");
+    folder.write("site/index.html", "x");
+    for (line, hint) in [
+        ("port = 8080", "did you mean listen?"),
+        ("gzip = true", "did you mean compress?"),
+        ("ssl_certificate = \"x\"", "did you mean tls-certificate?"),
+        ("proxy_pass = \"http://x\"", "forwards no request"),
+        ("[site]\nproxy_pass = \"http://x\"", "forwards no request"),
+        ("[site]\ngzip = true", "the setting compress has this purpose"),
+    ] {
+        let file = folder.write("tenfold.toml", format!("root = \"site\"\n{line}\n"));
+        let output = tenfold(&["check", &file.display().to_string()]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{line}: {said}");
+        assert!(said.contains(hint), "{line}: {said}");
+    }
+}
+
+fn completions_offer_values() {
+    let folder = TempFolder::new("completions");
+    let script = folder.write("tenfold.bash", tenfold(&["completions", "bash"]).stdout);
+    let asked = "source \"$0\"; COMP_WORDS=(tenfold serve --engine u); COMP_CWORD=3; _tenfold tenfold u --engine; \
+                 echo \"${COMPREPLY[@]}\"";
+    let output =
+        Command::new("bash").args(["--norc", "-c", asked]).arg(&script).output().expect("there is a bash");
+    assert_eq!(text(&output.stdout), "uring\n", "{}", text(&output.stderr));
+}
