@@ -117,9 +117,9 @@ impl Server {
         std::fs::read_to_string(self.log_path()).unwrap_or_default()
     }
 
-    /// Its output on standard error so far.
+    /// Its standard error so far, with each value of the start block in one line.
     pub fn errors(&self) -> String {
-        lock(&self.errors).clone()
+        lock(&self.errors).replace("\n           ", " ")
     }
 
     /// Its serving processes: the children of the supervisor, without the one that signs handshakes.

@@ -326,7 +326,7 @@ fn status_counts(config: &Config) {
 }
 
 fn the_start_says_what_runs(config: &Config) {
-    let server = Launch::new(config, site::shared()).start();
+    let server = Launch::new(config, site::shared()).flag("--log-level", "debug").start();
     let said = server.errors();
     let root = site::shared().display().to_string();
     let address = format!("http://{}", server.address);

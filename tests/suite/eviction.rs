@@ -131,7 +131,7 @@ fn h84_off_loopback_an_address_has_a_quarter_of_the_connections() {
     let loopback = free_address();
     let everywhere = SocketAddr::from(([0, 0, 0, 0], loopback.port()));
     let launch = Launch::new(&config, site::shared()).flag("--max-connections", 4 * LEAST + 3);
-    let server = launch.flag("--listen", everywhere).start_at(loopback);
+    let server = launch.flag("--listen", everywhere).flag("--log-level", "debug").start_at(loopback);
     assert!(server.errors().contains(", 256 of one address"), "{}", server.errors());
     let served = |at: SocketAddr| {
         let mut wire = Wire::connect(at, None);

@@ -51,7 +51,9 @@ fn lines(said: &str) -> Vec<String> {
             plain
         })
     };
-    let mut lines: Vec<_> = said.lines().map(plain).collect();
+    // The start block has more lines at `debug`.
+    let detail = |line: &&str| line.starts_with("  ") && !line.starts_with("  serves ");
+    let mut lines: Vec<_> = said.lines().filter(|line| !detail(line)).map(plain).collect();
     lines.sort_unstable();
     lines
 }

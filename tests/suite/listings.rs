@@ -6,14 +6,15 @@ use serde_json::Value;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
-use tenfold_tests::launch::Launch;
+use tenfold_tests::launch::{Launch, free_address};
+use tenfold_tests::server::Server;
 use tenfold_tests::site::{MODIFIED, TempFolder};
 
 pub(crate) const THEME: Theme = Theme {
     name: "listings",
     cases: cases![
         Engines Own: h58_a_folder_is_a_page_for_people_and_json_for_programs;
-        Epoll Own: the_page_of_the_book_holds;
+        Epoll Own: the_page_of_the_book_holds, a_folder_is_listed_by_default_and_a_configured_site_is_not;
     ],
 };
 
@@ -56,5 +57,39 @@ fn the_page_of_the_book_holds(config: &Config) {
     let server = Launch::bare(config).flag("--config", file.display()).start();
     for (target, status) in [("/", 404), ("/other/", 404), ("/downloads/", 200), ("/downloads/old/", 200)] {
         assert_eq!(server.get(target).status, status, "{target}");
+    }
+}
+
+/// Only this machine can see the listing: other addresses and configuration files turn the default off.
+fn a_folder_is_listed_by_default_and_a_configured_site_is_not(config: &Config) {
+    let folder = TempFolder::new("listed-by-default");
+    folder.write("site/docs/a.txt", "12345");
+    let advice = "This folder has no index.html. To list its files, start the server with --listing html.";
+    let page_of = |server: &Server| {
+        let page = server.get("/docs/");
+        (page.status, String::from_utf8_lossy(&page.body).into_owned())
+    };
+    let serve = || Launch::new(config, &folder.at("site"));
+
+    let server = serve().start();
+    assert!(server.errors().contains("(no index.html: its files are listed)"), "{}", server.errors());
+    let (status, page) = page_of(&server);
+    assert!(status == 200 && page.contains("href=\"./a.txt\"") && page.contains("1 file, 5 B"), "{page}");
+
+    let server = serve().flag("--listing", "off").start();
+    assert!(server.errors().contains("--listing html lists its files"), "{}", server.errors());
+    assert_eq!(page_of(&server), (404, format!("404 Not Found\n\n{advice}\n")));
+
+    let file = folder.write("tenfold.toml", "root = \"site\"\n");
+    let server = Launch::bare(config).flag("--config", file.display()).start();
+    assert_eq!(page_of(&server), (404, format!("404 Not Found\n\n{advice}\n")));
+
+    // Clients of other machines get no advice about the server.
+    for flags in [["--listen", ":PORT"], ["--trusted-proxy", "127.0.0.1"]] {
+        let address = free_address();
+        let value = flags[1].replace("PORT", &address.port().to_string());
+        let launch = serve().flag(flags[0], value);
+        let launch = if flags[0] == "--listen" { launch } else { launch.flag("--listen", address) };
+        assert_eq!(page_of(&launch.start_at(address)), (404, "404 Not Found\n".to_owned()), "{flags:?}");
     }
 }

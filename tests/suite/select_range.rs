@@ -23,12 +23,8 @@ pub(crate) const THEME: Theme = Theme {
 
 fn files_are_kept_above_the_range() {
     let config = Config { sender: Sender::Sendfile, ..Config::of(Engine::Select) };
-    let server = Launch::new(&config, site::shared()).start();
-    assert!(
-        server.errors().contains("descriptors, of which select watches those below 1024)"),
-        "{}",
-        server.errors()
-    );
+    let server = Launch::new(&config, site::shared()).flag("--log-level", "debug").start();
+    assert!(server.errors().contains("of which select watches those below 1024)"), "{}", server.errors());
     let mut wire = server.connect();
     wire.get("/3m.bin");
     let worker = server.workers()[0];

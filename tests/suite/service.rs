@@ -122,7 +122,7 @@ fn workers_share_a_passed_socket(config: &Config) {
     let socket = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
     let address = socket.local_addr().expect("it is bound");
     let launch = Launch::new(config, site::shared()).without("--topology").without("--workers");
-    let server = launch.passing(socket).flag("--workers", 3).start_at(address);
+    let server = launch.passing(socket).flag("--workers", 3).flag("--log-level", "debug").start_at(address);
     assert!(server.errors().contains("topology threads, 3 workers"), "{}", server.errors());
     assert_eq!(server.get("/1k.html").status, 200);
     plain(server);

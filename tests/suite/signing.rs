@@ -88,8 +88,10 @@ fn h96_no_other_process_has_the_key_of_an_internal_certificate(config: &Config) 
 }
 
 fn workers_have_the_keys_without_isolation(config: &Config) {
-    let server =
-        Launch::new(&config.through(Below::Tls), site::shared()).flag("--tls-key-isolation", "off").start();
+    let server = Launch::new(&config.through(Below::Tls), site::shared())
+        .flag("--tls-key-isolation", "off")
+        .word("-v")
+        .start();
     get(&server, &new_client()).expect("a response");
     assert!(server.status()["signing"].is_null());
     let said = server.errors();

@@ -19,7 +19,13 @@ pub(crate) fn serve(listen: String) -> ExitCode {
     };
     let root = book.root().join(NAME).display().to_string();
     // Environment variables configure site servers, so they are ignored here.
-    let flags = [("root", root.as_str()), ("listen", &listen), ("access-log", "off"), ("workers", "1")];
+    let flags = [
+        ("root", root.as_str()),
+        ("listen", &listen),
+        ("access-log", "off"),
+        ("workers", "1"),
+        ("listing", "off"),
+    ];
     let flags = flags.map(|(name, value)| (name, vec![value.to_owned()])).into();
     open::serve(Serve {
         given: GivenSettings { flags, ..GivenSettings::default() },

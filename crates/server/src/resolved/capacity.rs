@@ -29,7 +29,8 @@ pub(super) fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfol
         codings: settings.codings.clone(),
         tags: settings.tags,
         tags_up_to: settings.tags_up_to,
-        listing: settings.listing,
+        listing: settings.listing(),
+        explain_listing: settings.is_local(),
         listing_entries: settings.listing_entries,
         watched_folders: if settings.watch { settings.watch_folders } else { 0 },
         ..Default::default()

@@ -58,6 +58,7 @@ impl GivenSettings {
                 debug_assert_eq!(result, Ok(()), "the default of {} is legal", row.name);
             }
         }
+        settings.configured = self.config.is_some();
         if let Some(path) = &self.config {
             file::read(path, &mut settings, &mut problems);
         }
@@ -156,10 +157,26 @@ impl Settings {
         self.root.join(DEMONSTRATION).is_file()
     }
 
+    /// Whether only this machine can connect, without a proxy that serves others.
+    pub(crate) fn is_local(&self) -> bool {
+        let is_loopback = |address: &ListenAddress| match address {
+            ListenAddress::Internet(at) => at.ip().is_loopback(),
+            ListenAddress::Unix(_) => false,
+        };
+        !self.passed && self.proxies.proxies.is_empty() && self.addresses().all(is_loopback)
+    }
+
+    /// The form of folders without an index, unless a rule changes it. By default, a folder that someone serves to
+    /// this machine is listed, and a configured site is not.
+    pub(crate) fn listing(&self) -> Listing {
+        let usual = if self.is_local() && !self.configured { Listing::Html } else { Listing::Off };
+        self.listing.unwrap_or(usual)
+    }
+
     /// Whether folders are listed on any path of any host.
     pub(crate) fn lists_folders(&self) -> bool {
         let said = self.all_policies().filter_map(|policy| policy.listing);
-        said.chain([self.listing]).any(|listing| listing != Listing::Off)
+        said.chain([self.listing()]).any(|listing| listing != Listing::Off)
     }
 
     /// Whether any path of any host requires a password.

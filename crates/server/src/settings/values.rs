@@ -23,6 +23,8 @@ pub(crate) struct Settings {
     pub(crate) listen: Vec<ListenEntry>,
     /// Whether a service manager opened the sockets of `listen`.
     pub(crate) passed: bool,
+    /// Whether there is a configuration file.
+    pub(crate) configured: bool,
     pub(crate) root: PathBuf,
     pub(crate) index: String,
     pub(crate) echo: Option<String>,
@@ -57,7 +59,8 @@ pub(crate) struct Settings {
     pub(crate) codings: Codings,
     pub(crate) tags: TagFrom,
     pub(crate) tags_up_to: u64,
-    pub(crate) listing: Listing,
+    /// `None` follows from the command line: see [`Settings::listing`].
+    pub(crate) listing: Option<Listing>,
     pub(crate) listing_entries: usize,
     pub(crate) watch: bool,
     pub(crate) watch_folders: usize,

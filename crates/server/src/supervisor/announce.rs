@@ -1,24 +1,25 @@
-//! The start block: addresses, roots, engine, bounds, and features that are off.
+//! The start block: links, who can reach them, the folder, and features that are off. With `-v` also the engine,
+//! bounds, sandbox and control socket.
+
+mod details;
 
 use std::fmt::Write;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 
 use tenfold_accounts::store::url::{DatabaseUrl, without_password};
 use tenfold_accounts::web::protect::ProtectedFolder;
-use tenfold_engine::{Dispatch, Engine, Sender, libevent_method};
-use tenfold_sys::select::FD_SETSIZE;
+use tenfold_site::Listing;
 use tenfold_sys::socket::ListenAddress;
 use tenfold_sys::user::SystemUser;
 use tenfold_tls::config::SecurityPreset;
 
-use crate::admission::ConnectionBound;
 use crate::diagnostics::{self, Level};
 use crate::resolved::config::ResolvedConfig;
 use crate::resolved::names;
 use crate::settings::log::{Full, LogFormat, Manner, Mode, name_of};
 use crate::settings::log::{LogTarget, Rotate};
-use crate::settings::units::{shown_duration, shown_size};
+use crate::settings::units::shown_size;
 use crate::settings::values::{Control, Settings};
 use crate::worker::null::NullResponse;
 
@@ -45,48 +46,103 @@ pub(crate) fn announce(facts: &StartFacts<'_>) {
     }
 }
 
+/// The greatest width of a line.
+const WIDTH: usize = 100;
+/// The width of names and the blanks around them.
+const INDENT: usize = 11;
+
 fn block(facts: &StartFacts<'_>, coloured: bool) -> String {
     let (strong, faint, plain) = if coloured { ("\x1b[1m", "\x1b[2m", "\x1b[0m") } else { ("", "", "") };
-    let mut text =
-        format!("{strong}tenfold {}{plain}, process {}\n", env!("CARGO_PKG_VERSION"), std::process::id());
-    for (address, entry) in facts.addresses.iter().zip(&facts.settings.listen) {
-        let scheme = if facts.settings.has_tls(entry) { "https" } else { "http" };
-        let proxied = if entry.proxied { " (behind a proxy, with PROXY headers)" } else { "" };
-        let _ = writeln!(text, "  {faint}serves{plain}   {strong}{}{plain}{proxied}", link(scheme, address));
+    let mut text = format!("{strong}tenfold {}{plain}\n", env!("CARGO_PKG_VERSION"));
+    for (link, reach) in links(facts) {
+        let _ = writeln!(text, "  {faint}serves{plain}   {strong}{link}{plain}   {reach}");
     }
     let lines = [
-        ("root", root(facts)),
+        ("folder", root(facts)),
         ("tls", tls(facts)),
         ("members", members(facts)),
-        ("engine", engine(facts)),
-        ("switches", switches(facts)),
-        ("files", files(facts)),
-        ("bounds", bounds(facts)),
         ("log", log(facts)),
         ("user", user(facts)),
-        ("sandbox", Some(sandbox(facts))),
-        ("control", control(facts)),
         ("off", off(facts)),
     ];
-    for (name, said) in lines {
-        if let Some(said) = said {
-            let _ = writeln!(text, "  {faint}{name:<8}{plain} {said}");
+    let detailed = facts.settings.log_level >= Level::Debug;
+    let details = detailed.then(|| details::lines(facts)).into_iter().flatten();
+    for (name, value) in lines.into_iter().chain(details) {
+        if let Some(value) = value {
+            let _ = writeln!(text, "  {faint}{name:<8}{plain} {}", wrapped(&value));
         }
     }
     text
 }
 
-/// An address as a URL that terminals recognize.
-fn link(scheme: &str, address: &ListenAddress) -> String {
-    match address {
-        ListenAddress::Internet(at) if at.ip().is_unspecified() => {
-            let own =
-                if at.is_ipv4() { IpAddr::from([127, 0, 0, 1]).to_string() } else { "[::1]".to_owned() };
-            format!("{scheme}://{own}:{}/ and every other address of this machine ({at})", at.port())
-        }
-        ListenAddress::Internet(at) => format!("{scheme}://{at}/"),
-        ListenAddress::Unix(path) => format!("unix:{}", path.display()),
+/// Breaks a value into lines, after a comma or a semicolon if possible.
+fn wrapped(value: &str) -> String {
+    let room = WIDTH - INDENT;
+    let mut text = String::new();
+    let mut rest = value;
+    while rest.chars().count() > room {
+        let end = rest.char_indices().nth(room).map_or(rest.len(), |(at, _)| at);
+        let head = &rest[..end];
+        let place = head.rfind(", ").max(head.rfind("; ")).map(|at| at + 1).or_else(|| head.rfind(' '));
+        // A path longer than a line stays whole.
+        let Some(place) = place.or_else(|| rest.find(' ')) else { break };
+        let (line, next) = rest.split_at(place);
+        let _ = write!(text, "{line}\n{:INDENT$}", "");
+        rest = &next[1..];
     }
+    text + rest
+}
+
+/// Returns a link to each address, and who can reach it.
+fn links(facts: &StartFacts<'_>) -> Vec<(String, String)> {
+    let mut links = Vec::new();
+    let served: Vec<_> = facts.addresses.iter().zip(&facts.settings.listen).collect();
+    for (address, entry) in &served {
+        let scheme = if facts.settings.has_tls(entry) { "https" } else { "http" };
+        let proxied = if entry.proxied { ", behind a proxy with PROXY headers" } else { "" };
+        match address {
+            ListenAddress::Unix(path) => {
+                let reach = format!("programs of this machine{proxied}");
+                links.push((format!("unix:{}", path.display()), reach));
+            }
+            ListenAddress::Internet(at) if at.ip().is_unspecified() => {
+                let same = |(other, _): &(&ListenAddress, _)| {
+                    matches!(other, ListenAddress::Internet(other) if other.ip() == IpAddr::from([0; 4])
+                        && other.port() == at.port())
+                };
+                // IPv4 and IPv6 of one port have one link.
+                if at.is_ipv6() && served.iter().any(same) {
+                    continue;
+                }
+                let own: IpAddr =
+                    if at.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
+                let link = |ip| format!("{scheme}://{}/", SocketAddr::new(ip, at.port()));
+                links.push((link(own), format!("this machine{proxied}")));
+                let all = "other machines: it listens on all addresses".to_owned();
+                match outward(at.is_ipv4()) {
+                    Some(ip) => links.push((link(ip), all)),
+                    None => links.last_mut().expect("it was just added").1 = all,
+                }
+            }
+            ListenAddress::Internet(at) => {
+                let reach = match at.ip().is_loopback() {
+                    true => "this machine only",
+                    false => "other machines that reach this address",
+                };
+                links.push((format!("{scheme}://{at}/"), format!("{reach}{proxied}")));
+            }
+        }
+    }
+    links
+}
+
+/// The address of this machine toward other networks: the source of a packet that is never sent.
+fn outward(ipv4: bool) -> Option<IpAddr> {
+    // Addresses for documentation (RFC 5737 and RFC 3849), which have the default route.
+    let (own, other) = if ipv4 { ("0.0.0.0:0", "198.51.100.1:9") } else { ("[::]:0", "[2001:db8::1]:9") };
+    let socket = UdpSocket::bind(own).ok()?;
+    socket.connect(other).ok()?;
+    socket.local_addr().ok().map(|at| at.ip()).filter(|ip| !ip.is_loopback())
 }
 
 fn root(facts: &StartFacts<'_>) -> Option<String> {
@@ -94,8 +150,15 @@ fn root(facts: &StartFacts<'_>) -> Option<String> {
         let close = if null.close { ", and closes" } else { "" };
         return Some(format!("none: every request gets one response of {} bytes{close}", null.body));
     }
-    let root = std::path::absolute(&facts.settings.root).unwrap_or_else(|_| facts.settings.root.clone());
-    Some(format!("{} ({})", root.display(), facts.settings.index))
+    let settings = facts.settings;
+    let root = std::path::absolute(&settings.root).unwrap_or_else(|_| settings.root.clone());
+    let index = &settings.index;
+    let without = match settings.listing() {
+        Listing::Off => format!("no {index}: 404; --listing html lists its files"),
+        Listing::Html | Listing::Json => format!("no {index}: its files are listed"),
+    };
+    let said = if root.join(index).is_file() { index.clone() } else { without };
+    Some(format!("{} ({said})", root.display()))
 }
 
 fn tls(facts: &StartFacts<'_>) -> Option<String> {
@@ -113,17 +176,7 @@ fn tls(facts: &StartFacts<'_>) -> Option<String> {
         SecurityPreset::Modern => "1.3",
         SecurityPreset::Intermediate => "1.2 and 1.3",
     };
-    let keys = match facts.signing {
-        None if certificates.pairs.is_empty() => "there is no key yet".to_owned(),
-        None => "each worker has the keys in its memory".to_owned(),
-        Some(Some(signer)) if facts.user.is_some_and(|workers| workers.id != signer.id) => {
-            format!("only a process of user {} has the keys", signer.name)
-        }
-        Some(_) => "only a process of its own, of the workers' user, has the keys: this stops memory disclosure, not \
-                    code execution"
-            .to_owned(),
-    };
-    Some(format!("{versions}: {}; {keys}", summaries.join("; ")))
+    Some(format!("{versions}: {}", summaries.join("; ")))
 }
 
 fn members(facts: &StartFacts<'_>) -> Option<String> {
@@ -148,92 +201,6 @@ fn members(facts: &StartFacts<'_>) -> Option<String> {
         _ => "; cookies are Secure where a trusted proxy says https, and plain elsewhere",
     };
     Some(text)
-}
-
-fn engine(facts: &StartFacts<'_>) -> Option<String> {
-    let plan = &facts.config.plan;
-    let workers = if plan.workers == 1 { "1 worker".to_owned() } else { format!("{} workers", plan.workers) };
-    let triggers =
-        if plan.engine.model().triggers { format!(", trigger {}", plan.triggers) } else { String::new() };
-    let method = match (plan.engine, plan.method) {
-        (Engine::Libevent, Some(method)) => format!(" by {method}"),
-        (Engine::Libevent, None) => {
-            libevent_method().map(|method| format!(" by {method}")).unwrap_or_default()
-        }
-        _ => String::new(),
-    };
-    let dispatch = match (plan.dispatch, plan.bounds.pool_threads) {
-        (Dispatch::Inline, _) => String::new(),
-        (dispatch, 1) => format!(", dispatch {dispatch} (1 thread each)"),
-        (dispatch, threads) => format!(", dispatch {dispatch} ({threads} threads each)"),
-    };
-    let reason = facts.config.reason.map(|why| format!(" (auto: {why})")).unwrap_or_default();
-    let (engine, topology) = (plan.engine, plan.topology);
-    Some(format!("{engine}{method}, topology {topology}, {workers}{dispatch}{triggers}{reason}"))
-}
-
-/// Transport and timer settings that differ from their defaults, for the record of measurements.
-fn switches(facts: &StartFacts<'_>) -> Option<String> {
-    const SHOWN: &[&str] = &[
-        "write",
-        "accept",
-        "tcp-nodelay",
-        "tcp-cork",
-        "defer-accept",
-        "fastopen",
-        "linger",
-        "notsent-lowat",
-        "timer",
-        "timer-update",
-    ];
-    let unusual = |name: &&str| facts.settings.unusual(name).map(|value| format!("{name} {value}"));
-    let all: Vec<_> = SHOWN.iter().filter_map(unusual).collect();
-    (!all.is_empty()).then(|| all.join(", "))
-}
-
-fn files(facts: &StartFacts<'_>) -> Option<String> {
-    let up_to = shown_size(facts.config.site.memory_up_to);
-    match (facts.null, facts.config.plan.sender) {
-        (Some(_), _) => None,
-        _ if facts.settings.listen.iter().all(|entry| facts.settings.has_tls(entry)) => {
-            Some(format!("up to {up_to} from memory, read beyond, and encrypted"))
-        }
-        (None, Sender::Auto) => Some(format!("auto: up to {up_to} from memory, sendfile beyond")),
-        (None, sender) => Some(format!("{sender}, every one")),
-    }
-}
-
-fn bounds(facts: &StartFacts<'_>) -> Option<String> {
-    let plan = &facts.config.plan;
-    let count = plan.bounds.connections;
-    let connections = match plan.engine {
-        Engine::Naive => "1 connection at once".to_owned(),
-        Engine::Pool => {
-            format!("{} connections at once, {} more wait", plan.bounds.pool_threads, plan.bounds.pool_queue)
-        }
-        _ if facts.settings.max_connections.is_some() => format!("{count} connections a worker"),
-        Engine::Fork => format!("{count} connections, a process each"),
-        Engine::Thread => format!("{count} connections, a thread each"),
-        Engine::Select => format!(
-            "{count} connections a worker (from {} descriptors, of which select watches those below {FD_SETSIZE})",
-            facts.config.descriptors
-        ),
-        _ => format!("{count} connections a worker (from {} descriptors)", facts.config.descriptors),
-    };
-    let backlog = match facts.config.kernel_backlog {
-        Some(kernel) => {
-            format!("backlog {kernel} (net.core.somaxconn; {} was wished)", facts.settings.backlog)
-        }
-        None => format!("backlog {}", facts.settings.backlog),
-    };
-    let idle = shown_duration(facts.settings.limits.idle_timeout);
-    let of_address = match facts.config.shares.as_ref().map(|shares| shares.connections) {
-        Some(ConnectionBound::Explicit(bound) | ConnectionBound::Default(bound)) => {
-            format!(", {bound} of one address")
-        }
-        Some(ConnectionBound::Unbounded) | None => String::new(),
-    };
-    Some(format!("{connections}{of_address}, {backlog}, idle {idle}"))
 }
 
 fn log(facts: &StartFacts<'_>) -> Option<String> {
@@ -273,6 +240,8 @@ fn user(facts: &StartFacts<'_>) -> Option<String> {
     const SAME: &str = "keeps the accounts, too: their isolation stops memory disclosure, not code execution";
     Some(match (facts.user, facts.accounts) {
         (None, None) => return None,
+        // Only worth a line beside accounts: every server that root starts has such a user.
+        (Some(_), None) if facts.settings.log_level < Level::Debug => return None,
         (None, Some(_)) => format!("the user of this process {SAME}"),
         (Some(user), None) => format!("{} serves; the supervisor stays root", user.name),
         (Some(user), Some((_, Some(keeper)))) if keeper.id != user.id => {
@@ -280,24 +249,6 @@ fn user(facts: &StartFacts<'_>) -> Option<String> {
         }
         (Some(user), Some(_)) => format!("{} serves and {SAME}; the supervisor stays root", user.name),
     })
-}
-
-fn sandbox(facts: &StartFacts<'_>) -> String {
-    if !facts.settings.sandbox {
-        return "off: workers may make any system call".into();
-    }
-    let accounts = if facts.accounts.is_some() { ", the accounts to theirs" } else { "" };
-    let signing = if facts.signing.is_some() { ", the signing process to its own" } else { "" };
-    let files = match facts.files_limited {
-        true => "to their roots and the log",
-        false => "not to folders (this kernel has no Landlock)",
-    };
-    let engine = facts.config.plan.engine;
-    format!("on: workers are held to the system calls of {engine}{accounts}{signing}, and {files}")
-}
-
-fn control(facts: &StartFacts<'_>) -> Option<String> {
-    facts.control.map(|path| path.display().to_string())
 }
 
 /// Lists features that are off, each with the reason.
@@ -320,118 +271,13 @@ fn off(facts: &StartFacts<'_>) -> Option<String> {
     if facts.config.certificates.is_none() {
         off.push("TLS (tls off)");
     }
-    Some(off.join(", "))
+    match (facts.settings.sandbox, facts.files_limited) {
+        (false, _) => off.push("sandbox (sandbox off)"),
+        (true, false) => off.push("the sandbox for files (this kernel has no Landlock)"),
+        (true, true) => {}
+    }
+    (!off.is_empty()).then(|| off.join(", "))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::settings::given::GivenSettings;
-
-    fn said(flags: &[(&'static str, &str)]) -> String {
-        let flags = flags.iter().map(|(name, value)| (*name, vec![(*value).to_owned()])).collect();
-        let settings = GivenSettings { flags, ..GivenSettings::default() }.resolve().expect("legal");
-        let config = ResolvedConfig::resolve(&settings, 1024).expect("it can be done");
-        let addresses: Vec<_> = settings.addresses().cloned().collect();
-        block(
-            &StartFacts {
-                settings: &settings,
-                config: &config,
-                addresses: &addresses,
-                accounts: None,
-                user: None,
-                signing: None,
-                control: Some(Path::new("/run/tenfold.sock")),
-                null: None,
-                files_limited: false,
-            },
-            false,
-        )
-    }
-
-    #[test]
-    fn the_start_says_where_what_and_how() {
-        let flags = [("root", "/srv/site"), ("engine", "epoll"), ("workers", "1"), ("backlog", "64")];
-        let said = said(&flags);
-        let (first, rest) = said.split_once('\n').expect("several lines");
-        assert!(first.starts_with("tenfold 0."), "{first}");
-        assert_eq!(
-            rest,
-            "  serves   http://127.0.0.1:8080/\n\
-             \x20 root     /srv/site (index.html)\n\
-             \x20 engine   epoll, topology single, 1 worker, trigger lt+et\n\
-             \x20 files    auto: up to 32 KiB from memory, sendfile beyond\n\
-             \x20 bounds   663 connections a worker (from 1024 descriptors), backlog 64, idle 75s\n\
-             \x20 log      standard output, combined, buffered\n\
-             \x20 sandbox  on: workers are held to the system calls of epoll, and not to folders (this kernel has \
-             no Landlock)\n\
-             \x20 control  /run/tenfold.sock\n\
-             \x20 off      folder listings, dotfiles and links that leave the root (for safety), \
-             TLS (tls off)\n"
-        );
-    }
-
-    #[test]
-    fn h78_the_start_tells_how_far_the_accounts_are_isolated() {
-        let settings = GivenSettings::default().resolve().expect("legal");
-        let config = ResolvedConfig::resolve(&settings, 1024).expect("it can be done");
-        let url = "sqlite:members.db".parse().expect("a legal URL");
-        let named = |name: &str, id| SystemUser { name: name.into(), id, group: id, groups: vec![id] };
-        let (web, keeper) = (named("web", 1), named("keeper", 2));
-        let said = |user, accounts| {
-            let accounts = Some((&url, accounts));
-            let (settings, config) = (&settings, &config);
-            let facts = StartFacts {
-                settings,
-                config,
-                addresses: &[],
-                accounts,
-                user,
-                signing: None,
-                control: None,
-                null: None,
-                files_limited: false,
-            };
-            super::user(&facts).expect("there are accounts")
-        };
-        let limit = "their isolation stops memory disclosure, not code execution";
-        assert!(said(None, None).contains(limit));
-        assert!(said(Some(&web), Some(&web)).contains(limit));
-        assert_eq!(
-            said(Some(&web), Some(&keeper)),
-            "web serves, keeper keeps the accounts; the supervisor stays root"
-        );
-    }
-
-    #[test]
-    fn switches_are_said_where_they_are_not_what_they_usually_are() {
-        let flags = [("tcp-nodelay", "off"), ("write", "split"), ("accept", "all"), ("engine", "epoll")];
-        let said = said(&flags);
-        assert!(said.contains("\n  switches write split, tcp-nodelay off\n"), "{said}");
-    }
-
-    #[test]
-    fn auto_says_what_it_chose_and_why() {
-        let said = said(&[]);
-        assert!(said.contains("  engine   epoll, topology "), "{said}");
-        assert!(said.contains("(auto: small responses cost the same as on uring, and large files"), "{said}");
-    }
-
-    #[test]
-    fn listings_are_off_only_if_no_path_has_them() {
-        let off = |flags: &[_]| said(flags).lines().last().expect("several lines").to_owned();
-        assert!(off(&[]).contains("folder listings, dotfiles"));
-        assert!(!off(&[("listing", "html")]).contains("listings"));
-        assert!(off(&[("listing", "json")]).contains("  off      dotfiles and links"));
-    }
-
-    #[test]
-    fn every_address_of_the_machine_is_said_to_be_that() {
-        let said = said(&[("listen", "0.0.0.0:80"), ("access-log", "off")]);
-        assert!(
-            said.contains("http://127.0.0.1:80/ and every other address of this machine (0.0.0.0:80)"),
-            "{said}"
-        );
-        assert!(said.contains("access log (access-log off)"), "{said}");
-    }
-}
+mod tests;

@@ -15,6 +15,8 @@ pub(crate) enum Absence {
     Forbidden,
     /// 301: a directory was requested as a file.
     Directory,
+    /// 404: a directory without an index that is not listed, if the response tells how to list it.
+    Unlisted,
     /// A directory without an index, and how it is listed.
     Listed(Listing),
     /// 503, with the error number of the system.

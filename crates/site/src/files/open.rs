@@ -130,14 +130,16 @@ impl Files {
     }
 
     /// The result for a route on which no file was found: a directory without an index is listed as `listing`
-    /// says.
-    pub(crate) fn without_index(&self, route: &Route, listing: Listing) -> Absence {
-        if listing == Listing::Off || route.rewritten.is_some() || !route.path.asks_for_directory() {
+    /// says. `explain` distinguishes directories that are not listed.
+    pub(crate) fn without_index(&self, route: &Route, listing: Listing, explain: bool) -> Absence {
+        let looks = listing != Listing::Off || explain;
+        if !looks || route.rewritten.is_some() || !route.path.asks_for_directory() {
             return Absence::NotFound;
         }
         count_visit();
         let name = route.path.relative();
         match self.roots.of(name).look(name) {
+            Ok(FileStat { kind: FileKind::Directory, .. }) if listing == Listing::Off => Absence::Unlisted,
             Ok(FileStat { kind: FileKind::Directory, .. }) => Absence::Listed(listing),
             Ok(_) => Absence::NotFound,
             Err(error) => error.into(),

@@ -24,8 +24,28 @@ pub(crate) fn with_fields(
     response: &mut ResponseWriter<'_>,
     more: impl FnOnce(&mut ResponseHead<'_>),
 ) -> ResponseSummary {
+    with_both(request, status, "", response, more)
+}
+
+/// Answers with a status, its line of text, and an explanation below it, which may be empty.
+pub(crate) fn explained(
+    request: &Request<'_>,
+    status: u16,
+    why: &str,
+    response: &mut ResponseWriter<'_>,
+) -> ResponseSummary {
+    with_both(request, status, why, response, |_| {})
+}
+
+fn with_both(
+    request: &Request<'_>,
+    status: u16,
+    why: &str,
+    response: &mut ResponseWriter<'_>,
+    more: impl FnOnce(&mut ResponseHead<'_>),
+) -> ResponseSummary {
     let code = Decimal::new(u64::from(status));
-    let line = [code.as_bytes(), b" ", reason(status).as_bytes(), b"\n"];
+    let line = [code.as_bytes(), b" ", reason(status).as_bytes(), b"\n", why.as_bytes()];
     let length = line.iter().map(|piece| piece.len() as u64).sum();
     let mut head = response.head(status);
     head.content_type(PLAIN_TEXT);

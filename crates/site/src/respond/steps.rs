@@ -100,7 +100,8 @@ impl ResponseSteps<'_> {
         }
         let loaded = self.store.load(&paths, here, site).map_err(|absence| match absence {
             Absence::NotFound => {
-                site.files.without_index(route, here.policy.listing.unwrap_or(site.settings.listing))
+                let listing = here.policy.listing.unwrap_or(site.settings.listing);
+                site.files.without_index(route, listing, site.settings.explain_listing)
             }
             absence => absence,
         });
@@ -160,6 +161,13 @@ impl ResponseSteps<'_> {
     ) -> Answered {
         let (status, failure) = match absence {
             Absence::NotFound => (404, None),
+            Absence::Unlisted => {
+                let advice = format!(
+                    "\nThis folder has no {}. To list its files, start the server with --listing html.\n",
+                    self.site.settings.index
+                );
+                return self.error_with(404, &advice, here, response).into();
+            }
             Absence::Forbidden => (403, None),
             Absence::Directory => {
                 response.add_fields(&here.of_errors);
@@ -245,12 +253,23 @@ impl ResponseSteps<'_> {
 
     /// Answers with an error: with the site's own page if it has one.
     fn error(&mut self, status: u16, here: &Effective, response: &mut ResponseWriter<'_>) -> ResponseSummary {
+        self.error_with(status, "", here, response)
+    }
+
+    /// The same, with this advice if the site has no page.
+    fn error_with(
+        &mut self,
+        status: u16,
+        advice: &str,
+        here: &Effective,
+        response: &mut ResponseWriter<'_>,
+    ) -> ResponseSummary {
         response.add_fields(&here.of_errors);
         match self.store.pages.of(status, self.site, self.now) {
             Some(page) if self.access.permits(page.guard(), self.request) => {
                 page.whole(self.request, response)
             }
-            _ => status_text::plain(self.request, status, response),
+            _ => status_text::explained(self.request, status, advice, response),
         }
     }
 }

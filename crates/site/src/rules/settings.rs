@@ -44,6 +44,8 @@ pub struct Settings {
     pub codings: Codings,
     /// The listing of a folder without an index, unless a rule changes it. Default: none.
     pub listing: Listing,
+    /// Whether the 404 of such a folder tells how to list it. Default: no.
+    pub explain_listing: bool,
     /// Names that are read of such a folder. Default 10,000.
     pub listing_entries: usize,
     /// The source of entity tags. Default: time and size.
@@ -76,6 +78,7 @@ impl Default for Settings {
             open_files: 256,
             codings: Codings::default(),
             listing: Listing::Off,
+            explain_listing: false,
             listing_entries: 10_000,
             tags: TagFrom::Time,
             tags_up_to: 64 << 20,

@@ -177,3 +177,48 @@ fn a_listing_is_what_is_there_and_a_client_that_has_it_is_told_so() {
     assert!(changed.status() == 200 && links(&changed).contains(&"./new.txt".to_owned()));
     assert!(ask(&site, "POST", "/docs/", &[]).status() == 405);
 }
+
+#[test]
+fn a_folder_that_is_not_listed_tells_how_only_if_asked_to() {
+    let folder = several();
+    let silent = get(&folder.site(Settings::default()), "/docs/");
+    assert_eq!((silent.status(), silent.text()), (404, "404 Not Found\n"));
+    let site = folder.site(Settings { explain_listing: true, ..Settings::default() });
+    let advice = "404 Not Found\n\nThis folder has no index.html. To list its files, start the server with --listing html.\n";
+    for round in ["first", "cached"] {
+        let page = get(&site, "/docs/");
+        assert_eq!((page.status(), page.text()), (404, advice), "{round}");
+    }
+    assert_eq!(get(&site, "/none/").text(), "404 Not Found\n");
+    folder.write("404.html", "a page of its own");
+    pass(Duration::from_secs(1));
+    assert_eq!(get(&site, "/docs/").text(), "a page of its own");
+}
+
+#[test]
+fn a_page_has_icons_units_and_totals() {
+    let folder = several();
+    for name in ["photo.JPG", "song.ogg", "all.tar.gz", "data.bin"] {
+        folder.write(&format!("docs/{name}"), "1");
+    }
+    let site = listing(&folder, Listing::Html);
+    let text = get(&site, "/docs/").text().to_owned();
+    for (class, link) in [
+        ("up", "../"),
+        ("dir", "./z/"),
+        ("text", "./A.txt"),
+        ("image", "./photo.JPG"),
+        ("media", "./song.ogg"),
+        ("archive", "./all.tar.gz"),
+        ("file", "./data.bin"),
+    ] {
+        assert!(text.contains(&format!("<a class=\"{class}\" href=\"{link}\"")), "{link}: {text}");
+    }
+    assert!(text.contains("<td class=\"size\" title=\"2000 bytes\">2.0 KiB</td>"), "{text}");
+    assert!(text.contains("<td class=\"size\" title=\"5 bytes\">5 B</td>"), "{text}");
+    assert!(text.contains("<td colspan=\"3\">1 folder, 7 files, 2.0 KiB</td>"), "{text}");
+    assert!(!text.contains("<script"), "{text}");
+    folder.write("empty/.hidden", "");
+    let empty = get(&site, "/empty/").text().to_owned();
+    assert!(empty.contains("<td colspan=\"3\">This folder is empty.</td>"), "{empty}");
+}

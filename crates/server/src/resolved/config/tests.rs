@@ -200,7 +200,10 @@ fn connections_are_as_many_as_descriptors_allow_beside_a_reserve_for_files() {
 fn what_is_for_something_that_is_off_is_refused() {
     for (words, expected) in [
         (&[("etag-up-to", "1 MiB")][..], "etag-up-to is for etag content, and etag is time"),
-        (&[("listing-entries", "5")], "listing-entries is for listing, which is off everywhere"),
+        (
+            &[("listing", "off"), ("listing-entries", "5")],
+            "listing-entries is for listing, which is off everywhere",
+        ),
     ] {
         assert_eq!(refusal(words, DESCRIPTORS), expected);
     }

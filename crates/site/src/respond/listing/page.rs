@@ -4,7 +4,9 @@ use askama::Template;
 use serde::Serialize;
 use tenfold_http::clock;
 
+use crate::files::media_type;
 use crate::respond::listing::folder::{By, FolderEntries, ListedEntry, SortOrder};
+use crate::rules::policy::Policy;
 
 /// The name of the root.
 const TOP: &str = "Files";
@@ -20,6 +22,8 @@ struct ListingTemplate<'a> {
     columns: [Column; 3],
     up: bool,
     rows: Vec<ListingRow<'a>>,
+    /// The number of folders and files, and the size of the files together.
+    total: String,
     more: bool,
     most: usize,
 }
@@ -36,6 +40,8 @@ struct Column {
 
 struct ListingRow<'a> {
     name: String,
+    /// The class of its icon.
+    icon: &'static str,
     link: &'a str,
     bytes: String,
     size: String,
@@ -53,6 +59,7 @@ pub(super) fn html(folder: &FolderEntries) -> String {
         columns: [By::Name, By::Size, By::Date].map(|by| Column::of(by, folder.order)),
         up: !names.is_empty(),
         rows: folder.entries.iter().map(ListingRow::of).collect(),
+        total: total(folder),
         more: folder.cut.is_some(),
         most: folder.cut.unwrap_or_default(),
     };
@@ -84,16 +91,51 @@ impl ListingRow<'_> {
             false => ("", format!("{} bytes", facts.size), short(facts.size)),
         };
         let modified = u64::try_from(facts.modified.seconds).map(date).unwrap_or_default();
-        ListingRow { name: format!("{}{slash}", shown.entry.name), link: &shown.link, bytes, size, modified }
+        let name = format!("{}{slash}", shown.entry.name);
+        ListingRow { icon: icon(shown), name, link: &shown.link, bytes, size, modified }
     }
 }
 
-/// A size for people: `17`, `1.2 KiB`, `340 MiB`; units of 1024.
+/// The class of an entry's icon, by the kind of its media type.
+fn icon(shown: &ListedEntry) -> &'static str {
+    const ARCHIVES: [&str; 8] = [".zip", ".gz", ".xz", ".zst", ".bz2", ".tar", ".7z", ".deb"];
+    if shown.is_folder() {
+        return "dir";
+    }
+    let name = shown.entry.name.to_ascii_lowercase();
+    let essence = media_type::of(&name, &Policy::default());
+    let archive = ARCHIVES.iter().any(|ending| name.ends_with(ending));
+    match essence.split('/').next() {
+        Some("image") => "image",
+        Some("audio" | "video") => "media",
+        Some("text") => "text",
+        _ if archive => "archive",
+        _ => "file",
+    }
+}
+
+/// Counts and the size of all files, as in `2 folders, 1 file, 3.4 MiB`.
+fn total(folder: &FolderEntries) -> String {
+    let count = |number: usize, one: &str| match number {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        several => Some(format!("{several} {one}s")),
+    };
+    let folders = folder.entries.iter().filter(|shown| shown.is_folder()).count();
+    let files = folder.entries.len() - folders;
+    let sizes = folder.entries.iter().filter(|shown| !shown.is_folder()).map(|shown| shown.entry.facts.size);
+    let size = (files > 0).then(|| short(sizes.fold(0, u64::saturating_add)));
+    let parts: Vec<_> =
+        [count(folders, "folder"), count(files, "file"), size].into_iter().flatten().collect();
+    if parts.is_empty() { "This folder is empty.".to_owned() } else { parts.join(", ") }
+}
+
+/// A size for people: `17 B`, `1.2 KiB`, `340 MiB`; units of 1024.
 fn short(bytes: u64) -> String {
     let mut size = bytes as f64;
-    for unit in ["", " KiB", " MiB", " GiB", " TiB"] {
+    for unit in [" B", " KiB", " MiB", " GiB", " TiB"] {
         if size < 999.5 {
-            let decimals = usize::from(!unit.is_empty() && size < 9.95);
+            let decimals = usize::from(unit != " B" && size < 9.95);
             return format!("{size:.decimals$}{unit}");
         }
         size /= 1024.0;
@@ -151,8 +193,8 @@ mod tests {
     #[test]
     fn sizes_are_short_and_never_a_thousand_of_a_unit() {
         for (bytes, expected) in [
-            (0, "0"),
-            (999, "999"),
+            (0, "0 B"),
+            (999, "999 B"),
             (1000, "1.0 KiB"),
             (1536, "1.5 KiB"),
             (10 * 1024, "10 KiB"),

@@ -1,0 +1,159 @@
+//! The start block, as text.
+
+use super::*;
+use crate::settings::given::GivenSettings;
+
+fn said(flags: &[(&'static str, &str)]) -> String {
+    let flags = flags.iter().map(|(name, value)| (*name, vec![(*value).to_owned()])).collect();
+    let settings = GivenSettings { flags, ..GivenSettings::default() }.resolve().expect("legal");
+    let config = ResolvedConfig::resolve(&settings, 1024).expect("it can be done");
+    let addresses: Vec<_> = settings.addresses().cloned().collect();
+    block(
+        &StartFacts {
+            settings: &settings,
+            config: &config,
+            addresses: &addresses,
+            accounts: None,
+            user: None,
+            signing: None,
+            control: Some(Path::new("/run/tenfold.sock")),
+            null: None,
+            files_limited: false,
+        },
+        false,
+    )
+}
+
+#[test]
+fn the_start_says_where_what_and_how() {
+    let flags = [("root", "/srv/site"), ("engine", "epoll"), ("workers", "1"), ("backlog", "64")];
+    let block = said(&flags);
+    let (first, people) = block.split_once('\n').expect("several lines");
+    assert!(first.starts_with("tenfold 0."), "{first}");
+    assert_eq!(
+        people,
+        "  serves   http://127.0.0.1:8080/   this machine only\n\
+         \x20 folder   /srv/site (no index.html: its files are listed)\n\
+         \x20 log      standard output, combined, buffered\n\
+         \x20 off      dotfiles and links that leave the root (for safety), TLS (tls off),\n\
+         \x20          the sandbox for files (this kernel has no Landlock)\n"
+    );
+    let detailed = said(&[&flags[..], &[("log-level", "debug")]].concat());
+    let details = detailed.strip_prefix(&block).expect("the details come last");
+    let process = std::process::id();
+    assert_eq!(
+        details,
+        format!(
+            "  process  {process}\n\
+             \x20 engine   epoll, topology single, 1 worker, trigger lt+et\n\
+             \x20 files    auto: up to 32 KiB from memory, sendfile beyond\n\
+             \x20 bounds   663 connections a worker (from 1024 descriptors), backlog 64, idle 75s\n\
+             \x20 sandbox  on: workers are held to the system calls of epoll,\n\
+             \x20          and not to folders (this kernel has no Landlock)\n\
+             \x20 control  /run/tenfold.sock\n"
+        )
+    );
+}
+
+#[test]
+fn no_line_is_wider_than_a_hundred_columns() {
+    let names = (0..40).map(|number| format!("part {number}")).collect::<Vec<_>>().join(", ");
+    for value in [names.as_str(), &"word ".repeat(60), "short"] {
+        let text = wrapped(value);
+        assert!(
+            text.lines()
+                .enumerate()
+                .all(|(at, line)| { line.chars().count() <= if at == 0 { WIDTH - INDENT } else { WIDTH } }),
+            "{text}"
+        );
+        assert_eq!(text.split_whitespace().collect::<Vec<_>>(), value.split_whitespace().collect::<Vec<_>>());
+    }
+    assert_eq!(wrapped(&"/long".repeat(40)), "/long".repeat(40));
+    assert!(said(&[]).lines().all(|line| line.chars().count() <= WIDTH));
+}
+
+#[test]
+fn a_folder_without_an_index_is_listed_or_tells_how() {
+    let everyone = said(&[("root", "/srv/site"), ("listen", "0.0.0.0:80")]);
+    assert!(
+        everyone.contains("/srv/site (no index.html: 404; --listing html lists its files)"),
+        "{everyone}"
+    );
+    assert!(everyone.contains("  off      folder listings, dotfiles"), "{everyone}");
+    let chosen = said(&[("root", "/srv/site"), ("listing", "off")]);
+    assert!(chosen.contains("404; --listing html"), "{chosen}");
+}
+
+#[test]
+fn h78_the_start_tells_how_far_the_accounts_are_isolated() {
+    let settings = GivenSettings::default().resolve().expect("legal");
+    let config = ResolvedConfig::resolve(&settings, 1024).expect("it can be done");
+    let url = "sqlite:members.db".parse().expect("a legal URL");
+    let named = |name: &str, id| SystemUser { name: name.into(), id, group: id, groups: vec![id] };
+    let (web, keeper) = (named("web", 1), named("keeper", 2));
+    let said = |user, accounts| {
+        let accounts = Some((&url, accounts));
+        let (settings, config) = (&settings, &config);
+        let facts = StartFacts {
+            settings,
+            config,
+            addresses: &[],
+            accounts,
+            user,
+            signing: None,
+            control: None,
+            null: None,
+            files_limited: false,
+        };
+        super::user(&facts).expect("there are accounts")
+    };
+    let limit = "their isolation stops memory disclosure, not code execution";
+    assert!(said(None, None).contains(limit));
+    assert!(said(Some(&web), Some(&web)).contains(limit));
+    assert_eq!(
+        said(Some(&web), Some(&keeper)),
+        "web serves, keeper keeps the accounts; the supervisor stays root"
+    );
+}
+
+#[test]
+fn switches_are_said_where_they_are_not_what_they_usually_are() {
+    let flags = [
+        ("tcp-nodelay", "off"),
+        ("write", "split"),
+        ("accept", "all"),
+        ("engine", "epoll"),
+        ("log-level", "debug"),
+    ];
+    let said = said(&flags);
+    assert!(said.contains("\n  switches write split, tcp-nodelay off\n"), "{said}");
+}
+
+#[test]
+fn auto_says_what_it_chose_and_why() {
+    let said = said(&[("log-level", "debug")]);
+    let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(" engine epoll, topology "), "{said}");
+    assert!(words.contains("(auto: small responses cost the same as on uring, and large files"), "{said}");
+}
+
+#[test]
+fn listings_are_off_only_if_no_path_has_them() {
+    assert!(said(&[("listing", "off")]).contains("  off      folder listings, dotfiles"));
+    for flags in [&[][..], &[("listing", "html")], &[("listing", "json")]] {
+        assert!(said(flags).contains("  off      dotfiles and links"), "{flags:?}");
+    }
+}
+
+#[test]
+fn the_start_tells_who_can_connect() {
+    let all = said(&[("listen", "0.0.0.0:80"), ("access-log", "off")]);
+    assert!(all.starts_with("tenfold ") && all.contains("\n  serves   http://127.0.0.1:80/   "), "{all}");
+    assert!(all.contains("   other machines: it listens on all addresses\n"), "{all}");
+    assert!(all.contains("access log (access-log off)"), "{all}");
+    let one = said(&[("listen", "192.0.2.1:80")]);
+    assert!(
+        one.contains("  serves   http://192.0.2.1:80/   other machines that reach this address\n"),
+        "{one}"
+    );
+}
