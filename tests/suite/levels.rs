@@ -35,7 +35,8 @@ const SAID: [&[&str]; 4] = [
 
 /// The index of a line's level in [`LEVELS`].
 fn level_of(line: &str) -> usize {
-    let of = |name: &&str| line.starts_with(&format!("tenfold: {name}: "));
+    let message = line.strip_prefix("#-#-#T#:#:#Z ").unwrap_or(line);
+    let of = |name: &&str| message.starts_with(&format!("tenfold: {name}: "));
     ["error", "warning", "info", "debug"].iter().position(of).unwrap_or(2)
 }
 

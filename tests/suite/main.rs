@@ -32,6 +32,7 @@ mod levels;
 mod lifecycle;
 mod listings;
 mod log;
+mod log_fields;
 mod logs_archive;
 mod logs_modes;
 mod logs_pipes;
@@ -76,6 +77,7 @@ const THEMES: &[Theme] = &[
     deadlines::THEME,
     changing::THEME,
     log::THEME,
+    log_fields::THEME,
     logs_modes::THEME,
     logs_archive::THEME,
     logs_pipes::THEME,

@@ -34,10 +34,10 @@ pub(crate) const THEME: Theme = Theme {
 };
 
 /// `alice` with the password `secret`, by bcrypt at its lowest cost.
-const MEMBERS: &str = "# made by htpasswd -nbBC 4 alice secret\n\
+pub(crate) const MEMBERS: &str = "# made by htpasswd -nbBC 4 alice secret\n\
                        alice:$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC\n";
-const RIGHT: (&str, &str) = ("Authorization", "Basic YWxpY2U6c2VjcmV0");
-const WRONG: (&str, &str) = ("Authorization", "Basic YWxpY2U6d3Jvbmc=");
+pub(crate) const RIGHT: (&str, &str) = ("Authorization", "Basic YWxpY2U6c2VjcmV0");
+pub(crate) const WRONG: (&str, &str) = ("Authorization", "Basic YWxpY2U6d3Jvbmc=");
 
 fn folder(files: &[(&str, &str)]) -> TempFolder {
     let folder = TempFolder::new("rules");

@@ -1,13 +1,16 @@
 //! Messages on standard error: one line each, none on the path of a request. If the journal reads standard error, each
 //! line begins with its priority.
 
+pub(crate) mod day;
+
 use std::fmt;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The least severe level that is logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +40,23 @@ pub(crate) fn set_level(level: Level) {
     LEVEL.store(level as u8, Ordering::Relaxed);
 }
 
+/// Whether messages begin with their time.
+static TIMED: AtomicBool = AtomicBool::new(false);
+
+/// From now on, begins messages with their time, or no longer. The journal has times of its own.
+pub(crate) fn show_times(on: bool) {
+    TIMED.store(on && !is_read_by_journal(), Ordering::Relaxed);
+}
+
+/// The time in front of a message: `2026-11-21T08:00:00Z `.
+fn time() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    match (TIMED.load(Ordering::Relaxed), since) {
+        (true, Ok(since)) => format!("{} ", day::moment(since.as_secs())),
+        _ => String::new(),
+    }
+}
+
 /// Whether a message of `level` is shown.
 pub(crate) fn shows(level: Level) -> bool {
     level as u8 <= LEVEL.load(Ordering::Relaxed)
@@ -53,9 +73,10 @@ pub(crate) fn say(level: Level, message: fmt::Arguments<'_>) {
         Level::Info => ("", ""),
         Level::Debug => ("debug: ", "\x1b[2m"),
     };
+    let time = time();
     let line = match coloured() && !colour.is_empty() {
-        true => format!("tenfold: {colour}{name}\x1b[0m{message}\n"),
-        false => format!("tenfold: {name}{message}\n"),
+        true => format!("{time}tenfold: {colour}{name}\x1b[0m{message}\n"),
+        false => format!("{time}tenfold: {name}{message}\n"),
     };
     lines(level, &line);
 }

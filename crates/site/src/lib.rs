@@ -43,7 +43,7 @@ pub use rules::password::StoredHash;
 pub use rules::path::{PathError, Shown, SitePath};
 pub use rules::pattern::Pattern;
 pub use rules::policy::{Listing, Policies, Policy, PolicyRule};
-pub use rules::realm::{Attempts, Realm, RealmUser};
+pub use rules::realm::{Attempts, MOST_CREDENTIALS, Realm, RealmUser, basic_user};
 pub use rules::redirect::{Redirect, Rewrite};
 pub use rules::routes::{Routes, Slash};
 pub use rules::settings::{MEMORY_UP_TO, Settings, TagFrom};

@@ -27,6 +27,9 @@ pub(super) fn begin(
     line.extend_from_slice(b"\",\"client\":\"");
     put_peer(line, peer);
     line.push(b'"');
+    if let Some(user) = fields.user {
+        put_text(line, "user", user);
+    }
     put_text(line, "request", request);
     let (method, protocol) = match summary {
         RequestSummary::Parsed { method, version, .. } => (Some(method.as_str()), Some(version.as_str())),

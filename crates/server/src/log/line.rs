@@ -8,12 +8,15 @@ use std::time::Duration;
 use tenfold_http::Decimal;
 use tenfold_http::{Peer, TlsFacts, clock};
 
-use super::day;
+use crate::diagnostics::day;
 
 /// The fields of a line that describe the client and its request.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct LogFields<'a> {
-    /// The host that the request is for. Only `json` shows it, and the next two.
+    /// The user that it names with basic authentication. Only `json` and formats of the user's own show it, and the
+    /// next three.
+    pub(crate) user: Option<&'a [u8]>,
+    /// The host that the request is for.
     pub(crate) host: Option<&'a str>,
     pub(crate) path: Option<&'a str>,
     pub(crate) query: Option<&'a str>,

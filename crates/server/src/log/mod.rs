@@ -1,11 +1,10 @@
 //! The access log: the format of lines, the time of writing, and the destination.
 //!
-//! [`combined`] and [`json`] format a line, and [`writer::Writer`] holds the lines of a thread. The threads of a
+//! [`combined`], [`json`] and [`template`] format a line, and [`writer::Writer`] holds the lines of a thread. The threads of a
 //! process write to its [`outlet::Outlet`]: immediately, from a buffer each, or through the [`queue`] to a separate
 //! thread. The supervisor opens the [`open::Log`]. On USR1 it creates the new file, and processes open it by its path.
 
 pub(crate) mod combined;
-pub(crate) mod day;
 mod file;
 mod json;
 pub(crate) mod line;
@@ -13,5 +12,6 @@ pub(crate) mod open;
 pub(crate) mod outlet;
 mod queue;
 mod sink;
+mod template;
 pub(crate) mod writer;
 pub(crate) mod written;

@@ -38,7 +38,7 @@ impl Log {
     /// # Errors
     /// The error of the system, with the path and the remedy.
     pub(crate) fn open(settings: &Settings, owner: Option<&SystemUser>) -> Result<Log, String> {
-        let manner = settings.log;
+        let manner = settings.log.clone();
         let open = match &settings.access_log {
             LogTarget::Off => None,
             LogTarget::Output => {

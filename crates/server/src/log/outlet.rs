@@ -13,7 +13,7 @@ use super::queue::LogQueue;
 use super::sink::{self, Sink};
 use crate::diagnostics::{error, info, warning};
 use crate::sandbox;
-use crate::settings::log::{LogFormat, Manner, Mode};
+use crate::settings::log::{Manner, Mode};
 use crate::status::counters::{Counter, Tally};
 
 /// The access log of a process.
@@ -38,11 +38,11 @@ impl Outlet {
         let Some(Open { file, path, manner }) = log.0 else { return Ok(None) };
         let sink = Arc::new(Sink::new(file, path.is_some()));
         let outlet = Arc::new(Outlet {
+            queue: (manner.mode == Mode::Async).then(|| LogQueue::new(manner.queue)),
             manner,
             path,
             current: Mutex::new((lifecycle::reopened(), sink)),
             failing: AtomicBool::new(false),
-            queue: (manner.mode == Mode::Async).then(|| LogQueue::new(manner.queue)),
         });
         if outlet.queue.is_some() {
             let (writing, tally) = (outlet.clone(), tally.among_others());
@@ -59,7 +59,12 @@ impl Outlet {
 
     /// Whether lines show the times of responses.
     pub(crate) fn measures(&self) -> bool {
-        self.manner.format == LogFormat::Json
+        self.manner.format.shows_times()
+    }
+
+    /// Whether lines show the user of a request.
+    pub(crate) fn shows_user(&self) -> bool {
+        self.manner.format.shows_user()
     }
 
     /// The present sink, and the count that it belongs to.

@@ -9,7 +9,7 @@ use tenfold_sys::lifecycle;
 use super::line::{Date, LogFields, Times};
 use super::outlet::Outlet;
 use super::sink::Sink;
-use super::{combined, json};
+use super::{combined, json, template};
 use crate::settings::log::{LogFormat, Mode};
 use crate::status::counters::{Counter, Tally};
 
@@ -50,7 +50,7 @@ impl Writer {
         let (opened, sink) = outlet.sink();
         Writer {
             outlet: outlet.clone(),
-            format: outlet.manner.format,
+            format: outlet.manner.format.clone(),
             sink,
             opened,
             lines: Vec::new(),
@@ -73,8 +73,17 @@ impl Writer {
     ) {
         self.show(request);
         let request = (&self.request[..], request);
-        begin(self.format, &mut self.lines, &mut self.date, peer, request, fields, status);
-        end(self.format, &mut self.lines, bytes, fields, times);
+        begin(
+            &self.format,
+            &mut self.lines,
+            &mut self.date,
+            peer,
+            request,
+            fields,
+            status,
+            Some((bytes, times)),
+        );
+        end(&self.format, &mut self.lines, bytes, fields, times);
         self.added();
     }
 
@@ -89,7 +98,10 @@ impl Writer {
         self.show(request);
         let mut begin = Vec::with_capacity(self.request.len() + 96);
         let request = (&self.request[..], request);
-        self::begin(self.format, &mut begin, &mut self.date, peer, request, fields, status);
+        self::begin(&self.format, &mut begin, &mut self.date, peer, request, fields, status, None);
+        if let LogFormat::Own(_) = self.format {
+            return Begun { begin, referer: None, agent: None, tls: None };
+        }
         let (referer, agent) = (fields.referer.map(Box::from), fields.agent.map(Box::from));
         Begun { begin, referer, agent, tls: fields.tls.cloned() }
     }
@@ -101,10 +113,14 @@ impl Writer {
 
     /// Completes and adds a line.
     pub(crate) fn finish(&mut self, begun: &Begun, bytes: u64, times: Times) {
+        if let LogFormat::Own(own) = &self.format {
+            template::finish(own, &mut self.lines, &begun.begin, bytes, times);
+            return self.added();
+        }
         self.lines.extend_from_slice(&begun.begin);
         let (referer, agent) = (begun.referer.as_deref(), begun.agent.as_deref());
         let fields = LogFields { referer, agent, tls: begun.tls.as_ref(), ..LogFields::default() };
-        end(self.format, &mut self.lines, bytes, fields, times);
+        end(&self.format, &mut self.lines, bytes, fields, times);
         self.added();
     }
 
@@ -168,30 +184,35 @@ impl Writer {
     }
 }
 
-/// Writes the start of a line: the fields that are known before the response's length.
+/// Writes the start of a line: the fields that are known before the response's length. A format of the user's own also
+/// gets its end if it is known.
+#[expect(clippy::too_many_arguments, reason = "each is a part of the line")]
 fn begin(
-    format: LogFormat,
+    format: &LogFormat,
     line: &mut Vec<u8>,
     date: &mut Date,
     peer: &Peer,
     request: (&[u8], RequestSummary<'_>),
     fields: LogFields<'_>,
     status: u16,
+    end: Option<(u64, Times)>,
 ) {
     match format {
         LogFormat::Common | LogFormat::Combined => {
             combined::begin(line, date.common(), peer, request.0, status)
         }
         LogFormat::Json => json::begin(line, date.rfc3339(), peer, request, fields, status),
+        LogFormat::Own(own) => template::put(own, line, date, peer, request, fields, status, end),
     }
 }
 
 /// Writes the rest of a line, including its end.
-fn end(format: LogFormat, line: &mut Vec<u8>, bytes: u64, fields: LogFields<'_>, times: Times) {
+fn end(format: &LogFormat, line: &mut Vec<u8>, bytes: u64, fields: LogFields<'_>, times: Times) {
     match format {
         LogFormat::Common => combined::end_common(line, bytes),
         LogFormat::Combined => combined::end(line, bytes, fields),
         LogFormat::Json => json::end(line, bytes, fields, times),
+        LogFormat::Own(_) => {}
     }
 }
 

@@ -1,9 +1,12 @@
 //! The settings of the access log: its place, its format, and when it is written and rotated.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::log_format::{LineTemplate, LogField};
 
 /// The format of a line of the access log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LogFormat {
     /// The Common Log Format: client, time, request line, status, bytes.
     Common,
@@ -12,11 +15,54 @@ pub(crate) enum LogFormat {
     Combined,
     /// A JSON object (RFC 8259), with the times of the response.
     Json,
+    /// A text with fields.
+    Own(Arc<LineTemplate>),
 }
 
 impl LogFormat {
-    pub(crate) const WORDS: &'static [(&'static str, LogFormat)] =
-        &[("common", LogFormat::Common), ("combined", LogFormat::Combined), ("json", LogFormat::Json)];
+    /// Reads a name, or a text with fields.
+    pub(crate) fn read(text: &str) -> Result<LogFormat, String> {
+        match text {
+            "common" => Ok(LogFormat::Common),
+            "combined" => Ok(LogFormat::Combined),
+            "json" => Ok(LogFormat::Json),
+            template if template.contains('{') => {
+                LineTemplate::parse(template).map(|template| LogFormat::Own(Arc::new(template)))
+            }
+            other => Err(format!(
+                "there is no log format {other:?}; there are common, combined, json, and a text with fields such as \
+                 {{client}} {{status}}"
+            )),
+        }
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            LogFormat::Common => "common",
+            LogFormat::Combined => "combined",
+            LogFormat::Json => "json",
+            LogFormat::Own(_) => "a format of its own",
+        }
+    }
+
+    /// Whether lines show the times of responses.
+    pub(crate) fn shows_times(&self) -> bool {
+        match self {
+            LogFormat::Json => true,
+            LogFormat::Own(template) => template.fields().any(LogField::is_time),
+            LogFormat::Common | LogFormat::Combined => false,
+        }
+    }
+
+    /// Whether lines show the user of a request.
+    pub(crate) fn shows_user(&self) -> bool {
+        match self {
+            LogFormat::Json => true,
+            LogFormat::Own(template) => template.fields().any(|field| field == LogField::User),
+            LogFormat::Common | LogFormat::Combined => false,
+        }
+    }
 }
 
 /// When lines are written.
@@ -56,7 +102,7 @@ pub(crate) fn name_of<T: PartialEq>(words: &[(&'static str, T)], choice: &T) -> 
 }
 
 /// How an access log is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Manner {
     pub(crate) format: LogFormat,
     pub(crate) mode: Mode,

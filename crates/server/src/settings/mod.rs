@@ -7,6 +7,7 @@ pub(crate) mod counterparts;
 pub(crate) mod file;
 pub(crate) mod given;
 pub(crate) mod log;
+pub(crate) mod log_format;
 pub(crate) mod members;
 pub(crate) mod names;
 pub(crate) mod problem;

@@ -250,7 +250,11 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("work-queue", "0", "\"0\" is not a number from 1 to 100000"),
     ("requests-per-connection", "0", "\"0\" is not a number from 1 to 4294967295, or off"),
     ("access-log", "", "a path is missing"),
-    ("log-format", "xml", "there is no log format \"xml\"; there are common, combined, json"),
+    (
+        "log-format",
+        "xml",
+        "there is no log format \"xml\"; there are common, combined, json, and a text with fields such as {client} {status}",
+    ),
     ("log-mode", "lazy", "there is no log mode \"lazy\"; there are async, buffered, sync"),
     ("book", "maybe", "\"maybe\" is neither on nor off"),
     (

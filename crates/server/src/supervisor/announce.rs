@@ -2,42 +2,25 @@
 //! bounds, sandbox and control socket.
 
 mod details;
+mod facts;
 
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::path::Path;
 
-use tenfold_accounts::store::url::{DatabaseUrl, without_password};
+use tenfold_accounts::store::url::without_password;
 use tenfold_accounts::web::protect::ProtectedFolder;
 use tenfold_site::Listing;
 use tenfold_sys::socket::ListenAddress;
-use tenfold_sys::user::SystemUser;
 use tenfold_tls::config::SecurityPreset;
 
 use crate::diagnostics::{self, Level};
-use crate::resolved::config::ResolvedConfig;
 use crate::resolved::names;
-use crate::settings::log::{Full, LogFormat, Manner, Mode, name_of};
+use crate::settings::log::{Full, Manner, Mode, name_of};
 use crate::settings::log::{LogTarget, Rotate};
 use crate::settings::units::shown_size;
 use crate::settings::values::{Control, Settings};
-use crate::worker::null::NullResponse;
 
-/// The facts of the start block.
-pub(crate) struct StartFacts<'a> {
-    pub(crate) settings: &'a Settings,
-    pub(crate) config: &'a ResolvedConfig,
-    pub(crate) addresses: &'a [ListenAddress],
-    /// The members' database, and the user of the accounts process if the server was started as root.
-    pub(crate) accounts: Option<(&'a DatabaseUrl, Option<&'a SystemUser>)>,
-    pub(crate) user: Option<&'a SystemUser>,
-    /// If a process of its own has the keys: its user, if the server was started as root.
-    pub(crate) signing: Option<Option<&'a SystemUser>>,
-    pub(crate) control: Option<&'a Path>,
-    pub(crate) null: Option<NullResponse>,
-    /// Whether the kernel limits the files of processes.
-    pub(crate) files_limited: bool,
-}
+pub(crate) use facts::StartFacts;
 
 /// Prints the start block.
 pub(crate) fn announce(facts: &StartFacts<'_>) {
@@ -212,10 +195,10 @@ fn log(facts: &StartFacts<'_>) -> Option<String> {
 }
 
 fn manner(settings: &Settings) -> String {
-    let Manner { format, mode, full, queue } = settings.log;
-    let mut said = format!("{}, {}", name_of(LogFormat::WORDS, &format), name_of(Mode::WORDS, &mode));
-    if mode == Mode::Async {
-        let _ = write!(said, " ({} when {} wait)", name_of(Full::WORDS, &full), shown_size(queue as u64));
+    let Manner { format, mode, full, queue } = &settings.log;
+    let mut said = format!("{}, {}", format.name(), name_of(Mode::WORDS, mode));
+    if *mode == Mode::Async {
+        let _ = write!(said, " ({} when {} wait)", name_of(Full::WORDS, full), shown_size(*queue as u64));
     }
     match settings.log_rotate {
         Rotate::Off => {}

@@ -70,9 +70,12 @@ pub(crate) fn serve(serve: Serve) -> ExitCode {
         Err(why) => return refuse(&[Problem::new(why)]),
     };
     warn(&settings, &config);
+    // Every process is forked after this.
+    diagnostics::show_times(true);
     match Supervisor::open(serve, settings, config, descriptors, passed) {
         Ok(supervisor) => supervisor.run(),
         Err(why) => {
+            diagnostics::show_times(false);
             ServiceManager::from_environment().cannot_start(&why);
             error!("{why}");
             ExitCode::FAILURE

@@ -14,8 +14,8 @@ use tenfold_sys::location::Location;
 
 use super::archive::names::COMPRESSED;
 use super::generation::{Generation, Stage};
+use crate::diagnostics::day;
 use crate::diagnostics::{error, info};
-use crate::log::day;
 use crate::settings::log::Rotate;
 
 /// The interval of checks.

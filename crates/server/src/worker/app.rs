@@ -19,7 +19,7 @@ use tenfold_http::{
     Answer, Connection, Instant, Io, Method, Next, Peer, Refusal, Reply, Request, RequestSummary,
     ResponseWriter, SendReport, Service, Session, clock, serve_connection,
 };
-use tenfold_site::{Answered, FinishWork, Hosts, Need, ResponseSummary, Work};
+use tenfold_site::{Answered, FinishWork, Hosts, MOST_CREDENTIALS, Need, ResponseSummary, Work, basic_user};
 
 use crate::admission::Admission;
 use crate::diagnostics::error;
@@ -72,6 +72,7 @@ impl App {
             transport,
             limits: settings.limits.clone(),
             measures: worker.measures(),
+            shows_user: worker.shows_user(),
             observed: worker.is_observed(),
             worker,
             lane: OffloadPool::new(plan, settings.work_threads, settings.work_queue),
@@ -339,11 +340,21 @@ impl SharedService {
         });
         // A file may be shorter than promised, and a client may leave: the log shows the bytes that were sent.
         let whole = response.is_plain() && staged.is_none();
+        let mut room;
+        // A rejected name is no user.
+        let user = match self.shows_user && outcome.status() != 401 {
+            true => {
+                room = [0; MOST_CREDENTIALS];
+                basic_user(request, &mut room)
+            }
+            false => None,
+        };
         let begun = self.worker.with(|local| {
             local.tally.add(Counter::Requests, 1);
             local.tally.respond(outcome.status());
             let writer = local.writer.as_mut()?;
             let fields = LogFields {
+                user,
                 host: request.host(),
                 path: Some(request.target.path),
                 query: request.target.query,

@@ -142,6 +142,11 @@ impl WorkerShared {
         self.outlet.as_ref().is_some_and(|outlet| outlet.measures())
     }
 
+    /// Whether the log shows the user of a request.
+    pub(crate) fn shows_user(&self) -> bool {
+        self.outlet.as_ref().is_some_and(|outlet| outlet.shows_user())
+    }
+
     /// Whether there is an admin listener, which wants to know more.
     pub(crate) fn is_observed(&self) -> bool {
         Tally::new(self.rows.row(self.own.start), self.shared).is_observed()

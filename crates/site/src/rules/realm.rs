@@ -78,7 +78,7 @@ const REFUSED_FOR: u64 = 5_000;
 /// Passwords that are remembered at most.
 const MOST_KNOWN: usize = 1024;
 /// Bytes of credentials at most.
-const LONGEST: usize = 1024;
+pub const MOST_CREDENTIALS: usize = 1024;
 
 /// The claim of a request about its sender.
 pub(crate) enum Claim {
@@ -243,14 +243,8 @@ impl Eq for Realm {}
 impl Credentials {
     /// Reads the value of `Authorization`; none if it is not that of RFC 7617.
     fn read(value: &[u8]) -> Option<Credentials> {
-        let text = std::str::from_utf8(value).ok()?;
-        let (scheme, encoded) = text.split_once(' ')?;
-        if !scheme.eq_ignore_ascii_case("basic") {
-            return None;
-        }
-        let mut room = [0; LONGEST];
-        let decoded = Base64::decode(encoded.trim(), &mut room).ok()?;
-        let colon = decoded.iter().position(|byte| *byte == b':')?;
+        let mut room = [0; MOST_CREDENTIALS];
+        let (decoded, colon) = decode(value, &mut room)?;
         let name = std::str::from_utf8(&decoded[..colon]).ok()?.to_owned();
         let mark = Blake2s256::new().chain_update(secret()?).chain_update(decoded).finalize().into();
         Some(Credentials {
@@ -267,6 +261,26 @@ impl Credentials {
         let known = self.were_right.then(|| self.mark.iter().map(|byte| format!("{byte:02x}")).collect());
         RealmUser { name: self.name[..self.name.floor_char_boundary(COUNTED_NAME)].to_owned(), known }
     }
+}
+
+/// Returns the name and the password of a value of `Authorization`, decoded, and the place of the colon between them.
+fn decode<'r>(value: &[u8], room: &'r mut [u8; MOST_CREDENTIALS]) -> Option<(&'r [u8], usize)> {
+    let text = std::str::from_utf8(value).ok()?;
+    let (scheme, encoded) = text.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let decoded = Base64::decode(encoded.trim(), room).ok()?;
+    let colon = decoded.iter().position(|byte| *byte == b':')?;
+    Some((decoded, colon))
+}
+
+/// Returns the user that a request names with basic authentication (RFC 7617), decoded into `room`. Whether the
+/// password is right, only the site knows.
+pub fn basic_user<'r>(request: &Request<'_>, room: &'r mut [u8; MOST_CREDENTIALS]) -> Option<&'r [u8]> {
+    let value = request.values("authorization").next()?;
+    let (decoded, colon) = decode(value, room)?;
+    Some(&decoded[..colon])
 }
 
 /// The key of this process's digests; none if the system has no random bytes, and then no login succeeds.

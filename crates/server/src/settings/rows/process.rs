@@ -15,8 +15,8 @@ pub(super) static ROWS: &[SettingRow] = rows! { "Log and process":
         access_log = access_log;
         "where to write a line for each response: a file, standard output (-), or off";
     one "log-format" "FORMAT" = Value("combined"), not_null;
-        log.format = word("log format", LogFormat::WORDS);
-        "format of the access log: common, combined, or json (with the time of each response)";
+        log.format = |given: Text<'_>| LogFormat::read(given.text);
+        "format of the access log: common, combined, json (with the time of each response), or a text with fields such as {client} {user} [{time}] \"{request}\" {status} {bytes} {milliseconds}";
     one "log-mode" "MODE" = Value("buffered"), not_null;
         log.mode = word("log mode", Mode::WORDS);
         "how to write lines: buffered (in batches, at least every second), sync (each immediately) or async (by a thread)";

@@ -3,7 +3,7 @@
 use tenfold_engine::{Dispatch, Engine, Sender, libevent_method};
 use tenfold_sys::select::FD_SETSIZE;
 
-use super::StartFacts;
+use super::facts::StartFacts;
 use crate::admission::ConnectionBound;
 use crate::settings::units::{shown_duration, shown_size};
 

@@ -1,6 +1,11 @@
 //! The start block, as text.
 
+use std::path::Path;
+
+use tenfold_sys::user::SystemUser;
+
 use super::*;
+use crate::resolved::config::ResolvedConfig;
 use crate::settings::given::GivenSettings;
 
 fn said(flags: &[(&'static str, &str)]) -> String {

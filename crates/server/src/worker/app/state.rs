@@ -46,6 +46,8 @@ pub(super) struct SharedService {
     pub(super) worker: Arc<WorkerShared>,
     /// Whether the log shows the times of responses.
     pub(super) measures: bool,
+    /// Whether the log shows the user of a request.
+    pub(super) shows_user: bool,
     /// Whether an admin listener wants to know what they took.
     pub(super) observed: bool,
     /// The pool for work that would delay other connections.

@@ -66,7 +66,7 @@ fn what_is_no_basic_authentication_is_refused() {
             assert!(matches!(claim, Claim::Refused), "{value}");
         });
     }
-    let long = "a".repeat(LONGEST);
+    let long = "a".repeat(MOST_CREDENTIALS);
     assert!(matches!(claim(&realm, &format!("a:{long}")), Claim::Refused));
     let request =
         "GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Basic YTpi\r\nAuthorization: Basic YTpi\r\n\r\n";

@@ -5,7 +5,7 @@ use tenfold_http::clock::{DATE_BYTES, format_date};
 const MONTHS: &[u8; 36] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
 
 /// `2026-11-21T08:00:00Z` from `Sat, 21 Nov 2026 08:00:00 GMT`.
-pub(super) fn rfc3339(date: &[u8; DATE_BYTES]) -> [u8; 20] {
+pub(crate) fn rfc3339(date: &[u8; DATE_BYTES]) -> [u8; 20] {
     let month = MONTHS.chunks(3).position(|name| name == &date[8..11]).map_or(0, |place| place as u8 + 1);
     let mut text = *b"0000-00-00T00:00:00Z";
     text[..4].copy_from_slice(&date[12..16]);
@@ -13,6 +13,11 @@ pub(super) fn rfc3339(date: &[u8; DATE_BYTES]) -> [u8; 20] {
     text[8..10].copy_from_slice(&date[5..7]);
     text[11..19].copy_from_slice(&date[17..25]);
     text
+}
+
+/// A time in UTC, `2026-11-21T08:00:00Z`.
+pub(crate) fn moment(unix_seconds: u64) -> String {
+    String::from_utf8_lossy(&rfc3339(&format_date(unix_seconds))).into_owned()
 }
 
 /// The day of a time in UTC, `2026-11-21`.

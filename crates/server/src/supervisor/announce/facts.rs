@@ -1,0 +1,27 @@
+//! What the start block is made of.
+
+use std::path::Path;
+
+use tenfold_accounts::store::url::DatabaseUrl;
+use tenfold_sys::socket::ListenAddress;
+use tenfold_sys::user::SystemUser;
+
+use crate::resolved::config::ResolvedConfig;
+use crate::settings::values::Settings;
+use crate::worker::null::NullResponse;
+
+/// The facts of the start block.
+pub(crate) struct StartFacts<'a> {
+    pub(crate) settings: &'a Settings,
+    pub(crate) config: &'a ResolvedConfig,
+    pub(crate) addresses: &'a [ListenAddress],
+    /// The members' database, and the user of the accounts process if the server was started as root.
+    pub(crate) accounts: Option<(&'a DatabaseUrl, Option<&'a SystemUser>)>,
+    pub(crate) user: Option<&'a SystemUser>,
+    /// If a process of its own has the keys: its user, if the server was started as root.
+    pub(crate) signing: Option<Option<&'a SystemUser>>,
+    pub(crate) control: Option<&'a Path>,
+    pub(crate) null: Option<NullResponse>,
+    /// Whether the kernel limits the files of processes.
+    pub(crate) files_limited: bool,
+}

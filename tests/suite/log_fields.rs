@@ -1,0 +1,79 @@
+//! The fields of the access log: formats of the user's own, and the user of a request.
+
+use rustix::process::Signal;
+use serde_json::Value;
+use tenfold_tests::cases;
+use tenfold_tests::config::Config;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::launch::Launch;
+use tenfold_tests::site::{self, TempFolder};
+use tenfold_tests::time::{SOON, becomes_true};
+
+use crate::rules::{MEMBERS, RIGHT, WRONG};
+
+pub(crate) const THEME: Theme = Theme {
+    name: "log-fields",
+    cases: cases![
+        Engines Own: a_format_of_its_own_has_texts_and_fields;
+        Epoll Own: the_user_of_a_request_is_logged_unless_rejected, messages_have_their_time;
+    ],
+};
+
+fn a_format_of_its_own_has_texts_and_fields(config: &Config) {
+    let format = "{client}|{user}|{method}|{path}|{query}|{protocol}|{status}|{bytes}|{agent}|{sends}|{milliseconds}|{{}}";
+    let launch = Launch::new(config, site::shared()).flag("--log-format", format).flag("--log-mode", "sync");
+    let server = launch.start();
+    let agent = ("User-Agent", "a \"b\"");
+    assert_eq!(server.ask("GET", "/1k.html?x=1", &[agent]).status, 200);
+    // Lines of several threads have no order.
+    becomes_true(SOON, "the first line is written", || server.log().ends_with('\n'));
+    assert_eq!(server.ask("HEAD", "/none", &[]).status, 404);
+    becomes_true(SOON, "both lines are written", || server.log().lines().count() == 2);
+    let log = server.log();
+    let lines: Vec<Vec<&str>> = log.lines().map(|line| line.split('|').collect()).collect();
+    assert_eq!(
+        lines[0][..9],
+        ["127.0.0.1", "-", "GET", "/1k.html", "x=1", "HTTP/1.1", "200", "1024", "a \\x22b\\x22"],
+        "{log}"
+    );
+    assert!(lines[0][9].parse::<u32>().is_ok_and(|sends| sends > 0), "{log}");
+    assert!(lines[0][10].parse::<f64>().is_ok_and(|time| time > 0.0), "{log}");
+    assert_eq!(lines[0][11], "{}", "{log}");
+    assert_eq!(lines[1][2..9], ["HEAD", "/none", "-", "HTTP/1.1", "404", "0", "-"], "{log}");
+}
+
+fn the_user_of_a_request_is_logged_unless_rejected(config: &Config) {
+    let folder = TempFolder::new("log-user");
+    folder.write("site/index.html", "x");
+    folder.write("site/private/index.html", "y");
+    folder.write("members.htpasswd", MEMBERS);
+    let text =
+        "root = \"site\"\n[[site.path]]\nmatch = \"/private/**\"\nauth = { users = \"members.htpasswd\" }\n";
+    let file = folder.write("tenfold.toml", text);
+    let launch = Launch::bare(config).flag("--config", file.display());
+    let server = launch.flag("--log-format", "json").flag("--log-mode", "sync").start();
+    let mut logged = Vec::new();
+    for (fields, status) in [(&[RIGHT][..], 200), (&[WRONG], 401), (&[], 401)] {
+        assert_eq!(server.ask("GET", "/private/", fields).status, status);
+        let lines = logged.len() + 1;
+        becomes_true(SOON, "the line is written", || server.log().lines().count() == lines);
+        let log = server.log();
+        let line: Value = serde_json::from_str(log.lines().last().expect("it was written")).expect("JSON");
+        logged.push(line["user"].as_str().map(str::to_owned));
+    }
+    assert_eq!(logged, [Some("alice".to_owned()), None, None]);
+}
+
+fn messages_have_their_time(config: &Config) {
+    let server = Launch::new(config, site::shared()).start();
+    server.process.signal(Signal::USR1);
+    becomes_true(SOON, "it is reported", || server.errors().contains("the access log was opened again"));
+    let errors = server.errors();
+    let line = errors.lines().find(|line| line.contains("opened again")).expect("it was found");
+    let (time, message) = line.split_at(21);
+    assert!(message.starts_with("tenfold: "), "{line}");
+    let plain: String =
+        time.chars().map(|letter| if letter.is_ascii_digit() { '0' } else { letter }).collect();
+    assert_eq!(plain, "0000-00-00T00:00:00Z ", "{line}");
+    assert!(errors.contains("\n  serves   http://"), "the start block has none: {errors}");
+}
