@@ -14,7 +14,8 @@ pub(crate) const THEME: Theme = Theme {
     name: "listings",
     cases: cases![
         Engines Own: h58_a_folder_is_a_page_for_people_and_json_for_programs;
-        Epoll Own: the_page_of_the_book_holds, a_folder_is_listed_by_default_and_a_configured_site_is_not;
+        Epoll Own: the_page_of_the_book_holds, a_folder_is_listed_by_default_and_a_configured_site_is_not,
+            the_first_index_that_exists_stands_for_its_folder;
     ],
 };
 
@@ -92,4 +93,22 @@ fn a_folder_is_listed_by_default_and_a_configured_site_is_not(config: &Config) {
         let launch = if flags[0] == "--listen" { launch } else { launch.flag("--listen", address) };
         assert_eq!(page_of(&launch.start_at(address)), (404, "404 Not Found\n".to_owned()), "{flags:?}");
     }
+}
+
+fn the_first_index_that_exists_stands_for_its_folder(config: &Config) {
+    let folder = TempFolder::new("indexes");
+    for (name, content) in [("site/a/index.html", "a"), ("site/a/start.htm", "x"), ("site/b/start.htm", "b")]
+    {
+        folder.write(name, content);
+    }
+    let text = "root = \"site\"\nindex = [\"index.html\", \"start.htm\"]\n[[host]]\nname = \"other.example\"\n\
+                index = [\"start.htm\", \"index.html\"]\n";
+    let file = folder.write("tenfold.toml", text);
+    let server = Launch::bare(config).flag("--config", file.display()).start();
+    for (target, body) in [("/a/", "a"), ("/b/", "b"), ("http://other.example/a/", "x")] {
+        let response = server.get(target);
+        assert_eq!((response.status, response.body.as_slice()), (200, body.as_bytes()), "{target}");
+    }
+    let none = server.get("/");
+    assert!(String::from_utf8_lossy(&none.body).contains("no index.html or start.htm."), "{}", none.head);
 }

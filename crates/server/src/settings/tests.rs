@@ -35,7 +35,7 @@ fn refusal(content: &str) -> String {
 fn defaults_are_those_of_the_book() {
     let settings = GivenSettings::default().resolve().expect("legal");
     assert!(settings.addresses().eq(&["127.0.0.1:8080".parse().expect("an address")]));
-    assert_eq!((settings.root, settings.index.as_str()), (PathBuf::from("."), "index.html"));
+    assert_eq!((settings.root, settings.index), (PathBuf::from("."), vec!["index.html".to_owned()]));
     assert_eq!((settings.engine, settings.topology, settings.workers), (EngineChoice::Auto, None, None));
     assert_eq!((settings.tcp_nodelay, settings.backlog, settings.defer_accept), (true, 4096, true));
     assert_eq!((settings.tcp_cork, settings.fastopen), (false, None));
@@ -91,7 +91,7 @@ fn a_flag_wins_over_a_variable_over_the_file_over_the_default() {
     std::fs::remove_dir_all(&folder).expect("our own folder");
     assert_eq!(settings.backlog, 3);
     assert_eq!(settings.limits.max_headers, 2);
-    assert_eq!(settings.index, "of-file");
+    assert_eq!(settings.index, ["of-file"]);
     assert_eq!(settings.limits.max_target, 8 * 1024);
     assert!(settings.addresses().eq(&["[::]:3".parse().expect("an address")]), "a list is replaced whole");
     assert_eq!(settings.source("backlog"), SettingSource::Flag);

@@ -26,7 +26,8 @@ pub(crate) struct Settings {
     /// Whether there is a configuration file.
     pub(crate) configured: bool,
     pub(crate) root: PathBuf,
-    pub(crate) index: String,
+    /// In the order in which they are tried.
+    pub(crate) index: Vec<String>,
     pub(crate) echo: Option<String>,
     /// None for off, unless the root is the demonstration.
     pub(crate) book: Option<bool>,

@@ -135,12 +135,12 @@ fn root(facts: &StartFacts<'_>) -> Option<String> {
     }
     let settings = facts.settings;
     let root = std::path::absolute(&settings.root).unwrap_or_else(|_| settings.root.clone());
-    let index = &settings.index;
-    let without = match settings.listing() {
-        Listing::Off => format!("no {index}: 404; --listing html lists its files"),
-        Listing::Html | Listing::Json => format!("no {index}: its files are listed"),
+    let names = settings.index.join(" or ");
+    let said = match (settings.index.iter().find(|index| root.join(index).is_file()), settings.listing()) {
+        (Some(index), _) => index.clone(),
+        (None, Listing::Off) => format!("no {names}: 404; --listing html lists its files"),
+        (None, Listing::Html | Listing::Json) => format!("no {names}: its files are listed"),
     };
-    let said = if root.join(index).is_file() { index.clone() } else { without };
     Some(format!("{} ({said})", root.display()))
 }
 

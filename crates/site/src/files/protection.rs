@@ -52,12 +52,12 @@ struct Statement {
 #[derive(Debug)]
 pub(crate) struct Area {
     roots: Arc<Roots>,
-    index: String,
+    index: Vec<String>,
     statements: Vec<Statement>,
 }
 
 impl Area {
-    pub(crate) fn new(roots: &Arc<Roots>, index: &str, policies: &Policies) -> Area {
+    pub(crate) fn new(roots: &Arc<Roots>, index: &[String], policies: &Policies) -> Area {
         let said = policies.of_auth().map(|(paths, realm)| Statement { paths, realm: realm.clone() });
         Area { roots: Arc::clone(roots), index: index.to_owned(), statements: said.collect() }
     }
@@ -124,10 +124,12 @@ impl<'p> LocatedFile<'p> {
     /// Whether a pattern is for the file: by its own path; as the folder's index; or by the identity of the folder.
     fn fits(&self, paths: &Pattern) -> Result<bool, Absence> {
         let of_index = |path: &str| {
-            let folder = path.strip_suffix(&self.area.index)?;
-            (folder.is_empty() || folder.ends_with('/')).then(|| paths.matches(folder.trim_end_matches('/')))
+            let mut folders = self.area.index.iter().filter_map(|index| path.strip_suffix(index.as_str()));
+            folders.any(|folder| {
+                (folder.is_empty() || folder.ends_with('/')) && paths.matches(folder.trim_end_matches('/'))
+            })
         };
-        if self.relative.iter().any(|path| paths.matches(path) || of_index(path) == Some(true)) {
+        if self.relative.iter().any(|path| paths.matches(path) || of_index(path)) {
             return Ok(true);
         }
         match paths.without_stars() {

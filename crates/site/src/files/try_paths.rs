@@ -22,7 +22,7 @@ impl TryPaths {
                     match file.apply(path) {
                         Tried::Itself => itself(path, settings, &mut all),
                         Tried::File(name) => all.push(LookupName::file(&name)),
-                        Tried::IndexOf(folder) => all.push(index_of(&folder, settings)),
+                        Tried::IndexOf(folder) => indexes_of(&folder, settings, &mut all),
                     }
                 }
             }
@@ -55,20 +55,20 @@ impl TryPaths {
 fn itself(path: &SitePath, settings: &Settings, all: &mut Vec<LookupName>) {
     let relative = path.relative();
     match (path.asks_for_directory() || relative.is_empty(), settings.routes.slash) {
-        (true, _) => all.push(index_of(relative, settings)),
+        (true, _) => indexes_of(relative, settings, all),
         (false, Slash::Add) => all.push(LookupName::file_or(relative, Absence::Directory)),
         (false, Slash::Remove | Slash::Either) => {
             all.push(LookupName::file(relative));
-            all.push(index_of(relative, settings));
+            indexes_of(relative, settings, all);
         }
     }
 }
 
-fn index_of(folder: &str, settings: &Settings) -> LookupName {
-    match folder {
-        "" => LookupName::file(&settings.index),
-        folder => LookupName::file(&format!("{folder}/{}", settings.index)),
-    }
+fn indexes_of(folder: &str, settings: &Settings, all: &mut Vec<LookupName>) {
+    all.extend(settings.index.iter().map(|index| match folder {
+        "" => LookupName::file(index),
+        folder => LookupName::file(&format!("{folder}/{index}")),
+    }));
 }
 
 fn last(relative: &str) -> &str {

@@ -164,7 +164,7 @@ impl ResponseSteps<'_> {
             Absence::Unlisted => {
                 let advice = format!(
                     "\nThis folder has no {}. To list its files, start the server with --listing html.\n",
-                    self.site.settings.index
+                    self.site.settings.index.join(" or ")
                 );
                 return self.error_with(404, &advice, here, response).into();
             }

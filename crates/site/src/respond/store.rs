@@ -192,8 +192,9 @@ impl ResponseStore {
 fn named_by<'a>(relative: &'a str, settings: &'a Settings) -> impl Iterator<Item = SitePath> + 'a {
     let plain = settings.codings.siblings.iter().filter_map(|&coding| relative.strip_suffix(suffix(coding)));
     std::iter::once(relative).chain(plain).flat_map(|name| {
-        let folder = name.strip_suffix(&settings.index).filter(|rest| rest.is_empty() || rest.ends_with('/'));
-        let folder = folder.into_iter().flat_map(|folder| [folder, folder.trim_end_matches('/')]);
+        let folders = settings.index.iter().filter_map(|index| name.strip_suffix(index.as_str()));
+        let folders = folders.filter(|rest| rest.is_empty() || rest.ends_with('/'));
+        let folder = folders.flat_map(|folder| [folder, folder.trim_end_matches('/')]);
         std::iter::once(name).chain(folder).map(|name| SitePath::of_decoded(&format!("/{name}")))
     })
 }

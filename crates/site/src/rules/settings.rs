@@ -22,8 +22,9 @@ pub enum TagFrom {
 /// Settings of a site. The bounds hold per worker: per thread of a process, and per process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The file that stands for its directory, beneath it. Default `index.html`.
-    pub index: String,
+    /// The files that stand for their directory, beneath it, in the order in which they are tried. Default
+    /// `index.html`.
+    pub index: Vec<String>,
     /// The policies of paths. Default: none.
     pub policies: Policies,
     /// The routing of paths. Default: each path to the file of its name.
@@ -68,7 +69,7 @@ impl Settings {
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
-            index: "index.html".to_owned(),
+            index: vec!["index.html".to_owned()],
             policies: Policies::default(),
             routes: Routes::default(),
             memory_up_to: MEMORY_UP_TO,

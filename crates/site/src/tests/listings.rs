@@ -222,3 +222,20 @@ fn a_page_has_icons_units_and_totals() {
     let empty = get(&site, "/empty/").text().to_owned();
     assert!(empty.contains("<td colspan=\"3\">This folder is empty.</td>"), "{empty}");
 }
+
+#[test]
+fn the_first_index_that_exists_stands_for_its_folder() {
+    let folder = several();
+    folder.write("docs/index.htm", "second");
+    let index = vec!["index.html".to_owned(), "index.htm".to_owned()];
+    let site = folder.site(Settings { index, explain_listing: true, ..Settings::default() });
+    assert_eq!(get(&site, "/docs/").text(), "second");
+    assert_eq!(get(&site, "/docs").field("Location"), Some("/docs/"));
+    assert!(get(&site, "/docs/z/").text().contains("no index.html or index.htm."));
+    folder.write("docs/index.html", "first");
+    pass(Duration::from_secs(1));
+    assert_eq!(get(&site, "/docs/").text(), "first");
+    fs::remove_file(folder.at("docs/index.html")).expect("it is ours");
+    pass(Duration::from_secs(1));
+    assert_eq!(get(&site, "/docs/").text(), "second");
+}

@@ -18,9 +18,9 @@ pub(super) static SITE: &[SettingRow] = rows! { "The site":
     one "root" "DIR" = Value("."), not_null;
         root = path;
         "the folder to serve";
-    one "index" "NAME" = Value("index.html"), not_null;
-        index = |given: Text<'_>| units::file_name(given.text);
-        "the file to serve for a folder";
+    many "index" "NAME" = Value("index.html"), not_null;
+        index = indexes;
+        "the file to serve for a folder; repeatable: the first one that exists";
     one "book" "on|off" = Follows("off; on for the demonstration site"), not_null;
         book = some(switch);
         "serve this version's manual at /book/ of the default site";
@@ -72,6 +72,13 @@ fn addresses(given: &[Text<'_>]) -> Result<Vec<ListenEntry>, String> {
     match given {
         [] => Err("at least one address is needed".into()),
         several => Ok(several.iter().map(Text::listen_entries).collect::<Result<Vec<_>, _>>()?.concat()),
+    }
+}
+
+fn indexes(given: &[Text<'_>]) -> Result<Vec<String>, String> {
+    match given {
+        [] => Err("a name is missing, such as index.html".into()),
+        several => several.iter().map(|given| units::file_name(given.text)).collect(),
     }
 }
 

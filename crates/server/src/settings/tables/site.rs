@@ -18,8 +18,8 @@ pub(crate) struct SiteTable {
     pub(crate) names: Vec<HostName>,
     /// The folder of this site; `None` for that of the setting `root`.
     pub(crate) root: Option<PathBuf>,
-    /// The index file of this site; `None` for that of the setting `index`.
-    pub(crate) index: Option<String>,
+    /// The index files of this site; `None` for that of the setting `index`.
+    pub(crate) index: Option<Vec<String>>,
     /// The policy of all paths.
     pub(crate) policy: Policy,
     /// The policies of some paths.
@@ -130,9 +130,9 @@ pub(crate) static HOST: TableKeys<SiteTable> = TableKeys {
         "root" Shape::Text("site");
             "the folder to serve; default: the setting root";
             |site, given, reader| site.root = Some(given.path(reader)?);
-        "index" Shape::Text("index.html");
-            "the file to serve for a folder; default: the setting index";
-            |site, given, _| site.index = Some(given.parse(file_name)?);
+        "index" Shape::Many(&Shape::Text("index.html"));
+            "the file to serve for a folder, or several: the first one that exists; default: the setting index";
+            |site, given, _| site.index = Some(given.parse_each(file_name)?);
     },
     policy: Some((|site| &mut site.policy, POLICY)),
 };

@@ -79,7 +79,7 @@ fn everything_that_can_be_said_is_read() {
     assert_eq!(settings.site.rules.len(), 4);
     assert_eq!(settings.hosts.len(), 1);
     let host = settings.site.above(&settings.hosts[0]);
-    assert_eq!((host.names.len(), host.index.as_deref()), (2, Some("start.html")));
+    assert_eq!((host.names.len(), host.index.clone()), (2, Some(vec!["start.html".to_owned()])));
     assert_eq!(host.root.as_deref(), Some(Path::new("conf/example")));
     assert_eq!(host.rules.len(), 4 + 1 + 1, "a host has the rules of the site, too");
     assert_eq!(host.routes(), settings.site.routes());
