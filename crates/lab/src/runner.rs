@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::plan::{PlannedCell, PlannedExperiment, RunPlan};
 use crate::record::{self, Blocks, Trial, TrialLog};
 use crate::statistics::stages::PILOT_BLOCKS;
-use crate::trial::bench::{self, Workbench};
+use crate::trial::bench::{self, OwnServer, Workbench};
 use crate::verdict;
 use crate::verdict::ruling::ClaimVerdict;
 
@@ -54,11 +54,11 @@ pub enum RunProgress<'a> {
 /// The system's reason for a failure with the folder; failures of subjects are trials.
 pub fn run(
     plan: &RunPlan,
-    program: &Path,
+    own: &OwnServer,
     folder: &Path,
     tell: &mut dyn FnMut(RunProgress<'_>),
 ) -> Result<RunEnd, String> {
-    let bench = bench::make(plan, program, folder)?;
+    let bench = bench::make(plan, own, folder)?;
     let mut log = TrialLog::open(folder)?;
     let trials = record::read(folder)?;
     let used: u64 = trials.iter().map(|trial| plan.milliseconds(trial) / 1000).sum();
@@ -287,9 +287,12 @@ rule = { ratio = ["published", "wheel"], is = "greater" }
         plan.write(&folder).expect("it is written");
         let text = serde_json::to_string(&environment).expect("it is written");
         std::fs::write(folder.join(crate::report::results::ENVIRONMENT), text).expect("it is written");
-        let program = Path::new("/no/such/program");
+        let own = OwnServer {
+            program: "/no/such/program".into(),
+            open_log: |_, _| Err("there is no log".to_owned()),
+        };
         let mut begun = 0;
-        let end = run(&plan, program, &folder, &mut |progress| {
+        let end = run(&plan, &own, &folder, &mut |progress| {
             begun += usize::from(matches!(progress, RunProgress::Trial { .. }))
         });
         assert_eq!(end, Ok(RunEnd::Done));
@@ -300,7 +303,7 @@ rule = { ratio = ["published", "wheel"], is = "greater" }
         assert_eq!(results.controls.len(), 1);
         crate::report::write(&results, &folder).expect("there is room");
         // Everything is there, so nothing is run again.
-        let again = run(&plan, program, &folder, &mut |progress| {
+        let again = run(&plan, &own, &folder, &mut |progress| {
             begun += usize::from(matches!(progress, RunProgress::Trial { .. }))
         });
         assert_eq!((again, begun), (Ok(RunEnd::Done), 24));

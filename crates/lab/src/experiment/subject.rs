@@ -31,6 +31,8 @@ pub enum Subject {
     Parser,
     /// A parser that walks a head byte by byte, in process, as T23 published it.
     ByteParser,
+    /// The access log of this server, in process.
+    Log,
 }
 
 impl Subject {
@@ -46,6 +48,7 @@ impl Subject {
         Subject::HeadList,
         Subject::Parser,
         Subject::ByteParser,
+        Subject::Log,
     ];
 
     /// Its name in files and in `--peers`.
@@ -61,6 +64,7 @@ impl Subject {
             Subject::HeadList => "head-list",
             Subject::Parser => "parser",
             Subject::ByteParser => "byte-parser",
+            Subject::Log => "log",
         }
     }
 
@@ -71,7 +75,10 @@ impl Subject {
 
     /// Whether it runs without a process of its own.
     pub fn is_in_process(self) -> bool {
-        matches!(self, Subject::Timers | Subject::HeadList | Subject::Parser | Subject::ByteParser)
+        matches!(
+            self,
+            Subject::Timers | Subject::HeadList | Subject::Parser | Subject::ByteParser | Subject::Log
+        )
     }
 }
 
@@ -142,6 +149,8 @@ pub enum Operation {
     Adjust,
     /// Look for timers that are due; none is.
     Tick,
+    /// Add a line to an access log.
+    LogLine,
     /// Parse the head of a small program's request.
     ParseSmall,
     /// Parse the head of a browser's request.
@@ -151,9 +160,10 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Whether it is an operation of a parser, and not of timers.
-    pub fn parses(self) -> bool {
-        matches!(self, Operation::ParseSmall | Operation::ParseBrowser | Operation::ParseCookies)
+    /// Whether it is an operation of timers.
+    pub fn is_of_timers(self) -> bool {
+        use Operation::{AddLatest, AddRandom, AddSame, Adjust, Tick};
+        matches!(self, AddLatest | AddRandom | AddSame | Adjust | Tick)
     }
 }
 

@@ -12,11 +12,31 @@ use crate::trial::site::TrialSite;
 /// The folder of configurations and error output, in the folder of a run.
 pub const KEPT: &str = "subjects";
 
+/// An access log of this server, in process.
+pub trait LineLog: Send {
+    /// Adds a whole line, as the path of a request does.
+    fn add(&mut self, line: &[u8]);
+    /// Waits until every line is written.
+    fn settle(&mut self);
+}
+
+/// Opens the access log of this server in a mode on a file.
+pub type OpenLog = fn(&str, &Path) -> Result<Box<dyn LineLog>, String>;
+
+/// The server that runs the laboratory, as its trials use it.
+#[derive(Clone, Debug)]
+pub struct OwnServer {
+    /// Its program, which is started again as a server and as a load generator.
+    pub program: PathBuf,
+    /// Its access log.
+    pub open_log: OpenLog,
+}
+
 /// Programs, processors and folders that all trials share.
 #[derive(Debug)]
 pub struct Workbench {
-    /// This program, which is started again as a server and as a load generator.
-    pub program: PathBuf,
+    /// The server that runs the laboratory.
+    pub own: OwnServer,
     /// The files that subjects serve.
     pub site: TrialSite,
     /// The folder of configurations and error output of subjects.
@@ -36,14 +56,14 @@ pub fn interrupted() -> bool {
 ///
 /// # Errors
 /// The system's reason for the step that failed.
-pub fn make(plan: &RunPlan, program: &Path, output: &Path) -> Result<Workbench, String> {
+pub fn make(plan: &RunPlan, own: &OwnServer, output: &Path) -> Result<Workbench, String> {
     let kept = output.join(KEPT);
     fs::create_dir_all(&kept).map_err(|error| format!("cannot create {}: {error}", kept.display()))?;
     let kept = kept.canonicalize().map_err(|error| format!("cannot resolve {}: {error}", kept.display()))?;
     lifecycle::install_worker_signals().map_err(|error| format!("cannot catch signals: {error}"))?;
     limits::raise_descriptors().map_err(|error| format!("cannot raise the limit of descriptors: {error}"))?;
     Ok(Workbench {
-        program: program.to_owned(),
+        own: own.clone(),
         site: TrialSite::new()?,
         kept,
         server_processors: plan.server_processors.clone(),

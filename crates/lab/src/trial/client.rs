@@ -121,7 +121,7 @@ pub(crate) fn words(load: &Workload, target: &LoadTarget<'_>, milliseconds: u64)
 
 /// Runs the load to its end.
 pub(crate) fn run(bench: &Workbench, words: &[String], milliseconds: u64) -> Result<LoadResult, String> {
-    let mut command = Command::new(&bench.program);
+    let mut command = Command::new(&bench.own.program);
     command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = spawn_pinned(command, &bench.client_processors)
         .map_err(|error| format!("cannot start the load generator: {error}"))?;

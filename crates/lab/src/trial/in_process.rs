@@ -1,4 +1,4 @@
-//! Experiments without a process: timers and parsing, by the same plan and statistics.
+//! Experiments without a process: timers, parsing and the access log, by the same plan and statistics.
 
 mod head_list;
 mod parsing;
@@ -16,7 +16,7 @@ use tenfold_sys::usage;
 use crate::experiment::subject::{Cell, Operation, Subject};
 use crate::machine::noise::NoiseWatch;
 use crate::measure::Measure;
-use crate::trial::bench::interrupted;
+use crate::trial::bench::{LineLog, Workbench, interrupted};
 use head_list::HeadList;
 
 type TrialValues = BTreeMap<Measure, f64>;
@@ -30,7 +30,7 @@ pub(crate) fn measure(
     cell: &Cell,
     milliseconds: u64,
     seed: u64,
-    processors: &[usize],
+    bench: &Workbench,
 ) -> Result<(TrialValues, Vec<String>), String> {
     let (Some(operation), armed) = (cell.load.operation, cell.load.armed.unwrap_or(1_000)) else {
         return Err("the cell names no operation".to_owned());
@@ -40,14 +40,19 @@ pub(crate) fn measure(
             let mut round = parsing::round(cell.subject, operation)?;
             Box::new(move |_| (round(), None))
         }
+        Subject::Log => {
+            let mut log = own_log(cell, operation, bench)?;
+            Box::new(move |_| (log_round(&mut *log), None))
+        }
         _ => {
             let make = subject(cell)?;
-            if operation.parses() {
-                return Err(format!("{} cannot parse", cell.subject.name()));
+            if !operation.is_of_timers() {
+                return Err(format!("{} has no such operation", cell.subject.name()));
             }
             Box::new(move |random| timer_round(&*make, operation, armed, random))
         }
     };
+    let processors = &bench.server_processors;
     let noise = NoiseWatch::start();
     // A thread of its own, so that this one keeps its processors.
     let rounds = thread::scope(|scope| {
@@ -163,6 +168,28 @@ fn timer_round(
     (nanoseconds, steps)
 }
 
+/// The access log of this server, on a file that goes with the site.
+fn own_log(cell: &Cell, operation: Operation, bench: &Workbench) -> Result<Box<dyn LineLog>, String> {
+    if operation != Operation::LogLine {
+        return Err("a log has the operation log-line only".to_owned());
+    }
+    let mode = cell.settings.get("log-mode").map_or("sync", String::as_str);
+    (bench.own.open_log)(mode, &bench.site.folder().join("access.log"))
+}
+
+/// A round of lines, which are written before the next round: the queue has room for each.
+fn log_round(log: &mut dyn LineLog) -> f64 {
+    const LINES: u32 = 500;
+    const LINE: &[u8] = b"127.0.0.1 - - [23/Nov/2026:05:40:00 +0000] \"GET /index.html HTTP/1.1\" 200 1067 \"-\" \"curl/8.5.0\"\n";
+    let clock = Clock::now();
+    for _ in 0..LINES {
+        log.add(black_box(LINE));
+    }
+    let nanoseconds = clock.elapsed().as_nanos() as f64 / f64::from(LINES);
+    log.settle();
+    nanoseconds
+}
+
 /// A walk is long on a long list: a round has fewer operations there.
 fn operations(operation: Operation, armed: u32) -> u32 {
     match operation {
@@ -221,6 +248,8 @@ fn fill(timers: &mut dyn Subjected, armed: u32, operation: Operation, random: &m
 mod tests {
     use super::*;
     use crate::experiment::subject::Workload;
+    use crate::trial::bench::{OpenLog, OwnServer};
+    use crate::trial::site::TrialSite;
 
     fn cell(subject: Subject, timer: &str, operation: Operation, armed: u32) -> Cell {
         Cell {
@@ -232,24 +261,65 @@ mod tests {
         }
     }
 
+    /// A log that keeps its lines, and counts how often they were waited for.
+    struct KeptLog(std::path::PathBuf, Vec<u8>);
+
+    impl LineLog for KeptLog {
+        fn add(&mut self, line: &[u8]) {
+            self.1.extend_from_slice(line);
+        }
+        fn settle(&mut self) {
+            std::fs::write(&self.0, &self.1).expect("there is room");
+        }
+    }
+
+    fn bench() -> Workbench {
+        let open_log: OpenLog = |mode, file| match mode {
+            "sync" => Ok(Box::new(KeptLog(file.to_owned(), Vec::new()))),
+            _ => Err(format!("there is no mode `{mode}`")),
+        };
+        Workbench {
+            own: OwnServer { program: "/no/such/program".into(), open_log },
+            site: TrialSite::new().expect("a folder"),
+            kept: std::env::temp_dir(),
+            server_processors: Vec::new(),
+            client_processors: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_log_gets_whole_rounds_of_lines() {
+        let bench = bench();
+        let log = |mode: &str, operation| {
+            let mut cell = cell(Subject::Log, "", operation, 1);
+            cell.settings.insert("log-mode".to_owned(), mode.to_owned());
+            measure(&cell, 1, 1, &bench)
+        };
+        assert!(log("sync", Operation::LogLine).expect("it runs").0[&Measure::Operation] > 0.0);
+        let written = std::fs::read_to_string(bench.site.folder().join("access.log")).expect("it is there");
+        assert!(written.lines().count().is_multiple_of(500) && written.ends_with("\"curl/8.5.0\"\n"));
+        assert!(log("never", Operation::LogLine).expect_err("no such mode").contains("`never`"));
+        assert!(log("sync", Operation::Tick).expect_err("of timers").contains("log-line"));
+    }
+
     #[test]
     fn every_timer_does_every_operation() {
         use Operation::{AddLatest, AddRandom, AddSame, Adjust, Tick};
         for timer in ["list", "heap", "wheel", "hierarchical"] {
             for operation in [AddLatest, AddRandom, AddSame, Adjust, Tick] {
                 let cell = cell(Subject::Timers, timer, operation, 100);
-                let (values, _) = measure(&cell, 1, 1, &[]).expect("it runs");
+                let (values, _) = measure(&cell, 1, 1, &bench()).expect("it runs");
                 assert!(values[&Measure::Operation] > 0.0, "{timer}, {operation:?}");
             }
         }
-        assert!(measure(&cell(Subject::Timers, "sundial", Tick, 10), 1, 1, &[]).is_err());
+        assert!(measure(&cell(Subject::Timers, "sundial", Tick, 10), 1, 1, &bench()).is_err());
     }
 
     #[test]
     fn a_list_walked_from_its_head_takes_steps_in_proportion() {
         let steps = |armed| {
             let cell = cell(Subject::HeadList, "", Operation::AddLatest, armed);
-            measure(&cell, 1, 1, &[]).expect("it runs").0[&Measure::Steps]
+            measure(&cell, 1, 1, &bench()).expect("it runs").0[&Measure::Steps]
         };
         let (few, many) = (steps(1_000), steps(10_000));
         assert!(few >= 1_000.0 && many >= 10_000.0, "{few} and {many} steps for one operation");

@@ -36,8 +36,7 @@ impl Workbench {
         let mut trial = Trial { at, ..Trial::default() };
         let milliseconds = cell.load.milliseconds.unwrap_or(milliseconds);
         let result = if cell.subject.is_in_process() {
-            let processors = self.server_processors.clone();
-            in_process::measure(cell, milliseconds, seed, &processors).map(|(values, flags)| {
+            in_process::measure(cell, milliseconds, seed, self).map(|(values, flags)| {
                 trial.values = values;
                 trial.flags = flags;
             })

@@ -13,11 +13,13 @@ use tenfold_lab::plan::{PLAN, RunPlan, Wishes};
 use tenfold_lab::report::results::{ENVIRONMENT, RunResults};
 use tenfold_lab::report::{self as page, FILES};
 use tenfold_lab::runner::{self, RunEnd, RunProgress};
+use tenfold_lab::trial::bench::OwnServer;
 use tenfold_lab::verdict::prediction;
 
 use super::failure::{INTERRUPTED, INVALID, LabFailure, print, usage};
 use super::live::{self, LiveView};
 use super::predict;
+use crate::log::measured;
 use crate::settings::units;
 
 /// Runs or continues experiments.
@@ -51,7 +53,7 @@ pub(super) fn carry_out_with(
     folder: &Path,
     tell: &mut dyn FnMut(RunProgress<'_>),
 ) -> Result<Option<RunResults>, LabFailure> {
-    let end = runner::run(plan, &program()?, folder, tell)?;
+    let end = runner::run(plan, &own_server()?, folder, tell)?;
     let results = RunResults::read(folder)?;
     page::write(&results, folder)?;
     if end == RunEnd::Interrupted {
@@ -62,10 +64,12 @@ pub(super) fn carry_out_with(
     Ok(Some(results))
 }
 
-/// This program, which is started again as a server and as a load generator.
-fn program() -> Result<PathBuf, LabFailure> {
-    std::env::current_exe()
-        .map_err(|error| LabFailure(1, format!("cannot find this program, to start it as a server: {error}")))
+/// This server, as trials use it.
+fn own_server() -> Result<OwnServer, LabFailure> {
+    let program = std::env::current_exe().map_err(|error| {
+        LabFailure(1, format!("cannot find this program, to start it as a server: {error}"))
+    })?;
+    Ok(OwnServer { program, open_log: measured::open })
 }
 
 /// Fails if trials were planned and none succeeded.
