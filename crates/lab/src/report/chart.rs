@@ -5,7 +5,8 @@ use std::fmt::Write;
 
 use crate::measure::{Measure, show_number};
 
-const WIDTH: f64 = 640.0;
+/// The width of a chart.
+pub(super) const WIDTH: f64 = 640.0;
 const LABELS: f64 = 150.0;
 const VALUES: f64 = 90.0;
 const ROW: f64 = 26.0;
@@ -123,7 +124,8 @@ pub(super) fn latencies(title: &str, names: &[&str], curves: &[LatencyLine]) -> 
     svg + "</svg>"
 }
 
-fn open(title: &str, height: f64) -> String {
+/// Begins a chart.
+pub(super) fn open(title: &str, height: f64) -> String {
     format!(
         "<svg viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" aria-label=\"{}\" xmlns=\"http://www.w3.org/2000/svg\">",
         escape(title)

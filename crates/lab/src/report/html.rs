@@ -7,6 +7,7 @@ use crate::measure::{Measure, show_number};
 use crate::plan::PlannedExperiment;
 use crate::record::{Blocks, Trial};
 use crate::report::chart::{Bar, LatencyLine, bars, escape, latencies};
+use crate::report::curves;
 use crate::report::results::RunResults;
 use crate::report::tables::here;
 use crate::statistics::effect::Effect;
@@ -216,6 +217,9 @@ fn charts(page: &mut String, planned: &PlannedExperiment, blocks: &Blocks<'_>) {
         if !ours.is_empty() {
             let title = format!("Here: {}", measure.about().trim_end_matches('.').to_lowercase());
             let _ = write!(page, "<figure>{}</figure>", bars(&title, measure, &ours));
+        }
+        for chart in curves::charts(planned, blocks, measure) {
+            let _ = write!(page, "<figure>{chart}</figure>");
         }
     }
     let mut original: Vec<Measure> = cells.values().flat_map(|cell| cell.original.keys().copied()).collect();

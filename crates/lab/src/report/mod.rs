@@ -2,6 +2,7 @@
 
 mod chart;
 pub mod compare;
+mod curves;
 mod html;
 pub mod results;
 mod tables;
