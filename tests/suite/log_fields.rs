@@ -9,12 +9,14 @@ use tenfold_tests::launch::Launch;
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true};
 
+use tenfold_tests::wire::request;
+
 use crate::rules::{MEMBERS, RIGHT, WRONG};
 
 pub(crate) const THEME: Theme = Theme {
     name: "log-fields",
     cases: cases![
-        Engines Own: a_format_of_its_own_has_texts_and_fields;
+        Engines Own: a_format_of_its_own_has_texts_and_fields, requests_have_identifiers;
         Epoll Own: the_user_of_a_request_is_logged_unless_rejected, messages_have_their_time;
     ],
 };
@@ -76,4 +78,36 @@ fn messages_have_their_time(config: &Config) {
         time.chars().map(|letter| if letter.is_ascii_digit() { '0' } else { letter }).collect();
     assert_eq!(plain, "0000-00-00T00:00:00Z ", "{line}");
     assert!(errors.contains("\n  serves   http://"), "the start block has none: {errors}");
+}
+
+fn requests_have_identifiers(config: &Config) {
+    let launch = |flags: &[(&str, &str)]| {
+        let launch = Launch::new(config, site::shared()).flag("--log-format", "{request_id} {status}");
+        flags
+            .iter()
+            .fold(launch.flag("--log-mode", "sync"), |launch, (name, value)| launch.flag(name, value))
+            .start()
+    };
+    let sent = ("X-Request-Id", "7f000001-0001");
+    let server = launch(&[("--request-id", "on")]);
+    let mut wire = server.connect();
+    let mut ids = Vec::new();
+    for target in ["/1k.html", "/none", "/bare/"] {
+        wire.send(request("GET", target, &[sent]));
+        let response = wire.response();
+        let id = response.need("X-Request-Id").to_owned();
+        assert!(id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()), "{target}: {id}");
+        becomes_true(SOON, "it is logged", || server.log().contains(&format!("{id} {}\n", response.status)));
+        assert!(!ids.contains(&id), "{id} is the identifier of two requests");
+        ids.push(id);
+    }
+    drop(wire);
+    let server = launch(&[("--request-id", "on"), ("--trusted-proxy", "127.0.0.1")]);
+    assert_eq!(server.ask("GET", "/1k.html", &[sent]).need("X-Request-Id"), sent.1);
+    becomes_true(SOON, "it is logged", || server.log() == format!("{} 200\n", sent.1));
+    let forged = ("X-Request-Id", "not an identifier");
+    assert_ne!(server.ask("GET", "/1k.html", &[forged]).need("X-Request-Id"), forged.1);
+    let server = launch(&[]);
+    assert!(server.ask("GET", "/1k.html", &[sent]).field("X-Request-Id").is_none());
+    becomes_true(SOON, "there is none in the log", || server.log() == "- 200\n");
 }

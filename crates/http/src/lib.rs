@@ -33,6 +33,7 @@ pub use message::method::Method;
 pub use message::owned::OwnedRequest;
 pub use message::refusal::Refusal;
 pub use message::request::{Body, Request, RequestSummary, Version};
+pub use message::request_id::RequestId;
 pub use message::status::{PLAIN_TEXT, reason};
 pub use message::target::Target;
 pub use message::trust::TrustedProxy;

@@ -3,6 +3,8 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use super::request_id::RequestId;
+
 /// Facts about a connection. A driver fills them in, and a layer such as TLS adds its own before the first request.
 /// A clone costs no allocation; a response that comes later keeps one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -15,12 +17,14 @@ pub struct Connection {
     pub scheme: Scheme,
     /// The result of its TLS handshake, if it has one. The layer keeps it while the connection is idle.
     pub tls: Option<Arc<TlsFacts>>,
+    /// The identifier of the request that a copy of these facts is for.
+    pub request_id: Option<RequestId>,
 }
 
 impl Connection {
     /// A plaintext connection.
     pub const fn plaintext(peer: Peer, local: Local) -> Connection {
-        Connection { peer, local, scheme: Scheme::Http, tls: None }
+        Connection { peer, local, scheme: Scheme::Http, tls: None, request_id: None }
     }
 }
 

@@ -8,6 +8,7 @@ pub mod method;
 pub mod owned;
 pub mod refusal;
 pub mod request;
+pub mod request_id;
 pub mod status;
 pub mod target;
 pub mod trust;

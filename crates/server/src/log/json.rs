@@ -27,8 +27,10 @@ pub(super) fn begin(
     line.extend_from_slice(b"\",\"client\":\"");
     put_peer(line, peer);
     line.push(b'"');
-    if let Some(user) = fields.user {
-        put_text(line, "user", user);
+    for (key, text) in [("user", fields.user), ("request_id", fields.request_id)] {
+        if let Some(text) = text {
+            put_text(line, key, text);
+        }
     }
     put_text(line, "request", request);
     let (method, protocol) = match summary {

@@ -14,8 +14,9 @@ use crate::diagnostics::day;
 #[derive(Clone, Copy, Default)]
 pub(crate) struct LogFields<'a> {
     /// The user that it names with basic authentication. Only `json` and formats of the user's own show it, and the
-    /// next three.
+    /// next four.
     pub(crate) user: Option<&'a [u8]>,
+    pub(crate) request_id: Option<&'a [u8]>,
     /// The host that the request is for.
     pub(crate) host: Option<&'a str>,
     pub(crate) path: Option<&'a str>,

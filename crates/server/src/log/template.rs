@@ -67,6 +67,7 @@ pub(super) fn put(
             }
             LogField::Request => Some(request),
             LogField::User => fields.user,
+            LogField::RequestId => fields.request_id,
             LogField::Method => method.map(str::as_bytes),
             LogField::Host => fields.host.map(str::as_bytes),
             LogField::Path => fields.path.map(str::as_bytes),

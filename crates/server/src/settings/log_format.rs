@@ -13,6 +13,7 @@ pub(crate) enum LinePiece {
 pub(crate) enum LogField {
     Client,
     User,
+    RequestId,
     Time,
     TimeIso,
     Request,
@@ -39,6 +40,7 @@ impl LogField {
     const NAMES: &'static [(&'static str, LogField)] = &[
         ("client", LogField::Client),
         ("user", LogField::User),
+        ("request_id", LogField::RequestId),
         ("time", LogField::Time),
         ("time_iso", LogField::TimeIso),
         ("request", LogField::Request),

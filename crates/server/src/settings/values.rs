@@ -84,6 +84,8 @@ pub(crate) struct Settings {
     pub(crate) max_rate: Option<u64>,
     pub(crate) access_log: LogTarget,
     pub(crate) log: Manner,
+    /// Whether requests have identifiers.
+    pub(crate) request_id: bool,
     pub(crate) log_rotate: Rotate,
     /// Rotated files that are kept.
     pub(crate) log_keep: Option<usize>,

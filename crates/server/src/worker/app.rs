@@ -4,6 +4,7 @@ mod client;
 mod members;
 mod observed;
 mod passwords;
+mod request_ids;
 mod state;
 mod transport;
 mod validation;
@@ -16,7 +17,7 @@ use tenfold_engine::dispatch::proactor::{Proactor, ThreadHooks};
 use tenfold_engine::offload::OffloadPool;
 use tenfold_engine::{Dispatch, Event, Plan, Protocol};
 use tenfold_http::{
-    Answer, Connection, Instant, Io, Method, Next, Peer, Refusal, Reply, Request, RequestSummary,
+    Answer, Connection, Instant, Io, Method, Next, Peer, Refusal, Reply, Request, RequestId, RequestSummary,
     ResponseWriter, SendReport, Service, Session, clock, serve_connection,
 };
 use tenfold_site::{Answered, FinishWork, Hosts, MOST_CREDENTIALS, Need, ResponseSummary, Work, basic_user};
@@ -29,6 +30,7 @@ use crate::settings::values::Settings;
 use crate::status::counters::Counter;
 use crate::worker::shared::WorkerShared;
 use passwords::Passwords;
+use request_ids::RequestIds;
 pub(crate) use state::RequestRules;
 use state::{DeferredRequest, SharedService};
 pub(crate) use transport::TransportRules;
@@ -79,6 +81,7 @@ impl App {
             passwords,
             complained: AtomicU64::new(0),
             proxies: settings.proxies.clone(),
+            request_ids: settings.request_id.then(RequestIds::new),
             said_ambiguous: AtomicBool::new(false),
         });
         let proactor = match plan.dispatch {
@@ -170,7 +173,7 @@ impl Service for SharedService {
         connection: &Connection,
         response: &mut ResponseWriter<'_>,
     ) -> Answer {
-        match self.proxies.reads(&connection.peer) {
+        match self.request_ids.is_some() || self.proxies.reads(&connection.peer) {
             true => self.for_client(request, connection, |request, connection| {
                 self.respond(request, connection, response)
             }),
@@ -185,7 +188,7 @@ impl Service for SharedService {
         connection: &Connection,
         response: &mut ResponseWriter<'_>,
     ) -> Answer {
-        match self.proxies.reads(&connection.peer) {
+        match self.request_ids.is_some() || self.proxies.reads(&connection.peer) {
             true => self.for_client(request, connection, |request, connection| {
                 self.respond_to_body(request, body, connection, response)
             }),
@@ -355,6 +358,7 @@ impl SharedService {
             let writer = local.writer.as_mut()?;
             let fields = LogFields {
                 user,
+                request_id: connection.request_id.as_ref().map(RequestId::as_bytes),
                 host: request.host(),
                 path: Some(request.target.path),
                 query: request.target.query,

@@ -17,6 +17,9 @@ pub(super) static ROWS: &[SettingRow] = rows! { "Log and process":
     one "log-format" "FORMAT" = Value("combined"), not_null;
         log.format = |given: Text<'_>| LogFormat::read(given.text);
         "format of the access log: common, combined, json (with the time of each response), or a text with fields such as {client} {user} [{time}] \"{request}\" {status} {bytes} {milliseconds}";
+    one "request-id" "on|off" = Value("off"), not_null;
+        request_id = switch;
+        "identify each request by X-Request-Id, in its response and in log-format json: that of a trusted-proxy, or a new one";
     one "log-mode" "MODE" = Value("buffered"), not_null;
         log.mode = word("log mode", Mode::WORDS);
         "how to write lines: buffered (in batches, at least every second), sync (each immediately) or async (by a thread)";

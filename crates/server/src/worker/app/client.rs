@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use tenfold_http::semantics::forwarded::ForwardedClient;
 use tenfold_http::{Answer, Connection, Request, ResponseWriter, echo};
 use tenfold_site::{Answered, ResponseSummary};
 
@@ -9,7 +10,8 @@ use super::state::{DeferredRequest, SharedService};
 use crate::diagnostics::warning;
 
 impl SharedService {
-    /// Calls `respond` with the request and the connection as a trusted proxy describes its client's.
+    /// Calls `respond` with the request and the connection as a trusted proxy describes its client's, and with an
+    /// identifier of the request if requests have them.
     #[cold]
     pub(super) fn for_client(
         &self,
@@ -17,14 +19,19 @@ impl SharedService {
         connection: &Connection,
         respond: impl FnOnce(&Request<'_>, &Connection) -> Answer,
     ) -> Answer {
-        let client = self.proxies.client(request);
+        let client = match self.proxies.reads(&connection.peer) {
+            true => self.proxies.client(request),
+            false => ForwardedClient::default(),
+        };
         if client.ambiguous && !self.said_ambiguous.swap(true, Ordering::Relaxed) {
             warning!(
                 "X-Forwarded-For and Forwarded of a trusted proxy name different clients: neither is used; name the \
                  field that the proxy sets with forwarded-fields (not said again)"
             );
         }
-        let connection = client.connection(connection);
+        let request_id =
+            self.request_ids.as_ref().map(|ids| ids.of(request, &connection.peer, &self.proxies));
+        let connection = Connection { request_id, ..client.connection(connection) };
         match client.host.and_then(|host| request.with_host(host)) {
             Some(request) => respond(&request, &connection),
             None => respond(request, &connection),

@@ -11,6 +11,7 @@ use tenfold_site::Hosts;
 use tenfold_tls::challenges::ChallengeBoard;
 
 use super::passwords::Passwords;
+use super::request_ids::RequestIds;
 use super::transport::TransportRules;
 use crate::admission::Admission;
 use crate::members::client::WorkerMembers;
@@ -58,6 +59,8 @@ pub(super) struct SharedService {
     pub(super) complained: AtomicU64,
     /// The proxies whose fields name the clients of requests.
     pub(super) proxies: TrustedProxies,
+    /// The identifiers of requests, if they have any.
+    pub(super) request_ids: Option<RequestIds>,
     /// It was said that a proxy's fields name different clients.
     pub(super) said_ambiguous: AtomicBool,
 }

@@ -72,7 +72,8 @@ impl TransportRules {
     }
 
     /// Adds Strict-Transport-Security to the next head of a connection with TLS, in place of a field of the site
-    /// (RFC 6797 §7.1: one such field). A browser ignores it without TLS, and §7.2 forbids it there.
+    /// (RFC 6797 §7.1: one such field). A browser ignores it without TLS, and §7.2 forbids it there. Adds the identifier
+    /// of the request if it has one.
     #[inline]
     pub(super) fn secure(&self, connection: &Connection, response: &mut ResponseWriter<'_>) {
         if let Some(hsts) = &self.hsts
@@ -80,6 +81,11 @@ impl TransportRules {
             && let Some(value) = FieldValue::new(hsts.as_bytes())
         {
             response.replace_field(FieldName::STRICT_TRANSPORT_SECURITY, value);
+        }
+        if let Some(id) = &connection.request_id
+            && let Some(value) = FieldValue::new(id.as_bytes())
+        {
+            response.replace_field(FieldName::constant("X-Request-Id"), value);
         }
     }
 

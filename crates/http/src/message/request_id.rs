@@ -1,0 +1,65 @@
+//! The identifier of a request, which programs in front of and behind a server log.
+
+use std::fmt;
+
+/// The longest identifier.
+const MOST: usize = 64;
+
+/// An identifier of a request: at most 64 letters, digits and the marks `-._~+/=:@`. A copy costs no allocation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RequestId {
+    bytes: [u8; MOST],
+    length: u8,
+}
+
+impl RequestId {
+    /// Takes an identifier of another program; `None` if it is empty, too long or has other characters.
+    pub fn read(text: &[u8]) -> Option<RequestId> {
+        let legal = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~+/=:@".contains(byte);
+        if text.is_empty() || text.len() > MOST || !text.iter().all(legal) {
+            return None;
+        }
+        let mut bytes = [0; MOST];
+        bytes[..text.len()].copy_from_slice(text);
+        Some(RequestId { bytes, length: text.len() as u8 })
+    }
+
+    /// Writes a number as 32 hexadecimal digits.
+    pub fn of_number(number: u128) -> RequestId {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        const LENGTH: usize = 32;
+        let mut bytes = [0; MOST];
+        for (place, byte) in bytes[..LENGTH].iter_mut().enumerate() {
+            *byte = DIGITS[(number >> (4 * (LENGTH - 1 - place))) as usize & 15];
+        }
+        RequestId { bytes, length: LENGTH as u8 }
+    }
+
+    /// The identifier.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+}
+
+impl fmt::Debug for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(self.as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_are_short_and_plain() {
+        for legal in ["a", "7f000001-0000-4000-8000-000000000001", &"x".repeat(MOST)] {
+            assert_eq!(RequestId::read(legal.as_bytes()).expect(legal).as_bytes(), legal.as_bytes());
+        }
+        for wrong in ["", "a b", "a\"", "a\n", "é", &"x".repeat(MOST + 1)] {
+            assert_eq!(RequestId::read(wrong.as_bytes()), None, "{wrong:?}");
+        }
+        let number = RequestId::of_number(0x0123_4567_89ab_cdef_0000_0000_0000_00ff);
+        assert_eq!(number.as_bytes(), b"0123456789abcdef00000000000000ff");
+    }
+}
