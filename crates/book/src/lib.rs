@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn pages_link_to_each_other_and_to_the_files_that_they_load() {
-        let text = "# B\n\n[c](c/README.md#more) [code](../code.rs)\n";
+        let text = "# B\n\n[c](c/README.md#more) [code](../code.rs)\n\n```sh\necho '<pre>'\n```\n\n| a |\n| --- |\n| b |\n";
         let root = repository(
             "fresh",
             &[
@@ -162,6 +162,13 @@ mod tests {
             "{}",
             files["b.html"]
         );
+        let scrolls = [
+            "<pre tabindex=\"0\"><code class=\"language-sh\">echo '&lt;pre&gt;'",
+            "<div class=\"table\" tabindex=\"0\">",
+        ];
+        for part in scrolls {
+            assert!(files["b.html"].contains(part), "{part} is missing in {}", files["b.html"]);
+        }
         assert!(files["b.html"].contains("<link rel=\"stylesheet\" href=\"site.css\">"));
         assert!(files["c/index.html"].contains("<link rel=\"stylesheet\" href=\"../site.css\">"));
         fs::remove_file(root.join("code.rs")).expect("our own file");

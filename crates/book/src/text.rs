@@ -87,7 +87,7 @@ pub(crate) fn parse_contents(markdown: &str) -> Vec<Group> {
     groups
 }
 
-/// The page's text as HTML: headings with anchors, tables that scroll on narrow screens, and links between pages.
+/// The page's text as HTML: headings with anchors, tables and code that scroll on narrow screens, and links between pages.
 pub(crate) fn render_body(
     path: &str,
     page: &BookPage,
@@ -132,7 +132,8 @@ pub(crate) fn render_body(
     }
     let mut body = String::new();
     html::push_html(&mut body, output.into_iter());
-    Ok(body)
+    // Code scrolls on narrow screens, so the keyboard must reach it. In text, `<` is escaped.
+    Ok(body.replace("<pre>", "<pre tabindex=\"0\">"))
 }
 
 /// The target of a link on the site; `None` if it leaves the book.
