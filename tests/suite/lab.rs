@@ -219,6 +219,11 @@ fn why_splits_the_difference_of_two_servers() {
     let calls = |name: &str| text.lines().any(|line| line.trim_start().starts_with(name));
     assert!((calls("epoll_") && calls("poll ")) || text.contains("not counted: it needs strace"), "{text}");
     expect_code(0, &["report", &output], &["report.html"]);
+    let page = std::fs::read_to_string(folder.at("run").join("report.html")).expect("it is written");
+    assert!(
+        page.contains("tenfold lab why &quot;epoll --send copy&quot; &quot;poll&quot; --seed"),
+        "it repeats"
+    );
     expect_code(2, &["why", "eppoll", "poll"], &["did you mean `epoll`?"]);
     expect_code(2, &["why", "epoll --sned copy", "poll"], &["did you mean --send?"]);
     expect_code(2, &["why", "epoll", "poll", "--connections", "0"], &["--connections"]);

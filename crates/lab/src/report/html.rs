@@ -151,11 +151,21 @@ fn experiment(page: &mut String, results: &RunResults, planned: &PlannedExperime
     }
     let _ = write!(
         page,
-        "<p>Again: <code>tenfold lab run --only {} --profile {} --seed {}</code></p></section>",
-        one.name,
-        results.plan.profile.name(),
+        "<p>Again: <code>{} --seed {}</code></p></section>",
+        escape(&again(results, planned)),
         results.plan.seed
     );
+}
+
+/// The command that repeats an experiment, without the seed.
+fn again(results: &RunResults, planned: &PlannedExperiment) -> String {
+    let (one, profile) = (&planned.experiment, results.plan.profile.name());
+    match (one.name.strip_prefix("museum-"), one.source.starts_with("tenfold lab")) {
+        (Some(exhibit), _) => format!("tenfold lab museum {exhibit} --profile {profile}"),
+        // Studies are their own source.
+        (None, true) => one.source.clone(),
+        (None, false) => format!("tenfold lab run --only {} --profile {profile}", one.name),
+    }
 }
 
 fn claim_evidence(page: &mut String, claim: &PublishedClaim, verdict: &ClaimVerdict) {

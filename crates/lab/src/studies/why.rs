@@ -47,7 +47,7 @@ pub fn experiments(a: &Cell, b: &Cell) -> Vec<Experiment> {
         Experiment {
             name: name.to_owned(),
             title: if trace { format!("System calls of {title}") } else { title },
-            source: "tenfold lab why".to_owned(),
+            source: format!("tenfold lab why \"{}\" \"{}\"", a.about, b.about),
             setting: "none".to_owned(),
             scaled: "both under the same load, in blocks that have each once, and B twice".to_owned(),
             deviations: Vec::new(),
