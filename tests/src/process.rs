@@ -30,7 +30,7 @@ impl Process {
         found
     }
 
-    /// It and all its descendants.
+    /// The process and all its descendants.
     pub fn with_descendants(self) -> Vec<Process> {
         let mut all = vec![self];
         let mut at = 0;

@@ -1,6 +1,6 @@
 //! An echo server on every I/O model: `cargo run --example echo -- epoll 127.0.0.1:7000`.
 //!
-//! A protocol is written once, over `Io`; which model runs it is the first word.
+//! A protocol is written once, over `Io`; the first argument names the model that runs it.
 
 use std::future::poll_fn;
 use std::time::Duration;

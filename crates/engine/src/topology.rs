@@ -24,7 +24,7 @@ use crate::worker::intake::Intake;
 /// those of the second, and so on.
 ///
 /// # Errors
-/// In words, when a worker cannot begin or go on; the others are stopped then.
+/// A message if a worker cannot start or continue; the others are then stopped.
 pub fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: P) -> Result<(), String> {
     if let (Some(name), true) = (P::DUPLEX, plan.blocking()) {
         let able = MODELS.iter().filter(|model| model.driver != Driver::Blocking);
@@ -38,7 +38,7 @@ pub fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: P) -> Res
     let copies = listeners.iter().find(|listener| !listener.permits_zerocopy());
     if let (Sender::Zerocopy, Some(listener)) = (plan.sender, copies) {
         return Err(format!(
-            "sender zerocopy needs TCP sockets with SO_ZEROCOPY, and {} is none",
+            "sender zerocopy needs TCP sockets with SO_ZEROCOPY, and {} is not one",
             listener.address()
         ));
     }

@@ -92,7 +92,7 @@ fn key(host: u8) -> AddressKey {
     AddressKey::of(&Peer::Internet(SocketAddr::from(([192, 0, 2, host], 80)))).expect("it has an address")
 }
 
-/// Tries every order, with at most two switches that no thread asked for.
+/// Tries every order of the threads, with at most two preemptions.
 fn check(holds: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(2);

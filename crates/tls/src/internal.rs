@@ -26,7 +26,7 @@ const ROOT_LIFETIME: i64 = 3650 * DAY;
 /// The lifetime of the server's certificate, which a start renews in its last third.
 const LIFETIME: i64 = 90 * DAY;
 
-/// The validity begins in the past: clocks differ.
+/// Seconds by which the validity begins in the past, because clocks differ.
 const SKEW: i64 = 3600;
 
 const ROOT: &str = "root.pem";

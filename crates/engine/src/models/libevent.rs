@@ -42,7 +42,7 @@ fn selector<const ONCE: bool>(plan: &Plan) -> Result<LibeventSelector<ONCE>, Str
     let method = plan.method.map(|method| method.to_string());
     let base = LibeventBase::new(method.as_deref());
     Ok(LibeventSelector {
-        base: base.map_err(|error| format!("cannot make an event base of libevent: {error}"))?,
+        base: base.map_err(|error| format!("cannot create a libevent event base: {error}"))?,
         edge_listener: plan.triggers.listener == Trigger::Edge,
         edge_connections: plan.triggers.connections == Trigger::Edge,
     })

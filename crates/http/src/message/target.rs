@@ -118,9 +118,9 @@ fn end_of_escaped(value: &[u8]) -> usize {
     }
 }
 
-/// Whether `digits` are a port; none are the scheme's own (RFC 3986 §3.2.3).
+/// Whether `digits` are a port; without digits, it is the scheme's default (RFC 3986 §3.2.3).
 fn valid_port(digits: &[u8]) -> bool {
-    // Digit by digit, because every request has a host: `decimal` looks at each digit twice.
+    // Every request has a host, so this reads each digit once; `decimal` reads it twice.
     let mut port = 0;
     digits.iter().all(|digit| {
         port = port * 10 + u32::from(digit.wrapping_sub(b'0'));

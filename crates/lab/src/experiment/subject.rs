@@ -210,7 +210,7 @@ impl Workload {
 /// A subject with its settings, and the load it gets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
-    /// In words.
+    /// A description in words.
     pub about: String,
     /// The subject.
     pub subject: Subject,

@@ -25,11 +25,11 @@ pub enum Gravity {
 /// One finding.
 #[derive(Clone, Debug)]
 pub struct Diagnosis {
-    /// The gravity.
+    /// The effect on results.
     pub gravity: Gravity,
     /// The finding.
     pub found: String,
-    /// The mend.
+    /// The way to fix it.
     pub mend: String,
 }
 
@@ -81,7 +81,7 @@ pub fn examine(environment: &LabEnvironment) -> Vec<Diagnosis> {
     if somaxconn.parse::<u64>().is_ok_and(|most| most < SOMAXCONN) {
         add(
             Gravity::Limits,
-            format!("net.core.somaxconn is {somaxconn}: larger backlogs are cut"),
+            format!("net.core.somaxconn is {somaxconn}: larger backlogs are truncated"),
             "`sysctl net.core.somaxconn=4096` as root",
         );
     }

@@ -25,7 +25,7 @@ type TrialValues = BTreeMap<Measure, f64>;
 const NOW: u64 = 1_000_000;
 const TIMEOUT: u64 = 75_000;
 
-/// Measures an operation for some time, on the processors of servers.
+/// Measures an operation for `milliseconds`, on the processors reserved for servers.
 pub(crate) fn measure(
     cell: &Cell,
     milliseconds: u64,

@@ -65,7 +65,7 @@ pub(crate) fn command() -> clap::Command {
                 .about("List all members")
                 .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON")),
         )
-        .subcommand(with_name("disable", "Forbid a member to log in, and end the member's sessions"))
+        .subcommand(with_name("disable", "Prevent a member from logging in, and end the member's sessions"))
         .subcommand(with_name("enable", "Allow a member to log in again"))
         .subcommand(with_name("passwd", "Change a member's password, and end the member's sessions"))
         .subcommand(with_name("remove", "Delete an account permanently"))
@@ -158,7 +158,7 @@ fn keeper(url: &DatabaseUrl, settings: &Settings) -> Result<SystemUser, String> 
             found.ok_or_else(|| format!("cannot use {url}: it belongs to user {id}, which does not exist"))
         }
         None => {
-            let workers = privileges::worker_user(settings)?.ok_or("this process is not root's")?;
+            let workers = privileges::worker_user(settings)?.ok_or("this process does not run as root")?;
             privileges::accounts_user(settings, &workers)
         }
     }

@@ -176,8 +176,8 @@ pub(crate) fn prepare(settings: &Settings) -> Result<(), String> {
         let made = internal::certificate(&folder, &internal_names(settings), unix_now());
         made.map(|made| made.is_new_root).map_err(|error| error.to_string())
     });
-    let is_new_root =
-        made.unwrap_or_else(|error| Err(format!("cannot make a certificate in another process: {error}")))?;
+    let is_new_root = made
+        .unwrap_or_else(|error| Err(format!("cannot create a certificate in a separate process: {error}")))?;
     if is_new_root {
         let tls = settings.listen.iter().find(|entry| settings.has_tls(entry));
         let port = match tls.map(|entry| &entry.address) {

@@ -50,7 +50,7 @@ fn members_without_accounts(settings: &Settings) -> Result<(), String> {
             Err(format!("{name} is for a server that has members; name their database with accounts"))
         }
         _ if settings.members.idle > settings.members.absolute => {
-            Err("session-idle is longer than session-lifetime, and would never come".into())
+            Err("session-idle is longer than session-lifetime, and would have no effect".into())
         }
         _ => Ok(()),
     }

@@ -108,7 +108,7 @@ pub(crate) fn find() -> Result<PathBuf, String> {
     found.sort();
     match found.as_slice() {
         [only] => Ok(only.clone()),
-        [] => Err(format!("no server is found in {}; name its socket with --control", folder.display())),
+        [] => Err(format!("no server found in {}; name its socket with --control", folder.display())),
         several => {
             let several: Vec<_> =
                 several.iter().map(|path| format!("--control {}", path.display())).collect();

@@ -278,7 +278,7 @@ fn start(keys: &Arc<HeldKeys>, sockets: impl Iterator<Item = UnixDatagram>) -> R
             Err(_) => std::process::exit(101),
         };
         let started = thread::Builder::new().name(format!("signing-{number}")).spawn(serve);
-        started.map_err(|error| format!("cannot begin a thread: {error}"))?;
+        started.map_err(|error| format!("cannot start a thread: {error}"))?;
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ use crate::status::counters::Tally;
 /// The state that the threads of a worker process share.
 #[derive(Debug)]
 pub(crate) struct WorkerShared {
-    /// Rows live as long as the process: threads hold them without counting references.
+    /// Rows live as long as the process, so threads hold them without counting references.
     rows: &'static SharedRows,
     /// The rows of this process, one per thread in order of arrival; threads beyond the last row share it.
     own: Range<usize>,

@@ -39,7 +39,7 @@ impl Redirect {
     pub fn new(from: Pattern, to: &str, status: u16) -> Result<Redirect, String> {
         let target = RedirectTarget::new(&from, to)?;
         if !Redirect::STATUSES.contains(&status) {
-            return Err(format!("{status} does not redirect; 301, 302, 303, 307 and 308 do"));
+            return Err(format!("{status} is not a status of redirects; use 301, 302, 303, 307 or 308"));
         }
         let local = to.starts_with('/') && !to.starts_with("//");
         if !local && !["http://", "https://"].iter().any(|scheme| to.starts_with(scheme)) {

@@ -15,7 +15,7 @@ use super::file;
 /// The most certificates of a chain; public ones have two to four.
 const MAX_CERTIFICATES: usize = 10;
 
-/// A chain of at least one certificate, the server's own first.
+/// A chain of at least one certificate, beginning with the server's own.
 #[derive(Clone, Debug)]
 pub struct Chain {
     /// The file that has it.

@@ -52,7 +52,7 @@ impl HeldKeys {
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(()),
                 Err(error) => return Err(error),
             };
-            // No number, no answer: the worker's wait has a bound.
+            // A question without a number gets no answer; the worker's wait is bounded.
             let Some(answer) = self.answer(&room[..length]) else { continue };
             if let Some(reply) = reply {
                 // A client that does not read loses its answer.

@@ -123,7 +123,7 @@ fn connection_arguments() -> Vec<Arg> {
         .value_parser(PossibleValuesParser::new(IoChoice::ALL.map(|(name, _)| name))),
         switch(
             "join-ack",
-            "Send the handshake's last packet with the request: one packet less than browsers send",
+            "Send the handshake's last packet with the request: one packet fewer than browsers send",
             "Connections",
         ),
     ]

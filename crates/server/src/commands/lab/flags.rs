@@ -135,7 +135,7 @@ fn run_command() -> clap::Command {
         )
         .arg(flag("budget", "TIME", "Time for all trials [default: by profile]"))
         .arg(
-            flag("peers", "NAME", "Start only these servers of others, or none [default: those installed]")
+            flag("peers", "NAME", "Start only these other servers, or none [default: those installed]")
                 .action(ArgAction::Append)
                 .value_delimiter(',')
                 .value_parser(peers),

@@ -72,7 +72,7 @@ pub(super) static BOUNDS: &[SettingRow] = rows! { "Bounds":
         "maximum number of requests that one address can make in a burst after a pause";
     one "max-handshakes" "N" = Value("10000"), not_null;
         max_handshakes = count(1..=100_000_000);
-        "maximum number of TLS handshakes of each worker process that have begun and not ended; beyond it, connections are closed and counted";
+        "maximum number of TLS handshakes in progress in each worker process; beyond it, connections are closed and counted";
     one "max-handshakes-per-address" "N|off" = Follows("off for loopback; otherwise 200"), not_null;
         max_handshakes_per_address = or_off(number(1..=1_000_000u32));
         "maximum number of TLS handshakes per second from one address (IPv6: one /64) to all workers, and ten times as many after a pause; beyond it, connections are closed and counted; a trusted-proxy has no limit";

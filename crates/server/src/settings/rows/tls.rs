@@ -39,7 +39,7 @@ pub(super) static ROWS: &[SettingRow] = rows! { "TLS":
         "the directory of the authority that issues the certificate for tls";
     one "tls-directory-root" "FILE|off" = Value("off"), not_null;
         names.directory_root = or_off(path);
-        "root certificates (PEM) that the HTTPS of a private authority is checked with, instead of the system's";
+        "root certificates (PEM) to verify the HTTPS of a private authority, instead of the system's";
     one "tls-contact" "EMAIL|off" = Value("off"), not_null;
         names.contact = or_off(email);
         "the address that the authority may write to, given when the account is created";
