@@ -146,7 +146,7 @@ fn what_is_wrong_is_refused_with_line_column_and_mend() {
         ("[[site.redirect]]\nfrom = \"/a\"\nto = \"/a\"", ":1:1", "go round in circles"),
         ("[[site.redirect]]\nfrom = \"/a\"", ":1:1", "the keys from and to are required"),
         ("[[site.redirect]]\nfrom = \"/a\"\nto = \"/b\"\nstatus = 200", ":4:10", "from 301 to 308"),
-        ("[[site.redirect]]\nfrom = \"/a\"\nto = \"/b\"\nstatus = 304", ":1:1", "304 is not a status of redirects"),
+        ("[[site.redirect]]\nfrom = \"/a\"\nto = \"/b\"\nstatus = 304", ":1:1", "304 is not a status"),
         ("[[site.rewrite]]\nfrom = \"/a\"\nto = \"/../b\"", ":1:1", "no path that is looked at holds"),
         ("[[host]]\nroot = \"x\"", ":1:1", "name = \"example.org\""),
         ("[[host]]\nname = \"a\"\n[[host]]\nname = \"A.\"", ":3:1", "duplicate host a"),
