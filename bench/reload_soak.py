@@ -5,14 +5,15 @@ usage: reload_soak.py [options]
 
 For each engine a server, and clients on loopback. Keep-alive clients ask again when they are answered, some after a
 pause, so that requests meet idle connections. Others open a connection for each request, or download a large file and
-compare its hash. Meanwhile the supervisor gets HUP at a steady rate. A request has failed if its connection ends before
+compare its hash. Meanwhile the supervisor gets HUP at a steady rate. With --upgrades it also gets USR2, so many times in
+each run, and another copy of the program at its path. A request has failed if its connection ends before
 the response is complete, unless the response before it had `Connection: close`. Nothing is retried.
 
 Printed for each engine: requests, connections, reloads, generations that began, and failures by reason.
 
 Exit code 1 if a request failed. Ten minutes are the default: `--seconds 7 --engines epoll,uring` is a short run.
 """
-import argparse, hashlib, json, os, pathlib, random, selectors, signal, socket, subprocess, sys, tempfile, time
+import argparse, hashlib, json, os, pathlib, random, selectors, shutil, signal, socket, subprocess, sys, tempfile, time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ENGINES = "naive fork thread pool busy select poll epoll libevent asio uring asio-proactor".split()
@@ -136,23 +137,32 @@ def clients_of(engine, args):
 def run(engine, args, folder):
     port = free_port()
     control = folder / f"{engine}.control"
+    program = folder / "tenfold"
+    replace(args.tenfold, program)
     server = subprocess.Popen(
-        [args.tenfold, "serve", str(folder / "site"), "--listen", f"127.0.0.1:{port}", "--engine", engine, "--access-log",
+        [str(program), "serve", str(folder / "site"), "--listen", f"127.0.0.1:{port}", "--engine", engine, "--access-log",
          "off", "--control", str(control), *args.option], stderr=subprocess.PIPE if args.quiet else None)
     try:
         wait_for(port, server)
         hashes = [hashlib.sha256(SMALL).digest(), hashlib.sha256((folder / "site/large.bin").read_bytes()).digest()]
         load = Load(("127.0.0.1", port), hashes, clients_of(engine, args))
         end, reload, reloads, look = time.monotonic() + args.seconds, time.monotonic() + args.every, 0, 0.0
+        pause = args.seconds / (args.upgrades + 1)
+        upgrade = time.monotonic() + pause if args.upgrades else end
         while (now := time.monotonic()) < end:
             load.step()
+            if now >= upgrade:
+                replace(args.tenfold, program)
+                server.send_signal(signal.SIGUSR2)
+                upgrade = now + pause
             if now >= reload:
                 server.send_signal(signal.SIGHUP)
                 reload, reloads = now + args.every, reloads + 1
             if now >= look:
                 load.overdue()
                 look = now + 1
-        begun = status(args, control).get("generation", 1) - 1
+        report = status(args, control)
+        begun, upgrades = report.get("generation", 1) - 1, report.get("upgrades", {})
         for _ in range(200):
             if not load.active:
                 break
@@ -163,8 +173,16 @@ def run(engine, args, folder):
         server.wait()
     failed = sum(load.failures.values())
     print(f"{engine:<14} {load.requests:>8} requests, {load.connections:>7} connections ({load.told} told to close), "
-          f"{reloads} reloads, {begun} generations, longest {load.longest:.2f} s, {failed} failed {load.failures or ''}", flush=True)
-    return failed
+          f"{reloads} reloads, "
+          f"{upgrades.get('succeeded')} upgrades ({upgrades.get('failed')} failed), {begun} generations, longest {load.longest:.2f} s, {failed} failed {load.failures or ''}", flush=True)
+    return failed + upgrades.get("failed", 1)
+
+
+def replace(source, program):
+    """Puts a copy of a program at a path by a rename, because a running one cannot be written."""
+    new = program.with_suffix(".new")
+    shutil.copy(source, new)
+    new.replace(program)
 
 
 def status(args, control):
@@ -197,6 +215,7 @@ def main():
     parser.add_argument("--engines", default=",".join(ENGINES), help="the engines, by comma")
     parser.add_argument("--seconds", type=float, default=600, help="seconds of all engines together")
     parser.add_argument("--every", type=float, default=0.25, help="seconds from one reload to the next")
+    parser.add_argument("--upgrades", type=int, default=0, help="upgrades of each engine")
     parser.add_argument("--connections", type=int, default=32, help="keep-alive connections")
     parser.add_argument("--option", nargs="*", default=[], help="more options of `tenfold serve`")
     parser.add_argument("--quiet", action="store_true", help="do not show what the server says")

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
@@ -31,6 +31,7 @@ pub struct Launch {
     accounts: bool,
     attempts: bool,
     passed: Vec<OwnedFd>,
+    program: Option<PathBuf>,
 }
 
 impl Launch {
@@ -51,6 +52,7 @@ impl Launch {
             accounts: false,
             attempts: false,
             passed,
+            program: None,
         }
     }
 
@@ -107,6 +109,12 @@ impl Launch {
         );
         self.wrapper.clear();
         self.through("sh", &["-c", &script, "sh"])
+    }
+
+    /// Starts this copy of the server.
+    pub fn program(mut self, path: &Path) -> Launch {
+        self.program = Some(path.to_owned());
+        self
     }
 
     /// Limits the descriptors of each process.
@@ -188,7 +196,8 @@ impl Launch {
     fn command(&self) -> Command {
         let binary = binary::server().unwrap_or_else(|why| panic!("{why}"));
         let mut words = self.wrapper.clone();
-        words.extend([binary.path.display().to_string(), "serve".into()]);
+        let program = self.program.as_ref().unwrap_or(&binary.path);
+        words.extend([program.display().to_string(), "serve".into()]);
         words.extend_from_slice(&self.flags);
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);

@@ -57,6 +57,7 @@ mod tags;
 mod timers;
 mod tls;
 mod tls_rules;
+mod upgrade;
 
 use std::process::ExitCode;
 
@@ -83,6 +84,7 @@ const THEMES: &[Theme] = &[
     logs_pipes::THEME,
     levels::THEME,
     timers::THEME,
+    upgrade::THEME,
     lifecycle::THEME,
     service::THEME,
     reload::THEME,

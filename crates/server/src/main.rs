@@ -21,7 +21,7 @@ mod worker;
 use std::process::ExitCode;
 
 use commands::cli::{self, Command};
-use commands::{bench, book, check, engines, lab, manual, next, status as counts, users};
+use commands::{bench, book, check, engines, lab, manual, next, status as counts, upgrade, users};
 
 fn main() -> ExitCode {
     match cli::parse() {
@@ -39,5 +39,6 @@ fn main() -> ExitCode {
         }
         Command::Completions(shell) => manual::completions(cli::program(), &shell),
         Command::Status(command) => counts::show(command),
+        Command::Upgrade { control } => upgrade::upgrade(control),
     }
 }

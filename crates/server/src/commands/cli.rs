@@ -26,6 +26,9 @@ pub(crate) enum Command {
         json: bool,
     },
     Status(StatusCommand),
+    Upgrade {
+        control: Option<PathBuf>,
+    },
     Bench(ArgMatches),
     Lab(ArgMatches),
     Users(ArgMatches),
@@ -59,8 +62,7 @@ pub(crate) fn parse() -> Command {
             json: engines.get_flag("json"),
         },
         Some(("status", status)) => {
-            let variable = || std::env::var_os("TENFOLD_CONTROL").map(PathBuf::from);
-            let control = status.get_one::<PathBuf>("control").cloned().or_else(variable);
+            let control = read_control(status);
             Command::Status(StatusCommand {
                 address: status.get_one("address").cloned(),
                 control,
@@ -68,6 +70,7 @@ pub(crate) fn parse() -> Command {
                 watch: status.get_flag("watch"),
             })
         }
+        Some(("upgrade", upgrade)) => Command::Upgrade { control: read_control(upgrade) },
         Some(("man", man)) => {
             Command::Man { command: man.get_one("command").cloned(), folder: man.get_one("to").cloned() }
         }
@@ -82,6 +85,12 @@ pub(crate) fn parse() -> Command {
     }
 }
 
+/// The control socket that was typed, or that of the environment.
+fn read_control(matches: &ArgMatches) -> Option<PathBuf> {
+    let variable = || std::env::var_os("TENFOLD_CONTROL").map(PathBuf::from);
+    matches.get_one::<PathBuf>("control").cloned().or_else(variable)
+}
+
 /// The whole command line.
 pub(crate) fn program() -> clap::Command {
     let json = || Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON");
@@ -91,6 +100,7 @@ pub(crate) fn program() -> clap::Command {
     let schema = Arg::new("schema").long("schema").action(ArgAction::SetTrue).conflicts_with("config");
     let schema = schema.help("Print the schema of the file for editors (JSON Schema)");
     let control = Arg::new("control").long("control").value_name("PATH").value_parser(value_parser!(PathBuf));
+    let control = control.help("The server's control socket; not needed if only one server runs");
     let address = Arg::new("address").value_name("ADDRESS").conflicts_with("control");
     let watch = Arg::new("watch").long("watch").action(ArgAction::SetTrue);
     let listen = Arg::new("listen").long("listen").value_name("ADDRESS").default_value("127.0.0.1:0");
@@ -125,9 +135,14 @@ pub(crate) fn program() -> clap::Command {
             clap::Command::new("status")
                 .about("Print the counters of a running server")
                 .arg(address.help("The admin listener of the server, as in 127.0.0.1:9145 or unix:PATH"))
-                .arg(control.help("The server's control socket; not needed if only one server runs"))
+                .arg(control.clone())
                 .arg(watch.help("Refresh every second: rates, latencies, connections and memory"))
                 .arg(json().conflicts_with("watch")),
+        )
+        .subcommand(
+            clap::Command::new("upgrade")
+                .about("Replace the program of a running server by the file at its path, without losing a request")
+                .arg(control),
         )
         .subcommand(super::bench::command())
         .subcommand(super::lab::command())

@@ -11,4 +11,5 @@ pub(crate) mod next;
 pub(crate) mod output;
 mod serve;
 pub(crate) mod status;
+pub(crate) mod upgrade;
 pub(crate) mod users;

@@ -22,6 +22,8 @@ pub(crate) struct StatusReport {
     /// Whether new requests are served.
     pub(crate) ready: bool,
     pub(crate) reloads: ReloadCounts,
+    #[serde(default)]
+    pub(crate) upgrades: UpgradeCounts,
     /// Workers that took the place of one that died.
     pub(crate) restarts: u64,
     pub(crate) listen: Vec<String>,
@@ -65,6 +67,23 @@ impl ReloadCounts {
     pub(crate) fn loaded(&mut self) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.loaded_unix_seconds = now.as_secs();
+    }
+}
+
+/// The results of upgrades to another program.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct UpgradeCounts {
+    pub(crate) succeeded: u64,
+    pub(crate) failed: u64,
+    /// The reason why the last failed one did.
+    pub(crate) last_failure: Option<String>,
+}
+
+impl UpgradeCounts {
+    /// Counts a failed upgrade.
+    pub(crate) fn failed(&mut self, why: &str) {
+        self.failed += 1;
+        self.last_failure = Some(why.to_owned());
     }
 }
 
@@ -304,6 +323,7 @@ mod tests {
             generation: 1,
             leaving: false,
             ready: true,
+            upgrades: UpgradeCounts::default(),
             reloads: ReloadCounts::default(),
             restarts: 0,
             listen: vec!["127.0.0.1:8080".into()],

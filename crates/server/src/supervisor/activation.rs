@@ -4,6 +4,7 @@
 use tenfold_sys::process;
 use tenfold_sys::socket::{ListenAddress, PassedSocket};
 
+use super::handover::{HandedSocket, Handover};
 use crate::diagnostics::info;
 use crate::settings::values::Settings;
 
@@ -63,10 +64,7 @@ pub(super) fn fit(passed: &[NamedSocket], settings: &mut Settings) -> Result<(),
     if passed.is_empty() {
         return Ok(());
     }
-    if !settings.is_explicit("listen") {
-        settings.listen_on(unique(passed.iter().map(|named| named.socket.address())))?;
-    }
-    settings.passed = true;
+    listen_on_passed(passed.iter().map(|named| named.socket.address()), settings)?;
     let strange = passed.iter().find(|named| settings.addresses().all(|at| at != named.socket.address()));
     if let Some(NamedSocket { socket, name }) = strange {
         return Err(format!(
@@ -88,6 +86,34 @@ pub(super) fn fit(passed: &[NamedSocket], settings: &mut Settings) -> Result<(),
             Ok(())
         }
     }
+}
+
+/// Matches the sockets that the former program of this process got from a service manager, as [`fit`] did.
+///
+/// # Errors
+/// As [`listen_on_passed`].
+pub(super) fn fit_again(handover: &Handover, settings: &mut Settings) -> Result<(), String> {
+    if !handover.state.passed {
+        return Ok(());
+    }
+    let sockets = handover.state.sockets.iter().flatten();
+    let addresses: Vec<_> = sockets.map(HandedSocket::address).collect::<Result<_, _>>()?;
+    listen_on_passed(addresses.iter(), settings)
+}
+
+/// Makes these addresses of passed sockets the value of `listen`, if that is not set.
+///
+/// # Errors
+/// In words: an address cannot be an entry of `listen`.
+pub(super) fn listen_on_passed<'a>(
+    addresses: impl Iterator<Item = &'a ListenAddress>,
+    settings: &mut Settings,
+) -> Result<(), String> {
+    if !settings.is_explicit("listen") {
+        settings.listen_on(unique(addresses))?;
+    }
+    settings.passed = true;
+    Ok(())
 }
 
 fn unique<'a>(addresses: impl Iterator<Item = &'a ListenAddress>) -> Vec<ListenAddress> {

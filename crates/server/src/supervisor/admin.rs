@@ -14,6 +14,7 @@ use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener, refuse_descrip
 use tenfold_sys::user::SystemUser;
 
 use super::forked;
+use super::handover::Handover;
 use super::privileges;
 use crate::diagnostics::{debug, error, info, warning};
 use crate::sandbox;
@@ -53,10 +54,15 @@ impl AdminProcess {
     pub(super) fn open(
         settings: &Settings,
         user: Option<&SystemUser>,
+        handover: Option<&Handover>,
     ) -> Result<Option<AdminProcess>, String> {
         let Some(address) = &settings.admin else { return Ok(None) };
-        let listener = Listener::bind(address, &ListenOptions { backlog: 128, ..ListenOptions::default() })
-            .map_err(|error| format!("cannot open the admin listener on {address}: {error}"))?;
+        let handed = handover.and_then(|handover| Some((handover, handover.state.admin.as_ref()?)));
+        let listener = match handed {
+            Some((handover, handed)) => handover.listener(handed)?,
+            None => Listener::bind(address, &ListenOptions { backlog: 128, ..ListenOptions::default() })
+                .map_err(|error| format!("cannot open the admin listener on {address}: {error}"))?,
+        };
         let address = listener.address();
         match address {
             ListenAddress::Internet(at) if !at.ip().is_loopback() => warning!(
@@ -167,6 +173,17 @@ impl AdminProcess {
     /// The time of the next action for the process.
     pub(super) fn by(&self) -> Option<Instant> {
         self.again.or_else(|| self.rest.as_ref().map(|_| Instant::now() + TICK))
+    }
+
+    pub(super) fn listener(&self) -> Option<&Listener> {
+        self.listener.as_ref()
+    }
+
+    /// Kills the process; another one serves clients that wait.
+    pub(super) fn kill(&self) {
+        if let Some(pid) = self.pid {
+            process::send_signal(pid, Signal::Kill);
+        }
     }
 
     /// The channel on which it asks, if it has taken the former answer.

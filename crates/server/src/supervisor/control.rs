@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
 
+use super::handover::Handover;
 use crate::diagnostics::{debug, warning};
 use crate::settings::values::Control;
 use crate::status::place::{RuntimeFolder, socket_name};
@@ -73,6 +74,23 @@ impl ControlSocket {
         })?;
         listener.set_nonblocking(true)?;
         Ok(ControlSocket { listener, path })
+    }
+
+    /// Takes the socket of the former program of this process; `None` if it had none.
+    ///
+    /// # Errors
+    /// In words: it cannot be used.
+    pub(super) fn inherit(handover: &Handover) -> Result<Option<ControlSocket>, String> {
+        let Some(handed) = &handover.state.control else { return Ok(None) };
+        let listener = handover.listener(handed)?;
+        match listener.address().clone() {
+            ListenAddress::Unix(path) => Ok(Some(ControlSocket { listener, path })),
+            ListenAddress::Internet(at) => Err(format!("the control socket has the address {at}")),
+        }
+    }
+
+    pub(super) fn listener(&self) -> &Listener {
+        &self.listener
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -15,6 +15,7 @@ use tenfold_sys::user::SystemUser;
 
 use super::book::Book;
 use super::forked::CANNOT_SERVE;
+use super::handover::FormerWorkers;
 use super::signing::SigningProcess;
 use crate::admission::Addresses;
 use crate::diagnostics::{error, warning};
@@ -285,6 +286,15 @@ impl Generation {
     /// Sends a signal to all of its processes.
     pub(super) fn tell(&self, signal: Signal) {
         self.workers.iter().filter_map(|worker| worker.pid).for_each(|pid| process::send_signal(pid, signal));
+    }
+
+    /// Its processes, for another program in this one.
+    pub(super) fn to_former(&self) -> FormerWorkers {
+        let number = |pid: Pid| pid.as_raw_nonzero().get();
+        FormerWorkers {
+            workers: self.workers.iter().filter_map(|worker| worker.pid).map(number).collect(),
+            signing: self.signing.as_ref().and_then(SigningProcess::pid).map(number),
+        }
     }
 
     /// Workers that took the place of one that died.

@@ -7,7 +7,7 @@
 //! `tenfold status`, [`accounts`] keeps the process of the accounts, [`admin`] that of the admin listener, [`acme`] the
 //! process that obtains certificates, which [`renewal`] gives to workers. [`activation`] takes sockets of a service
 //! manager, [`notify`] reports to it, [`book`] is the manual, [`examine`] checks without starting, and [`announce`]
-//! prints the start block.
+//! prints the start block. [`upgrade`] executes another program in this process, which gets a [`handover`].
 
 mod accounts;
 mod acme;
@@ -16,11 +16,13 @@ mod admin;
 mod announce;
 mod archive;
 pub(crate) mod book;
+mod candidate;
 mod child;
 mod control;
 pub(crate) mod examine;
 mod forked;
 mod generation;
+mod handover;
 mod leave;
 mod notify;
 pub(crate) mod open;
@@ -35,3 +37,4 @@ mod signing;
 mod sockets;
 pub(crate) mod state;
 mod tickets;
+mod upgrade;

@@ -60,6 +60,11 @@ impl ServiceManager {
         self.tell(&format!("READY=1\nSTATUS={}", one_line(status)));
     }
 
+    /// The former program of this process has reported that a reload begins.
+    pub(super) fn is_reloading(&mut self) {
+        self.reloading = true;
+    }
+
     /// Reports that a reload begins.
     pub(super) fn reloading(&mut self) {
         self.reloading = true;

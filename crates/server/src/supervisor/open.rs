@@ -1,7 +1,8 @@
 //! The start: from the command line to a supervisor with everything open.
 
+use std::io::{self, Write};
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tenfold_engine::Dispatch;
 use tenfold_sys::limits;
@@ -13,8 +14,10 @@ use super::acme::AcmeProcess;
 use super::activation::{self, NamedSocket};
 use super::admin::AdminProcess;
 use super::archive::job::Archive;
+use super::candidate::Upgrade;
 use super::control::ControlSocket;
 use super::generation::{AddressRows, Generation};
+use super::handover::{self, Handover, Program, Start};
 use super::notify::ServiceManager;
 use super::privileges;
 use super::revival::Revival;
@@ -32,7 +35,7 @@ use crate::settings::problem::Problem;
 use crate::settings::problem::{complain, refuse};
 use crate::settings::values::Settings;
 use crate::status::counters::Sums;
-use crate::status::report::ReloadCounts;
+use crate::status::report::{ReloadCounts, UpgradeCounts};
 
 /// `tenfold serve`: from the command line to the end of the last worker.
 pub(crate) fn serve(serve: Serve) -> ExitCode {
@@ -43,6 +46,30 @@ pub(crate) fn serve(serve: Serve) -> ExitCode {
         diagnostics::set_level(settings.log_level);
     }
     warn_of_slips();
+    let start = match handover::start() {
+        Ok(start) => start,
+        Err(why) => return refuse(&[Problem::new(why)]),
+    };
+    let is_check = matches!(start, Start::Check);
+    let mut handover = match start {
+        Start::Successor(handover) => Some(handover),
+        Start::Fresh | Start::Check => None,
+    };
+    let code = begin(serve, resolved, is_check, &mut handover);
+    if let Some(handover) = handover {
+        let error = handover.go_back("the new program could not start");
+        error!("cannot return to the former program: {error}");
+    }
+    code
+}
+
+/// Starts a server, or checks whether it could start if `is_check`. Takes `handover` if it succeeds.
+fn begin(
+    serve: Serve,
+    resolved: Result<Settings, Vec<Problem>>,
+    is_check: bool,
+    handover: &mut Option<Box<Handover>>,
+) -> ExitCode {
     let mut settings = match resolved {
         Ok(settings) => settings,
         Err(problems) if problems.iter().any(Problem::is_failure) => {
@@ -51,8 +78,12 @@ pub(crate) fn serve(serve: Serve) -> ExitCode {
         }
         Err(problems) => return refuse(&problems),
     };
-    let taken =
-        activation::take().and_then(|passed| activation::fit(&passed, &mut settings).map(|()| passed));
+    let taken = match handover {
+        None => {
+            activation::take().and_then(|passed| activation::fit(&passed, &mut settings).map(|()| passed))
+        }
+        Some(handover) => activation::fit_again(handover, &mut settings).map(|()| Vec::new()),
+    };
     let passed = match taken {
         Ok(passed) => passed,
         Err(why) => return refuse(&[Problem::new(why)]),
@@ -63,16 +94,30 @@ pub(crate) fn serve(serve: Serve) -> ExitCode {
     });
     let config = null_is_alone(&serve, &settings)
         .and_then(|()| privileges::allowed(&settings))
-        .and_then(|()| names::prepare(&settings))
+        .and_then(|()| if is_check { Ok(()) } else { names::prepare(&settings) })
         .and_then(|()| ResolvedConfig::resolve(&settings, descriptors));
     let config = match config {
         Ok(config) => config,
         Err(why) => return refuse(&[Problem::new(why)]),
     };
     warn(&settings, &config);
+    if is_check {
+        let ready = engines::require(config.plan.engine)
+            .and_then(|()| if settings.sandbox { sandbox::require() } else { Ok(()) })
+            .and_then(|()| {
+                let written = io::stdout().write_all(handover::ready_line().as_bytes());
+                written.map_err(|error| {
+                    format!("cannot tell the running server that this program is ready: {error}")
+                })
+            });
+        return match ready {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(why) => refuse(&[Problem::new(why)]),
+        };
+    }
     // Every process is forked after this.
     diagnostics::show_times(true);
-    match Supervisor::open(serve, settings, config, descriptors, passed) {
+    match Supervisor::open(serve, settings, config, (descriptors, passed), handover) {
         Ok(supervisor) => supervisor.run(),
         Err(why) => {
             diagnostics::show_times(false);
@@ -102,8 +147,8 @@ impl Supervisor {
         serve: Serve,
         settings: Settings,
         mut config: ResolvedConfig,
-        descriptors: u64,
-        passed: Vec<NamedSocket>,
+        (descriptors, passed): (u64, Vec<NamedSocket>),
+        handover: &mut Option<Box<Handover>>,
     ) -> Result<Supervisor, String> {
         engines::require(config.plan.engine)?;
         if settings.sandbox {
@@ -116,35 +161,52 @@ impl Supervisor {
         let (mut accounts, mut signing) = (None, None);
         if serve.null.is_none() {
             // It must not have the keys of certificates.
-            let forget = || (config.certificates, config.keys) = (None, None);
+            let forget = || {
+                (config.certificates, config.keys) = (None, None);
+                *handover = None;
+            };
             accounts = AccountsProcess::begin(&settings, user.as_ref(), forget)?;
-            signing = SigningProcess::begin(&settings, &mut config, user.as_ref(), || accounts = None)?;
+            let forget = || {
+                accounts = None;
+                *handover = None;
+            };
+            signing = SigningProcess::begin(&settings, &mut config, user.as_ref(), forget)?;
         }
         if let Some((signing, workers)) = signing.as_ref().and_then(SigningProcess::user).zip(user.as_ref()) {
             privileges::shared_signing_user(signing, workers)
                 .iter()
                 .for_each(|warning| warning!("{warning}"));
         }
-        let mut first = Generation::open(1, settings, config, user.as_ref(), serve.null.is_some(), None)?;
+        let count = handover.as_ref().map_or(1, |handover| handover.state.generations + 1);
+        let mut first = Generation::open(count, settings, config, user.as_ref(), serve.null.is_some(), None)?;
         first.signing = signing;
         let mut address_rows = AddressRows::default();
         address_rows.give(&mut first, &[])?;
-        let sockets = match passed.is_empty() {
-            true => Sockets::bind(first.settings.addresses(), &first.config)?,
-            false => Sockets::adopt(passed, first.settings.addresses(), &first.config)?,
+        let sockets = match (&*handover, passed.is_empty()) {
+            (Some(handover), _) => Sockets::inherit(handover, &first.config)?,
+            (None, true) => Sockets::bind(first.settings.addresses(), &first.config)?,
+            (None, false) => Sockets::adopt(passed, first.settings.addresses(), &first.config)?,
         };
         if let Some(rate) = first.settings.max_rate {
             sockets.pace(Some(rate))?;
         }
         let addresses = sockets.addresses();
-        let control = ControlSocket::open(&first.settings.control, &addresses)?;
-        let admin = AdminProcess::open(&first.settings, user.as_ref())?;
+        let control = match &*handover {
+            Some(handover) => ControlSocket::inherit(handover)?,
+            None => ControlSocket::open(&first.settings.control, &addresses)?,
+        };
+        let admin = AdminProcess::open(&first.settings, user.as_ref(), handover.as_deref())?;
+        let tickets = match &*handover {
+            Some(handover) => TicketRotation::from_bytes(&handover.state.tickets)?,
+            None => TicketRotation::new()?,
+        };
+        let acme = AcmeProcess::new()?;
         // From now on signals stay pending until they are read, also in forked workers.
         let signals = Signals::new().map_err(|error| format!("cannot receive signals: {error}"))?;
-        Ok(Supervisor {
+        let mut supervisor = Supervisor {
             serve,
             accounts,
-            acme: AcmeProcess::new()?,
+            acme,
             sockets,
             addresses,
             user,
@@ -154,7 +216,7 @@ impl Supervisor {
             admin,
             began: Instant::now(),
             generations: vec![first],
-            count: 1,
+            count,
             address_rows,
             past: Sums::default(),
             past_restarts: 0,
@@ -163,11 +225,27 @@ impl Supervisor {
             sockets_end: None,
             reload_asked: false,
             rotation: Rotation::default(),
+            former: Vec::new(),
+            program: Program::running(),
+            upgrade: Upgrade::default(),
+            upgrades: UpgradeCounts::default(),
+            handover: None,
             archive: Archive::default(),
             revival: Revival::default(),
-            tickets: Some(TicketRotation::new()?),
+            tickets: Some(tickets),
             failed: false,
             manager: ServiceManager::from_environment(),
-        })
+        };
+        if let Some(mut handover) = handover.take() {
+            let state = &mut handover.state;
+            let uptime = Duration::from_secs(state.uptime_seconds);
+            supervisor.began = supervisor.began.checked_sub(uptime).unwrap_or(supervisor.began);
+            supervisor.program.clone_from(&state.program);
+            (supervisor.reloads, supervisor.upgrades) = (state.reloads, state.upgrades.clone());
+            supervisor.former.clone_from(&state.former);
+            supervisor.manager.is_reloading();
+            supervisor.handover = Some(handover);
+        }
+        Ok(supervisor)
     }
 }

@@ -1,6 +1,8 @@
 //! HUP: starts new workers with a new configuration, and drains the old ones. If the new configuration has problems,
 //! they are reported and the old one stays.
 
+use tenfold_sys::signal::Signal;
+
 use super::generation::{Generation, MOST_FORMER, Stage};
 use super::signing::SigningProcess;
 use super::state::Supervisor;
@@ -38,7 +40,11 @@ impl Supervisor {
 
     /// Whether another generation has to wait for the end of a former one. The oldest closes its idle connections then.
     pub(super) fn has_too_many(&mut self) -> bool {
-        let too_many = self.generations.len() > MOST_FORMER;
+        let too_many = self.generations.len() + self.former.len() > MOST_FORMER;
+        if let Some(oldest) = self.former.first().filter(|_| too_many) {
+            oldest.tell(Signal::Quit);
+            return true;
+        }
         if let Some(oldest) = self.generations.first_mut().filter(|_| too_many) {
             if oldest.stage == Stage::Retiring {
                 info!(
@@ -83,7 +89,7 @@ impl Supervisor {
         Ok(())
     }
 
-    fn prepare(&self, old: &Settings) -> Result<(Settings, ResolvedConfig), String> {
+    pub(super) fn prepare(&self, old: &Settings) -> Result<(Settings, ResolvedConfig), String> {
         let mut settings = self.serve.given.resolve().map_err(|problems| {
             complain(&problems);
             "the configuration was not taken up".to_owned()

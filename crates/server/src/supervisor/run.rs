@@ -20,6 +20,7 @@ use super::generation::{Generation, Stage};
 use super::signing::SigningProcess;
 use super::state::{Leaving, Supervisor};
 use super::tickets::TicketRotation;
+use super::upgrade::finish;
 use super::{announce, child};
 use crate::diagnostics::{self, debug, error, info, warning};
 
@@ -31,17 +32,22 @@ const STARTING_TICK: Duration = Duration::from_millis(5);
 impl Supervisor {
     pub(super) fn run(mut self) -> ExitCode {
         self.fork_missing();
-        while !(self.generations.is_empty() && (self.leaving.is_some() || self.failed)) {
+        while !(self.generations.is_empty()
+            && self.former.is_empty()
+            && (self.leaving.is_some() || self.failed))
+        {
             self.wait();
             while let Some(signal) = self.signals.as_ref().and_then(Signals::next) {
                 self.hear(signal);
             }
             self.reap();
+            self.settle_former();
             self.settle_generations();
             self.press_on();
             if std::mem::take(&mut self.reload_asked) {
                 self.reload();
             }
+            self.look_after_upgrade();
             self.look_after_sockets();
             self.look_after_accounts();
             self.look_after_certificates();
@@ -122,7 +128,10 @@ impl Supervisor {
             self.rotation_by(),
             tickets,
         ];
-        all.into_iter().chain([self.manager.by(), self.archive_by(), self.acme.by()]).flatten().min()
+        all.into_iter()
+            .chain([self.manager.by(), self.archive_by(), self.acme.by(), self.upgrade.by()])
+            .flatten()
+            .min()
     }
 
     fn hear(&mut self, signal: Signal) {
@@ -135,8 +144,8 @@ impl Supervisor {
                     info!("the access log was opened again");
                 }
             }
-            // USR2 is for workers.
-            Signal::Retire | Signal::Child | Signal::Kill => {}
+            Signal::Retire => self.upgrade.asked = true,
+            Signal::Child | Signal::Kill => {}
         }
     }
 
@@ -175,6 +184,7 @@ impl Supervisor {
                 }
             }
         }
+        self.tell_former(Signal::Reopen);
         reopened
     }
 
@@ -193,6 +203,10 @@ impl Supervisor {
         if let Some(accounts) = self.accounts.as_mut().filter(|accounts| accounts.is(pid)) {
             return accounts.lost(end, expected && end == WaitStatus::Exited(0));
         }
+        if self.upgrade.is(pid) {
+            return self.checked(end);
+        }
+        self.former.iter_mut().for_each(|former| former.lost(pid));
         if self.archive.is(pid) {
             return self.archive.ended(end);
         }
@@ -237,7 +251,7 @@ impl Supervisor {
             Ok(Fork::Child) => {
                 // Drops what only the supervisor uses; the end of the process frees the rest.
                 self.signals = None;
-                (self.control, self.admin) = (None, None);
+                (self.control, self.admin, self.handover) = (None, None, None);
                 // Wipes its copy of the keys; the shared memory has the usable ones.
                 let tickets = self.tickets.take().map(|tickets| tickets.shared());
                 self.acme.forget();
@@ -299,7 +313,13 @@ impl Supervisor {
         if failed && self.leaving.is_none() {
             self.postpone_renewal();
             match self.generations.is_empty() {
-                true => self.failed = true,
+                true => {
+                    self.go_back();
+                    self.failed = true;
+                    if !self.former.is_empty() {
+                        self.leave(Signal::Interrupt);
+                    }
+                }
                 false => {
                     self.reloads.count(false);
                     error!("the new configuration cannot be served; the old one goes on");
@@ -325,6 +345,9 @@ impl Supervisor {
                 null: self.serve.null,
                 files_limited: landlock::is_available(),
             });
+        } else if let Some(handover) = self.handover.take() {
+            diagnostics::set_level(newest.settings.log_level);
+            finish(&mut self.upgrades, *handover);
         } else {
             self.reloads.count(true);
             diagnostics::set_level(newest.settings.log_level);
@@ -334,6 +357,7 @@ impl Supervisor {
             info!("serving with the new configuration (generation {}); the old workers drain", newest.number);
         }
         former.iter_mut().for_each(Generation::retire);
+        self.former.iter().for_each(|former| former.tell(Signal::Retire));
         self.archive.wake();
         let plan = &newest.config.plan;
         let addresses: Vec<_> = self.addresses.iter().map(ToString::to_string).collect();
@@ -349,6 +373,7 @@ impl Supervisor {
     /// Drops what only the supervisor uses, in a process of its that is no worker.
     pub(super) fn forget(&mut self) {
         (self.signals, self.control, self.admin, self.tickets) = (None, None, None, None);
+        self.handover = None;
         self.acme.forget();
         self.generations.clear();
         self.sockets.forget();

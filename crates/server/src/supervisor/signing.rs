@@ -208,6 +208,10 @@ impl SigningProcess {
         self.reports.row(1)[0].load(Ordering::Relaxed)
     }
 
+    pub(super) fn pid(&self) -> Option<Pid> {
+        self.pid
+    }
+
     pub(super) fn is(&self, pid: Pid) -> bool {
         self.pid == Some(pid)
     }

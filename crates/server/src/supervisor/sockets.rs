@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
 
 use super::activation::NamedSocket;
+use super::handover::{HandedSocket, Handover};
 use crate::resolved::config::ResolvedConfig;
 
 /// Listening sockets by process, and in each process by address.
@@ -80,6 +81,43 @@ impl Sockets {
             sockets = vec![sockets.into_iter().flatten().collect()];
         }
         Ok(Sockets { by_process: sockets, addresses: count, passed: false })
+    }
+
+    /// Takes the sockets of the former program of this process.
+    ///
+    /// # Errors
+    /// In words: their number is not what the topology needs, or one cannot be used.
+    pub(super) fn inherit(handover: &Handover, config: &ResolvedConfig) -> Result<Sockets, String> {
+        let state = &handover.state;
+        let all = |own: &Vec<HandedSocket>| own.iter().map(|handed| handover.listener(handed)).collect();
+        let by_process: Vec<Vec<Listener>> = state.sockets.iter().map(all).collect::<Result<_, _>>()?;
+        let count: usize = by_process.iter().map(Vec::len).sum();
+        let addresses = count / config.plan.sockets_per_address().max(1);
+        let expected = match config.plan.processes() {
+            1 => 1,
+            _ => config.plan.sockets_per_address(),
+        };
+        if addresses == 0
+            || by_process.len() != expected
+            || addresses * config.plan.sockets_per_address() != count
+        {
+            return Err(format!(
+                "the former program has {count} sockets for {} processes, which topology {} does not fit",
+                by_process.len(),
+                config.plan.topology
+            ));
+        }
+        Ok(Sockets { by_process, addresses, passed: state.passed })
+    }
+
+    /// The sockets of each process.
+    pub(super) fn by_process(&self) -> &[Vec<Listener>] {
+        &self.by_process
+    }
+
+    /// Whether a service manager passed them.
+    pub(super) fn were_passed(&self) -> bool {
+        self.passed
     }
 
     /// The actual addresses, with ports that the system chose.

@@ -11,8 +11,10 @@ use super::accounts::AccountsProcess;
 use super::acme::AcmeProcess;
 use super::admin::AdminProcess;
 use super::archive::job::Archive;
+use super::candidate::Upgrade;
 use super::control::ControlSocket;
 use super::generation::{AddressRows, Generation, Stage};
+use super::handover::{FormerWorkers, Handover, Program};
 use super::notify::ServiceManager;
 use super::revival::Revival;
 use super::rotate::Rotation;
@@ -21,7 +23,7 @@ use super::sockets::Sockets;
 use super::tickets::TicketRotation;
 use crate::settings::given::GivenSettings;
 use crate::status::counters::{Counter, Sums};
-use crate::status::report::{Numbers, ReloadCounts, StatusReport, WorkerReport};
+use crate::status::report::{Numbers, ReloadCounts, StatusReport, UpgradeCounts, WorkerReport};
 use crate::worker::null::NullResponse;
 
 /// The command line of `tenfold serve`.
@@ -64,6 +66,13 @@ pub(crate) struct Supervisor {
     pub(super) sockets_end: Option<Instant>,
     pub(super) reload_asked: bool,
     pub(super) rotation: Rotation,
+    /// Workers of former programs of this process.
+    pub(super) former: Vec<FormerWorkers>,
+    pub(super) program: Program,
+    pub(super) upgrade: Upgrade,
+    pub(super) upgrades: UpgradeCounts,
+    /// From the former program, until this one serves.
+    pub(super) handover: Option<Box<Handover>>,
     pub(super) archive: Archive,
     pub(super) revival: Revival,
     /// None in a worker only.
@@ -142,6 +151,7 @@ impl Supervisor {
             leaving: self.leaving.is_some(),
             ready: self.leaving.is_none() && self.generations.iter().any(serves),
             reloads: self.reloads,
+            upgrades: self.upgrades.clone(),
             restarts: self.past_restarts + self.generations.iter().map(Generation::restarts).sum::<u64>(),
             listen: self.addresses.iter().map(ListenAddress::to_string).collect(),
             engine: plan.map(|plan| plan.engine.to_string()).unwrap_or_default(),

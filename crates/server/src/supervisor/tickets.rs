@@ -56,6 +56,24 @@ impl TicketRotation {
         Ok(rotation)
     }
 
+    /// Goes on with the keys of [`TicketRotation::to_bytes`]; malformed ones are replaced, so sessions begin anew.
+    ///
+    /// # Errors
+    /// As [`TicketRotation::new`].
+    pub(super) fn from_bytes(bytes: &[u8]) -> Result<TicketRotation, String> {
+        let mut rotation = TicketRotation::new()?;
+        if let Some(keys) = TicketKeys::from_bytes(bytes) {
+            rotation.keys = keys;
+            rotation.publish();
+        }
+        Ok(rotation)
+    }
+
+    /// The keys, for another program in this process.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        self.keys.to_bytes()
+    }
+
     fn publish(&self) {
         assert!(self.shared.publish(&self.keys.to_bytes()), "the memory has room for all keys");
     }

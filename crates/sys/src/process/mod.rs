@@ -1,5 +1,6 @@
 //! Processes: forked, waited for, signalled, and ended with their parent.
 
+pub mod exec;
 pub mod landlock;
 pub mod lifecycle;
 pub mod limits;

@@ -18,7 +18,7 @@ pub enum Signal {
     HangUp,
     /// USR1: reopen the logs.
     Reopen,
-    /// USR2: finish, because a successor serves; for workers only.
+    /// USR2: finish, because a successor serves. For the supervisor: execute the new program.
     Retire,
     /// CHLD: a child has ended.
     Child,

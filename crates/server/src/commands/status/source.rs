@@ -27,7 +27,7 @@ impl StatusSource {
     ///
     /// # Errors
     /// In words: no server answers, or it is not a Tenfold of this version.
-    pub(super) fn ask(&self) -> Result<(String, StatusReport), String> {
+    pub(in crate::commands) fn ask(&self) -> Result<(String, StatusReport), String> {
         let (text, whom) = match self {
             StatusSource::Control(path) => (ask_control(path), path.display().to_string()),
             StatusSource::Admin(address) => (ask_admin(address), address.clone()),

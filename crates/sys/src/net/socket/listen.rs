@@ -141,6 +141,30 @@ impl Listener {
         Ok(listener)
     }
 
+    /// Takes a listening socket that the former program of this process passed, with its options and the result of
+    /// [`Listener::file`]. Workers of that program use it meanwhile, so nothing of it changes.
+    ///
+    /// # Errors
+    /// It does not listen.
+    pub fn inherit(
+        socket: OwnedFd,
+        address: ListenAddress,
+        file: Option<(u64, u64)>,
+    ) -> io::Result<Listener> {
+        match sockopt::socket_acceptconn(&socket)? {
+            true => {
+                let file = file.map(|(device, inode)| Identity { device, inode });
+                Ok(Listener { socket, address, file })
+            }
+            false => Err(io::Error::other("it does not listen")),
+        }
+    }
+
+    /// The device and the inode of a Unix socket's file, if this server made it.
+    pub fn file(&self) -> Option<(u64, u64)> {
+        self.file.map(|file| (file.device, file.inode))
+    }
+
     /// Binds a Unix socket whose file has this mode from the first moment: a later chmod by name could reach another
     /// file. The umask applies to the whole process, so the process must have one thread.
     ///

@@ -1,0 +1,66 @@
+//! The child that runs the program of an upgrade, to check the configuration with it.
+
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tenfold_sys::process::Pid;
+
+use super::handover::{Program, check_variable, ready_line};
+
+/// The time in which a new program must check the configuration.
+pub(super) const LATEST_CHECK: Duration = Duration::from_secs(6);
+
+/// The upgrade that was asked for.
+#[derive(Debug, Default)]
+pub(super) struct Upgrade {
+    pub(super) asked: bool,
+    pub(super) check: Option<Check>,
+}
+
+/// A child that runs the new program.
+#[derive(Debug)]
+pub(super) struct Check {
+    pub(super) pid: Pid,
+    pub(super) by: Instant,
+    answer: UnixStream,
+}
+
+impl Check {
+    /// Runs the program with the command line of this one.
+    ///
+    /// # Errors
+    /// It cannot be run.
+    pub(super) fn begin(program: &Program) -> io::Result<Check> {
+        let (answer, theirs) = UnixStream::pair()?;
+        answer.set_nonblocking(true)?;
+        let (name_word, words) = program.arguments.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let (name, value) = check_variable();
+        let mut command = Command::new(&program.path);
+        command.arg0(name_word).args(words).env(name, value);
+        let child = command.stdin(Stdio::null()).stdout(OwnedFd::from(theirs)).spawn()?;
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let pid = pid.ok_or_else(|| io::Error::other("it has no process"))?;
+        Ok(Check { pid, by: Instant::now() + LATEST_CHECK, answer })
+    }
+
+    /// Whether the program reported that it could serve.
+    pub(super) fn reports_ready(mut self) -> bool {
+        let mut answer = vec![0; ready_line().len() + 1];
+        matches!(self.answer.read(&mut answer), Ok(length) if answer[..length] == *ready_line().as_bytes())
+    }
+}
+
+impl Upgrade {
+    /// The time at which the check is given up.
+    pub(super) fn by(&self) -> Option<Instant> {
+        self.check.as_ref().map(|check| check.by)
+    }
+
+    pub(super) fn is(&self, pid: Pid) -> bool {
+        self.check.as_ref().is_some_and(|check| check.pid == pid)
+    }
+}

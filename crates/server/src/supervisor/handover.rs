@@ -1,0 +1,247 @@
+//! What passes from a program to its successor in the same process: sockets, ticket keys, and the processes that it has
+//! started, in a file in memory.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tenfold_sys::exec;
+use tenfold_sys::process::{self, Pid};
+use tenfold_sys::signal::Signal;
+use tenfold_sys::socket::{ListenAddress, Listener};
+use tenfold_sys::task;
+
+use crate::status::report::{ReloadCounts, UpgradeCounts};
+
+/// The version of [`HandoverState`]. A program that does not know it refuses to be the successor.
+pub(super) const VERSION: u32 = 1;
+/// The variable that tells a program to check the configuration, or the descriptor of the state.
+const VARIABLE: &str = "TENFOLD_HANDOVER";
+const CHECK: &str = "check:";
+/// The most bytes of a state.
+const LONGEST: u64 = 16 << 20;
+
+/// The reason for the start of this program.
+pub(super) enum Start {
+    /// A user or a service manager started it.
+    Fresh,
+    /// A running server asks whether it could serve.
+    Check,
+    /// It replaces the former program of this process.
+    Successor(Box<Handover>),
+}
+
+/// A listening socket.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct HandedSocket {
+    number: RawFd,
+    address: String,
+    file: Option<(u64, u64)>,
+}
+
+impl HandedSocket {
+    /// Its address.
+    ///
+    /// # Errors
+    /// In words: it is none.
+    pub(super) fn address(&self) -> Result<ListenAddress, String> {
+        self.address.parse()
+    }
+
+    /// Describes a socket.
+    ///
+    /// # Errors
+    /// In words: its path cannot be written.
+    pub(super) fn of(listener: &Listener) -> Result<HandedSocket, String> {
+        let address = listener.address().to_string();
+        match address.parse().as_ref() == Ok(listener.address()) {
+            true => Ok(HandedSocket { number: listener.number(), address, file: listener.file() }),
+            false => Err(format!("the path of {address} is not UTF-8, so the socket cannot be handed over")),
+        }
+    }
+}
+
+/// Worker processes of a former program. Only their ends are known of them.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct FormerWorkers {
+    pub(super) workers: Vec<i32>,
+    /// The process with the keys of their certificates, which ends after them.
+    pub(super) signing: Option<i32>,
+}
+
+impl FormerWorkers {
+    /// Sends a signal to all workers.
+    pub(super) fn tell(&self, signal: Signal) {
+        self.workers.iter().for_each(|pid| send(*pid, signal));
+    }
+
+    /// Notes that a process has ended.
+    pub(super) fn lost(&mut self, pid: Pid) {
+        let pid = pid.as_raw_nonzero().get();
+        self.workers.retain(|worker| *worker != pid);
+        self.signing = self.signing.filter(|signing| *signing != pid);
+    }
+
+    /// Whether all workers have ended. The process with the keys is killed then.
+    pub(super) fn are_gone(&mut self) -> bool {
+        // A process that was reaped before this program listened to signals is not reported again.
+        self.workers.retain(|worker| Pid::from_raw(*worker).is_some_and(|pid| !task::is_gone(pid)));
+        if self.workers.is_empty()
+            && let Some(signing) = self.signing.take()
+        {
+            send(signing, Signal::Kill);
+        }
+        self.workers.is_empty()
+    }
+}
+
+fn send(pid: i32, signal: Signal) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        process::send_signal(pid, signal);
+    }
+}
+
+/// The program of this process. A file that takes its path later is the program of an upgrade.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Program {
+    pub(super) path: OsString,
+    /// The command line, including the name of the program.
+    pub(super) arguments: Vec<OsString>,
+}
+
+impl Program {
+    /// The running one.
+    pub(super) fn running() -> Program {
+        let arguments: Vec<_> = std::env::args_os().collect();
+        let path = std::env::current_exe().map(OsString::from);
+        let path = path.unwrap_or_else(|_| arguments.first().cloned().unwrap_or_default());
+        Program { path, arguments }
+    }
+}
+
+/// The state of a supervisor for its successor.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct HandoverState {
+    pub(super) version: u32,
+    pub(super) program: Program,
+    /// The descriptor of the program before, to go back to it.
+    pub(super) former_program: Option<RawFd>,
+    /// The reason why a successor went back.
+    pub(super) failure: Option<String>,
+    pub(super) uptime_seconds: u64,
+    pub(super) generations: u32,
+    pub(super) reloads: ReloadCounts,
+    pub(super) upgrades: UpgradeCounts,
+    pub(super) sockets: Vec<Vec<HandedSocket>>,
+    /// Whether a service manager passed them.
+    pub(super) passed: bool,
+    pub(super) control: Option<HandedSocket>,
+    pub(super) admin: Option<HandedSocket>,
+    /// The keys of TLS tickets.
+    pub(super) tickets: Vec<u8>,
+    pub(super) former: Vec<FormerWorkers>,
+}
+
+impl HandoverState {
+    fn numbers(&self) -> Vec<RawFd> {
+        let sockets = self.sockets.iter().flatten().chain(&self.control).chain(&self.admin);
+        sockets.map(|socket| socket.number).chain(self.former_program).collect()
+    }
+
+    /// Executes `program` with this state. Returns only if that failed.
+    pub(super) fn execute(&self, program: &Path, passed: &[BorrowedFd<'_>]) -> io::Error {
+        let state = serde_json::to_vec(self).map_err(io::Error::from);
+        let state = match state.and_then(|state| exec::message(&state)) {
+            Ok(state) => state,
+            Err(error) => return error,
+        };
+        let value = (OsString::from(VARIABLE), OsString::from(exec::number(&state).to_string()));
+        let variables = std::env::vars_os().filter(|(name, _)| name != VARIABLE).chain([value]);
+        let passed: Vec<_> = passed.iter().copied().chain([state.as_fd()]).collect();
+        exec::execute(program, self.program.arguments.iter().cloned(), variables, &passed)
+    }
+}
+
+/// The state that this program got, with its descriptors.
+pub(crate) struct Handover {
+    pub(super) state: HandoverState,
+    /// They stay open until this program serves, because the former one may need them.
+    descriptors: BTreeMap<RawFd, OwnedFd>,
+}
+
+impl Handover {
+    fn take(number: RawFd) -> Result<Handover, String> {
+        let failed = |error: io::Error| {
+            format!("cannot take over from the former program: {error}; unset {VARIABLE} to start a server")
+        };
+        let bytes =
+            exec::inherit(number).and_then(|file| exec::read_message(file, LONGEST)).map_err(failed)?;
+        let state: HandoverState = serde_json::from_slice(&bytes).map_err(io::Error::from).map_err(failed)?;
+        let all = state.numbers().into_iter().map(|number| Ok((number, exec::inherit(number)?)));
+        let descriptors = all.collect::<io::Result<_>>().map_err(failed)?;
+        Ok(Handover { state, descriptors })
+    }
+
+    /// Returns a handle to a socket.
+    ///
+    /// # Errors
+    /// In words: it does not listen, or no descriptor is left.
+    pub(super) fn listener(&self, handed: &HandedSocket) -> Result<Listener, String> {
+        let failed = |why: String| format!("cannot take over the socket of {}: {why}", handed.address);
+        let address = handed.address.parse().map_err(failed)?;
+        let socket =
+            self.descriptors.get(&handed.number).ok_or_else(|| failed("it was not passed".into()))?;
+        let listener = socket.try_clone().and_then(|socket| Listener::inherit(socket, address, handed.file));
+        listener.map_err(|error| failed(error.to_string()))
+    }
+
+    /// Executes the former program again, which goes on as if there had been no upgrade. Returns only if that failed.
+    pub(super) fn go_back(mut self, why: &str) -> io::Error {
+        let Some(former) = self.state.former_program.take().and_then(|it| self.descriptors.remove(&it))
+        else {
+            return io::Error::other("there is no former program");
+        };
+        self.state.failure = Some(why.to_owned());
+        let passed: Vec<_> = self.descriptors.values().map(AsFd::as_fd).collect();
+        self.state.execute(&of_descriptor(&former), &passed)
+    }
+}
+
+fn of_descriptor(descriptor: &OwnedFd) -> PathBuf {
+    format!("/proc/self/fd/{}", exec::number(descriptor)).into()
+}
+
+/// Reads the reason for the start of this program from its environment.
+///
+/// # Errors
+/// In words: the former program has another version of the state, or passed none.
+pub(super) fn start() -> Result<Start, String> {
+    let Ok(value) = std::env::var(VARIABLE) else { return Ok(Start::Fresh) };
+    if let Some(version) = value.strip_prefix(CHECK) {
+        return match version.parse() == Ok(VERSION) {
+            true => Ok(Start::Check),
+            false => Err(format!(
+                "the running server hands over version {version}, and this program takes version {VERSION}; \
+                 restart the server instead"
+            )),
+        };
+    }
+    // The execve(2) before made the memory of this process readable again.
+    process::hide_memory().map_err(|error| format!("cannot hide the memory of the process: {error}"))?;
+    let number =
+        value.parse().map_err(|_| format!("{VARIABLE} is {value:?}, which is no descriptor; unset it"))?;
+    Ok(Start::Successor(Box::new(Handover::take(number)?)))
+}
+
+/// The variable that asks a program to check.
+pub(super) fn check_variable() -> (&'static str, String) {
+    (VARIABLE, format!("{CHECK}{VERSION}"))
+}
+
+/// The line by which a program reports that it could serve.
+pub(super) fn ready_line() -> String {
+    format!("tenfold takes handover version {VERSION}\n")
+}

@@ -1,0 +1,267 @@
+//! `tenfold upgrade`: another program in the same process loses no request, and one that cannot serve changes nothing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use tenfold_tests::binary;
+use tenfold_tests::cases;
+use tenfold_tests::config::Config;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::launch::{Launch, tenfold};
+use tenfold_tests::seal::{Below, get_once, new_client};
+use tenfold_tests::server::Server;
+use tenfold_tests::site::{self, TempFolder};
+use tenfold_tests::time::{SOON, becomes_true};
+use tenfold_tests::visitor::Visitor;
+use tenfold_tests::wire::Wire;
+
+pub(crate) const THEME: Theme = Theme {
+    name: "upgrade",
+    cases: cases![
+        Topologies Own: an_upgrade_interrupts_no_request;
+        Concurrent Own: no_request_fails_under_load, an_idle_connection_outlives_an_upgrade;
+        Engines Own: a_tls_session_is_resumed_after_an_upgrade;
+        Epoll Own: a_program_that_cannot_serve_changes_nothing, a_unix_listener_and_the_log_go_on,
+            passed_sockets_go_on, members_stay_logged_in, former_workers_end_with_the_server;
+    ],
+};
+
+/// A folder with a site and a copy of the server.
+fn folder() -> TempFolder {
+    let folder = TempFolder::new("upgrade");
+    folder.write("site/index.html", "the page\n");
+    folder.write("site/large.bin", site::bytes(8 << 20, 8));
+    put(&folder, &binary::server().expect("the server").path);
+    folder
+}
+
+fn program(folder: &TempFolder) -> PathBuf {
+    folder.at("tenfold")
+}
+
+/// Puts a copy of `source` at the path of the program. Another process writes it: a fork of this one could have the file
+/// open for writing while it is executed.
+fn put(folder: &TempFolder, source: &Path) {
+    let new = folder.at("tenfold.new");
+    let copied = Command::new("cp").arg(source).arg(&new).status().expect("coreutils");
+    assert!(copied.success());
+    folder.allow("tenfold.new", 0o755);
+    fs::rename(new, program(folder)).expect("our own folder");
+}
+
+fn put_script(folder: &TempFolder, script: &str) {
+    let source = folder.write("script", format!("#!/bin/sh\n{script}\n"));
+    put(folder, &source);
+}
+
+fn start(config: &Config, folder: &TempFolder) -> Server {
+    Launch::new(config, &folder.at("site")).program(&program(folder)).start()
+}
+
+/// Runs `tenfold upgrade`. Returns its exit code and its output.
+fn upgrade(server: &Server) -> (Option<i32>, String) {
+    let control = server.at("control").display().to_string();
+    let output = tenfold(&["upgrade", "--control", &control]);
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(said).expect("it is text"))
+}
+
+/// Upgrades to another copy of the same program.
+#[track_caller]
+fn succeeds(server: &Server, folder: &TempFolder) {
+    let before = server.status();
+    put(folder, &binary::server().expect("the server").path);
+    let (code, said) = upgrade(server);
+    assert_eq!(code, Some(0), "{said}\n{}", server.errors());
+    assert!(said.contains(&format!("process {}: upgraded from", server.process.0)), "{said}");
+    let after = server.status();
+    assert_eq!(after["process"], before["process"]);
+    assert_eq!(
+        after["upgrades"]["succeeded"],
+        before["upgrades"]["succeeded"].as_u64().expect("a count") + 1
+    );
+}
+
+/// A download goes on with the old worker, and new connections are served meanwhile if the engine can.
+fn an_upgrade_interrupts_no_request(config: &Config) {
+    let folder = folder();
+    let server = start(config, &folder);
+    let large = site::bytes(8 << 20, 8);
+    let mut wire = server.connect();
+    wire.get("/large.bin");
+    assert_eq!(wire.head().status, 200);
+    wire.expect_body(&large[..1000]);
+    succeeds(&server, &folder);
+    assert_eq!(server.get("/").body, b"the page\n", "a new worker serves beside the download");
+    wire.expect_body(&large[1000..]);
+    drop(wire);
+    let descriptors = server.process.descriptors().len();
+    succeeds(&server, &folder);
+    assert_eq!(server.process.descriptors().len(), descriptors, "no descriptor is left over");
+    assert_eq!(server.get("/").body, b"the page\n");
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// Keep-alive clients, which obey `Connection: close`, and clients with a connection for each request.
+fn no_request_fails_under_load(config: &Config) {
+    let folder = folder();
+    let server = start(config, &folder);
+    let (end, requests) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let ask = |persistent: bool| {
+        let mut kept: Option<Wire> = None;
+        while !end.load(Ordering::Relaxed) {
+            let mut wire = kept.take().unwrap_or_else(|| server.connect());
+            wire.get("/");
+            let response = wire.response();
+            assert_eq!((response.status, &response.body[..]), (200, &b"the page\n"[..]));
+            requests.fetch_add(1, Ordering::Relaxed);
+            kept = (persistent && response.field("Connection") != Some("close")).then_some(wire);
+        }
+    };
+    thread::scope(|scope| {
+        let clients: Vec<_> =
+            [true, true, false].map(|persistent| scope.spawn(move || ask(persistent))).into();
+        for _ in 0..3 {
+            succeeds(&server, &folder);
+            let before = requests.load(Ordering::Relaxed);
+            becomes_true(SOON, "clients are served", || {
+                requests.load(Ordering::Relaxed) > before + 20 || clients.iter().any(|it| it.is_finished())
+            });
+        }
+        end.store(true, Ordering::Relaxed);
+        clients.into_iter().for_each(|client| client.join().expect("no request fails"));
+    });
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn an_idle_connection_outlives_an_upgrade(config: &Config) {
+    let folder = folder();
+    let server = start(config, &folder);
+    let mut idle = server.connect();
+    idle.get("/");
+    assert_eq!(idle.response().body, b"the page\n");
+    succeeds(&server, &folder);
+    becomes_true(SOON, "a response announces the close", || {
+        idle.get("/");
+        let response = idle.response();
+        assert_eq!(response.body, b"the page\n", "the old worker serves it");
+        response.field("Connection") == Some("close")
+    });
+    idle.expect_end();
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn a_tls_session_is_resumed_after_an_upgrade(config: &Config) {
+    let folder = folder();
+    let server = start(&config.through(Below::Tls), &folder);
+    let client = new_client();
+    let resumes = || get_once(server.address, &client, "localhost", "/").expect("an exchange").resumed;
+    assert!(!resumes(), "there is no session yet");
+    succeeds(&server, &folder);
+    assert!(resumes(), "after an upgrade");
+    succeeds(&server, &folder);
+    assert!(resumes(), "after another one");
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// Programs that fail before they are executed, and afterwards. An upgrade to a good one succeeds then.
+fn a_program_that_cannot_serve_changes_nothing(config: &Config) {
+    let folder = folder();
+    let server = start(config, &folder);
+    let good = binary::server().expect("the server").path.display();
+    let check = format!("case \"$TENFOLD_HANDOVER\" in check*) exec {good} \"$@\";; *)");
+    let failures = [
+        ("exit 0".to_owned(), "exited with code 0"),
+        ("exit 7".to_owned(), "exited with code 7"),
+        ("exec sleep 600".to_owned(), "did not check the configuration within 6s"),
+        (format!("TENFOLD_HANDOVER=check:0 exec {good} \"$@\""), "exited with code"),
+        (format!("{check} exec {good} serve /nonexistent;; esac"), "the new program could not start"),
+        (
+            format!("{check} exec {good} \"$@\" --engine poll --workers 3;; esac"),
+            "the new program could not start",
+        ),
+    ];
+    for (count, (script, why)) in failures.into_iter().enumerate() {
+        put_script(&folder, &script);
+        let (code, said) = upgrade(&server);
+        assert_eq!(code, Some(1), "{script}: {said}");
+        assert!(said.contains(why) && server.errors().contains(why), "{script}: {said}\n{}", server.errors());
+        assert_eq!(server.get("/").body, b"the page\n", "{script}");
+        let status = server.status();
+        assert_eq!(status["process"], server.process.0, "{script}");
+        assert_eq!(status["upgrades"]["failed"], count as u64 + 1, "{script}");
+    }
+    fs::remove_file(program(&folder)).expect("our own file");
+    let (code, said) = upgrade(&server);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("cannot run"), "{said}");
+    succeeds(&server, &folder);
+    assert_eq!(server.get("/").body, b"the page\n");
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn a_unix_listener_and_the_log_go_on(config: &Config) {
+    let folder = folder();
+    folder.allow(".", 0o755);
+    let path = folder.at("site.sock");
+    let launch = Launch::new(config, &folder.at("site")).program(&program(&folder));
+    let server = launch.flag("--listen", format!("unix:{}", path.display())).start();
+    let ask = || {
+        let mut wire = Wire::connect_unix(&path);
+        wire.get("/");
+        assert_eq!(wire.response().body, b"the page\n");
+    };
+    ask();
+    succeeds(&server, &folder);
+    ask();
+    becomes_true(SOON, "both requests have a line", || server.log().lines().count() == 2);
+    let control = server.at("control");
+    assert!(control.exists());
+    server.process.signal(rustix::process::Signal::TERM);
+    assert!(server.ends_within(SOON).success());
+    assert!(!path.exists() && !control.exists(), "the last program removes the files of sockets");
+}
+
+fn passed_sockets_go_on(config: &Config) {
+    let folder = folder();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+    let address = listener.local_addr().expect("it is bound");
+    let config = Config { topology: tenfold_engine::Topology::Threads, ..*config };
+    let launch = Launch::new(&config, &folder.at("site")).program(&program(&folder));
+    let server = launch.passing(listener).start_at(address);
+    succeeds(&server, &folder);
+    assert_eq!(server.get("/").body, b"the page\n");
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn members_stay_logged_in(config: &Config) {
+    let folder = folder();
+    let server = Launch::new(config, &folder.at("site")).program(&program(&folder)).members().start();
+    let mut visitor = Visitor::new(&server);
+    let password = "a long enough password";
+    assert_eq!(visitor.register("ada", password).status, 303);
+    assert_eq!(visitor.log_in("ada", password).status, 303);
+    let greets = |visitor: &mut Visitor<'_>| visitor.get("/members/account").status == 200;
+    assert!(greets(&mut visitor));
+    succeeds(&server, &folder);
+    assert!(greets(&mut visitor), "the session is in the database");
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// Those with connections, too, which an upgrade has left.
+fn former_workers_end_with_the_server(config: &Config) {
+    let folder = folder();
+    let server = start(config, &folder);
+    let mut idle = server.connect();
+    idle.get("/");
+    assert_eq!(idle.response().status, 200);
+    let before = server.workers();
+    succeeds(&server, &folder);
+    assert!(before.iter().any(|worker| worker.is_running()), "it has a connection");
+    server.process.signal(rustix::process::Signal::INT);
+    assert!(server.ends_within(SOON).success());
+    assert!(before.iter().all(|worker| !worker.is_running()));
+}
