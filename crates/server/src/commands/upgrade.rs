@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use tenfold_sys::process::{self, Pid};
 use tenfold_sys::signal::Signal;
+use tenfold_sys::task;
 
 use super::output::{end, print};
 use super::status::source::StatusSource;
@@ -42,6 +43,9 @@ fn run(control: PathBuf) -> Result<(), String> {
             Ok((_, after)) if after.upgrades.succeeded > before.upgrades.succeeded => {
                 let (old, new) = (before.version, after.version);
                 return print(format!("process {number}: upgraded from {old} to {new}\n").as_bytes());
+            }
+            Err(_) if task::is_gone(server) => {
+                return Err(format!("process {number} has ended; its diagnostics have the reason"));
             }
             Ok(_) | Err(_) if Instant::now() < by => {}
             Ok(_) => return Err(format!("process {number} did not upgrade within {PATIENCE:?}")),
