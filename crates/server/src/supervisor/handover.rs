@@ -85,16 +85,17 @@ impl FormerWorkers {
         self.signing = self.signing.filter(|signing| *signing != pid);
     }
 
-    /// Whether all workers have ended. The process with the keys is killed then.
+    /// Whether all processes have ended. The one with the keys is killed when the workers have.
     pub(super) fn are_gone(&mut self) -> bool {
         // A process that was reaped before this program listened to signals is not reported again.
         self.workers.retain(|worker| Pid::from_raw(*worker).is_some_and(|pid| !task::is_gone(pid)));
         if self.workers.is_empty()
-            && let Some(signing) = self.signing.take()
+            && let Some(signing) = self.signing
         {
             send(signing, Signal::Kill);
+            self.signing = Pid::from_raw(signing).is_some_and(|pid| !task::is_gone(pid)).then_some(signing);
         }
-        self.workers.is_empty()
+        self.workers.is_empty() && self.signing.is_none()
     }
 }
 
@@ -113,13 +114,36 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// The running one.
-    pub(super) fn running() -> Program {
-        let arguments: Vec<_> = std::env::args_os().collect();
+    /// The running one, which listens on these addresses.
+    pub(super) fn running(addresses: &[ListenAddress]) -> Program {
+        let port = addresses.iter().find_map(|address| match address {
+            ListenAddress::Internet(address) => Some(address.port()),
+            ListenAddress::Unix(_) => None,
+        });
+        let arguments = with_port(std::env::args_os(), port.unwrap_or_default());
         let path = std::env::current_exe().map(OsString::from);
         let path = path.unwrap_or_else(|_| arguments.first().cloned().unwrap_or_default());
         Program { path, arguments }
     }
+}
+
+/// Replaces `--port auto` by the port that it chose: another program would find that port taken, and choose the next.
+fn with_port(arguments: impl Iterator<Item = OsString>, port: u16) -> Vec<OsString> {
+    let is_flag = |text: &str| match text.strip_prefix("--") {
+        Some(name) => name == "port" || name == "port=",
+        None => text.starts_with('-') && text.trim_end_matches('=').ends_with('p'),
+    };
+    let mut is_value = false;
+    let replaced = arguments.map(|argument| {
+        let text = argument.to_str().unwrap_or_default();
+        let follows = std::mem::replace(&mut is_value, is_flag(text));
+        match text.strip_suffix("auto") {
+            Some("") if follows => port.to_string().into(),
+            Some(flag) if is_flag(flag) => format!("{flag}{port}").into(),
+            _ => argument,
+        }
+    });
+    replaced.collect()
 }
 
 /// The state of a supervisor for its successor.
@@ -244,4 +268,29 @@ pub(super) fn check_variable() -> (&'static str, String) {
 /// The line by which a program reports that it could serve.
 pub(super) fn ready_line() -> String {
     format!("tenfold takes handover version {VERSION}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_that_was_chosen_stays() {
+        let replaced = |line: &str| {
+            let words = with_port(line.split(' ').map(OsString::from), 8081);
+            words
+                .into_iter()
+                .map(|word| word.into_string().expect("it was one"))
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        assert_eq!(replaced("tenfold serve -p auto auto"), "tenfold serve -p 8081 auto");
+        assert_eq!(replaced("tenfold serve --port auto"), "tenfold serve --port 8081");
+        assert_eq!(
+            replaced("tenfold serve -pauto -vp=auto --port=auto"),
+            "tenfold serve -p8081 -vp=8081 --port=8081"
+        );
+        let others = "tenfold serve -p 80 --engine auto --send=auto up/auto";
+        assert_eq!(replaced(others), others);
+    }
 }
