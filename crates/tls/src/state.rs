@@ -1,8 +1,9 @@
 //! A folder for keys and certificates: its owner's alone, and every file is replaced as a whole.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags};
@@ -38,7 +39,8 @@ pub enum Secrecy {
 }
 
 impl StateFolder {
-    /// Opens a folder, and makes it if there is none.
+    /// Opens a folder, and makes it if there is none. Only root and the user of this process may be able to change what
+    /// its path leads to: another user could put a folder of their own in its place.
     ///
     /// # Errors
     /// Says what is wrong: the system's reason, another owner, access for others, a symbolic link.
@@ -48,9 +50,22 @@ impl StateFolder {
             io::Error::other(format!("cannot use state folder {path}: {why}"))
         };
         let failed = |error: io::Error| refused(&error.to_string());
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).map_err(failed)?;
+        // The working folder of a process may change.
+        let path = &std::path::absolute(path).map_err(failed)?;
+        let parent = path.parent().ok_or_else(|| refused("it has no name; name a folder"))?;
+        let there = |folder: &&Path| folder.symlink_metadata().is_ok();
+        let there = parent.ancestors().find(there).unwrap_or(Path::new("/"));
+        // The names of links, and of what they lead to.
+        for way in [there, &fs::canonicalize(there).map_err(failed)?] {
+            if let Some(folder) = way.ancestors().find(|folder| is_open_to_others(folder)) {
+                let folder = folder.display();
+                return Err(refused(&format!(
+                    "another user can change {folder}, and so lead it elsewhere; keep it beneath folders of root or of \
+                     this user alone"
+                )));
+            }
         }
+        DirBuilder::new().recursive(true).mode(0o755).create(parent).map_err(failed)?;
         match rustix::fs::mkdir(path, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(failed(error.into())),
@@ -85,12 +100,16 @@ impl StateFolder {
     /// # Errors
     /// Returns the system's error, with the path.
     pub fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // A pipe is not waited for.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = match rustix::fs::openat(&self.folder, checked(name), flags, Mode::empty()) {
             Ok(file) => File::from(file),
             Err(Errno::NOENT) => return Ok(None),
             Err(error) => return Err(self.failed("read", name, error.into())),
         };
+        if !file.metadata().is_ok_and(|facts| facts.is_file()) {
+            return Err(self.failed("read", name, io::Error::other("it is not a regular file")));
+        }
         let mut bytes = Vec::new();
         file.take(MAX_FILE).read_to_end(&mut bytes).map_err(|error| self.failed("read", name, error))?;
         Ok(Some(bytes))
@@ -195,6 +214,17 @@ fn checked(name: &str) -> &str {
     name
 }
 
+/// Whether a user other than root and that of this process can rename what is in a folder. In a sticky folder, users can
+/// rename only their own.
+fn is_open_to_others(folder: &Path) -> bool {
+    let Ok(facts) = fs::metadata(folder) else { return false };
+    let user = rustix::process::geteuid().as_raw();
+    // The group of a user is often the user's own.
+    let others = if user == 0 && facts.gid() != 0 { Mode::WGRP | Mode::WOTH } else { Mode::WOTH };
+    let mode = Mode::from_raw_mode(facts.mode());
+    (facts.uid() != 0 && facts.uid() != user) || (mode.intersects(others) && !mode.contains(Mode::SVTX))
+}
+
 #[cfg(test)]
 pub(crate) mod scratch {
     use super::*;
@@ -290,11 +320,28 @@ mod tests {
         folder.write(&lock, "key.pem", b"new", Secrecy::Private).expect("the link is replaced");
         assert_eq!(fs::read(&target).expect("it is there"), b"secret");
         let refusal = |path: &Path| StateFolder::open(path).expect_err("refused").to_string();
+        rustix::fs::mkfifoat(rustix::fs::CWD, folder.path_of("pipe"), Mode::RUSR).expect("our own folder");
+        assert!(folder.read("pipe").expect_err("refused").to_string().contains("not a regular file"));
         symlink(scratch.0.join("state"), scratch.0.join("link")).expect("our own folder");
         assert!(refusal(&scratch.0.join("link")).contains("it is a symbolic link"));
         assert!(refusal(&target).contains("no folder"));
         fs::set_permissions(scratch.0.join("state"), fs::Permissions::from_mode(0o750))
             .expect("our own folder");
         assert!(refusal(&scratch.0.join("state")).contains("other users can enter it"));
+    }
+
+    #[test]
+    fn h75_a_way_that_others_can_change_is_refused() {
+        let scratch = ScratchState::new("way");
+        let (open, state) = (scratch.0.join("open"), scratch.0.join("open/of/state"));
+        fs::create_dir(&open).expect("our own folder");
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).expect("our own folder");
+        let refusal = StateFolder::open(&state).expect_err("refused").to_string();
+        assert!(refusal.contains("another user can change") && refusal.contains("/open,"), "{refusal}");
+        assert!(!open.join("of").exists(), "a folder was made on the way");
+        symlink(&open, scratch.0.join("way")).expect("our own folder");
+        assert!(StateFolder::open(&scratch.0.join("way/state")).is_err(), "a link leads there");
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o1777)).expect("our own folder");
+        StateFolder::open(&state).expect("nobody can rename what is ours");
     }
 }

@@ -67,8 +67,12 @@ impl NamesSettings {
     pub(crate) fn state_folder(&self) -> Result<PathBuf, String> {
         match &self.state {
             Some(folder) => Ok(folder.clone()),
+            // The folder of root's server belongs to the user of the accounts process.
             None => usual_folder()
-                .map(|folder| folder.join("tls"))
+                .map(|folder| match tenfold_sys::user::is_root() {
+                    true => folder.with_file_name("tenfold-tls"),
+                    false => folder.join("tls"),
+                })
                 .ok_or_else(|| "neither XDG_DATA_HOME nor HOME says where to keep certificates; name a folder with tls-state".into()),
         }
     }

@@ -266,6 +266,17 @@ impl Generation {
         self.tell(Signal::Interrupt);
     }
 
+    /// Gives the generation up because a worker hangs. Such a worker hears no other signal.
+    pub(super) fn fail_late(&mut self) {
+        self.fail();
+        for (place, worker) in self.workers.iter().enumerate() {
+            let serves = self.rows_of(place).all(|row| counters::is_ready(self.rows.row(row)));
+            if let Some(pid) = worker.pid.filter(|_| !serves) {
+                process::send_signal(pid, Signal::Kill);
+            }
+        }
+    }
+
     /// Ends its workers with their connections, because another generation serves. Idle connections stay open until
     /// their next response or their deadline: a request may be on its way.
     pub(super) fn retire(&mut self) {

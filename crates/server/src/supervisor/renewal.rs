@@ -69,6 +69,13 @@ impl Supervisor {
         }
     }
 
+    /// A generation failed. If it was to have a new certificate, another one begins after a pause.
+    pub(super) fn postpone_certificate(&mut self) {
+        if self.acme.pid.is_some() {
+            self.acme.take_up.get_or_insert(Instant::now() + UNREADABLE);
+        }
+    }
+
     /// Replaces the workers by others with the certificate of the state folder, as a reload does. Returns the time until
     /// the folder is to be looked at again.
     fn take_up_certificate(&mut self) -> Option<Duration> {

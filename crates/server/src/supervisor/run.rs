@@ -295,7 +295,7 @@ impl Supervisor {
                 self.took_over();
             } else if newest.stage == Stage::Starting && newest.is_late() {
                 error!("a worker does not begin to serve");
-                newest.fail();
+                newest.fail_late();
             }
         }
         let past = &mut self.past;
@@ -312,6 +312,7 @@ impl Supervisor {
         });
         if failed && self.leaving.is_none() {
             self.postpone_renewal();
+            self.postpone_certificate();
             match self.generations.is_empty() {
                 true => {
                     self.go_back();

@@ -75,6 +75,10 @@ pub(super) fn accept(
     if let Some(name) = names.iter().find(|name| !facts.covers(name)) {
         return Err(AcmeError::new(failed, format!("the authority issued it without {name}")));
     }
+    let surplus = facts.names.iter().find(|name| !names.contains(name));
+    if let Some(surplus) = surplus.cloned().or_else(|| facts.addresses.first().map(ToString::to_string)) {
+        return Err(AcmeError::new(failed, format!("the authority issued it for {surplus}, too")));
+    }
     if facts.not_after <= now {
         return Err(AcmeError::new(failed, "it has expired already; check the clock of this machine"));
     }

@@ -73,10 +73,14 @@ async fn prepare<'a>(
 ) -> Result<Responses<'a>, AcmeError> {
     let validation = &settings.validation;
     let failed = "prepare the validation";
-    let (mut pending, mut records) = (PendingChallenges::default(), Vec::new());
+    let (mut pending, mut records, mut count) = (PendingChallenges::default(), Vec::new(), 0);
     let mut authorizations = order.authorizations();
     while let Some(authorization) = authorizations.next().await {
         let mut authorization = authorization.map_err(AcmeError::at("read the authorization"))?;
+        count += 1;
+        if count > settings.names.len() {
+            return Err(AcmeError::new(failed, "the authority asks for more proofs than there are names"));
+        }
         let name = authorization.identifier().to_string();
         if !is_ordered(&name, &settings.names) {
             return Err(AcmeError::new(

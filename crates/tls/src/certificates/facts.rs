@@ -134,10 +134,12 @@ impl CertificateFacts {
         KeyId::of(&self.public_key)
     }
 
-    /// Returns names and addresses as one list, and the expiry date: the line of the start block.
+    /// Returns names and addresses as one list, and the expiry date: the line of the start block. Control characters in
+    /// names are escaped.
     pub fn summary(&self) -> String {
         let addresses = self.addresses.iter().map(IpAddr::to_string);
-        let all: Vec<String> = self.names.iter().cloned().chain(addresses).collect();
+        let names = self.names.iter().map(|name| name.escape_debug().to_string());
+        let all: Vec<String> = names.chain(addresses).collect();
         format!("{}, expires {}", all.join(" "), date(self.not_after))
     }
 }

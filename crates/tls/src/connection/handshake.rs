@@ -64,7 +64,7 @@ impl Handshake {
         let processed = process(&mut self.connection, &mut input[..end], out, &mut plaintext);
         self.captured.collect();
         let Processed { discard, waits } = processed.inspect_err(|error| {
-            if let Some(alert) = missing_alert(error).filter(|_| out.len() == before) {
+            if let Some(alert) = missing_alert(error, out.len() > before) {
                 self.stage_alert(alert, out);
             }
         })?;
@@ -84,7 +84,8 @@ impl Handshake {
         self.connection.alpn_protocol() == Some(ACME_TLS_1)
     }
 
-    /// Stages an alert that rustls does not send. In TLS 1.3 it is the first record under the keys of the handshake, once there are any.
+    /// Stages an alert that rustls does not send. In TLS 1.3 it is the first record under the keys of the handshake, once
+    /// there are any.
     pub(super) fn stage_alert(&mut self, description: AlertDescription, out: &mut Out) {
         let alert = [2, u8::from(description)];
         let Some(secret) = self.captured.handshake.take() else {
@@ -126,13 +127,13 @@ impl Handshake {
     }
 }
 
-/// Returns the alert of an error for which rustls may have sent none, such as a record within a message of another type
-/// (RFC 8446 §6.2).
-fn missing_alert(error: &Error) -> Option<AlertDescription> {
+/// Returns the alert of an error if rustls has sent none, such as for a record within a message of another type
+/// (RFC 8446 §6.2). `sent` tells whether it has sent records: without a signature, these are the first part of its answer.
+fn missing_alert(error: &Error, sent: bool) -> Option<AlertDescription> {
     match error {
-        Error::InvalidMessage(_) => Some(AlertDescription::DecodeError),
-        Error::PeerMisbehaved(_) => Some(AlertDescription::UnexpectedMessage),
         error if is_signing_failure(error) => Some(AlertDescription::InternalError),
+        Error::InvalidMessage(_) if !sent => Some(AlertDescription::DecodeError),
+        Error::PeerMisbehaved(_) if !sent => Some(AlertDescription::UnexpectedMessage),
         _ => None,
     }
 }

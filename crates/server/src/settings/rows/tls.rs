@@ -49,7 +49,7 @@ pub(super) static ROWS: &[SettingRow] = rows! { "TLS":
     one "tls-dns-command" "FILE|off" = Value("off"), not_null;
         names.dns_command = or_off(path);
         "check names by dns-01 instead, which wildcards require: a program that gets set or clear, the name of a TXT record and its value";
-    one "tls-state" "DIR" = Follows("tls in the folder for lasting state"), not_null;
+    one "tls-state" "DIR" = Follows("the folder for lasting state"), not_null;
         names.state = some(path);
         "the folder for the account, keys and certificates of tls";
 };
