@@ -18,7 +18,7 @@ pub(crate) fn deny(root: &Path) -> Result<(), Failed> {
     let quiet = ["deny", "check", "--hide-inclusion-graph", "--allow", "duplicate"];
     shell::run(root, "cargo", &[&quiet[..], &["bans", "licenses", "sources"]].concat(), &[])?;
     match advisories() {
-        Some(_) => shell::run(root, "cargo", &["deny", "check", "advisories", "--disable-fetch"], &[]),
+        Some(_) => shell::run(root, "cargo", &["deny", "--offline", "check", "advisories"], &[]),
         None => {
             println!("advisories: NOT RUN: no advisory database; `cargo deny fetch db` downloads it");
             Ok(())
@@ -30,8 +30,9 @@ pub(crate) fn deny(root: &Path) -> Result<(), Failed> {
 fn advisories() -> Option<PathBuf> {
     let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo"));
     let folder = std::env::var_os("CARGO_HOME").map(PathBuf::from).or(home)?.join("advisory-dbs");
-    let has_entries = folder.read_dir().is_ok_and(|mut entries| entries.next().is_some());
-    has_entries.then_some(folder)
+    // A download that failed leaves a lock.
+    let mut entries = folder.read_dir().ok()?;
+    entries.any(|entry| entry.is_ok_and(|entry| entry.path().is_dir())).then_some(folder)
 }
 
 /// Builds the server without database clients and checks that none is linked anyway.
