@@ -11,6 +11,7 @@ use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::{Launch, tenfold};
+use tenfold_tests::process::Process;
 use tenfold_tests::seal::{Below, get_once, new_client};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
@@ -242,8 +243,14 @@ fn members_stay_logged_in(config: &Config) {
     assert_eq!(visitor.log_in("ada", password).status, 303);
     let greets = |visitor: &mut Visitor<'_>| visitor.get("/account/").status == 200;
     assert!(greets(&mut visitor));
+    let accounts = server.status()["accounts"]["process"].as_u64().expect("it runs");
+    let accounts = Process(accounts as u32);
+    // It does not end by itself.
+    accounts.signal(rustix::process::Signal::STOP);
     succeeds(&server, &folder);
     assert!(greets(&mut visitor), "the session is in the database");
+    drop(visitor);
+    becomes_true(SOON, "the former accounts process has ended", || !accounts.is_running());
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 

@@ -237,6 +237,10 @@ impl AccountsProcess {
         self.again = Some(Instant::now() + PAUSE);
     }
 
+    pub(super) fn pid(&self) -> Option<Pid> {
+        self.pid
+    }
+
     pub(super) fn is(&self, pid: Pid) -> bool {
         self.pid == Some(pid)
     }

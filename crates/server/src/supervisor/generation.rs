@@ -304,7 +304,7 @@ impl Generation {
         let number = |pid: Pid| pid.as_raw_nonzero().get();
         FormerWorkers {
             workers: self.workers.iter().filter_map(|worker| worker.pid).map(number).collect(),
-            signing: self.signing.as_ref().and_then(SigningProcess::pid).map(number),
+            helpers: self.signing.iter().filter_map(SigningProcess::pid).map(number).collect(),
         }
     }
 

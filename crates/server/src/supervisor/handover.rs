@@ -68,8 +68,8 @@ impl HandedSocket {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct FormerWorkers {
     pub(super) workers: Vec<i32>,
-    /// The process with the keys of their certificates, which ends after them.
-    pub(super) signing: Option<i32>,
+    /// The processes that answer them, with keys of certificates or accounts. They are killed when the workers have ended.
+    pub(super) helpers: Vec<i32>,
 }
 
 impl FormerWorkers {
@@ -82,20 +82,19 @@ impl FormerWorkers {
     pub(super) fn lost(&mut self, pid: Pid) {
         let pid = pid.as_raw_nonzero().get();
         self.workers.retain(|worker| *worker != pid);
-        self.signing = self.signing.filter(|signing| *signing != pid);
+        self.helpers.retain(|helper| *helper != pid);
     }
 
-    /// Whether all processes have ended. The one with the keys is killed when the workers have.
+    /// Whether all processes have ended. The helpers are killed when the workers have.
     pub(super) fn are_gone(&mut self) -> bool {
         // A process that was reaped before this program listened to signals is not reported again.
-        self.workers.retain(|worker| Pid::from_raw(*worker).is_some_and(|pid| !task::is_gone(pid)));
-        if self.workers.is_empty()
-            && let Some(signing) = self.signing
-        {
-            send(signing, Signal::Kill);
-            self.signing = Pid::from_raw(signing).is_some_and(|pid| !task::is_gone(pid)).then_some(signing);
+        let is_there = |pid: &i32| Pid::from_raw(*pid).is_some_and(|pid| !task::is_gone(pid));
+        self.workers.retain(is_there);
+        if self.workers.is_empty() {
+            self.helpers.iter().for_each(|helper| send(*helper, Signal::Kill));
+            self.helpers.retain(is_there);
         }
-        self.workers.is_empty() && self.signing.is_none()
+        self.workers.is_empty() && self.helpers.is_empty()
     }
 }
 

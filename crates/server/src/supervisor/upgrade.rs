@@ -12,6 +12,7 @@ use tenfold_sys::process::{self, WaitStatus};
 use tenfold_sys::signal::Signal;
 use tenfold_sys::socket::Listener;
 
+use super::accounts::AccountsProcess;
 use super::admin::AdminProcess;
 use super::candidate::{Check, LATEST_CHECK};
 use super::control::ControlSocket;
@@ -90,6 +91,10 @@ impl Supervisor {
         let admin = self.admin.as_ref().and_then(AdminProcess::listener);
         let mut former = std::mem::take(&mut self.former);
         former.extend(self.generations.iter().map(Generation::to_former));
+        let accounts = self.accounts.as_ref().and_then(AccountsProcess::pid);
+        if let Some(newest) = former.last_mut() {
+            newest.helpers.extend(accounts.map(|pid| pid.as_raw_nonzero().get()));
+        }
         let state = HandoverState {
             version: VERSION,
             program: self.program.clone(),
