@@ -107,9 +107,9 @@ pub(crate) fn thread_sanitizer(root: &Path) -> Result<(), Failed> {
 /// # Errors
 /// It does not build, or it lacks the named protections.
 pub(crate) fn protections(root: &Path) -> Result<(), Failed> {
-    let build = ["build", "-p", "tenfold", "--features", "test-layer"];
+    let build = ["build", "-p", "tenfold", "--features", "test-layer", "--profile", "suite"];
     shell::run(root, "cargo", &build, &[])?;
-    let program = root.join("target/debug/tenfold");
+    let program = root.join("target/suite/tenfold");
     let program = std::env::var_os("TENFOLD_BIN").map_or(program, PathBuf::from);
     let facts = ["--wide", "--file-header", "--program-headers", "--dynamic", "--dyn-syms"];
     let said = output(Command::new("readelf").args(facts).arg(&program))?;
