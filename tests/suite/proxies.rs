@@ -89,8 +89,8 @@ fn fields_of_a_trusted_proxy_name_the_client_in_the_log(config: &Config) {
         ],
     );
     // The thread that collects the messages may be late.
-    let is_told = || server.errors().contains("name different clients: neither is used");
-    becomes_true(SOON, &format!("it is told: {}", server.errors()), is_told);
+    let reported = || server.errors().contains("name different clients: neither is used");
+    becomes_true(SOON, "the contradiction is reported", reported);
     stop(server);
 }
 

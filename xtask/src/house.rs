@@ -18,7 +18,7 @@ const MODELS: (&str, usize) = ("crates/engine/src/models", 200);
 const ARROWS: &[(&str, &[&str])] = &[
     ("http", &[]),
     ("sys", &[]),
-    ("accounts", &["tenfold-http"]),
+    ("accounts", &["tenfold-http", "tenfold-tls"]),
     ("book", &[]),
     ("site", &["tenfold-http", "tenfold-sys"]),
     ("engine", &["tenfold-http", "tenfold-sys"]),

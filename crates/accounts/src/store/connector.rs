@@ -1,18 +1,17 @@
 //! TLS for the client of PostgreSQL, by rustls.
 
 use std::io;
-use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use postgres::Socket;
 use postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, InvalidDnsNameError, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::ClientConfig;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::{InvalidDnsNameError, ServerName};
+use tenfold_tls::certificates::roots::root_store;
+use tenfold_tls::certificates::unverified::unverified;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -30,40 +29,26 @@ impl Connector {
     /// A message: there are no root certificates.
     pub(super) fn new(encryption: &Encryption) -> Result<Option<Connector>, String> {
         let provider = Arc::new(aws_lc_rs::default_provider());
-        let algorithms = provider.signature_verification_algorithms;
-        let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let builder =
+            ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
         let builder = builder.map_err(|error| format!("cannot use TLS: {error}"))?;
         let builder = match encryption {
             Encryption::Off => return Ok(None),
             Encryption::Unverified => {
-                builder.dangerous().with_custom_certificate_verifier(Arc::new(Unverified(algorithms)))
+                builder.dangerous().with_custom_certificate_verifier(unverified(&provider))
             }
-            Encryption::Verified(file) => builder.with_root_certificates(roots(file.as_deref())?),
+            Encryption::Verified(file) => {
+                let roots = root_store(file.as_deref());
+                builder.with_root_certificates(roots.map_err(|why| {
+                    format!("cannot verify the database: {why}; name its authority with sslrootcert")
+                })?)
+            }
         };
         let mut config = builder.with_no_client_auth();
         // With `sslnegotiation=direct` it is required.
         config.alpn_protocols = vec![b"postgresql".to_vec()];
         Ok(Some(Connector(Arc::new(config))))
     }
-}
-
-/// The root certificates in this file, or those of the system.
-fn roots(file: Option<&Path>) -> Result<RootCertStore, String> {
-    let certificates = match file {
-        Some(path) => {
-            let all = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-            all.map_err(|error| format!("cannot read root certificates in {}: {error}", path.display()))?
-        }
-        None => rustls_native_certs::load_native_certs().certs,
-    };
-    let mut roots = RootCertStore::empty();
-    if roots.add_parsable_certificates(certificates).0 == 0 {
-        let place = file.map_or("the system's store".into(), |path| path.display().to_string());
-        return Err(format!(
-            "no root certificate in {place}; install ca-certificates, or name a file with sslrootcert"
-        ));
-    }
-    Ok(roots)
 }
 
 impl MakeTlsConnect<Socket> for Connector {
@@ -125,44 +110,5 @@ impl AsyncWrite for EncryptedStream {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().0).poll_shutdown(cx)
-    }
-}
-
-/// Accepts every certificate. Its key must still sign the handshake.
-#[derive(Debug)]
-struct Unverified(WebPkiSupportedAlgorithms);
-
-impl ServerCertVerifier for Unverified {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_schemes()
     }
 }

@@ -2,34 +2,20 @@
 
 use std::path::Path;
 
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
 use rustls::{CertificateError, Error, InvalidMessage, RootCertStore};
+use tenfold_tls::certificates::roots::root_store;
 
 use crate::error::LoadError;
 use crate::measure::record::ErrorKind;
 
 /// The certificates of a PEM file, or without one those of the system.
 pub(super) fn roots(file: Option<&Path>) -> Result<RootCertStore, LoadError> {
-    let mut roots = RootCertStore::empty();
-    let Some(path) = file else {
-        let found = rustls_native_certs::load_native_certs();
-        roots.add_parsable_certificates(found.certs);
-        return match roots.is_empty() {
-            true => Err(LoadError::Failed(
-                "cannot verify a server: this system has no trusted certificates; name some with --ca FILE, or use --insecure"
-                    .into(),
-            )),
-            false => Ok(roots),
-        };
-    };
-    let shown = path.display();
-    let wrong = |why: &dyn std::fmt::Display| LoadError::Failed(format!("cannot use --ca {shown}: {why}"));
-    let bytes = std::fs::read(path).map_err(|error| wrong(&error))?;
-    for certificate in CertificateDer::pem_slice_iter(&bytes) {
-        roots.add(certificate.map_err(|error| wrong(&error))?).map_err(|error| wrong(&error))?;
-    }
-    if roots.is_empty() { Err(wrong(&"it has no certificate in PEM form")) } else { Ok(roots) }
+    root_store(file).map_err(|why| {
+        LoadError::Failed(match file {
+            Some(_) => format!("cannot use --ca {why}"),
+            None => format!("cannot verify a server: {why}, name some with --ca FILE, or use --insecure"),
+        })
+    })
 }
 
 /// Describes an error of TLS. `first` are the first bytes of the server, if the error is in them.

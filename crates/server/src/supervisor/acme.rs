@@ -143,9 +143,9 @@ impl AcmeProcess {
         }
     }
 
-    /// Makes the process; `forget` drops in it what is the supervisor's alone.
-    pub(super) fn fork(&mut self, known: Vec<KeyId>, forget: impl FnOnce()) -> io::Result<()> {
-        let Some(task) = self.task.clone() else { return Ok(()) };
+    /// Makes the process. Returns its work in it, and `None` in the supervisor.
+    pub(super) fn fork(&mut self, known: Vec<KeyId>) -> io::Result<Option<impl FnOnce() + use<>>> {
+        let Some(task) = self.task.clone() else { return Ok(None) };
         let supervisor = process::own();
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -154,16 +154,16 @@ impl AcmeProcess {
                 debug!("certificates are obtained by process {pid}");
                 (self.pid, self.news, self.again) = (Some(pid), Some(ours), None);
                 self.began = Instant::now();
-                Ok(())
+                Ok(None)
             }
             Fork::Child => {
-                forget();
-                drop(ours);
                 let (board, news) = (self.board(), theirs);
                 // Used until this process ends.
                 let reports: &'static Arc<SharedRows> = Box::leak(Box::new(self.reports.clone()));
-                let work = ClientTask { task: &task, board, reports, known, news, supervisor };
-                forked::end_with("cannot obtain certificates", || client::obtain(work))
+                Ok(Some(move || {
+                    let work = ClientTask { task: &task, board, reports, known, news, supervisor };
+                    forked::end_with("cannot obtain certificates", || client::obtain(work))
+                }))
             }
         }
     }

@@ -1,5 +1,5 @@
-//! What passes from a program to its successor in the same process: sockets, ticket keys, and the processes that it has
-//! started, in a file in memory.
+//! The state that a program passes to its successor in the same process, in a file in memory: sockets, ticket keys, and
+//! the processes that it has started.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

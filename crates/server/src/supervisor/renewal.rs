@@ -44,16 +44,17 @@ impl Supervisor {
         }
         let certificates = self.generations.last().and_then(|newest| newest.config.certificates.as_deref());
         let known = certificates.map(keys).unwrap_or_default();
-        let Supervisor { acme, signals, control, tickets, generations, sockets, accounts, admin, .. } = self;
-        let forget = || {
-            (*signals, *control, *tickets) = (None, None, None);
-            (*accounts, *admin) = (None, None);
-            generations.clear();
-            sockets.forget();
-        };
-        if let Err(error) = acme.fork(known, forget) {
-            error!("cannot start the process that obtains certificates: {error}");
-            acme.again = Some(now + PAUSE);
+        match self.acme.fork(known) {
+            Ok(None) => {}
+            Ok(Some(obtain)) => {
+                self.accounts = None;
+                self.forget();
+                obtain()
+            }
+            Err(error) => {
+                error!("cannot start the process that obtains certificates: {error}");
+                self.acme.again = Some(now + PAUSE);
+            }
         }
     }
 

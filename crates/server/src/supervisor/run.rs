@@ -14,6 +14,7 @@ use tenfold_sys::wait;
 
 use super::accounts::AccountsProcess;
 use super::admin::AdminProcess;
+use super::archive::job::Archive;
 use super::control::ControlSocket;
 use super::forked::CANNOT_SERVE;
 use super::generation::{Generation, Stage};
@@ -374,7 +375,8 @@ impl Supervisor {
     /// Drops what only the supervisor uses, in a process of its that is no worker.
     pub(super) fn forget(&mut self) {
         (self.signals, self.control, self.admin, self.tickets) = (None, None, None, None);
-        self.handover = None;
+        (self.handover, self.upgrade.check) = (None, None);
+        self.archive = Archive::default();
         self.acme.forget();
         self.generations.clear();
         self.sockets.forget();

@@ -9,14 +9,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
 use ureq::http::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 use ureq::http::{Method, Request, Response};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, Body};
 
 use super::error::AcmeError;
+use crate::certificates::roots::trusted;
 use crate::config::provider;
 
 /// The bound of one request with its answer.
@@ -39,16 +38,7 @@ impl HttpsTransport {
     /// # Errors
     /// Fails if there is no certificate to trust.
     pub(super) fn new(roots: Option<&Path>) -> Result<HttpsTransport, AcmeError> {
-        let trusted = match roots {
-            Some(path) => read_roots(path)?,
-            None => rustls_native_certs::load_native_certs().certs,
-        };
-        if trusted.is_empty() {
-            let place = roots.map_or("the system's store".into(), |path| path.to_string_lossy());
-            let reason =
-                format!("no root certificate in {place}; install ca-certificates, or name a file with roots");
-            return Err(AcmeError::new("trust the authority", reason));
-        }
+        let trusted = trusted(roots).map_err(AcmeError::at("trust the authority"))?;
         let trusted: Vec<Certificate<'static>> =
             trusted.iter().map(|der| Certificate::from_der(der).to_owned()).collect();
         let tls = TlsConfig::builder()
@@ -63,13 +53,6 @@ impl HttpsTransport {
             .build();
         Ok(HttpsTransport { agent: config.new_agent() })
     }
-}
-
-fn read_roots(path: &Path) -> Result<Vec<CertificateDer<'static>>, AcmeError> {
-    let failed =
-        |reason: String| AcmeError::new("read root certificates", format!("{}: {reason}", path.display()));
-    let all = CertificateDer::pem_file_iter(path).map_err(|error| failed(error.to_string()))?;
-    all.collect::<Result<_, _>>().map_err(|error| failed(error.to_string()))
 }
 
 impl HttpClient for HttpsTransport {

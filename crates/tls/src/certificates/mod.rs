@@ -7,6 +7,7 @@ pub mod files;
 pub mod finding;
 pub mod key;
 pub mod resolver;
+pub mod roots;
 pub mod unverified;
 
 mod file;

@@ -1,4 +1,4 @@
-//! What the start block is made of.
+//! The facts that the start block shows.
 
 use std::path::Path;
 
