@@ -1,8 +1,9 @@
 //! `tenfold upgrade`: another program in the same process loses no request, and one that cannot serve changes nothing.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
@@ -16,6 +17,7 @@ use tenfold_tests::seal::{Below, get_once, new_client};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true};
+use tenfold_tests::tools;
 use tenfold_tests::visitor::Visitor;
 use tenfold_tests::wire::Wire;
 
@@ -27,6 +29,8 @@ pub(crate) const THEME: Theme = Theme {
         Engines Own: a_tls_session_is_resumed_after_an_upgrade;
         Epoll Own: a_program_that_cannot_serve_changes_nothing, a_unix_listener_and_the_log_go_on,
             passed_sockets_go_on, members_stay_logged_in, former_workers_end_with_the_server;
+        Epoll Own: a_socket_of_an_ended_process_upgrades_nothing;
+        Epoll OwnAsRoot: a_server_of_another_user_is_upgraded_by_root;
     ],
 };
 
@@ -267,4 +271,48 @@ fn former_workers_end_with_the_server(config: &Config) {
     server.process.signal(rustix::process::Signal::INT);
     assert!(server.ends_within(SOON).success());
     assert!(before.iter().all(|worker| !worker.is_running()));
+}
+
+/// The number of the process that began to listen may be that of another one now.
+fn a_socket_of_an_ended_process_upgrades_nothing(_: &Config) {
+    const LISTEN: &str = "import os, socket, sys, time
+at = socket.socket(socket.AF_UNIX)
+at.bind(sys.argv[1])
+at.listen()
+if os.fork(): os._exit(0)
+print(flush=True)
+time.sleep(60)";
+    let folder = TempFolder::new("planted");
+    let control = folder.at("control");
+    let mut command = Command::new(tools::program("python3"));
+    let mut planted =
+        command.args(["-c", LISTEN]).arg(&control).stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut line = String::new();
+    let output = planted.stdout.take().expect("a pipe");
+    BufReader::new(output).read_line(&mut line).expect("it listens");
+    planted.wait().expect("it has ended");
+    let output = tenfold(&["upgrade", "--control", &control.display().to_string()]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("that began to listen at") && said.contains("has ended"), "{said}");
+    let control = control.display().to_string();
+    let planted = Process::all().into_iter().filter(|process| process.words().contains(&control));
+    planted.for_each(|process| process.signal(rustix::process::Signal::KILL));
+}
+
+fn a_server_of_another_user_is_upgraded_by_root(_: &Config) {
+    let (folder, state) = (folder(), TempFolder::new("upgrade-nobody"));
+    folder.allow(".", 0o755);
+    state.allow(".", 0o777);
+    let control = state.at("control").display().to_string();
+    let mut command = tools::as_nobody(&program(&folder));
+    command.arg("serve").arg(folder.at("site")).args(["--listen", "127.0.0.1:0", "--access-log", "off"]);
+    let mut child = command.args(["--control", &control]).stderr(Stdio::null()).spawn().expect("it runs");
+    becomes_true(SOON, "it serves", || tenfold(&["status", "--control", &control]).status.success());
+    let output = tenfold(&["upgrade", "--control", &control]);
+    let process = Process(child.id());
+    process.signal(rustix::process::Signal::TERM);
+    let end = child.wait().expect("it is our child");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(end.success(), "{end}");
 }

@@ -1,6 +1,7 @@
 //! A folder for keys and certificates: its owner's alone, and every file is replaced as a whole.
 
-use std::fs::{self, DirBuilder, File};
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, Metadata};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -11,6 +12,9 @@ use rustix::io::Errno;
 
 /// The most bytes of a file.
 const MAX_FILE: u64 = 1 << 20;
+
+/// The most links on the way to a folder, as of the kernel.
+const MAX_LINKS: usize = 40;
 
 /// The file that is locked.
 const LOCK: &str = "lock";
@@ -52,20 +56,12 @@ impl StateFolder {
         let failed = |error: io::Error| refused(&error.to_string());
         // The working folder of a process may change.
         let path = &std::path::absolute(path).map_err(failed)?;
-        let parent = path.parent().ok_or_else(|| refused("it has no name; name a folder"))?;
-        let there = |folder: &&Path| folder.symlink_metadata().is_ok();
-        let there = parent.ancestors().find(there).unwrap_or(Path::new("/"));
-        // The names of links, and of what they lead to.
-        for way in [there, &fs::canonicalize(there).map_err(failed)?] {
-            if let Some(folder) = way.ancestors().find(|folder| is_open_to_others(folder)) {
-                let folder = folder.display();
-                return Err(refused(&format!(
-                    "another user can change {folder}, and so lead it elsewhere; keep it beneath folders of root or of \
-                     this user alone"
-                )));
-            }
-        }
-        DirBuilder::new().recursive(true).mode(0o755).create(parent).map_err(failed)?;
+        let refuses = || refused("it has no name; name a folder");
+        let (parent, name) = path.parent().zip(path.file_name()).ok_or_else(refuses)?;
+        let parent = trusted_way(parent).map_err(failed)?;
+        DirBuilder::new().recursive(true).mode(0o755).create(&parent).map_err(failed)?;
+        // Another user may have made one of these folders meanwhile, in a sticky one.
+        let path = &trusted_way(&parent).map_err(failed)?.join(name);
         match rustix::fs::mkdir(path, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(failed(error.into())),
@@ -214,15 +210,58 @@ fn checked(name: &str) -> &str {
     name
 }
 
-/// Whether a user other than root and that of this process can rename what is in a folder. In a sticky folder, users can
-/// rename only their own.
-fn is_open_to_others(folder: &Path) -> bool {
-    let Ok(facts) = fs::metadata(folder) else { return false };
-    let user = rustix::process::geteuid().as_raw();
+/// Resolves the links of an absolute path, of which the last names may not exist yet, if only root and the user of this
+/// process can change what it leads to.
+///
+/// # Errors
+/// The system's, and a folder or a link of another user, by name.
+fn trusted_way(path: &Path) -> io::Result<PathBuf> {
+    let names = |path: &Path| path.components().rev().map(|name| name.as_os_str().to_owned()).collect();
+    let (mut way, mut links, mut left): (_, _, Vec<OsString>) = (PathBuf::new(), 0, names(path));
+    while let Some(name) = left.pop() {
+        if name == ".." {
+            way.pop();
+            continue;
+        }
+        let next = way.join(&name);
+        let facts = match next.symlink_metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(next.join(left.iter().rev().collect::<PathBuf>()));
+            }
+            facts => facts?,
+        };
+        let is_link = facts.is_symlink();
+        if is_link && is_trusted(&facts) {
+            links += 1;
+            if links > MAX_LINKS {
+                return Err(Errno::LOOP.into());
+            }
+            left.extend::<Vec<_>>(names(&fs::read_link(&next)?));
+        } else if is_link || is_open_to_others(&facts) {
+            return Err(io::Error::other(format!(
+                "another user can change {}, and so lead it elsewhere; keep it beneath folders of root or of this \
+                 user alone",
+                next.display()
+            )));
+        } else {
+            way = next;
+        }
+    }
+    Ok(way)
+}
+
+/// Whether root or the user of this process owns a file.
+fn is_trusted(facts: &Metadata) -> bool {
+    [0, rustix::process::geteuid().as_raw()].contains(&facts.uid())
+}
+
+/// Whether another user can rename what is in a folder. In a sticky folder, users can rename only their own.
+fn is_open_to_others(folder: &Metadata) -> bool {
+    let is_root = rustix::process::geteuid().is_root();
     // The group of a user is often the user's own.
-    let others = if user == 0 && facts.gid() != 0 { Mode::WGRP | Mode::WOTH } else { Mode::WOTH };
-    let mode = Mode::from_raw_mode(facts.mode());
-    (facts.uid() != 0 && facts.uid() != user) || (mode.intersects(others) && !mode.contains(Mode::SVTX))
+    let others = if is_root && folder.gid() != 0 { Mode::WGRP | Mode::WOTH } else { Mode::WOTH };
+    let mode = Mode::from_raw_mode(folder.mode());
+    !is_trusted(folder) || (mode.intersects(others) && !mode.contains(Mode::SVTX))
 }
 
 #[cfg(test)]
@@ -340,8 +379,25 @@ mod tests {
         assert!(refusal.contains("another user can change") && refusal.contains("/open,"), "{refusal}");
         assert!(!open.join("of").exists(), "a folder was made on the way");
         symlink(&open, scratch.0.join("way")).expect("our own folder");
-        assert!(StateFolder::open(&scratch.0.join("way/state")).is_err(), "a link leads there");
+        let refused = |path: &str| StateFolder::open(&scratch.0.join(path)).is_err();
+        assert!(refused("way/state"), "a link leads there");
+        // A link in it leads to a folder that only we can change, and a link of ours to that link.
+        fs::create_dir(scratch.0.join("safe")).expect("our own folder");
+        symlink(scratch.0.join("safe"), open.join("between")).expect("our own folder");
+        symlink("open/between", scratch.0.join("first")).expect("our own folder");
+        assert!(refused("first/state"));
+        symlink("safe", scratch.0.join("straight")).expect("our own folder");
+        let state = StateFolder::open(&scratch.0.join("straight/state")).expect("our own link");
+        let real = fs::canonicalize(scratch.0.join("safe/state/key.pem").parent().expect("a folder"));
+        assert_eq!(
+            state.path_of("key.pem"),
+            real.expect("it was made").join("key.pem"),
+            "links are resolved"
+        );
+        let (one, two) = (scratch.0.join("one"), scratch.0.join("two"));
+        symlink(&two, &one).and_then(|()| symlink(&one, &two)).expect("our own folder");
+        assert!(refused("one/state"), "links without an end");
         fs::set_permissions(&open, fs::Permissions::from_mode(0o1777)).expect("our own folder");
-        StateFolder::open(&state).expect("nobody can rename what is ours");
+        StateFolder::open(&open.join("of/state")).expect("nobody can rename what is ours");
     }
 }

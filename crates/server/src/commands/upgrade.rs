@@ -1,13 +1,16 @@
 //! `tenfold upgrade`: asks a running server to replace its program, and waits for the result.
 
-use std::path::PathBuf;
+use std::fs;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tenfold_sys::process::{self, Pid};
 use tenfold_sys::signal::Signal;
-use tenfold_sys::task;
+use tenfold_sys::socket::listening_process;
+use tenfold_sys::{task, user};
 
 use super::output::{end, print};
 use super::status::source::StatusSource;
@@ -24,11 +27,10 @@ pub(crate) fn upgrade(control: Option<PathBuf>) -> ExitCode {
 }
 
 fn run(control: PathBuf) -> Result<(), String> {
+    let server = server_at(&control)?;
+    let number = server.as_raw_nonzero();
     let source = StatusSource::Control(control);
     let (_, before) = source.ask()?;
-    let number = before.process;
-    let server = i32::try_from(number).ok().and_then(Pid::from_raw);
-    let server = server.ok_or_else(|| format!("the server reports the process {number}, which cannot be"))?;
     process::send_signal(server, Signal::Retire);
     let by = Instant::now() + PATIENCE;
     loop {
@@ -52,4 +54,30 @@ fn run(control: PathBuf) -> Result<(), String> {
             Err(why) => return Err(why),
         }
     }
+}
+
+/// The process that listens at the control socket, by the kernel: a report could name any process.
+fn server_at(control: &Path) -> Result<Pid, String> {
+    let shown = control.display();
+    let peer = UnixStream::connect(control).and_then(|stream| listening_process(&stream));
+    let (server, owner) = peer.map_err(|error| format!("no server answers at {shown}: {error}"))?;
+    if owner != user::own() && !user::is_root() {
+        return Err(format!(
+            "the server at {shown} belongs to user {owner}; only that user and root can upgrade it"
+        ));
+    }
+    // The process that began to listen may have ended, and another have its number.
+    match user_of(server) == Some(owner) {
+        true => Ok(server),
+        false => {
+            Err(format!("the process {} that began to listen at {shown} has ended", server.as_raw_nonzero()))
+        }
+    }
+}
+
+/// The user of a process (`man 5 proc_pid_status`); `None` if it has ended.
+fn user_of(process: Pid) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{}/status", process.as_raw_nonzero())).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
 }

@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn a_line_has_its_texts_and_fields() {
         let fields = LogFields {
-            user: Some(b"ana"),
+            user: Some(b"ada"),
             host: Some("a.example"),
             path: Some("/a"),
             query: Some("b"),
@@ -163,7 +163,7 @@ mod tests {
             "{client} {user} [{time}] \"{request}\" {status} {bytes} \"{agent}\" {milliseconds}ms {sends}";
         assert_eq!(
             lines(format, fields, times()),
-            "192.0.2.7 ana [21/Nov/2026:08:00:00 +0000] \"GET /a?b HTTP/1.1\" 200 5 \"x \\x22y\\x22\\x00\" \
+            "192.0.2.7 ada [21/Nov/2026:08:00:00 +0000] \"GET /a?b HTTP/1.1\" 200 5 \"x \\x22y\\x22\\x00\" \
              1.531ms 2\n"
         );
         let format = "{time_iso}|{method}|{host}|{path}|{query}|{protocol}|{process_us}|{send_us}|{{}}";

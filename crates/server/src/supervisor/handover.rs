@@ -243,6 +243,8 @@ fn of_descriptor(descriptor: &OwnedFd) -> PathBuf {
 /// In words: the former program has another version of the state, or passed none.
 pub(super) fn start() -> Result<Start, String> {
     let Ok(value) = std::env::var(VARIABLE) else { return Ok(Start::Fresh) };
+    // The execve(2) before made the memory of this process readable again, and a check opens keys.
+    process::hide_memory().map_err(|error| format!("cannot hide the memory of the process: {error}"))?;
     if let Some(version) = value.strip_prefix(CHECK) {
         return match version.parse() == Ok(VERSION) {
             true => Ok(Start::Check),
@@ -252,8 +254,6 @@ pub(super) fn start() -> Result<Start, String> {
             )),
         };
     }
-    // The execve(2) before made the memory of this process readable again.
-    process::hide_memory().map_err(|error| format!("cannot hide the memory of the process: {error}"))?;
     let number =
         value.parse().map_err(|_| format!("{VARIABLE} is {value:?}, which is no descriptor; unset it"))?;
     Ok(Start::Successor(Box::new(Handover::take(number)?)))

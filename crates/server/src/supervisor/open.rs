@@ -39,6 +39,8 @@ use crate::status::report::{ReloadCounts, UpgradeCounts};
 
 /// `tenfold serve`: from the command line to the end of the last worker.
 pub(crate) fn serve(serve: Serve) -> ExitCode {
+    // First, because it hides the memory of a program that replaces another.
+    let start = handover::start();
     // Workers inherit the answer, and need no call for it in their sandbox.
     diagnostics::is_read_by_journal();
     let resolved = serve.given.resolve();
@@ -46,7 +48,7 @@ pub(crate) fn serve(serve: Serve) -> ExitCode {
         diagnostics::set_level(settings.log_level);
     }
     warn_of_slips();
-    let start = match handover::start() {
+    let start = match start {
         Ok(start) => start,
         Err(why) => return refuse(&[Problem::new(why)]),
     };

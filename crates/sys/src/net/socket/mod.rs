@@ -11,4 +11,4 @@ pub use listen::{ListenAddress, ListenOptions, Listener};
 pub use option::{SO_PASSRIGHTS, refuse_descriptors};
 pub use passed::PassedSocket;
 pub use stream::{DISCONNECT_BYTES, Socket};
-pub use unix::is_in_use;
+pub use unix::{is_in_use, listening_process};

@@ -2,9 +2,11 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use rustix::net::{AddressFamily, SocketAddrUnix};
+use rustix::process::Pid;
 
 use super::option::{new_socket, refuse_descriptors};
 use crate::files::identity::Identity;
@@ -24,6 +26,15 @@ pub(super) fn bind(path: &Path) -> io::Result<(OwnedFd, Identity)> {
     let file = location.socket()?;
     let exchanged = || io::Error::other("its folder was replaced during the bind");
     Ok((socket, file.ok_or_else(exchanged)?))
+}
+
+/// The process that listens at the other end of a connection, and the number of its user (`man 7 unix`, SO_PEERCRED).
+///
+/// # Errors
+/// The error of `getsockopt(2)`.
+pub fn listening_process(stream: &UnixStream) -> io::Result<(Pid, u32)> {
+    let peer = rustix::net::sockopt::socket_peercred(stream)?;
+    Ok((peer.pid, peer.uid.as_raw()))
 }
 
 /// Whether a server listens at `path`. Does not wait if its queue is full.
