@@ -5,8 +5,8 @@
 //! a configuration with its workers, [`child`] is a worker from the fork on, [`reload`] takes up a new configuration,
 //! [`leave`] ends, [`rotate`] gives the log new files, [`archive`] removes and compresses old ones, [`control`] answers
 //! `tenfold status`, [`accounts`] keeps the process of the accounts, [`admin`] that of the admin listener, [`acme`] the
-//! process that obtains certificates, which [`renewal`] gives to workers. [`activation`] takes sockets of a service
-//! manager, [`notify`] reports to it, [`book`] is the manual, [`examine`] checks without starting, and [`announce`]
+//! process that obtains certificates, which [`renewal`] gives to workers; [`helpers`] starts these and the signing
+//! processes again. [`activation`] takes sockets of a service manager, [`notify`] reports to it, [`book`] is the manual, [`examine`] checks without starting, and [`announce`]
 //! prints the start block. [`upgrade`] executes another program in this process, which gets a [`handover`].
 
 mod accounts;
@@ -23,6 +23,7 @@ pub(crate) mod examine;
 mod forked;
 mod generation;
 mod handover;
+mod helpers;
 mod leave;
 mod notify;
 pub(crate) mod open;

@@ -2,7 +2,6 @@
 
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,7 +13,6 @@ use tenfold_sys::wait;
 
 use super::accounts::AccountsProcess;
 use super::admin::AdminProcess;
-use super::archive::job::Archive;
 use super::control::ControlSocket;
 use super::forked::CANNOT_SERVE;
 use super::generation::{Generation, Stage};
@@ -370,76 +368,5 @@ impl Supervisor {
             number => self.manager.reloaded(&format!("{status}, generation {number}")),
         }
         self.follow_certificates();
-    }
-
-    /// Drops what only the supervisor uses, in a process of its that is no worker.
-    pub(super) fn forget(&mut self) {
-        (self.signals, self.control, self.admin, self.tickets) = (None, None, None, None);
-        (self.handover, self.upgrade.check) = (None, None);
-        self.archive = Archive::default();
-        self.acme.forget();
-        self.generations.clear();
-        self.sockets.forget();
-    }
-
-    /// Replaces the accounts process if it hangs or has ended.
-    fn look_after_accounts(&mut self) {
-        let now = Instant::now();
-        if let Some(accounts) = &mut self.accounts {
-            accounts.look_after(now);
-        }
-        if self.accounts.as_ref().is_none_or(|accounts| !accounts.is_due(now)) {
-            return;
-        }
-        let Some(mut accounts) = self.accounts.take() else { return };
-        // Nothing waits for it: the process itself reports problems.
-        let begun = UnixStream::pair().and_then(|(ours, theirs)| {
-            drop(ours);
-            accounts.fork(theirs, false, || self.forget())
-        });
-        if let Err(error) = begun {
-            error!("cannot restart the accounts process: {error}");
-            accounts.postpone();
-        }
-        self.accounts = Some(accounts);
-    }
-
-    /// Starts the process of the admin listener if it is missing.
-    fn look_after_admin(&mut self) {
-        let Some(mut admin) = self.admin.take() else { return };
-        admin.look_after(Instant::now(), || {
-            self.accounts = None;
-            self.forget();
-        });
-        self.admin = Some(admin);
-    }
-
-    fn answer_admin(&mut self) {
-        let Some(mut admin) = self.admin.take() else { return };
-        let calls = admin.refused_calls();
-        admin.answer(|| self.report(Some(calls)));
-        self.admin = Some(admin);
-    }
-
-    /// Replaces signing processes that have ended.
-    fn look_after_signing(&mut self) {
-        let now = Instant::now();
-        for index in 0..self.generations.len() {
-            let is_due = |signing: &mut SigningProcess| signing.again().is_some_and(|again| again <= now);
-            let Some(mut signing) = self.generations[index].signing.take_if(is_due) else { continue };
-            // It reports problems by itself: nobody waits for it.
-            let begun = UnixStream::pair().and_then(|(ours, theirs)| {
-                drop(ours);
-                signing.fork(theirs, || {
-                    self.accounts = None;
-                    self.forget();
-                })
-            });
-            if let Err(error) = begun {
-                error!("cannot restart the signing process: {error}");
-                signing.postpone();
-            }
-            self.generations[index].signing = Some(signing);
-        }
     }
 }
