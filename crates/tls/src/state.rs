@@ -1,20 +1,20 @@
 //! A folder for keys and certificates: its owner's alone, and every file is replaced as a whole.
 
-use std::ffi::OsString;
-use std::fs::{self, DirBuilder, File, Metadata};
+mod way;
+
+use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
+use self::way::trusted_way;
+
 /// The most bytes of a file.
 const MAX_FILE: u64 = 1 << 20;
-
-/// The most links on the way to a folder, as of the kernel.
-const MAX_LINKS: usize = 40;
 
 /// The file that is locked.
 const LOCK: &str = "lock";
@@ -210,63 +210,10 @@ fn checked(name: &str) -> &str {
     name
 }
 
-/// Resolves the links of an absolute path, of which the last names may not exist yet, if only root and the user of this
-/// process can change what it leads to.
-///
-/// # Errors
-/// The system's, and a folder or a link of another user, by name.
-fn trusted_way(path: &Path) -> io::Result<PathBuf> {
-    let names = |path: &Path| path.components().rev().map(|name| name.as_os_str().to_owned()).collect();
-    let (mut way, mut links, mut left): (_, _, Vec<OsString>) = (PathBuf::new(), 0, names(path));
-    while let Some(name) = left.pop() {
-        if name == ".." {
-            way.pop();
-            continue;
-        }
-        let next = way.join(&name);
-        let facts = match next.symlink_metadata() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(next.join(left.iter().rev().collect::<PathBuf>()));
-            }
-            facts => facts?,
-        };
-        let is_link = facts.is_symlink();
-        if is_link && is_trusted(&facts) {
-            links += 1;
-            if links > MAX_LINKS {
-                return Err(Errno::LOOP.into());
-            }
-            left.extend::<Vec<_>>(names(&fs::read_link(&next)?));
-        } else if is_link || is_open_to_others(&facts) {
-            return Err(io::Error::other(format!(
-                "another user can change {}, and so lead it elsewhere; keep it beneath folders of root or of this \
-                 user alone",
-                next.display()
-            )));
-        } else {
-            way = next;
-        }
-    }
-    Ok(way)
-}
-
-/// Whether root or the user of this process owns a file.
-fn is_trusted(facts: &Metadata) -> bool {
-    [0, rustix::process::geteuid().as_raw()].contains(&facts.uid())
-}
-
-/// Whether another user can rename what is in a folder. In a sticky folder, users can rename only their own.
-fn is_open_to_others(folder: &Metadata) -> bool {
-    let is_root = rustix::process::geteuid().is_root();
-    // The group of a user is often the user's own.
-    let others = if is_root && folder.gid() != 0 { Mode::WGRP | Mode::WOTH } else { Mode::WOTH };
-    let mode = Mode::from_raw_mode(folder.mode());
-    !is_trusted(folder) || (mode.intersects(others) && !mode.contains(Mode::SVTX))
-}
-
 #[cfg(test)]
 pub(crate) mod scratch {
     use super::*;
+    use std::fs;
 
     /// A folder of a test, removed with everything in it.
     pub(crate) struct ScratchState(pub(crate) PathBuf);
@@ -294,6 +241,7 @@ pub(crate) mod scratch {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::scratch::ScratchState;

@@ -6,8 +6,9 @@
 //! [`leave`] ends, [`rotate`] gives the log new files, [`archive`] removes and compresses old ones, [`control`] answers
 //! `tenfold status`, [`accounts`] keeps the process of the accounts, [`admin`] that of the admin listener, [`acme`] the
 //! process that obtains certificates, which [`renewal`] gives to workers; [`helpers`] starts these and the signing
-//! processes again. [`activation`] takes sockets of a service manager, [`notify`] reports to it, [`book`] is the manual, [`examine`] checks without starting, and [`announce`]
-//! prints the start block. [`upgrade`] executes another program in this process, which gets a [`handover`].
+//! processes again. [`activation`] takes sockets of a service manager, [`notify`] reports to it, [`book`] is the
+//! manual, [`examine`] checks without starting, and [`announce`] prints the start block. [`upgrade`] executes another
+//! program in this process, which gets a [`handover`].
 
 mod accounts;
 mod acme;

@@ -1,0 +1,67 @@
+//! The way to a folder: every step of it is to be under the control of root or of this user.
+
+use std::ffi::OsString;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Mode;
+use rustix::io::Errno;
+
+/// The most links on the way (`man 7 path_resolution`).
+const MAX_LINKS: usize = 40;
+
+/// Resolves the links of an absolute path, of which the last names may not exist yet, if only root and the user of this
+/// process can change what it leads to.
+///
+/// # Errors
+/// The system's, and a folder or a link of another user, by name.
+pub(super) fn trusted_way(path: &Path) -> io::Result<PathBuf> {
+    let names = |path: &Path| path.components().rev().map(|name| name.as_os_str().to_owned()).collect();
+    let (mut way, mut links, mut left): (_, _, Vec<OsString>) = (PathBuf::new(), 0, names(path));
+    while let Some(name) = left.pop() {
+        if name == ".." {
+            way.pop();
+            continue;
+        }
+        let next = way.join(&name);
+        let facts = match next.symlink_metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(next.join(left.iter().rev().collect::<PathBuf>()));
+            }
+            facts => facts?,
+        };
+        let is_link = facts.is_symlink();
+        if is_link && is_trusted(&facts) {
+            links += 1;
+            if links > MAX_LINKS {
+                return Err(Errno::LOOP.into());
+            }
+            left.extend::<Vec<_>>(names(&fs::read_link(&next)?));
+        } else if is_link || is_open_to_others(&facts) {
+            return Err(io::Error::other(format!(
+                "another user can change {}, and so lead it elsewhere; keep it beneath folders of root or of this \
+                 user alone",
+                next.display()
+            )));
+        } else {
+            way = next;
+        }
+    }
+    Ok(way)
+}
+
+/// Whether root or the user of this process owns a file.
+fn is_trusted(facts: &Metadata) -> bool {
+    [0, rustix::process::geteuid().as_raw()].contains(&facts.uid())
+}
+
+/// Whether another user can rename what is in a folder. In a sticky folder, users can rename only their own.
+fn is_open_to_others(folder: &Metadata) -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    // The group of a user is often the user's own.
+    let others = if is_root && folder.gid() != 0 { Mode::WGRP | Mode::WOTH } else { Mode::WOTH };
+    let mode = Mode::from_raw_mode(folder.mode());
+    !is_trusted(folder) || (mode.intersects(others) && !mode.contains(Mode::SVTX))
+}
