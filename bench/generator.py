@@ -9,9 +9,11 @@ median of both, the ratio of tenfold bench to wrk as the geometric mean of the r
 bootstrap interval over rounds, and the rates of both.
 Beside close stands null_client, which makes no call and does no work that it could do without: what is left
 is the kernel's, and a ratio below it is out of reach by that order of calls.
+`server` is the cross-check of measurements: CPU per answer of the *server*, less the --burn nanoseconds, under the same
+load. If the interval contains 1, a figure measured with one tool holds for the other.
 Shapes: keep-alive, pipelined, close, close-epoll (the same by --io epoll), join-ack (a connection per request,
-where tenfold bench lets the handshake's acknowledgement travel with the request, which wrk cannot), and rates. All
-when none is named.
+where tenfold bench lets the handshake's acknowledgement travel with the request, which wrk cannot), rates, and server.
+All when none is named.
 `rates` drives a server that is the bottleneck, because it computes for --burn nanoseconds before each answer,
 and compares what the two say of it. (A server that only shares its processor with others is none: while it has
 the processor it is quicker than a client, and sleeps where that is slow.)
@@ -21,11 +23,11 @@ Needs: the floor programs (cargo xtask bench), the release binary, wrk, taskset.
 import argparse, json, math, pathlib, random, re, resource, statistics, subprocess, sys, time
 
 HERE = pathlib.Path(__file__).resolve().parent
-WRK = {"keep-alive": [], "pipelined": ["-s", str(HERE / "pipeline.lua")], "rates": []}
+WRK = {"keep-alive": [], "pipelined": ["-s", str(HERE / "pipeline.lua")], "rates": [], "server": []}
 CLOSE = ["-H", "Connection: close"]
 TENFOLD = {"keep-alive": [], "pipelined": ["--pipeline", "16"], "close": ["--requests-per-connection", "1"],
            "close-epoll": ["--requests-per-connection", "1", "--io", "epoll"],
-           "join-ack": ["--requests-per-connection", "1", "--join-ack"], "rates": []}
+           "join-ack": ["--requests-per-connection", "1", "--join-ack"], "rates": [], "server": []}
 SHAPES = list(TENFOLD)
 
 
@@ -35,6 +37,21 @@ def spent(command):
     run = subprocess.run(command, capture_output=True, text=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, run
+
+
+def used_by(process):
+    """CPU seconds of all threads of a process, to the nanosecond."""
+    tasks = pathlib.Path(f"/proc/{process.pid}/task").glob("*/schedstat")
+    return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
+
+
+def under(args, server, tool, shape, url):
+    """The result of a tool; for `server`, with the CPU of the server in place of its own."""
+    before = used_by(server)
+    cpu, rate = tool(args, shape, url)
+    if shape == "server":
+        cpu = (used_by(server) - before) / (rate * args.seconds) * 1e6 - args.burn / 1e3
+    return cpu, rate
 
 
 def wrk(args, shape, url):
@@ -98,7 +115,7 @@ def main():
     parser.add_argument("--port", type=int, default=9700)
     parser.add_argument("--server-cpu", type=int, default=0)
     parser.add_argument("--client-cpu", type=int, default=1)
-    parser.add_argument("--burn", type=int, default=20_000, help="nanoseconds before each answer, for rates")
+    parser.add_argument("--burn", type=int, default=20_000, help="nanoseconds before each answer, for rates and server")
     args = parser.parse_args()
     if unknown := set(args.shapes) - set(SHAPES):
         parser.error(f"no such shape: {', '.join(sorted(unknown))}; there are {', '.join(SHAPES)}")
@@ -108,14 +125,15 @@ def main():
     pinned = ["taskset", "-c", str(args.server_cpu)]
     for shape in args.shapes or SHAPES:
         floor = "null_close" if shape in ("close", "close-epoll", "join-ack") else "null_epoll"
-        more = [str(args.burn)] if shape == "rates" else []
+        more = [str(args.burn)] if shape in ("rates", "server") else []
         server = subprocess.Popen(pinned + [str(HERE / floor), str(args.port), "1024"] + more)
         time.sleep(0.3)
         try:
             shuffle, rounds, url = random.Random(1), [], f"http://127.0.0.1:{args.port}/1k.html"
             tools = [tenfold, wrk, null_client] if shape == "close" else [tenfold, wrk]
             for _ in range(args.rounds):
-                rounds.append({tool: tool(args, shape, url) for tool in shuffle.sample(tools, len(tools))})
+                order = shuffle.sample(tools, len(tools))
+                rounds.append({tool: under(args, server, tool, shape, url) for tool in order})
             print(line(shape, [(one[tenfold], one[wrk]) for one in rounds]), flush=True)
             if null_client in tools:
                 print(line("null_client", [(one[null_client], one[wrk]) for one in rounds]), flush=True)

@@ -62,10 +62,20 @@ sleep 1
 touch /stop
 wait "$load"
 read -r asked failed < /asked
-[ "$before" != "$(systemctl show -p MainPID --value tenfold.service)" ] || fail "the upgrade did not restart it"
+[ "$before" = "$(systemctl show -p MainPID --value tenfold.service)" ] || fail "the upgrade restarted it"
+tenfold status --json --control /run/tenfold/control | tr -d ' \n' | grep -q '"upgrades":{"succeeded":1,"failed":0,' \
+    || fail "no upgrade is counted"
 [ "$failed" = 0 ] || fail "$failed of $asked requests failed during the upgrade"
 grep -q '# changed here' /etc/tenfold/tenfold.toml || fail "the upgrade replaced the configuration"
 say "upgraded with $asked requests meanwhile, all answered; the changed configuration stayed"
+
+# A running program cannot change its engine.
+sed -i 's/^root = /engine = "poll"\nroot = /' /etc/tenfold/tenfold.toml
+install 2> /dev/null
+[ "$before" != "$(systemctl show -p MainPID --value tenfold.service)" ] || fail "a failed upgrade did not restart it"
+page | grep -q 'Tenfold serves this page' || fail "no page after the restart"
+sed -i '/^engine = "poll"$/d' /etc/tenfold/tenfold.toml
+say "restarted, because the configuration needs it"
 
 systemctl stop tenfold.socket tenfold.service
 sed -i 's/^root = /accounts = "sqlite"\nroot = /' /etc/tenfold/tenfold.toml

@@ -24,7 +24,11 @@ fn pack() -> Result<(), String> {
     for source in tenfold_book::SOURCES {
         println!("cargo::rerun-if-changed={}", root.join(source).display());
     }
-    let archive = archive::pack(&tenfold_book::files(&root)?);
+    let files = tenfold_book::files(&root)?;
+    for source in tenfold_book::linked(&files) {
+        println!("cargo::rerun-if-changed={}", root.join(source).display());
+    }
+    let archive = archive::pack(&files);
     let out = std::env::var_os("OUT_DIR").map(PathBuf::from).ok_or("OUT_DIR is not set")?;
     let file = out.join("book.deflate");
     std::fs::write(&file, miniz_oxide::deflate::compress_to_vec(archive.as_bytes(), LEVEL))

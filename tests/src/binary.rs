@@ -20,12 +20,18 @@ pub fn workspace() -> &'static Path {
 
 /// The target directory of cargo, in which this program lies.
 pub fn target() -> PathBuf {
-    let me = std::env::current_exe().expect("a running program has a path");
-    // target/debug/deps/suite-0123456789abcdef
-    me.ancestors().nth(3).expect("cargo puts a test three folders deep").to_owned()
+    profile_folder().parent().expect("cargo puts a test three folders deep").to_owned()
 }
 
-/// The server: the one that `TENFOLD_BIN` names, or one built now, optimised, with assertions and the test layer.
+/// The folder of the profile that this program was built with.
+fn profile_folder() -> PathBuf {
+    let me = std::env::current_exe().expect("a running program has a path");
+    // target/debug/deps/suite-0123456789abcdef
+    me.ancestors().nth(2).expect("cargo puts a test three folders deep").to_owned()
+}
+
+/// The server: the one that `TENFOLD_BIN` names, or one built now, with assertions and the test layer. It is optimised
+/// for the long suites and for an optimised suite; otherwise it shares its dependencies with the crates' own tests.
 ///
 /// # Errors
 /// The reason of the failure.
@@ -42,14 +48,16 @@ fn find() -> Result<Binary, String> {
         }
         return Ok(Binary { layered: knows_the_layer(&path)?, path });
     }
-    build()?;
-    Ok(Binary { path: target().join("suite/tenfold"), layered: true })
+    let optimised = crate::config::everything() || target().join("suite") == profile_folder();
+    let (profile, folder) = if optimised { ("suite", "suite") } else { ("dev", "debug") };
+    build(profile)?;
+    Ok(Binary { path: target().join(folder).join("tenfold"), layered: true })
 }
 
-fn build() -> Result<(), String> {
+fn build(profile: &str) -> Result<(), String> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(workspace()).stdin(Stdio::null());
-    cargo.args(["build", "--package", "tenfold", "--features", "test-layer", "--profile", "suite"]);
+    cargo.args(["build", "--package", "tenfold", "--features", "test-layer", "--profile", profile]);
     cargo.arg("--target-dir").arg(target());
     let status = cargo.status().map_err(|error| format!("run cargo: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("building the server failed: {status}")) }

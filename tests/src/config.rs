@@ -15,8 +15,8 @@ pub const WORKERS: usize = 2;
 /// Representative engines for cases about topologies, because the driver implements topologies, not the engine.
 pub const EVERY_TOPOLOGY: [Engine; 2] = [Engine::Epoll, Engine::Uring];
 
-/// Representative engines for layers: one for each driver.
-const EVERY_LAYER: [Engine; 3] = [Engine::Thread, Engine::Epoll, Engine::Uring];
+/// Representative engines for layers and long cases: one for each driver.
+const EACH_DRIVER: [Engine; 3] = [Engine::Thread, Engine::Epoll, Engine::Uring];
 
 /// Of the cases on another engine, one in this many runs through TLS.
 const TLS_SAMPLE: usize = 3;
@@ -57,6 +57,8 @@ pub enum Breadth {
     Compared,
     /// Every engine once.
     Engines,
+    /// The engines of [`EACH_DRIVER`] once, and all engines with `TENFOLD_TEST_ALL`: cases of several seconds.
+    Drivers,
     /// Every engine that may serve an unlimited number of concurrent connections, once.
     Concurrent,
     /// Every engine in topologies with several processes.
@@ -114,7 +116,7 @@ impl Config {
     /// Whether the case with this number runs on it. Through TLS, an engine that does not represent its driver runs a
     /// sample of them; one with the next number runs another sample.
     pub fn samples(&self, case: usize) -> bool {
-        let represented = self.layer != Some(Below::Tls) || EVERY_LAYER.contains(&self.engine);
+        let represented = self.layer != Some(Below::Tls) || EACH_DRIVER.contains(&self.engine);
         represented || everything() || (case + self.engine as usize).is_multiple_of(TLS_SAMPLE)
     }
 
@@ -257,6 +259,7 @@ impl Breadth {
         let default_triggers = config.triggers.is_none();
         let excluded = match self {
             Breadth::Concurrent => config.at_once().is_some(),
+            Breadth::Drivers => !everything() && !EACH_DRIVER.contains(&config.engine),
             Breadth::Processes => config.processes() == 1,
             Breadth::Triggers => !model.triggers,
             Breadth::Dispatches => config.dispatch == Dispatch::Inline,
@@ -281,7 +284,11 @@ impl Breadth {
                 | Breadth::Processes => return true,
                 Breadth::Topologies => return plain && default_triggers,
                 Breadth::Triggers => return plain,
-                Breadth::Engines | Breadth::Dispatches | Breadth::Epoll | Breadth::Uring => {}
+                Breadth::Engines
+                | Breadth::Drivers
+                | Breadth::Dispatches
+                | Breadth::Epoll
+                | Breadth::Uring => {}
             }
         }
         if self == Breadth::Compared && compares() {
@@ -291,7 +298,7 @@ impl Breadth {
             return false;
         }
         // TLS goes through the same code as the layer of the tests, which adds what TLS clients cannot cause.
-        if config.layer == Some(Below::Framed) && !EVERY_LAYER.contains(&config.engine) {
+        if config.layer == Some(Below::Framed) && !EACH_DRIVER.contains(&config.engine) {
             return false;
         }
         if config.dispatch != Dispatch::Inline && config.engine != Engine::Epoll {
@@ -320,7 +327,7 @@ impl Breadth {
                 let topology = first_topology || EVERY_TOPOLOGY.contains(&config.engine);
                 topology && first_sender && default_triggers && config.layer.is_none()
             }
-            Breadth::Engines => first_topology && first_sender && default_triggers,
+            Breadth::Engines | Breadth::Drivers => first_topology && first_sender && default_triggers,
             Breadth::Concurrent | Breadth::Epoll | Breadth::Uring | Breadth::Dispatches => {
                 first_topology && first_sender && default_triggers && config.layer.is_none()
             }

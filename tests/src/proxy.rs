@@ -1,7 +1,8 @@
-//! nginx in front of servers, for cases about proxies.
+//! nginx, HAProxy and Caddy in front of servers, for cases about proxies.
 
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
 use rustix::process::Signal;
 
@@ -37,10 +38,56 @@ impl Proxy {
         let mut command = tools::as_nobody(&tools::program("nginx"));
         // Its working directory shows its owner.
         command.current_dir(&own).args(["-p", &own, "-e", "stderr", "-c"]).arg(file);
+        Proxy::run(command, folder, address)
+    }
+
+    /// Starts HAProxy at `address` with these lines in its section `listen`. It repeats no request.
+    ///
+    /// # Panics
+    /// If it is not installed or does not start.
+    #[track_caller]
+    pub fn haproxy(address: SocketAddr, listen: &str) -> Proxy {
+        let folder = TempFolder::new("haproxy");
+        folder.allow(".", 0o777);
+        let text = format!(
+            "global\n maxconn 100\ndefaults\n mode http\n timeout connect 10s\n timeout client 10s\n \
+             timeout server 10s\n retries 0\nlisten front\n bind {address}\n{listen}\n"
+        );
+        let file = folder.write("haproxy.cfg", text);
+        let mut command = tools::as_nobody(&tools::program("haproxy"));
+        command.current_dir(folder.path()).args(["-db", "-f"]).arg(file);
+        Proxy::run(command, folder, address)
+    }
+
+    /// Starts a Caddy at `address` with these directives in its site. The scheme of `address` decides about TLS.
+    ///
+    /// # Panics
+    /// If it is not installed or does not start.
+    #[track_caller]
+    pub fn caddy(program: &Path, scheme: &str, address: SocketAddr, site: &str) -> Proxy {
+        let folder = TempFolder::new("caddy");
+        folder.allow(".", 0o777);
+        let port = address.port();
+        let text = format!(
+            "{{\n admin off\n auto_https disable_redirects\n {scheme}_port {port}\n skip_install_trust\n}}\n\
+             {scheme}://:{port} {{\n bind {}\n{site}\n}}\n",
+            address.ip()
+        );
+        let file = folder.write("Caddyfile", text);
+        let mut command = tools::as_nobody(program);
+        command.current_dir(folder.path()).args(["run", "--adapter", "caddyfile", "--config"]).arg(file);
+        for name in ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"] {
+            command.env(name, folder.path());
+        }
+        Proxy::run(command, folder, address)
+    }
+
+    #[track_caller]
+    fn run(mut command: Command, folder: TempFolder, address: SocketAddr) -> Proxy {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().unwrap_or_else(|error| panic!("run {command:?}: {error}"));
         let proxy = Proxy { child, _folder: folder };
-        eventually(SOON, "nginx listens", || TcpStream::connect(address).ok());
+        eventually(SOON, "the proxy listens", || TcpStream::connect(address).ok());
         proxy
     }
 }
@@ -50,4 +97,9 @@ impl Drop for Proxy {
         Process(self.child.id()).signal(Signal::TERM);
         let _ = self.child.wait();
     }
+}
+
+/// A Caddy that sends PROXY headers, 2.7 or newer, if `TENFOLD_CADDY` names one: that of Debian 12 is older.
+pub fn new_caddy() -> Option<PathBuf> {
+    std::env::var_os("TENFOLD_CADDY").map(PathBuf::from)
 }

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use crate::response::WireResponse;
+use crate::seal::Below;
 use crate::server::Server;
 use crate::wire::Wire;
 
@@ -15,6 +16,8 @@ pub struct Visitor<'s> {
     server: &'s Server,
     address: SocketAddr,
     socket: Option<PathBuf>,
+    /// Whether a proxy in between terminates TLS.
+    seals: bool,
     /// Cookies by name.
     pub cookies: BTreeMap<String, String>,
     /// Fields sent with each request.
@@ -25,7 +28,7 @@ impl<'s> Visitor<'s> {
     /// A visitor without cookies.
     pub fn new(server: &'s Server) -> Visitor<'s> {
         let (cookies, fields) = (BTreeMap::new(), Vec::new());
-        Visitor { server, address: server.address, socket: None, cookies, fields }
+        Visitor { server, address: server.address, socket: None, seals: false, cookies, fields }
     }
 
     /// The same visitor through a Unix socket of the server.
@@ -39,6 +42,13 @@ impl<'s> Visitor<'s> {
     #[must_use]
     pub fn at(mut self, address: SocketAddr) -> Visitor<'s> {
         self.address = address;
+        self
+    }
+
+    /// The same visitor over TLS, which a proxy terminates.
+    #[must_use]
+    pub fn over_tls(mut self) -> Visitor<'s> {
+        self.seals = true;
         self
     }
 
@@ -111,6 +121,7 @@ impl<'s> Visitor<'s> {
         request += "\r\n";
         let mut wire = match &self.socket {
             Some(socket) => Wire::connect_unix(socket),
+            None if self.seals => Wire::connect(self.address, Some(Below::Tls)),
             None => Wire::connect(self.address, self.server.config.layer),
         };
         // A refused body need not be sent completely; only the response matters.

@@ -323,7 +323,7 @@ fn check_tells_what_a_start_would_find_and_makes_nothing(_: &Config) {
         assert!(!folder.at("state").exists(), "a check makes nothing");
     }
     for (text, word) in [
-        ("", "tls-state is for tls, which is off"),
+        ("", "tls-state has no effect while tls is off"),
         ("tls = [\"internal\", \"a.test\"]\n", "internal does not go with names"),
         ("tls = \"localhost\"\n", "use `--tls internal`"),
         ("tls = \"*.a.test\"\n", "name a program with tls-dns-command"),
@@ -332,7 +332,7 @@ fn check_tells_what_a_start_would_find_and_makes_nothing(_: &Config) {
         ("tls = \"a.test\"\ntls-directory-root = \"site/index.html\"\n", "it has no CERTIFICATE section"),
         (
             "tls = \"internal\"\ntls-contact = \"a@b.test\"\n",
-            "tls-contact is for certificates of an authority",
+            "tls-contact has no effect without a domain to certify",
         ),
     ] {
         let (accepted, said) = check(&format!("{listen}{text}"));

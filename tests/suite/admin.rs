@@ -25,7 +25,7 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![
         Engines Own: numbers_are_exact;
         Epoll Own: readiness_follows_the_life_of_the_server, stalled_and_wrong_clients_hold_up_nobody,
-            the_process_is_replaced, a_scrape_beside_load_is_whole, reloads_are_counted,
+            the_process_is_replaced, a_scrape_beside_load_is_whole, reloads_and_upgrades_are_counted,
             status_asks_an_admin_listener, an_address_in_use_is_named,
             scrapes_and_the_dashboard_finds_its_metrics;
     ],
@@ -222,7 +222,7 @@ fn a_scrape_beside_load_is_whole(config: &Config) {
     becomes_true(SOON, "all are counted", || total(&metrics(admin)) == Some(all));
 }
 
-fn reloads_are_counted(config: &Config) {
+fn reloads_and_upgrades_are_counted(config: &Config) {
     let folder = TempFolder::new("admin");
     folder.write("site/index.html", "a\n");
     let file = folder.write("tenfold.toml", "root = \"site\"\n");
@@ -239,6 +239,10 @@ fn reloads_are_counted(config: &Config) {
     assert_eq!(server.get("/").status, 200);
     let requests = "tenfold_requests_total{method=\"GET\",status=\"2xx\"}";
     becomes_true(SOON, "both generations count", || metrics(admin)[requests] == 2.0);
+    server.process.signal(Signal::USR2);
+    let upgrades = |result: &str| format!("tenfold_upgrades_total{{result=\"{result}\"}}");
+    becomes_true(SOON, "the upgrade", || metrics(admin).get(&upgrades("success")) == Some(&1.0));
+    assert_eq!(metrics(admin)[&upgrades("failure")], 0.0);
 }
 
 fn status_asks_an_admin_listener(config: &Config) {

@@ -1,6 +1,6 @@
 //! The demonstration site in a real browser.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tenfold_tests::binary;
 use tenfold_tests::browser::BrowserPage;
 use tenfold_tests::cases;
@@ -14,7 +14,7 @@ pub(crate) const THEME: Theme = Theme {
     name: "browser",
     cases: cases![
         Engines Own: the_site_opens_and_the_film_seeks;
-        Epoll Own: light_and_dark_at_every_width, from_page_to_page;
+        Epoll Own: light_and_dark_at_every_width, from_page_to_page, the_book_is_searched_by_keyboard;
     ],
 };
 
@@ -157,6 +157,36 @@ fn from_page_to_page(config: &Config) {
     is_logged(&server, "what the browser has is not sent again", &[" 304 "]);
     page.go(&url(&server, "/"));
     is_well(&mut page, "home again");
+    drop(page);
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// Presses a key that types no text.
+fn press(page: &mut BrowserPage, key: &str) {
+    for kind in ["rawKeyDown", "keyUp"] {
+        page.call("Input.dispatchKeyEvent", json!({ "type": kind, "key": key, "code": key }));
+    }
+}
+
+fn the_book_is_searched_by_keyboard(config: &Config) {
+    let server = start(config);
+    let mut page = BrowserPage::open();
+    page.resize(390, 800, true);
+    page.go(&url(&server, "/book/models/epoll.html"));
+    press(&mut page, "/");
+    assert_eq!(page.evaluate("document.activeElement.id"), "find");
+    let found = "[...document.querySelectorAll('.search a')].map(link => new URL(link).pathname)";
+    page.call("Input.insertText", json!({ "text": "tcp_cor" }));
+    becomes_true(SOON, "the start of a word finds it", || {
+        page.evaluate(found)[0] == "/book/tcp/tcp-cork.html"
+    });
+    page.screenshot("book-search");
+    press(&mut page, "ArrowDown");
+    assert_eq!(page.evaluate("new URL(document.activeElement.href).pathname"), "/book/tcp/tcp-cork.html");
+    press(&mut page, "Escape");
+    assert_eq!(page.evaluate("document.activeElement.id"), "find");
+    assert_eq!(page.evaluate("document.querySelector('.search [role=status]').textContent"), "");
+    is_well(&mut page, "the search");
     drop(page);
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }

@@ -142,7 +142,7 @@ fn invalid_settings_are_rejected(_: &Config) {
     }
     let output = tenfold(&["serve", "--compress-from", "2k"]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("compress-from is for compress, which is off"), "{said}");
+    assert!(said.contains("compress-from has no effect while compress is off"), "{said}");
 }
 
 /// The first example of a page of the book.

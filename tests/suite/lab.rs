@@ -1,6 +1,6 @@
 //! `tenfold lab`: experiments are listed, run, interrupted, continued and reported.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::Value;
 use tenfold_tests::cases;
+use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::process::Process;
 use tenfold_tests::site::TempFolder;
+use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::{binary, tools};
 
 pub(crate) const THEME: Theme = Theme {
@@ -21,7 +23,9 @@ pub(crate) const THEME: Theme = Theme {
             a_broken_experiment_file_shows_line_column_and_mend, a_missing_peer_is_a_reason,
             a_trial_that_fails_is_marked, why_splits_the_difference_of_two_servers,
             the_wall_measures_every_engine_at_every_level,
-            guesses_are_asked_for_kept_and_scored, exhibits_show_a_mistake_and_its_correction;
+            guesses_are_asked_for_kept_and_scored, exhibits_show_a_mistake_and_its_correction,
+            explain_refuses_with_a_mend, an_interrupted_explanation_ends_with_130;
+        Engines Own: explain_shows_each_call_of_the_table_beside_its_source_line;
     ],
 };
 
@@ -321,4 +325,71 @@ fn exhibits_show_a_mistake_and_its_correction() {
     let text = String::from_utf8_lossy(&[found.stdout, found.stderr].concat()).into_owned();
     assert_eq!(found.status.code(), Some(0), "{text}");
     assert!(text.contains("NOT TESTABLE HERE") && text.contains("needs a C compiler"), "{text}");
+}
+
+fn explain_shows_each_call_of_the_table_beside_its_source_line(config: &Config) {
+    let model = config.engine.model();
+    let text = expect_code(0, &["explain", model.name], &[model.summary, model.file]);
+    let lines: Vec<&str> = text.lines().collect();
+    let mut calls: Vec<(&str, Option<&str>)> = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let Some((number, rest)) = line.trim_start().split_once("  ") else { continue };
+        let (Ok(number), Some((name, _))) = (number.parse::<usize>(), rest.split_once('(')) else { continue };
+        assert_eq!(number, calls.len() + 1, "{text}");
+        let cited = lines.get(at + 2).filter(|line| line.trim_start().starts_with("crates/"));
+        calls.push((name, cited.map(|line| line.trim())));
+    }
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let page = std::fs::read_to_string(root.join(format!("docs/models/{}.md", model.name))).expect("a page");
+    let section = page.split("## One request\n").nth(1).unwrap_or_else(|| panic!("{}", model.name));
+    for step in model.calls.iter().filter(|step| step.note != "for large files") {
+        let names: Vec<String> = step.calls.iter().map(ToString::to_string).collect();
+        let is_one = |name: &str| names.iter().any(|one| one == name);
+        let found = calls.iter().find(|(name, cited)| is_one(name) && cited.is_some());
+        assert!(found.is_some(), "none of {names:?} with its line in {text}");
+        let rows = section.split("\n## ").next().unwrap_or_default();
+        let in_page = names.iter().any(|name| rows.contains(&format!("| `{name}` |")));
+        assert!(in_page, "none of {names:?} on the page of {}", model.name);
+    }
+    // `crates/a.rs:12, fn name: the line`
+    for cited in calls.iter().filter_map(|(_, cited)| *cited) {
+        let (place, rest) = cited.split_once(", fn ").unwrap_or_else(|| panic!("{cited}"));
+        let (path, number) = place.split_once(':').expect("a number");
+        let (function, line) = rest.split_once(": ").expect("a line");
+        let source = std::fs::read_to_string(root.join(path)).expect("a source file");
+        let number: usize = number.parse().expect("a number");
+        assert_eq!(source.lines().nth(number - 1).map(str::trim), Some(line), "{cited}");
+        let above: Vec<&str> = source.lines().take(number).collect();
+        let names =
+            |line: &&str| line.contains(&format!("{function}(")) || line.contains(&format!("{function}<"));
+        assert!(above.iter().any(names), "{cited}");
+    }
+}
+
+fn explain_refuses_with_a_mend() {
+    expect_code(
+        2,
+        &["explain", "epol"],
+        &["there is no engine \"epol\"; there are naive, fork", "did you mean `epoll`?"],
+    );
+    let server = binary::server().unwrap_or_else(|why| panic!("{why}"));
+    let output =
+        Command::new(&server.path).args(["lab", "explain", "poll"]).env("PATH", "/nonexistent").output();
+    let output = output.expect("it runs");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("strace is not installed; install the package strace"), "{text}");
+}
+
+fn an_interrupted_explanation_ends_with_130() {
+    let mut child = command(&["explain", "epoll"]).stdout(Stdio::piped()).spawn().expect("it starts");
+    let process = Process(child.id());
+    // `timeout` passes the signal on. The program catches it before it starts a server.
+    let has_server = || process.with_descendants().len() > 2;
+    becomes_true(SOON, "the server to be explained runs", has_server);
+    process.signal(Signal::INT);
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    let mut text = String::new();
+    child.stdout.take().expect("a pipe").read_to_string(&mut text).expect("text");
+    assert_eq!(text, "", "no part of a trace");
 }

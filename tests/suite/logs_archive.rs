@@ -101,6 +101,6 @@ fn keeping_and_compressing_need_rotation() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{said}");
         let name = flags[0].trim_start_matches('-');
-        assert!(said.contains(&format!("{name} is for log-rotate, which is off")), "{said}");
+        assert!(said.contains(&format!("{name} has no effect while log-rotate is off")), "{said}");
     }
 }

@@ -10,6 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 
 use rustix::process::Signal;
+use tenfold_book::diagram_calls;
+use tenfold_engine::{MODELS, Steps};
 use tenfold_tests::binary::{self, workspace};
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
@@ -28,7 +30,7 @@ pub(crate) const THEME: Theme = Theme {
         Senders Own: the_demonstration_has_every_page_at_book;
         Engines Own: a_reload_turns_the_manual_on_and_off, a_killed_worker_leaves_the_manual;
         Epoll Own: protection_covers_the_manual;
-        Every Once: the_manual_is_served_alone, h75_a_planted_folder_does_not_stop_the_manual;
+        Every Once: a_diagram_names_only_calls_of_the_table, the_manual_is_served_alone, h75_a_planted_folder_does_not_stop_the_manual;
     ],
 };
 
@@ -59,6 +61,7 @@ fn media_type(path: &str) -> &'static str {
         Some("html") => "text/html; charset=utf-8",
         Some("css") => "text/css; charset=utf-8",
         Some("js") => "text/javascript; charset=utf-8",
+        Some("json") => "application/json; charset=utf-8",
         Some("svg") => "image/svg+xml; charset=utf-8",
         other => panic!("the manual has no {other:?}"),
     }
@@ -205,5 +208,20 @@ fn the_manual_is_served_alone() {
     for (path, text, body) in served {
         let lines = text.lines().filter(|line| !line.starts_with("<a class=\"aside\""));
         assert!(String::from_utf8(body).is_ok_and(|body| body.lines().eq(lines)), "{path}");
+    }
+}
+
+/// The page of each model has a diagram, whose calls are those that `tenfold engines NAME` prints.
+fn a_diagram_names_only_calls_of_the_table() {
+    for model in MODELS {
+        let path = workspace().join(format!("docs/models/{}.md", model.name));
+        let page = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let calls = diagram_calls(&page).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+        let calls = calls.unwrap_or_else(|| panic!("{} has no diagram", path.display()));
+        let printed = Steps(model.calls).to_string();
+        let table: Vec<&str> = printed.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+        for call in &calls {
+            assert!(table.contains(&call.as_str()), "{}: {call} is not among {printed}", path.display());
+        }
     }
 }

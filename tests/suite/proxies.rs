@@ -1,5 +1,7 @@
 //! Clients behind a proxy: their addresses, and the fields and headers of forgers.
 
+mod fronts;
+
 use std::time::Duration;
 
 use serde_json::Value;
@@ -13,12 +15,16 @@ use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::wire::{Wire, request};
 
+use fronts::*;
+
 pub(crate) const THEME: Theme = Theme {
     name: "proxies",
     cases: cases![
         Engines Own: fields_of_a_trusted_proxy_name_the_client_in_the_log, forged_fields_are_ignored,
             a_proxy_header_names_the_client_in_the_log, wrong_proxy_headers_close_the_connection,
-            a_proxy_header_precedes_tls;
+            a_proxy_header_precedes_tls, haproxy_names_the_client, nginx_names_the_client,
+            caddy_names_the_client_the_host_and_the_scheme;
+        Every Many: caddy_sends_proxy_headers;
         Concurrent Own: connections_behind_a_proxy_header_count_for_the_client;
         Epoll Own: the_host_of_a_proxy_chooses_the_site_only_if_asked_for, the_request_rate_is_the_clients,
             a_line_of_json_has_the_parts_of_the_request;

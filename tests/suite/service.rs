@@ -11,7 +11,7 @@ use tenfold_engine::Topology;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
-use tenfold_tests::launch::Launch;
+use tenfold_tests::launch::{Launch, tenfold};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true};
@@ -23,7 +23,7 @@ pub(crate) const THEME: Theme = Theme {
         Engines Own: a_passed_socket_is_served_and_stays_open;
         Epoll Own: passed_sockets_take_the_place_of_listen, workers_share_a_passed_socket, sockets_that_do_not_match_are_named,
             a_worker_for_each_socket_needs_one, start_reload_and_end_are_reported, an_abstract_socket_gets_signs_of_life,
-            a_failed_reload_is_reported, lines_for_the_journal_have_priorities, usr1_reports_the_new_log;
+            a_failed_reload_is_reported, an_upgrade_is_reported, lines_for_the_journal_have_priorities, usr1_reports_the_new_log;
     ],
 };
 
@@ -218,6 +218,39 @@ fn a_failed_reload_is_reported(config: &Config) {
         "READY=1\nSTATUS=the configuration was not taken up; the old configuration goes on"
     );
     plain(server);
+}
+
+/// The process keeps its number and has the same program file, so the manager hears of a reload and not of another
+/// process (`MAINPID=`).
+fn an_upgrade_is_reported(config: &Config) {
+    let folder = TempFolder::new("notify");
+    let path = folder.at("notify");
+    let manager = Manager::at(&SocketAddr::from_pathname(&path).expect("a short path"));
+    let server = managed(config, &path.display().to_string(), &folder).start();
+    assert!(manager.next().starts_with("READY=1\n"));
+    let upgrade = || tenfold(&["upgrade", "--control", &server.at("control").display().to_string()]);
+    let begins = || {
+        let reloading = manager.next();
+        assert!(reloading.starts_with("RELOADING=1\nMONOTONIC_USEC="), "{reloading}");
+    };
+    for _ in 0..2 {
+        let output = upgrade();
+        assert!(output.status.success(), "{output:?}\n{}", server.errors());
+        begins();
+        let ready = manager.next();
+        let serving = format!("READY=1\nSTATUS=serving {} with engine epoll, ", server.address);
+        assert!(ready.starts_with(&serving), "{ready}");
+        assert_eq!(manager.receive(), "WATCHDOG=1", "the new program gives signs of life");
+    }
+    folder.write("tenfold.toml", "nonsense = 1\n");
+    assert_eq!(upgrade().status.code(), Some(1));
+    begins();
+    let ready = manager.next();
+    assert!(ready.starts_with("READY=1\nSTATUS=") && ready.ends_with("; the old program goes on"), "{ready}");
+    assert_eq!(server.get("/1k.html").status, 200);
+    server.process.signal(Signal::TERM);
+    assert!(manager.next().starts_with("STOPPING=1\n"));
+    assert!(server.ends_within(SOON).success(), "{}", server.errors());
 }
 
 fn lines_for_the_journal_have_priorities(config: &Config) {

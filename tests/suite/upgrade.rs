@@ -1,5 +1,9 @@
 //! `tenfold upgrade`: another program in the same process loses no request, and one that cannot serve changes nothing.
 
+mod again;
+mod databases;
+mod fronts;
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -21,15 +25,25 @@ use tenfold_tests::tools;
 use tenfold_tests::visitor::Visitor;
 use tenfold_tests::wire::Wire;
 
+use again::*;
+use databases::*;
+use fronts::*;
+
 pub(crate) const THEME: Theme = Theme {
     name: "upgrade",
     cases: cases![
         Topologies Own: an_upgrade_interrupts_no_request;
         Concurrent Own: no_request_fails_under_load, an_idle_connection_outlives_an_upgrade;
         Engines Own: a_tls_session_is_resumed_after_an_upgrade;
+        Drivers Own: nginx_that_keeps_connections_sees_no_failure, haproxy_that_keeps_connections_sees_no_failure;
+        Every Many: members_of_a_database_server_stay_logged_in;
         Epoll Own: a_program_that_cannot_serve_changes_nothing, a_unix_listener_and_the_log_go_on,
             passed_sockets_go_on, members_stay_logged_in, former_workers_end_with_the_server;
-        Epoll Own: a_socket_of_an_ended_process_upgrades_nothing;
+        Epoll Own: what_cannot_be_opened_refuses_an_upgrade, a_program_that_came_back_tries_again,
+            a_program_that_came_back_starts_workers_again, a_signal_ends_a_server_that_tries_again,
+            processes_of_failed_attempts_end, a_log_on_standard_output_goes_on,
+            a_program_that_was_not_checked_is_not_executed;
+        Epoll Own: a_socket_of_an_ended_process_upgrades_nothing, the_end_of_the_server_ends_the_wait;
         Epoll OwnAsRoot: a_server_of_another_user_is_upgraded_by_root;
     ],
 };
@@ -110,6 +124,15 @@ fn an_upgrade_interrupts_no_request(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
+/// Ends the threads that look at it, also if the case fails: their scope waits for them.
+struct EndOnDrop<'f>(&'f AtomicBool);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Keep-alive clients, which obey `Connection: close`, and clients with a connection for each request.
 fn no_request_fails_under_load(config: &Config) {
     let folder = folder();
@@ -127,6 +150,7 @@ fn no_request_fails_under_load(config: &Config) {
         }
     };
     thread::scope(|scope| {
+        let at_end = EndOnDrop(&end);
         let clients: Vec<_> =
             [true, true, false].map(|persistent| scope.spawn(move || ask(persistent))).into();
         for _ in 0..3 {
@@ -136,7 +160,7 @@ fn no_request_fails_under_load(config: &Config) {
                 requests.load(Ordering::Relaxed) > before + 20 || clients.iter().any(|it| it.is_finished())
             });
         }
-        end.store(true, Ordering::Relaxed);
+        drop(at_end);
         clients.into_iter().for_each(|client| client.join().expect("no request fails"));
     });
     server.stop().unwrap_or_else(|why| panic!("{why}"));
@@ -298,6 +322,22 @@ time.sleep(60)";
     let control = control.display().to_string();
     let planted = Process::all().into_iter().filter(|process| process.words().contains(&control));
     planted.for_each(|process| process.signal(rustix::process::Signal::KILL));
+}
+
+/// Its process keeps its number, because this parent has not waited for it.
+fn the_end_of_the_server_ends_the_wait(config: &Config) {
+    let folder = folder();
+    let server = start(config, &folder);
+    let started = folder.at("started");
+    put_script(&folder, &format!("touch {}; exec sleep 5", started.display()));
+    thread::scope(|scope| {
+        let upgraded = scope.spawn(|| upgrade(&server));
+        becomes_true(SOON, "the new program runs", || started.exists());
+        server.process.signal(rustix::process::Signal::KILL);
+        let (code, said) = upgraded.join().expect("it ends");
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains(&format!("process {} has ended", server.process.0)), "{said}");
+    });
 }
 
 fn a_server_of_another_user_is_upgraded_by_root(_: &Config) {

@@ -102,14 +102,15 @@ pub(crate) fn thread_sanitizer(root: &Path) -> Result<(), Failed> {
     shell::run(root, "rustup", &[&cargo[..], &packages].concat(), &vars)
 }
 
-/// Builds the server as the whole-server tests do, and checks its protections.
+/// Builds the server as the whole-server tests do, optimised for the long suites, and checks its protections.
 ///
 /// # Errors
 /// It does not build, or it lacks the named protections.
-pub(crate) fn protections(root: &Path) -> Result<(), Failed> {
-    let build = ["build", "-p", "tenfold", "--features", "test-layer", "--profile", "suite"];
+pub(crate) fn protections(root: &Path, optimised: bool) -> Result<(), Failed> {
+    let (profile, folder) = if optimised { ("suite", "suite") } else { ("dev", "debug") };
+    let build = ["build", "-p", "tenfold", "--features", "test-layer", "--profile", profile];
     shell::run(root, "cargo", &build, &[])?;
-    let program = root.join("target/suite/tenfold");
+    let program = root.join("target").join(folder).join("tenfold");
     let program = std::env::var_os("TENFOLD_BIN").map_or(program, PathBuf::from);
     let facts = ["--wide", "--file-header", "--program-headers", "--dynamic", "--dyn-syms"];
     let said = output(Command::new("readelf").args(facts).arg(&program))?;

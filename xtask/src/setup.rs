@@ -152,6 +152,8 @@ const TOOLS: &[Tool] = &[
         PEBBLE_NAMES,
     ),
     tool("nginx-light", "the proxy in front of two nodes; also measured against", Program("nginx"), Debian),
+    tool("haproxy", "a proxy in front, with PROXY headers", Program("haproxy"), Debian),
+    tool("caddy", "a proxy in front, with header fields", Program("caddy"), Debian),
     tool("apache2", "measured against", Program("apache2"), Peer),
     tool("lighttpd", "measured against", Program("lighttpd"), Peer),
     tool("h2o", "measured against", Program("h2o"), Peer),

@@ -52,6 +52,8 @@ const SERVER_TOOLS: &[&str] = &[
     "mariadb-server",
     "redis-server",
     "nginx-light",
+    "haproxy",
+    "caddy",
     "util-linux",
     "python3",
     "pebble",
@@ -100,9 +102,12 @@ const STEPS: &[TestStep] = &[
             checks::thread_sanitizer(root)
         })
     },
-    step("binary", "the built server has the protections of its compilers", &["gcc", "g++"], |root, _| {
-        checks::protections(root)
-    }),
+    step(
+        "binary",
+        "the built server has the protections of its compilers",
+        &["gcc", "g++"],
+        |root, selection| checks::protections(root, selection.all),
+    ),
     TestStep {
         only_with: &["systemd"],
         ..step("units", "systemd accepts the units, and they confine the server", &[], |root, _| {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::escape::html;
 use crate::text::{BookPage, CONTENTS, Group, relative};
 
 /// The pages before and after this one.
@@ -10,9 +11,23 @@ pub(crate) struct Around<'a> {
     pub(crate) next: Option<&'a String>,
 }
 
-/// Text inside an element or a quoted attribute.
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+/// The title of the book.
+pub(crate) const BOOK: &str = "The Tenfold book";
+
+/// The beginning of a document whose path leads `up` to the first page, up to the style and the script of every page.
+pub(crate) fn head(title: &str, up: &str) -> String {
+    format!(
+        r##"<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<link rel="icon" href="{up}favicon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="{up}site.css">
+<script src="{up}site.js"></script>
+"##
+    )
 }
 
 /// The class of a link that leads from the manual to another page of the demonstration. Each has a line of its own: a
@@ -30,23 +45,12 @@ pub(crate) fn document(
     around: &Around<'_>,
 ) -> String {
     let up = "../".repeat(path.matches('/').count());
-    let title = if path == CONTENTS {
-        "The Tenfold book".to_owned()
-    } else {
-        format!("{} · The Tenfold book", escape(&page.title))
-    };
+    let title = if path == CONTENTS { BOOK.to_owned() } else { format!("{} · {BOOK}", html(&page.title)) };
+    let head = head(&title, &up);
     let contents = navigation(path, groups, pages);
     let turn = turn_the_page(path, pages, around);
     format!(
-        r##"<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<link rel="icon" href="{up}favicon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="{up}site.css">
-<script src="{up}site.js"></script>
+        r##"{head}<script src="{up}search.js" defer></script>
 </head>
 <body class="book">
 <a class="skip" href="#text">Skip to the text</a>
@@ -61,6 +65,12 @@ pub(crate) fn document(
 </header>
 <div class="pages">
 <aside class="contents">
+<form class="search" role="search" hidden>
+<label for="find">Search <kbd>/</kbd></label>
+<input id="find" type="search" autocomplete="off" spellcheck="false" maxlength="80">
+<p role="status"></p>
+<ul></ul>
+</form>
 <button class="unfold" type="button" aria-expanded="false" aria-controls="contents" hidden>Contents</button>
 <nav id="contents" aria-label="Contents">
 {contents}</nav>
@@ -79,12 +89,12 @@ pub(crate) fn document(
 fn navigation(path: &str, groups: &[Group], pages: &BTreeMap<String, BookPage>) -> String {
     let mut out = String::new();
     for group in groups {
-        out.push_str(&format!("<h2>{}</h2>\n<ul>\n", escape(&group.title)));
+        out.push_str(&format!("<h2>{}</h2>\n<ul>\n", html(&group.title)));
         for to in &group.pages {
             let current = if to == path { " aria-current=\"page\"" } else { "" };
             let title = pages.get(to).map_or(to.as_str(), |page| &page.title);
             let link = relative(path, to);
-            out.push_str(&format!("<li><a href=\"{link}\"{current}>{}</a></li>\n", escape(title)));
+            out.push_str(&format!("<li><a href=\"{link}\"{current}>{}</a></li>\n", html(title)));
         }
         out.push_str("</ul>\n");
     }
@@ -99,7 +109,7 @@ fn turn_the_page(path: &str, pages: &BTreeMap<String, BookPage>, around: &Around
             let link = relative(path, to);
             out.push_str(&format!(
                 "<a rel=\"{rel}\" href=\"{link}\"><small>{word}</small> {}</a>\n",
-                escape(title)
+                html(title)
             ));
         }
     }

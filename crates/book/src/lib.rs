@@ -1,24 +1,33 @@
-//! The manual as a site: every Markdown page of `docs/` as an HTML page, with the style and the script that pages need.
+//! The manual as a site: every Markdown page of `docs/` as an HTML page, with the style and the scripts that pages need,
+//! and the index of its search.
 //!
 //! `docs/README.md` is the table of contents: its second-level headings are the groups of the navigation,
 //! the first link of each list item is a page, and the order is the order of "previous" and "next". A page
 //! that is not listed, a link that leads nowhere and a heading that does not exist are errors, so that the
-//! text and its table of contents cannot drift apart. Links that leave `docs/` lead to source files, which only
-//! the repository has; the site shows their text only.
+//! text and its table of contents cannot drift apart. Links to files of `crates/` lead to pages with their lines; of
+//! other links that leave `docs/` the site shows the text only.
 //!
 //! The output depends on the repository alone: it has no date, no version and no absolute path.
 
 #![forbid(unsafe_code)]
 
 mod document;
+mod escape;
+mod search;
+mod sequence;
+mod source;
 mod text;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path};
 
 use document::{Around, document};
-use text::{CONTENTS, DOCS, html_path, links_to_missing_files, parse_contents, parse_page, render_body};
+use source::source_page;
+use text::{
+    CONTENTS, DOCS, SOURCE_PAGES, diagrams, html_path, links_to_missing_files, parse_contents, parse_page,
+    render_body, source_path,
+};
 
 /// The folder of the demonstration site, below the root of the repository.
 const SITE: &str = "examples/site";
@@ -38,7 +47,13 @@ pub fn files(root: &Path) -> Result<BTreeMap<String, String>, String> {
     for name in LOADED {
         files.insert(name.to_owned(), read(root, &format!("{SITE}/{name}"))?);
     }
+    files.insert(search::SCRIPT.0.to_owned(), search::SCRIPT.1.to_owned());
     Ok(files)
+}
+
+/// The files of the repository that are pages of this manual, besides [`SOURCES`].
+pub fn linked(files: &BTreeMap<String, String>) -> impl Iterator<Item = &str> {
+    files.keys().filter_map(|path| path.strip_prefix(SOURCE_PAGES)?.strip_suffix(".html"))
 }
 
 /// Checks that each page can be rendered and that the source files that the text names exist.
@@ -52,6 +67,16 @@ pub fn check(root: &Path) -> Result<(), String> {
         missing.extend(links_to_missing_files(root, &path)?);
     }
     if missing.is_empty() { Ok(()) } else { Err(missing.join("\n")) }
+}
+
+/// The names in backticks of the diagrams of a page: system calls and operations. A page without a diagram has `None`.
+///
+/// # Errors
+/// Names the line of a diagram that is wrong.
+pub fn diagram_calls(markdown: &str) -> Result<Option<Vec<String>>, String> {
+    let diagrams = diagrams(markdown)?;
+    let calls = diagrams.iter().flat_map(|diagram| diagram.calls()).map(str::to_owned).collect();
+    Ok(Some(calls).filter(|_| !diagrams.is_empty()))
 }
 
 fn read(root: &Path, path: &str) -> Result<String, String> {
@@ -77,12 +102,17 @@ fn pages(root: &Path) -> Result<BTreeMap<String, String>, String> {
         }
     }
     let mut rendered = BTreeMap::new();
+    let mut sources = BTreeSet::new();
     for (at, path) in order.iter().enumerate() {
         let page = pages.get(path).ok_or(format!("{DOCS}/{CONTENTS} lists {path}, which does not exist"))?;
-        let body = render_body(path, page, &pages)?;
+        let body = render_body(root, path, page, &pages, &mut sources)?;
         let previous = at.checked_sub(1).and_then(|before| order.get(before));
         let around = Around { previous, next: order.get(at + 1) };
         rendered.insert(html_path(path), document(path, page, &body, &groups, &pages, &around));
+    }
+    rendered.insert(search::INDEX.to_owned(), search::index(&order, &pages));
+    for file in sources {
+        rendered.insert(source_path(&file), source_page(&file, &read(root, &file)?));
     }
     Ok(rendered)
 }
@@ -143,11 +173,12 @@ mod tests {
 
     #[test]
     fn pages_link_to_each_other_and_to_the_files_that_they_load() {
-        let text = "# B\n\n[c](c/README.md#more) [code](../code.rs)\n\n```sh\necho '<pre>'\n```\n\n| a |\n| --- |\n| b |\n";
+        let text = "# B\n\n[c](c/README.md#more) [code](../code.rs) [line](../crates/a.rs)\n\n```sh\necho '<pre>'\n```\n\n| a |\n| --- |\n| b |\n";
         let root = repository(
             "fresh",
             &[
                 ("code.rs", ""),
+                ("crates/a.rs", "let a = 1 < 2;\n"),
                 ("docs/README.md", "# A\n\n## Part\n\n- [B](b.md)\n- [C](c/README.md)\n"),
                 ("docs/b.md", text),
                 ("docs/c/README.md", "# C\n\n## More\n"),
@@ -156,9 +187,23 @@ mod tests {
         assert_eq!(check(&root), Ok(()));
         let files = files(&root).expect("the text is right");
         let names: Vec<_> = files.keys().map(String::as_str).collect();
-        assert_eq!(names, ["b.html", "c/index.html", "favicon.svg", "index.html", "site.css", "site.js"]);
+        let loaded = [
+            "favicon.svg",
+            "index.html",
+            "search.js",
+            "search.json",
+            "site.css",
+            "site.js",
+            "source/crates/a.rs.html",
+        ];
+        assert_eq!(names, [&["b.html", "c/index.html"], &loaded[..]].concat());
+        let source = &files["source/crates/a.rs.html"];
+        assert!(source.contains("<span id=\"L1\">let a = 1 &lt; 2;\n</span>"), "{source}");
+        assert_eq!(linked(&files).collect::<Vec<_>>(), ["crates/a.rs"]);
         assert!(
-            files["b.html"].contains("<p><a href=\"c/index.html#more\">c</a> code</p>"),
+            files["b.html"].contains(
+                "<p><a href=\"c/index.html#more\">c</a> code <a href=\"source/crates/a.rs.html\">line</a></p>"
+            ),
             "{}",
             files["b.html"]
         );

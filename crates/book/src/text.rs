@@ -1,15 +1,19 @@
 //! The content of `docs/`: pages, their headings, and the links between them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
+use pulldown_cmark::{CodeBlockKind, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
+
+use crate::sequence::{LANGUAGE, Sequence};
 
 /// The folder of the text, below the root of the repository.
 pub(crate) const DOCS: &str = "docs";
 /// The page that is also the table of contents.
 pub(crate) const CONTENTS: &str = "README.md";
+/// The book's folder of source pages.
+pub(crate) const SOURCE_PAGES: &str = "source/";
 
 /// A text of `docs/`, with the parts that other pages need.
 pub(crate) struct BookPage {
@@ -28,7 +32,7 @@ pub(crate) struct Group {
 }
 
 /// Markdown with the extension that the book uses: tables.
-fn events(markdown: &str) -> Parser<'_> {
+pub(crate) fn events(markdown: &str) -> Parser<'_> {
     Parser::new_ext(markdown, Options::ENABLE_TABLES)
 }
 
@@ -87,17 +91,29 @@ pub(crate) fn parse_contents(markdown: &str) -> Vec<Group> {
     groups
 }
 
-/// The page's text as HTML: headings with anchors, tables and code that scroll on narrow screens, and links between pages.
+/// The page's text as HTML: headings with anchors, tables and code that scroll on narrow screens, and links between
+/// pages. Adds the source files that it links to, to `sources`.
 pub(crate) fn render_body(
+    root: &Path,
     path: &str,
     page: &BookPage,
     pages: &BTreeMap<String, BookPage>,
+    sources: &mut BTreeSet<String>,
 ) -> Result<String, String> {
     let mut anchors = page.anchors.iter();
     let mut output = Vec::new();
     let mut dropped_link = false;
+    let diagrams = diagrams(&page.markdown).map_err(|why| format!("{DOCS}/{path}: {why}"))?;
+    let (mut diagrams, mut in_diagram) = ((1..).zip(diagrams), false);
     for event in events(&page.markdown) {
         match event {
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(language))) if *language == *LANGUAGE => {
+                in_diagram = true;
+                let (number, diagram) = diagrams.next().expect("diagrams() found each block");
+                output.push(Event::Html(diagram.svg(number).into()));
+            }
+            Event::Text(_) if in_diagram => {}
+            Event::End(TagEnd::CodeBlock) if in_diagram => in_diagram = false,
             Event::Start(Tag::Heading { level, .. }) => {
                 let id = anchors.next().expect("parse_page collected an anchor for each heading");
                 output.push(Event::Html(format!("<{level} id=\"{id}\">").into()));
@@ -111,7 +127,15 @@ pub(crate) fn render_body(
                 output.push(Event::Html("</div>\n".into()));
             }
             Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
-                match rewrite_link(path, page, &dest_url, pages)? {
+                let source = source_file(root, path, &dest_url);
+                let target = match &source {
+                    Some(file) => {
+                        Some(format!("{}{}", "../".repeat(path.matches('/').count()), source_path(file)))
+                    }
+                    None => rewrite_link(path, page, &dest_url, pages)?,
+                };
+                sources.extend(source);
+                match target {
                     Some(dest_url) => {
                         output.push(Event::Start(Tag::Link {
                             link_type,
@@ -134,6 +158,36 @@ pub(crate) fn render_body(
     html::push_html(&mut body, output.into_iter());
     // Code scrolls on narrow screens, so the keyboard must reach it. In text, `<` is escaped.
     Ok(body.replace("<pre>", "<pre tabindex=\"0\">"))
+}
+
+/// The diagrams of a page.
+///
+/// # Errors
+/// Names the line of a diagram that is wrong.
+pub(crate) fn diagrams(markdown: &str) -> Result<Vec<Sequence>, String> {
+    let mut found = Vec::new();
+    let mut open: Option<String> = None;
+    for event in events(markdown) {
+        match event {
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(language))) if *language == *LANGUAGE => {
+                open = Some(String::new());
+            }
+            Event::Text(text) => open.iter_mut().for_each(|block| block.push_str(&text)),
+            Event::End(TagEnd::CodeBlock) => {
+                if let Some(block) = open.take() {
+                    found.push(Sequence::parse(&block)?);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+/// The file below `crates/` that a link means, by its path in the repository.
+fn source_file(root: &Path, path: &str, link: &str) -> Option<String> {
+    let file = resolve(&format!("{DOCS}/{path}"), link)?;
+    (file.starts_with("crates/") && root.join(&file).is_file()).then_some(file)
 }
 
 /// The target of a link on the site; `None` if it leaves the book.
@@ -214,6 +268,11 @@ pub(crate) fn html_path(markdown: &str) -> String {
         Some(folder) => format!("{folder}index.html"),
         None => format!("{stem}.html"),
     }
+}
+
+/// The page of a source file, by its path in the repository.
+pub(crate) fn source_path(file: &str) -> String {
+    format!("{SOURCE_PAGES}{file}.html")
 }
 
 /// A heading's identifier, as forges generate it: lower case, words joined by hyphens.

@@ -30,7 +30,8 @@ pub fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: P) -> Res
         let able = MODELS.iter().filter(|model| model.driver != Driver::Blocking);
         let able: Vec<_> = able.map(|model| model.name).collect();
         return Err(format!(
-            "engine {} does not run {name}, which receives and sends at once: it does one after the other; {} do",
+            "engine {} cannot run {name}, which receives and sends at the same time: a thread of this engine does one \
+             after the other; use one of {}",
             plan.engine,
             able.join(", ")
         ));

@@ -55,6 +55,9 @@ pub trait Io {
     /// that owns bytes until the kernel is done with them (io_uring) is ready as soon as it owns them.
     fn poll_flush(&mut self, cx: &mut Context<'_>, by: Instant) -> Poll<Result<(), IoError>>;
 
+    /// Announces that [`Io::poll_finish`] follows the output in hand, so that a layer can send its closing record with it.
+    fn end_output(&mut self) {}
+
     /// Ends the connection's output after a flush: a layer sends its closing record; for
     /// [`Finish::Linger`] the socket is shut down for writing, so that the peer sees an end.
     fn poll_finish(&mut self, cx: &mut Context<'_>, how: Finish, by: Instant) -> Poll<()>;

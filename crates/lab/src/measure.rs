@@ -74,6 +74,11 @@ impl Measure {
     }
 }
 
+/// A count of things: `1 block`, `2 blocks`.
+pub fn show_count(count: usize, one: &str) -> String {
+    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
+}
+
 /// A number in three significant digits, with commas from a thousand on.
 pub fn show_number(value: f64) -> String {
     let size = value.abs();

@@ -6,7 +6,7 @@ pub mod ruling;
 mod tests;
 
 use crate::experiment::claim::{CellPair, PublishedClaim, Side, VerdictRule};
-use crate::measure::{Measure, show_number};
+use crate::measure::{Measure, show_count, show_number};
 use crate::plan::PlannedExperiment;
 use crate::record::Blocks;
 use crate::statistics::decision::{Decision, Direction, decide};
@@ -159,7 +159,10 @@ impl Judge<'_> {
     }
 
     fn few(&self, count: usize) -> Finding {
-        self.inconclusive(format!("{count} blocks are complete; a verdict needs {FEWEST_BLOCKS}"))
+        self.inconclusive(format!(
+            "complete: {}; a verdict needs {FEWEST_BLOCKS}",
+            show_count(count, "block")
+        ))
     }
 
     fn decision(&self, pair: &CellPair, is: Direction, p: Option<f64>) -> Option<(Decision, Effect)> {

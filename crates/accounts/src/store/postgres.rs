@@ -113,6 +113,8 @@ fn value(row: &postgres::Row, column: usize) -> Result<Value, StoreError> {
     let kind = row.columns()[column].type_();
     match *kind {
         Type::INT8 => row.try_get(column).map(Value::Number).map_err(fault),
+        // A literal such as 1.
+        Type::INT4 => row.try_get(column).map(|number: i32| Value::Number(number.into())).map_err(fault),
         _ => row.try_get(column).map(Value::Text).map_err(fault),
     }
 }

@@ -160,7 +160,7 @@ impl fmt::Debug for DatabaseUrl {
 fn path_behind(scheme: &str, rest: &str) -> Result<PathBuf, String> {
     match rest.strip_prefix("//").unwrap_or(rest) {
         "" => Err(format!("{scheme} requires a path")),
-        path if path.contains("://") => Err(format!("{scheme} wants a path, and a URL is behind it")),
+        path if path.contains("://") => Err(format!("{scheme} takes the path of a file, not another URL")),
         path => Ok(PathBuf::from(path)),
     }
 }

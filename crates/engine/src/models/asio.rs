@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tenfold_sys::asio::{IoContext, StreamDescriptor};
 use tenfold_sys::readiness::Ready;
 
-use crate::drivers::readiness::run::serve_as_dispatched;
-use crate::drivers::readiness::selector::{Interest, Rearm, Selector};
+use crate::drivers::readiness::run::serve;
+use crate::drivers::readiness::selector::{Interest, Rearm, Reporting, Selector};
 use crate::plan::Plan;
 use crate::plan::mechanism::Facility;
 use crate::protocol::Protocol;
@@ -42,7 +42,7 @@ struct AsioSockets(Mutex<Vec<Option<StreamDescriptor>>>);
 pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
     let context = IoContext::new().map_err(|error| format!("cannot make an io_context: {error}"))?;
     let selector = AsioSelector { context, connections: Arc::default(), sources: Vec::new() };
-    serve_as_dispatched(selector, plan, intake, protocol)
+    serve(Box::new(selector), plan, intake, protocol)
 }
 
 /// Lists the facilities that this build or kernel lacks, each with the error.
@@ -76,8 +76,9 @@ impl Rearm for AsioSockets {
 }
 
 impl Selector for AsioSelector {
-    const ONE_SHOT: bool = true;
-    const HEARS_ERRORS: bool = false;
+    fn reporting(&self) -> Reporting {
+        Reporting { one_shot: true, edge: false, errors: false }
+    }
 
     fn rearm(&self) -> Option<Arc<dyn Rearm>> {
         Some(self.connections.clone())

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use tenfold_sys::readiness::Ready;
 
-use crate::drivers::readiness::run::serve_as_dispatched;
-use crate::drivers::readiness::selector::{Interest, Selector};
+use crate::drivers::readiness::run::serve;
+use crate::drivers::readiness::selector::{Interest, Reporting, Selector};
 use crate::plan::Plan;
 use crate::protocol::Protocol;
 use crate::worker::intake::Intake;
@@ -33,12 +33,13 @@ struct BusySelector {
 /// Serves until the server leaves.
 pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
     let (entries, places, sleep) = (Vec::new(), Vec::new(), plan.bounds.busy_sleep);
-    serve_as_dispatched(BusySelector { entries, places, sleep, worked: false }, plan, intake, protocol)
+    serve(Box::new(BusySelector { entries, places, sleep, worked: false }), plan, intake, protocol)
 }
 
 impl Selector for BusySelector {
-    const SLEEPS: bool = true;
-    const HEARS_ERRORS: bool = false;
+    fn reporting(&self) -> Reporting {
+        Reporting { errors: false, ..Reporting::default() }
+    }
 
     fn watch_event(&mut self, _number: RawFd, _word: u64) -> io::Result<()> {
         // Every tick looks at all descriptors, so there is nothing to register.

@@ -15,9 +15,8 @@ use std::sync::Arc;
 use tenfold_sys::epoll::{self, Epoll, Registry};
 use tenfold_sys::readiness::Ready;
 
-use crate::drivers::readiness::pool::serve_by_pool;
 use crate::drivers::readiness::run::serve;
-use crate::drivers::readiness::selector::{Interest, Rearm, Selector};
+use crate::drivers::readiness::selector::{Interest, Rearm, Reporting, Selector};
 use crate::plan::Plan;
 use crate::plan::choice::{Dispatch, Topology, Trigger};
 use crate::plan::mechanism::Facility;
@@ -27,10 +26,9 @@ use crate::worker::intake::Intake;
 /// Events that one wait brings at most.
 const BATCH: usize = 512;
 
-/// `ONCE`: whether a connection's registration ends with its first event.
-struct EpollSelector<const ONCE: bool> {
+struct EpollSelector {
     epoll: Epoll,
-    /// For other threads, where registrations end with their report.
+    /// For other threads, if a connection's registration ends with its first event.
     registry: Option<Arc<Registrations>>,
     edge_listener: bool,
     edge_connections: bool,
@@ -40,19 +38,18 @@ struct EpollSelector<const ONCE: bool> {
 
 /// Serves until the server leaves.
 pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
-    match plan.dispatch {
-        Dispatch::Reactor => serve_by_pool(selector::<true>(plan)?, plan, intake, protocol),
-        Dispatch::Inline | Dispatch::Proactor => serve(selector::<false>(plan)?, plan, intake, protocol),
-    }
+    serve(Box::new(selector(plan)?), plan, intake, protocol)
 }
 
-fn selector<const ONCE: bool>(plan: &Plan) -> Result<EpollSelector<ONCE>, String> {
+fn selector(plan: &Plan) -> Result<EpollSelector, String> {
     let failed = |error| format!("cannot make an epoll instance: {error}");
     let epoll = Epoll::new(BATCH).map_err(failed)?;
     let edge = plan.triggers.connections == Trigger::Edge;
-    let registry = match ONCE {
-        true => Some(Arc::new(Registrations { registry: epoll.registry().map_err(failed)?, edge })),
-        false => None,
+    let registry = match plan.dispatch {
+        Dispatch::Reactor => {
+            Some(Arc::new(Registrations { registry: epoll.registry().map_err(failed)?, edge }))
+        }
+        Dispatch::Inline | Dispatch::Proactor => None,
     };
     Ok(EpollSelector {
         epoll,
@@ -75,6 +72,12 @@ fn registration(interest: Interest, edge: bool, once: bool) -> epoll::EpollInter
     epoll::EpollInterest { read: interest.read, write: interest.write, edge, exclusive: false, once }
 }
 
+impl EpollSelector {
+    fn registration(&self, interest: Interest) -> epoll::EpollInterest {
+        registration(interest, self.edge_connections, self.registry.is_some())
+    }
+}
+
 /// `epoll_ctl(2)` may be called by any thread, also while the loop waits.
 struct Registrations {
     registry: Registry,
@@ -87,16 +90,15 @@ impl Rearm for Registrations {
     }
 }
 
-impl<const ONCE: bool> Selector for EpollSelector<ONCE> {
-    const ONE_SHOT: bool = ONCE;
+impl Selector for EpollSelector {
+    fn reporting(&self) -> Reporting {
+        let one_shot = self.registry.is_some();
+        // A new registration is checked at once, so no edge is missed.
+        Reporting { one_shot, edge: self.edge_connections && !one_shot, errors: true }
+    }
 
     fn rearm(&self) -> Option<Arc<dyn Rearm>> {
         self.registry.clone().map(|registry| registry as Arc<dyn Rearm>)
-    }
-
-    fn edge(&self) -> bool {
-        // A new registration is checked at once, so no edge is missed.
-        self.edge_connections && !ONCE
     }
 
     fn watch_source(&mut self, number: RawFd, word: u64) -> io::Result<()> {
@@ -106,11 +108,11 @@ impl<const ONCE: bool> Selector for EpollSelector<ONCE> {
     }
 
     fn watch(&mut self, number: RawFd, word: u64, interest: Interest) -> io::Result<()> {
-        self.epoll.add(number, word, registration(interest, self.edge_connections, ONCE))
+        self.epoll.add(number, word, self.registration(interest))
     }
 
     fn change(&mut self, number: RawFd, word: u64, interest: Interest) -> io::Result<()> {
-        self.epoll.modify(number, word, registration(interest, self.edge_connections, ONCE))
+        self.epoll.modify(number, word, self.registration(interest))
     }
 
     fn forget(&mut self, number: RawFd) {

@@ -14,37 +14,35 @@ use std::os::fd::RawFd;
 use tenfold_sys::libevent::{self, LibeventBase};
 use tenfold_sys::readiness::Ready;
 
-use crate::drivers::readiness::pool::serve_by_pool;
 use crate::drivers::readiness::run::serve;
-use crate::drivers::readiness::selector::{Interest, Selector};
+use crate::drivers::readiness::selector::{Interest, Reporting, Selector};
 use crate::plan::Plan;
 use crate::plan::choice::{Dispatch, Trigger};
 use crate::plan::mechanism::Facility;
 use crate::protocol::Protocol;
 use crate::worker::intake::Intake;
 
-/// `ONCE`: whether a connection's registration ends with its first event.
-struct LibeventSelector<const ONCE: bool> {
+struct LibeventSelector {
     base: LibeventBase,
     edge_listener: bool,
     edge_connections: bool,
+    /// Whether a connection's registration ends with its first event.
+    one_shot: bool,
 }
 
 /// Serves until the server leaves.
 pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
-    match plan.dispatch {
-        Dispatch::Reactor => serve_by_pool(selector::<true>(plan)?, plan, intake, protocol),
-        Dispatch::Inline | Dispatch::Proactor => serve(selector::<false>(plan)?, plan, intake, protocol),
-    }
+    serve(Box::new(selector(plan)?), plan, intake, protocol)
 }
 
-fn selector<const ONCE: bool>(plan: &Plan) -> Result<LibeventSelector<ONCE>, String> {
+fn selector(plan: &Plan) -> Result<LibeventSelector, String> {
     let method = plan.method.map(|method| method.to_string());
     let base = LibeventBase::new(method.as_deref());
     Ok(LibeventSelector {
         base: base.map_err(|error| format!("cannot create a libevent event base: {error}"))?,
         edge_listener: plan.triggers.listener == Trigger::Edge,
         edge_connections: plan.triggers.connections == Trigger::Edge,
+        one_shot: plan.dispatch == Dispatch::Reactor,
     })
 }
 
@@ -61,12 +59,10 @@ pub(crate) fn method() -> Option<&'static str> {
     LibeventBase::new(None).ok().map(|base| base.method())
 }
 
-impl<const ONCE: bool> Selector for LibeventSelector<ONCE> {
-    const ONE_SHOT: bool = ONCE;
-    const HEARS_ERRORS: bool = false;
-
-    fn edge(&self) -> bool {
-        self.edge_connections && !ONCE
+impl Selector for LibeventSelector {
+    fn reporting(&self) -> Reporting {
+        let edge = self.edge_connections && !self.one_shot;
+        Reporting { one_shot: self.one_shot, edge, errors: false }
     }
 
     fn watch_source(&mut self, number: RawFd, word: u64) -> io::Result<()> {
@@ -80,7 +76,7 @@ impl<const ONCE: bool> Selector for LibeventSelector<ONCE> {
             read: interest.read,
             write: interest.write,
             edge: self.edge_connections,
-            once: ONCE,
+            once: self.one_shot,
         };
         self.base.set(number, word, interest)
     }

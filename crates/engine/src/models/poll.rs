@@ -11,7 +11,7 @@ use std::os::fd::RawFd;
 use tenfold_sys::poll::PollList;
 use tenfold_sys::readiness::Ready;
 
-use crate::drivers::readiness::run::serve_as_dispatched;
+use crate::drivers::readiness::run::serve;
 use crate::drivers::readiness::selector::{Interest, Selector};
 use crate::plan::Plan;
 use crate::protocol::Protocol;
@@ -21,7 +21,7 @@ struct PollSelector(PollList);
 
 /// Serves until the server leaves.
 pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
-    serve_as_dispatched(PollSelector(PollList::new()), plan, intake, protocol)
+    serve(Box::new(PollSelector(PollList::new())), plan, intake, protocol)
 }
 
 impl Selector for PollSelector {

@@ -12,8 +12,8 @@ use std::os::fd::RawFd;
 use tenfold_sys::readiness::Ready;
 use tenfold_sys::select::SelectSets;
 
-use crate::drivers::readiness::run::serve_as_dispatched;
-use crate::drivers::readiness::selector::{Interest, Selector};
+use crate::drivers::readiness::run::serve;
+use crate::drivers::readiness::selector::{Interest, Reporting, Selector};
 use crate::plan::Plan;
 use crate::protocol::Protocol;
 use crate::worker::intake::Intake;
@@ -22,11 +22,13 @@ struct SelectSelector(SelectSets);
 
 /// Serves until the server leaves.
 pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
-    serve_as_dispatched(SelectSelector(SelectSets::new()), plan, intake, protocol)
+    serve(Box::new(SelectSelector(SelectSets::new())), plan, intake, protocol)
 }
 
 impl Selector for SelectSelector {
-    const HEARS_ERRORS: bool = false;
+    fn reporting(&self) -> Reporting {
+        Reporting { errors: false, ..Reporting::default() }
+    }
 
     fn admits(&self, number: RawFd) -> bool {
         SelectSets::fits(number)

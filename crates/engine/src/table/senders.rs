@@ -50,7 +50,7 @@ pub static SENDERS: &[SenderRow] = &[
         calls: "mmap, writev and fstat, munmap",
         operations: "mmap, IORING_OP_SEND and fstat, munmap",
         begun: "mmap, async_write_some (send) and fstat, munmap",
-        adds: &[Call::SENDMSG, Call::WRITEV],
+        adds: &[Call::WRITEV],
         file: "crates/engine/src/senders/mmap.rs",
     },
     SenderRow {

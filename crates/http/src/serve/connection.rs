@@ -44,6 +44,9 @@ where
                 true => ParseOutcome::Incomplete,
                 false => answer_heads(io, service, limits, session, &mut progress),
             };
+            if matches!(outcome, ParseOutcome::Then(After::End(_))) {
+                io.end_output();
+            }
             if !io.split().1.is_empty() && flush(io, limits).await.is_err() {
                 return Next::Close;
             }

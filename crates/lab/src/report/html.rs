@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::experiment::claim::PublishedClaim;
-use crate::measure::{Measure, show_number};
+use crate::measure::{Measure, show_count, show_number};
 use crate::plan::PlannedExperiment;
 use crate::record::{Blocks, Trial};
 use crate::report::chart::{Bar, LatencyLine, bars, escape, latencies};
@@ -55,16 +55,16 @@ fn first_screen(page: &mut String, results: &RunResults) {
     let _ = write!(
         page,
         "<h1>Which published claims hold on this machine?</h1><p class=\"counts\">{}</p>\
-         <p class=\"facts\">{}, {} processors, Linux {} · profile {} · seed {} · {} trials</p>\
+         <p class=\"facts\">{}, {}, Linux {} · profile {} · seed {} · {}</p>\
          <table class=\"verdicts\"><thead><tr><th>Claim</th><th>Published</th><th>Here, with 95 % interval</th>\
          <th>Verdict</th></tr></thead><tbody>",
         counts.join(" "),
         escape(&environment.processor),
-        environment.processors.len(),
+        show_count(environment.processors.len(), "processor"),
         escape(&environment.kernel),
         results.plan.profile.name(),
         results.plan.seed,
-        results.trials.len(),
+        show_count(results.trials.len(), "trial"),
     );
     let mut named = "";
     for verdict in &results.verdicts {
@@ -179,7 +179,7 @@ fn claim_evidence(page: &mut String, claim: &PublishedClaim, verdict: &ClaimVerd
     );
     if let Some(effect) = &verdict.effect {
         let kind = if verdict.is_ratio { "Ratio" } else { "Value" };
-        let _ = write!(page, "{kind}: {}, {} blocks. ", shown(effect), effect.blocks);
+        let _ = write!(page, "{kind}: {}, {}. ", shown(effect), show_count(effect.blocks, "block"));
         if let Some((low, high)) = effect.bootstrap {
             let _ = write!(page, "Bootstrap: {}–{}. ", show_number(low), show_number(high));
         }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::json;
 
-use crate::measure::Measure;
+use crate::measure::{Measure, show_count};
 use crate::report::results::RunResults;
 use crate::verdict::ruling::{ClaimVerdict, shown};
 
@@ -54,11 +54,11 @@ pub(super) fn summary(results: &RunResults) -> String {
     let counts: Vec<String> =
         results.counts().into_iter().map(|(ruling, count)| format!("{count} {ruling}")).collect();
     let mut text = format!(
-        "**tenfold lab**: {} of {} claims. {}, {} processors, Linux {}, profile {}, seed {}.\n\n",
+        "**tenfold lab**: {} of {}. {}, {}, Linux {}, profile {}, seed {}.\n\n",
         counts.join(", "),
-        results.verdicts.len(),
+        show_count(results.verdicts.len(), "claim"),
         environment.processor,
-        environment.processors.len(),
+        show_count(environment.processors.len(), "processor"),
         environment.kernel,
         results.plan.profile.name(),
         results.plan.seed,

@@ -1,5 +1,7 @@
 //! Questions beyond published claims, answered by the same trials, records and statistics.
 
+mod call_sites;
+pub mod explain;
 pub mod museum;
 pub mod wall;
 pub mod why;

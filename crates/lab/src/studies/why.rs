@@ -7,7 +7,7 @@ use std::fmt::{self, Write as _};
 use crate::experiment::Experiment;
 use crate::experiment::claim::{CellPair, PublishedClaim, Requirement, Side, VerdictRule};
 use crate::experiment::subject::Cell;
-use crate::measure::{Measure, show_number};
+use crate::measure::{Measure, show_count, show_number};
 use crate::plan::RunPlan;
 use crate::record::{Blocks, Trial};
 use crate::statistics::decision::Direction;
@@ -196,7 +196,7 @@ impl fmt::Display for Split {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b] = &self.names;
         writeln!(f, "A: {a}\nB: {b}")?;
-        writeln!(f, "{} blocks, {} with a flag for noise\n", self.blocks, self.flagged)?;
+        writeln!(f, "{}, {} with a flag for noise\n", show_count(self.blocks, "block"), self.flagged)?;
         line(f, "time of a request, µs", ["A", "B", "A − B [95 % interval]", "B again − B"])?;
         for row in &self.parts {
             if row.name == "latency" {

@@ -7,9 +7,9 @@ mod idle;
 mod in_process;
 mod museum;
 mod peers;
-mod server;
+pub(crate) mod server;
 pub mod site;
-mod tracer;
+pub(crate) mod tracer;
 
 use std::collections::BTreeMap;
 use std::thread;

@@ -26,11 +26,20 @@ pub(crate) struct Tracer {
 impl Tracer {
     /// Attaches to a process and all below it; the table of calls goes to a file in `folder`.
     pub(crate) fn attach(process: u32, folder: &Path, name: &str) -> Result<Tracer, String> {
-        let program = installed("strace").ok_or("strace is not installed")?;
+        Tracer::start(process, folder, name, &["-c"])
+    }
+
+    /// Attaches likewise; each call with its time, arguments and result is a line of the file.
+    pub(crate) fn attach_to_lines(process: u32, folder: &Path, name: &str) -> Result<Tracer, String> {
+        Tracer::start(process, folder, name, &["-q", "-ttt", "-T", "-yy", "-s", "16"])
+    }
+
+    fn start(process: u32, folder: &Path, name: &str, options: &[&str]) -> Result<Tracer, String> {
+        let program = installed("strace").ok_or("strace is not installed; install the package strace")?;
         let table = folder.join(format!("{name}.calls"));
         let all = descendants(process);
         let mut command = Command::new(program);
-        command.args(["-f", "-c", "-o"]).arg(&table);
+        command.arg("-f").args(options).arg("-o").arg(&table);
         for number in &all {
             command.args(["-p", &number.to_string()]);
         }
@@ -42,7 +51,8 @@ impl Tracer {
             let ended = tracer.child.try_wait().is_ok_and(|status| status.is_some());
             if ended || begin.elapsed() > PATIENCE {
                 return Err(
-                    "strace cannot attach: allow it (kernel.yama.ptrace_scope), or run as root".to_owned()
+                    "strace cannot attach: allow it (sysctl kernel.yama.ptrace_scope=0), or run as root"
+                        .to_owned(),
                 );
             }
             thread::sleep(Duration::from_millis(2));
@@ -51,11 +61,15 @@ impl Tracer {
     }
 
     /// Detaches, and returns the number of calls by name.
-    pub(crate) fn detach(mut self) -> Result<BTreeMap<String, u64>, String> {
+    pub(crate) fn detach(self) -> Result<BTreeMap<String, u64>, String> {
+        self.detach_lines().map(|text| calls(&text))
+    }
+
+    /// Detaches, and returns the file.
+    pub(crate) fn detach_lines(mut self) -> Result<String, String> {
         self.stop();
-        let text = fs::read_to_string(&self.table)
-            .map_err(|error| format!("cannot read {}: {error}", self.table.display()))?;
-        Ok(calls(&text))
+        fs::read_to_string(&self.table)
+            .map_err(|error| format!("cannot read {}: {error}", self.table.display()))
     }
 
     fn stop(&mut self) {
@@ -80,9 +94,11 @@ impl Drop for Tracer {
     }
 }
 
+/// Whether a process is traced, or has ended meanwhile.
 fn is_traced(process: u32) -> bool {
-    let text = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    text.lines().any(|line| line.strip_prefix("TracerPid:").is_some_and(|number| number.trim() != "0"))
+    let Ok(text) = fs::read_to_string(format!("/proc/{process}/status")) else { return true };
+    let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim();
+    value("State:").starts_with('Z') || value("TracerPid:") != "0"
 }
 
 /// The table of `strace -c`: share, seconds, microseconds for each call, calls, errors if any, name.

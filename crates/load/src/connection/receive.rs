@@ -173,6 +173,7 @@ impl ClientConnection {
         }
         context.pending -= 1;
         context.recorder.ended(now, 1);
+        *context.recorder.record.statuses.entry(response.status).or_default() += 1;
         match judged {
             Ok(()) => context.recorder.answered(request.due, request.sent, request.first, now),
             Err(kind) => {

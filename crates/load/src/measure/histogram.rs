@@ -55,6 +55,11 @@ impl Counts {
         }
     }
 
+    /// The number of samples up to this value.
+    pub fn count_up_to(&self, value: u64) -> u64 {
+        self.0.iter().filter(|(one, _)| *one <= value).map(|(_, count)| count).sum()
+    }
+
     /// The number of samples.
     pub fn len(&self) -> u64 {
         self.0.iter().map(|(_, count)| count).sum()

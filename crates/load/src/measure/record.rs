@@ -146,6 +146,8 @@ pub struct Record {
     pub errors: BTreeMap<ErrorKind, u64>,
     /// The message of the first error of each kind.
     pub examples: BTreeMap<ErrorKind, String>,
+    /// Responses by status.
+    pub statuses: BTreeMap<u16, u64>,
     /// Counts of connections.
     pub connections: ConnectionStats,
     /// Counts of TLS.
@@ -188,6 +190,9 @@ impl Record {
         self.slices.iter_mut().zip(&other.slices).for_each(|(ours, theirs)| ours.add(theirs));
         for (kind, count) in other.errors {
             *self.errors.entry(kind).or_default() += count;
+        }
+        for (status, count) in other.statuses {
+            *self.statuses.entry(status).or_default() += count;
         }
         other.examples.append(&mut self.examples);
         self.examples = other.examples;

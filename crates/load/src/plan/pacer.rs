@@ -59,15 +59,32 @@ impl ArrivalRate {
     }
 }
 
+/// Splits the scale off a number: `10k` is 10 times 1,000, as in wrk; `M` is a million.
+pub fn scaled(text: &str) -> (&str, u64) {
+    for (suffix, scale) in [('k', 1_000), ('K', 1_000), ('M', 1_000_000)] {
+        if let Some(digits) = text.strip_suffix(suffix) {
+            return (digits, scale);
+        }
+    }
+    (text, 1)
+}
+
 impl FromStr for ArrivalRate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<ArrivalRate, String> {
-        let number = |text: &str| text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate >= 0.0);
+        let number = |text: &str| {
+            let (digits, scale) = scaled(text);
+            let rate = digits.parse::<f64>().ok()? * scale as f64;
+            (rate.is_finite() && rate >= 0.0).then_some(rate)
+        };
         let (from, to) = text.split_once(':').unwrap_or((text, text));
         match (number(from), number(to)) {
             (Some(from), Some(to)) if from + to > 0.0 && from.max(to) <= 1e9 => Ok(ArrivalRate { from, to }),
-            _ => Err("a rate is a number above 0 per second, such as 5000, or a ramp, such as 0:5000".into()),
+            _ => {
+                Err("a rate is a number above 0 per second, such as 5000 or 5k, or a ramp, such as 0:5k"
+                    .into())
+            }
         }
     }
 }

@@ -41,6 +41,7 @@ impl RunSummary {
             tls: plan.has_tls().then(|| record.tls.clone()),
             errors: record.errors.clone(),
             examples: record.examples.clone(),
+            statuses: record.statuses.clone(),
             connections: record.connections.clone(),
             fairness: record.connections.shares.jain(),
             unfinished: record.unfinished,

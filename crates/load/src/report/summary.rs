@@ -211,6 +211,9 @@ pub struct RunSummary {
     pub errors: BTreeMap<ErrorKind, u64>,
     /// The message of the first error of each kind.
     pub examples: BTreeMap<ErrorKind, String>,
+    /// Responses of the whole run by status; empty in reports of older versions.
+    #[serde(default)]
+    pub statuses: BTreeMap<u16, u64>,
     /// Counts of connections.
     pub connections: ConnectionStats,
     /// Jain's index over the responses of each connection.

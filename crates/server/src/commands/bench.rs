@@ -5,6 +5,7 @@ mod flags;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Write};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use clap::ArgMatches;
 use tenfold_load::assertion::{Assertion, AssertionResult};
 use tenfold_load::io::IoChoice;
-use tenfold_load::pacer::{ArrivalRate, Arrivals};
+use tenfold_load::pacer::{ArrivalRate, Arrivals, scaled};
 use tenfold_load::plan::{LoadPlan, RequestVersion, ResponseEnd, UrlOrder, WarmUp};
 use tenfold_load::url::TargetUrl;
 use tenfold_load::{LoadError, LoadReport, compare, output, request};
@@ -153,7 +154,7 @@ fn plan(matches: &ArgMatches) -> Result<LoadPlan, LoadError> {
     plan.connections = typed.count("connections")?;
     plan.threads = typed.bounded("threads", LoadPlan::MOST_THREADS)?.unwrap_or(plan.threads);
     plan.processes = typed.bounded("processes", LoadPlan::MOST_PROCESSES)?.unwrap_or(plan.processes);
-    plan.requests = typed.parsed("requests", |text| units::number(text, 1u64..=u64::MAX >> 1))?;
+    plan.requests = typed.parsed("requests", |text| count(text, 1u64..=u64::MAX >> 1))?;
     let duration = typed.time("duration")?;
     if duration.is_some() || plan.requests.is_some() {
         plan.duration = duration;
@@ -244,6 +245,16 @@ fn urls(matches: &ArgMatches) -> Result<Vec<TargetUrl>, LoadError> {
     Ok(urls)
 }
 
+/// A whole number within bounds, also as `10k` or `2M`.
+fn count<T>(text: &str, bounds: RangeInclusive<T>) -> Result<T, String>
+where
+    T: TryFrom<u64> + Into<u64> + Copy + PartialOrd + Display,
+{
+    let (digits, scale) = scaled(text);
+    let whole = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(scale));
+    units::number(&whole.map_or_else(|| text.to_owned(), |number| number.to_string()), bounds)
+}
+
 /// The values of flags as typed.
 struct BenchArgs<'a>(&'a ArgMatches);
 
@@ -265,7 +276,7 @@ impl BenchArgs<'_> {
     }
 
     fn bounded(&self, name: &str, most: u32) -> Result<Option<u32>, LoadError> {
-        self.parsed(name, |text| units::number(text, 0..=most))
+        self.parsed(name, |text| count(text, 0..=most))
     }
 
     /// Refuses a flag without any of the flags that it modifies.

@@ -17,6 +17,7 @@ use clap::ArgMatches;
 use tenfold_lab::experiment::library;
 use tenfold_lab::machine::doctor::{self, Gravity};
 use tenfold_lab::machine::environment::LabEnvironment;
+use tenfold_lab::measure::show_count;
 use tenfold_lab::plan::{RunPlan, Wishes};
 use tenfold_lab::report::results::RunResults;
 use tenfold_lab::report::{self as page, FILES, compare};
@@ -35,6 +36,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
         Some(("doctor", _)) => examine(),
         Some(("run", typed)) => start::start(typed),
         Some(("why", typed)) => studies::why(typed),
+        Some(("explain", typed)) => studies::explain(typed),
         Some(("wall", typed)) => studies::wall(typed),
         Some(("museum", typed)) => museum::museum(typed),
         Some(("report", typed)) => report(&path(typed, "DIR")),
@@ -57,8 +59,8 @@ fn list() -> Result<u8, LabFailure> {
     for planned in &plan.experiments {
         let one = &planned.experiment;
         let claims = match planned.untestable.len() {
-            0 => format!("{} claims", one.claims.len()),
-            lost => format!("{} claims, {lost} not testable here", one.claims.len()),
+            0 => show_count(one.claims.len(), "claim"),
+            lost => format!("{}, {lost} not testable here", show_count(one.claims.len(), "claim")),
         };
         let smoke = if one.smoke { ", in smoke" } else { "" };
         let _ = writeln!(text, "{:<16}{}: {claims}{smoke}", one.name, one.title);

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use tenfold_sys::process::{self, Pid};
 use tenfold_sys::signal::Signal;
 use tenfold_sys::socket::listening_process;
-use tenfold_sys::{task, user};
+use tenfold_sys::task::ProcessWatch;
+use tenfold_sys::user;
 
 use super::output::{end, print};
 use super::status::source::StatusSource;
@@ -27,7 +28,7 @@ pub(crate) fn upgrade(control: Option<PathBuf>) -> ExitCode {
 }
 
 fn run(control: PathBuf) -> Result<(), String> {
-    let server = server_at(&control)?;
+    let (server, watch) = server_at(&control)?;
     let number = server.as_raw_nonzero();
     let source = StatusSource::Control(control);
     let (_, before) = source.ask()?;
@@ -46,7 +47,8 @@ fn run(control: PathBuf) -> Result<(), String> {
                 let (old, new) = (before.version, after.version);
                 return print(format!("process {number}: upgraded from {old} to {new}\n").as_bytes());
             }
-            Err(_) if task::is_gone(server) => {
+            // Another server may answer in its place.
+            Ok(_) | Err(_) if watch.has_ended().map_err(|error| format!("poll: {error}"))? => {
                 return Err(format!("process {number} has ended; its diagnostics have the reason"));
             }
             Ok(_) | Err(_) if Instant::now() < by => {}
@@ -57,7 +59,7 @@ fn run(control: PathBuf) -> Result<(), String> {
 }
 
 /// The process that listens at the control socket, by the kernel: a report could name any process.
-fn server_at(control: &Path) -> Result<Pid, String> {
+fn server_at(control: &Path) -> Result<(Pid, ProcessWatch), String> {
     let shown = control.display();
     let peer = UnixStream::connect(control).and_then(|stream| listening_process(&stream));
     let (server, owner) = peer.map_err(|error| format!("no server answers at {shown}: {error}"))?;
@@ -67,12 +69,13 @@ fn server_at(control: &Path) -> Result<Pid, String> {
         ));
     }
     // The process that began to listen may have ended, and another have its number.
-    match user_of(server) == Some(owner) {
-        true => Ok(server),
-        false => {
-            Err(format!("the process {} that began to listen at {shown} has ended", server.as_raw_nonzero()))
-        }
-    }
+    ProcessWatch::new(server)
+        .ok()
+        .filter(|_| user_of(server) == Some(owner))
+        .map(|watch| (server, watch))
+        .ok_or_else(|| {
+            format!("the process {} that began to listen at {shown} has ended", server.as_raw_nonzero())
+        })
 }
 
 /// The user of a process (`man 5 proc_pid_status`); `None` if it has ended.

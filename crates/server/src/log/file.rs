@@ -16,7 +16,7 @@ use std::path::Path;
 use tenfold_sys::errno;
 use tenfold_sys::folder::OpenFolder;
 use tenfold_sys::location::Location;
-use tenfold_sys::user::SystemUser;
+use tenfold_sys::user::{self, SystemUser};
 
 /// The mode of a new file. Its lines name visitors, so others may not read it.
 const MODE: u32 = 0o640;
@@ -43,10 +43,21 @@ pub(super) fn open(path: &Path) -> Result<File, String> {
 /// The error of the system, and the remedy.
 pub(super) fn check(path: &Path) -> Result<(), String> {
     if fs::symlink_metadata(path).is_ok() {
-        return open(path).map(drop);
+        let allowed = opened(path, None)
+            .and_then(|file| file.metadata())
+            .and_then(|facts| if user::is_root() && facts.is_file() { has_one_name(&facts) } else { Ok(()) });
+        return allowed.map_err(|error| why(path, &error));
     }
     let allowed = OpenFolder::around(path).and_then(|(folder, _)| folder.allows_new_files());
     allowed.map_err(|error| why(path, &error))
+}
+
+/// A second name may belong to any file of root, if the system allows others to link to it.
+fn has_one_name(facts: &Metadata) -> io::Result<()> {
+    match facts.nlink() {
+        0 | 1 => Ok(()),
+        _ => Err(refused("it has several names, so it may be another's file; name a file with one name")),
+    }
 }
 
 fn made(path: &Path, owner: Option<&SystemUser>) -> io::Result<File> {
@@ -55,12 +66,7 @@ fn made(path: &Path, owner: Option<&SystemUser>) -> io::Result<File> {
     if let Some(owner) = owner
         && facts.is_file()
     {
-        // A second name may belong to any file of root, if the system allows others to link to it.
-        if facts.nlink() > 1 {
-            return Err(refused(
-                "it has several names, so it may be another's file; name a file with one name",
-            ));
-        }
+        has_one_name(&facts)?;
         fchown(&file, Some(owner.id), Some(owner.group))?;
     }
     Ok(file)

@@ -47,10 +47,10 @@ pub(super) fn refuse(settings: &Settings) -> Result<(), String> {
     let unused = OF_ACME.into_iter().find(|name| settings.is_explicit(name));
     match (&names.tls, unused) {
         (TlsNames::Off, None) if settings.is_explicit("tls-state") => {
-            Err("tls-state is for tls, which is off; name a domain with tls, or remove it".into())
+            Err("tls-state has no effect while tls is off; name a domain with tls, or remove tls-state".into())
         }
         (TlsNames::Off | TlsNames::Internal, Some(name)) => {
-            Err(format!("{name} is for certificates of an authority; name a domain with tls, or remove it"))
+            Err(format!("{name} has no effect without a domain to certify; name one with tls, or remove {name}"))
         }
         (TlsNames::Internal, None) if !settings.tls_certificate.is_empty() => {
             Err("tls internal does not go with tls-certificate; take one of them".into())

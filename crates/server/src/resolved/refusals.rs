@@ -118,19 +118,24 @@ fn what_is_for_other_engines(settings: &Settings, plan: &Plan) -> Result<(), Str
     Err(format!("{name} is for {are} {}, not {engine}", able.join(", ")))
 }
 
+/// The message for a setting that has no effect while another is off.
+pub(super) fn without(name: &str, needed: &str) -> String {
+    format!("{name} has no effect while {needed} is off; set {needed}, or remove {name}")
+}
+
 /// A bound without effect, or one that leaves no room for another.
 fn bounds_of_nothing(settings: &Settings, shares: Option<&AddressShares>) -> Result<(), String> {
     let requests = settings.max_requests_per_address;
     let unix = |address: &&ListenAddress| matches!(address, ListenAddress::Unix(_));
     match (settings.max_rate, settings.limits.min_rate) {
         _ if requests.is_none() && settings.is_explicit("request-burst") => {
-            Err("request-burst is for max-requests-per-address, which is off".into())
+            Err(without("request-burst", "max-requests-per-address"))
         }
-        _ if shares.is_none() && settings.is_explicit("max-addresses") => {
-            Err("max-addresses is for max-connections-per-address, max-requests-per-address and \
-             max-handshakes-per-address, which are off"
-                .into())
-        }
+        _ if shares.is_none() && settings.is_explicit("max-addresses") => Err(
+            "max-addresses has no effect while max-connections-per-address, max-requests-per-address and \
+             max-handshakes-per-address are off; set one of them, or remove max-addresses"
+                .into(),
+        ),
         (Some(most), least) if most <= least => Err(format!(
             "max-rate is {most} and min-rate is {least}: no connection can meet both; raise one or lower the other"
         )),
@@ -143,20 +148,20 @@ fn bounds_of_nothing(settings: &Settings, shares: Option<&AddressShares>) -> Res
 
 fn content_of_nothing(settings: &Settings) -> Result<(), String> {
     if settings.is_explicit("watch-folders") && !settings.watch {
-        return Err("watch-folders is for watch, which is off".into());
+        return Err(without("watch-folders", "watch"));
     }
     if settings.is_explicit("etag-up-to") && settings.tags != TagFrom::Content {
-        return Err("etag-up-to is for etag content, and etag is time".into());
+        return Err("etag-up-to has no effect with etag time; set etag content, or remove etag-up-to".into());
     }
     if settings.is_explicit("listing-entries") && !settings.lists_folders() {
-        return Err("listing-entries is for listing, which is off everywhere".into());
+        return Err(without("listing-entries", "listing"));
     }
     let codings = &settings.codings;
     let idle = ["compress-types", "compress-from", "compress-up-to", "compress-cache"]
         .into_iter()
         .find(|name| codings.made.is_empty() && settings.is_explicit(name));
     match idle {
-        Some(name) => Err(format!("{name} is for compress, which is off")),
+        Some(name) => Err(without(name, "compress")),
         None if codings.from > codings.up_to => Err(format!(
             "compress-from is {} bytes and compress-up-to {}: nothing would be compressed",
             codings.from, codings.up_to
@@ -169,8 +174,8 @@ fn content_of_nothing(settings: &Settings) -> Result<(), String> {
 fn queue_without_a_lane(settings: &Settings, engine: Engine) -> Result<(), String> {
     if settings.is_explicit("work-queue") && engine.model().driver == Driver::Blocking {
         return Err(format!(
-            "work-queue is for engines with a loop, not {engine}: what takes long is done by who answers, on at \
-             most work-threads at once"
+            "work-queue has no effect with engine {engine}: each of its threads does slow work in place, at most \
+             work-threads of them at once; remove it, or take an engine with a loop"
         ));
     }
     Ok(())
@@ -185,8 +190,7 @@ fn logs_that_can_not_be(settings: &Settings, engine: Engine) -> Result<(), Strin
     let idle = OF_THE_LOG.iter().find(|name| settings.is_explicit(name));
     if let (LogTarget::Off, Some(name)) = (&settings.access_log, idle) {
         return Err(format!(
-            "{name} is for an access log, and access-log is off; name a file, or - for standard output, or leave \
-             {name} out"
+            "{name} has no effect while access-log is off; name a file, or - for standard output, or remove {name}"
         ));
     }
     match () {
@@ -196,12 +200,12 @@ fn logs_that_can_not_be(settings: &Settings, engine: Engine) -> Result<(), Strin
                 .into(),
         ),
         () if let Some(name) = OF_THE_QUEUE.iter().find(|name| settings.is_explicit(name) && !is_async) => {
-            Err(format!("{name} is for log-mode async: the others have no queue"))
+            Err(format!("{name} has no effect unless log-mode is async, which has a queue; set it, or remove {name}"))
         }
         () if settings.log_rotate == Rotate::Off
             && let Some(name) = OF_ROTATION.iter().find(|name| settings.is_explicit(name)) =>
         {
-            Err(format!("{name} is for log-rotate, which is off; logs that another program rotates are its own"))
+            Err(without(name, "log-rotate"))
         }
         () if settings.log_rotate != Rotate::Off => a_log_that_can_not_be_renamed(&settings.access_log),
         () => Ok(()),

@@ -155,6 +155,11 @@ fn encode_server(report: &StatusReport, to: &mut Encoder<'_>) -> Result<(), Erro
         "tenfold_config_loaded_timestamp_seconds",
         "When the configuration that serves was taken up",
         reloads.loaded_unix_seconds,
+    )?;
+    let upgrades = &report.upgrades;
+    to.counters(
+        ("tenfold_upgrades", "Upgrades to another program, by result"),
+        [(vec![("result", "success")], upgrades.succeeded), (vec![("result", "failure")], upgrades.failed)],
     )
 }
 

@@ -99,7 +99,7 @@ impl AccountsProcess {
             Ok("") => Err("the accounts process ended before it opened the database".into()),
             Ok(why) => Err(why.to_owned()),
             Err(_) => {
-                accounts.end();
+                accounts.kill();
                 Err(format!("the accounts in {} do not open within {LATEST_START:?}", accounts.url))
             }
         }
@@ -259,6 +259,13 @@ impl AccountsProcess {
     fn end(&mut self) {
         if let Some(pid) = self.pid {
             process::send_signal(pid, Signal::Interrupt);
+        }
+    }
+
+    /// Kills the process, which acknowledges nothing before the database has it.
+    pub(super) fn kill(&self) {
+        if let Some(pid) = self.pid {
+            process::send_signal(pid, Signal::Kill);
         }
     }
 

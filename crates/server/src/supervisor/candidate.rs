@@ -1,7 +1,10 @@
 //! The child that runs the program of an upgrade, to check the configuration with it.
 
+use std::ffi::OsStr;
+use std::fs;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -27,6 +30,15 @@ pub(super) struct Check {
     pub(super) pid: Pid,
     pub(super) by: Instant,
     answer: UnixStream,
+    file: Option<ProgramFile>,
+}
+
+/// The identity of a program's file: device and inode, size, and the time of the last change.
+type ProgramFile = (u64, u64, u64, i64, i64);
+
+fn file_at(path: &OsStr) -> Option<ProgramFile> {
+    let facts = fs::metadata(path).ok()?;
+    Some((facts.dev(), facts.ino(), facts.size(), facts.ctime(), facts.ctime_nsec()))
 }
 
 impl Check {
@@ -39,12 +51,18 @@ impl Check {
         answer.set_nonblocking(true)?;
         let (name_word, words) = program.arguments.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let (name, value) = check_variable();
+        let file = file_at(&program.path);
         let mut command = Command::new(&program.path);
         command.arg0(name_word).args(words).env(name, value);
         let child = command.stdin(Stdio::null()).stdout(OwnedFd::from(theirs)).spawn()?;
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let pid = pid.ok_or_else(|| io::Error::other("it has no process"))?;
-        Ok(Check { pid, by: Instant::now() + LATEST_CHECK, answer })
+        Ok(Check { pid, by: Instant::now() + LATEST_CHECK, answer, file })
+    }
+
+    /// Whether the file at the path of `program` is still the one that ran.
+    pub(super) fn is_of(&self, program: &Program) -> bool {
+        self.file.is_some() && self.file == file_at(&program.path)
     }
 
     /// Whether the program reported that it could serve.

@@ -33,9 +33,15 @@ pub(crate) fn examine(settings: &Settings, config: &ResolvedConfig) -> Vec<Strin
     if settings.sandbox {
         problems.extend(sandbox::require().err());
     }
-    problems.extend(open::check(settings).err());
-    problems.extend(names::check_folder(settings).err());
     problems.extend(settings.listen.iter().filter_map(|entry| listening(&entry.address, config).err()));
+    problems.extend(resources(settings));
+    problems
+}
+
+/// Returns the problems with everything that a start opens besides sockets.
+pub(crate) fn resources(settings: &Settings) -> Vec<String> {
+    let mut problems: Vec<String> = open::check(settings).err().into_iter().collect();
+    problems.extend(names::check_folder(settings).err());
     let workers = match privileges::worker_user(settings) {
         Ok(workers) => workers,
         Err(why) => {

@@ -10,9 +10,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tenfold_sys::exec;
 use tenfold_sys::process::{self, Pid};
-use tenfold_sys::signal::Signal;
+use tenfold_sys::signal::{Signal, Signals};
 use tenfold_sys::socket::{ListenAddress, Listener};
-use tenfold_sys::task;
 
 use crate::status::report::{ReloadCounts, UpgradeCounts};
 
@@ -88,7 +87,7 @@ impl FormerWorkers {
     /// Whether all processes have ended. The helpers are killed when the workers have.
     pub(super) fn are_gone(&mut self) -> bool {
         // A process that was reaped before this program listened to signals is not reported again.
-        let is_there = |pid: &i32| Pid::from_raw(*pid).is_some_and(|pid| !task::is_gone(pid));
+        let is_there = |pid: &i32| Pid::from_raw(*pid).is_some_and(process::is_child);
         self.workers.retain(is_there);
         if self.workers.is_empty() {
             self.helpers.iter().for_each(|helper| send(*helper, Signal::Kill));
@@ -98,8 +97,9 @@ impl FormerWorkers {
     }
 }
 
+/// Another process can have the number of one that has ended. It is no child of this process.
 fn send(pid: i32, signal: Signal) {
-    if let Some(pid) = Pid::from_raw(pid) {
+    if let Some(pid) = Pid::from_raw(pid).filter(|pid| process::is_child(*pid)) {
         process::send_signal(pid, signal);
     }
 }
@@ -221,15 +221,31 @@ impl Handover {
         listener.map_err(|error| failed(error.to_string()))
     }
 
+    /// The listening sockets.
+    pub(super) fn sockets(&self) -> impl Iterator<Item = &HandedSocket> {
+        let state = &self.state;
+        state.sockets.iter().flatten().chain(&state.control).chain(&state.admin)
+    }
+
+    /// Whether another program can go on. A program that came back from its successor has none.
+    pub(super) fn has_former_program(&self) -> bool {
+        self.state.former_program.is_some()
+    }
+
     /// Executes the former program again, which goes on as if there had been no upgrade. Returns only if that failed.
-    pub(super) fn go_back(mut self, why: &str) -> io::Error {
+    pub(super) fn go_back(&mut self, why: &str) -> io::Error {
         let Some(former) = self.state.former_program.take().and_then(|it| self.descriptors.remove(&it))
         else {
             return io::Error::other("there is no former program");
         };
         self.state.failure = Some(why.to_owned());
+        self.execute(&of_descriptor(&former))
+    }
+
+    /// Executes `program` with the same state. Returns only if that failed.
+    pub(super) fn execute(&self, program: &Path) -> io::Error {
         let passed: Vec<_> = self.descriptors.values().map(AsFd::as_fd).collect();
-        self.state.execute(&of_descriptor(&former), &passed)
+        self.state.execute(program, &passed)
     }
 }
 
@@ -256,6 +272,8 @@ pub(super) fn start() -> Result<Start, String> {
     }
     let number =
         value.parse().map_err(|_| format!("{VARIABLE} is {value:?}, which is no descriptor; unset it"))?;
+    // A shell between the programs unblocks signals, and one that comes before this program listens would end the server.
+    drop(Signals::new());
     Ok(Start::Successor(Box::new(Handover::take(number)?)))
 }
 
@@ -272,6 +290,22 @@ pub(super) fn ready_line() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_of_somebody_else_is_no_former_worker() {
+        let mut shell = std::process::Command::new("sh");
+        // The process in the background is no child of this one, like a process with the number of an ended worker.
+        shell.args(["-c", "sleep 60 >/dev/null 2>&1 & echo $!"]).stdout(std::process::Stdio::piped());
+        let output = shell.output().expect("a shell");
+        let number: i32 = String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number");
+        let mut former = FormerWorkers { workers: vec![number], helpers: vec![number] };
+        former.tell(Signal::Kill);
+        let is_gone = former.are_gone();
+        let pid = Pid::from_raw(number).expect("it is not 0");
+        let state = std::fs::read_to_string(format!("/proc/{number}/stat")).expect("it was not signalled");
+        process::send_signal(pid, Signal::Kill);
+        assert!(is_gone && !state.contains(" Z "), "{state}");
+    }
 
     #[test]
     fn a_port_that_was_chosen_stays() {

@@ -8,12 +8,13 @@
 //! process that obtains certificates, which [`renewal`] gives to workers; [`helpers`] starts these and the signing
 //! processes again. [`activation`] takes sockets of a service manager, [`notify`] reports to it, [`book`] is the
 //! manual, [`examine`] checks without starting, and [`announce`] prints the start block. [`upgrade`] executes another
-//! program in this process, which gets a [`handover`].
+//! program in this process, which gets a [`handover`]; if none can serve, it starts [`again`].
 
 mod accounts;
 mod acme;
 mod activation;
 mod admin;
+mod again;
 mod announce;
 mod archive;
 pub(crate) mod book;

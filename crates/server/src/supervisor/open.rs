@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use tenfold_engine::Dispatch;
 use tenfold_sys::limits;
-use tenfold_sys::process;
-use tenfold_sys::signal::Signals;
+use tenfold_sys::process::{self, Pid};
+use tenfold_sys::signal::{Signal, Signals};
 
 use super::accounts::AccountsProcess;
 use super::acme::AcmeProcess;
@@ -16,6 +16,7 @@ use super::admin::AdminProcess;
 use super::archive::job::Archive;
 use super::candidate::Upgrade;
 use super::control::ControlSocket;
+use super::examine;
 use super::generation::{AddressRows, Generation};
 use super::handover::{self, Handover, Program, Start};
 use super::notify::ServiceManager;
@@ -27,10 +28,12 @@ use super::sockets::Sockets;
 use super::state::{Serve, Supervisor};
 use super::tickets::TicketRotation;
 use crate::diagnostics::{self, error, warning};
+use crate::log::open;
 use crate::resolved::config::{ResolvedConfig, warn};
 use crate::resolved::{engines, names};
 use crate::sandbox;
 use crate::settings::given::warn_of_slips;
+use crate::settings::log::LogTarget;
 use crate::settings::problem::Problem;
 use crate::settings::problem::{complain, refuse};
 use crate::settings::values::Settings;
@@ -57,12 +60,11 @@ pub(crate) fn serve(serve: Serve) -> ExitCode {
         Start::Successor(handover) => Some(handover),
         Start::Fresh | Start::Check => None,
     };
+    let given = serve.given.clone();
     let code = begin(serve, resolved, is_check, &mut handover);
-    if let Some(handover) = handover {
-        let error = handover.go_back("the new program could not start");
-        error!("cannot return to the former program: {error}");
-    }
-    code
+    let Some(handover) = handover else { return code };
+    handover.give_way("the new program could not start", &given);
+    ExitCode::SUCCESS
 }
 
 /// Starts a server, or checks whether it could start if `is_check`. Takes `handover` if it succeeds.
@@ -104,8 +106,17 @@ fn begin(
     };
     warn(&settings, &config);
     if is_check {
+        if open::is_standard_output(&settings) {
+            // The running server reads that of a check, and starts the new program with its own.
+            settings.access_log = LogTarget::Output;
+        }
         let ready = engines::require(config.plan.engine)
             .and_then(|()| if settings.sandbox { sandbox::require() } else { Ok(()) })
+            .and_then(|()| match serve.null {
+                // The program before may be unable to open them again, too.
+                None => examine::resources(&settings).into_iter().next().map_or(Ok(()), Err),
+                Some(_) => Ok(()),
+            })
             .and_then(|()| {
                 let written = io::stdout().write_all(handover::ready_line().as_bytes());
                 written.map_err(|error| {
@@ -144,13 +155,27 @@ fn null_is_alone(serve: &Serve, settings: &Settings) -> Result<(), String> {
 }
 
 impl Supervisor {
-    /// Opens everything, in the order in which privileges are needed.
+    /// Opens everything. Kills the processes that it has started if that fails: the former program has others.
     fn open(
+        serve: Serve,
+        settings: Settings,
+        config: ResolvedConfig,
+        inherited: (u64, Vec<NamedSocket>),
+        handover: &mut Option<Box<Handover>>,
+    ) -> Result<Supervisor, String> {
+        let mut started = Vec::new();
+        let opened = Supervisor::open_all(serve, settings, config, inherited, handover, &mut started);
+        opened.inspect_err(|_| started.iter().for_each(|pid| process::send_signal(*pid, Signal::Kill)))
+    }
+
+    /// Opens everything, in the order in which privileges are needed. Adds the processes that it starts to `started`.
+    fn open_all(
         serve: Serve,
         settings: Settings,
         mut config: ResolvedConfig,
         (descriptors, passed): (u64, Vec<NamedSocket>),
         handover: &mut Option<Box<Handover>>,
+        started: &mut Vec<Pid>,
     ) -> Result<Supervisor, String> {
         engines::require(config.plan.engine)?;
         if settings.sandbox {
@@ -168,11 +193,13 @@ impl Supervisor {
                 *handover = None;
             };
             accounts = AccountsProcess::begin(&settings, user.as_ref(), forget)?;
+            started.extend(accounts.as_ref().and_then(AccountsProcess::pid));
             let forget = || {
                 accounts = None;
                 *handover = None;
             };
             signing = SigningProcess::begin(&settings, &mut config, user.as_ref(), forget)?;
+            started.extend(signing.as_ref().and_then(SigningProcess::pid));
         }
         if let Some((signing, workers)) = signing.as_ref().and_then(SigningProcess::user).zip(user.as_ref()) {
             privileges::shared_signing_user(signing, workers)

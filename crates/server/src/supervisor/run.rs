@@ -315,7 +315,7 @@ impl Supervisor {
             match self.generations.is_empty() {
                 true => {
                     self.go_back();
-                    self.failed = true;
+                    self.failed = self.leaving.is_none();
                     if !self.former.is_empty() {
                         self.leave(Signal::Interrupt);
                     }

@@ -18,7 +18,7 @@ use super::candidate::{Check, LATEST_CHECK};
 use super::control::ControlSocket;
 use super::generation::{Generation, Stage};
 use super::handover::{FormerWorkers, HandedSocket, Handover, HandoverState, VERSION};
-use super::state::Supervisor;
+use super::state::{Leaving, Supervisor};
 use super::tickets::TicketRotation;
 use crate::diagnostics::{error, info};
 use crate::status::report::UpgradeCounts;
@@ -64,12 +64,13 @@ impl Supervisor {
         if self.leaving.is_some() {
             return;
         }
+        let is_same = check.is_of(&self.program);
         if !check.reports_ready() || end != WaitStatus::Exited(0) {
             let program = self.program.path.display();
             return self.upgrade_failed(&format!("the check of {program} failed: it {end}"));
         }
-        if !self.may_upgrade() {
-            // A reload came between.
+        if !is_same || !self.may_upgrade() {
+            // Another file has the path, or a reload came between.
             self.upgrade.asked = true;
             return;
         }
@@ -87,8 +88,12 @@ impl Supervisor {
             .map_err(|error| format!("cannot open the running program, /proc/self/exe: {error}"))?;
         let listeners = self.sockets.by_process();
         let describe = |own: &Vec<Listener>| own.iter().map(HandedSocket::of).collect();
+        let sockets = listeners.iter().map(describe).collect::<Result<_, _>>()?;
         let control = self.control.as_ref().map(ControlSocket::listener);
+        let control = control.map(HandedSocket::of).transpose()?;
         let admin = self.admin.as_ref().and_then(AdminProcess::listener);
+        let admin = admin.map(HandedSocket::of).transpose()?;
+        // An error below would lose the former workers.
         let mut former = std::mem::take(&mut self.former);
         former.extend(self.generations.iter().map(Generation::to_former));
         let accounts = self.accounts.as_ref().and_then(AccountsProcess::pid);
@@ -104,10 +109,10 @@ impl Supervisor {
             generations: self.count,
             reloads: self.reloads,
             upgrades: self.upgrades.clone(),
-            sockets: listeners.iter().map(describe).collect::<Result<_, _>>()?,
+            sockets,
             passed: self.sockets.were_passed(),
-            control: control.map(HandedSocket::of).transpose()?,
-            admin: admin.map(HandedSocket::of).transpose()?,
+            control,
+            admin,
             tickets: self.tickets.as_ref().map(TicketRotation::to_bytes).unwrap_or_default(),
             former,
         };
@@ -135,13 +140,16 @@ impl Supervisor {
         self.manager.reloaded(&format!("{why}; the old program goes on"));
     }
 
-    /// This program cannot serve: returns to the former one, if there is one.
+    /// This program cannot serve: returns to the former one, or starts again. Returns if there was no upgrade, or when a
+    /// signal has ended the server.
     pub(super) fn go_back(&mut self) {
-        let Some(handover) = self.handover.take() else { return };
+        let Some(mut handover) = self.handover.take() else { return };
         self.acme.end();
         self.admin.iter().for_each(AdminProcess::kill);
-        let error = handover.go_back("the workers of the new program did not begin to serve");
-        error!("cannot return to the former program: {error}");
+        self.accounts.iter().for_each(AccountsProcess::kill);
+        handover.state.former = std::mem::take(&mut self.former);
+        handover.give_way("the workers of the new program did not begin to serve", &self.serve.given);
+        self.leaving = Some(Leaving::Killed);
     }
 
     /// Notes the ends of former workers.

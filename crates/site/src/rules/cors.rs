@@ -81,9 +81,11 @@ impl Cors {
     pub fn with_credentials(self) -> Result<Cors, String> {
         match self.origins {
             Some(_) => Ok(Cors { credentials: true, ..self }),
-            None => {
-                Err("with credentials the origins are named: every site could read what is private".into())
-            }
+            None => Err(
+                "credentials cannot be allowed for every origin, because every site could then read private \
+                         pages; list the origins that may"
+                    .into(),
+            ),
         }
     }
 

@@ -19,8 +19,8 @@ use std::sync::{Mutex, PoisonError};
 
 pub use rustix::process::Pid;
 use rustix::process::{
-    DumpableBehavior, WaitOptions, getpid, getppid, kill_process, set_dumpable_behavior,
-    set_parent_process_death_signal, wait,
+    DumpableBehavior, WaitId, WaitIdOptions, WaitOptions, getpid, getppid, kill_process,
+    set_dumpable_behavior, set_parent_process_death_signal, wait, waitid,
 };
 
 use crate::process::signal::Signal;
@@ -159,6 +159,12 @@ pub fn reap() -> io::Result<Option<(Pid, WaitStatus)>> {
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Whether `process` is a child of this process that nobody has reaped.
+pub fn is_child(process: Pid) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    !matches!(waitid(WaitId::Pid(process), options), Err(rustix::io::Errno::CHILD))
 }
 
 /// Requests `signal` for this process when `parent` ends (`PR_SET_PDEATHSIG`). Call it after the last change of user,

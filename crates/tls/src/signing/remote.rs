@@ -154,6 +154,10 @@ impl SigningSocket {
         // Discards late answers to earlier requests, and reports of a former process's end.
         while recv(&self.socket, &mut received.room, RecvFlags::DONTWAIT).is_ok_and(|(length, _)| length > 0)
         {
+            // A compromised process can send faster than this loop discards.
+            if Instant::now() >= deadline {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
         }
         self.socket.send(&request.to_bytes())?;
         loop {

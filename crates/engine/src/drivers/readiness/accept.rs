@@ -63,7 +63,7 @@ impl<'a> Acceptor<'a> {
     /// Registers the sources.
     pub(crate) fn begin<P: Protocol>(
         &mut self,
-        selector: &mut impl Selector,
+        selector: &mut dyn Selector,
         now: Instant,
         protocol: &P,
     ) -> Result<(), String> {
@@ -76,7 +76,7 @@ impl<'a> Acceptor<'a> {
 
     fn open<P: Protocol>(
         &mut self,
-        selector: &mut impl Selector,
+        selector: &mut dyn Selector,
         now: Instant,
         protocol: &P,
     ) -> Result<(), String> {
@@ -101,14 +101,14 @@ impl<'a> Acceptor<'a> {
     }
 
     /// Stops accepting for a while: a level-triggered listener would make the loop spin meanwhile.
-    fn pause<P: Protocol>(&mut self, selector: &mut impl Selector, now: Instant, protocol: &P) {
+    fn pause<P: Protocol>(&mut self, selector: &mut dyn Selector, now: Instant, protocol: &P) {
         protocol.observe(Event::Exhausted);
         self.close(selector);
         self.resumes = now + EXHAUSTED_PAUSE;
     }
 
     /// Ends the registrations; waiting connections are left to the workers that share the sockets.
-    pub(crate) fn close(&mut self, selector: &mut impl Selector) {
+    pub(crate) fn close(&mut self, selector: &mut dyn Selector) {
         if std::mem::take(&mut self.open) {
             self.listeners.iter().for_each(|listener| selector.forget(listener.number()));
         }
@@ -117,7 +117,7 @@ impl<'a> Acceptor<'a> {
     }
 
     /// Closes permanently.
-    pub(crate) fn leave(&mut self, selector: &mut impl Selector) {
+    pub(crate) fn leave(&mut self, selector: &mut dyn Selector) {
         self.close(selector);
     }
 
@@ -152,7 +152,7 @@ impl<'a> Acceptor<'a> {
     /// Begins a tick, and ends a pause that has expired.
     pub(crate) fn resume<P: Protocol>(
         &mut self,
-        selector: &mut impl Selector,
+        selector: &mut dyn Selector,
         now: Instant,
         protocol: &P,
     ) -> Result<(), String> {
@@ -163,7 +163,7 @@ impl<'a> Acceptor<'a> {
     /// The next connection; `None` if no more wait, or the batch is complete.
     pub(crate) fn next<P: Protocol>(
         &mut self,
-        selector: &mut impl Selector,
+        selector: &mut dyn Selector,
         now: Instant,
         protocol: &P,
     ) -> Result<Option<AcceptedConnection>, String> {

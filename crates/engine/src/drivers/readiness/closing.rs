@@ -3,15 +3,13 @@
 use super::executor::Executor;
 use super::io::ReadinessIo;
 use super::reactor::Reactor;
-use super::selector::Selector;
 use crate::drivers::linger::{Discarded, discard};
 use crate::protocol::{self, Protocol};
 use crate::worker::slots::{Key, SlotState};
 use crate::worker::tasks::Start;
 
-impl<S, P, M, E> Reactor<'_, S, P, M, E>
+impl<P, M, E> Reactor<'_, P, M, E>
 where
-    S: Selector,
     P: Protocol,
     M: Start<ReadinessIo, P::State>,
     E: Executor<M::Future>,

@@ -1,6 +1,6 @@
 //! The readiness driver: a loop that waits for events and polls the tasks that wait for them.
 //!
-//! It is generic over the mechanism ([`selector::Selector`]) and the protocol. An idle connection is a slot. When
+//! It is generic over the protocol; the mechanism is a [`selector::Selector`]. An idle connection is a slot. When
 //! something arrives, it gets a task and memory, and returns them when it becomes idle again.
 
 mod accept;
@@ -8,7 +8,7 @@ mod closing;
 mod executor;
 mod io;
 pub(crate) mod link;
-pub(crate) mod pool;
+mod pool;
 mod reactor;
 pub(crate) mod run;
 pub(crate) mod selector;

@@ -30,8 +30,8 @@ use crate::worker::slots::Key;
 use crate::worker::tasks::{Finished, Start, Task, Tasks, activation_anywhere};
 
 /// Runs the loop on `selector` until the server leaves; a pool of threads polls its tasks.
-pub(crate) fn serve_by_pool<S: Selector, P: Protocol>(
-    selector: S,
+pub(super) fn serve_by_pool<P: Protocol>(
+    selector: Box<dyn Selector>,
     plan: &Plan,
     intake: &Intake<'_>,
     protocol: &P,
@@ -39,7 +39,7 @@ pub(crate) fn serve_by_pool<S: Selector, P: Protocol>(
     let inbox = Inbox::new().map_err(|error| format!("cannot make an eventfd: {error}"))?;
     let inbox = Arc::new(inbox);
     let start = |io, memory| activation_anywhere::<ReadinessIo, P>(io, memory, protocol);
-    let rearm = if S::ONE_SHOT { selector.rearm() } else { None };
+    let rearm = if selector.reporting().one_shot { selector.rearm() } else { None };
     let pool = TaskPool {
         queue: JobQueue::new(plan.bounds.pool_queue),
         mailbox: Mailbox::new(),
@@ -71,15 +71,14 @@ where
     F: Future<Output = Finished<ReadinessIo, T>> + Send,
     T: Default + Send,
 {
-    fn run<S, P, M>(
+    fn run<P, M>(
         &self,
         plan: &Plan,
         intake: &Intake<'_>,
         protocol: &P,
-        mut reactor: Reactor<'_, S, P, M, &TaskPool<F>>,
+        mut reactor: Reactor<'_, P, M, &TaskPool<F>>,
     ) -> Result<(), String>
     where
-        S: Selector,
         P: Protocol<State = T>,
         M: Start<ReadinessIo, T, Future = F>,
     {

@@ -11,7 +11,7 @@ use super::accept::{Acceptor, FIRST_SPECIAL, HANDED, INBOX, LIFECYCLE, special};
 use super::executor::{Executor, PolledTask, Returned};
 use super::io::ReadinessIo;
 use super::link::Signals;
-use super::selector::{Interest, Selector};
+use super::selector::{Interest, Reporting, Selector};
 use crate::plan::Plan;
 use crate::protocol::{self, Protocol, read_clock};
 use crate::worker::connections::ConnectionTable;
@@ -34,8 +34,9 @@ pub(super) struct Registered {
 /// Both directions.
 pub(super) const BOTH: Signals = Signals::READ.with(Signals::WRITE);
 
-pub(super) struct Reactor<'a, S, P: Protocol, M: Start<ReadinessIo, P::State>, E> {
-    pub(super) selector: S,
+pub(super) struct Reactor<'a, P: Protocol, M: Start<ReadinessIo, P::State>, E> {
+    pub(super) selector: Box<dyn Selector>,
+    pub(super) reporting: Reporting,
     pub(super) connections: ConnectionTable<P::State, Registered>,
     pub(super) tasks: Tasks<M::Future, ReadinessIo, PolledTask>,
     /// Connections that are served again before the next wait.
@@ -54,22 +55,22 @@ pub(super) struct Reactor<'a, S, P: Protocol, M: Start<ReadinessIo, P::State>, E
     has_drained: bool,
 }
 
-impl<'a, S, P, M, E> Reactor<'a, S, P, M, E>
+impl<'a, P, M, E> Reactor<'a, P, M, E>
 where
-    S: Selector,
     P: Protocol,
     M: Start<ReadinessIo, P::State>,
     E: Executor<M::Future>,
 {
     pub(super) fn new(
-        selector: S,
+        selector: Box<dyn Selector>,
         plan: &'a Plan,
         inbox: Arc<Inbox>,
         protocol: &'a P,
         start: M,
         executor: E,
-    ) -> Reactor<'a, S, P, M, E> {
+    ) -> Reactor<'a, P, M, E> {
         Reactor {
+            reporting: selector.reporting(),
             selector,
             connections: ConnectionTable::new(plan, read_clock()),
             tasks: Tasks::new(inbox.clone()),
@@ -91,7 +92,7 @@ where
         let watch = lifecycle::PhaseWatch::new().map_err(failed)?;
         self.selector.watch_event(watch.event().number(), special(LIFECYCLE)).map_err(failed)?;
         self.selector.watch_event(self.inbox.event().number(), special(INBOX)).map_err(failed)?;
-        acceptor.begin(&mut self.selector, read_clock(), self.protocol)?;
+        acceptor.begin(self.selector.as_mut(), read_clock(), self.protocol)?;
         let (mut events, mut keys, mut returned) = (Vec::new(), Vec::new(), Vec::new());
         let mut reported = Vec::new();
         loop {
@@ -125,9 +126,7 @@ where
             self.accept(&mut acceptor, now)?;
             reported.drain(..).for_each(|(key, ready)| self.event(key, ready));
             self.end_tick(woken, now, &mut keys);
-            if S::SLEEPS {
-                self.selector.turn_over(std::mem::take(&mut self.worked));
-            }
+            self.selector.turn_over(std::mem::take(&mut self.worked));
         }
         read_clock();
         self.protocol.drain();
@@ -156,7 +155,7 @@ where
 
     /// Performs one step of leaving. Returns whether connections remain.
     fn leave(&mut self, acceptor: &mut Acceptor<'_>, phase: Phase) -> bool {
-        acceptor.leave(&mut self.selector);
+        acceptor.leave(self.selector.as_mut());
         if phase == Phase::Draining && !std::mem::replace(&mut self.has_drained, true) {
             for key in self.connections.keys(|slot| slot.state == SlotState::Parked && slot.served) {
                 self.close(key);
@@ -166,8 +165,10 @@ where
     }
 
     fn accept(&mut self, acceptor: &mut Acceptor<'_>, now: Instant) -> Result<(), String> {
-        acceptor.resume(&mut self.selector, now, self.protocol)?;
-        while let Some((socket, peer, listener)) = acceptor.next(&mut self.selector, now, self.protocol)? {
+        acceptor.resume(self.selector.as_mut(), now, self.protocol)?;
+        while let Some((socket, peer, listener)) =
+            acceptor.next(self.selector.as_mut(), now, self.protocol)?
+        {
             let Some(socket) = self.admit(socket, peer) else { continue };
             self.worked = true;
             self.protocol.observe(protocol::Event::Accepted);
@@ -212,7 +213,7 @@ where
     /// Handles an event of connection `key`.
     fn event(&mut self, key: Key, ready: Signals) {
         let Some(slot) = self.connections.find(key) else { return };
-        if S::ONE_SHOT {
+        if self.reporting.one_shot {
             slot.driver.interest = Some(Interest::NONE);
         }
         match slot.state {
@@ -229,13 +230,13 @@ where
                 link.add_ready(ready);
                 if ready.any(link.wants().with(Signals::GONE)) {
                     self.poll(key, task);
-                } else if S::ONE_SHOT && !link.wants().any(Signals::AGAIN) {
+                } else if self.reporting.one_shot && !link.wants().any(Signals::AGAIN) {
                     self.wait(key, task);
                 }
             }
             SlotState::Parked | SlotState::Free { .. } | SlotState::Closing { .. } => {}
         }
-        if S::ONE_SHOT {
+        if self.reporting.one_shot {
             self.listen_on(key);
         }
     }

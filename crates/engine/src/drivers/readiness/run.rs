@@ -14,28 +14,18 @@ use crate::worker::inbox::Inbox;
 use crate::worker::intake::Intake;
 use crate::worker::tasks::activation;
 
-/// Runs the loop on `selector` until the server leaves.
-pub(crate) fn serve<S: Selector, P: Protocol>(
-    selector: S,
+/// Runs the loop on `selector` until the server leaves, with the dispatch of the plan.
+pub(crate) fn serve<P: Protocol>(
+    selector: Box<dyn Selector>,
     plan: &Plan,
     intake: &Intake<'_>,
     protocol: &P,
 ) -> Result<(), String> {
+    if plan.dispatch == Dispatch::Reactor {
+        return serve_by_pool(selector, plan, intake, protocol);
+    }
     let inbox = Inbox::new().map_err(|error| format!("cannot make an eventfd: {error}"))?;
     let inbox = Arc::new(inbox);
     let start = |io, memory| activation::<ReadinessIo, P>(io, memory, protocol);
     Reactor::new(selector, plan, inbox, protocol, start, InPlace).serve(intake)
-}
-
-/// Runs the loop with the dispatch of the plan, on a selector that supports both.
-pub(crate) fn serve_as_dispatched<S: Selector, P: Protocol>(
-    selector: S,
-    plan: &Plan,
-    intake: &Intake<'_>,
-    protocol: &P,
-) -> Result<(), String> {
-    match plan.dispatch {
-        Dispatch::Reactor => serve_by_pool(selector, plan, intake, protocol),
-        Dispatch::Inline | Dispatch::Proactor => serve(selector, plan, intake, protocol),
-    }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tenfold_sys::readiness::Ready;
 
 /// The events that a registration reports. A registration without interest may still report errors:
-/// [`Selector::HEARS_ERRORS`].
+/// [`Reporting::errors`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Interest {
     /// Something to read, or the peer's end.
@@ -23,23 +23,40 @@ impl Interest {
     pub(crate) const READ: Interest = Interest { read: true, write: false };
 }
 
-/// A readiness mechanism. Registrations are named by a word that comes back with each event.
-pub(crate) trait Selector {
-    /// Whether the selector needs [`Selector::turn_over`] after each tick.
-    const SLEEPS: bool = false;
-
+/// How a mechanism reports what happens to connections. Fixed when it is made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reporting {
     /// Whether a connection's registration ends with its first event; [`Selector::change`] then renews it.
     /// A renewed registration also reports bytes and room that already exist.
-    const ONE_SHOT: bool = false;
+    pub(crate) one_shot: bool,
+    /// Whether connections are reported only when they become ready. If so, registered interest stays, and the caller
+    /// remembers each report.
+    pub(crate) edge: bool,
+    /// Whether registrations report errors regardless of their interest.
+    pub(crate) errors: bool,
+}
+
+impl Default for Reporting {
+    fn default() -> Reporting {
+        Reporting { one_shot: false, edge: false, errors: true }
+    }
+}
+
+/// A readiness mechanism. Registrations are named by a word that comes back with each event.
+///
+/// The loop calls it as a trait object, so it is compiled once and not for each mechanism. An indirect call is little
+/// beside the system call of a wait.
+pub(crate) trait Selector {
+    /// How it reports.
+    fn reporting(&self) -> Reporting {
+        Reporting::default()
+    }
 
     /// The means for other threads to renew registrations, if the mechanism allows it. Only called if
-    /// registrations are [`Selector::ONE_SHOT`].
+    /// registrations are [`Reporting::one_shot`].
     fn rearm(&self) -> Option<Arc<dyn Rearm>> {
         None
     }
-
-    /// Whether registrations report errors regardless of their interest.
-    const HEARS_ERRORS: bool = true;
 
     /// Whether a connection with this descriptor can be watched.
     fn admits(&self, _number: RawFd) -> bool {
@@ -48,12 +65,6 @@ pub(crate) trait Selector {
 
     /// Ends a tick; the argument tells whether the tick accepted, received or sent anything.
     fn turn_over(&mut self, _worked: bool) {}
-
-    /// Whether connections are reported only when they become ready. If so, registered interest stays, and
-    /// the caller remembers each report.
-    fn edge(&self) -> bool {
-        false
-    }
 
     /// Registers a listening socket, or another source of connections, for reading.
     fn watch_source(&mut self, number: RawFd, word: u64) -> io::Result<()> {

@@ -11,7 +11,7 @@ use super::executor::{Dispatched, Executor, Polled, PolledTask};
 use super::io::ReadinessIo;
 use super::link::Signals;
 use super::reactor::{BOTH, Reactor, Registered};
-use super::selector::{Interest, Selector};
+use super::selector::Interest;
 use crate::protocol::{self, Protocol};
 use crate::worker::slots::{Key, SlotState};
 use crate::worker::tasks::{Finished, Start};
@@ -20,9 +20,8 @@ use crate::worker::tick::{SlotContents, Tick, TickParts, take_up};
 /// The interval between reads of an error queue that the mechanism does not report.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-impl<S, P, M, E> Reactor<'_, S, P, M, E>
+impl<P, M, E> Reactor<'_, P, M, E>
 where
-    S: Selector,
     P: Protocol,
     M: Start<ReadinessIo, P::State>,
     E: Executor<M::Future>,
@@ -73,11 +72,11 @@ where
         if slot.driver.interest.is_none() {
             return false;
         }
-        slot.driver.interest = S::ONE_SHOT.then_some(Interest::NONE);
-        if !S::ONE_SHOT {
+        slot.driver.interest = self.reporting.one_shot.then_some(Interest::NONE);
+        if !self.reporting.one_shot {
             self.selector.forget(self.tasks.attached(task).number);
         }
-        S::ONE_SHOT
+        self.reporting.one_shot
     }
 
     /// Handles the result of polling the task of connection `key`.
@@ -105,7 +104,7 @@ where
             self.again.push(key);
             return;
         }
-        if wants.any(Signals::FAULT) && (S::ONE_SHOT || !S::HEARS_ERRORS) {
+        if wants.any(Signals::FAULT) && (self.reporting.one_shot || !self.reporting.errors) {
             deadline = deadline.min(tenfold_http::clock::now() + LOOK_AGAIN);
         }
         if self.listen_for(key, number, wants.interest()) {
@@ -118,7 +117,7 @@ where
     /// Registers connection `key` for `interest`. Returns false if no memory is left, or no watches (`man 7 epoll`,
     /// `max_user_watches`).
     pub(super) fn listen_for(&mut self, key: Key, number: i32, interest: Interest) -> bool {
-        let edge = self.selector.edge();
+        let edge = self.reporting.edge;
         let Some(slot) = self.connections.find(key) else { return false };
         // An edge-triggered registration stays. The first one is for reading; writing is added when a connection first
         // waits for room.
@@ -179,7 +178,7 @@ where
                     return self.close(key);
                 }
                 self.connections.set_deadline(key, by);
-                if unread && self.selector.edge() {
+                if unread && self.reporting.edge {
                     self.again.push(key);
                 }
             }
@@ -196,9 +195,8 @@ where
     }
 }
 
-impl<S, P, M, E> Tick for Reactor<'_, S, P, M, E>
+impl<P, M, E> Tick for Reactor<'_, P, M, E>
 where
-    S: Selector,
     P: Protocol,
     M: Start<ReadinessIo, P::State>,
     E: Executor<M::Future>,

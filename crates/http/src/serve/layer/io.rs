@@ -47,7 +47,8 @@ pub struct LayeredIo<'a, I: Io, L: Layer, F: FileReader> {
     state: &'a mut Option<Box<L::State>>,
     input: Plaintext,
     sending: Sending<F::Later>,
-    /// Whether the layer has records of its own in the driver's output, which are flushed before it receives.
+    /// Whether the layer has records of its own in the driver's output. They leave before a wait for bytes, or with the
+    /// response to the request behind them.
     replying: bool,
     /// Whether the peer has sent its closing record.
     ended: bool,
@@ -58,6 +59,8 @@ pub struct LayeredIo<'a, I: Io, L: Layer, F: FileReader> {
     admitted: bool,
     /// Whether the layer can neither open nor seal any more.
     failed: bool,
+    /// Whether the connection ends behind the protocol's output.
+    last: bool,
     closing: Closing,
     /// Whether the end of the connection waits for bytes that the peer may still send.
     lingers: bool,
@@ -89,6 +92,7 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
             record_by: None,
             admitted: false,
             failed: false,
+            last: false,
             closing: Closing::No,
             lingers: false,
         }
@@ -107,7 +111,9 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
 
     fn poll_handshake(&mut self, cx: &mut Context<'_>, by: Instant) -> Poll<Result<Received, IoError>> {
         loop {
-            ready!(self.poll_reply(cx, by))?;
+            if self.has_to_reply() {
+                ready!(self.poll_reply(cx, by))?;
+            }
             if let Some(state) = self.state.as_deref().filter(|state| L::is_established(state)) {
                 L::describe(state, &mut self.connection);
                 return Poll::Ready(Ok(Received::Bytes));
@@ -165,7 +171,15 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
         if self.lingers { Next::Linger } else { next }
     }
 
-    /// Sends records of the layer, before anything is received. After an alert, nothing is.
+    /// Whether records of the layer leave at once. Between requests, they leave with the next response if the request
+    /// is in hand: session tickets follow the last message of a handshake, and clients send a request with it.
+    fn has_to_reply(&mut self) -> bool {
+        let established = self.state.as_deref().is_some_and(L::is_established);
+        let (input, out) = self.below.split();
+        self.failed || !established || input.is_empty() || out.full()
+    }
+
+    /// Sends records of the layer. After an alert, nothing is received.
     fn poll_reply(&mut self, cx: &mut Context<'_>, by: Instant) -> Poll<Result<(), IoError>> {
         if self.replying {
             ready!(self.below.poll_flush(cx, by))?;
@@ -275,7 +289,9 @@ impl<I: Io, L: Layer, F: FileReader> Io for LayeredIo<'_, I, L, F> {
             return Poll::Ready(Ok(Received::Full));
         }
         loop {
-            ready!(self.poll_reply(cx, by))?;
+            if self.has_to_reply() {
+                ready!(self.poll_reply(cx, by))?;
+            }
             if self.input.length > self.input.shown {
                 self.input.shown = self.input.length.min(room);
                 return Poll::Ready(Ok(Received::Bytes));
@@ -286,6 +302,7 @@ impl<I: Io, L: Layer, F: FileReader> Io for LayeredIo<'_, I, L, F> {
             if self.advance() {
                 continue;
             }
+            ready!(self.poll_reply(cx, by))?;
             self.skip(0);
             // The driver's bytes in hand may be part of a record: it does not take the connection for an idle one.
             let room = self.input.length + L::RECORD_BYTES;
@@ -312,7 +329,12 @@ impl<I: Io, L: Layer, F: FileReader> Io for LayeredIo<'_, I, L, F> {
         loop {
             let state = self.state.as_mut().expect("plaintext follows the handshake");
             self.sending.seal::<L, F>(state, self.below.split().1, self.files)?;
+            if self.last && self.sending.is_empty() && self.closing == Closing::No {
+                self.stage_closing_record();
+                self.closing = Closing::Flushing;
+            }
             ready!(self.below.poll_flush(cx, by))?;
+            self.replying = false;
             if self.sending.poll_file(cx)?.is_pending() {
                 return self.below.poll_lost(cx, by).map(Err);
             }
@@ -320,6 +342,10 @@ impl<I: Io, L: Layer, F: FileReader> Io for LayeredIo<'_, I, L, F> {
                 return Poll::Ready(Ok(()));
             }
         }
+    }
+
+    fn end_output(&mut self) {
+        self.last = true;
     }
 
     fn poll_finish(&mut self, cx: &mut Context<'_>, how: Finish, by: Instant) -> Poll<()> {

@@ -132,7 +132,8 @@ fn a_seed_repeats_its_arrivals_and_workers_differ() {
 fn rates_are_parsed_and_invalid_ones_refused() {
     assert_eq!("5000".parse(), Ok(ArrivalRate::constant(5000.0)));
     assert_eq!("0:10.5".parse(), Ok(ArrivalRate { from: 0.0, to: 10.5 }));
-    for wrong in ["", "0", "-1", "a", "1:", "inf", "nan", "0:0", "1e99"] {
+    assert_eq!("1.5k:2M".parse(), Ok(ArrivalRate { from: 1_500.0, to: 2e6 }));
+    for wrong in ["", "0", "k", "5kk", "-1", "a", "1:", "inf", "nan", "0:0", "1e99"] {
         assert!(wrong.parse::<ArrivalRate>().is_err(), "{wrong}");
     }
 }

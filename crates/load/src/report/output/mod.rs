@@ -1,5 +1,6 @@
 //! The output of a report as text, JSON, CSV and HdrHistogram percentiles.
 
+mod bars;
 mod hdr;
 mod text;
 pub(crate) mod units;

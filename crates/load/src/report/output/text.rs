@@ -5,6 +5,7 @@ use std::fmt::Write;
 use crate::measure::record::TlsStats;
 use crate::measure::statistics;
 use crate::report::metrics;
+use crate::report::output::bars::bars;
 use crate::report::output::units::{bytes, number, time};
 use crate::report::summarize::{BATCHES, FEWEST_ANSWERS};
 use crate::report::summary::{Distribution, LoadReport, PERCENTILES, RunSummary};
@@ -73,6 +74,10 @@ fn write_run(text: &mut String, run: &RunSummary) {
         );
     }
     latencies(text, run);
+    if let Some(bars) = run.latency_us.as_ref().and_then(bars) {
+        text.push_str(&bars);
+        text.push('\n');
+    }
     connections(text, run);
     write_validity(text, run);
 }
@@ -178,6 +183,12 @@ fn connections(text: &mut String, run: &RunSummary) {
             run.longest_wait
         ),
     };
+    let statuses = run.statuses.iter();
+    let statuses: Vec<_> =
+        statuses.map(|(code, count)| format!("{code}: {}", number(*count as f64))).collect();
+    if !statuses.is_empty() {
+        line(text, "statuses", &format!("{}, the warm-up included", statuses.join(", ")));
+    }
     line(text, "errors", &format!("{}{unfinished}", number(run.errors() as f64)));
     for (kind, count) in &run.errors {
         let example = run.examples.get(kind).map(String::as_str).unwrap_or_default();

@@ -7,6 +7,9 @@ use clap::{Arg, ArgAction, value_parser};
 use tenfold_load::io::IoChoice;
 
 const ABOUT_CODES: &str = "\
+-t, -c, -d, -H and numbers such as 10k are those of wrk. In place of a script (wrk's -s) there are --method, --header,
+--body, --urls and --pipeline. wrk's --latency is always on.
+
 Exit codes: 0 done; 1 failed, for example no server listens; 2 wrong usage; 3 an assertion failed;
 4 the measurement is invalid, with the reason; 130 interrupted, with the results so far.";
 

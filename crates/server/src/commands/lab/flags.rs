@@ -31,6 +31,7 @@ pub(crate) fn command() -> clap::Command {
         ))
         .subcommand(run_command())
         .subcommand(why_command())
+        .subcommand(explain_command())
         .subcommand(wall_command())
         .subcommand(museum_command())
         .subcommand(
@@ -64,6 +65,19 @@ fn why_command() -> clap::Command {
                 .help("Open a new connection for each request"),
         )
         .args(shared("quick"))
+}
+
+/// `explain`: the calls of one request.
+fn explain_command() -> clap::Command {
+    clap::Command::new("explain")
+        .about("Trace a request, and show the source line of each system call")
+        .arg(Arg::new("ENGINE").required(true).help("The engine, such as epoll"))
+        .arg(
+            Arg::new("table")
+                .long("table")
+                .action(ArgAction::SetTrue)
+                .help("Print the tables of the engine's page in the book (Markdown)"),
+        )
 }
 
 /// `wall`: engines beside idle connections.

@@ -65,7 +65,7 @@ pub(super) fn carry_out_with(
 }
 
 /// This server, as trials use it.
-fn own_server() -> Result<OwnServer, LabFailure> {
+pub(super) fn own_server() -> Result<OwnServer, LabFailure> {
     let program = std::env::current_exe().map_err(|error| {
         LabFailure(1, format!("cannot find this program, to start it as a server: {error}"))
     })?;

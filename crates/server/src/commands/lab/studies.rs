@@ -1,11 +1,13 @@
-//! `tenfold lab why` and `tenfold lab wall`: questions beyond published claims.
+//! `tenfold lab why`, `tenfold lab explain` and `tenfold lab wall`: questions beyond published claims.
 
 use clap::ArgMatches;
+use tenfold_engine::{Engine, MODELS};
 use tenfold_lab::experiment::subject::{Cell, Subject, Workload};
 use tenfold_lab::machine::environment::LabEnvironment;
 use tenfold_lab::plan::RunPlan;
 use tenfold_lab::plan::profile::Profile;
 use tenfold_lab::report::FILES;
+use tenfold_lab::studies::explain::Explanation;
 use tenfold_lab::studies::wall::{ENGINES, IdleWall, most_idle};
 use tenfold_lab::studies::why::{self, Split};
 use tenfold_lab::studies::words;
@@ -13,8 +15,9 @@ use tenfold_sys::limits;
 
 use super::failure::{INTERRUPTED, LabFailure, print, usage};
 use super::live::LiveView;
-use super::start::{carry_out, carry_out_with, expect_success, folder, wishes, write_plan};
+use super::start::{carry_out, carry_out_with, expect_success, folder, own_server, wishes, write_plan};
 use super::wall::WallView;
+use crate::resolved::engines;
 use crate::settings::rows;
 use crate::settings::units;
 
@@ -47,6 +50,19 @@ pub(super) fn why(typed: &ArgMatches) -> Result<u8, LabFailure> {
     expect_success(&plan, &results)?;
     print(&Split::of(&plan, &results.trials).to_string())?;
     print(&format!("report: {}\n", folder.join(FILES[0]).display()))?;
+    Ok(0)
+}
+
+/// Traces a request on an engine, and prints each call with its source line.
+pub(super) fn explain(typed: &ArgMatches) -> Result<u8, LabFailure> {
+    let name = typed.get_one::<String>("ENGINE").expect("clap requires it");
+    let engine: Engine = name.parse().map_err(|why| {
+        let near = units::meant(name, MODELS.iter().map(|model| model.name));
+        usage(format!("{why}{}", near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()))
+    })?;
+    engines::require(engine)?;
+    let Some(explanation) = Explanation::trace(engine, &own_server()?)? else { return Ok(INTERRUPTED) };
+    print(&if typed.get_flag("table") { explanation.table() } else { explanation.to_string() })?;
     Ok(0)
 }
 

@@ -83,11 +83,11 @@ fn logs_that_can_not_be_are_refused() {
         ),
         (
             [("log-mode", "sync"), ("log-full", "drop")],
-            "log-full is for log-mode async: the others have no queue",
+            "log-full has no effect unless log-mode is async, which has a queue; set it, or remove log-full",
         ),
         (
             [("log-mode", "buffered"), ("log-queue", "2 MiB")],
-            "log-queue is for log-mode async: the others have no queue",
+            "log-queue has no effect unless log-mode is async, which has a queue; set it, or remove log-queue",
         ),
         (
             [("access-log", "-"), ("log-rotate", "daily")],
@@ -115,8 +115,8 @@ fn a_log_that_is_off_has_no_format_mode_or_rotation() {
         assert_eq!(
             refusal(&[("access-log", "off"), (name, value)], DESCRIPTORS),
             format!(
-                "{name} is for an access log, and access-log is off; name a file, or - for standard output, or \
-                 leave {name} out"
+                "{name} has no effect while access-log is off; name a file, or - for standard output, or remove \
+                 {name}"
             )
         );
     }
@@ -197,18 +197,21 @@ fn connections_are_as_many_as_descriptors_allow_beside_a_reserve_for_files() {
 }
 
 #[test]
-fn what_is_for_something_that_is_off_is_refused() {
+fn settings_without_effect_are_refused() {
     for (words, expected) in [
-        (&[("etag-up-to", "1 MiB")][..], "etag-up-to is for etag content, and etag is time"),
+        (
+            &[("etag-up-to", "1 MiB")][..],
+            "etag-up-to has no effect with etag time; set etag content, or remove etag-up-to",
+        ),
         (
             &[("listing", "off"), ("listing-entries", "5")],
-            "listing-entries is for listing, which is off everywhere",
+            "listing-entries has no effect while listing is off; set listing, or remove listing-entries",
         ),
     ] {
         assert_eq!(refusal(words, DESCRIPTORS), expected);
     }
     let waiting = refusal(&[("engine", "thread"), ("work-queue", "5")], DESCRIPTORS);
-    assert!(waiting.starts_with("work-queue is for engines with a loop, not thread"), "{waiting}");
+    assert!(waiting.starts_with("work-queue has no effect with engine thread"), "{waiting}");
     for words in [
         &[("etag", "content"), ("etag-up-to", "1 MiB")][..],
         &[("listing", "json"), ("listing-entries", "5")],
@@ -222,7 +225,7 @@ fn what_is_for_something_that_is_off_is_refused() {
 fn compression_of_nothing_is_refused() {
     assert_eq!(
         refusal(&[("compress-from", "2k")], DESCRIPTORS),
-        "compress-from is for compress, which is off"
+        "compress-from has no effect while compress is off; set compress, or remove compress-from"
     );
     let none = [("compress", "on"), ("compress-from", "2k"), ("compress-up-to", "1k")];
     assert!(refusal(&none, DESCRIPTORS).ends_with("nothing would be compressed"));

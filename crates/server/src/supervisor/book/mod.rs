@@ -110,9 +110,7 @@ impl Book {
             let (path, text) = file.ok_or(ErrorKind::InvalidData)?;
             let path = self.root().join(NAME).join(path);
             let folder = path.parent().ok_or(ErrorKind::InvalidData)?;
-            if !folder.exists() {
-                folder_for_reading(folder)?;
-            }
+            folder_for_reading(folder)?;
             let kept = |line: &&str| self.demonstration || !line.starts_with(ASIDE);
             let text: String = text.split_inclusive('\n').filter(kept).collect();
             let mut file = File::create_new(&path)?;
@@ -171,10 +169,13 @@ fn remove_abandoned(place: &Path) {
     }
 }
 
-/// Makes a folder within the private one that workers may read, whatever the umask is.
+/// Makes a folder and the missing ones above it, within the private one, that workers may read, whatever the umask is.
 fn folder_for_reading(path: &Path) -> io::Result<()> {
-    DirBuilder::new().create(path)?;
-    fs::set_permissions(path, Permissions::from_mode(0o755))
+    let missing: Vec<_> = path.ancestors().take_while(|folder| !folder.exists()).collect();
+    missing.into_iter().rev().try_for_each(|folder| {
+        DirBuilder::new().create(folder)?;
+        fs::set_permissions(folder, Permissions::from_mode(0o755))
+    })
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
 use rustls::{HandshakeKind, SignatureScheme, version};
 
 use super::super::remote::{AnswerPath, SigningClient};
@@ -228,6 +229,20 @@ fn a_late_answer_is_not_taken_for_that_of_a_later_request() {
         far.send(&SignAnswer::Signature(b"right").to_bytes(second)).expect("there is room");
         assert_eq!(asking.join().expect("no panic").as_deref(), Ok(&b"right"[..]));
     });
+}
+
+/// Code in a compromised signing process can send faster than a worker discards.
+#[test]
+fn discarding_wrong_answers_ends_at_the_deadline() {
+    let ours = generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256);
+    let (near, far) = pair();
+    let client = SigningClient::new([near], Duration::from_nanos(1), AnswerPath::Pair).expect("a socket");
+    for _ in 0..3 {
+        far.send(b"no answer").expect("there is room");
+    }
+    assert!(sign(&client, &ours, &message()).is_err());
+    let asked = recv(&far, &mut [0; REQUEST_ROOM], RecvFlags::DONTWAIT);
+    assert_eq!(asked.err(), Some(Errno::AGAIN), "the time was over before there was a request");
 }
 
 #[test]

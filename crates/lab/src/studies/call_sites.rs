@@ -1,0 +1,403 @@
+//! The lines of source that make each system call of a request, found in the text of the files at run time.
+
+use std::fmt::Write as _;
+
+use tenfold_engine::{Driver, Engine};
+
+/// The purpose of a call without a line of ours.
+pub(super) const OTHER: &str = "prepares the file, a thread or a library";
+
+/// A source file, as it was when this program was built.
+#[derive(Debug)]
+struct Source {
+    path: &'static str,
+    text: &'static str,
+}
+
+macro_rules! source {
+    ($path:literal) => {
+        &Source { path: concat!("crates/", $path), text: include_str!(concat!("../../../", $path)) }
+    };
+}
+
+/// A line of source that makes a system call.
+#[derive(Debug)]
+pub(super) struct CallSite {
+    /// The kernel's names of the call.
+    calls: &'static [&'static str],
+    /// A part of the arguments that distinguishes it from other calls of the same name.
+    arguments: &'static str,
+    /// Its purpose in this model.
+    pub(super) purpose: &'static str,
+    source: &'static Source,
+    /// The line contains the last of these parts, and comes after lines with the others.
+    marker: &'static [&'static str],
+}
+
+/// A line of source.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct SourceLine {
+    pub(super) path: &'static str,
+    pub(super) number: usize,
+    /// The function around it.
+    pub(super) function: &'static str,
+    pub(super) text: &'static str,
+}
+
+const fn site(
+    calls: &'static [&'static str],
+    purpose: &'static str,
+    source: &'static Source,
+    marker: &'static [&'static str],
+) -> CallSite {
+    site_with("", calls, purpose, source, marker)
+}
+
+const fn site_with(
+    arguments: &'static str,
+    calls: &'static [&'static str],
+    purpose: &'static str,
+    source: &'static Source,
+    marker: &'static [&'static str],
+) -> CallSite {
+    CallSite { calls, arguments, purpose, source, marker }
+}
+
+const FILES: &Source = source!("sys/src/files/file.rs");
+const BLOCKING_IO: &Source = source!("engine/src/drivers/blocking/io.rs");
+const READINESS_IO: &Source = source!("engine/src/drivers/readiness/io.rs");
+const NAIVE: &Source = source!("engine/src/models/naive.rs");
+const FORK: &Source = source!("engine/src/models/fork.rs");
+const THREAD: &Source = source!("engine/src/models/thread.rs");
+const POOL: &Source = source!("engine/src/models/pool.rs");
+const BUSY: &Source = source!("engine/src/models/busy.rs");
+const SELECT: &Source = source!("engine/src/models/select.rs");
+const POLL: &Source = source!("engine/src/models/poll.rs");
+const EPOLL: &Source = source!("engine/src/models/epoll.rs");
+const LIBEVENT: &Source = source!("engine/src/models/libevent.rs");
+const ASIO: &Source = source!("engine/src/models/asio.rs");
+const PROACTOR: &Source = source!("engine/src/models/asio_proactor.rs");
+const URING: &Source = source!("engine/src/models/uring.rs");
+
+const WAITS: &[&str] = &["epoll_wait", "epoll_pwait", "epoll_pwait2"];
+const WAIT: &str = "waits until a descriptor is ready, and returns all that are";
+const CLOSE: &str = "closes the connection";
+const END: &[&str] = &["close"];
+
+/// Calls for the file; its descriptor shows the folder of the laboratory.
+const OF_FILES: &[CallSite] =
+    &[site(&["openat2"], "opens the file beneath the root", FILES, &["rustix::fs::openat2("])];
+const OF_BLOCKING: &[CallSite] = &[
+    site(
+        &["accept4"],
+        "takes the next connection; sleeps until there is one",
+        source!("engine/src/drivers/blocking/accept.rs"),
+        &["listeners[place].accept(nonblocking)"],
+    ),
+    site(&["recvfrom"], "receives; sleeps until bytes arrive", BLOCKING_IO, &["socket.receive(into)"]),
+    site(&["sendto", "sendfile"], "sends; sleeps until there is room", BLOCKING_IO, &["core.send(PART)"]),
+];
+const OF_READINESS: &[CallSite] = &[
+    site(
+        &["accept4"],
+        "takes the next connection; EAGAIN if none is left",
+        source!("engine/src/drivers/readiness/accept.rs"),
+        &["listener.accept(true)"],
+    ),
+    site(&["recvfrom"], "receives at once; EAGAIN without bytes", READINESS_IO, &["socket.receive(into)"]),
+    site(
+        &["sendto", "sendfile"],
+        "sends at once; EAGAIN without room",
+        READINESS_IO,
+        &["core.send(self.link.left())"],
+    ),
+    site(
+        END,
+        CLOSE,
+        source!("engine/src/drivers/readiness/closing.rs"),
+        &["fn close(", "self.connections.remove(key)"],
+    ),
+];
+const OF_COMPLETION: &[CallSite] = &[
+    site(
+        &["getpeername"],
+        "asks for the address of the client",
+        source!("engine/src/drivers/completion/proactor.rs"),
+        &["socket.peer()"],
+    ),
+    site(END, CLOSE, source!("engine/src/drivers/completion/closing.rs"), &["self.connections.remove(key)"]),
+];
+
+/// The calls that a model's own file makes.
+fn of_model(engine: Engine) -> &'static [CallSite] {
+    match engine {
+        Engine::Naive => const { &[site(END, CLOSE, NAIVE, &["drop(socket)"])] },
+        Engine::Fork => {
+            const {
+                &[
+                    site(&["clone", "clone3", "fork"], "starts a process", FORK, &["process::fork()"]),
+                    site(&["prctl", "getppid"], "ends with its parent", FORK, &["process::end_with("]),
+                    site(&["dup3"], "gives up its listening socket", FORK, &["listener.abandon()"]),
+                    site(
+                        &["seccomp"],
+                        "denies calls that only the parent needs",
+                        FORK,
+                        &["filter.install()"],
+                    ),
+                    site(&["exit_group"], "ends the process, and closes", FORK, &["std::process::exit(0)"]),
+                    site(&["wait4"], "reaps processes that ended", FORK, &["process::reap()"]),
+                    site(END, "closes the parent's copy", FORK, &["children.each.insert("]),
+                ]
+            }
+        }
+        Engine::Thread => {
+            const {
+                &[
+                    site(&["clone", "clone3"], "starts a thread", THREAD, &["thread.spawn_scoped("]),
+                    site(&["exit"], "ends the thread", THREAD, &["lock(threads_too).remove("]),
+                    site(END, CLOSE, THREAD, &["drop(served)"]),
+                ]
+            }
+        }
+        Engine::Pool => {
+            const {
+                &[
+                    site_with(
+                        "FUTEX_WAKE",
+                        &["futex"],
+                        "wakes a sleeping thread: the queue has a connection, or its lock is free",
+                        POOL,
+                        &["sender.try_send("],
+                    ),
+                    site_with(
+                        "FUTEX_WAIT",
+                        &["futex"],
+                        "sleeps until the queue has a connection, or its lock is free",
+                        POOL,
+                        &["lock(queue).recv()"],
+                    ),
+                    site(END, CLOSE, POOL, &["drop(served)"]),
+                ]
+            }
+        }
+        Engine::Busy => {
+            const {
+                &[site(
+                    &["clock_nanosleep"],
+                    "sleeps after an iteration without work",
+                    BUSY,
+                    &["thread::sleep("],
+                )]
+            }
+        }
+        Engine::Select => {
+            const { &[site(&["select", "pselect6"], WAIT, SELECT, &["self.0.wait(milliseconds"])] }
+        }
+        Engine::Poll => const { &[site(&["poll", "ppoll"], WAIT, POLL, &["self.0.wait(milliseconds"])] },
+        Engine::Epoll => {
+            const {
+                &[
+                    site(WAITS, WAIT, EPOLL, &["self.epoll.wait(milliseconds)"]),
+                    site_with(
+                        "EPOLL_CTL_ADD",
+                        &["epoll_ctl"],
+                        "registers the connection, once",
+                        EPOLL,
+                        &["fn watch(", "self.epoll.add("],
+                    ),
+                ]
+            }
+        }
+        Engine::Libevent => {
+            const {
+                &[
+                    site(
+                        &["epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "pselect6"],
+                        WAIT,
+                        LIBEVENT,
+                        &["self.base.wait("],
+                    ),
+                    site_with(
+                        "EPOLL_CTL_DEL",
+                        &["epoll_ctl"],
+                        "ends the registration",
+                        LIBEVENT,
+                        &["self.base.remove("],
+                    ),
+                    site(
+                        &["epoll_ctl"],
+                        "registers the connection",
+                        LIBEVENT,
+                        &["fn watch(", "self.base.set("],
+                    ),
+                ]
+            }
+        }
+        Engine::Asio => {
+            const {
+                &[
+                    site(WAITS, WAIT, ASIO, &["self.context.run("]),
+                    site_with(
+                        "EPOLL_CTL_ADD",
+                        &["epoll_ctl"],
+                        "registers the connection",
+                        ASIO,
+                        &["fn watch(", "self.context.watch("],
+                    ),
+                    site_with(
+                        "EPOLL_CTL_DEL",
+                        &["epoll_ctl"],
+                        "ends the registration",
+                        ASIO,
+                        &["fn closing(", "*place = None"],
+                    ),
+                    site_with(
+                        "->",
+                        &["epoll_ctl"],
+                        "begins a wait for the connection",
+                        ASIO,
+                        &["fn rearm(", "watched.wait("],
+                    ),
+                    site(&["epoll_ctl"], "begins a wait for the listener", ASIO, &["source.watched.wait("]),
+                ]
+            }
+        }
+        Engine::AsioProactor => {
+            const {
+                &[
+                    site(WAITS, WAIT, PROACTOR, &["CompletionContext::wait("]),
+                    site(
+                        &["accept"],
+                        "takes a connection for async_accept",
+                        PROACTOR,
+                        &["accept(listener: RawFd, tag: u64);"],
+                    ),
+                    site(
+                        &["recvfrom"],
+                        "receives for async_read_some; EAGAIN without bytes",
+                        PROACTOR,
+                        &["receive(number: RawFd, tag: u64);"],
+                    ),
+                    site(&["sendto"], "sends for async_write_some", PROACTOR, &["CompletionContext::send("]),
+                    site_with(
+                        "EPOLL_CTL_DEL",
+                        &["epoll_ctl"],
+                        "ends the registration",
+                        PROACTOR,
+                        &["close(socket: Socket, tag: u64);"],
+                    ),
+                    site(
+                        &["epoll_ctl"],
+                        "registers the accepted connection",
+                        PROACTOR,
+                        &["accept(listener: RawFd, tag: u64);"],
+                    ),
+                    site(END, CLOSE, PROACTOR, &["close(socket: Socket, tag: u64);"]),
+                ]
+            }
+        }
+        Engine::Uring => {
+            const {
+                &[site(
+                    &["io_uring_enter"],
+                    "submits new operations, and waits for a completion",
+                    URING,
+                    &["Ring::wait(self"],
+                )]
+            }
+        }
+    }
+}
+
+/// All call sites of a model, its own before those of its driver.
+pub(super) fn all(engine: Engine) -> impl Iterator<Item = &'static CallSite> {
+    let of_driver = match engine.model().driver {
+        Driver::Blocking => OF_BLOCKING,
+        Driver::Readiness => OF_READINESS,
+        Driver::Completion => OF_COMPLETION,
+    };
+    of_model(engine).iter().chain(of_driver).chain(OF_FILES)
+}
+
+/// The line that makes a call with these arguments.
+pub(super) fn find(engine: Engine, call: &str, arguments: &str) -> Option<&'static CallSite> {
+    // The descriptor of a file of the site; strace shows its path.
+    if call == "close" && arguments.contains("/tenfold-lab-") {
+        return None;
+    }
+    all(engine).find(|site| site.calls.contains(&call) && arguments.contains(site.arguments))
+}
+
+impl CallSite {
+    /// Its line in the source; none if the source no longer has it, which a test excludes.
+    pub(super) fn line(&self) -> Option<SourceLine> {
+        let (last, before) = self.marker.split_last()?;
+        let mut lines = self.source.text.lines().enumerate();
+        for part in before {
+            lines.find(|(_, line)| line.contains(part))?;
+        }
+        let (at, text) = lines.find(|(_, line)| line.contains(last))?;
+        let name = |line: &'static str| {
+            let rest = line.trim_start().trim_start_matches("pub").trim_start_matches("(crate)");
+            let name = rest.trim_start_matches("(super)").trim_start().strip_prefix("fn ")?;
+            name.split(['(', '<']).next()
+        };
+        let around = || self.source.text.lines().take(at + 1).filter_map(name).last();
+        // A line of the macro that forwards operations is a function itself.
+        let forwarded = text.trim().strip_suffix(": u64);").and_then(|line| line.split('(').next());
+        let function = forwarded.or_else(around).unwrap_or("");
+        Some(SourceLine { path: self.source.path, number: at + 1, function, text: text.trim() })
+    }
+}
+
+/// A row of the table in the book: without line numbers, which change with every edit.
+pub(super) fn row(call: &str, site: Option<&CallSite>) -> String {
+    let mut row = format!("`{call}`");
+    match site.and_then(|site| Some((site.purpose, site.line()?))) {
+        Some((purpose, SourceLine { path, function, .. })) => {
+            let _ = write!(row, " | {purpose} | [`{function}`](../../{path})");
+        }
+        None => row += &format!(" | {} | ", OTHER),
+    }
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    use tenfold_engine::MODELS;
+
+    use super::*;
+
+    #[test]
+    fn every_cited_line_exists() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for model in MODELS {
+            for site in all(model.engine) {
+                let line = site.line().unwrap_or_else(|| panic!("{site:?}"));
+                let text = fs::read_to_string(root.join(line.path)).expect("it is there");
+                assert_eq!(text.lines().nth(line.number - 1).map(str::trim), Some(line.text));
+                assert!(!line.function.is_empty(), "{line:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_row_of_the_book_is_that_of_a_call_site() {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/models");
+        for model in MODELS {
+            let page = fs::read_to_string(docs.join(format!("{}.md", model.name))).expect("it is there");
+            let part = page.split("## One request\n").nth(1).unwrap_or_else(|| panic!("{}", model.name));
+            let part = part.split("\n## ").next().expect("a part");
+            let rows: Vec<&str> = part.lines().filter(|line| line.contains("](../../crates")).collect();
+            assert!(rows.len() > 3, "{}: {rows:?}", model.name);
+            for line in rows {
+                let known = all(model.engine).any(|site| {
+                    site.calls.iter().any(|call| line.ends_with(&format!("| {} |", row(call, Some(site)))))
+                });
+                assert!(known, "{}: {line}; write the table with tenfold lab explain --table", model.name);
+            }
+        }
+    }
+}
