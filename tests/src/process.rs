@@ -7,6 +7,12 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+/// A field of a `stat` file, counted from the state.
+fn field(stat: &str, number: usize) -> Option<String> {
+    // The name is in parentheses and may contain anything.
+    stat[stat.rfind(')')? + 1..].split_ascii_whitespace().nth(number).map(str::to_owned)
+}
+
 /// A process by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Process(pub u32);
@@ -53,17 +59,19 @@ impl Process {
         self.stat(0).is_some_and(|state| state != "Z" && state != "X")
     }
 
-    /// Whether a signal has already stopped it.
+    /// Whether a signal has already stopped all its threads. The first can stop while another still accepts.
     pub fn is_stopped(self) -> bool {
-        self.stat(0).as_deref() == Some("T")
+        let Ok(tasks) = fs::read_dir(format!("/proc/{}/task", self.0)) else { return false };
+        let states: Vec<_> = tasks
+            .filter_map(|task| fs::read_to_string(task.ok()?.path().join("stat")).ok())
+            .map(|stat| field(&stat, 0))
+            .collect();
+        !states.is_empty() && states.iter().all(|state| state.as_deref() == Some("T"))
     }
 
     /// A field of `/proc/PID/stat`, counted from the state: 0 is the state, 1 the parent.
-    fn stat(self, field: usize) -> Option<String> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.0)).ok()?;
-        // The name is in parentheses and may contain anything.
-        let behind = &stat[stat.rfind(')')? + 1..];
-        behind.split_ascii_whitespace().nth(field).map(str::to_owned)
+    fn stat(self, number: usize) -> Option<String> {
+        field(&fs::read_to_string(format!("/proc/{}/stat", self.0)).ok()?, number)
     }
 
     /// The value of a line of `/proc/PID/status`.
