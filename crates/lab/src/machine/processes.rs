@@ -103,6 +103,27 @@ pub(crate) fn descendants(root: u32) -> BTreeSet<u32> {
     found
 }
 
+/// Whether `root` or a process below it holds a TCP socket that listens on the port (`man 5 proc`, `/proc/net/tcp`).
+pub(crate) fn listens(root: u32, port: u16) -> bool {
+    let text = fs::read_to_string("/proc/net/tcp").unwrap_or_default();
+    let sockets: BTreeSet<String> = text.lines().filter_map(|line| listener(line, port)).collect();
+    let holds = |process: &u32| {
+        let descriptors = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+        descriptors
+            .filter_map(|entry| fs::read_link(entry.path()).ok())
+            .any(|target| sockets.contains(&*target.to_string_lossy()))
+    };
+    !sockets.is_empty() && descendants(root).iter().any(holds)
+}
+
+/// The socket of a line of `/proc/net/tcp` as `/proc/PID/fd` names it, if it listens on the port.
+fn listener(line: &str, port: u16) -> Option<String> {
+    const LISTEN: &str = "0A";
+    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+    let here = fields.get(1)?.ends_with(&format!(":{port:04X}")) && *fields.get(3)? == LISTEN;
+    here.then(|| fields.get(9).map(|inode| format!("socket:[{inode}]")))?
+}
+
 fn switches(process: u32) -> u64 {
     let mut sum = 0;
     for entry in fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten() {
@@ -132,6 +153,19 @@ mod tests {
         }
         let used = now.since(&before);
         assert!((used.user + used.system - used.cpu).abs() < 1e-9, "{used:?}");
+    }
+
+    #[test]
+    fn a_port_of_another_process_is_not_its_own() {
+        let socket = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port is free");
+        let port = socket.local_addr().expect("it is bound").port();
+        let mut other = std::process::Command::new("sleep").arg("10").spawn().expect("sleep is there");
+        assert!(listens(std::process::id(), port));
+        assert!(!listens(other.id(), port));
+        drop(socket);
+        assert!(!listens(std::process::id(), port));
+        other.kill().expect("it runs");
+        other.wait().expect("it ended");
     }
 
     #[test]

@@ -14,6 +14,7 @@ use tenfold_sys::signal::Signal;
 use tenfold_sys::usage;
 
 use crate::experiment::subject::{Cell, Subject};
+use crate::machine::processes;
 use crate::trial::bench::{Workbench, interrupted};
 use crate::trial::{museum, peers};
 
@@ -66,8 +67,9 @@ impl RunningServer {
     fn wait_until_it_listens(&mut self) -> Result<(), String> {
         let begin = Instant::now();
         loop {
-            if let Ok(stream) = TcpStream::connect_timeout(&self.address, START) {
-                drop(stream);
+            // The port was free a moment ago. Another program that took it since would be measured in its place.
+            let answers = TcpStream::connect_timeout(&self.address, START).is_ok();
+            if answers && processes::listens(self.child.id(), self.address.port()) {
                 return Ok(());
             }
             if !self.is_alive() {
