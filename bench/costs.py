@@ -112,7 +112,8 @@ def main():
     ]
     for group in GROUPS:
         lines = list(rows(group, measured(group, args)))
-        page += [f"## {group.title}", *([group.says] if group.says else []), "\n".join(lines)]
+        chart = "```chart\nbars: times the floor\nmark: 1\n```"
+        page += [f"## {group.title}", *([group.says] if group.says else []), chart, "\n".join(lines)]
         print("\n".join([f"== {group.title}", *lines, ""]), flush=True)
     pathlib.Path(args.out).write_text("\n\n".join(page) + "\n")
     print(f"written to {args.out}")

@@ -19,12 +19,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("http", &[]),
     ("sys", &[]),
     ("accounts", &["tenfold-http", "tenfold-tls"]),
-    ("book", &[]),
+    ("chart", &[]),
+    ("book", &["tenfold-chart"]),
     ("site", &["tenfold-http", "tenfold-sys"]),
     ("engine", &["tenfold-http", "tenfold-sys"]),
     ("load", &["tenfold-http", "tenfold-sys", "tenfold-tls"]),
     ("tls", &["tenfold-http"]),
-    ("lab", &["tenfold-load", "tenfold-engine", "tenfold-http", "tenfold-sys"]),
+    ("lab", &["tenfold-chart", "tenfold-load", "tenfold-engine", "tenfold-http", "tenfold-sys"]),
     (
         "server",
         &[

@@ -1,9 +1,6 @@
 //! Text in HTML and in JSON.
 
-/// Text inside an element or a quoted attribute.
-pub(crate) fn html(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
+pub(crate) use tenfold_chart::escape as html;
 
 /// `text` as a JSON string (RFC 8259).
 pub(crate) fn json(text: &str) -> String {

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 
-use crate::sequence::{LANGUAGE, Sequence};
+use crate::chart;
+use crate::sequence::{self, Sequence};
 
 /// The folder of the text, below the root of the repository.
 pub(crate) const DOCS: &str = "docs";
@@ -103,17 +104,27 @@ pub(crate) fn render_body(
     let mut anchors = page.anchors.iter();
     let mut output = Vec::new();
     let mut dropped_link = false;
-    let diagrams = diagrams(&page.markdown).map_err(|why| format!("{DOCS}/{path}: {why}"))?;
-    let (mut diagrams, mut in_diagram) = ((1..).zip(diagrams), false);
+    let (mut drawing, mut diagrams, mut tables) = (None, 0, 0);
     for event in events(&page.markdown) {
         match event {
-            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(language))) if *language == *LANGUAGE => {
-                in_diagram = true;
-                let (number, diagram) = diagrams.next().expect("diagrams() found each block");
-                output.push(Event::Html(diagram.svg(number).into()));
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(language)))
+                if [sequence::LANGUAGE, chart::LANGUAGE].contains(&&*language) =>
+            {
+                drawing = Some((language, String::new()));
             }
-            Event::Text(_) if in_diagram => {}
-            Event::End(TagEnd::CodeBlock) if in_diagram => in_diagram = false,
+            Event::Text(text) if drawing.is_some() => {
+                drawing.iter_mut().for_each(|(_, block)| block.push_str(&text));
+            }
+            Event::End(TagEnd::CodeBlock) if drawing.is_some() => {
+                let (language, block) = drawing.take().expect("a block was open");
+                let drawn = if *language == *chart::LANGUAGE {
+                    chart::draw(&block, page, tables, pages)
+                } else {
+                    diagrams += 1;
+                    Sequence::parse(&block).map(|diagram| diagram.svg(diagrams))
+                };
+                output.push(Event::Html(drawn.map_err(|why| format!("{DOCS}/{path}: {why}"))?.into()));
+            }
             Event::Start(Tag::Heading { level, .. }) => {
                 let id = anchors.next().expect("parse_page collected an anchor for each heading");
                 output.push(Event::Html(format!("<{level} id=\"{id}\">").into()));
@@ -123,6 +134,7 @@ pub(crate) fn render_body(
                 output.push(Event::Start(Tag::Table(columns)));
             }
             Event::End(TagEnd::Table) => {
+                tables += 1;
                 output.push(Event::End(TagEnd::Table));
                 output.push(Event::Html("</div>\n".into()));
             }
@@ -169,7 +181,9 @@ pub(crate) fn diagrams(markdown: &str) -> Result<Vec<Sequence>, String> {
     let mut open: Option<String> = None;
     for event in events(markdown) {
         match event {
-            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(language))) if *language == *LANGUAGE => {
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(language)))
+                if *language == *sequence::LANGUAGE =>
+            {
                 open = Some(String::new());
             }
             Event::Text(text) => open.iter_mut().for_each(|block| block.push_str(&text)),

@@ -1,19 +1,14 @@
 //! Curves over connections: cells that differ in nothing but the number of active or idle connections are one curve.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
+
+use tenfold_chart::{self as chart, Lines, WIDE, figure};
 
 use crate::experiment::subject::Cell;
 use crate::measure::{Measure, show_number};
 use crate::plan::PlannedExperiment;
 use crate::record::Blocks;
-use crate::report::chart::{WIDTH, escape, open};
 use crate::verdict::ruling::middle;
-
-const LEFT: f64 = 80.0;
-const RIGHT: f64 = 150.0;
-const TOP: f64 = 30.0;
-const BOTTOM: f64 = 210.0;
 
 /// A curve: a value for each number of connections, in their order.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,49 +69,17 @@ fn draw(title: &str, measure: Measure, curves: &[Curve]) -> String {
     // Logarithmic, with a place for none.
     let log = |x: u32| (f64::from(x) + 1.0).ln();
     let (first, last) = (levels.first().map_or(0.0, |x| log(*x)), levels.last().map_or(1.0, |x| log(*x)));
-    let at_x = |x: u32| LEFT + (log(x) - first) / (last - first) * (WIDTH - LEFT - RIGHT);
-    let at_y = |value: f64| BOTTOM - value.max(0.0) / most * (BOTTOM - TOP);
-    let mut svg = open(title, 240.0);
-    let _ = write!(svg, "<text class=\"title\" x=\"0\" y=\"16\">{}</text>", escape(title));
-    for share in [0.0, 0.5, 1.0] {
-        let y = at_y(most * share);
-        let label = escape(&measure.show(most * share));
-        let _ = write!(
-            svg,
-            "<path class=\"grid\" d=\"M{LEFT} {y:.1}H{:.1}\"/><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
-            WIDTH - RIGHT,
-            LEFT - 8.0,
-            y + 4.0
-        );
-    }
-    let mut free = f64::MIN;
-    for level in &levels {
-        // Labels that would touch are left out.
-        let x = at_x(*level);
-        if x >= free {
-            let shown = show_number(f64::from(*level));
-            let _ = write!(svg, "<text x=\"{x:.1}\" y=\"230\" text-anchor=\"middle\">{shown}</text>");
-            free = x + 46.0;
-        }
-    }
-    let end = |curve: &Curve| curve.points.last().map_or(0.0, |(_, value)| *value);
-    let mut order: Vec<&Curve> = curves.iter().collect();
-    order.sort_by(|a, b| end(b).total_cmp(&end(a)));
-    let mut free = TOP - 10.0;
-    for (number, curve) in order.into_iter().enumerate() {
-        let points: Vec<String> =
-            curve.points.iter().map(|(x, value)| format!("{:.1},{:.1}", at_x(*x), at_y(*value))).collect();
-        free = (free + 14.0).max(at_y(end(curve)) + 4.0);
-        let _ = write!(
-            svg,
-            "<polyline class=\"curve c{}\" points=\"{}\"/><text x=\"{:.1}\" y=\"{free:.1}\">{}</text>",
-            number % 6,
-            points.join(" "),
-            WIDTH - RIGHT + 8.0,
-            escape(&curve.label)
-        );
-    }
-    svg + "</svg>"
+    let across = |x: u32| (log(x) - first) / (last - first);
+    let line = |curve: &Curve| chart::Curve {
+        label: curve.label.clone(),
+        points: curve.points.iter().map(|(x, value)| (across(*x), value.max(0.0) / most)).collect(),
+    };
+    let lines = Lines {
+        across: levels.iter().map(|level| (across(*level), show_number(f64::from(*level)))).collect(),
+        up: [0.0, 0.5, 1.0].map(|share| (share, measure.show(most * share))).to_vec(),
+        curves: curves.iter().map(line).collect(),
+    };
+    figure(title, &lines.draw(title, WIDE))
 }
 
 #[cfg(test)]
@@ -149,7 +112,5 @@ mod tests {
         assert_eq!(charts.len(), 1, "active connections do not vary");
         let svg = &charts[0];
         assert!(svg.contains("over idle connections") && svg.contains(">poll</text>"), "{svg}");
-        // The greatest value is at the top, at the right end of the axis.
-        assert!(svg.contains("490.0,30.0\""), "{svg}");
     }
 }

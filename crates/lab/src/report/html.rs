@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 
+use tenfold_chart::{Bar, LatencyCurve, WIDE, bars, escape, figure, latencies};
+
 use crate::experiment::claim::PublishedClaim;
 use crate::measure::{Measure, show_count, show_number};
 use crate::plan::PlannedExperiment;
 use crate::record::{Blocks, Trial};
-use crate::report::chart::{Bar, LatencyLine, bars, escape, latencies};
 use crate::report::curves;
 use crate::report::results::RunResults;
 use crate::report::tables::here;
@@ -221,15 +222,15 @@ fn charts(page: &mut String, planned: &PlannedExperiment, blocks: &Blocks<'_>) {
                 let runs = blocks.values(&planned.cell, measure);
                 let value = middle(&runs)?;
                 let interval = Effect::of(&runs).map(|effect| (effect.low, effect.high));
-                Some(Bar { label: planned.cell.clone(), value, interval, runs })
+                Some(Bar { label: planned.cell.clone(), value, shown: measure.show(value), interval, runs })
             })
             .collect();
         if !ours.is_empty() {
             let title = format!("Here: {}", measure.about().trim_end_matches('.').to_lowercase());
-            let _ = write!(page, "<figure>{}</figure>", bars(&title, measure, &ours));
+            page.push_str(&figure(&title, &bars(&title, WIDE, None, &ours)));
         }
         for chart in curves::charts(planned, blocks, measure) {
-            let _ = write!(page, "<figure>{chart}</figure>");
+            page.push_str(&chart);
         }
     }
     let mut original: Vec<Measure> = cells.values().flat_map(|cell| cell.original.keys().copied()).collect();
@@ -237,16 +238,17 @@ fn charts(page: &mut String, planned: &PlannedExperiment, blocks: &Blocks<'_>) {
     original.dedup();
     for measure in original {
         let published = cells.iter().filter_map(|(name, cell)| {
-            Some(Bar { label: name.clone(), value: *cell.original.get(&measure)?, ..Bar::default() })
+            let value = *cell.original.get(&measure)?;
+            Some(Bar { label: name.clone(), value, shown: measure.show(value), ..Bar::default() })
         });
         let title = format!("Published: {}", measure.about().trim_end_matches('.').to_lowercase());
-        let _ = write!(page, "<figure>{}</figure>", bars(&title, measure, &published.collect::<Vec<_>>()));
+        page.push_str(&figure(&title, &bars(&title, WIDE, None, &published.collect::<Vec<_>>())));
     }
-    let curves: Vec<LatencyLine> = planned
+    let curves: Vec<LatencyCurve> = planned
         .cells
         .iter()
         .filter(|planned| !planned.control)
-        .map(|planned| LatencyLine {
+        .map(|planned| LatencyCurve {
             label: planned.cell.clone(),
             points: percentiles(blocks, &planned.cell),
         })
@@ -254,7 +256,7 @@ fn charts(page: &mut String, planned: &PlannedExperiment, blocks: &Blocks<'_>) {
         .collect();
     if !curves.is_empty() {
         let title = "Here: latency by percentile, median of blocks";
-        let _ = write!(page, "<figure>{}</figure>", latencies(title, &PERCENTILES, &curves));
+        page.push_str(&figure(title, &latencies(title, WIDE, &PERCENTILES, &curves)));
     }
     page.push_str("</div>");
 }

@@ -1,6 +1,5 @@
 //! The report of a run, made from its folder alone.
 
-mod chart;
 pub mod compare;
 mod curves;
 mod html;

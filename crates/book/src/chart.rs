@@ -1,0 +1,195 @@
+//! Charts: a fenced block `chart` becomes bars, drawn from a table of the book.
+//!
+//! The block has a line for each of these, and reads as text where it is not drawn:
+//!
+//! ```text
+//! bars: times the floor
+//! mark: 1
+//! from: costs.md#senders-on-epoll
+//! column: 64 KiB
+//! ```
+//!
+//! `bars` is the unit, and `mark` a value that a line goes through. `from` is the first table below a heading; without
+//! it, the table is the next one on the page. Each column of cells like `1.04 [0.97–1.10]` is a chart, a value with its
+//! interval for each row; `column` selects those whose name begins so.
+
+use std::collections::BTreeMap;
+
+use pulldown_cmark::{Event, Tag, TagEnd};
+use tenfold_chart::{Bar, NARROW, bars, figure};
+
+use crate::text::{BookPage, events};
+
+/// The language of the fenced block.
+pub(crate) const LANGUAGE: &str = "chart";
+
+/// What a block asks for.
+#[derive(Default)]
+struct Wanted<'a> {
+    unit: &'a str,
+    mark: Option<f64>,
+    from: Option<(&'a str, &'a str)>,
+    column: &'a str,
+}
+
+/// A table with the anchor of the heading above it.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Table {
+    anchor: String,
+    header: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+/// The charts of a block as HTML. `before` is the number of tables above it on its page.
+///
+/// # Errors
+/// Names what the block lacks, or the table that does not exist.
+pub(crate) fn draw(
+    text: &str,
+    page: &BookPage,
+    before: usize,
+    pages: &BTreeMap<String, BookPage>,
+) -> Result<String, String> {
+    let wanted = Wanted::parse(text)?;
+    let table = match wanted.from {
+        None => tables(page).into_iter().nth(before).ok_or("no table follows the chart")?,
+        Some((path, anchor)) => {
+            let other = pages.get(path).ok_or(format!("{path}, which the chart names, is not a page"))?;
+            let mut all = tables(other).into_iter();
+            all.find(|table| table.anchor == anchor).ok_or(format!("{path} has no table below #{anchor}"))?
+        }
+    };
+    let charts: Vec<String> =
+        (0..table.header.len()).filter_map(|column| wanted.figure(&table, column)).collect();
+    if charts.is_empty() {
+        return Err(format!("no column {:?} of the table has cells like `1.04 [0.97–1.10]`", wanted.column));
+    }
+    Ok(format!("<div class=\"charts\">\n{}\n</div>\n", charts.join("\n")))
+}
+
+impl<'a> Wanted<'a> {
+    fn parse(text: &'a str) -> Result<Wanted<'a>, String> {
+        let mut wanted = Wanted::default();
+        for line in text.lines() {
+            let (key, value) = line.split_once(": ").ok_or(format!("{line:?} is not `key: value`"))?;
+            match key {
+                "bars" => wanted.unit = value,
+                "mark" => {
+                    wanted.mark = Some(value.parse().map_err(|_| format!("mark {value:?} is no number"))?);
+                }
+                "from" => {
+                    wanted.from = Some(value.split_once('#').ok_or(format!("{value:?} names no heading"))?);
+                }
+                "column" => wanted.column = value,
+                _ => return Err(format!("a chart has no {key:?}")),
+            }
+        }
+        if wanted.unit.is_empty() { Err("a chart has a line `bars: UNIT`".to_owned()) } else { Ok(wanted) }
+    }
+
+    /// The chart of a column, if the block selects it and it has measured values.
+    fn figure(&self, table: &Table, column: usize) -> Option<String> {
+        let name = table.name(column).filter(|name| name.starts_with(self.column))?;
+        let bar = |row: &Vec<String>| measured(row.first()?, row.get(column)?);
+        let all: Vec<Bar> = table.rows.iter().filter_map(bar).collect();
+        let title = format!("{name}: {}", self.unit);
+        (!all.is_empty()).then(|| figure(&title, &bars(&title, NARROW, self.mark, &all)))
+    }
+}
+
+impl Table {
+    /// The name of a column. Columns of the same name are known by the one before them, which ends at its colon.
+    fn name(&self, column: usize) -> Option<&str> {
+        let own = self.header.get(column)?;
+        if self.header.iter().filter(|name| *name == own).count() == 1 {
+            return Some(own);
+        }
+        let before = self.header.get(column.checked_sub(1)?)?;
+        Some(before.split_once(": ").map_or(before.as_str(), |(name, _)| name))
+    }
+}
+
+/// A cell like `1.04 [0.97–1.10]` as a bar.
+fn measured(label: &str, cell: &str) -> Option<Bar> {
+    let (shown, interval) = cell.split_once(" [")?;
+    let (low, high) = interval.strip_suffix(']')?.split_once('–')?;
+    Some(Bar {
+        label: label.to_owned(),
+        value: shown.parse().ok()?,
+        shown: shown.to_owned(),
+        interval: Some((low.parse().ok()?, high.parse().ok()?)),
+        runs: Vec::new(),
+    })
+}
+
+/// The tables of a page in their order.
+fn tables(page: &BookPage) -> Vec<Table> {
+    let mut anchors = page.anchors.iter();
+    let (mut anchor, mut found, mut rows, mut cell) = (String::new(), Vec::new(), Vec::new(), None);
+    for event in events(&page.markdown) {
+        match event {
+            Event::Start(Tag::Heading { .. }) => anchor = anchors.next().cloned().unwrap_or_default(),
+            Event::Start(Tag::TableHead | Tag::TableRow) => rows.push(Vec::new()),
+            Event::Start(Tag::TableCell) => cell = Some(String::new()),
+            Event::Text(text) | Event::Code(text) => cell.iter_mut().for_each(|cell| cell.push_str(&text)),
+            Event::End(TagEnd::TableCell) => {
+                rows.iter_mut().next_back().into_iter().for_each(|row| row.extend(cell.take()))
+            }
+            Event::End(TagEnd::Table) => {
+                let mut rows = std::mem::take(&mut rows).into_iter();
+                let header = rows.next().unwrap_or_default();
+                found.push(Table { anchor: anchor.clone(), header, rows: rows.collect() });
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::parse_page;
+
+    const COSTS: &str = "# Costs\n\n| a | b |\n| --- | --- |\n| x | y |\n\n## Two\n\n\
+        | | 1 KiB, kept: CPU µs | of the floor | 64 KiB: CPU µs | of the floor |\n| --- | --- | --- | --- | --- |\n\
+        | floor | 7.5 | 1.00 [1.00–1.00] | 15 | 1.00 [1.00–1.00] |\n| `epoll` | 7.7 | 1.04 [0.97–1.10] |  |  |\n";
+
+    fn drawn(text: &str, before: usize) -> Result<String, String> {
+        let page = |markdown: &str| parse_page("costs.md", markdown.to_owned()).expect("it has a heading");
+        let pages = BTreeMap::from([("costs.md".to_owned(), page(COSTS))]);
+        draw(text, &pages["costs.md"], before, &pages)
+    }
+
+    #[test]
+    fn each_column_with_intervals_is_a_chart() {
+        let html = drawn("bars: times the floor\nmark: 1\n", 1).expect("it is right");
+        assert_eq!(html.matches("<figure").count(), 2, "{html}");
+        for expected in
+            ["<figcaption>1 KiB, kept: times the floor<", "<figcaption>64 KiB: times", ">epoll<", ">1.04<"]
+        {
+            assert!(html.contains(expected), "{expected} is missing in {html}");
+        }
+        assert_eq!(html.matches(">epoll<").count(), 1, "an empty cell is no bar");
+        let one =
+            drawn("bars: times the floor\nfrom: costs.md#two\ncolumn: 64 KiB\n", 9).expect("it is right");
+        assert_eq!(one.matches("<figure").count(), 1);
+    }
+
+    #[test]
+    fn a_chart_without_its_table_is_an_error() {
+        for (text, before, expected) in [
+            ("bars: x\n", 0, "no column"),
+            ("bars: x\n", 2, "no table follows"),
+            ("bars: x\nfrom: costs.md#three\n", 0, "no table below #three"),
+            ("bars: x\nfrom: other.md#two\n", 0, "not a page"),
+            ("bars: x\ncolumn: 2 KiB\n", 1, "no column \"2 KiB\""),
+            ("mark: 1\n", 1, "a line `bars: UNIT`"),
+            ("bars: x\nmark: one\n", 1, "is no number"),
+            ("pie: x\n", 1, "has no \"pie\""),
+        ] {
+            let result = drawn(text, before);
+            assert!(result.as_ref().is_err_and(|why| why.contains(expected)), "{text}: {result:?}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Horizontal bars from zero.
+
+use std::fmt::Write;
+
+use crate::picture::{escape, open, widest};
+
+const ROW: f64 = 26.0;
+const GAP: f64 = 8.0;
+
+/// A bar: a value with its interval, and the runs behind it.
+#[derive(Clone, Debug, Default)]
+pub struct Bar {
+    /// The text before it.
+    pub label: String,
+    /// Its length, at least 0.
+    pub value: f64,
+    /// The value with its unit, behind the bar.
+    pub shown: String,
+    /// The ends of the interval of confidence.
+    pub interval: Option<(f64, f64)>,
+    /// The values that it summarises.
+    pub runs: Vec<f64>,
+}
+
+/// Horizontal bars from zero, `width` units wide. A line at `mark` goes through all of them.
+#[must_use]
+pub fn bars(title: &str, width: f64, mark: Option<f64>, bars: &[Bar]) -> String {
+    let left = widest(bars.iter().map(|bar| bar.label.as_str())).min(width * 0.45) + GAP;
+    let right = widest(bars.iter().map(|bar| bar.shown.as_str())) + GAP;
+    let end = end_of_axis(bars, mark);
+    let scale = |value: f64| left + value.clamp(0.0, end) / end * (width - left - right);
+    let height = ROW * bars.len() as f64 + 4.0;
+    let mut svg = open(title, width, height);
+    if let Some(mark) = mark {
+        let _ = write!(svg, "<path class=\"reference\" d=\"M{:.1} 0V{height:.1}\"/>", scale(mark));
+    }
+    for (row, bar) in bars.iter().enumerate() {
+        let middle = ROW * (row as f64 + 0.5) + 2.0;
+        let tip = scale(bar.value).max(left + 1.0);
+        let _ = write!(
+            svg,
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\
+             <rect class=\"value\" x=\"{left:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"14\"/>",
+            left - GAP,
+            middle + 4.0,
+            escape(&bar.label),
+            middle - 7.0,
+            tip - left,
+        );
+        if bar.value > end {
+            let _ = write!(
+                svg,
+                "<path class=\"break\" d=\"M{:.1} {:.1}l-6 18m6 0l6 -18\"/>",
+                tip - 16.0,
+                middle - 9.0
+            );
+        } else {
+            for run in &bar.runs {
+                let _ = write!(
+                    svg,
+                    "<circle class=\"run\" cx=\"{:.1}\" cy=\"{middle:.1}\" r=\"2\"/>",
+                    scale(*run)
+                );
+            }
+            if let Some((low, high)) = bar.interval {
+                let (low, high, top) = (scale(low), scale(high), middle - 5.0);
+                let _ = write!(
+                    svg,
+                    "<path class=\"interval\" d=\"M{low:.1} {top:.1}v10M{high:.1} {top:.1}v10M{low:.1} {middle:.1}H{high:.1}\"/>",
+                );
+            }
+        }
+        let _ = write!(
+            svg,
+            "<text x=\"{width}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            middle + 4.0,
+            escape(&bar.shown)
+        );
+    }
+    svg + "</svg>"
+}
+
+/// The value at the right end. Three quarters of the bars set the scale: one that is more than four times as long as
+/// those is broken, because it would leave the others without length.
+fn end_of_axis(bars: &[Bar], mark: Option<f64>) -> f64 {
+    let reach = |bar: &Bar| {
+        bar.runs.iter().copied().chain(bar.interval.map(|(_, high)| high)).fold(bar.value, f64::max)
+    };
+    let mut values: Vec<f64> = bars.iter().map(|bar| bar.value).collect();
+    values.sort_by(f64::total_cmp);
+    let limit = values.get(values.len() * 3 / 4).map_or(0.0, |value| value * 4.0);
+    let within = bars.iter().filter(|bar| bar.value <= limit).map(reach);
+    within.chain(mark).fold(f64::MIN_POSITIVE, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bar(label: &str, value: f64) -> Bar {
+        Bar { label: label.to_owned(), value, shown: value.to_string(), ..Bar::default() }
+    }
+
+    #[test]
+    fn a_bar_reaches_as_far_as_its_value() {
+        let svg = bars("a <title>", 640.0, None, &[bar("all", 100.0), bar("half", 50.0), bar("none", 0.0)]);
+        let lengths: Vec<f64> = svg
+            .split(" width=\"")
+            .skip(1)
+            .map(|rest| rest.split('"').next().expect("it ends").parse().expect("it is a number"))
+            .collect();
+        assert!((lengths[0] - 2.0 * lengths[1]).abs() < 0.2 && lengths[0] > 500.0, "{lengths:?}");
+        assert!((lengths[2] - 1.0).abs() < f64::EPSILON, "{lengths:?}");
+        assert!(svg.contains("a &lt;title&gt;") && !svg.contains("<title>"));
+    }
+
+    #[test]
+    fn one_far_greater_value_is_broken() {
+        let mut all: Vec<Bar> =
+            (0..7).map(|number| bar("near", f64::from(number).mul_add(0.1, 1.0))).collect();
+        all.push(bar("far", 36.0));
+        assert_eq!(bars("t", 380.0, None, &all).matches("class=\"break\"").count(), 1);
+        all[0].value = 30.0;
+        all[1].value = 20.0;
+        assert_eq!(bars("t", 380.0, None, &all).matches("class=\"break\"").count(), 0, "three are a scale");
+    }
+}

@@ -1,0 +1,15 @@
+//! Charts as SVG: bars with intervals and every run, and lines over an axis. Text and lines take the colours of the
+//! page, so that a chart is readable in light, in dark and on paper. Chart libraries bring fonts and fixed colours.
+//!
+//! The classes of the elements are `value`, `break`, `run`, `interval`, `grid`, `reference`, and `curve` with `c0` to `c5`.
+//! The page gives them fill and stroke, and sets text in [`FONT_SIZE`] units.
+
+#![forbid(unsafe_code)]
+
+mod bars;
+mod lines;
+mod picture;
+
+pub use bars::{Bar, bars};
+pub use lines::{Curve, LatencyCurve, Lines, latencies};
+pub use picture::{FONT_SIZE, NARROW, WIDE, escape, figure};

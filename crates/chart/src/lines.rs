@@ -1,0 +1,178 @@
+//! Lines over an axis, each with its name at its end.
+
+use std::fmt::Write;
+
+use crate::picture::{FONT_SIZE, LETTER, escape, open, widest};
+
+const TOP: f64 = 10.0;
+/// The least height of the field of lines.
+const FIELD: f64 = 180.0;
+/// The room below the field for the names of the horizontal axis.
+const AXIS: f64 = 24.0;
+const GAP: f64 = 8.0;
+/// The distance of two names at the end of lines.
+const NAME: f64 = FONT_SIZE + 2.0;
+
+/// A line, by points from (0, 0) at the lower left to (1, 1) at the upper right of the field.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    /// Its name.
+    pub label: String,
+    /// Its points from left to right.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A chart of lines.
+#[derive(Clone, Debug, Default)]
+pub struct Lines {
+    /// Places on the horizontal axis, from 0 to 1, with their names.
+    pub across: Vec<(f64, String)>,
+    /// Places on the vertical axis, from 0 to 1, with their names.
+    pub up: Vec<(f64, String)>,
+    /// The lines.
+    pub curves: Vec<Curve>,
+}
+
+impl Lines {
+    /// The chart, `width` units wide, and as high as its names need.
+    #[must_use]
+    pub fn draw(&self, title: &str, width: f64) -> String {
+        let end = |curve: &Curve| curve.points.last().map_or(0.0, |(_, y)| *y);
+        let mut order: Vec<&Curve> = self.curves.iter().filter(|curve| !curve.points.is_empty()).collect();
+        order.sort_by(|a, b| end(b).total_cmp(&end(a)));
+        let field = FIELD.max(NAME * order.len() as f64);
+        let bottom = TOP + field;
+        let left = widest(self.up.iter().map(|(_, name)| name.as_str())) + GAP;
+        let names = widest(order.iter().map(|curve| curve.label.as_str())) + GAP;
+        let right = width - names.max(2.0 * GAP);
+        let x = |place: f64| left + place * (right - left);
+        let y = |place: f64| bottom - place * field;
+        let mut svg = open(title, width, bottom + AXIS);
+        for (place, name) in &self.up {
+            let at = y(*place);
+            let _ = write!(
+                svg,
+                "<path class=\"grid\" d=\"M{left:.1} {at:.1}H{right:.1}\"/>\
+                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+                left - GAP,
+                at + 4.0,
+                escape(name)
+            );
+        }
+        let mut free = f64::MIN;
+        for (place, name) in &self.across {
+            let (at, half) = (x(*place), name.chars().count() as f64 * LETTER / 2.0);
+            // Names that would touch are left out.
+            if at - half >= free {
+                let _ = write!(
+                    svg,
+                    "<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+                    bottom + 20.0,
+                    escape(name)
+                );
+                free = at + half + GAP;
+            }
+        }
+        let heights = apart(&order.iter().map(|curve| y(end(curve)) + 4.0).collect::<Vec<_>>(), bottom + 4.0);
+        for (number, (curve, height)) in order.into_iter().zip(heights).enumerate() {
+            let points: Vec<String> =
+                curve.points.iter().map(|(across, up)| format!("{:.1},{:.1}", x(*across), y(*up))).collect();
+            let last = curve.points.last().map_or(0.0, |(across, _)| *across);
+            let _ = write!(
+                svg,
+                "<polyline class=\"curve c{}\" points=\"{}\"/><text x=\"{:.1}\" y=\"{height:.1}\">{}</text>",
+                number % 6,
+                points.join(" "),
+                x(last) + GAP,
+                escape(&curve.label)
+            );
+        }
+        svg + "</svg>"
+    }
+}
+
+/// Heights of names, from above: each near the one it wants, a line below the one before it, and none below `bottom`.
+fn apart(wanted: &[f64], bottom: f64) -> Vec<f64> {
+    let mut heights: Vec<f64> = Vec::new();
+    for want in wanted {
+        heights.push(heights.last().map_or(*want, |before| want.max(before + NAME)));
+    }
+    let mut below = bottom + NAME;
+    for height in heights.iter_mut().rev() {
+        *height = height.min(below - NAME);
+        below = *height;
+    }
+    heights
+}
+
+/// Latencies of a server by percentile, in milliseconds.
+#[derive(Clone, Debug)]
+pub struct LatencyCurve {
+    /// Its name.
+    pub label: String,
+    /// The name of a percentile, and the latency at it.
+    pub points: Vec<(String, f64)>,
+}
+
+/// Latencies by percentile on a logarithmic axis. `names` are the percentiles in their order.
+#[must_use]
+pub fn latencies(title: &str, width: f64, names: &[&str], curves: &[LatencyCurve]) -> String {
+    let log = |value: f64| value.max(1e-4).log10();
+    let values = || curves.iter().flat_map(|curve| curve.points.iter().map(|(_, value)| log(*value)));
+    let low = values().fold(f64::MAX, f64::min).floor();
+    let high = values().fold(f64::MIN, f64::max).ceil().max(low + 1.0);
+    let up = |power: f64| (power - low) / (high - low);
+    let last = (names.len().max(2) - 1) as f64;
+    let across = |name: &str| names.iter().position(|known| *known == name).unwrap_or_default() as f64 / last;
+    Lines {
+        across: names.iter().map(|name| (across(name), (*name).to_owned())).collect(),
+        up: (low as i32..=high as i32).map(|power| (up(f64::from(power)), milliseconds(power))).collect(),
+        curves: curves
+            .iter()
+            .map(|curve| Curve {
+                label: curve.label.clone(),
+                points: curve.points.iter().map(|(name, value)| (across(name), up(log(*value)))).collect(),
+            })
+            .collect(),
+    }
+    .draw(title, width)
+}
+
+/// A power of ten in milliseconds, in the unit that people use for it.
+fn milliseconds(power: i32) -> String {
+    match power {
+        3.. => format!("{} s", 10u64.pow(power.unsigned_abs() - 3)),
+        0..3 => format!("{} ms", 10u64.pow(power.unsigned_abs())),
+        _ => format!("{} µs", 10f64.powi(power + 3)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latencies_have_an_axis_of_powers_of_ten() {
+        let points = vec![("p50".to_owned(), 0.2), ("p99".to_owned(), 4000.0)];
+        let svg =
+            latencies("t", 640.0, &["p50", "p99"], &[LatencyCurve { label: "epoll".to_owned(), points }]);
+        for expected in [">100 µs<", ">1 ms<", ">100 ms<", ">10 s<", "polyline", ">epoll<"] {
+            assert!(svg.contains(expected), "{expected} is missing in {svg}");
+        }
+    }
+
+    #[test]
+    fn names_at_the_end_of_lines_keep_their_distance_inside_the_picture() {
+        assert_eq!(apart(&[10.0, 100.0], 100.0), [10.0, 100.0]);
+        assert_eq!(apart(&[96.0, 98.0, 100.0], 100.0), [72.0, 86.0, 100.0]);
+        assert_eq!(apart(&[50.0, 51.0, 100.0], 100.0), [50.0, 64.0, 100.0]);
+    }
+
+    #[test]
+    fn twenty_lines_make_the_picture_higher() {
+        let curve = |number: u32| Curve { label: number.to_string(), points: vec![(0.0, 0.0), (1.0, 0.0)] };
+        let lines = Lines { curves: (0..20).map(curve).collect(), ..Lines::default() };
+        let svg = lines.draw("t", 640.0);
+        assert!(svg.starts_with("<svg viewBox=\"0 0 640 314\""), "{svg}");
+    }
+}
