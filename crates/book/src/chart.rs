@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use pulldown_cmark::{Event, Tag, TagEnd};
 use tenfold_chart::{Bar, NARROW, bars, figure};
 
-use crate::text::{BookPage, events};
+use crate::page::{BookPage, events};
 
 /// The language of the fenced block.
 pub(crate) const LANGUAGE: &str = "chart";
@@ -149,7 +149,7 @@ fn tables(page: &BookPage) -> Vec<Table> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::parse_page;
+    use crate::page::parse_page;
 
     const COSTS: &str = "# Costs\n\n| a | b |\n| --- | --- |\n| x | y |\n\n## Two\n\n\
         | | 1 KiB, kept: CPU µs | of the floor | 64 KiB: CPU µs | of the floor |\n| --- | --- | --- | --- | --- |\n\

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::escape::html;
-use crate::text::{BookPage, CONTENTS, Group, relative};
+use crate::page::{BookPage, CONTENTS, Group};
+use crate::text::relative;
 
 /// The pages before and after this one.
 pub(crate) struct Around<'a> {

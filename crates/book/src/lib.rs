@@ -14,6 +14,7 @@
 mod chart;
 mod document;
 mod escape;
+mod page;
 mod search;
 mod sequence;
 mod source;
@@ -24,11 +25,9 @@ use std::fs;
 use std::path::{Component, Path};
 
 use document::{Around, document};
+use page::{CONTENTS, DOCS, parse_contents, parse_page};
 use source::source_page;
-use text::{
-    CONTENTS, DOCS, SOURCE_PAGES, diagrams, html_path, links_to_missing_files, parse_contents, parse_page,
-    render_body, source_path,
-};
+use text::{SOURCE_PAGES, diagrams, html_path, links_to_missing_files, render_body, source_path};
 
 /// The folder of the demonstration site, below the root of the repository.
 const SITE: &str = "examples/site";

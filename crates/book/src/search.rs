@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use pulldown_cmark::{Event, Tag, TagEnd};
 
 use crate::escape::json;
-use crate::text::{BookPage, events, html_path};
+use crate::page::{BookPage, events};
+use crate::text::html_path;
 
 /// The script that reads the index in the browser.
 pub(crate) const SCRIPT: (&str, &str) = ("search.js", include_str!("../search.js"));
@@ -99,7 +100,7 @@ fn split_words(text: &str) -> impl Iterator<Item = String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::parse_page;
+    use crate::page::parse_page;
 
     #[test]
     fn the_index_names_the_sections_of_each_word() {

@@ -1,96 +1,17 @@
-//! The content of `docs/`: pages, their headings, and the links between them.
+//! The content of pages as HTML, and the links between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use pulldown_cmark::{CodeBlockKind, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
+use pulldown_cmark::{CodeBlockKind, CowStr, Event, Tag, TagEnd, html};
 
 use crate::chart;
+use crate::page::{BookPage, DOCS, events};
 use crate::sequence::{self, Sequence};
 
-/// The folder of the text, below the root of the repository.
-pub(crate) const DOCS: &str = "docs";
-/// The page that is also the table of contents.
-pub(crate) const CONTENTS: &str = "README.md";
 /// The book's folder of source pages.
 pub(crate) const SOURCE_PAGES: &str = "source/";
-
-/// A text of `docs/`, with the parts that other pages need.
-pub(crate) struct BookPage {
-    /// The text of its first-level heading.
-    pub(crate) title: String,
-    /// The identifiers of its headings, which links may name.
-    pub(crate) anchors: Vec<String>,
-    pub(crate) markdown: String,
-}
-
-/// One heading of the navigation with the pages below it.
-pub(crate) struct Group {
-    pub(crate) title: String,
-    /// Pages, as paths below `docs/`, in the order in which they are read.
-    pub(crate) pages: Vec<String>,
-}
-
-/// Markdown with the extension that the book uses: tables.
-pub(crate) fn events(markdown: &str) -> Parser<'_> {
-    Parser::new_ext(markdown, Options::ENABLE_TABLES)
-}
-
-pub(crate) fn parse_page(path: &str, markdown: String) -> Result<BookPage, String> {
-    let mut anchors = Vec::new();
-    let mut title = None;
-    let mut heading: Option<String> = None;
-    for event in events(&markdown) {
-        match event {
-            Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
-            Event::Text(text) | Event::Code(text) => {
-                if let Some(heading) = &mut heading {
-                    heading.push_str(&text);
-                }
-            }
-            Event::End(TagEnd::Heading(level)) => {
-                let text = heading.take().unwrap_or_default();
-                anchors.push(slug(&text));
-                if level == HeadingLevel::H1 && title.is_none() {
-                    title = Some(text);
-                }
-            }
-            _ => {}
-        }
-    }
-    let title = title.ok_or(format!("{DOCS}/{path} has no first-level heading"))?;
-    Ok(BookPage { title, anchors, markdown })
-}
-
-/// The groups of the table of contents: second-level headings, and the first link of each item below them.
-pub(crate) fn parse_contents(markdown: &str) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
-    let (mut in_heading, mut item_open) = (false, false);
-    for event in events(markdown) {
-        match event {
-            Event::Start(Tag::Heading { level: HeadingLevel::H2, .. }) => {
-                in_heading = true;
-                groups.push(Group { title: String::new(), pages: Vec::new() });
-            }
-            Event::End(TagEnd::Heading(_)) => in_heading = false,
-            Event::Text(text) if in_heading => {
-                if let Some(group) = groups.last_mut() {
-                    group.title.push_str(&text);
-                }
-            }
-            Event::Start(Tag::Item) => item_open = true,
-            Event::Start(Tag::Link { dest_url, .. }) if item_open => {
-                item_open = false;
-                if let Some(group) = groups.last_mut() {
-                    group.pages.push(dest_url.into_string());
-                }
-            }
-            _ => {}
-        }
-    }
-    groups
-}
 
 /// The page's text as HTML: headings with anchors, tables and code that scroll on narrow screens, and links between
 /// pages. Adds the source files that it links to, to `sources`.
@@ -289,12 +210,6 @@ pub(crate) fn source_path(file: &str) -> String {
     format!("{SOURCE_PAGES}{file}.html")
 }
 
-/// A heading's identifier, as forges generate it: lower case, words joined by hyphens.
-fn slug(text: &str) -> String {
-    let kept = text.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
-    kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -315,19 +230,5 @@ mod tests {
         assert_eq!(relative("models/epoll.md", "models/uring.md"), "uring.html");
         assert_eq!(relative("models/epoll.md", "tcp/backlog.md"), "../tcp/backlog.html");
         assert_eq!(relative("http.md", "models/README.md"), "models/index.html");
-    }
-
-    #[test]
-    fn the_contents_are_the_first_links_of_the_items_below_second_level_headings() {
-        let groups = parse_contents("# Book\n\n## One\n\n- [A](a.md): like [B](b.md)\n- [C](c.md)\n");
-        assert_eq!(groups.len(), 1);
-        assert_eq!(groups[0].title, "One");
-        assert_eq!(groups[0].pages, ["a.md", "c.md"]);
-    }
-
-    #[test]
-    fn a_heading_is_linked_to_by_its_words() {
-        assert_eq!(slug("What it is"), "what-it-is");
-        assert_eq!(slug("`head-timeout` and others"), "head-timeout-and-others");
     }
 }
