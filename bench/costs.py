@@ -116,7 +116,7 @@ def main():
         page += [f"## {group.title}", *([group.says] if group.says else []), chart, "\n".join(lines)]
         print("\n".join([f"== {group.title}", *lines, ""]), flush=True)
     pathlib.Path(args.out).write_text("\n\n".join(page) + "\n")
-    print(f"written to {args.out}")
+    print(f"written to {args.out}; `cargo xtask charts` draws the home page with it")
 
 
 if __name__ == "__main__":

@@ -3,15 +3,16 @@
 //! The block has a line for each of these, and reads as text where it is not drawn:
 //!
 //! ```text
+//! title: Senders
 //! bars: times the floor
 //! mark: 1
 //! from: costs.md#senders-on-epoll
 //! column: 64 KiB
 //! ```
 //!
-//! `bars` is the unit, and `mark` a value that a line goes through. `from` is the first table below a heading; without
-//! it, the table is the next one on the page. Each column of cells like `1.04 [0.97–1.10]` is a chart, a value with its
-//! interval for each row; `column` selects those whose name begins so.
+//! `title` begins the caption. `bars` is the unit, and `mark` a value that a line goes through. `from` is the first
+//! table below a heading; without it, the table is the next one on the page. Each column of cells like
+//! `1.04 [0.97–1.10]` is a chart, a value with its interval for each row; `column` selects those whose name begins so.
 
 use std::collections::BTreeMap;
 
@@ -26,6 +27,7 @@ pub(crate) const LANGUAGE: &str = "chart";
 /// What a block asks for.
 #[derive(Default)]
 struct Wanted<'a> {
+    title: &'a str,
     unit: &'a str,
     mark: Option<f64>,
     from: Option<(&'a str, &'a str)>,
@@ -80,6 +82,7 @@ impl<'a> Wanted<'a> {
                 "from" => {
                     wanted.from = Some(value.split_once('#').ok_or(format!("{value:?} names no heading"))?);
                 }
+                "title" => wanted.title = value,
                 "column" => wanted.column = value,
                 _ => return Err(format!("a chart has no {key:?}")),
             }
@@ -92,7 +95,8 @@ impl<'a> Wanted<'a> {
         let name = table.name(column).filter(|name| name.starts_with(self.column))?;
         let bar = |row: &Vec<String>| measured(row.first()?, row.get(column)?);
         let all: Vec<Bar> = table.rows.iter().filter_map(bar).collect();
-        let title = format!("{name}: {}", self.unit);
+        let title = if self.title.is_empty() { String::new() } else { format!("{} · ", self.title) };
+        let title = format!("{title}{name}: {}", self.unit);
         (!all.is_empty()).then(|| figure(&title, &bars(&title, NARROW, self.mark, &all)))
     }
 }

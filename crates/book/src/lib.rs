@@ -14,6 +14,7 @@
 mod chart;
 mod document;
 mod escape;
+mod home;
 mod page;
 mod search;
 mod sequence;
@@ -25,12 +26,15 @@ use std::fs;
 use std::path::{Component, Path};
 
 use document::{Around, document};
-use page::{CONTENTS, DOCS, parse_contents, parse_page};
+use page::{BookPage, CONTENTS, DOCS, parse_contents, parse_page};
 use source::source_page;
 use text::{SOURCE_PAGES, diagrams, html_path, links_to_missing_files, render_body, source_path};
 
 /// The folder of the demonstration site, below the root of the repository.
 const SITE: &str = "examples/site";
+
+/// The home page of that site.
+pub const HOME: &str = "examples/site/index.html";
 
 /// The files of that site that each page loads.
 const LOADED: [&str; 3] = ["favicon.svg", "site.css", "site.js"];
@@ -56,12 +60,25 @@ pub fn linked(files: &BTreeMap<String, String>) -> impl Iterator<Item = &str> {
     files.keys().filter_map(|path| path.strip_prefix(SOURCE_PAGES)?.strip_suffix(".html"))
 }
 
-/// Checks that each page can be rendered and that the source files that the text names exist.
+/// The home page of the demonstration, with the charts of the tables as they are now.
+///
+/// # Errors
+/// Names a file that cannot be read or the chart that cannot be drawn.
+pub fn home(root: &Path) -> Result<String, String> {
+    let why = |why| format!("{HOME}: {why}");
+    home::with_charts(&read(root, HOME)?, &texts(root)?).map_err(why)
+}
+
+/// Checks that each page can be rendered, that the source files that the text names exist, and that the home page has
+/// the charts of today's tables.
 ///
 /// # Errors
 /// Lists every link to a missing file, or the first error of [`files`].
 pub fn check(root: &Path) -> Result<(), String> {
     files(root)?;
+    if home(root)? != read(root, HOME)? {
+        return Err(format!("{HOME} has charts of older tables: `cargo xtask charts` draws them again"));
+    }
     let mut missing = Vec::new();
     for path in files_below(&root.join(DOCS), "md")? {
         missing.extend(links_to_missing_files(root, &path)?);
@@ -83,14 +100,19 @@ fn read(root: &Path, path: &str) -> Result<String, String> {
     fs::read_to_string(root.join(path)).map_err(|error| format!("cannot read {path}: {error}"))
 }
 
-/// All pages: the path of each, and the whole document.
-fn pages(root: &Path) -> Result<BTreeMap<String, String>, String> {
-    let docs = root.join(DOCS);
+/// The texts of `docs/` by path.
+fn texts(root: &Path) -> Result<BTreeMap<String, BookPage>, String> {
     let mut pages = BTreeMap::new();
-    for path in files_below(&docs, "md")? {
+    for path in files_below(&root.join(DOCS), "md")? {
         let markdown = read(root, &format!("{DOCS}/{path}"))?;
         pages.insert(path.clone(), parse_page(&path, markdown)?);
     }
+    Ok(pages)
+}
+
+/// All pages: the path of each, and the whole document.
+fn pages(root: &Path) -> Result<BTreeMap<String, String>, String> {
+    let pages = texts(root)?;
     let contents =
         pages.get(CONTENTS).ok_or(format!("{DOCS}/{CONTENTS}, the table of contents, is missing"))?;
     let groups = parse_contents(&contents.markdown);
@@ -164,7 +186,7 @@ mod tests {
                 .expect("a folder can be made");
             fs::write(file, text).expect("a file can be written");
         }
-        for name in LOADED {
+        for name in LOADED.into_iter().chain(["index.html"]) {
             fs::create_dir_all(root.join(SITE)).expect("a folder can be made");
             fs::write(root.join(SITE).join(name), name).expect("a file can be written");
         }

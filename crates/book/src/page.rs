@@ -7,6 +7,7 @@ pub(crate) const DOCS: &str = "docs";
 /// The page that is also the table of contents.
 pub(crate) const CONTENTS: &str = "README.md";
 /// A text of `docs/`, with the parts that other pages need.
+#[derive(Default)]
 pub(crate) struct BookPage {
     /// The text of its first-level heading.
     pub(crate) title: String,
