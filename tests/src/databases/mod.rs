@@ -185,7 +185,10 @@ impl Database {
                 let words = ["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"];
                 let mut install =
                     words.iter().fold(self.program(&tools::program("mariadb-install-db")), with);
-                run(install.args(SMALL_MARIADB).arg(format!("--datadir={data}")));
+                // A MariaDB that starts removes the temporary tables of all others in its temporary folder.
+                let own = self.folder.path().display().to_string();
+                install.args(SMALL_MARIADB).arg(format!("--datadir={data}"));
+                run(install.arg(format!("--tmpdir={own}")));
             }
         }
     }
