@@ -234,12 +234,16 @@ impl Handover {
 
     /// Executes the former program again, which goes on as if there had been no upgrade. Returns only if that failed.
     pub(super) fn go_back(&mut self, why: &str) -> io::Error {
-        let Some(former) = self.state.former_program.take().and_then(|it| self.descriptors.remove(&it))
-        else {
+        let number = self.state.former_program.take();
+        let Some((number, former)) = number.and_then(|number| self.descriptors.remove_entry(&number)) else {
             return io::Error::other("there is no former program");
         };
         self.state.failure = Some(why.to_owned());
-        self.execute(&of_descriptor(&former))
+        let error = self.execute(&of_descriptor(&former));
+        // This program tries again, and may have to go back later.
+        self.descriptors.insert(number, former);
+        (self.state.former_program, self.state.failure) = (Some(number), None);
+        error
     }
 
     /// Executes `program` with the same state. Returns only if that failed.
@@ -305,6 +309,34 @@ mod tests {
         let state = std::fs::read_to_string(format!("/proc/{number}/stat")).expect("it was not signalled");
         process::send_signal(pid, Signal::Kill);
         assert!(is_gone && !state.contains(" Z "), "{state}");
+    }
+
+    #[test]
+    fn a_former_program_that_cannot_be_executed_can_be_tried_again() {
+        let null = OwnedFd::from(std::fs::File::open("/dev/null").expect("every system has one"));
+        let state = HandoverState {
+            version: VERSION,
+            program: Program { path: OsString::new(), arguments: Vec::new() },
+            former_program: Some(exec::number(&null)),
+            failure: None,
+            uptime_seconds: 0,
+            generations: 1,
+            reloads: ReloadCounts::default(),
+            upgrades: UpgradeCounts::default(),
+            sockets: Vec::new(),
+            passed: false,
+            control: None,
+            admin: None,
+            tickets: Vec::new(),
+            former: Vec::new(),
+        };
+        let descriptors = BTreeMap::from([(exec::number(&null), null)]);
+        let mut handover = Handover { state, descriptors };
+        for _ in 0..2 {
+            let error = handover.go_back("it has no workers");
+            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{error}");
+            assert!(handover.has_former_program() && handover.state.failure.is_none());
+        }
     }
 
     #[test]
