@@ -1,4 +1,4 @@
-// The theme switch and the folding table of contents. Everything on the site works without this file:
+// The theme switch, the folding table of contents and the engine that served the page. Everything on the site works without this file:
 // the theme then follows the system, and the contents stay unfolded.
 "use strict";
 
@@ -36,6 +36,21 @@ function apply(theme) {
 let theme = THEMES.includes(remembered()) ? remembered() : "auto";
 apply(theme);
 
+// The engine, the worker and the system calls that served this page: the field Server-Timing, which `server-timing`
+// turns on. A browser shows it on addresses that it trusts: https, or this machine.
+function showServer() {
+  const panel = document.querySelector(".served");
+  const [page] = performance.getEntriesByType("navigation");
+  const timing = new Map((page?.serverTiming ?? []).map((entry) => [entry.name, entry.description]));
+  if (!panel || !timing.has("engine")) {
+    return;
+  }
+  for (const name of ["engine", "worker", "calls"]) {
+    panel.querySelector(`.${name}`).textContent = timing.get(name) ?? "";
+  }
+  panel.hidden = false;
+}
+
 document.addEventListener("DOMContentLoaded", () => {
   const button = document.querySelector("button.theme");
   if (button) {
@@ -51,6 +66,8 @@ document.addEventListener("DOMContentLoaded", () => {
       label();
     });
   }
+
+  showServer();
 
   const unfold = document.querySelector("button.unfold");
   const contents = document.getElementById("contents");

@@ -16,7 +16,7 @@ use crate::rules::{MEMBERS, RIGHT, WRONG};
 pub(crate) const THEME: Theme = Theme {
     name: "log-fields",
     cases: cases![
-        Engines Own: a_format_of_its_own_has_texts_and_fields, requests_have_identifiers;
+        Engines Own: a_format_of_its_own_has_texts_and_fields, requests_have_identifiers, responses_name_their_engine_on_request;
         Epoll Own: the_user_of_a_request_is_logged_unless_rejected, messages_have_their_time;
     ],
 };
@@ -110,4 +110,29 @@ fn requests_have_identifiers(config: &Config) {
     let server = launch(&[]);
     assert!(server.ask("GET", "/1k.html", &[sent]).field("X-Request-Id").is_none());
     becomes_true(SOON, "there is none in the log", || server.log() == "- 200\n");
+}
+
+fn responses_name_their_engine_on_request(config: &Config) {
+    let server = Launch::new(config, site::shared()).flag("--server-timing", "on").start();
+    let mut wire = server.connect();
+    wire.send(request("GET", "/1k.html", &[]));
+    let page = wire.response();
+    let tag = ("If-None-Match", page.need("ETag"));
+    let mut fields = vec![(page.status, page.need("Server-Timing").to_owned())];
+    for (target, given) in [("/1k.html", &[tag][..]), ("/none", &[]), ("/../x y", &[])] {
+        let mut wire = server.connect();
+        wire.send(request("GET", target, given));
+        let response = wire.response();
+        fields.push((response.status, response.need("Server-Timing").to_owned()));
+    }
+    assert_eq!(fields.iter().map(|(status, _)| *status).collect::<Vec<_>>(), [200, 304, 404, 400]);
+    for (status, field) in fields {
+        let engine = format!("engine;desc=\"{}\", calls;desc=\"", config.engine.name());
+        let rest = field.strip_prefix(&engine).unwrap_or_else(|| panic!("{status}: {field}"));
+        let (calls, worker) = rest.split_once("\", worker;desc=\"").unwrap_or_else(|| panic!("{field}"));
+        assert!(calls.contains("close"), "{field}");
+        assert!(["1\"", "2\""].contains(&worker), "{field}");
+    }
+    let server = Launch::new(config, site::shared()).start();
+    assert!(server.ask("GET", "/1k.html", &[]).field("Server-Timing").is_none());
 }

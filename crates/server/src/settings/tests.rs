@@ -256,6 +256,7 @@ const WRONG: &[(&str, &str, &str)] = &[
         "there is no log format \"xml\"; there are common, combined, json, and a text with fields such as {client} {status}",
     ),
     ("request-id", "yes", "\"yes\" is neither on nor off"),
+    ("server-timing", "1", "\"1\" is neither on nor off"),
     ("log-mode", "lazy", "there is no log mode \"lazy\"; there are async, buffered, sync"),
     ("book", "maybe", "\"maybe\" is neither on nor off"),
     (

@@ -86,6 +86,8 @@ pub(crate) struct Settings {
     pub(crate) log: Manner,
     /// Whether requests have identifiers.
     pub(crate) request_id: bool,
+    /// Whether responses name the model that served them.
+    pub(crate) server_timing: bool,
     pub(crate) log_rotate: Rotate,
     /// Rotated files that are kept.
     pub(crate) log_keep: Option<usize>,

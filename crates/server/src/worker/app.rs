@@ -5,6 +5,7 @@ mod members;
 mod observed;
 mod passwords;
 mod request_ids;
+mod server_timing;
 mod state;
 mod transport;
 mod validation;
@@ -31,6 +32,7 @@ use crate::status::counters::Counter;
 use crate::worker::shared::WorkerShared;
 use passwords::Passwords;
 use request_ids::RequestIds;
+use server_timing::ServerTiming;
 pub(crate) use state::RequestRules;
 use state::{DeferredRequest, SharedService};
 pub(crate) use transport::TransportRules;
@@ -72,6 +74,7 @@ impl App {
             challenges,
             admission,
             transport,
+            timing: settings.server_timing.then(|| ServerTiming::new(plan)),
             limits: settings.limits.clone(),
             measures: worker.measures(),
             shows_user: worker.shows_user(),
@@ -203,7 +206,7 @@ impl Service for SharedService {
         connection: &Connection,
         response: &mut ResponseWriter<'_>,
     ) {
-        self.transport.secure(connection, response);
+        self.amend(connection, response);
         let page = self.hosts.refuse(refusal.status(), response);
         let body = page.unwrap_or_else(|| response.refusal(refusal));
         self.worker.with(|local| {
@@ -223,6 +226,17 @@ impl Service for SharedService {
 }
 
 impl SharedService {
+    /// Adds what every response of this worker has to the next head.
+    #[inline]
+    fn amend(&self, connection: &Connection, response: &mut ResponseWriter<'_>) {
+        self.transport.secure(connection, response);
+        if let Some(timing) = &self.timing
+            && let Some(row) = self.worker.with(|local| local.place)
+        {
+            timing.describe(row, response);
+        }
+    }
+
     /// When an answer begins, where the log or an admin listener wants to know what it took.
     #[inline]
     fn began(&self) -> Option<time::Instant> {
@@ -261,7 +275,7 @@ impl SharedService {
         mut asked: DeferredRequest,
         response: &mut ResponseWriter<'_>,
     ) -> Answer {
-        self.transport.secure(&asked.connection, response);
+        self.amend(&asked.connection, response);
         asked.keep_private(response);
         let answered = asked.request.read(|request| match done {
             Some(finish) => self.hosts.finish(finish, request, response),

@@ -41,6 +41,8 @@ pub(crate) struct WorkerShared {
 pub(crate) struct WorkerLocal {
     pub(crate) tally: Tally,
     pub(crate) writer: Option<Writer>,
+    /// The number of its row.
+    pub(crate) place: usize,
     worker: u32,
 }
 
@@ -85,10 +87,12 @@ impl WorkerShared {
     #[cold]
     fn join(&self) -> WorkerLocal {
         let place = self.own.start + self.come.fetch_add(1, Ordering::Relaxed);
-        let tally = Tally::new(self.rows.row(place.min(self.own.end - 1)), self.shared);
+        let place = place.min(self.own.end - 1);
+        let tally = Tally::new(self.rows.row(place), self.shared);
         WorkerLocal {
             tally,
             writer: self.outlet.as_ref().map(|outlet| Writer::new(outlet, tally)),
+            place,
             worker: self.number,
         }
     }

@@ -20,6 +20,9 @@ pub(super) static ROWS: &[SettingRow] = rows! { "Log and process":
     one "request-id" "on|off" = Value("off"), not_null;
         request_id = switch;
         "identify each request by X-Request-Id, in its response and in log-format json: that of a trusted-proxy, or a new one";
+    one "server-timing" "on|off" = Value("off"), not_null;
+        server_timing = switch;
+        "show visitors the engine, its system calls and the worker in the field Server-Timing of each response: for demonstrations";
     one "log-mode" "MODE" = Value("buffered"), not_null;
         log.mode = word("log mode", Mode::WORDS);
         "how to write lines: buffered (in batches, at least every second), sync (each immediately) or async (by a thread)";

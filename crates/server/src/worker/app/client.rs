@@ -47,7 +47,7 @@ impl SharedService {
     ) -> Answer {
         #[cfg(feature = "test-layer")]
         crate::sandbox::attempt(request.target.path);
-        self.transport.secure(connection, response);
+        self.amend(connection, response);
         if self.guarded
             && let Some(answer) = self.guard(request, connection, response)
         {
@@ -79,7 +79,7 @@ impl SharedService {
         connection: &Connection,
         response: &mut ResponseWriter<'_>,
     ) -> Answer {
-        self.transport.secure(connection, response);
+        self.amend(connection, response);
         if let Some(members) = &self.members
             && let Some(path) = members.path(request)
             && let wanted = members.web.submit(&path, request, body, connection)

@@ -60,7 +60,7 @@ impl SharedService {
         connection: Connection,
         response: &mut ResponseWriter<'_>,
     ) -> Answer {
-        self.transport.secure(&connection, response);
+        self.amend(&connection, response);
         if let ReplyAction::Page(page) = comes {
             request.read(|request| self.page(&page, request, &connection, response));
             return Answer::Done;

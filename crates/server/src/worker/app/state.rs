@@ -12,6 +12,7 @@ use tenfold_tls::challenges::ChallengeBoard;
 
 use super::passwords::Passwords;
 use super::request_ids::RequestIds;
+use super::server_timing::ServerTiming;
 use super::transport::TransportRules;
 use crate::admission::Admission;
 use crate::members::client::WorkerMembers;
@@ -39,6 +40,8 @@ pub(super) struct SharedService {
     /// The members' pages and folders, if there are any.
     pub(super) members: Option<WorkerMembers>,
     pub(super) transport: TransportRules,
+    /// The model that serves, where responses name it.
+    pub(super) timing: Option<ServerTiming>,
     /// The responses to an authority that validates names, if one may ask for them.
     pub(super) challenges: Option<ChallengeBoard>,
     /// Whether anything precedes the site.
