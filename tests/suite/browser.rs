@@ -53,6 +53,9 @@ fn the_site_opens_and_the_film_seeks(config: &Config) {
     assert!(title.as_str().is_some_and(|title| title.contains("Tenfold")), "{title}");
     let letters = page.evaluate("document.body.innerText.length");
     assert!(letters.as_u64() > Some(500), "{letters} letters are to be seen");
+    let served = page.evaluate("document.querySelector('.served').innerText");
+    let engine = format!("This page was served by {}, worker 1.", config.engine);
+    assert!(served.as_str().is_some_and(|served| served.starts_with(&engine)), "{served}");
     is_well(&mut page, "the home page");
     page.screenshot(&format!("home-{}", config.engine));
 

@@ -3,6 +3,7 @@
 //! `TENFOLD_BIN` names the server to test; without it, one is built. `TENFOLD_TEST_ALL=1` runs long cases on every
 //! configuration, too. `TENFOLD_TEST_PART=3/50` runs the third of fifty random parts of the selection.
 
+mod accessibility;
 mod acme;
 mod admin;
 mod admission;
@@ -117,6 +118,7 @@ const THEMES: &[Theme] = &[
     switches::THEME,
     switches_together::THEME,
     syscalls::THEME,
+    accessibility::THEME,
     browser::THEME,
     bench::THEME,
     lab::THEME,

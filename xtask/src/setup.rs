@@ -31,11 +31,13 @@ enum Installation {
     Cargo(&'static [&'static str]),
     /// A program by the module that `go` builds it from.
     Go(&'static str),
+    /// A module of Node, by the folder whose package-lock.json has its version and its checksum.
+    Npm(&'static str),
     /// Not installed by `setup`, because some mirrors lack it: the command that installs it.
     ByHand(&'static str),
 }
 
-use Installation::{ByHand, Cargo, Debian, Go, Peer, Rustup};
+use Installation::{ByHand, Cargo, Debian, Go, Npm, Peer, Rustup};
 use Probe::{File, Program, Runs};
 
 const TOOLS: &[Tool] = &[
@@ -151,6 +153,7 @@ const TOOLS: &[Tool] = &[
         Program("pebble-challtestsrv"),
         PEBBLE_NAMES,
     ),
+    tool("axe-core", "the accessibility of pages in a browser", File(AXE), Npm(AXE_FOLDER)),
     tool("nginx-light", "the proxy in front of two nodes; also measured against", Program("nginx"), Debian),
     tool("haproxy", "a proxy in front, with PROXY headers", Program("haproxy"), Debian),
     tool("caddy", "a proxy in front, with header fields", Program("caddy"), Debian),
@@ -170,6 +173,9 @@ const CARGO_SBOM: Installation = ByHand("cargo install cargo-sbom --version 0.10
 
 const PEBBLE: Installation = Go("github.com/letsencrypt/pebble/v2/cmd/pebble@v2.10.1");
 const PEBBLE_NAMES: Installation = Go("github.com/letsencrypt/pebble/v2/cmd/pebble-challtestsrv@v2.10.1");
+
+const AXE_FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/axe");
+const AXE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/axe/node_modules/axe-core/axe.min.js");
 
 const fn tool(name: &'static str, why: &'static str, probe: Probe, source: Installation) -> Tool {
     Tool { name, why, probe, source }
@@ -214,7 +220,7 @@ pub(crate) fn setup(with_peers: bool) -> Result<(), String> {
     let is_wanted = |tool: &&Tool| match tool.source {
         ByHand(_) => false,
         Peer => with_peers,
-        Debian | Rustup(_) | Cargo(_) | Go(_) => true,
+        Debian | Rustup(_) | Cargo(_) | Go(_) | Npm(_) => true,
     };
     let wanted = || TOOLS.iter().filter(is_wanted);
     let absent: Vec<&Tool> = wanted().filter(|tool| !tool.is_there()).collect();
@@ -228,6 +234,7 @@ pub(crate) fn setup(with_peers: bool) -> Result<(), String> {
     install_toolchains(&absent)?;
     install_packages(&absent)?;
     install_modules(&absent)?;
+    install_node_modules(&absent)?;
     for tool in &absent {
         // Debug information of a tool is never used.
         let vars = [("CARGO_PROFILE_DEV_DEBUG", "0")];
@@ -273,6 +280,19 @@ fn install_modules(absent: &[&Tool]) -> Result<(), String> {
         let bin = cargo.as_ref().ok_or("HOME is not set: no folder to install programs to")?.join("bin");
         let bin = bin.to_str().ok_or("the path of cargo's folder is not UTF-8")?;
         shell::run(Path::new("/"), "go", &["install", module], &[("GOBIN", bin)])?;
+    }
+    Ok(())
+}
+
+/// Installs modules of Node beside the file that pins them. Their scripts are not run.
+fn install_node_modules(absent: &[&Tool]) -> Result<(), String> {
+    for tool in absent {
+        let Npm(folder) = tool.source else { continue };
+        if !shell::on_path("npm") {
+            return Err(format!("{} needs npm, which is missing: install Node.js", tool.name));
+        }
+        let args = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"];
+        shell::run(Path::new(folder), "npm", &args, &[])?;
     }
     Ok(())
 }

@@ -48,6 +48,7 @@ const SERVER_TOOLS: &[&str] = &[
     "apt",
     "chromium",
     "fonts-liberation",
+    "axe-core",
     "postgresql",
     "mariadb-server",
     "redis-server",
@@ -268,7 +269,7 @@ fn server(root: &Path, selection: &Selection) -> Result<(), Failed> {
 /// # Errors
 /// A missing tool, or a failed run.
 pub(crate) fn browser(root: &Path) -> Result<(), Failed> {
-    match setup::missing(&["chromium", "fonts-liberation"]).as_slice() {
+    match setup::missing(&["chromium", "fonts-liberation", "axe-core"]).as_slice() {
         [] => shell::run(root, "cargo", &["test", "--package", "tenfold-tests", "--", "browser"], &[]),
         lines => Err(lines.join("\n").into()),
     }

@@ -1,0 +1,79 @@
+//! The rules of accessibility of axe (WCAG 2.2 AA and good practice) on every kind of page, in a real browser.
+
+use std::fs;
+
+use serde_json::Value;
+use tenfold_tests::binary;
+use tenfold_tests::browser::BrowserPage;
+use tenfold_tests::cases;
+use tenfold_tests::config::Config;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::launch::Launch;
+use tenfold_tests::server::Server;
+use tenfold_tests::site::TempFolder;
+
+pub(crate) const THEME: Theme = Theme {
+    name: "accessibility",
+    cases: cases![Epoll Own: pages_break_no_rule_of_accessibility, a_listing_breaks_no_rule_of_accessibility],
+};
+
+const PAGES: [&str; 13] = [
+    "/",
+    "/media.html",
+    "/no-such-page",
+    "/members/",
+    "/members/register",
+    "/book/",
+    "/book/getting-started.html",
+    "/book/configuration.html",
+    "/book/costs.html",
+    "/book/models/uring.html",
+    "/book/lab/quick-run.html",
+    "/book/migrate/nginx.html",
+    "/book/source/crates/engine/src/models/naive.rs.html",
+];
+
+/// The violations of the open page: the rule, and the first elements that break it.
+const CHECK: &str = "axe.run().then(result => [result.passes.length, ...result.violations.map(
+    rule => rule.id + ': ' + rule.help + ': ' + rule.nodes.slice(0, 3).map(node => node.html).join(' | '))])";
+
+/// Checks pages in both colour schemes, wide and as on a phone.
+#[track_caller]
+fn break_no_rule(server: &Server, pages: &[&str]) {
+    let source = binary::workspace().join("tests/axe/node_modules/axe-core/axe.min.js");
+    let axe = fs::read_to_string(&source)
+        .unwrap_or_else(|error| panic!("{}: {error}; `cargo xtask setup` installs it", source.display()));
+    let mut page = BrowserPage::open();
+    let mut found = Vec::new();
+    for (scheme, width, mobile) in [("light", 1280, false), ("dark", 390, true)] {
+        page.prefer(scheme);
+        page.resize(width, 900, mobile);
+        for path in pages {
+            page.go(&format!("http://{}{path}", server.address));
+            page.evaluate(&format!("{axe};0"));
+            let outcome = page.evaluate(CHECK);
+            let (passed, broken) = outcome.as_array().and_then(|all| all.split_first()).expect("a list");
+            assert!(passed.as_u64() > Some(10), "{path}: only {passed} rules apply");
+            let broken = broken.iter().filter_map(Value::as_str);
+            found.extend(broken.map(|rule| format!("{path}, {scheme}, {width} wide: {rule}")));
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+fn pages_break_no_rule_of_accessibility(config: &Config) {
+    let file = binary::workspace().join("examples/tenfold.toml");
+    let server = Launch::bare(config).flag("--config", file.display()).members().start();
+    break_no_rule(&server, &PAGES);
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn a_listing_breaks_no_rule_of_accessibility(config: &Config) {
+    let folder = TempFolder::new("accessible-listing");
+    folder.write("a file.txt", "text");
+    folder.write("folder/film.mp4", "no film");
+    let server =
+        Launch::bare(config).flag("--root", folder.path().display()).flag("--listing", "html").start();
+    break_no_rule(&server, &["/", "/folder/"]);
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
