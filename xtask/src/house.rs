@@ -23,7 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("book", &["tenfold-chart"]),
     ("site", &["tenfold-http", "tenfold-sys"]),
     ("engine", &["tenfold-http", "tenfold-sys"]),
-    ("load", &["tenfold-http", "tenfold-sys", "tenfold-tls"]),
+    ("load", &["tenfold-chart", "tenfold-http", "tenfold-sys", "tenfold-tls"]),
     ("tls", &["tenfold-http"]),
     ("lab", &["tenfold-chart", "tenfold-load", "tenfold-engine", "tenfold-http", "tenfold-sys"]),
     (

@@ -22,12 +22,21 @@ pub struct Bar {
     pub runs: Vec<f64>,
 }
 
-/// Horizontal bars from zero, `width` units wide. A line at `mark` goes through all of them.
+/// Horizontal bars from zero, `width` units wide. A line at `mark` goes through all of them. A far greater bar is broken.
 #[must_use]
 pub fn bars(title: &str, width: f64, mark: Option<f64>, bars: &[Bar]) -> String {
+    draw(title, width, mark, bars, end_of_axis(bars, mark))
+}
+
+/// Horizontal bars that are parts of a whole, `width` units wide: none is broken.
+#[must_use]
+pub fn shares(title: &str, width: f64, bars: &[Bar]) -> String {
+    draw(title, width, None, bars, bars.iter().map(|bar| bar.value).fold(f64::MIN_POSITIVE, f64::max))
+}
+
+fn draw(title: &str, width: f64, mark: Option<f64>, bars: &[Bar], end: f64) -> String {
     let left = widest(bars.iter().map(|bar| bar.label.as_str())).min(width * 0.45) + GAP;
     let right = widest(bars.iter().map(|bar| bar.shown.as_str())) + GAP;
-    let end = end_of_axis(bars, mark);
     let scale = |value: f64| left + value.clamp(0.0, end) / end * (width - left - right);
     let height = ROW * bars.len() as f64 + 4.0;
     let mut svg = open(title, width, height);
@@ -120,6 +129,7 @@ mod tests {
             (0..7).map(|number| bar("near", f64::from(number).mul_add(0.1, 1.0))).collect();
         all.push(bar("far", 36.0));
         assert_eq!(bars("t", 380.0, None, &all).matches("class=\"break\"").count(), 1);
+        assert_eq!(shares("t", 380.0, &all).matches("class=\"break\"").count(), 0, "parts of a whole");
         all[0].value = 30.0;
         all[1].value = 20.0;
         assert_eq!(bars("t", 380.0, None, &all).matches("class=\"break\"").count(), 0, "three are a scale");

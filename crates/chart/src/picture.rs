@@ -7,8 +7,9 @@ pub const NARROW: f64 = 380.0;
 /// The size of text, in units of the picture.
 pub const FONT_SIZE: f64 = 12.0;
 
-/// The width of a letter, rounded up: a picture cannot measure text.
-pub(crate) const LETTER: f64 = 6.8;
+/// The width of a letter: a picture cannot measure text. It is that of a digit in DejaVu Sans, the widest font that
+/// browsers commonly have for `system-ui`.
+pub(crate) const LETTER: f64 = 7.6;
 
 /// A figure with its caption above the chart.
 #[must_use]

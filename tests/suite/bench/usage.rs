@@ -90,6 +90,7 @@ pub(super) fn unusable_files_are_reported_before_the_run() {
         &["--urls", &nowhere],
         &[&address, "--hdr", &here],
         &[&address, "--hdr", &nowhere],
+        &[&address, "--report", &nowhere],
         &["compare", &broken, &broken],
         &["compare", &other, &other],
         &["compare", &none, &none],
@@ -239,6 +240,11 @@ pub(super) fn reports_are_parsed_and_compared() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let widths: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
     assert_eq!((widths.len(), widths[0] == widths[1]), (3, true), "{text}");
+    let page = folder.at("report.html");
+    expect_code(0, &["--repeat", "2", "-n", "2000", &address, "--report", &page.display().to_string()], &[]);
+    let page = std::fs::read_to_string(page).expect("it was written");
+    assert!(page.contains("<td>200</td><td class=\"number\">2,000</td>") && page.contains("<svg"), "{page}");
+    assert!(page.contains(&format!("<h1>http://{address}/</h1>")) && page.ends_with("</html>\n"), "{page}");
     let curve = std::fs::read_to_string(hdr).expect("it was written");
     assert!(curve.contains("Total count    =          100]"), "{curve}");
 }

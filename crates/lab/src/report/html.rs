@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tenfold_chart::{Bar, LatencyCurve, WIDE, bars, escape, figure, latencies};
+use tenfold_chart::{Bar, LatencyCurve, WIDE, bars, document, escape, figure, latencies};
 
 use crate::experiment::claim::PublishedClaim;
 use crate::measure::{Measure, show_count, show_number};
@@ -15,16 +15,11 @@ use crate::statistics::effect::Effect;
 use crate::verdict::prediction;
 use crate::verdict::ruling::{ClaimVerdict, Ruling, middle, shown};
 
-const STYLE: &str = include_str!("style.css");
 const PERCENTILES: [&str; 5] = ["p50", "p90", "p99", "p99.9", "max"];
 
 /// The page.
 pub(super) fn page(results: &RunResults) -> String {
-    let mut page = format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <title>Tenfold lab: verdicts</title><style>{STYLE}</style></head><body><main>"
-    );
+    let mut page = String::new();
     first_screen(&mut page, results);
     predictions(&mut page, results);
     for planned in &results.plan.experiments {
@@ -32,7 +27,7 @@ pub(super) fn page(results: &RunResults) -> String {
     }
     noise(&mut page, results);
     environment(&mut page, results);
-    page + "</main></body></html>\n"
+    document("Tenfold lab: verdicts", &page)
 }
 
 fn class(ruling: Ruling) -> &'static str {

@@ -66,8 +66,9 @@ fn bench(matches: &ArgMatches) -> Result<ExitCode, LoadError> {
             .push(text.parse::<Assertion>().map_err(|why| LoadError::Usage(format!("--assert: {why}")))?);
     }
     plan.check()?;
-    // An unwritable file fails before the run, not after it.
-    let curve = matches.get_one::<PathBuf>("hdr").map(|path| HdrFile::create(path)).transpose()?;
+    // A file that cannot be written fails before the run, not after it.
+    let file = |name: &str| matches.get_one::<PathBuf>(name).map(|path| OutputFile::create(path)).transpose();
+    let (curve, page) = (file("hdr")?, file("report")?);
     let report = tenfold_load::run(&plan, !matches.get_flag("quiet"))?;
     let text = match (matches.get_flag("json"), matches.get_flag("csv")) {
         (true, _) => output::json(&report),
@@ -76,7 +77,10 @@ fn bench(matches: &ArgMatches) -> Result<ExitCode, LoadError> {
     };
     print(&text)?;
     if let Some(curve) = curve {
-        curve.write(&report)?;
+        write_curve(curve, &report)?;
+    }
+    if let Some(page) = page {
+        page.write(&output::html(&report))?;
     }
     Ok(exit_code(&report, &assertions))
 }
@@ -104,32 +108,34 @@ fn exit_code(report: &LoadReport, assertions: &[Assertion]) -> ExitCode {
     ExitCode::from(if report.interrupted() { INTERRUPTED } else { code })
 }
 
-/// The output file of `--hdr`.
-struct HdrFile<'a> {
+/// A file that takes results after the run.
+struct OutputFile<'a> {
     path: &'a Path,
     file: File,
 }
 
-impl HdrFile<'_> {
-    fn create(path: &Path) -> Result<HdrFile<'_>, LoadError> {
+impl OutputFile<'_> {
+    fn create(path: &Path) -> Result<OutputFile<'_>, LoadError> {
         let file = File::create(path).map_err(|error| not_written(path, &error))?;
-        Ok(HdrFile { path, file })
+        Ok(OutputFile { path, file })
     }
 
-    /// Writes the latencies of the last run.
-    fn write(mut self, report: &LoadReport) -> Result<(), LoadError> {
-        let Some(run) = report.runs.last() else { return Ok(()) };
-        if let Some(latency) = &run.latency_us {
-            let written = self.file.write_all(output::hdr(latency).as_bytes());
-            written.map_err(|error| not_written(self.path, &error))?;
-        }
-        if let Some(uncorrected) = run.uncorrected_us.as_ref().filter(|_| run.schedule.is_some()) {
-            let beside = self.path.with_added_extension("uncorrected");
-            std::fs::write(&beside, output::hdr(uncorrected))
-                .map_err(|error| not_written(&beside, &error))?;
-        }
-        Ok(())
+    fn write(mut self, text: &str) -> Result<(), LoadError> {
+        self.file.write_all(text.as_bytes()).map_err(|error| not_written(self.path, &error))
     }
+}
+
+/// Writes the latencies of the last run.
+fn write_curve(curve: OutputFile<'_>, report: &LoadReport) -> Result<(), LoadError> {
+    let Some(run) = report.runs.last() else { return Ok(()) };
+    let beside = curve.path.with_added_extension("uncorrected");
+    if let Some(latency) = &run.latency_us {
+        curve.write(&output::hdr(latency))?;
+    }
+    if let Some(uncorrected) = run.uncorrected_us.as_ref().filter(|_| run.schedule.is_some()) {
+        OutputFile::create(&beside)?.write(&output::hdr(uncorrected))?;
+    }
+    Ok(())
 }
 
 fn not_written(path: &Path, error: &io::Error) -> LoadError {

@@ -8,9 +8,10 @@ const ROWS: u32 = 9;
 /// Characters of a bar that stands for all samples in the longest row.
 const WIDTH: f64 = 50.0;
 
-/// Formats a histogram: rows of equal width from the minimum to the 99th percentile, then one up to the maximum. None if
-/// there are too few samples for the percentile, or they were not kept.
-pub(super) fn bars(distribution: &Distribution) -> Option<String> {
+/// The rows of a histogram, each with its upper end in microseconds and its samples: of equal width from the minimum to
+/// the 99th percentile, then one up to the maximum. None if there are too few samples for the percentile, or they were
+/// not kept.
+pub(super) fn rows(distribution: &Distribution) -> Option<Vec<(f64, u64)>> {
     let (all, last) = (distribution.counts.len(), distribution.percentile("p99")?);
     let step = (last - distribution.min) / f64::from(ROWS);
     if all == 0 || step <= 0.0 {
@@ -24,6 +25,13 @@ pub(super) fn bars(distribution: &Distribution) -> Option<String> {
         rows.push((to, up_to - below));
         below = up_to;
     }
+    Some(rows)
+}
+
+/// Formats a histogram, if there are enough samples.
+pub(super) fn bars(distribution: &Distribution) -> Option<String> {
+    let rows = rows(distribution)?;
+    let all = distribution.counts.len();
     let most = rows.iter().map(|(_, count)| *count).max()? as f64;
     let line = |(to, count): &(f64, u64)| {
         let bar = "#".repeat((*count as f64 / most * WIDTH).round() as usize);

@@ -1,7 +1,8 @@
-//! The output of a report as text, JSON, CSV and HdrHistogram percentiles.
+//! The output of a report as text, HTML, JSON, CSV and HdrHistogram percentiles.
 
 mod bars;
 mod hdr;
+mod html;
 mod text;
 pub(crate) mod units;
 
@@ -9,6 +10,7 @@ use crate::report::metrics;
 use crate::report::summary::LoadReport;
 
 pub use hdr::hdr;
+pub use html::html;
 pub use text::text;
 
 /// Formats the report as JSON. Names that end with `_us` are microseconds, other times seconds.

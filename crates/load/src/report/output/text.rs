@@ -97,14 +97,19 @@ fn spread(run: &RunSummary) -> String {
     }
 }
 
+/// The name of latencies, indented if they are a part of the first, and where a run has them.
+type LatencyRow = (&'static str, fn(&RunSummary) -> &Option<Distribution>);
+
+pub(super) const LATENCIES: [LatencyRow; 5] = [
+    ("latency", |run| &run.latency_us),
+    ("  from sending", |run| &run.uncorrected_us),
+    ("  first byte", |run| &run.first_byte_us),
+    ("  connect", |run| &run.connect_us),
+    ("  handshake", |run| &run.handshake_us),
+];
+
 fn latencies(text: &mut String, run: &RunSummary) {
-    let rows = [
-        ("latency", &run.latency_us),
-        ("  from sending", &run.uncorrected_us),
-        ("  first byte", &run.first_byte_us),
-        ("  connect", &run.connect_us),
-        ("  handshake", &run.handshake_us),
-    ];
+    let rows = LATENCIES.map(|(name, find)| (name, find(run)));
     if rows.iter().all(|(_, found)| found.is_none()) {
         return;
     }

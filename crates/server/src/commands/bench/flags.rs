@@ -165,6 +165,7 @@ fn result_arguments() -> Vec<Arg> {
             "Write the last run's latencies for HdrHistogram's plotter; with a schedule, also FILE.uncorrected",
         )
         .value_parser(value_parser!(PathBuf)),
+        flag("report", "FILE", "Write an HTML report with charts").value_parser(value_parser!(PathBuf)),
         switch("quiet", "Hide the live display").short('q'),
     ]
 }

@@ -1,0 +1,16 @@
+//! A page for charts that stands for itself.
+
+use crate::picture::escape;
+
+const STYLE: &str = include_str!("style.css");
+
+/// An HTML page that needs no scripts and nothing from elsewhere, light or dark as the system is, and printable.
+#[must_use]
+pub fn document(title: &str, body: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <title>{}</title><style>{STYLE}</style></head><body><main>{body}</main></body></html>\n",
+        escape(title)
+    )
+}
