@@ -30,7 +30,7 @@ usage: cargo xtask COMMAND
   test --list         the steps of `test`
   lint                format, clippy and the rules of the house
   site [DIR]          check that docs/ renders and that its links lead somewhere; write the pages into DIR
-  charts              draw the charts of the demonstration's home page from the tables of docs/
+  charts              draw the charts of the demonstration's home page and of README from the tables of docs/
   browser             the whole-server tests that drive a browser
   compare [REQUESTS] [PART]
                       send the same requests (default: 100000) to every legal combination of engine, topology and
@@ -97,9 +97,11 @@ fn command(root: &Path, words: &[&str]) -> Result<(), CommandFailure> {
         ["test", options @ ..] => steps::test(root, &selection(options)?)?,
         ["lint"] => steps::test(root, &Selection::only(&["format", "clippy", "house"]))?,
         ["charts"] => {
-            let page = tenfold_book::home(root)?;
-            let file = root.join(tenfold_book::HOME);
-            std::fs::write(&file, page).map_err(|why| format!("cannot write {}: {why}", file.display()))?;
+            for (path, drawn) in tenfold_book::charts(root)? {
+                let file = root.join(path);
+                std::fs::write(&file, drawn)
+                    .map_err(|why| format!("cannot write {}: {why}", file.display()))?;
+            }
         }
         ["site"] => tenfold_book::check(root)?,
         ["site", folder] => write_site(root, Path::new(folder))?,

@@ -229,7 +229,8 @@ fn rules(root: &Path, _: &Selection) -> Result<(), Failed> {
 }
 
 fn book(root: &Path, _: &Selection) -> Result<(), Failed> {
-    Ok(tenfold_book::check(root)?)
+    tenfold_book::check(root)?;
+    Ok(tenfold_book::check_charts(root)?)
 }
 
 fn bench(root: &Path) -> Result<(), Failed> {

@@ -17,7 +17,7 @@
 use std::collections::BTreeMap;
 
 use pulldown_cmark::{Event, Tag, TagEnd};
-use tenfold_chart::{Bar, NARROW, bars, figure};
+use tenfold_chart::{Bar, NARROW, bars, figure, standalone};
 
 use crate::page::{BookPage, events};
 
@@ -52,6 +52,27 @@ pub(crate) fn draw(
     before: usize,
     pages: &BTreeMap<String, BookPage>,
 ) -> Result<String, String> {
+    let charts = charts(text, page, before, pages)?;
+    let figures: Vec<String> = charts.iter().map(|(title, svg)| figure(title, svg)).collect();
+    Ok(format!("<div class=\"charts\">\n{}\n</div>\n", figures.join("\n")))
+}
+
+/// The first chart of a block, as an image that stands for itself.
+///
+/// # Errors
+/// As for [`draw`].
+pub(crate) fn image(text: &str, pages: &BTreeMap<String, BookPage>) -> Result<String, String> {
+    let (_, svg) = charts(text, &BookPage::default(), 0, pages)?.swap_remove(0);
+    Ok(standalone(&svg))
+}
+
+/// The titles of a block's charts, and the charts.
+fn charts(
+    text: &str,
+    page: &BookPage,
+    before: usize,
+    pages: &BTreeMap<String, BookPage>,
+) -> Result<Vec<(String, String)>, String> {
     let wanted = Wanted::parse(text)?;
     let table = match wanted.from {
         None => tables(page).into_iter().nth(before).ok_or("no table follows the chart")?,
@@ -61,12 +82,11 @@ pub(crate) fn draw(
             all.find(|table| table.anchor == anchor).ok_or(format!("{path} has no table below #{anchor}"))?
         }
     };
-    let charts: Vec<String> =
-        (0..table.header.len()).filter_map(|column| wanted.figure(&table, column)).collect();
+    let charts: Vec<_> = (0..table.header.len()).filter_map(|column| wanted.chart(&table, column)).collect();
     if charts.is_empty() {
         return Err(format!("no column {:?} of the table has cells like `1.04 [0.97–1.10]`", wanted.column));
     }
-    Ok(format!("<div class=\"charts\">\n{}\n</div>\n", charts.join("\n")))
+    Ok(charts)
 }
 
 impl<'a> Wanted<'a> {
@@ -90,14 +110,15 @@ impl<'a> Wanted<'a> {
         if wanted.unit.is_empty() { Err("a chart has a line `bars: UNIT`".to_owned()) } else { Ok(wanted) }
     }
 
-    /// The chart of a column, if the block selects it and it has measured values.
-    fn figure(&self, table: &Table, column: usize) -> Option<String> {
+    /// The title and the chart of a column, if the block selects it and it has measured values.
+    fn chart(&self, table: &Table, column: usize) -> Option<(String, String)> {
         let name = table.name(column).filter(|name| name.starts_with(self.column))?;
         let bar = |row: &Vec<String>| measured(row.first()?, row.get(column)?);
         let all: Vec<Bar> = table.rows.iter().filter_map(bar).collect();
         let title = if self.title.is_empty() { String::new() } else { format!("{} · ", self.title) };
         let title = format!("{title}{name}: {}", self.unit);
-        (!all.is_empty()).then(|| figure(&title, &bars(&title, NARROW, self.mark, &all)))
+        let svg = || bars(&title, NARROW, self.mark, &all);
+        (!all.is_empty()).then(|| (title.clone(), svg()))
     }
 }
 

@@ -12,6 +12,6 @@ mod lines;
 mod picture;
 
 pub use bars::{Bar, bars, shares};
-pub use document::document;
+pub use document::{document, standalone};
 pub use lines::{Curve, LatencyCurve, Lines, latencies};
 pub use picture::{FONT_SIZE, NARROW, WIDE, escape, figure};
