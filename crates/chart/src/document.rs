@@ -2,7 +2,7 @@
 
 use crate::picture::escape;
 
-/// The colours of a chart that is an image: those of [`document`].
+/// The colours of a chart that is an image: those of [`document()`].
 const COLOURS: &str = "text{fill:#1c1e21;font:12px system-ui,sans-serif}.value{fill:#4a7fc1;opacity:.75}\
     .interval{fill:none;stroke:#1c1e21;stroke-width:1.5}.break{fill:none;stroke:#fff;stroke-width:3}\
     .reference{fill:none;stroke:#5c6470;stroke-dasharray:3 3}\

@@ -2,7 +2,7 @@
 //! page, so that a chart is readable in light, in dark and on paper. Chart libraries bring fonts and fixed colours.
 //!
 //! The classes of the elements are `value`, `break`, `run`, `interval`, `grid`, `reference`, and `curve` with `c0` to `c5`.
-//! The page gives them fill and stroke, and sets text in [`FONT_SIZE`] units; [`document`] is such a page.
+//! The page gives them fill and stroke, and sets text in [`FONT_SIZE`] units; [`document()`] is such a page.
 
 #![forbid(unsafe_code)]
 
