@@ -1,4 +1,4 @@
-//! The live display on a terminal: progress, rate, and latency as a sparkline.
+//! The live display on a terminal: progress, rate and latency, as curves over the whole run where there is room.
 
 use std::io::IsTerminal;
 use std::sync::atomic::Ordering;
@@ -6,13 +6,19 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tenfold_sys::shared::SharedRows;
+use tenfold_sys::terminal;
 
 use crate::plan::LoadPlan;
 use crate::report::output::units;
 use crate::worker::LiveCounter;
 
-/// The points of the sparkline.
+/// The points of the sparkline, which shows the last ones.
 const POINTS: usize = 24;
+/// The most points that are kept of a run. Twice as long ones have half as many for each second.
+const MOST_POINTS: usize = 4096;
+/// The lines of a curve, and the least terminal that has room for two of them.
+const HEIGHT: usize = 5;
+const ROOM: (usize, usize) = (60, 2 * HEIGHT + 6);
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// The display; none without a terminal.
@@ -22,8 +28,9 @@ pub(crate) struct LiveDisplay {
     requests: Option<u64>,
     begin: Instant,
     before: Totals,
-    /// Mean latencies in microseconds; 0 without responses.
-    points: Vec<f64>,
+    /// Responses per second, and mean latencies in microseconds, which are 0 without responses.
+    rates: Vec<f64>,
+    latencies: Vec<f64>,
 }
 
 #[derive(Clone, Copy)]
@@ -56,7 +63,8 @@ impl LiveDisplay {
             requests: plan.requests,
             begin,
             before,
-            points: Vec::new(),
+            rates: Vec::new(),
+            latencies: Vec::new(),
         }
     }
 
@@ -76,22 +84,35 @@ impl LiveDisplay {
         let answers = now.answers.saturating_sub(self.before.answers);
         let latency = now.latency.saturating_sub(self.before.latency) as f64 / 1e3 / answers.max(1) as f64;
         let rate = answers as f64 / now.at.duration_since(self.before.at).as_secs_f64().max(1e-3);
-        self.points.push(latency);
-        if self.points.len() > POINTS {
-            self.points.remove(0);
+        for (points, point) in [(&mut self.rates, rate), (&mut self.latencies, latency)] {
+            points.push(point);
+            if points.len() > MOST_POINTS {
+                *points = resampled(points, MOST_POINTS / 2);
+            }
         }
         let by_time =
             self.duration.map_or(0.0, |time| self.begin.elapsed().as_secs_f64() / time.as_secs_f64());
         let by_count = self.requests.map_or(0.0, |count| (now.answers + now.errors) as f64 / count as f64);
         bar.set_position((1_000.0 * by_time.max(by_count).clamp(0.0, 1.0)) as u64);
         let errors = if now.errors > 0 { format!("  {} errors", now.errors) } else { String::new() };
-        bar.set_message(format!(
-            "{}/s  {} open  {} {}{errors}",
-            units::number(rate),
-            now.open,
-            sparkline(&self.points),
-            units::time(latency),
-        ));
+        let size = terminal::size(std::io::stderr());
+        bar.set_message(match size.filter(|(columns, rows)| *columns >= ROOM.0 && *rows >= ROOM.1) {
+            Some((columns, _)) => format!(
+                "{:.0} s  {} responses  {} open{errors}\n\nresponses/s, now {}\n{}\n\nmean latency, now {}\n{}",
+                self.begin.elapsed().as_secs_f64(),
+                units::number(now.answers as f64),
+                now.open,
+                units::number(rate),
+                curve(&self.rates, columns, units::number),
+                units::time(latency),
+                curve(&self.latencies, columns, units::time),
+            ),
+            None => {
+                let last = self.latencies.len().saturating_sub(POINTS);
+                let line = sparkline(&self.latencies[last..]);
+                format!("{}/s  {} open  {line} {}{errors}", units::number(rate), now.open, units::time(latency))
+            }
+        });
         self.before = now;
     }
 
@@ -103,6 +124,38 @@ impl LiveDisplay {
     }
 }
 
+/// Draws a curve over the whole run, from zero to the highest point, with its scale on the left.
+fn curve(points: &[f64], columns: usize, show: fn(f64) -> String) -> String {
+    let most = points.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    let scale = show(most);
+    let margin = scale.chars().count();
+    // A line that reaches the last column would wrap in some terminals.
+    let points = resampled(points, columns.saturating_sub(margin + 3).max(1));
+    let eighths = |point: f64| (point / most * (HEIGHT * BARS.len()) as f64).round() as usize;
+    let line = |from_above: usize| {
+        let below = (HEIGHT - 1 - from_above) * BARS.len();
+        let label = match from_above {
+            0 => scale.as_str(),
+            last if last == HEIGHT - 1 => "0",
+            _ => "",
+        };
+        let level = |point: &f64| match eighths(*point).saturating_sub(below).min(BARS.len()) {
+            0 => ' ',
+            level => BARS[level - 1],
+        };
+        format!("{label:>margin$} │{}", points.iter().map(level).collect::<String>())
+    };
+    (0..HEIGHT).map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// At most `most` points, each the mean of equally many.
+fn resampled(points: &[f64], most: usize) -> Vec<f64> {
+    points
+        .chunks(points.len().div_ceil(most).max(1))
+        .map(|chunk| chunk.iter().sum::<f64>() / chunk.len() as f64)
+        .collect()
+}
+
 /// Draws bars from zero to the highest point.
 fn sparkline(points: &[f64]) -> String {
     let most = points.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
@@ -112,6 +165,16 @@ fn sparkline(points: &[f64]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_curve_has_its_maximum_at_the_top_and_fits() {
+        let drawn = curve(&[0.0, 50.0, 100.0, 25.0], 60, units::number);
+        let lines: Vec<&str> = drawn.lines().collect();
+        assert_eq!(lines, ["100 │  █ ", "    │  █ ", "    │ ▄█ ", "    │ ██▂", "  0 │ ███"]);
+        let long = curve(&[1.0; 1000], 60, units::number);
+        assert!(long.lines().all(|line| (50..60).contains(&line.chars().count())), "{long}");
+        assert_eq!(resampled(&[1.0, 3.0, 5.0], 2), [2.0, 5.0]);
+    }
 
     #[test]
     fn a_sparkline_reaches_the_top_at_its_maximum() {

@@ -311,3 +311,17 @@ impl BenchArgs<'_> {
 fn wrong(name: &str, why: impl Display) -> LoadError {
     LoadError::Usage(format!("--{name}: {why}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_have_the_suffixes_of_wrk() {
+        assert_eq!(count("1k", 1u64..=2_000), Ok(1_000));
+        assert_eq!(count("2M", 0u32..=10_000_000), Ok(2_000_000));
+        for wrong in ["3k", "k", "1kk", "-1k", "99999999999999999999k"] {
+            assert!(count(wrong, 1u64..=2_000).is_err(), "{wrong}");
+        }
+    }
+}

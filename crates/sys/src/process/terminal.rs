@@ -1,8 +1,9 @@
-//! The terminal on standard input.
+//! Terminals: typed characters that are hidden, and the size.
 
 use std::io;
+use std::os::fd::AsFd;
 
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
 /// Hides typed characters except the newline; dropping it restores the terminal.
 #[derive(Debug)]
@@ -28,4 +29,10 @@ impl Drop for Hidden {
         // If the terminal is gone, there is nothing to restore.
         let _ = tcsetattr(io::stdin(), OptionalActions::Flush, &self.0);
     }
+}
+
+/// The columns and rows of a terminal (`man 2 TIOCGWINSZ`); none for other files, and for a terminal that does not know.
+pub fn size(terminal: impl AsFd) -> Option<(usize, usize)> {
+    let size = tcgetwinsize(terminal).ok()?;
+    Some((usize::from(size.ws_col), usize::from(size.ws_row))).filter(|(columns, rows)| columns * rows > 0)
 }
