@@ -30,6 +30,7 @@ pub(crate) fn serve(listen: String) -> ExitCode {
     open::serve(Serve {
         given: GivenSettings { flags, ..GivenSettings::default() },
         null: None,
+        qr: false,
         layered: false,
     })
 }

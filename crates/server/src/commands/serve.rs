@@ -47,7 +47,7 @@ pub(super) fn read(matches: &ArgMatches) -> Serve {
     let layered = matches.contains_id("layer");
     #[cfg(not(feature = "test-layer"))]
     let layered = false;
-    Serve { given, null, layered }
+    Serve { given, null, qr: matches.get_flag("qr"), layered }
 }
 
 /// The value of `--port`.
@@ -142,6 +142,12 @@ pub(super) fn command(config: Arg) -> clap::Command {
                 .conflicts_with("log-level")
                 .help("Print the engine, bounds and sandbox at the start, and details later")
                 .long_help("Print the engine, bounds and sandbox at the start, and details later: the same as --log-level debug"),
+        )
+        .arg(
+            Arg::new("qr")
+                .long("qr")
+                .action(ArgAction::SetTrue)
+                .help("Show a QR code of the link for other machines at the start"),
         )
         .args(rows().map(flag))
         .arg(null("null").action(ArgAction::SetTrue).help("Send one fixed response to every request without parsing it"))

@@ -3,6 +3,7 @@
 
 mod details;
 mod facts;
+mod qr;
 
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -37,8 +38,13 @@ const INDENT: usize = 11;
 fn block(facts: &StartFacts<'_>, coloured: bool) -> String {
     let (strong, faint, plain) = if coloured { ("\x1b[1m", "\x1b[2m", "\x1b[0m") } else { ("", "", "") };
     let mut text = format!("{strong}tenfold {}{plain}\n", env!("CARGO_PKG_VERSION"));
-    for (link, reach) in links(facts) {
+    let links = links(facts);
+    for Link { link, reach, .. } in &links {
         let _ = writeln!(text, "  {faint}serves{plain}   {strong}{link}{plain}   {reach}");
+    }
+    if facts.qr {
+        let outward = links.iter().find(|link| link.outward).and_then(|link| qr::code(&link.link, coloured));
+        text += outward.as_deref().unwrap_or(NO_CODE);
     }
     let lines = [
         ("folder", root(facts)),
@@ -56,6 +62,19 @@ fn block(facts: &StartFacts<'_>, coloured: bool) -> String {
         }
     }
     text
+}
+
+/// In place of a code that `--qr` asks for.
+const NO_CODE: &str =
+    "  no QR code: other machines reach no address of this server; `--listen :8080` listens on all\n";
+
+/// A link to an address of the server.
+struct Link {
+    link: String,
+    /// Who can reach it.
+    reach: String,
+    /// Whether other machines can.
+    outward: bool,
 }
 
 /// Breaks a value into lines, after a comma or a semicolon if possible.
@@ -77,8 +96,9 @@ fn wrapped(value: &str) -> String {
 }
 
 /// Returns a link to each address, and who can reach it.
-fn links(facts: &StartFacts<'_>) -> Vec<(String, String)> {
-    let mut links = Vec::new();
+fn links(facts: &StartFacts<'_>) -> Vec<Link> {
+    let mut links: Vec<Link> = Vec::new();
+    let mut add = |link, reach, outward| links.push(Link { link, reach, outward });
     let served: Vec<_> = facts.addresses.iter().zip(&facts.settings.listen).collect();
     for (address, entry) in &served {
         let scheme = if facts.settings.has_tls(entry) { "https" } else { "http" };
@@ -86,7 +106,7 @@ fn links(facts: &StartFacts<'_>) -> Vec<(String, String)> {
         match address {
             ListenAddress::Unix(path) => {
                 let reach = format!("programs of this machine{proxied}");
-                links.push((format!("unix:{}", path.display()), reach));
+                add(format!("unix:{}", path.display()), reach, false);
             }
             ListenAddress::Internet(at) if at.ip().is_unspecified() => {
                 let same = |(other, _): &(&ListenAddress, _)| {
@@ -100,19 +120,20 @@ fn links(facts: &StartFacts<'_>) -> Vec<(String, String)> {
                 let own: IpAddr =
                     if at.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
                 let link = |ip| format!("{scheme}://{}/", SocketAddr::new(ip, at.port()));
-                links.push((link(own), format!("this machine{proxied}")));
                 let all = "other machines: it listens on all addresses".to_owned();
                 match outward(at.is_ipv4()) {
-                    Some(ip) => links.push((link(ip), all)),
-                    None => links.last_mut().expect("it was just added").1 = all,
+                    Some(ip) => {
+                        add(link(own), format!("this machine{proxied}"), false);
+                        add(link(ip), all, true);
+                    }
+                    None => add(link(own), all, false),
                 }
             }
             ListenAddress::Internet(at) => {
-                let reach = match at.ip().is_loopback() {
-                    true => "this machine only",
-                    false => "other machines that reach this address",
-                };
-                links.push((format!("{scheme}://{at}/"), format!("{reach}{proxied}")));
+                let outward = !at.ip().is_loopback();
+                let reach =
+                    if outward { "other machines that reach this address" } else { "this machine only" };
+                add(format!("{scheme}://{at}/"), format!("{reach}{proxied}"), outward);
             }
         }
     }

@@ -343,6 +343,7 @@ impl Supervisor {
                 signing: newest.signing.as_ref().map(SigningProcess::user),
                 control: self.control.as_ref().map(ControlSocket::path),
                 null: self.serve.null,
+                qr: self.serve.qr,
                 files_limited: landlock::is_available(),
             });
         } else if let Some(handover) = self.handover.take() {

@@ -31,6 +31,8 @@ use crate::worker::null::NullResponse;
 pub(crate) struct Serve {
     pub(crate) given: GivenSettings,
     pub(crate) null: Option<NullResponse>,
+    /// Whether the start shows a QR code.
+    pub(crate) qr: bool,
     /// Whether connections run through the layer of the tests.
     pub(crate) layered: bool,
 }

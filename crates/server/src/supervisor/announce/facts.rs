@@ -22,6 +22,8 @@ pub(crate) struct StartFacts<'a> {
     pub(crate) signing: Option<Option<&'a SystemUser>>,
     pub(crate) control: Option<&'a Path>,
     pub(crate) null: Option<NullResponse>,
+    /// Whether a QR code of the link was asked for.
+    pub(crate) qr: bool,
     /// Whether the kernel limits the files of processes.
     pub(crate) files_limited: bool,
 }

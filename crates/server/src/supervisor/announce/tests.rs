@@ -9,6 +9,10 @@ use crate::resolved::config::ResolvedConfig;
 use crate::settings::given::GivenSettings;
 
 fn said(flags: &[(&'static str, &str)]) -> String {
+    said_with(flags, false)
+}
+
+fn said_with(flags: &[(&'static str, &str)], qr: bool) -> String {
     let flags = flags.iter().map(|(name, value)| (*name, vec![(*value).to_owned()])).collect();
     let settings = GivenSettings { flags, ..GivenSettings::default() }.resolve().expect("legal");
     let config = ResolvedConfig::resolve(&settings, 1024).expect("it can be done");
@@ -23,6 +27,7 @@ fn said(flags: &[(&'static str, &str)]) -> String {
             signing: None,
             control: Some(Path::new("/run/tenfold.sock")),
             null: None,
+            qr,
             files_limited: false,
         },
         false,
@@ -58,6 +63,17 @@ fn the_start_says_where_what_and_how() {
              \x20 control  /run/tenfold.sock\n"
         )
     );
+}
+
+#[test]
+fn a_code_for_phones_has_the_address_that_they_reach() {
+    let code = |listen: &str| said_with(&[("root", "/srv/site"), ("listen", listen)], true);
+    let reached = code("192.0.2.1:8080");
+    let (link, rest) = reached.split_once("this address\n").expect("it is the first link");
+    assert!(link.contains("http://192.0.2.1:8080/") && rest.starts_with("  ████"), "{reached}");
+    let alone = code("127.0.0.1:8080");
+    assert!(alone.contains("  no QR code: other machines reach no address of this server;"), "{alone}");
+    assert!(alone.lines().all(|line| line.chars().count() <= WIDTH), "{alone}");
 }
 
 #[test]
@@ -108,6 +124,7 @@ fn h78_the_start_tells_how_far_the_accounts_are_isolated() {
             signing: None,
             control: None,
             null: None,
+            qr: false,
             files_limited: false,
         };
         super::user(&facts).expect("there are accounts")
