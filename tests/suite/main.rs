@@ -57,6 +57,7 @@ mod tags;
 mod timers;
 mod tls;
 mod tls_rules;
+mod tune;
 mod upgrade;
 
 use std::process::ExitCode;
@@ -120,6 +121,7 @@ const THEMES: &[Theme] = &[
     browser::THEME,
     bench::THEME,
     lab::THEME,
+    tune::THEME,
     tls::THEME,
     tls_rules::THEME,
     acme::THEME,

@@ -4,6 +4,7 @@ pub mod candidates;
 pub mod configuration;
 pub mod goal;
 mod halving;
+mod plans;
 pub mod requests;
 pub mod result;
 pub mod tuner;

@@ -52,7 +52,7 @@ pub struct Confirmation {
     pub verdict: ClaimVerdict,
     /// The other measures.
     pub measures: Vec<ComparedMeasure>,
-    /// Connections of the best setting without any response.
+    /// Connections that the best setting usually leaves without any response.
     pub unanswered: f64,
     /// Trials whose rate was limited by the load generator, and all trials.
     pub limited: (usize, usize),
@@ -89,7 +89,7 @@ impl Confirmation {
         Confirmation {
             settings: settings.clone(),
             measures: SHOWN.into_iter().map(compared).collect(),
-            unanswered: blocks.values(best, Measure::Unanswered).into_iter().fold(0.0, f64::max),
+            unanswered: usually_unanswered(blocks, best),
             limited: (trials().filter(is_limited).count(), trials().count()),
             verdict,
         }
@@ -109,6 +109,12 @@ impl Confirmation {
     pub fn blocks(&self) -> usize {
         self.verdict.noisy.1
     }
+}
+
+/// Connections that a cell usually leaves without any response: the median, so that a stall of the machine does not
+/// count. Latencies would not show them.
+pub(super) fn usually_unanswered(blocks: &Blocks<'_>, cell: &str) -> f64 {
+    middle(&blocks.values(cell, Measure::Unanswered)).unwrap_or_default()
 }
 
 impl TuneResult {

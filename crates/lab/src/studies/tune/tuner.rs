@@ -5,14 +5,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::experiment::Experiment;
-use crate::experiment::claim::{CellPair, PublishedClaim, VerdictRule};
 use crate::experiment::served::ServedSite;
-use crate::experiment::subject::{Cell, Subject, Workload};
+use crate::experiment::subject::Workload;
 use crate::machine::environment::LabEnvironment;
 use crate::measure::{Measure, show_count};
+use crate::plan::RunPlan;
 use crate::plan::profile::Profile;
-use crate::plan::{PlannedCell, RunPlan, Wishes};
 use crate::record::{self, Blocks, Trial};
 use crate::report::results::RunResults;
 use crate::runner::{self, RunEnd, RunProgress};
@@ -20,17 +18,14 @@ use crate::statistics::effect::FEWEST_BLOCKS;
 use crate::studies::tune::candidates::{self, CandidateSettings};
 use crate::studies::tune::goal::Goal;
 use crate::studies::tune::halving::{self, Halving};
+use crate::studies::tune::plans::{BEST, DEFAULT, SearchPlans};
 use crate::studies::tune::requests::RequestMix;
-use crate::studies::tune::result::{Confirmation, TuneResult};
+use crate::studies::tune::result::{Confirmation, TuneResult, usually_unanswered};
 use crate::trial::bench::{self, OwnServer};
 use crate::verdict::ruling::middle;
 
 /// The shortest budget: rounds and eight fresh blocks of short trials.
 pub const LEAST_BUDGET: Duration = Duration::from_secs(10);
-/// The cell of the default settings.
-const DEFAULT: &str = "default";
-/// The cell of the best candidate in fresh blocks.
-const BEST: &str = "best";
 /// The folder of the fresh blocks, in that of the search.
 pub const CONFIRMATION: &str = "confirmation";
 /// Trials of the default before the first round.
@@ -90,11 +85,16 @@ impl Tuner<'_> {
         let milliseconds = (self.budget.as_millis() as u64 / 600).clamp(*TRIAL.start(), *TRIAL.end());
         let mut search = ActiveSearch {
             tuner: self,
-            served: ServedSite { root: root.to_owned(), requests: Vec::new() },
+            plans: SearchPlans {
+                environment: self.environment,
+                goal: self.goal,
+                seed: self.seed,
+                served: ServedSite { root: root.to_owned(), requests: Vec::new() },
+                load: Workload::default(),
+                milliseconds,
+            },
             begin: Instant::now(),
-            milliseconds,
             trial_seconds: 0.0,
-            load: Workload::default(),
             tell,
         };
         search.run(mix)
@@ -103,13 +103,10 @@ impl Tuner<'_> {
 
 struct ActiveSearch<'a> {
     tuner: &'a Tuner<'a>,
-    served: ServedSite,
+    plans: SearchPlans<'a>,
     begin: Instant,
-    /// Milliseconds of a trial.
-    milliseconds: u64,
     /// Seconds of a trial with its start, check and stop, as measured last.
     trial_seconds: f64,
-    load: Workload,
     tell: &'a mut dyn FnMut(TuneProgress<'_>),
 }
 
@@ -124,8 +121,8 @@ impl ActiveSearch<'_> {
         if !self.survey(mix, &mut result)? || !self.pilot()? {
             return Ok(None);
         }
-        result.rate = self.load.rate;
-        let plan = self.plan("", BTreeMap::new(), Profile::Smoke, None, 0.0);
+        result.rate = self.plans.load.rate;
+        let plan = self.plans.plan("", BTreeMap::new(), Profile::Smoke, None, 0.0);
         result.processors = (plan.server_processors.len(), plan.client_processors.len());
         let processors = plan.server_processors.len().max(1);
         let able = candidates::able_engines();
@@ -148,9 +145,9 @@ impl ActiveSearch<'_> {
 
     /// Keeps the requests that the default answers. Says no if it was interrupted.
     fn survey(&mut self, mix: &RequestMix, result: &mut TuneResult) -> Result<bool, String> {
-        let root = self.served.root.display().to_string();
+        let root = self.plans.served.root.display().to_string();
         (self.tell)(TuneProgress::Step(format!("asking for {}", show_count(mix.paths.len(), "path"))));
-        let plan = self.plan("", BTreeMap::new(), Profile::Smoke, None, 0.0);
+        let plan = self.plans.plan("", BTreeMap::new(), Profile::Smoke, None, 0.0);
         let bench = bench::make(&plan, self.tuner.own, self.tuner.folder)?;
         let until = Instant::now() + self.tuner.budget / 10;
         let Some(survey) = bench.survey(&mix.paths, until)? else { return Ok(false) };
@@ -163,19 +160,20 @@ impl ActiveSearch<'_> {
         }
         result.paths = survey.requests.len();
         (result.refused, result.large, result.late) = (survey.refused, survey.large, survey.late);
-        self.served.requests = survey.requests;
+        self.plans.served.requests = survey.requests;
         Ok(true)
     }
 
     /// Measures the default, for the time of a trial and for the rate at which latencies are compared. Says no if it
     /// was interrupted.
     fn pilot(&mut self) -> Result<bool, String> {
-        let cells = BTreeMap::from([(DEFAULT.to_owned(), self.cell(DEFAULT, &CandidateSettings::new()))]);
+        let cells =
+            BTreeMap::from([(DEFAULT.to_owned(), self.plans.cell(DEFAULT, &CandidateSettings::new()))]);
         (self.tell)(TuneProgress::Step(format!("measuring the default in {PILOT_TRIALS} trials")));
-        let plan = self.plan("pilot", cells, Profile::Smoke, Some(PILOT_TRIALS), self.left());
+        let plan = self.plans.plan("pilot", cells, Profile::Smoke, Some(PILOT_TRIALS), self.left());
         let Some(trials) = self.carry_out(&plan, "pilot")? else { return Ok(false) };
         let blocks = Blocks::of(&trials, "pilot");
-        if let Some(why) = failure(&blocks, DEFAULT) {
+        if let Some(why) = failure_of_default(&blocks) {
             return Err(format!("the default settings fail: {why}"));
         }
         if self.tuner.goal != Goal::Latency {
@@ -189,9 +187,9 @@ impl ActiveSearch<'_> {
                  in a trial; use --for throughput, or a --log with smaller files"
             ));
         }
-        self.load.rate = Some(rate as u32);
-        self.trial_seconds += (needed - self.milliseconds as f64).max(0.0) / 1e3;
-        self.milliseconds = self.milliseconds.max(needed.ceil() as u64);
+        self.plans.load.rate = Some(rate as u32);
+        self.trial_seconds += (needed - self.plans.milliseconds as f64).max(0.0) / 1e3;
+        self.plans.milliseconds = self.plans.milliseconds.max(needed.ceil() as u64);
         Ok(true)
     }
 
@@ -213,10 +211,11 @@ impl ActiveSearch<'_> {
         halving: &mut Halving,
     ) -> Result<bool, String> {
         let seconds = self.searching() / f64::from(halving.rounds().max(1));
-        let mut cells = BTreeMap::from([(DEFAULT.to_owned(), self.cell(DEFAULT, &CandidateSettings::new()))]);
+        let mut cells =
+            BTreeMap::from([(DEFAULT.to_owned(), self.plans.cell(DEFAULT, &CandidateSettings::new()))]);
         for candidate in halving.left() {
             let settings = &all[*candidate];
-            cells.insert(name(*candidate), self.cell(&candidates::flags(settings), settings));
+            cells.insert(name(*candidate), self.plans.cell(&candidates::flags(settings), settings));
         }
         let block = cells.len() as f64 * self.trial_seconds;
         let blocks = ((seconds / block) as usize).clamp(1, MOST_BLOCKS);
@@ -229,10 +228,10 @@ impl ActiveSearch<'_> {
         )));
         let whole = cells.len();
         // Twice the time, so that slow candidates do not cut a round short.
-        let plan = self.plan(&round, cells, Profile::Smoke, Some(blocks), 2.0 * seconds);
+        let plan = self.plans.plan(&round, cells, Profile::Smoke, Some(blocks), 2.0 * seconds);
         let Some(trials) = self.carry_out(&plan, &round)? else { return Ok(false) };
         let blocks = Blocks::of(&trials, &round).complete(whole);
-        if let Some(why) = failure(&blocks, DEFAULT) {
+        if let Some(why) = failure_of_default(&blocks) {
             return Err(format!("the default settings fail: {why}"));
         }
         let goal = self.tuner.goal;
@@ -251,17 +250,18 @@ impl ActiveSearch<'_> {
         let flags = candidates::flags(settings);
         (self.tell)(TuneProgress::Step(format!("measuring {flags} and the default again, in fresh blocks")));
         // Trials as long as those of about twelve blocks in the time that is left, with the cost of their starts.
-        let around = self.trial_seconds - self.milliseconds as f64 / 1e3;
+        let around = self.trial_seconds - self.plans.milliseconds as f64 / 1e3;
         let longest = ((self.left() / 24.0 - around) * 1e3).max(0.0) as u64;
-        self.milliseconds = longest.clamp(self.milliseconds, (*TRIAL.end()).max(self.milliseconds));
+        self.plans.milliseconds =
+            longest.clamp(self.plans.milliseconds, (*TRIAL.end()).max(self.plans.milliseconds));
         let cells = BTreeMap::from([
-            (DEFAULT.to_owned(), self.cell(DEFAULT, &CandidateSettings::new())),
-            (BEST.to_owned(), self.cell(&flags, settings)),
+            (DEFAULT.to_owned(), self.plans.cell(DEFAULT, &CandidateSettings::new())),
+            (BEST.to_owned(), self.plans.cell(&flags, settings)),
         ]);
         // Eight blocks have priority over the budget: fewer earn no verdict.
-        let least = 2.0 * FEWEST_BLOCKS as f64 * (around + self.milliseconds as f64 / 1e3);
-        let budget = self.left().max(1.5 * least);
-        let plan = self.plan(CONFIRMATION, cells, Profile::Full, None, budget);
+        let least = 2.0 * FEWEST_BLOCKS as f64 * (around + self.plans.milliseconds as f64 / 1e3);
+        let budget = self.left().max(2.0 * least);
+        let plan = self.plans.plan(CONFIRMATION, cells, Profile::Full, None, budget);
         if self.carry_out(&plan, CONFIRMATION)?.is_none() {
             return Ok(None);
         }
@@ -269,68 +269,6 @@ impl ActiveSearch<'_> {
         let blocks = Blocks::of(&results.trials, CONFIRMATION).complete(2);
         let verdict = results.verdicts.first().cloned().ok_or("the plan of the fresh blocks has no claim")?;
         Ok(Some(Confirmation::of(settings, verdict, &blocks, BEST, DEFAULT)))
-    }
-
-    fn cell(&self, about: &str, settings: &CandidateSettings) -> Cell {
-        let client = processors(self.tuner.environment).1;
-        Cell {
-            about: about.to_owned(),
-            subject: Subject::Tenfold,
-            settings: settings.clone(),
-            load: Workload { threads: Some(client.len()).filter(|count| *count > 1), ..self.load.clone() },
-            original: BTreeMap::new(),
-        }
-    }
-
-    fn plan(
-        &self,
-        name: &str,
-        cells: BTreeMap<String, Cell>,
-        profile: Profile,
-        blocks: Option<usize>,
-        seconds: f64,
-    ) -> RunPlan {
-        let budget = Some((seconds.ceil() as u64).max(1));
-        let wishes = Wishes { profile, blocks, budget, seed: self.tuner.seed, peers: None };
-        let names: Vec<String> = cells.keys().cloned().collect();
-        let experiment = self.experiment(name, cells);
-        let mut plan = RunPlan::new(vec![experiment], &wishes, self.tuner.environment);
-        for planned in &mut plan.experiments {
-            let one = |cell: &String| PlannedCell { cell: cell.clone(), control: false };
-            planned.cells = names.iter().map(one).collect();
-            planned.milliseconds = self.milliseconds;
-        }
-        (plan.server_processors, plan.client_processors) = processors(self.tuner.environment);
-        plan.served = Some(self.served.clone());
-        plan
-    }
-
-    fn experiment(&self, name: &str, cells: BTreeMap<String, Cell>) -> Experiment {
-        let pair = CellPair { of: BEST.to_owned(), to: DEFAULT.to_owned() };
-        let goal = self.tuner.goal;
-        let claim = PublishedClaim {
-            says: format!("The best setting of the search is better than the default ({}).", goal.name()),
-            published: String::new(),
-            value: None,
-            measure: goal.measure(),
-            rule: VerdictRule::Ratio { pair, is: goal.better() },
-            primary: true,
-            confound: None,
-            needs: Vec::new(),
-        };
-        Experiment {
-            name: name.to_owned(),
-            title: "The best settings for a site".to_owned(),
-            source: format!("tenfold tune --for {}", goal.name()),
-            setting: "none".to_owned(),
-            scaled: format!("{} of a site, drawn at random", show_count(self.served.requests.len(), "path")),
-            deviations: Vec::new(),
-            smoke: false,
-            margin: None,
-            claims: if cells.contains_key(BEST) { vec![claim] } else { Vec::new() },
-            cells,
-            text: String::new(),
-        }
     }
 
     /// Carries a plan out in a folder of its own. None if it was interrupted.
@@ -366,38 +304,24 @@ fn name(candidate: usize) -> String {
     format!("setting-{}", candidate + 1)
 }
 
-/// The processors of servers and those of clients: half of them each, so that the load is not the limit.
-fn processors(environment: &LabEnvironment) -> (Vec<usize>, Vec<usize>) {
-    let all = &environment.processors;
-    match all.len() {
-        0 | 1 => (Vec::new(), Vec::new()),
-        count => (all[..count - count / 2].to_vec(), all[count - count / 2..].to_vec()),
-    }
-}
-
-/// The reason why a cell does not count: a trial failed, or the server left connections without any response.
+/// The reason why a candidate does not count: a trial failed, or it leaves connections without any response.
 fn failure(blocks: &Blocks<'_>, cell: &str) -> Option<String> {
     if let Some(why) = blocks.failures(cell).first() {
         return Some((*why).to_owned());
     }
-    let unanswered = blocks.values(cell, Measure::Unanswered).into_iter().fold(0.0, f64::max);
+    let unanswered = usually_unanswered(blocks, cell);
     (unanswered > 0.0).then(|| format!("{unanswered} connections got no response"))
+}
+
+/// The reason why nothing can be compared with the default: most of its trials failed.
+fn failure_of_default(blocks: &Blocks<'_>) -> Option<String> {
+    let failures = blocks.failures(DEFAULT);
+    (2 * failures.len() > blocks.len()).then(|| failures.first().map(|why| (*why).to_owned()))?
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn servers_and_clients_have_half_of_the_processors_each() {
-        let of = |count: usize| {
-            let environment =
-                LabEnvironment { processors: (0..count).collect(), ..LabEnvironment::default() };
-            let (server, client) = processors(&environment);
-            (server.len(), client.len())
-        };
-        assert_eq!([1, 2, 3, 8].map(of), [(0, 0), (1, 1), (2, 1), (4, 4)]);
-    }
 
     #[test]
     fn a_cell_that_loses_connections_does_not_count() {
@@ -412,6 +336,9 @@ mod tests {
         let lost = [trial(48.0)];
         let why = failure(&Blocks::of(&lost, "x"), "a").expect("it lost connections");
         assert_eq!(why, "48 connections got no response");
+        // A stall of the machine in one trial of three is none of the candidate's.
+        let stalled = [0, 1, 2].map(|block| Trial { block, ..trial(if block == 1 { 48.0 } else { 0.0 }) });
+        assert_eq!(failure(&Blocks::of(&stalled, "x"), "a"), None);
         let failed = [Trial { failed: Some("it ended".to_owned()), ..trial(0.0) }];
         assert_eq!(failure(&Blocks::of(&failed, "x"), "a").as_deref(), Some("it ended"));
     }

@@ -208,7 +208,13 @@ impl TuneView {
 
 #[cfg(test)]
 mod tests {
+    use tenfold_lab::measure::Measure;
+    use tenfold_lab::studies::tune::candidates;
+    use tenfold_lab::studies::tune::result::{Confirmation, TuneResult};
+    use tenfold_lab::verdict::ruling::{ClaimVerdict, Ruling};
+
     use super::*;
+    use crate::settings::given::GivenSettings;
 
     #[test]
     fn a_path_is_one_word_of_a_shell() {
@@ -219,10 +225,58 @@ mod tests {
     #[test]
     fn every_setting_that_is_tried_has_a_meaning_and_a_default() {
         let able = tenfold_engine::MODELS.iter().collect::<Vec<_>>();
-        let all = tenfold_lab::studies::tune::candidates::candidates(&able, 4, 100, 1);
+        let all = candidates::candidates(&able, 4, 100, 1);
         for name in all.iter().flat_map(|one| one.keys()) {
             let (meaning, default) = about(name).unwrap_or_else(|| panic!("{name} is no setting"));
             assert!(!meaning.is_empty() && !default.is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_configuration_of_every_candidate_is_read() {
+        let folder = std::env::temp_dir().join(format!("tenfold-tune-written-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let able = tenfold_engine::MODELS.iter().collect::<Vec<_>>();
+        let environment = LabEnvironment::default();
+        for settings in candidates::candidates(&able, 4, 100, 1) {
+            let best = Confirmation {
+                settings: settings.clone(),
+                verdict: verdict(),
+                measures: Vec::new(),
+                unanswered: 0.0,
+                limited: (0, 0),
+            };
+            let facts = ConfigurationFacts {
+                environment: &environment,
+                root: &folder,
+                command: "tenfold tune",
+                at: 0,
+                about,
+            };
+            let text = configuration::text(&TuneResult::default(), &best, &facts).expect("it is UTF-8");
+            let file = folder.join(configuration::FILE);
+            fs::write(&file, &text).expect("it is written");
+            let given = GivenSettings { config: Some(file), ..GivenSettings::default() };
+            assert!(given.resolve().is_ok(), "{settings:?}: {text}");
+        }
+        fs::remove_dir_all(&folder).expect("it is removed");
+    }
+
+    fn verdict() -> ClaimVerdict {
+        ClaimVerdict {
+            experiment: String::new(),
+            claim: 1,
+            says: String::new(),
+            published: String::new(),
+            measure: Measure::Rate,
+            rule: String::new(),
+            ruling: Ruling::Holds,
+            because: String::new(),
+            ours: String::new(),
+            effect: None,
+            is_ratio: true,
+            p: None,
+            noisy: (0, 8),
         }
     }
 }
