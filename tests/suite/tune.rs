@@ -2,26 +2,35 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
+use rustix::process::Signal;
 use serde_json::Value;
 use tenfold_tests::cases;
 use tenfold_tests::harness::Theme;
+use tenfold_tests::process::Process;
 use tenfold_tests::site::TempFolder;
+use tenfold_tests::time::becomes_true;
 use tenfold_tests::{binary, tools};
 
 pub(crate) const THEME: Theme = Theme {
     name: "tune",
     cases: cases![
-        Every Once: tune_measures_the_best_setting_again_and_only_reads_the_site, tune_refuses_with_a_mend;
+        Every Once: tune_measures_the_best_setting_again_and_only_reads_the_site, tune_refuses_with_a_mend,
+            an_interrupted_search_writes_no_configuration;
     ],
 };
 
-fn tune(words: &[&str]) -> (Option<i32>, String) {
+fn command(words: &[&str]) -> Command {
     let server = binary::server().unwrap_or_else(|why| panic!("{why}"));
+    // A search that never ends would hold up the suite.
     let mut command = Command::new(tools::program("timeout"));
     command.arg("60").arg(&server.path).arg("tune").args(words).stdin(Stdio::null());
-    let output = command.output().expect("timeout runs");
+    command
+}
+
+fn tune(words: &[&str]) -> (Option<i32>, String) {
+    let output = command(words).output().expect("timeout runs");
     let text = String::from_utf8_lossy(&[output.stderr, output.stdout].concat()).into_owned();
     (output.status.code(), text)
 }
@@ -55,7 +64,7 @@ fn tune_measures_the_best_setting_again_and_only_reads_the_site() {
     let (site, output) = (folder.at("site"), folder.at("run").display().to_string());
     let before = contents(&site);
     let shown = site.display().to_string();
-    let words = ["--budget", "10s", "--seed", "3", "--log", &log, "--output", &output, &shown];
+    let words = ["--budget", "5s", "--seed", "3", "--log", &log, "--output", &output, &shown];
     let (code, text) = tune(&words);
     assert_eq!(code, Some(0), "{text}");
     for expected in [
@@ -109,7 +118,7 @@ fn tune_refuses_with_a_mend() {
         (&["--log", &log, &site], "has no GET request with status 200 in 1 line; name an uncompressed"),
         (&["--log", &nowhere, &site], "cannot read the log"),
         (&["--for", "speed", &site], "throughput, latency, memory"),
-        (&["--budget", "5s", &site], "is not a duration from 10s to 24h"),
+        (&["--budget", "4s", &site], "is not a duration from 5s to 24h"),
         (&["--output", &inside, &site], "is in the site; name a folder outside of it"),
     ] {
         let words = [&["--output", &output][..usize::from(!words.contains(&"--output")) * 2], words].concat();
@@ -119,9 +128,27 @@ fn tune_refuses_with_a_mend() {
     assert!(!folder.at("site/run").exists());
     folder.write("one.log", "- - - [x] \"GET /none HTTP/1.1\" 200 5\n");
     let log = folder.at("one.log").display().to_string();
-    let (code, text) = tune(&["--budget", "10s", "--log", &log, "--output", &output, &site]);
+    let (code, text) = tune(&["--budget", "5s", "--log", &log, "--output", &output, &site]);
     assert!(
         code == Some(1) && text.contains("answers none of 1 path with status 200; name the folder"),
         "{text}"
     );
+}
+
+fn an_interrupted_search_writes_no_configuration() {
+    let folder = TempFolder::new("tune-interrupted");
+    folder.write("site/index.html", "home");
+    let (site, output) = (folder.at("site").display().to_string(), folder.at("run").display().to_string());
+    let mut search = command(&["--output", &output, &site]);
+    let child = search.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let begun = || folder.at("run/round-1/trials.jsonl").exists();
+    becomes_true(Duration::from_secs(30), "a round begins", begun);
+    // `timeout` passes the signal on.
+    Process(child.id()).signal(Signal::INT);
+    let output = child.wait_with_output().expect("it ends");
+    let text = String::from_utf8_lossy(&[output.stderr, output.stdout].concat()).into_owned();
+    assert_eq!(output.status.code(), Some(130), "{text}");
+    assert!(text.contains("interrupted; no configuration was written"), "{text}");
+    assert!(!text.contains("--resume"), "a search cannot be continued: {text}");
+    assert!(!folder.at("run/tenfold.toml").exists());
 }

@@ -25,7 +25,7 @@ use crate::trial::bench::{self, OwnServer};
 use crate::verdict::ruling::middle;
 
 /// The shortest budget: rounds and eight fresh blocks of short trials.
-pub const LEAST_BUDGET: Duration = Duration::from_secs(10);
+pub const LEAST_BUDGET: Duration = Duration::from_secs(5);
 /// The folder of the fresh blocks, in that of the search.
 pub const CONFIRMATION: &str = "confirmation";
 /// Trials of the default before the first round.

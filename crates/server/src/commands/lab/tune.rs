@@ -15,6 +15,7 @@ use tenfold_lab::studies::tune::configuration::{self, ConfigurationFacts};
 use tenfold_lab::studies::tune::goal::Goal;
 use tenfold_lab::studies::tune::requests::RequestMix;
 use tenfold_lab::studies::tune::tuner::{LEAST_BUDGET, TuneProgress, Tuner};
+use tenfold_lab::trial::bench::interrupted;
 
 use super::failure::{INTERRUPTED, LabFailure, print, usage};
 use super::flags::flag;
@@ -96,7 +97,8 @@ fn tune(typed: &ArgMatches) -> Result<u8, LabFailure> {
     let mut view = TuneView { terminal: std::io::stderr().is_terminal(), line: false };
     let found = tuner.run(&root, &mix, &mut |progress| view.tell(progress));
     view.end();
-    let Some(result) = found? else {
+    // A step that a signal cut short may have failed for that reason.
+    let Some(result) = (if interrupted() { None } else { found? }) else {
         eprintln!("tenfold tune: interrupted; no configuration was written");
         return Ok(INTERRUPTED);
     };
