@@ -33,8 +33,10 @@ impl ServedSite {
     /// The URLs at `address`, one per line, each as often as its weight asks for.
     pub fn urls(&self, address: std::net::SocketAddr) -> String {
         let all: u64 = self.requests.iter().map(|one| one.weight).sum();
+        // A random choice needs two lines.
+        let least = if all < 2 { 2 } else { 1 };
         let lines = |weight: u64| match all {
-            ..=MOST_LINES => weight,
+            ..=MOST_LINES => weight.max(least),
             _ => (u128::from(weight) * u128::from(MOST_LINES) / u128::from(all)).max(1) as u64,
         };
         let mut text = String::new();
@@ -69,5 +71,7 @@ mod tests {
         let text = site.urls(address);
         assert_eq!(text.matches("/b\n").count(), 1, "a rare path stays");
         assert_eq!(text.lines().count(), 10_000);
+        site.requests = vec![RequestedPath { weight: 1, ..site.requests[0].clone() }];
+        assert_eq!(site.urls(address).lines().count(), 2, "a random choice needs two lines");
     }
 }
