@@ -18,6 +18,9 @@ pub(super) const DEFAULT: &str = "default";
 /// The cell of the best candidate in fresh blocks.
 pub(super) const BEST: &str = "best";
 
+/// The margin of "no difference": a smaller gain is not worth a configuration.
+const MARGIN: f64 = 0.05;
+
 /// What the plans of a search share.
 pub(super) struct SearchPlans<'a> {
     pub(super) environment: &'a LabEnvironment,
@@ -62,6 +65,7 @@ impl SearchPlans<'_> {
             let one = |cell: &String| PlannedCell { cell: cell.clone(), control: false };
             planned.cells = names.iter().map(one).collect();
             planned.milliseconds = self.milliseconds;
+            planned.margin = MARGIN;
         }
         (plan.server_processors, plan.client_processors) = processors(self.environment);
         plan.served = Some(self.served.clone());

@@ -261,7 +261,7 @@ impl ActiveSearch<'_> {
         // Eight blocks have priority over the budget: fewer earn no verdict.
         let least = 2.0 * FEWEST_BLOCKS as f64 * (around + self.plans.milliseconds as f64 / 1e3);
         let budget = self.left().max(2.0 * least);
-        let plan = self.plans.plan(CONFIRMATION, cells, Profile::Full, None, budget);
+        let plan = self.plans.plan(CONFIRMATION, cells, Profile::Quick, None, budget);
         if self.carry_out(&plan, CONFIRMATION)?.is_none() {
             return Ok(None);
         }
