@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use tenfold_engine::{MODELS, SENDERS};
 use tenfold_http::clock;
 
 use crate::machine::environment::LabEnvironment;
@@ -49,6 +50,7 @@ pub fn text(
         (0, _) => String::new(),
         (count, _) => format!(", {count} of them disturbed"),
     };
+    let rate = result.rate.map_or(String::new(), |rate| format!(", {rate} per second"));
     let comments = [
         format!("Written by tenfold tune {} on {}.", machine.version, String::from_utf8_lossy(&date)),
         String::new(),
@@ -63,7 +65,7 @@ pub fn text(
             show_count(result.tried, "setting"),
             show_count(result.rounds as usize, "round")
         ),
-        format!("Requests: {}.", result.requests()),
+        format!("Requests: {}{}.", result.requests(), rate),
         format!(
             "Machine: {}, {} MB, Linux {}; {processors}.",
             machine.processor, machine.memory_mb, machine.kernel
@@ -82,10 +84,22 @@ pub fn text(
             comment(&mut text, &format!("{about}."));
             comment(&mut text, &format!("The default is {default}."));
         }
+        if let Some(summary) = summary(name, value) {
+            comment(&mut text, &format!("{value}: {summary}."));
+        }
         let value = if value.parse::<u64>().is_ok() { value.clone() } else { quoted(value) };
         text.push_str(&format!("{name} = {value}\n"));
     }
     Ok(text)
+}
+
+/// The summary of an engine or a sender in its table.
+fn summary(name: &str, value: &str) -> Option<&'static str> {
+    match name {
+        "engine" => MODELS.iter().find(|model| model.name == value).map(|model| model.summary),
+        "send" => SENDERS.iter().find(|row| row.sender.name() == value).map(|row| row.summary),
+        _ => None,
+    }
 }
 
 /// Adds a comment. What is in it may be from a file name or a log, so it stays one line without control characters.
@@ -177,6 +191,7 @@ mod tests {
             "paths left out: 1 not served with status 200",
             "4 processors for the server, 4 for the load",
             "# Repeat: tenfold tune --seed 7 /srv/site\n",
+            "# uring: completion: operations",
             "# number of workers.\n# The default is one.\nworkers = 4\n",
         ] {
             assert!(text.contains(expected), "{expected:?} is not in: {text}");

@@ -175,7 +175,9 @@ fn about(name: &str) -> Option<(String, String)> {
     let default = match row.initial {
         Initial::Value(value) | Initial::Follows(value) => value,
     };
-    Some((row.about.to_owned(), default.to_owned()))
+    // The list of all values that follows is in the help.
+    let meaning = row.about.split([':', ';']).next().unwrap_or_default();
+    Some((meaning.to_owned(), default.to_owned()))
 }
 
 /// Progress on standard error: a line for each step, and on a terminal an updating one for each trial.
