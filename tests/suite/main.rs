@@ -58,6 +58,7 @@ mod tags;
 mod timers;
 mod tls;
 mod tls_rules;
+mod tune;
 mod upgrade;
 
 use std::process::ExitCode;
@@ -122,6 +123,7 @@ const THEMES: &[Theme] = &[
     browser::THEME,
     bench::THEME,
     lab::THEME,
+    tune::THEME,
     tls::THEME,
     tls_rules::THEME,
     acme::THEME,

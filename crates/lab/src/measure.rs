@@ -42,6 +42,7 @@ measures! {
     Faults "faults" "" "Page faults of the server for each response.";
     Waiting "waiting" "µs" "Mean latency less the server's CPU time: queues, sleep, network and client.";
     Memory "memory" "KB" "Resident memory of the server at the end of the trial.";
+    Pss "pss" "KB" "Memory of the server at the end of the trial, shared pages divided among its processes.";
     Latency "latency" "µs" "Mean latency.";
     P50 "p50" "ms" "Median latency.";
     P99 "p99" "ms" "99th percentile of the latency.";

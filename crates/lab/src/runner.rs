@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::machine::environment::LabEnvironment;
 use crate::plan::{PlannedCell, PlannedExperiment, RunPlan};
 use crate::record::{self, Blocks, Trial, TrialLog};
+use crate::report::results::ENVIRONMENT;
 use crate::statistics::stages::PILOT_BLOCKS;
 use crate::trial::bench::{self, OwnServer, Workbench};
 use crate::verdict;
@@ -46,6 +48,19 @@ pub enum RunProgress<'a> {
     Trouble(&'a Trial),
     /// An experiment is done, with its verdicts.
     Verdicts(&'a [ClaimVerdict]),
+}
+
+/// Writes the plan and the environment, so that `folder` is a run that can be carried out, continued and reported.
+///
+/// # Errors
+/// The system's reason, with the path.
+pub fn prepare(plan: &RunPlan, environment: &LabEnvironment, folder: &Path) -> Result<(), String> {
+    let failed = |path: &Path, error: std::io::Error| format!("cannot write {}: {error}", path.display());
+    std::fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+    let path = folder.join(ENVIRONMENT);
+    let text = serde_json::to_string_pretty(environment).map_err(|error| error.to_string())?;
+    std::fs::write(&path, text).map_err(|error| failed(&path, error))?;
+    plan.write(folder)
 }
 
 /// Runs a plan in `folder`, from where it is.
@@ -242,7 +257,6 @@ impl ActiveRun<'_> {
 mod tests {
     use super::*;
     use crate::experiment::file;
-    use crate::machine::environment::LabEnvironment;
     use crate::plan::Wishes;
     use crate::plan::profile::Profile;
     use crate::report::results::RunResults;
@@ -279,14 +293,11 @@ rule = { ratio = ["published", "wheel"], is = "greater" }
     #[test]
     fn a_run_without_processes_ends_in_a_verdict_and_a_report() {
         let folder = std::env::temp_dir().join(format!("tenfold-lab-runner-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a folder");
         let experiment = file::read("timers.toml", TIMERS).unwrap_or_else(|problem| panic!("{problem}"));
         let wishes = Wishes { profile: Profile::Smoke, seed: 3, ..Wishes::default() };
         let environment = LabEnvironment::find();
         let plan = RunPlan::new(vec![experiment], &wishes, &environment);
-        plan.write(&folder).expect("it is written");
-        let text = serde_json::to_string(&environment).expect("it is written");
-        std::fs::write(folder.join(crate::report::results::ENVIRONMENT), text).expect("it is written");
+        prepare(&plan, &environment, &folder).expect("it is written");
         let own = OwnServer {
             program: "/no/such/program".into(),
             open_log: |_, _| Err("there is no log".to_owned()),

@@ -27,6 +27,7 @@ fn main() -> ExitCode {
     match cli::parse() {
         Command::Bench(typed) => bench::run(&typed),
         Command::Lab(typed) => lab::run(&typed),
+        Command::Tune(typed) => lab::tune::run(&typed),
         Command::Users(typed) => users::run(&typed),
         Command::NextStep => next::show(),
         Command::Serve(serve) => supervisor::open::serve(serve),

@@ -5,6 +5,7 @@ pub mod file;
 pub mod library;
 pub mod museum;
 pub mod problem;
+pub mod served;
 pub mod subject;
 
 use std::collections::BTreeMap;

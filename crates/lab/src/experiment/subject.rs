@@ -103,6 +103,8 @@ pub struct Workload {
     pub missing: bool,
     /// Connections that make requests.
     pub connections: Option<u32>,
+    /// Threads of the load generator.
+    pub threads: Option<usize>,
     /// A new connection for each request.
     pub close: bool,
     /// Requests in flight on a connection.
@@ -174,6 +176,7 @@ impl Workload {
             file: self.file.or(base.file),
             missing: self.missing || base.missing,
             connections: self.connections.or(base.connections),
+            threads: self.threads.or(base.threads),
             close: self.close || base.close,
             pipeline: self.pipeline.or(base.pipeline),
             completion: if self.completion == EndOfResponse::Length {

@@ -85,6 +85,17 @@ fn stat(process: u32) -> Option<Stat> {
     })
 }
 
+/// Kilobytes of `root` and its descendants, shared pages divided among the processes that map them (proportional set
+/// size, `man 5 proc`). None if the system hides a process.
+pub(crate) fn proportional_memory(root: u32) -> Option<u64> {
+    let of = |process: u32| {
+        let text = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    descendants(root).into_iter().map(of).sum()
+}
+
 /// `root` and every process below it.
 pub(crate) fn descendants(root: u32) -> BTreeSet<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
@@ -153,6 +164,17 @@ mod tests {
         }
         let used = now.since(&before);
         assert!((used.user + used.system - used.cpu).abs() < 1e-9, "{used:?}");
+    }
+
+    #[test]
+    fn proportional_memory_is_at_most_the_resident() {
+        let mut child = std::process::Command::new("sleep").arg("10").spawn().expect("sleep is there");
+        let found = proportional_memory(child.id()).expect("a process of the same user is not hidden");
+        let resident = status(&format!("/proc/{}/status", child.id()), "VmRSS:");
+        assert!(found > 0 && found <= resident, "{found} of {resident}");
+        child.kill().expect("it runs");
+        child.wait().expect("it ended");
+        assert_eq!(proportional_memory(u32::MAX), None);
     }
 
     #[test]

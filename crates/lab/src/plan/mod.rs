@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::experiment::Experiment;
+use crate::experiment::served::ServedSite;
 use crate::experiment::subject::Subject;
 use crate::machine::environment::{self, LabEnvironment};
 use crate::plan::profile::Profile;
@@ -34,6 +35,9 @@ pub struct RunPlan {
     pub client_processors: Vec<usize>,
     /// The experiments in their order.
     pub experiments: Vec<PlannedExperiment>,
+    /// A folder of the user that is served in place of generated files.
+    #[serde(default)]
+    pub served: Option<ServedSite>,
 }
 
 /// One trial of each block: a cell, and whether it is the second one of that cell.
@@ -96,6 +100,7 @@ impl RunPlan {
             server_processors: server,
             client_processors: client,
             experiments: chosen,
+            served: None,
         }
     }
 

@@ -156,7 +156,7 @@ fn experiment(page: &mut String, results: &RunResults, planned: &PlannedExperime
 /// The command that repeats an experiment, without the seed.
 fn again(results: &RunResults, planned: &PlannedExperiment) -> String {
     let (one, profile) = (&planned.experiment, results.plan.profile.name());
-    match (one.name.strip_prefix("museum-"), one.source.starts_with("tenfold lab")) {
+    match (one.name.strip_prefix("museum-"), one.source.starts_with("tenfold ")) {
         (Some(exhibit), _) => format!("tenfold lab museum {exhibit} --profile {profile}"),
         // Studies are their own source.
         (None, true) => one.source.clone(),

@@ -38,7 +38,7 @@ pub fn run(synthetic: &Synthetic<'_>, random: &mut fastrand::Rng) -> Vec<Decisio
 }
 
 /// A draw from the standard normal distribution (Box and Muller 1958).
-fn normal(random: &mut fastrand::Rng) -> f64 {
+pub(crate) fn normal(random: &mut fastrand::Rng) -> f64 {
     let radius = (-2.0 * (1.0 - random.f64()).ln()).sqrt();
     radius * (std::f64::consts::TAU * random.f64()).cos()
 }

@@ -65,6 +65,7 @@ impl Explanation {
         let bench = Workbench {
             own: own.clone(),
             site,
+            served: None,
             kept,
             server_processors: processors.clone(),
             client_processors: processors,

@@ -3,6 +3,7 @@
 mod call_sites;
 pub mod explain;
 pub mod museum;
+pub mod tune;
 pub mod wall;
 pub mod why;
 pub mod words;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::limits;
 
+use crate::experiment::served::ServedSite;
 use crate::plan::RunPlan;
 use crate::trial::site::TrialSite;
 
@@ -39,12 +40,21 @@ pub struct Workbench {
     pub own: OwnServer,
     /// The files that subjects serve.
     pub site: TrialSite,
+    /// A folder of the user, which this server serves instead. It is never written to.
+    pub served: Option<ServedSite>,
     /// The folder of configurations and error output of subjects.
     pub kept: PathBuf,
     /// Processors of servers; empty if nothing is pinned.
     pub server_processors: Vec<usize>,
     /// Processors of clients.
     pub client_processors: Vec<usize>,
+}
+
+impl Workbench {
+    /// The folder that this server serves.
+    pub(crate) fn root(&self) -> &Path {
+        self.served.as_ref().map_or(self.site.folder(), |served| &served.root)
+    }
 }
 
 /// Whether a signal asked this process to stop.
@@ -65,6 +75,7 @@ pub fn make(plan: &RunPlan, own: &OwnServer, output: &Path) -> Result<Workbench,
     Ok(Workbench {
         own: own.clone(),
         site: TrialSite::new()?,
+        served: plan.served.clone(),
         kept,
         server_processors: plan.server_processors.clone(),
         client_processors: plan.client_processors.clone(),

@@ -9,6 +9,18 @@ use sha2::{Digest, Sha256};
 use crate::trial::site::SiteFile;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
+const MOST_HEAD: usize = 64 * 1024;
+
+/// A response, as far as a check compares it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ObservedResponse {
+    /// Its status, as digits.
+    pub(crate) status: String,
+    /// Bytes of its body; above the bound if the body is longer.
+    pub(crate) bytes: u64,
+    /// The SHA-256 of its body.
+    pub(crate) hash: [u8; 32],
+}
 
 /// Asks for `path` once, and compares the status, the length and the hash of the body.
 pub(crate) fn check(
@@ -17,35 +29,60 @@ pub(crate) fn check(
     status: u16,
     file: Option<&SiteFile>,
 ) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("cannot fetch {path} before the trial: {error}");
-    let response = fetch(address, path).map_err(failed)?;
-    let end = response.windows(4).position(|bytes| bytes == b"\r\n\r\n");
-    let end = end.ok_or_else(|| format!("the response for {path} has no head"))?;
-    let head = String::from_utf8_lossy(&response[..end]);
-    let found = head.split(' ').nth(1).unwrap_or_default();
-    if found != status.to_string() {
-        return Err(format!("{path} was answered with status {found} instead of {status}"));
+    let found = observe(address, path, u64::MAX)?;
+    if found.status != status.to_string() {
+        return Err(format!("{path} was answered with status {} instead of {status}", found.status));
     }
-    let body = &response[end + 4..];
     let Some(file) = file else { return Ok(()) };
-    if body.len() as u64 != file.bytes {
-        return Err(format!("{path} has {} bytes instead of {}", body.len(), file.bytes));
+    if found.bytes != file.bytes {
+        return Err(format!("{path} has {} bytes instead of {}", found.bytes, file.bytes));
     }
-    match <[u8; 32]>::from(Sha256::digest(body)) == file.hash {
+    match found.hash == file.hash {
         true => Ok(()),
         false => Err(format!("{path} was answered with other bytes than the file has")),
     }
 }
 
-fn fetch(address: SocketAddr, path: &str) -> std::io::Result<Vec<u8>> {
+/// Asks for `path` once, and reads at most `most` bytes of the body.
+pub(crate) fn observe(address: SocketAddr, path: &str, most: u64) -> Result<ObservedResponse, String> {
+    let failed = |error: std::io::Error| format!("cannot fetch {path} before the trial: {error}");
+    let mut stream = request(address, path).map_err(failed)?;
+    let (mut head, mut buffer) = (Vec::new(), vec![0; 64 * 1024]);
+    let end = loop {
+        let end = head.windows(4).position(|bytes| bytes == b"\r\n\r\n");
+        match end {
+            Some(end) => break end,
+            None if head.len() > MOST_HEAD => return Err(format!("the head of {path} does not end")),
+            None => {}
+        }
+        match stream.read(&mut buffer).map_err(failed)? {
+            0 => return Err(format!("the response for {path} has no head")),
+            count => head.extend_from_slice(&buffer[..count]),
+        }
+    };
+    let body = head.split_off(end + 4);
+    let (mut hash, mut bytes) = (Sha256::new_with_prefix(&body), body.len() as u64);
+    while bytes <= most {
+        match stream.read(&mut buffer).map_err(failed)? {
+            0 => break,
+            count => {
+                hash.update(&buffer[..count]);
+                bytes += count as u64;
+            }
+        }
+    }
+    let head = String::from_utf8_lossy(&head);
+    let status = head.split(' ').nth(1).unwrap_or_default().to_owned();
+    Ok(ObservedResponse { status, bytes, hash: hash.finalize().into() })
+}
+
+fn request(address: SocketAddr, path: &str) -> std::io::Result<TcpStream> {
     let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     // In one write, so that the head arrives whole.
     let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(head.as_bytes())?;
-    let mut response = Vec::new();
-    stream.read_to_end(&mut response)?;
-    Ok(response)
+    Ok(stream)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -81,6 +82,10 @@ pub(crate) struct LoadTarget<'a> {
     pub(crate) path: &'a str,
     pub(crate) status: u16,
     pub(crate) file: Option<&'a SiteFile>,
+    /// A file of URLs from which each request is drawn, in place of the path.
+    pub(crate) urls: Option<&'a Path>,
+    /// The seed of these draws.
+    pub(crate) seed: u64,
 }
 
 /// The words of the command behind `tenfold`.
@@ -102,6 +107,9 @@ pub(crate) fn words(load: &Workload, target: &LoadTarget<'_>, milliseconds: u64)
     if let Some(file) = target.file.filter(|_| load.hash) {
         add("expect-hash", file.hash.iter().map(|byte| format!("{byte:02x}")).collect());
     }
+    if let Some(threads) = load.threads {
+        add("threads", threads.to_string());
+    }
     if let Some(rate) = load.rate {
         add("rate", rate.to_string());
     }
@@ -114,6 +122,12 @@ pub(crate) fn words(load: &Workload, target: &LoadTarget<'_>, milliseconds: u64)
         add("requests-per-connection", "1".to_owned());
     }
     load.headers.iter().for_each(|field| add("header", field.clone()));
+    if let Some(urls) = target.urls {
+        add("seed", target.seed.to_string());
+        add("urls", urls.display().to_string());
+        words.push("--random".to_owned());
+        return words;
+    }
     let path = if load.bare_url { "" } else { target.path };
     words.push(format!("http://{}{path}", target.address));
     words
@@ -174,7 +188,7 @@ mod tests {
         let address = "127.0.0.1:80".parse().expect("an address");
         let load = Workload { connections: Some(16), close: true, ..Workload::default() };
         let file = SiteFile { path: "/x".to_owned(), bytes: 5, hash: [0xab; 32] };
-        let target = LoadTarget { address, path: "/x", status: 200, file: Some(&file) };
+        let target = LoadTarget { address, path: "/x", status: 200, file: Some(&file), urls: None, seed: 1 };
         let words = words(&load, &target, 350);
         let text = words.join(" ");
         assert!(
@@ -192,5 +206,8 @@ mod tests {
             "{text}"
         );
         assert!(text.ends_with(" http://127.0.0.1:80"), "{text}");
+        let urls = LoadTarget { file: None, urls: Some(Path::new("/x.urls")), ..target };
+        let text = super::words(&Workload::default(), &urls, 350).join(" ");
+        assert!(text.ends_with("--expect-status 200 --seed 1 --urls /x.urls --random"), "{text}");
     }
 }

@@ -281,6 +281,7 @@ mod tests {
         Workbench {
             own: OwnServer { program: "/no/such/program".into(), open_log },
             site: TrialSite::new().expect("a folder"),
+            served: None,
             kept: std::env::temp_dir(),
             server_processors: Vec::new(),
             client_processors: Vec::new(),

@@ -9,6 +9,7 @@ mod museum;
 mod peers;
 pub(crate) mod server;
 pub mod site;
+pub mod survey;
 pub(crate) mod tracer;
 
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::experiment::subject::{Cell, Subject, Workload};
 use crate::machine::counters::NetworkCounters;
 use crate::machine::noise::NoiseWatch;
-use crate::machine::processes::Resources;
+use crate::machine::processes::{self, Resources};
 use crate::measure::Measure;
 use crate::record::Trial;
 use crate::trial::bench::{Workbench, interrupted};
@@ -41,7 +42,7 @@ impl Workbench {
                 trial.flags = flags;
             })
         } else {
-            self.serve(name, cell, milliseconds, &mut trial)
+            self.serve(name, cell, milliseconds, seed, &mut trial)
         };
         if interrupted() {
             return None;
@@ -50,27 +51,40 @@ impl Workbench {
         Some(trial)
     }
 
-    fn serve(&self, name: &str, cell: &Cell, milliseconds: u64, trial: &mut Trial) -> Result<(), String> {
+    fn serve(
+        &self,
+        name: &str,
+        cell: &Cell,
+        milliseconds: u64,
+        seed: u64,
+        trial: &mut Trial,
+    ) -> Result<(), String> {
         let load = &cell.load;
-        let file = self.site.file(load.file_bytes())?;
+        let file = match self.served {
+            Some(_) => None,
+            None => Some(self.site.file(load.file_bytes())?),
+        };
         let mut server = RunningServer::start(self, name, cell)?;
         trial.server = server.command.clone();
-        let path = match (load.bare_url, load.missing) {
-            (true, _) => "/",
-            (_, true) => "/no-such-file",
-            _ => &file.path,
+        let (path, status, expected) = match (&file, load.bare_url, load.missing) {
+            (_, true, _) => ("/", 404, None),
+            (_, _, true) => ("/no-such-file", 404, None),
+            (Some(file), ..) => (file.path.as_str(), 200, Some(file)),
+            (None, ..) => ("/", 200, None),
         };
-        let (status, expected) = match load.bare_url || load.missing {
-            true => (404, None),
-            false => (200, Some(&file)),
-        };
-        // A mistake that truncates or loses responses would fail the check that it is there to show.
-        if !(cell.subject == Subject::Museum && load.may_fail) {
+        let mut urls = None;
+        if let Some(served) = &self.served {
+            let checked = survey::check_some(server.address, served, seed);
+            checked.map_err(|why| server.explain(why))?;
+            urls = Some(survey::write_urls(self, name, served, server.address)?);
+        } else if !(cell.subject == Subject::Museum && load.may_fail) {
+            // A mistake that truncates or loses responses would fail the check that it is there to show.
             let checked = check::check(server.address, path, status, expected);
             checked.map_err(|why| server.explain(why))?;
         }
         let idle = idle::open(server.address, path, load.idle.unwrap_or(0))?;
-        let target = client::LoadTarget { address: server.address, path, status, file: expected };
+        let urls = urls.as_deref();
+        let target = client::LoadTarget { address: server.address, path, status, file: expected, urls, seed };
         let words = client::words(load, &target, milliseconds);
         trial.client = words.clone();
         if load.trace {
@@ -85,6 +99,7 @@ impl Workbench {
         let used = Resources::of(server.process()).since(&before);
         let events = NetworkCounters::now().since(&counted);
         trial.flags = noise.flags(used.cpu + loaded.generator_cpu);
+        let pss = processes::proportional_memory(server.process());
         drop(idle);
         if !server.is_alive() {
             return Err(server.explain("the server ended during the trial".to_owned()));
@@ -92,6 +107,7 @@ impl Workbench {
         trial.notes = loaded.notes.clone();
         trial.latencies = loaded.latencies.clone();
         trial.values = values(&loaded, &used, &events);
+        trial.values.extend(pss.map(|kilobytes| (Measure::Pss, kilobytes as f64)));
         judge(load, &loaded, trial)
     }
 }

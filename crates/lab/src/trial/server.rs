@@ -124,7 +124,7 @@ impl Drop for RunningServer {
 
 /// The command of this server.
 fn tenfold(bench: &Workbench, cell: &Cell, address: SocketAddr) -> Vec<String> {
-    let folder = bench.site.folder().display().to_string();
+    let folder = bench.root().display().to_string();
     let mut words = vec![bench.own.program.display().to_string(), "serve".to_owned(), folder.clone()];
     let mut add = |name: &str, value: &str| words.extend([format!("--{name}"), value.to_owned()]);
     add("listen", &address.to_string());

@@ -31,6 +31,7 @@ pub(crate) enum Command {
     },
     Bench(ArgMatches),
     Lab(ArgMatches),
+    Tune(ArgMatches),
     Users(ArgMatches),
     Man {
         command: Option<String>,
@@ -80,6 +81,7 @@ pub(crate) fn parse() -> Command {
         }
         Some(("bench", bench)) => Command::Bench(bench.clone()),
         Some(("lab", lab)) => Command::Lab(lab.clone()),
+        Some(("tune", tune)) => Command::Tune(tune.clone()),
         Some(("users", users)) => Command::Users(users.clone()),
         _ => unreachable!("a command is required, and these are all"),
     }
@@ -146,6 +148,7 @@ pub(crate) fn program() -> clap::Command {
         )
         .subcommand(super::bench::command())
         .subcommand(super::lab::command())
+        .subcommand(super::lab::tune::command())
         .subcommand(super::users::command())
         .subcommand(man_command())
         .subcommand(

@@ -7,6 +7,7 @@ mod museum;
 mod predict;
 mod start;
 mod studies;
+pub(crate) mod tune;
 mod wall;
 
 use std::fmt::Write as _;

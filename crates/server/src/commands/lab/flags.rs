@@ -106,7 +106,7 @@ fn museum_command() -> clap::Command {
         .args(shared("smoke"))
 }
 
-fn flag(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+pub(super) fn flag(name: &'static str, value: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).value_name(value).help(help)
 }
 

@@ -7,11 +7,12 @@ use tenfold_lab::machine::environment::LabEnvironment;
 use tenfold_lab::plan::RunPlan;
 use tenfold_lab::plan::profile::Profile;
 use tenfold_lab::report::FILES;
+use tenfold_lab::runner;
 use tenfold_lab::studies::museum;
 
 use super::failure::{INTERRUPTED, LabFailure, print, usage};
 use super::live::LiveView;
-use super::start::{carry_out, expect_success, folder, wishes, write_plan};
+use super::start::{carry_out, expect_success, folder, wishes};
 
 /// Runs exhibits, or prints their programs.
 pub(super) fn museum(typed: &ArgMatches) -> Result<u8, LabFailure> {
@@ -29,7 +30,7 @@ pub(super) fn museum(typed: &ArgMatches) -> Result<u8, LabFailure> {
     let environment = LabEnvironment::find();
     let plan = RunPlan::new(chosen, &wishes, &environment);
     let folder = folder(typed, "lab-museum")?;
-    write_plan(&plan, &environment, &folder)?;
+    runner::prepare(&plan, &environment, &folder)?;
     let Some(results) = carry_out(&plan, &folder, LiveView::without_verdicts(&plan))? else {
         return Ok(INTERRUPTED);
     };

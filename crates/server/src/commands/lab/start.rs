@@ -1,6 +1,5 @@
 //! `tenfold lab run`: a plan is made, carried out or continued, and reported.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use tenfold_lab::experiment::{Experiment, library};
 use tenfold_lab::machine::environment::LabEnvironment;
 use tenfold_lab::plan::profile::Profile;
 use tenfold_lab::plan::{PLAN, RunPlan, Wishes};
-use tenfold_lab::report::results::{ENVIRONMENT, RunResults};
+use tenfold_lab::report::results::RunResults;
 use tenfold_lab::report::{self as page, FILES};
 use tenfold_lab::runner::{self, RunEnd, RunProgress};
 use tenfold_lab::trial::bench::OwnServer;
@@ -97,7 +96,7 @@ fn new_run(typed: &ArgMatches) -> Result<(RunPlan, PathBuf), LabFailure> {
     let folder = folder(typed, &format!("lab-{}", profile.name()))?;
     // Asked first: a run without its guesses could not be told from one that nobody was asked about.
     let predictions = if typed.get_flag("predict") { predict::ask(&plan)? } else { Vec::new() };
-    write_plan(&plan, &environment, &folder)?;
+    runner::prepare(&plan, &environment, &folder)?;
     if typed.get_flag("predict") {
         prediction::write(&predictions, &folder)?;
     }
@@ -146,23 +145,8 @@ pub(super) fn folder(typed: &ArgMatches, stem: &str) -> Result<PathBuf, LabFailu
     }
 }
 
-/// Writes the plan and the environment, so that the folder is a run that can be continued.
-pub(super) fn write_plan(
-    plan: &RunPlan,
-    environment: &LabEnvironment,
-    folder: &Path,
-) -> Result<(), LabFailure> {
-    let failed =
-        |path: &Path, error: io::Error| LabFailure(1, format!("cannot write {}: {error}", path.display()));
-    std::fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
-    let path = folder.join(ENVIRONMENT);
-    let text = serde_json::to_string_pretty(environment).map_err(|error| LabFailure(1, error.to_string()))?;
-    std::fs::write(&path, text).map_err(|error| failed(&path, error))?;
-    plan.write(folder)?;
-    Ok(())
-}
-
-fn free_folder(stem: &str) -> PathBuf {
+/// A folder that does not exist: the first of `STEM-1`, `STEM-2`, ...
+pub(super) fn free_folder(stem: &str) -> PathBuf {
     let name = |number: u32| PathBuf::from(format!("{stem}-{number}"));
     (1..).map(name).find(|folder| !folder.exists()).expect("numbers do not end")
 }

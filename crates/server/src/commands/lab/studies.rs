@@ -7,6 +7,7 @@ use tenfold_lab::machine::environment::LabEnvironment;
 use tenfold_lab::plan::RunPlan;
 use tenfold_lab::plan::profile::Profile;
 use tenfold_lab::report::FILES;
+use tenfold_lab::runner;
 use tenfold_lab::studies::explain::Explanation;
 use tenfold_lab::studies::wall::{ENGINES, IdleWall, most_idle};
 use tenfold_lab::studies::why::{self, Split};
@@ -15,7 +16,7 @@ use tenfold_sys::limits;
 
 use super::failure::{INTERRUPTED, LabFailure, print, usage};
 use super::live::LiveView;
-use super::start::{carry_out, carry_out_with, expect_success, folder, own_server, wishes, write_plan};
+use super::start::{carry_out, carry_out_with, expect_success, folder, own_server, wishes};
 use super::wall::WallView;
 use crate::resolved::engines;
 use crate::settings::rows;
@@ -43,7 +44,7 @@ pub(super) fn why(typed: &ArgMatches) -> Result<u8, LabFailure> {
         return Err(LabFailure(1, reason.clone()));
     }
     let folder = folder(typed, "lab-why")?;
-    write_plan(&plan, &environment, &folder)?;
+    runner::prepare(&plan, &environment, &folder)?;
     let Some(results) = carry_out(&plan, &folder, LiveView::without_verdicts(&plan))? else {
         return Ok(INTERRUPTED);
     };
@@ -119,7 +120,7 @@ pub(super) fn wall(typed: &ArgMatches) -> Result<u8, LabFailure> {
     wishes.blocks = wishes.blocks.or(Some(WALL_BLOCKS));
     let plan = wall.plan(&wishes, &environment);
     let folder = folder(typed, "lab-wall")?;
-    write_plan(&plan, &environment, &folder)?;
+    runner::prepare(&plan, &environment, &folder)?;
     let mut view = WallView::new(&wall);
     let ended = carry_out_with(&plan, &folder, &mut |progress| view.tell(&progress));
     view.end();

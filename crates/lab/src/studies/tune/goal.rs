@@ -1,0 +1,50 @@
+//! Goals of a search, and the measure that decides about each.
+
+use crate::measure::Measure;
+use crate::statistics::decision::Direction;
+
+/// A goal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Goal {
+    /// Responses per second.
+    #[default]
+    Throughput,
+    /// The 99th percentile of the latency, at a rate that the default sustains.
+    Latency,
+    /// The memory of all processes under load.
+    Memory,
+}
+
+impl Goal {
+    /// The goals by name.
+    pub const WORDS: [(&str, Goal); 3] =
+        [("throughput", Goal::Throughput), ("latency", Goal::Latency), ("memory", Goal::Memory)];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Goal::Throughput => "throughput",
+            Goal::Latency => "latency",
+            Goal::Memory => "memory",
+        }
+    }
+
+    /// The measure that decides.
+    pub fn measure(self) -> Measure {
+        match self {
+            Goal::Throughput => Measure::Rate,
+            Goal::Latency => Measure::P99,
+            Goal::Memory => Measure::Pss,
+        }
+    }
+
+    /// The side of 1 on which the ratio of a better setting to the default is.
+    pub fn better(self) -> Direction {
+        if self.measure().larger_is_better() { Direction::Greater } else { Direction::Less }
+    }
+
+    /// A ratio to the default as a gain: above 1 if the setting is better.
+    pub(crate) fn gain(self, ratio: f64) -> f64 {
+        if self.measure().larger_is_better() { ratio } else { 1.0 / ratio }
+    }
+}

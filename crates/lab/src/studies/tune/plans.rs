@@ -1,0 +1,127 @@
+//! The plans of a search: cells of settings, in an experiment of their own for each step.
+
+use std::collections::BTreeMap;
+
+use crate::experiment::Experiment;
+use crate::experiment::claim::{CellPair, PublishedClaim, VerdictRule};
+use crate::experiment::served::ServedSite;
+use crate::experiment::subject::{Cell, Subject, Workload};
+use crate::machine::environment::LabEnvironment;
+use crate::measure::show_count;
+use crate::plan::profile::Profile;
+use crate::plan::{PlannedCell, RunPlan, Wishes};
+use crate::studies::tune::candidates::CandidateSettings;
+use crate::studies::tune::goal::Goal;
+
+/// The cell of the default settings.
+pub(super) const DEFAULT: &str = "default";
+/// The cell of the best candidate in fresh blocks.
+pub(super) const BEST: &str = "best";
+
+/// The margin of "no difference": a smaller gain is not worth a configuration.
+const MARGIN: f64 = 0.05;
+
+/// What the plans of a search share.
+pub(super) struct SearchPlans<'a> {
+    pub(super) environment: &'a LabEnvironment,
+    pub(super) goal: Goal,
+    pub(super) seed: u64,
+    /// The site with its requests.
+    pub(super) served: ServedSite,
+    /// The load of every cell.
+    pub(super) load: Workload,
+    /// Milliseconds of a trial.
+    pub(super) milliseconds: u64,
+}
+
+impl SearchPlans<'_> {
+    /// A cell with settings.
+    pub(super) fn cell(&self, about: &str, settings: &CandidateSettings) -> Cell {
+        let client = processors(self.environment).1;
+        Cell {
+            about: about.to_owned(),
+            subject: Subject::Tenfold,
+            settings: settings.clone(),
+            load: Workload { threads: Some(client.len()).filter(|count| *count > 1), ..self.load.clone() },
+            original: BTreeMap::new(),
+        }
+    }
+
+    /// A plan of one experiment.
+    pub(super) fn plan(
+        &self,
+        name: &str,
+        cells: BTreeMap<String, Cell>,
+        profile: Profile,
+        blocks: Option<usize>,
+        seconds: f64,
+    ) -> RunPlan {
+        let budget = Some((seconds.ceil() as u64).max(1));
+        let wishes = Wishes { profile, blocks, budget, seed: self.seed, peers: None };
+        let names: Vec<String> = cells.keys().cloned().collect();
+        let experiment = self.experiment(name, cells);
+        let mut plan = RunPlan::new(vec![experiment], &wishes, self.environment);
+        for planned in &mut plan.experiments {
+            let one = |cell: &String| PlannedCell { cell: cell.clone(), control: false };
+            planned.cells = names.iter().map(one).collect();
+            planned.milliseconds = self.milliseconds;
+            planned.margin = MARGIN;
+        }
+        (plan.server_processors, plan.client_processors) = processors(self.environment);
+        plan.served = Some(self.served.clone());
+        plan
+    }
+
+    fn experiment(&self, name: &str, cells: BTreeMap<String, Cell>) -> Experiment {
+        let pair = CellPair { of: BEST.to_owned(), to: DEFAULT.to_owned() };
+        let goal = self.goal;
+        let claim = PublishedClaim {
+            says: format!("The best setting of the search is better than the default ({}).", goal.name()),
+            published: String::new(),
+            value: None,
+            measure: goal.measure(),
+            rule: VerdictRule::Ratio { pair, is: goal.better() },
+            primary: true,
+            confound: None,
+            needs: Vec::new(),
+        };
+        Experiment {
+            name: name.to_owned(),
+            title: "The best settings for a site".to_owned(),
+            source: format!("tenfold tune --for {} {}", goal.name(), self.served.root.display()),
+            setting: "none".to_owned(),
+            scaled: format!("{} of a site, drawn at random", show_count(self.served.requests.len(), "path")),
+            deviations: Vec::new(),
+            smoke: false,
+            margin: None,
+            claims: if cells.contains_key(BEST) { vec![claim] } else { Vec::new() },
+            cells,
+            text: String::new(),
+        }
+    }
+}
+
+/// The processors of servers and those of clients: half of them each, so that the load is not the limit.
+fn processors(environment: &LabEnvironment) -> (Vec<usize>, Vec<usize>) {
+    let all = &environment.processors;
+    match all.len() {
+        0 | 1 => (Vec::new(), Vec::new()),
+        count => (all[..count - count / 2].to_vec(), all[count - count / 2..].to_vec()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_and_clients_have_half_of_the_processors_each() {
+        let of = |count: usize| {
+            let environment =
+                LabEnvironment { processors: (0..count).collect(), ..LabEnvironment::default() };
+            let (server, client) = processors(&environment);
+            (server.len(), client.len())
+        };
+        assert_eq!([1, 2, 3, 8].map(of), [(0, 0), (1, 1), (2, 1), (4, 4)]);
+    }
+}

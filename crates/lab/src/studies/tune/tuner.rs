@@ -1,0 +1,345 @@
+//! The search: a survey of the site, a pilot of the default, rounds that drop candidates, and fresh blocks of the best
+//! candidate and the default.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::experiment::served::ServedSite;
+use crate::experiment::subject::Workload;
+use crate::machine::environment::LabEnvironment;
+use crate::measure::{Measure, show_count};
+use crate::plan::RunPlan;
+use crate::plan::profile::Profile;
+use crate::record::{self, Blocks, Trial};
+use crate::report::results::RunResults;
+use crate::runner::{self, RunEnd, RunProgress};
+use crate::statistics::effect::FEWEST_BLOCKS;
+use crate::studies::tune::candidates::{self, CandidateSettings};
+use crate::studies::tune::goal::Goal;
+use crate::studies::tune::halving::{self, Halving};
+use crate::studies::tune::plans::{BEST, DEFAULT, SearchPlans};
+use crate::studies::tune::requests::RequestMix;
+use crate::studies::tune::result::{Confirmation, TuneResult, usually_unanswered};
+use crate::trial::bench::{self, OwnServer};
+use crate::verdict::ruling::middle;
+
+/// The shortest budget: rounds and eight fresh blocks of short trials.
+pub const LEAST_BUDGET: Duration = Duration::from_secs(5);
+/// The folder of the fresh blocks, in that of the search.
+pub const CONFIRMATION: &str = "confirmation";
+/// Trials of the default before the first round.
+const PILOT_TRIALS: usize = 3;
+/// Candidates at most, and at least.
+const CANDIDATES: std::ops::RangeInclusive<usize> = 2..=48;
+/// Blocks of the first round.
+const FIRST_BLOCKS: usize = 2;
+/// Blocks of a round at most.
+const MOST_BLOCKS: usize = 20;
+/// Milliseconds of a trial.
+const TRIAL: std::ops::RangeInclusive<u64> = 100..=1_500;
+/// The part of the rate of the default at which latencies are compared.
+const CALM: f64 = 0.5;
+/// Responses of a trial from which a 99th percentile can be told, with room for the warm-up that is left out.
+const P99_RESPONSES: f64 = 1_500.0;
+/// The longest trial that waits for so many responses.
+const LONGEST_TRIAL: f64 = 5_000.0;
+
+/// A search for the best settings.
+#[derive(Debug)]
+pub struct Tuner<'a> {
+    /// The server.
+    pub own: &'a OwnServer,
+    /// The machine.
+    pub environment: &'a LabEnvironment,
+    /// The folder of raw data. It is not in the site.
+    pub folder: &'a Path,
+    /// The goal.
+    pub goal: Goal,
+    /// Time for everything, of which half is for fresh blocks.
+    pub budget: Duration,
+    /// The seed of candidates, orders and requests.
+    pub seed: u64,
+}
+
+/// A progress event of a search.
+#[derive(Debug)]
+pub enum TuneProgress<'a> {
+    /// A step begins.
+    Step(String),
+    /// An event of its trials.
+    Trials(RunProgress<'a>),
+}
+
+impl Tuner<'_> {
+    /// Searches. None if it was interrupted.
+    ///
+    /// # Errors
+    /// The reason why the default settings do not serve the site, or the system's for a failure with the folder.
+    pub fn run(
+        &self,
+        root: &Path,
+        mix: &RequestMix,
+        tell: &mut dyn FnMut(TuneProgress<'_>),
+    ) -> Result<Option<TuneResult>, String> {
+        let milliseconds = (self.budget.as_millis() as u64 / 600).clamp(*TRIAL.start(), *TRIAL.end());
+        let mut search = ActiveSearch {
+            tuner: self,
+            plans: SearchPlans {
+                environment: self.environment,
+                goal: self.goal,
+                seed: self.seed,
+                served: ServedSite { root: root.to_owned(), requests: Vec::new() },
+                load: Workload::default(),
+                milliseconds,
+            },
+            begin: Instant::now(),
+            trial_seconds: 0.0,
+            tell,
+        };
+        search.run(mix)
+    }
+}
+
+struct ActiveSearch<'a> {
+    tuner: &'a Tuner<'a>,
+    plans: SearchPlans<'a>,
+    begin: Instant,
+    /// Seconds of a trial with its start, check and stop, as measured last.
+    trial_seconds: f64,
+    tell: &'a mut dyn FnMut(TuneProgress<'_>),
+}
+
+impl ActiveSearch<'_> {
+    fn run(&mut self, mix: &RequestMix) -> Result<Option<TuneResult>, String> {
+        let mut result = TuneResult {
+            goal: self.tuner.goal,
+            from: mix.from.clone(),
+            left_out: mix.left_out,
+            ..TuneResult::default()
+        };
+        if !self.survey(mix, &mut result)? || !self.pilot()? {
+            return Ok(None);
+        }
+        result.rate = self.plans.load.rate;
+        let plan = self.plans.plan("", BTreeMap::new(), Profile::Smoke, None, 0.0);
+        result.processors = (plan.server_processors.len(), plan.client_processors.len());
+        let processors = plan.server_processors.len().max(1);
+        let able = candidates::able_engines();
+        let all = candidates::candidates(&able, processors, self.room(), self.tuner.seed);
+        result.tried = all.len();
+        let mut halving = Halving::new(all.len());
+        while halving.left().len() > 1 {
+            result.rounds += 1;
+            if !self.round(result.rounds, &all, &mut halving)? {
+                return Ok(None);
+            }
+        }
+        let Some(best) = halving.left().first() else { return Ok(Some(result)) };
+        match self.confirm(&all[*best])? {
+            Some(confirmation) => result.best = Some(confirmation),
+            None => return Ok(None),
+        }
+        Ok(Some(result))
+    }
+
+    /// Keeps the requests that the default answers. Says no if it was interrupted.
+    fn survey(&mut self, mix: &RequestMix, result: &mut TuneResult) -> Result<bool, String> {
+        let root = self.plans.served.root.display().to_string();
+        (self.tell)(TuneProgress::Step(format!("asking for {}", show_count(mix.paths.len(), "path"))));
+        let plan = self.plans.plan("", BTreeMap::new(), Profile::Smoke, None, 0.0);
+        let bench = bench::make(&plan, self.tuner.own, self.tuner.folder)?;
+        let until = Instant::now() + self.tuner.budget / 10;
+        let Some(survey) = bench.survey(&mix.paths, until)? else { return Ok(false) };
+        if survey.requests.is_empty() {
+            return Err(format!(
+                "the site {root} answers none of {} with status 200; name the folder that the paths are relative \
+                 to, and make its files readable for the user of the workers",
+                show_count(mix.paths.len(), "path")
+            ));
+        }
+        result.paths = survey.requests.len();
+        (result.refused, result.large, result.late) = (survey.refused, survey.large, survey.late);
+        self.plans.served.requests = survey.requests;
+        Ok(true)
+    }
+
+    /// Measures the default, for the time of a trial and for the rate at which latencies are compared. Says no if it
+    /// was interrupted.
+    fn pilot(&mut self) -> Result<bool, String> {
+        let cells =
+            BTreeMap::from([(DEFAULT.to_owned(), self.plans.cell(DEFAULT, &CandidateSettings::new()))]);
+        (self.tell)(TuneProgress::Step(format!("measuring the default in {PILOT_TRIALS} trials")));
+        let plan = self.plans.plan("pilot", cells, Profile::Smoke, Some(PILOT_TRIALS), self.left());
+        let Some(trials) = self.carry_out(&plan, "pilot")? else { return Ok(false) };
+        let blocks = Blocks::of(&trials, "pilot");
+        if let Some(why) = failure_of_default(&blocks) {
+            return Err(format!("the default settings fail: {why}"));
+        }
+        if self.tuner.goal != Goal::Latency {
+            return Ok(true);
+        }
+        let rate = CALM * middle(&blocks.values(DEFAULT, Measure::Rate)).unwrap_or_default();
+        let needed = P99_RESPONSES / rate * 1e3;
+        if rate < 1.0 || needed > LONGEST_TRIAL {
+            return Err(format!(
+                "the default gives {rate:.0} responses per second at half of its rate, too few for a 99th percentile \
+                 in a trial; use --for throughput, or a --log with smaller files"
+            ));
+        }
+        self.plans.load.rate = Some(rate as u32);
+        self.trial_seconds += (needed - self.plans.milliseconds as f64).max(0.0) / 1e3;
+        self.plans.milliseconds = self.plans.milliseconds.max(needed.ceil() as u64);
+        Ok(true)
+    }
+
+    /// The number of candidates for which there is time.
+    fn room(&self) -> usize {
+        let seconds = self.searching();
+        let fits = |count: &usize| {
+            let trials = (count + 1) * FIRST_BLOCKS * halving::rounds(*count) as usize;
+            trials as f64 * self.trial_seconds <= seconds
+        };
+        CANDIDATES.rev().find(fits).unwrap_or(*CANDIDATES.start())
+    }
+
+    /// Measures the candidates that remain beside the default. Says no if it was interrupted.
+    fn round(
+        &mut self,
+        number: u32,
+        all: &[CandidateSettings],
+        halving: &mut Halving,
+    ) -> Result<bool, String> {
+        let seconds = self.searching() / f64::from(halving.rounds().max(1));
+        let mut cells =
+            BTreeMap::from([(DEFAULT.to_owned(), self.plans.cell(DEFAULT, &CandidateSettings::new()))]);
+        for candidate in halving.left() {
+            let settings = &all[*candidate];
+            cells.insert(name(*candidate), self.plans.cell(&candidates::flags(settings), settings));
+        }
+        let block = cells.len() as f64 * self.trial_seconds;
+        let blocks = ((seconds / block) as usize).clamp(1, MOST_BLOCKS);
+        let round = format!("round-{number}");
+        (self.tell)(TuneProgress::Step(format!(
+            "round {number}: {} in {}, about {:.0} s",
+            show_count(halving.left().len(), "setting"),
+            show_count(blocks, "block"),
+            block * blocks as f64
+        )));
+        let whole = cells.len();
+        // Twice the time, so that slow candidates do not cut a round short.
+        let plan = self.plans.plan(&round, cells, Profile::Smoke, Some(blocks), 2.0 * seconds);
+        let Some(trials) = self.carry_out(&plan, &round)? else { return Ok(false) };
+        let blocks = Blocks::of(&trials, &round).complete(whole);
+        if let Some(why) = failure_of_default(&blocks) {
+            return Err(format!("the default settings fail: {why}"));
+        }
+        let goal = self.tuner.goal;
+        halving.end_round(|candidate| match failure(&blocks, &name(candidate)) {
+            Some(_) => Vec::new(),
+            None => {
+                let ratios = blocks.ratios(&name(candidate), DEFAULT, goal.measure());
+                ratios.into_iter().map(|ratio| goal.gain(ratio)).collect()
+            }
+        });
+        Ok(true)
+    }
+
+    /// Measures the best candidate and the default in fresh blocks. None if it was interrupted.
+    fn confirm(&mut self, settings: &CandidateSettings) -> Result<Option<Confirmation>, String> {
+        let flags = candidates::flags(settings);
+        (self.tell)(TuneProgress::Step(format!("measuring {flags} and the default again, in fresh blocks")));
+        // Trials as long as those of about twelve blocks in the time that is left, with the cost of their starts.
+        let around = self.trial_seconds - self.plans.milliseconds as f64 / 1e3;
+        let longest = ((self.left() / 24.0 - around) * 1e3).max(0.0) as u64;
+        self.plans.milliseconds =
+            longest.clamp(self.plans.milliseconds, (*TRIAL.end()).max(self.plans.milliseconds));
+        let cells = BTreeMap::from([
+            (DEFAULT.to_owned(), self.plans.cell(DEFAULT, &CandidateSettings::new())),
+            (BEST.to_owned(), self.plans.cell(&flags, settings)),
+        ]);
+        // Eight blocks have priority over the budget: fewer earn no verdict.
+        let least = 2.0 * FEWEST_BLOCKS as f64 * (around + self.plans.milliseconds as f64 / 1e3);
+        let budget = self.left().max(2.0 * least);
+        let plan = self.plans.plan(CONFIRMATION, cells, Profile::Quick, None, budget);
+        if self.carry_out(&plan, CONFIRMATION)?.is_none() {
+            return Ok(None);
+        }
+        let results = RunResults::read(&self.tuner.folder.join(CONFIRMATION))?;
+        let blocks = Blocks::of(&results.trials, CONFIRMATION).complete(2);
+        let verdict = results.verdicts.first().cloned().ok_or("the plan of the fresh blocks has no claim")?;
+        Ok(Some(Confirmation::of(settings, verdict, &blocks, BEST, DEFAULT)))
+    }
+
+    /// Carries a plan out in a folder of its own. None if it was interrupted.
+    fn carry_out(&mut self, plan: &RunPlan, name: &str) -> Result<Option<Vec<Trial>>, String> {
+        let folder: PathBuf = self.tuner.folder.join(name);
+        runner::prepare(plan, self.tuner.environment, &folder)?;
+        let begin = Instant::now();
+        let tell = &mut self.tell;
+        let end = runner::run(plan, self.tuner.own, &folder, &mut |progress| {
+            tell(TuneProgress::Trials(progress));
+        })?;
+        if end == RunEnd::Interrupted {
+            return Ok(None);
+        }
+        let trials = record::read(&folder)?;
+        self.trial_seconds = begin.elapsed().as_secs_f64() / trials.len().max(1) as f64;
+        Ok(Some(trials))
+    }
+
+    /// Seconds of the budget that are left.
+    fn left(&self) -> f64 {
+        self.tuner.budget.saturating_sub(self.begin.elapsed()).as_secs_f64()
+    }
+
+    /// Seconds that are left for rounds; the other half of the budget is for fresh blocks.
+    fn searching(&self) -> f64 {
+        (self.tuner.budget / 2).saturating_sub(self.begin.elapsed()).as_secs_f64()
+    }
+}
+
+/// The name of a candidate's cell.
+fn name(candidate: usize) -> String {
+    format!("setting-{}", candidate + 1)
+}
+
+/// The reason why a candidate does not count: a trial failed, or it leaves connections without any response.
+fn failure(blocks: &Blocks<'_>, cell: &str) -> Option<String> {
+    if let Some(why) = blocks.failures(cell).first() {
+        return Some((*why).to_owned());
+    }
+    let unanswered = usually_unanswered(blocks, cell);
+    (unanswered > 0.0).then(|| format!("{unanswered} connections got no response"))
+}
+
+/// The reason why nothing can be compared with the default: most of its trials failed.
+fn failure_of_default(blocks: &Blocks<'_>) -> Option<String> {
+    let failures = blocks.failures(DEFAULT);
+    (2 * failures.len() > blocks.len()).then(|| failures.first().map(|why| (*why).to_owned()))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_that_loses_connections_does_not_count() {
+        let trial = |unanswered: f64| Trial {
+            experiment: "x".to_owned(),
+            cell: "a".to_owned(),
+            values: BTreeMap::from([(Measure::Unanswered, unanswered)]),
+            ..Trial::default()
+        };
+        let good = [trial(0.0)];
+        assert_eq!(failure(&Blocks::of(&good, "x"), "a"), None);
+        let lost = [trial(48.0)];
+        let why = failure(&Blocks::of(&lost, "x"), "a").expect("it lost connections");
+        assert_eq!(why, "48 connections got no response");
+        // A stall of the machine in one trial of three is none of the candidate's.
+        let stalled = [0, 1, 2].map(|block| Trial { block, ..trial(if block == 1 { 48.0 } else { 0.0 }) });
+        assert_eq!(failure(&Blocks::of(&stalled, "x"), "a"), None);
+        let failed = [Trial { failed: Some("it ended".to_owned()), ..trial(0.0) }];
+        assert_eq!(failure(&Blocks::of(&failed, "x"), "a").as_deref(), Some("it ended"));
+    }
+}

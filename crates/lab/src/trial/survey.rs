@@ -1,0 +1,112 @@
+//! Which requests a folder of the user answers, and with what; and the check of a few of them before each trial.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use crate::experiment::served::{RequestedPath, ServedSite};
+use crate::experiment::subject::{Cell, Subject, Workload};
+use crate::trial::bench::{Workbench, interrupted};
+use crate::trial::check;
+use crate::trial::server::RunningServer;
+
+/// The largest response that is measured: a trial would end before a larger one.
+pub const MOST_BYTES: u64 = 64 << 20;
+/// Paths that are checked before each trial.
+const CHECKED_PATHS: usize = 64;
+/// Bytes above which no further path is checked before a trial.
+const CHECKED_BYTES: u64 = 4 << 20;
+
+/// The responses to a mix of requests by the default settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SiteSurvey {
+    /// Paths with status 200, in the given order.
+    pub requests: Vec<RequestedPath>,
+    /// The number of paths with another status.
+    pub refused: usize,
+    /// The number of paths whose responses are above [`MOST_BYTES`].
+    pub large: usize,
+    /// The number of paths for which there was no time.
+    pub late: usize,
+}
+
+impl Workbench {
+    /// Asks the default settings for each path, until `until`. None if it was interrupted.
+    ///
+    /// # Errors
+    /// The reason why the server does not start or does not respond.
+    pub fn survey(&self, wanted: &[(String, u64)], until: Instant) -> Result<Option<SiteSurvey>, String> {
+        let cell = Cell {
+            about: "the default".to_owned(),
+            subject: Subject::Tenfold,
+            settings: BTreeMap::new(),
+            load: Workload::default(),
+            original: BTreeMap::new(),
+        };
+        let server = RunningServer::start(self, "survey", &cell)?;
+        let mut survey = SiteSurvey::default();
+        for (path, weight) in wanted {
+            if interrupted() {
+                return Ok(None);
+            }
+            if Instant::now() > until {
+                survey.late += 1;
+                continue;
+            }
+            let found = check::observe(server.address, path, MOST_BYTES);
+            let found = found.map_err(|why| server.explain(why))?;
+            match (found.status.as_str(), found.bytes) {
+                ("200", ..=MOST_BYTES) => survey.requests.push(RequestedPath {
+                    path: path.clone(),
+                    weight: *weight,
+                    bytes: found.bytes,
+                    sha256: digits(&found.hash),
+                }),
+                ("200", _) => survey.large += 1,
+                _ => survey.refused += 1,
+            }
+        }
+        Ok(Some(survey))
+    }
+}
+
+/// Compares the responses to a few paths with those of the survey; other paths for another seed.
+pub(super) fn check_some(address: SocketAddr, served: &ServedSite, seed: u64) -> Result<(), String> {
+    let mut order: Vec<&RequestedPath> = served.requests.iter().collect();
+    fastrand::Rng::with_seed(seed).shuffle(&mut order);
+    let mut left = CHECKED_BYTES;
+    for one in order.into_iter().take(CHECKED_PATHS) {
+        let found = check::observe(address, &one.path, MOST_BYTES)?;
+        let same = found.status == "200" && found.bytes == one.bytes && digits(&found.hash) == one.sha256;
+        if !same {
+            return Err(format!(
+                "{} was answered with status {} and {} bytes, and not as by the default: status 200, {} bytes",
+                one.path, found.status, found.bytes, one.bytes
+            ));
+        }
+        left = left.saturating_sub(one.bytes);
+        if left == 0 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the file of URLs from which the load generator draws.
+pub(super) fn write_urls(
+    bench: &Workbench,
+    name: &str,
+    served: &ServedSite,
+    address: SocketAddr,
+) -> Result<PathBuf, String> {
+    let path = bench.kept.join(format!("{name}.urls"));
+    fs::write(&path, served.urls(address))
+        .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    Ok(path)
+}
+
+fn digits(hash: &[u8]) -> String {
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,286 @@
+//! `tenfold tune`: the best settings for a folder of the user.
+
+use std::fs;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgMatches, value_parser};
+use tenfold_lab::machine::doctor::{self, Gravity};
+use tenfold_lab::machine::environment::LabEnvironment;
+use tenfold_lab::runner::RunProgress;
+use tenfold_lab::studies::tune::configuration::{self, ConfigurationFacts};
+use tenfold_lab::studies::tune::goal::Goal;
+use tenfold_lab::studies::tune::requests::RequestMix;
+use tenfold_lab::studies::tune::tuner::{LEAST_BUDGET, TuneProgress, Tuner};
+use tenfold_lab::trial::bench::interrupted;
+
+use super::failure::{INTERRUPTED, LabFailure, print, usage};
+use super::flags::flag;
+use super::start::{free_folder, own_server, wishes};
+use crate::settings::row::Initial;
+use crate::settings::rows;
+use crate::settings::units;
+
+const ABOUT: &str = "\
+The site is only read. Half of the time goes to rounds that drop the worse half of the settings, and half to fresh
+trials of the best setting and the default, which alone count. If they do not show a difference, the result is that the
+default is as good, and no configuration is written.
+
+Exit codes: 0 done; 1 failed; 2 wrong usage; 130 interrupted.";
+/// Time for everything, if the user names none.
+const BUDGET: Duration = Duration::from_secs(300);
+const LONGEST_BUDGET: Duration = Duration::from_secs(24 * 3600);
+
+/// The command.
+pub(crate) fn command() -> clap::Command {
+    let goals = PossibleValuesParser::new(Goal::WORDS.map(|(name, _)| name));
+    let file = |arg: Arg| arg.value_parser(value_parser!(PathBuf));
+    clap::Command::new("tune")
+        .about("Find the best settings for a folder by trials on this machine")
+        .after_help(ABOUT)
+        .arg(file(Arg::new("SITE").required(true).help("The folder to serve")))
+        .arg(
+            flag("for", "GOAL", "The goal: throughput, latency (p99) or memory [default: throughput]")
+                .value_parser(goals),
+        )
+        .arg(file(flag(
+            "log",
+            "FILE",
+            "Request paths as often as this access log (combined, common or JSON) [default: every file]",
+        )))
+        .arg(flag("budget", "TIME", "Time for everything [default: 5m]"))
+        .arg(flag("seed", "N", "Repeat the random choices of an earlier search [default: random]"))
+        .arg(file(flag(
+            "output",
+            "DIR",
+            "The folder of the configuration and the raw data [default: a new one, such as tune-1]",
+        )))
+}
+
+/// Searches, and writes the configuration if one is better than the default.
+pub(crate) fn run(typed: &ArgMatches) -> ExitCode {
+    match tune(typed) {
+        Ok(code) => ExitCode::from(code),
+        Err(LabFailure(code, why)) => {
+            eprintln!("tenfold tune: {why}");
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn tune(typed: &ArgMatches) -> Result<u8, LabFailure> {
+    let path = |name: &str| typed.get_one::<PathBuf>(name);
+    let goal = typed.get_one::<String>("for").map_or(Goal::default().name(), String::as_str);
+    let goal = units::word(goal, "goal", &Goal::WORDS).map_err(usage)?;
+    let budget = match typed.get_one::<String>("budget") {
+        Some(text) => units::duration(text, LEAST_BUDGET..=LONGEST_BUDGET)
+            .map_err(|why| usage(format!("--budget: {why}")))?,
+        None => BUDGET,
+    };
+    let seed = wishes(typed)?.seed;
+    let root = site(path("SITE").expect("clap requires it"))?;
+    let mix = match path("log") {
+        Some(log) => RequestMix::of_log(log),
+        None => RequestMix::of_folder(&root, seed),
+    };
+    let mix = mix.map_err(usage)?;
+    let folder = output(path("output"), &root)?;
+    let environment = LabEnvironment::find();
+    for one in doctor::examine(&environment).iter().filter(|one| one.gravity == Gravity::Spoils) {
+        eprintln!("tenfold tune: {}: {}", one.found, one.mend);
+    }
+    let own = own_server()?;
+    let tuner = Tuner { own: &own, environment: &environment, folder: &folder, goal, budget, seed };
+    let mut view = TuneView { terminal: std::io::stderr().is_terminal(), line: false };
+    let found = tuner.run(&root, &mix, &mut |progress| view.tell(progress));
+    view.end();
+    // A step that a signal cut short may have failed for that reason.
+    let Some(result) = (if interrupted() { None } else { found? }) else {
+        eprintln!("tenfold tune: interrupted; no configuration was written");
+        return Ok(INTERRUPTED);
+    };
+    print(&format!("{result}\n{}\n", result.decision()))?;
+    let Some(best) = result.winner() else {
+        print(&format!("nothing was written; raw data: {}\n", folder.display()))?;
+        return Ok(0);
+    };
+    let command = repeat(typed, goal, budget, seed, &root);
+    let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let facts = ConfigurationFacts { environment: &environment, root: &root, command: &command, at, about };
+    let file = folder.join(configuration::FILE);
+    fs::write(&file, configuration::text(&result, best, &facts)?)
+        .map_err(|error| LabFailure(1, format!("cannot write {}: {error}", file.display())))?;
+    let shown = quoted(&file);
+    print(&format!("written: {shown}; serve with it: tenfold serve --config {shown}\n"))?;
+    Ok(0)
+}
+
+/// The folder to serve, absolute.
+fn site(typed: &Path) -> Result<PathBuf, LabFailure> {
+    let shown = typed.display();
+    let root = fs::canonicalize(typed)
+        .map_err(|error| usage(format!("cannot find the site {shown}: {error}; name a folder")))?;
+    match root.is_dir() {
+        true => Ok(root),
+        false => Err(usage(format!("{shown} is not a folder; name the folder that is served"))),
+    }
+}
+
+/// The folder of the search: new or empty, and not in the site, whose files are the subject.
+fn output(typed: Option<&PathBuf>, root: &Path) -> Result<PathBuf, LabFailure> {
+    let folder = typed.cloned().unwrap_or_else(|| free_folder("tune"));
+    let shown = folder.display();
+    let failed = |error: std::io::Error| LabFailure(1, format!("cannot use the folder {shown}: {error}"));
+    let absolute = std::path::absolute(&folder).map_err(failed)?;
+    // What exists of the path may contain links.
+    let existing = absolute.ancestors().find_map(|part| fs::canonicalize(part).ok()).unwrap_or_default();
+    if existing.starts_with(root) {
+        return Err(usage(format!("{shown} is in the site; name a folder outside of it with --output")));
+    }
+    let used = fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_some());
+    if used {
+        return Err(usage(format!("{shown} is not empty; name a new folder with --output")));
+    }
+    fs::create_dir_all(&folder).map_err(failed)?;
+    Ok(folder)
+}
+
+/// The command that repeats a search.
+fn repeat(typed: &ArgMatches, goal: Goal, budget: Duration, seed: u64, root: &Path) -> String {
+    let mut words = format!(
+        "tenfold tune --for {} --budget {} --seed {seed}",
+        goal.name(),
+        units::shown_duration(budget)
+    );
+    if let Some(log) = typed.get_one::<PathBuf>("log") {
+        let log = std::path::absolute(log).unwrap_or_else(|_| log.clone());
+        words.push_str(&format!(" --log {}", quoted(&log)));
+    }
+    format!("{words} {}", quoted(root))
+}
+
+/// A path as a word of a shell.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=@%".contains(c);
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
+/// The meaning and the default of a setting.
+fn about(name: &str) -> Option<(String, String)> {
+    let row = rows::row(name)?;
+    let default = match row.initial {
+        Initial::Value(value) | Initial::Follows(value) => value,
+    };
+    // The list of all values that follows is in the help.
+    let meaning = row.about.split([':', ';']).next().unwrap_or_default();
+    Some((meaning.to_owned(), default.to_owned()))
+}
+
+/// Progress on standard error: a line for each step, and on a terminal an updating one for each trial.
+struct TuneView {
+    terminal: bool,
+    line: bool,
+}
+
+impl TuneView {
+    fn tell(&mut self, progress: TuneProgress<'_>) {
+        match progress {
+            TuneProgress::Step(text) => {
+                self.end();
+                eprintln!("{text}");
+            }
+            TuneProgress::Trials(RunProgress::Trial { cell, block, blocks, .. }) if self.terminal => {
+                self.line = true;
+                // Clears the rest of the previous line.
+                eprint!("\r  block {block} of {blocks}, {cell}\x1b[K");
+            }
+            TuneProgress::Trials(_) => {}
+        }
+    }
+
+    /// Ends the updating line.
+    fn end(&mut self) {
+        if std::mem::take(&mut self.line) {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tenfold_lab::measure::Measure;
+    use tenfold_lab::studies::tune::candidates;
+    use tenfold_lab::studies::tune::result::{Confirmation, TuneResult};
+    use tenfold_lab::verdict::ruling::{ClaimVerdict, Ruling};
+
+    use super::*;
+    use crate::settings::given::GivenSettings;
+
+    #[test]
+    fn a_path_is_one_word_of_a_shell() {
+        assert_eq!(quoted(Path::new("/srv/my-site_1.0")), "/srv/my-site_1.0");
+        assert_eq!(quoted(Path::new("/srv/it's mine")), "'/srv/it'\\''s mine'");
+    }
+
+    #[test]
+    fn every_setting_that_is_tried_has_a_meaning_and_a_default() {
+        let able = tenfold_engine::MODELS.iter().collect::<Vec<_>>();
+        let all = candidates::candidates(&able, 4, 100, 1);
+        for name in all.iter().flat_map(|one| one.keys()) {
+            let (meaning, default) = about(name).unwrap_or_else(|| panic!("{name} is no setting"));
+            assert!(!meaning.is_empty() && !default.is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_configuration_of_every_candidate_is_read() {
+        let folder = std::env::temp_dir().join(format!("tenfold-tune-written-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let able = tenfold_engine::MODELS.iter().collect::<Vec<_>>();
+        let environment = LabEnvironment::default();
+        for settings in candidates::candidates(&able, 4, 100, 1) {
+            let best = Confirmation {
+                settings: settings.clone(),
+                verdict: verdict(),
+                measures: Vec::new(),
+                unanswered: 0.0,
+                limited: (0, 0),
+            };
+            let facts = ConfigurationFacts {
+                environment: &environment,
+                root: &folder,
+                command: "tenfold tune",
+                at: 0,
+                about,
+            };
+            let text = configuration::text(&TuneResult::default(), &best, &facts).expect("it is UTF-8");
+            let file = folder.join(configuration::FILE);
+            fs::write(&file, &text).expect("it is written");
+            let given = GivenSettings { config: Some(file), ..GivenSettings::default() };
+            assert!(given.resolve().is_ok(), "{settings:?}: {text}");
+        }
+        fs::remove_dir_all(&folder).expect("it is removed");
+    }
+
+    fn verdict() -> ClaimVerdict {
+        ClaimVerdict {
+            experiment: String::new(),
+            claim: 1,
+            says: String::new(),
+            published: String::new(),
+            measure: Measure::Rate,
+            rule: String::new(),
+            ruling: Ruling::Holds,
+            because: String::new(),
+            ours: String::new(),
+            effect: None,
+            is_ratio: true,
+            p: None,
+            noisy: (0, 8),
+        }
+    }
+}
