@@ -21,7 +21,7 @@ pub(super) const BEST: &str = "best";
 /// The margin of "no difference": a smaller gain is not worth a configuration.
 const MARGIN: f64 = 0.05;
 
-/// What the plans of a search share.
+/// The parts that all plans of a search have in common.
 pub(super) struct SearchPlans<'a> {
     pub(super) environment: &'a LabEnvironment,
     pub(super) goal: Goal,

@@ -29,7 +29,7 @@ const MOST_ENTRIES: usize = 100_000;
 pub struct RequestMix {
     /// Paths and the number of their requests, the most frequent first.
     pub paths: Vec<(String, u64)>,
-    /// Where they are from, in words.
+    /// Their origin, in words.
     pub from: String,
     /// Different paths that were left out to keep the mix within its bounds.
     pub left_out: usize,

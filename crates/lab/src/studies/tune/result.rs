@@ -21,7 +21,7 @@ pub struct TuneResult {
     pub goal: Goal,
     /// The number of different paths that were requested.
     pub paths: usize,
-    /// Where they are from, in words.
+    /// Their origin, in words.
     pub from: String,
     /// Paths beyond the bounds of a mix.
     pub left_out: usize,
