@@ -79,7 +79,7 @@ fn tune_measures_the_best_setting_again_and_only_reads_the_site() {
     }
     let decided: Vec<&str> = text.lines().filter(|line| line.ends_with("  decides")).collect();
     assert!(decided.len() == 1 && decided[0].trim_start().starts_with("rate "), "{text}");
-    // What is found depends on the machine. A configuration is written only for a winner.
+    // The machine decides whether there is a winner. A configuration is written only for one.
     let file = folder.at("run/tenfold.toml");
     let better = text.contains(" of the default, 95 % interval");
     assert_eq!(file.exists(), better, "{text}");

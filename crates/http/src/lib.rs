@@ -35,7 +35,7 @@ pub use message::refusal::Refusal;
 pub use message::request::{Body, Request, RequestSummary, Version};
 pub use message::request_id::RequestId;
 pub use message::status::{PLAIN_TEXT, reason};
-pub use message::target::Target;
+pub use message::target::{Target, encode_path};
 pub use message::trust::TrustedProxy;
 pub use out::{Memory, OpenFile, Out, Part, SendObserver, SendReport};
 pub use response::detached::DetachedResponse;

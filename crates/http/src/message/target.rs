@@ -146,3 +146,16 @@ pub(crate) const fn allowing(others: &[u8]) -> [bool; 256] {
     }
     table
 }
+
+/// Writes a path with the characters that RFC 3986 §3.3 does not allow there as percent-encoded bytes.
+pub fn encode_path(path: impl AsRef<[u8]>, into: &mut String) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    for byte in path.as_ref() {
+        if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(byte) {
+            into.push(char::from(*byte));
+        } else {
+            let digits = [byte >> 4, byte & 15].map(|digit| char::from(DIGITS[usize::from(digit)]));
+            into.extend(['%', digits[0], digits[1]]);
+        }
+    }
+}

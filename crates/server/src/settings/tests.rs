@@ -13,6 +13,7 @@ use super::values::{Control, EngineChoice, ListenEntry, SettingSource, Settings}
 
 mod any;
 mod listen;
+mod page;
 
 fn flags(words: &[(&'static str, &str)]) -> GivenSettings {
     let flags = words.iter().map(|(name, value)| (*name, vec![(*value).to_owned()])).collect();

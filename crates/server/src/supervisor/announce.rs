@@ -25,7 +25,8 @@ pub(crate) use facts::StartFacts;
 
 /// Prints the start block.
 pub(crate) fn announce(facts: &StartFacts<'_>) {
-    if facts.settings.log_level >= Level::Info {
+    // A code that was asked for is shown at any level.
+    if facts.qr || facts.settings.log_level >= Level::Info {
         diagnostics::lines(Level::Info, &block(facts, diagnostics::coloured()));
     }
 }
@@ -71,7 +72,7 @@ const NO_CODE: &str =
 /// A link to an address of the server.
 struct Link {
     link: String,
-    /// Who can reach it.
+    /// The machines that can reach it, in words.
     reach: String,
     /// Whether other machines can.
     outward: bool,

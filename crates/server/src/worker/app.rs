@@ -4,6 +4,7 @@ mod client;
 mod members;
 mod observed;
 mod passwords;
+mod record;
 mod request_ids;
 mod server_timing;
 mod state;
@@ -11,21 +12,19 @@ mod transport;
 mod validation;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time;
 
 use tenfold_engine::dispatch::proactor::{Proactor, ThreadHooks};
 use tenfold_engine::offload::OffloadPool;
 use tenfold_engine::{Dispatch, Event, Plan, Protocol};
 use tenfold_http::{
-    Answer, Connection, Instant, Io, Method, Next, Peer, Refusal, Reply, Request, RequestId, RequestSummary,
-    ResponseWriter, SendReport, Service, Session, clock, serve_connection,
+    Answer, Connection, Instant, Io, Method, Next, Peer, Refusal, Reply, Request, RequestSummary,
+    ResponseWriter, Service, Session, clock, serve_connection,
 };
-use tenfold_site::{Answered, FinishWork, Hosts, MOST_CREDENTIALS, Need, ResponseSummary, Work, basic_user};
+use tenfold_site::{Answered, FinishWork, Hosts, Need, ResponseSummary, Work};
 
 use crate::admission::Admission;
-use crate::diagnostics::error;
-use crate::log::combined::escape;
 use crate::log::line::{LogFields, Times};
 use crate::settings::values::Settings;
 use crate::status::counters::Counter;
@@ -340,93 +339,4 @@ impl SharedService {
     fn echoes(&self, request: &Request<'_>) -> bool {
         self.echo.as_deref() == Some(request.target.path) && request.method != Method::Trace
     }
-
-    /// Counts and logs a staged answer.
-    #[inline]
-    fn record(
-        &self,
-        outcome: ResponseSummary,
-        request: &Request<'_>,
-        connection: &Connection,
-        response: &mut ResponseWriter<'_>,
-        began: Option<time::Instant>,
-    ) {
-        let staged = began.filter(|_| self.measures).map(|began| {
-            let now = time::Instant::now();
-            (now - began, now)
-        });
-        // A file may be shorter than promised, and a client may leave: the log shows the bytes that were sent.
-        let whole = response.is_plain() && staged.is_none();
-        let mut room;
-        // A rejected name is no user.
-        let user = match self.shows_user && outcome.status() != 401 {
-            true => {
-                room = [0; MOST_CREDENTIALS];
-                basic_user(request, &mut room)
-            }
-            false => None,
-        };
-        let begun = self.worker.with(|local| {
-            local.tally.add(Counter::Requests, 1);
-            local.tally.respond(outcome.status());
-            let writer = local.writer.as_mut()?;
-            let fields = LogFields {
-                user,
-                request_id: connection.request_id.as_ref().map(RequestId::as_bytes),
-                host: request.host(),
-                path: Some(request.target.path),
-                query: request.target.query,
-                referer: first(request, "referer"),
-                agent: first(request, "user-agent"),
-                tls: connection.tls.as_ref(),
-            };
-            if whole {
-                writer.add(
-                    &connection.peer,
-                    request.summary(),
-                    outcome.status(),
-                    outcome.body,
-                    fields,
-                    Times::default(),
-                );
-                None
-            } else {
-                Some(writer.begin(&connection.peer, request.summary(), outcome.status(), fields))
-            }
-        });
-        if let Some(begun) = begun.flatten() {
-            let (worker, body) = (self.worker.clone(), outcome.body);
-            response.observe(Box::new(move |SendReport { unsent, sends }| {
-                let times = staged.map(|(process, staged)| Times {
-                    process: Some(process),
-                    send: (unsent == 0).then(|| staged.elapsed()),
-                    sends: Some(sends),
-                });
-                let (bytes, times) = (body.saturating_sub(unsent), times.unwrap_or_default());
-                worker.with(|local| local.writer.as_mut().map(|writer| writer.finish(&begun, bytes, times)));
-            }));
-        }
-        if let Some(began) = began.filter(|_| self.observed) {
-            self.observe_response(outcome, request.method, response, began);
-        }
-        if let Some(number) = outcome.failure() {
-            self.complain(request, outcome, number);
-        }
-    }
-
-    /// Reports the system's error for a file, at most once a second.
-    #[cold]
-    fn complain(&self, request: &Request<'_>, outcome: ResponseSummary, number: i32) {
-        let second = clock::unix_seconds();
-        if self.complained.swap(second, Ordering::Relaxed) != second {
-            let mut path = Vec::new();
-            escape(&mut path, request.target.path.as_bytes());
-            let (path, why) = (String::from_utf8_lossy(&path), std::io::Error::from_raw_os_error(number));
-            error!("{path} was answered with {}: {why}", outcome.status());
-        }
-    }
-}
-
-fn first<'a>(request: &Request<'a>, name: &str) -> Option<&'a [u8]> {
-    request.values(name).next()
 }

@@ -14,7 +14,7 @@
 //!   dotfile. Names that are [`Shown`] are served: `/.well-known` alone, as the first segment (RFC 8615).
 //! - A segment that ends with `~`, an editor's backup, names nothing either: 404.
 
-use std::fmt::Write;
+use tenfold_http::encode_path;
 
 use crate::rules::pattern::Pattern;
 
@@ -66,7 +66,7 @@ impl SitePath {
     fn of(relative: String, directory: bool) -> SitePath {
         let mut canonical = String::with_capacity(relative.len() + 2);
         canonical.push('/');
-        encode(&relative, &mut canonical);
+        encode_path(&relative, &mut canonical);
         if directory && !relative.is_empty() {
             canonical.push('/');
         }
@@ -86,8 +86,8 @@ impl SitePath {
     /// The relative address of the file called `name` in this directory, if it has one: its name, encoded.
     pub(crate) fn child(&self, name: &str, shown: &Shown) -> Option<String> {
         let (mut spelled, mut above) = (String::new(), String::from("/"));
-        encode(name, &mut spelled);
-        encode(&self.relative, &mut above);
+        encode_path(name, &mut spelled);
+        encode_path(&self.relative, &mut above);
         let path = SitePath::parse_showing(&format!("{above}/{spelled}"), shown).ok()?;
         // A name that an address cannot hold would be understood as another name.
         let named = path.relative.strip_prefix(&self.relative)?.strip_prefix('/').unwrap_or(&path.relative);
@@ -162,17 +162,6 @@ impl Shown {
 impl Default for Shown {
     fn default() -> Shown {
         Shown(vec![Pattern::new("/.well-known").expect("it is a pattern")])
-    }
-}
-
-/// Encodes the characters that RFC 3986 §3.3 does not allow in a path.
-pub(crate) fn encode(relative: &str, into: &mut String) {
-    for byte in relative.bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) {
-            into.push(char::from(byte));
-        } else {
-            write!(into, "%{byte:02X}").expect("writing to a String does not fail");
-        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! Other paths: redirects, which tell the client, and rewrites, which do not.
 
-use crate::rules::path::{self, SitePath};
+use tenfold_http::encode_path;
+
+use crate::rules::path::SitePath;
 use crate::rules::pattern::Pattern;
 
 /// Sends clients from some paths to another place.
@@ -117,7 +119,7 @@ impl RedirectTarget {
         if self.rest {
             let rest = from.rest(path.relative())?;
             match encoded {
-                true => path::encode(rest, &mut target),
+                true => encode_path(rest, &mut target),
                 false => target.push_str(rest),
             }
             if path.asks_for_directory() && !rest.is_empty() {

@@ -102,7 +102,7 @@ impl SearchPlans<'_> {
 }
 
 /// The processors of servers and those of clients: half of them each, so that the load is not the limit.
-fn processors(environment: &LabEnvironment) -> (Vec<usize>, Vec<usize>) {
+pub(super) fn processors(environment: &LabEnvironment) -> (Vec<usize>, Vec<usize>) {
     let all = &environment.processors;
     match all.len() {
         0 | 1 => (Vec::new(), Vec::new()),

@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use tenfold_http::encode_path;
 
 use crate::measure::{show_count, show_number};
 
@@ -185,23 +186,12 @@ fn of_request(line: &str) -> Option<String> {
 /// The path in a URL of a file. The index of a folder is requested as the folder, as visitors do.
 fn url_path(folder: &Path, name: &OsStr) -> String {
     let mut path = String::from("/");
-    let mut add = |bytes: &[u8]| {
-        for byte in bytes {
-            // RFC 3986 §2.3
-            match byte {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
-                    path.push(char::from(*byte));
-                }
-                other => path.push_str(&format!("%{other:02X}")),
-            }
-        }
-    };
     if !folder.as_os_str().is_empty() {
-        add(folder.as_os_str().as_bytes());
-        add(b"/");
+        encode_path(folder.as_os_str().as_bytes(), &mut path);
+        path.push('/');
     }
     if name != "index.html" {
-        add(name.as_bytes());
+        encode_path(name.as_bytes(), &mut path);
     }
     path
 }

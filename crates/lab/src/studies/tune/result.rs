@@ -9,7 +9,7 @@ use crate::studies::tune::candidates::{CandidateSettings, flags};
 use crate::studies::tune::goal::Goal;
 use crate::verdict::ruling::{ClaimVerdict, Ruling, middle, shown};
 
-/// What is shown beside the measure of the goal, which may be among them.
+/// Measures that the result shows; that of the goal may be among them.
 const SHOWN: [Measure; 4] = [Measure::Rate, Measure::P99, Measure::Cpu, Measure::Pss];
 /// The note of the load generator on a run whose limit it was itself.
 const LIMITED: &str = "its own limit";

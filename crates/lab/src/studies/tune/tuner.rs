@@ -18,7 +18,7 @@ use crate::statistics::effect::FEWEST_BLOCKS;
 use crate::studies::tune::candidates::{self, CandidateSettings};
 use crate::studies::tune::goal::Goal;
 use crate::studies::tune::halving::{self, Halving};
-use crate::studies::tune::plans::{BEST, DEFAULT, SearchPlans};
+use crate::studies::tune::plans::{BEST, DEFAULT, SearchPlans, processors};
 use crate::studies::tune::requests::RequestMix;
 use crate::studies::tune::result::{Confirmation, TuneResult, usually_unanswered};
 use crate::trial::bench::{self, OwnServer};
@@ -122,11 +122,10 @@ impl ActiveSearch<'_> {
             return Ok(None);
         }
         result.rate = self.plans.load.rate;
-        let plan = self.plans.plan("", BTreeMap::new(), Profile::Smoke, None, 0.0);
-        result.processors = (plan.server_processors.len(), plan.client_processors.len());
-        let processors = plan.server_processors.len().max(1);
+        let (server, client) = processors(self.tuner.environment);
+        result.processors = (server.len(), client.len());
         let able = candidates::able_engines();
-        let all = candidates::candidates(&able, processors, self.room(), self.tuner.seed);
+        let all = candidates::candidates(&able, server.len().max(1), self.room(), self.tuner.seed);
         result.tried = all.len();
         let mut halving = Halving::new(all.len());
         while halving.left().len() > 1 {

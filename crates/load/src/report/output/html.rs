@@ -36,7 +36,11 @@ pub fn html(report: &LoadReport) -> String {
 
 fn first_screen(page: &mut String, report: &LoadReport, run: &RunSummary) {
     let invalid = report.invalid();
-    let (class, verdict) = if invalid.is_empty() { ("holds", "VALID") } else { ("reversed", "INVALID") };
+    let (class, verdict) = match (report.interrupted(), invalid.is_empty()) {
+        (_, false) => ("reversed", "INVALID"),
+        (true, true) => ("open", "INTERRUPTED"),
+        (false, true) => ("holds", "VALID"),
+    };
     let _ = write!(page, "<p class=\"counts\"><span class=\"badge {class}\">{verdict}</span>");
     let _ = write!(page, "<span>{} responses/s</span>", number(run.rate));
     let found = |name: &str| run.latency_us.as_ref()?.percentile(name);
@@ -160,6 +164,9 @@ mod tests {
             ..RunSummary::default()
         };
         let urls = vec!["http://localhost/<script>".to_owned()];
+        let early = RunSummary { invalid: Vec::new(), interrupted: true, ..run.clone() };
+        let early = html(&LoadReport { runs: vec![early], ..LoadReport::default() });
+        assert!(early.contains("INTERRUPTED") && !early.contains(">VALID"), "{early}");
         let page = html(&LoadReport { urls, runs: vec![run; 2], ..LoadReport::default() });
         assert_eq!(page.matches("<svg").count(), 4, "{page}");
         for part in

@@ -135,7 +135,7 @@ fn output(typed: Option<&PathBuf>, root: &Path) -> Result<PathBuf, LabFailure> {
     let shown = folder.display();
     let failed = |error: std::io::Error| LabFailure(1, format!("cannot use the folder {shown}: {error}"));
     let absolute = std::path::absolute(&folder).map_err(failed)?;
-    // What exists of the path may contain links.
+    // The part of the path that exists may contain links.
     let existing = absolute.ancestors().find_map(|part| fs::canonicalize(part).ok()).unwrap_or_default();
     if existing.starts_with(root) {
         return Err(usage(format!("{shown} is in the site; name a folder outside of it with --output")));
