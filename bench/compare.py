@@ -34,7 +34,8 @@ PEERS = {
     "lighttpd": ["lighttpd", "-D", "-f", "@RUN@/lighttpd.conf"],
     "apache2": ["apache2", "-D", "FOREGROUND", "-f", "@RUN@/apache2.conf"],
     "h2o": ["h2o", "-c", "@RUN@/h2o.conf"],
-    "caddy": ["caddy", "run", "--config", "@RUN@/caddy.conf", "--adapter", "caddyfile"],
+    "caddy": ["env", "XDG_CONFIG_HOME=@RUN@", "XDG_DATA_HOME=@RUN@", "caddy", "run", "--config", "@RUN@/caddy.conf",
+              "--adapter", "caddyfile"],
     "evhttp": [str(HERE / "peer_evhttp"), "@PORT@", "@WWW@", "@THREADS@"],
     "asio-threads": [str(HERE / "peer_asio"), "@PORT@", "@WWW@", "@THREADS@"],
 }

@@ -18,8 +18,9 @@ def describe(args, peers):
         lines.append(f"tenfold  {version([args.tenfold, '--version'])}, commit {commit()}, engines {', '.join(args.engines)}"
                      + (f", {' '.join(args.option)}" if args.option else ""))
     for peer in args.peers:
-        own = pathlib.Path(peers[peer][0]).is_absolute()
-        lines.append(f"{peer:<9} {'of bench/' if own else version([peers[peer][0], '-v'])}")
+        program = next(word for word in peers[peer] if word != "env" and "=" not in word)
+        own = pathlib.Path(program).is_absolute()
+        lines.append(f"{peer:<9} {'of bench/' if own else version([program, '-v'])}")
     lines.append(f"wrk      {version(['wrk', '-v'])}")
     return "\n".join(lines)
 
