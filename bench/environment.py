@@ -20,7 +20,7 @@ def describe(args, peers):
     for peer in args.peers:
         program = next(word for word in peers[peer] if word != "env" and "=" not in word)
         own = pathlib.Path(program).is_absolute()
-        lines.append(f"{peer:<9} {'of bench/' if own else version([program, '-v'])}")
+        lines.append(f"{peer:<9} {'of bench/' if own else version_of(program)}")
     lines.append(f"wrk      {version(['wrk', '-v'])}")
     return "\n".join(lines)
 
@@ -42,6 +42,11 @@ def commit():
         return subprocess.run(command, capture_output=True, text=True).stdout.strip() or "unknown"
     except FileNotFoundError:
         return "unknown"
+
+
+def version_of(server):
+    """What a server says of itself when it is asked as it wants."""
+    return version([server, "version" if server == "caddy" else "-v"])
 
 
 def version(command):

@@ -9,14 +9,13 @@ minutes; nothing else should run meanwhile. Needs what compare.py needs, with ng
 import argparse, pathlib, re, sys, tempfile, time
 
 import compare
-from environment import commit, cpu_model, version
+from environment import commit, cpu_model, version_of
 from fleet import Fleet
 from measure import ratio
 
 README = compare.HERE.parent / "README.md"
 SERVERS = {"Tenfold": "epoll", "nginx": "nginx", "Caddy": "caddy", "h2o": "h2o"}
 WORKLOADS = ("1k", "close", "64k")
-VERSIONS = {"nginx": ["nginx", "-v"], "Caddy": ["caddy", "version"], "h2o": ["h2o", "-v"]}
 
 
 def row(gathered, title):
@@ -30,7 +29,8 @@ def row(gathered, title):
 
 def facts(args):
     """When, where and what was measured."""
-    numbers = {name: re.search(r"\d+(\.\d+)+", version(command)).group() for name, command in VERSIONS.items()}
+    peers = {name: server for name, server in SERVERS.items() if server in compare.PEERS}
+    numbers = {name: re.search(r"\d+(\.\d+)+", version_of(server)).group() for name, server in peers.items()}
     others = ", ".join(f"{name} {number}" for name, number in numbers.items())
     return (f"Measured on {time.strftime('%Y-%m-%d')} by `bench/readme.py`, {args.rounds} rounds of {args.seconds} s: "
             f"{cpu_model()}, commit {commit()}, {others}.")
