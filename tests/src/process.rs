@@ -59,6 +59,11 @@ impl Process {
         self.stat(0).is_some_and(|state| state != "Z" && state != "X")
     }
 
+    /// Whether it waits for an event, and neither runs nor could.
+    pub fn is_sleeping(self) -> bool {
+        self.stat(0).as_deref() == Some("S")
+    }
+
     /// Whether a signal has already stopped all its threads. The first can stop while another still accepts.
     pub fn is_stopped(self) -> bool {
         let Ok(tasks) = fs::read_dir(format!("/proc/{}/task", self.0)) else { return false };

@@ -96,7 +96,8 @@ impl Tracer {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let strace = command.spawn().unwrap_or_else(|error| panic!("run strace: {error}"));
         let tracer = strace.id().to_string();
-        // The kernel knows whether a task is traced; the message of strace comes too early.
+        // The message of strace comes too early. It first seizes a task, which the kernel shows, and then interrupts
+        // it: a task that runs on in between makes calls unseen. Once strace sleeps, it has interrupted them all.
         becomes_true(SOON, "strace attaches (run as root, or with kernel.yama.ptrace_scope=0)", || {
             // A process that was about to end may be gone by now.
             let mut running = processes.iter().filter(|process| process.is_running()).peekable();
@@ -108,6 +109,7 @@ impl Tracer {
                         status.contains(&format!("TracerPid:\t{tracer}\n"))
                     })
                 })
+                && Process(strace.id()).is_sleeping()
         });
         Tracer { strace, folder, failing: Vec::new() }
     }
