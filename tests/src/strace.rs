@@ -75,10 +75,21 @@ impl Tracer {
         self
     }
 
+    #[track_caller]
+    fn written(&self) -> String {
+        fs::read_to_string(self.folder.at("calls")).expect("strace writes its file")
+    }
+
+    /// The number of lines so far that contain this text.
+    #[track_caller]
+    pub fn lines_with(&self, text: &str) -> usize {
+        self.written().lines().filter(|line| line.contains(text)).count()
+    }
+
     /// The number of calls that this fault has made fail so far.
     #[track_caller]
     pub fn failed(&self, fault: &CallFailure) -> usize {
-        let text = fs::read_to_string(self.folder.at("calls")).expect("strace writes its file");
+        let text = self.written();
         let error = format!(" {} ", fault.error);
         let names = || fault.calls.split(',').map(|name| name.trim_start_matches('?'));
         let of_it = |line: &&str| {
@@ -98,6 +109,7 @@ impl Tracer {
         let tracer = strace.id().to_string();
         // The message of strace comes too early. It first seizes a task, which the kernel shows, and then interrupts
         // it: a task that runs on in between makes calls unseen. Once strace sleeps, it has interrupted them all.
+        // With a server that never waits it hardly sleeps, but writes calls after that, too.
         becomes_true(SOON, "strace attaches (run as root, or with kernel.yama.ptrace_scope=0)", || {
             // A process that was about to end may be gone by now.
             let mut running = processes.iter().filter(|process| process.is_running()).peekable();
@@ -109,7 +121,8 @@ impl Tracer {
                         status.contains(&format!("TracerPid:\t{tracer}\n"))
                     })
                 })
-                && Process(strace.id()).is_sleeping()
+                && (Process(strace.id()).is_sleeping()
+                    || fs::read(folder.at("calls")).is_ok_and(|calls| !calls.is_empty()))
         });
         Tracer { strace, folder, failing: Vec::new() }
     }
@@ -127,7 +140,7 @@ impl Tracer {
         Process(self.strace.id()).signal(Signal::INT);
         self.strace.wait().expect("our own child");
         self.failing.iter().for_each(|process| process.signal(Signal::CONT));
-        let text = fs::read_to_string(self.folder.at("calls")).expect("strace wrote its file");
+        let text = self.written();
         Calls::of(&text)
     }
 

@@ -2,7 +2,6 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -85,8 +84,8 @@ fn options_that_are_off_are_not_set(config: &Config) {
     expect_call(&calls, &["listen(", ", 4096)"]);
 }
 
-/// Sequential requests on one connection, with the traced calls of the serving processes.
-fn traced_requests(server: &Server, target: &str, count: usize) -> Calls {
+/// Sequential requests on one connection, with a tracer of the serving processes.
+fn traced_requests(server: &Server, target: &str, count: usize) -> Tracer {
     let mut wire = server.connect();
     let mut ask = |times: usize| {
         for _ in 0..times {
@@ -97,9 +96,7 @@ fn traced_requests(server: &Server, target: &str, count: usize) -> Calls {
     ask(1);
     let tracer = Tracer::attach(&server.process.with_descendants()[1..]);
     ask(count);
-    // So that calls after the last response are traced, too.
-    sleep(Duration::from_millis(20));
-    tracer.detach()
+    tracer
 }
 
 fn a_response_is_corked_and_uncorked(config: &Config) {
@@ -107,7 +104,10 @@ fn a_response_is_corked_and_uncorked(config: &Config) {
     let server = Launch::new(config, site::shared()).flag("--tcp-cork", "on").start();
     // From memory, and from a file.
     for target in ["/1k.html", "/128k.bin"] {
-        let calls = traced_requests(&server, target, REQUESTS);
+        let tracer = traced_requests(&server, target, REQUESTS);
+        // The last cork is removed after the client has its response.
+        becomes_true(SOON, "each response is uncorked", || tracer.lines_with("TCP_CORK, [0]") == REQUESTS);
+        let calls = tracer.detach();
         let corks = calls.with(&["setsockopt(", "TCP_CORK"]);
         assert_eq!(corks.len(), 2 * REQUESTS, "{target}: {:#?}", calls.lines);
         for (place, cork) in corks.iter().enumerate() {
@@ -139,7 +139,7 @@ fn a_response_leaves_in_the_configured_calls(config: &Config) {
         // The empty line counts, too.
         let lines = server.get("/1k.html").head.lines().count() + 1;
         let head = if write == "per-header" { lines } else { by_head };
-        let calls = traced_requests(&server, "/1k.html", REQUESTS);
+        let calls = traced_requests(&server, "/1k.html", REQUESTS).detach();
         if config.engine != Engine::Uring {
             let sends = calls.count(&["sendto", "sendmsg"]);
             assert_eq!(sends, REQUESTS * (head + 1), "{write}: {:#?}", calls.lines);
