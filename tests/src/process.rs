@@ -59,19 +59,23 @@ impl Process {
         self.stat(0).is_some_and(|state| state != "Z" && state != "X")
     }
 
-    /// Whether it waits for an event, and neither runs nor could.
+    /// Whether all its threads wait for an event: none runs, could run, or is stopped.
     pub fn is_sleeping(self) -> bool {
-        self.stat(0).as_deref() == Some("S")
+        self.threads_are("S")
     }
 
     /// Whether a signal has already stopped all its threads. The first can stop while another still accepts.
     pub fn is_stopped(self) -> bool {
+        self.threads_are("T")
+    }
+
+    fn threads_are(self, state: &str) -> bool {
         let Ok(tasks) = fs::read_dir(format!("/proc/{}/task", self.0)) else { return false };
         let states: Vec<_> = tasks
             .filter_map(|task| fs::read_to_string(task.ok()?.path().join("stat")).ok())
             .map(|stat| field(&stat, 0))
             .collect();
-        !states.is_empty() && states.iter().all(|state| state.as_deref() == Some("T"))
+        !states.is_empty() && states.iter().all(|one| one.as_deref() == Some(state))
     }
 
     /// A field of `/proc/PID/stat`, counted from the state: 0 is the state, 1 the parent.

@@ -114,6 +114,8 @@ fn calls_for(server: &Server, target: &str, count: usize) -> tenfold_tests::stra
         // Lets the server become idle and wait.
         sleep(Duration::from_millis(5));
     }
+    // A slow machine has not waited until now.
+    becomes_true(SOON, "the server waits", || server.workers().iter().all(|worker| worker.is_sleeping()));
     tracer.detach()
 }
 
