@@ -21,7 +21,7 @@ pub(crate) const THEME: Theme = Theme {
         Every Once: experiments_are_listed_and_shown, the_doctor_names_a_mend_for_each_fault,
             a_run_ends_in_a_report_that_is_made_again_from_raw_data, an_interrupted_run_continues_without_loss,
             a_broken_experiment_file_shows_line_column_and_mend, a_missing_peer_is_a_reason,
-            a_trial_that_fails_is_marked, why_splits_the_difference_of_two_servers,
+            claims_that_are_counted_hold, a_trial_that_fails_is_marked, why_splits_the_difference_of_two_servers,
             the_wall_measures_every_engine_at_every_level,
             guesses_are_asked_for_kept_and_scored, exhibits_show_a_mistake_and_its_correction,
             explain_refuses_with_a_mend, an_interrupted_explanation_ends_with_130;
@@ -100,6 +100,15 @@ fn the_doctor_names_a_mend_for_each_fault() {
             assert!(lines.get(at + 1).is_some_and(|next| next.starts_with("    ")), "no mend: {line}");
         }
     }
+}
+
+/// Claims whose numbers are counts and no times: they hold on any machine.
+fn claims_that_are_counted_hold() {
+    let folder = TempFolder::new("lab-counted");
+    let output = folder.at("run").display().to_string();
+    let only = "se20-url,ab-backlog";
+    let words = ["run", "--profile", "smoke", "--only", only, "--blocks", "1", "--output", &output];
+    expect_code(0, &words, &["4 HOLDS\n"]);
 }
 
 fn a_run_ends_in_a_report_that_is_made_again_from_raw_data() {
@@ -237,7 +246,7 @@ fn the_wall_measures_every_engine_at_every_level() {
     let folder = TempFolder::new("lab-wall");
     let output = folder.at("run").display().to_string();
     let words = ["wall", "--engines", "poll,epoll", "--idle", "50", "--blocks", "2", "--output", &output];
-    let text = expect_code(0, &words, &["idle connections        0       50", "report.html"]);
+    let text = expect_code(0, &words, &["| idle connections |", "report.html"]);
     for cell in ["poll-0", "poll-50", "epoll-0", "epoll-50"] {
         for block in ["block 1 ", "block 2 "] {
             let measured = |line: &&str| line.starts_with(block) && line.contains(&format!(" {cell} "));
@@ -245,8 +254,12 @@ fn the_wall_measures_every_engine_at_every_level() {
             assert!(line.ends_with(" µs"), "{line}");
         }
     }
-    let growth = text.lines().filter(|line| line.ends_with(" times")).count();
-    assert_eq!(growth, 2, "{text}");
+    let rows = |first: &str| {
+        text.lines().filter(|line| line.trim_start_matches("| ").trim().starts_with(first)).count()
+    };
+    assert_eq!([rows("0 |"), rows("50 |")], [1, 1], "{text}");
+    let growth = text.lines().find(|line| line.contains("last / first")).unwrap_or_else(|| panic!("{text}"));
+    assert_eq!(growth.matches('[').count(), 2, "{text}");
     assert!(!text.contains('\x1b'), "plain lines without a terminal: {text}");
     expect_code(2, &["wall", "--engines", "kqueue"], &["no engine `kqueue`"]);
     expect_code(2, &["wall", "--idle", "99999999"], &["--idle", "ulimit -n"]);
