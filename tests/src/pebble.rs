@@ -65,6 +65,11 @@ impl Pebble {
         format!("https://{}/dir", self.directory)
     }
 
+    /// The name of its folder in that of `--tls-state`.
+    pub fn folder_name(&self) -> String {
+        self.directory().replace("https://", "acme-").replace([':', '/'], "-")
+    }
+
     /// A program that sets and clears TXT records.
     pub fn dns_command(&self) -> PathBuf {
         let data = r#"{\"host\":\"$2.\",\"value\":\"$3\"}"#;

@@ -35,7 +35,7 @@ pub(crate) const THEME: Theme = Theme {
 };
 
 /// A client that trusts this certificate, in DER.
-fn trusting(root: Vec<u8>) -> Arc<ClientConfig> {
+pub(crate) fn trusting(root: Vec<u8>) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add(root.into()).expect("a certificate");
     client_of(Arc::new(roots))
@@ -256,8 +256,7 @@ fn a_certificate_is_obtained_renewed_and_kept_while_the_authority_is_away(config
         "{}",
         server.errors()
     );
-    let name = pebble.directory().replace("https://", "acme-").replace([':', '/'], "-");
-    let state = folder.at("state").join(name);
+    let state = folder.at("state").join(pebble.folder_name());
 
     assert_eq!(rights(client_process(&server)), ("2".into(), NO_CAPABILITIES.into()), "a filter");
     becomes_true(SOON, "a process of its own signs", || server.status()["signing"]["process"].is_u64());

@@ -43,8 +43,11 @@ pub(super) async fn validate(
         if authorization.status != AuthorizationStatus::Pending {
             continue;
         }
-        let mut challenge = authorization.challenge(kind(validation)).expect("a response to it is prepared");
-        challenge.set_ready().await.map_err(AcmeError::at("begin the validation"))?;
+        let begin = "begin the validation";
+        let challenge = authorization.challenge(kind(validation));
+        let mut challenge =
+            challenge.ok_or_else(|| AcmeError::new(begin, "the authority no longer offers the challenge"))?;
+        challenge.set_ready().await.map_err(AcmeError::at(begin))?;
     }
     let polled = order.poll_ready(&POLLING).await;
     drop(responses);
