@@ -1,4 +1,4 @@
-//! Charts: a fenced block `chart` becomes bars, drawn from a table of the book.
+//! Charts: a fenced block `chart` becomes bars or lines, drawn from a table of the book.
 //!
 //! The block has a line for each of these, and reads as text where it is not drawn:
 //!
@@ -13,11 +13,14 @@
 //! `title` begins the caption. `bars` is the unit, and `mark` a value that a line goes through. `from` is the first
 //! table below a heading; without it, the table is the next one on the page. Each column of cells like
 //! `1.04 [0.97–1.10]` is a chart, a value with its interval for each row; `column` selects those whose name begins so.
+//!
+//! With `lines` instead of `bars`, also a unit, the first cell of a row is a number of connections, and each other column
+//! is a line of one chart. Rows that begin otherwise are not drawn.
 
 use std::collections::BTreeMap;
 
 use pulldown_cmark::{Event, Tag, TagEnd};
-use tenfold_chart::{Bar, NARROW, bars, figure, standalone};
+use tenfold_chart::{Bar, GrowthCurve, NARROW, bars, figure, growth, standalone};
 
 use crate::page::{BookPage, events};
 
@@ -29,6 +32,7 @@ pub(crate) const LANGUAGE: &str = "chart";
 struct Wanted<'a> {
     title: &'a str,
     unit: &'a str,
+    lines: bool,
     mark: Option<f64>,
     from: Option<(&'a str, &'a str)>,
     column: &'a str,
@@ -82,6 +86,9 @@ fn charts(
             all.find(|table| table.anchor == anchor).ok_or(format!("{path} has no table below #{anchor}"))?
         }
     };
+    if wanted.lines {
+        return Ok(vec![wanted.growth(&table)?]);
+    }
     let charts: Vec<_> = (0..table.header.len()).filter_map(|column| wanted.chart(&table, column)).collect();
     if charts.is_empty() {
         return Err(format!("no column {:?} of the table has cells like `1.04 [0.97–1.10]`", wanted.column));
@@ -95,7 +102,7 @@ impl<'a> Wanted<'a> {
         for line in text.lines() {
             let (key, value) = line.split_once(": ").ok_or(format!("{line:?} is not `key: value`"))?;
             match key {
-                "bars" => wanted.unit = value,
+                "bars" | "lines" => (wanted.unit, wanted.lines) = (value, key == "lines"),
                 "mark" => {
                     wanted.mark = Some(value.parse().map_err(|_| format!("mark {value:?} is no number"))?);
                 }
@@ -107,7 +114,38 @@ impl<'a> Wanted<'a> {
                 _ => return Err(format!("a chart has no {key:?}")),
             }
         }
-        if wanted.unit.is_empty() { Err("a chart has a line `bars: UNIT`".to_owned()) } else { Ok(wanted) }
+        if wanted.unit.is_empty() {
+            Err("a chart has a line `bars: UNIT` or `lines: UNIT`".to_owned())
+        } else {
+            Ok(wanted)
+        }
+    }
+
+    /// The title and the chart of all columns over the first.
+    fn growth(&self, table: &Table) -> Result<(String, String), String> {
+        let level = |row: &Vec<String>| row.first()?.replace(',', "").parse::<u32>().ok();
+        let rows: Vec<(u32, &Vec<String>)> =
+            table.rows.iter().filter_map(|row| Some((level(row)?, row))).collect();
+        let curve = |(column, name): (usize, &String)| GrowthCurve {
+            label: name.clone(),
+            points: rows
+                .iter()
+                .filter_map(|(level, row)| Some((*level, row.get(column)?.parse().ok()?)))
+                .collect(),
+        };
+        let curves: Vec<GrowthCurve> = table.header.iter().enumerate().skip(1).map(curve).collect();
+        if !curves.iter().any(|curve| curve.points.len() > 1) {
+            return Err("the table has no column with numbers over numbers of connections".to_owned());
+        }
+        let over = table.header.first().map(String::as_str).unwrap_or_default();
+        let title = format!("{}, {}, over {over}", self.title, self.unit);
+        let count = |level| {
+            let row = rows.iter().find(|(at, _)| *at == level);
+            row.and_then(|(_, row)| row.first()).cloned().unwrap_or_default()
+        };
+        let value = |value: f64| format!("{value:.0} {}", self.unit);
+        let svg = growth(&title, NARROW, &curves, count, value);
+        Ok((title, svg))
     }
 
     /// The title and the chart of a column, if the block selects it and it has measured values.
@@ -202,6 +240,19 @@ mod tests {
     }
 
     #[test]
+    fn lines_over_connections_are_one_chart() {
+        let wall = "# Wall\n\n| idle connections | poll | epoll |\n| ---: | ---: | ---: |\n| 0 | 8.00 | 9.00 |\n\
+            | 8,000 | 80.00 | 9.10 |\n| last / first | 10.0 [9.9–10.1] | 1.01 [0.99–1.03] |\n";
+        let page = parse_page("wall.md", wall.to_owned()).expect("it has a heading");
+        let html = draw("title: CPU time\nlines: µs\n", &page, 0, &BTreeMap::new()).expect("it is right");
+        assert_eq!((html.matches("<figure").count(), html.matches("<polyline").count()), (1, 2), "{html}");
+        for expected in ["<figcaption>CPU time, µs, over idle connections<", ">poll<", ">8,000<", ">80 µs<"]
+        {
+            assert!(html.contains(expected), "{expected} is missing in {html}");
+        }
+    }
+
+    #[test]
     fn a_chart_without_its_table_is_an_error() {
         for (text, before, expected) in [
             ("bars: x\n", 0, "no column"),
@@ -210,6 +261,7 @@ mod tests {
             ("bars: x\nfrom: other.md#two\n", 0, "not a page"),
             ("bars: x\ncolumn: 2 KiB\n", 1, "no column \"2 KiB\""),
             ("mark: 1\n", 1, "a line `bars: UNIT`"),
+            ("lines: µs\n", 1, "no column with numbers over"),
             ("bars: x\nmark: one\n", 1, "is no number"),
             ("pie: x\n", 1, "has no \"pie\""),
         ] {

@@ -13,5 +13,5 @@ mod picture;
 
 pub use bars::{Bar, bars, shares};
 pub use document::{document, standalone};
-pub use lines::{Curve, LatencyCurve, Lines, latencies};
+pub use lines::{Curve, GrowthCurve, LatencyCurve, Lines, growth, latencies};
 pub use picture::{FONT_SIZE, NARROW, WIDE, escape, figure};

@@ -1,5 +1,6 @@
 //! Lines over an axis, each with its name at its end.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use crate::picture::{FONT_SIZE, LETTER, escape, open, widest};
@@ -134,6 +135,43 @@ pub fn latencies(title: &str, width: f64, names: &[&str], curves: &[LatencyCurve
                 points: curve.points.iter().map(|(name, value)| (across(name), up(log(*value)))).collect(),
             })
             .collect(),
+    }
+    .draw(title, width)
+}
+
+/// A value for each number of connections.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GrowthCurve {
+    /// Its name.
+    pub label: String,
+    /// Numbers of connections in growing order, with the value at each.
+    pub points: Vec<(u32, f64)>,
+}
+
+/// Values over numbers of connections, which are on a logarithmic axis with a place for none. `count` names a number of
+/// connections, and `value` a value.
+#[must_use]
+pub fn growth(
+    title: &str,
+    width: f64,
+    curves: &[GrowthCurve],
+    count: impl Fn(u32) -> String,
+    value: impl Fn(f64) -> String,
+) -> String {
+    let all = || curves.iter().flat_map(|curve| curve.points.iter().copied());
+    let levels: BTreeSet<u32> = all().map(|(connections, _)| connections).collect();
+    let most = all().map(|(_, value)| value).fold(f64::MIN_POSITIVE, f64::max);
+    let log = |connections: u32| (f64::from(connections) + 1.0).ln();
+    let (first, last) = (levels.first().map_or(0.0, |x| log(*x)), levels.last().map_or(1.0, |x| log(*x)));
+    let across = |connections: u32| (log(connections) - first) / (last - first).max(f64::MIN_POSITIVE);
+    let line = |curve: &GrowthCurve| Curve {
+        label: curve.label.clone(),
+        points: curve.points.iter().map(|(x, value)| (across(*x), value.max(0.0) / most)).collect(),
+    };
+    Lines {
+        across: levels.iter().map(|level| (across(*level), count(*level))).collect(),
+        up: [0.0, 0.5, 1.0].map(|share| (share, value(most * share))).to_vec(),
+        curves: curves.iter().map(line).collect(),
     }
     .draw(title, width)
 }

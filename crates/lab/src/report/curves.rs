@@ -2,20 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use tenfold_chart::{self as chart, Lines, WIDE, figure};
+use tenfold_chart::{GrowthCurve, WIDE, figure, growth};
 
 use crate::experiment::subject::Cell;
 use crate::measure::{Measure, show_number};
 use crate::plan::PlannedExperiment;
 use crate::record::Blocks;
 use crate::verdict::ruling::middle;
-
-/// A curve: a value for each number of connections, in their order.
-#[derive(Clone, Debug, PartialEq)]
-struct Curve {
-    label: String,
-    points: Vec<(u32, f64)>,
-}
 
 /// Charts of a measure, one over active and one over idle connections, if there are curves.
 pub(super) fn charts(planned: &PlannedExperiment, blocks: &Blocks<'_>, measure: Measure) -> Vec<String> {
@@ -25,7 +18,9 @@ pub(super) fn charts(planned: &PlannedExperiment, blocks: &Blocks<'_>, measure: 
     let chart = |(name, x, other)| {
         let curves = curves(planned, blocks, measure, x, other);
         let title = format!("Here, over {name}: {}", measure.about().trim_end_matches('.').to_lowercase());
-        (!curves.is_empty()).then(|| draw(&title, measure, &curves))
+        let count = |level: u32| show_number(f64::from(level));
+        let draw = || growth(&title, WIDE, &curves, count, |value| measure.show(value));
+        (!curves.is_empty()).then(|| figure(&title, &draw()))
     };
     over.into_iter().filter_map(chart).collect()
 }
@@ -37,8 +32,8 @@ fn curves(
     measure: Measure,
     x: fn(&Cell) -> u32,
     other: fn(&Cell) -> u32,
-) -> Vec<Curve> {
-    let mut groups: BTreeMap<String, Curve> = BTreeMap::new();
+) -> Vec<GrowthCurve> {
+    let mut groups: BTreeMap<String, GrowthCurve> = BTreeMap::new();
     for planned_cell in planned.cells.iter().filter(|cell| !cell.control) {
         let Some(cell) = planned.experiment.cells.get(&planned_cell.cell) else { continue };
         let Some(value) = middle(&blocks.values(&planned_cell.cell, measure)) else { continue };
@@ -47,10 +42,10 @@ fn curves(
         let key = format!("{:?} {:?} {load:?} {}", cell.subject, cell.settings, other(cell));
         let label = planned_cell.cell.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('-');
         let curve =
-            groups.entry(key).or_insert_with(|| Curve { label: label.to_owned(), points: Vec::new() });
+            groups.entry(key).or_insert_with(|| GrowthCurve { label: label.to_owned(), points: Vec::new() });
         curve.points.push((x(cell), value));
     }
-    let mut all: Vec<Curve> = groups.into_values().collect();
+    let mut all: Vec<GrowthCurve> = groups.into_values().collect();
     for curve in &mut all {
         curve.points.sort_by_key(|(x, _)| *x);
         // A cell under two names is one point.
@@ -58,28 +53,6 @@ fn curves(
     }
     all.retain(|curve| curve.points.len() > 1);
     all
-}
-
-fn draw(title: &str, measure: Measure, curves: &[Curve]) -> String {
-    let all = || curves.iter().flat_map(|curve| curve.points.iter().copied());
-    let mut levels: Vec<u32> = all().map(|(x, _)| x).collect();
-    levels.sort_unstable();
-    levels.dedup();
-    let most = all().map(|(_, value)| value).fold(f64::MIN_POSITIVE, f64::max);
-    // Logarithmic, with a place for none.
-    let log = |x: u32| (f64::from(x) + 1.0).ln();
-    let (first, last) = (levels.first().map_or(0.0, |x| log(*x)), levels.last().map_or(1.0, |x| log(*x)));
-    let across = |x: u32| (log(x) - first) / (last - first);
-    let line = |curve: &Curve| chart::Curve {
-        label: curve.label.clone(),
-        points: curve.points.iter().map(|(x, value)| (across(*x), value.max(0.0) / most)).collect(),
-    };
-    let lines = Lines {
-        across: levels.iter().map(|level| (across(*level), show_number(f64::from(*level)))).collect(),
-        up: [0.0, 0.5, 1.0].map(|share| (share, measure.show(most * share))).to_vec(),
-        curves: curves.iter().map(line).collect(),
-    };
-    figure(title, &lines.draw(title, WIDE))
 }
 
 #[cfg(test)]
@@ -107,7 +80,7 @@ mod tests {
         let blocks = Blocks::of(&trials, WALL);
         let found = curves(planned, &blocks, Measure::Cpu, |cell| cell.load.idle.unwrap_or(0), |_| 0);
         let points = vec![(0, 8.0), (100, 16.0), (900, 80.0)];
-        assert_eq!(found, [Curve { label: "poll".to_owned(), points }], "one point is no curve");
+        assert_eq!(found, [GrowthCurve { label: "poll".to_owned(), points }], "one point is no curve");
         let charts = charts(planned, &blocks, Measure::Cpu);
         assert_eq!(charts.len(), 1, "active connections do not vary");
         let svg = &charts[0];

@@ -142,31 +142,49 @@ impl IdleWall {
         chart::chart(&self.engines, &self.levels, &points)
     }
 
-    /// The numbers: medians over blocks, and the growth from the first level to the last with its interval.
+    /// The numbers as a table in Markdown: medians over blocks, and the growth from the first level to the last with its
+    /// interval.
     pub fn table(&self, trials: &[Trial]) -> String {
         let blocks = Blocks::of(trials, WALL);
-        let mut text = format!("{:<16}", "idle connections");
-        self.levels.iter().for_each(|level| text.push_str(&format!(" {level:>8}")));
-        text.push_str("  growth [95 % interval]\n");
-        for engine in &self.engines {
-            text.push_str(&format!("{engine:<16}"));
-            for idle in &self.levels {
-                let value = cost(&blocks, engine, *idle).map_or("-".to_owned(), show_number);
-                text.push_str(&format!(" {value:>8}"));
-            }
-            let ratios =
-                blocks.ratios(&cell_name(engine, self.most(engine)), &cell_name(engine, 0), Measure::Cpu);
-            match Effect::of(&ratios) {
-                Some(effect) => text.push_str(&format!("  {} times\n", shown(&effect))),
-                None => text.push_str("  needs two blocks\n"),
-            }
+        let growth = |engine: &String| {
+            let (last, first) = (cell_name(engine, self.most(engine)), cell_name(engine, 0));
+            let effect = Effect::of(&blocks.ratios(&last, &first, Measure::Cpu));
+            effect.map_or("needs two blocks".to_owned(), |effect| shown(&effect))
+        };
+        let mut rows = vec![[&["idle connections".to_owned()], self.engines.as_slice()].concat()];
+        for idle in &self.levels {
+            let value = |engine: &String| cost(&blocks, engine, *idle).map(|cost| format!("{cost:.2}"));
+            let values = self.engines.iter().map(|engine| value(engine).unwrap_or_default());
+            rows.push([show_number(f64::from(*idle))].into_iter().chain(values).collect());
         }
-        text.push_str("CPU time of the server for each response, µs, medians over blocks\n");
+        let last = self.engines.iter().map(growth);
+        rows.push(["last / first".to_owned()].into_iter().chain(last).collect());
+        let mut text = aligned(&rows);
+        text.push_str("\nCPU time of the server for each response, µs, medians over blocks; ratios with 95 % intervals\n");
         if self.engines.iter().any(|engine| engine == "select") {
             text.push_str("select stops at descriptor 1,024 (FD_SETSIZE)\n");
         }
         text
     }
+}
+
+/// A table in Markdown, whose columns are as wide as their widest cells.
+fn aligned(rows: &[Vec<String>]) -> String {
+    let columns = rows.first().map_or(0, Vec::len);
+    let wide = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    let mut text = String::new();
+    for (number, row) in rows.iter().enumerate() {
+        let cells =
+            row.iter().enumerate().map(|(column, cell)| format!(" {cell:>width$} |", width = wide(column)));
+        text.extend(std::iter::once("|".to_owned()).chain(cells));
+        text.push('\n');
+        if number == 0 {
+            let rule = (0..columns).map(|column| format!(" {}: |", "-".repeat(wide(column).max(2) - 1)));
+            text.extend(std::iter::once("|".to_owned()).chain(rule));
+            text.push('\n');
+        }
+    }
+    text
 }
 
 /// The most idle connections that descriptors and local ports allow, for a limit of descriptors.
@@ -241,9 +259,17 @@ mod tests {
         }
         trials.push(trial("epoll", 0, 0, 9.0));
         let text = wall.table(&trials);
-        let line = |name: &str| text.lines().find(|line| line.starts_with(name)).expect(name);
-        assert!(line("poll").contains("10.0 [10.0–10.0] times"), "{text}");
-        assert!(line("epoll").contains(" 9 ") && line("epoll").contains("needs two blocks"), "{text}");
+        let row = |name: &str| -> Vec<&str> {
+            let line = text.lines().find(|line| line.contains(name)).expect(name);
+            line.split('|').map(str::trim).collect()
+        };
+        assert_eq!(row("idle connections"), ["", "idle connections", "select", "poll", "epoll", "uring", ""]);
+        assert_eq!(row(" 2,000 |"), ["", "2,000", "", "80.00", "", "", ""]);
+        assert_eq!(row(" 0 |"), ["", "0", "", "8.00", "9.00", "", ""]);
+        let growth = row("last / first");
+        assert_eq!((growth[3], growth[4]), ("10.0 [10.0–10.0]", "needs two blocks"));
+        let wide: Vec<usize> = text.lines().take(5).map(|line| line.chars().count()).collect();
+        assert!(wide.windows(2).all(|pair| pair[0] == pair[1]), "{text}");
         assert!(text.contains("FD_SETSIZE"));
         let chart = wall.chart(&trials);
         assert!(chart.contains("p poll") && chart.contains("2,000"), "{chart}");
