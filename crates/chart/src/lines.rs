@@ -60,11 +60,13 @@ impl Lines {
                 escape(name)
             );
         }
+        let half = |name: &str| name.chars().count() as f64 * LETTER / 2.0;
+        let last = self.across.last().map_or(f64::MAX, |(place, name)| x(*place) - half(name) - GAP);
         let mut free = f64::MIN;
-        for (place, name) in &self.across {
-            let (at, half) = (x(*place), name.chars().count() as f64 * LETTER / 2.0);
-            // Names that would touch are left out.
-            if at - half >= free {
+        for (number, (place, name)) in self.across.iter().enumerate() {
+            let (at, half) = (x(*place), half(name));
+            // Names that would touch their neighbour or the last one are left out.
+            if at - half >= free && (at + half <= last || number + 1 == self.across.len()) {
                 let _ = write!(
                     svg,
                     "<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
@@ -204,6 +206,13 @@ mod tests {
         assert_eq!(apart(&[10.0, 100.0], 100.0), [10.0, 100.0]);
         assert_eq!(apart(&[96.0, 98.0, 100.0], 100.0), [72.0, 86.0, 100.0]);
         assert_eq!(apart(&[50.0, 51.0, 100.0], 100.0), [50.0, 64.0, 100.0]);
+    }
+
+    #[test]
+    fn the_last_name_of_the_horizontal_axis_is_never_left_out() {
+        let across = [(0.0, "0"), (0.9, "4,000"), (1.0, "8,000")].map(|(at, name)| (at, name.to_owned()));
+        let svg = Lines { across: across.into(), ..Lines::default() }.draw("t", 320.0);
+        assert!(svg.contains(">0<") && svg.contains(">8,000<") && !svg.contains(">4,000<"), "{svg}");
     }
 
     #[test]
