@@ -12,7 +12,7 @@ use tenfold_tests::process::Process;
 use tenfold_tests::seal::{Below, get_once, new_client};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::TempFolder;
-use tenfold_tests::time::{SOON, becomes_true};
+use tenfold_tests::time::{SOON, becomes_true, eventually};
 use tenfold_tests::wire::Wire;
 
 use super::{folder, program, put_script, start, succeeds, upgrade};
@@ -227,5 +227,39 @@ pub(super) fn a_program_that_was_not_checked_is_not_executed(config: &Config) {
     assert!(said.contains("exited with code 9"), "{said}");
     serves(&server);
     succeeds(&server, &folder);
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// The supervisor's end of the check's output would let a worker read the report that the new program is ready.
+pub(super) fn a_worker_that_starts_during_a_check_has_no_part_of_it(config: &Config) {
+    let folder = folder();
+    let server = start(config, &folder);
+    // A socket counts, and which one it is does not.
+    let kinds = |worker: Process| {
+        let kind = |to: &String| to.split('[').next().unwrap_or_default().to_owned();
+        let mut kinds: Vec<_> = worker.descriptors().iter().map(kind).collect();
+        kinds.sort();
+        kinds
+    };
+    let worker = || {
+        let number = server.status()["workers"][0]["process"].as_u64();
+        number.and_then(|number| u32::try_from(number).ok()).map(Process)
+    };
+    let first = worker().expect("it serves");
+    let expected = kinds(first);
+    put_script(&folder, "exec sleep 2");
+    server.process.signal(Signal::USR2);
+    becomes_true(SOON, "the check runs", || {
+        server
+            .process
+            .children()
+            .iter()
+            .any(|child| child.words().first().is_some_and(|word| word == "sleep"))
+    });
+    first.signal(Signal::KILL);
+    serves(&server);
+    let second = eventually(SOON, "another worker", || worker().filter(|other| *other != first));
+    becomes_true(SOON, "it has what the first had", || kinds(second) == expected);
+    assert_eq!(server.status()["upgrades"]["failed"], 0, "the check still runs");
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }

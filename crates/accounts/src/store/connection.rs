@@ -1,6 +1,6 @@
 //! The interface of a database: statements with values.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 /// A value of a statement or a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,9 +67,13 @@ impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StoreError::Taken => f.write_str("a row with this key exists"),
-            // Joins the lines of the message.
+            // Joins the lines of the message. The database chooses its characters, which may control a terminal.
             StoreError::Lost(why) | StoreError::Failed(why) => {
-                f.write_str(&why.split_whitespace().collect::<Vec<_>>().join(" "))
+                let line = why.split_whitespace().collect::<Vec<_>>().join(" ");
+                line.chars().try_for_each(|character| match character.is_control() {
+                    true => write!(f, "{}", character.escape_default()),
+                    false => f.write_char(character),
+                })
             }
         }
     }
@@ -102,5 +106,16 @@ impl From<i64> for Value {
 impl From<&str> for Value {
     fn from(text: &str) -> Value {
         Value::Text(text.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_of_a_database_is_one_line_without_control_characters() {
+        let error = StoreError::Failed("no\n  table \u{1b}[2J\u{9b}ä".to_owned());
+        assert_eq!(error.to_string(), "no table \\u{1b}[2J\\u{9b}ä");
     }
 }

@@ -9,7 +9,7 @@ use super::state::Supervisor;
 use crate::diagnostics::error;
 
 impl Supervisor {
-    /// Drops what only the supervisor uses, in a process of its that is no worker.
+    /// Drops what only the supervisor uses, in another process.
     pub(super) fn forget(&mut self) {
         (self.signals, self.control, self.admin, self.tickets) = (None, None, None, None);
         (self.handover, self.upgrade.check) = (None, None);

@@ -173,7 +173,7 @@ impl Supervisor {
         serve: Serve,
         settings: Settings,
         mut config: ResolvedConfig,
-        (descriptors, passed): (u64, Vec<NamedSocket>),
+        (descriptors, mut passed): (u64, Vec<NamedSocket>),
         handover: &mut Option<Box<Handover>>,
         started: &mut Vec<Pid>,
     ) -> Result<Supervisor, String> {
@@ -187,16 +187,18 @@ impl Supervisor {
         // Before anything is open that it does not need.
         let (mut accounts, mut signing) = (None, None);
         if serve.null.is_none() {
-            // It must not have the keys of certificates.
+            // It must not have the keys of certificates, or sockets.
             let forget = || {
                 (config.certificates, config.keys) = (None, None);
                 *handover = None;
+                passed.clear();
             };
             accounts = AccountsProcess::begin(&settings, user.as_ref(), forget)?;
             started.extend(accounts.as_ref().and_then(AccountsProcess::pid));
             let forget = || {
                 accounts = None;
                 *handover = None;
+                passed.clear();
             };
             signing = SigningProcess::begin(&settings, &mut config, user.as_ref(), forget)?;
             started.extend(signing.as_ref().and_then(SigningProcess::pid));

@@ -248,16 +248,13 @@ impl Supervisor {
                 self.generations[index].begun(place, pid);
             }
             Ok(Fork::Child) => {
-                // Drops what only the supervisor uses; the end of the process frees the rest.
-                self.signals = None;
-                (self.control, self.admin, self.handover) = (None, None, None);
                 // Wipes its copy of the keys; the shared memory has the usable ones.
                 let tickets = self.tickets.take().map(|tickets| tickets.shared());
-                self.acme.forget();
                 let generation = self.generations.swap_remove(index);
                 let challenges = generation.config.acme.is_some().then(|| self.acme.board());
-                self.generations.clear();
                 let listeners = self.sockets.take(place);
+                // The end of the process frees the rest.
+                self.forget();
                 // Workers must not have the answering end.
                 let client = match self.accounts.take().map(|accounts| accounts.client()).transpose() {
                     Ok(client) => client.flatten(),

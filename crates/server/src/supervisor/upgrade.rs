@@ -34,6 +34,9 @@ impl Supervisor {
         }
         if self.leaving.is_some() {
             self.upgrade.asked = false;
+            if let Some(check) = self.upgrade.check.take() {
+                process::send_signal(check.pid, Signal::Kill);
+            }
         }
         if !self.upgrade.asked || self.upgrade.check.is_some() || !self.may_upgrade() {
             return;
@@ -60,10 +63,7 @@ impl Supervisor {
 
     /// The child that checked has ended.
     pub(super) fn checked(&mut self, end: WaitStatus) {
-        let Some(check) = self.upgrade.check.take() else { return };
-        if self.leaving.is_some() {
-            return;
-        }
+        let Some(check) = self.upgrade.check.take_if(|_| self.leaving.is_none()) else { return };
         let is_same = check.is_of(&self.program);
         if !check.reports_ready() || end != WaitStatus::Exited(0) {
             let program = self.program.path.display();

@@ -1,5 +1,6 @@
 //! `tenfold lab run`: a plan is made, carried out or continued, and reported.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -141,18 +142,51 @@ pub(super) fn folder(typed: &ArgMatches, stem: &str) -> Result<PathBuf, LabFailu
             )))
         }
         Some(folder) => Ok(folder.clone()),
-        None => Ok(free_folder(stem)),
+        None => new_folder(stem),
     }
 }
 
-/// A folder that does not exist: the first of `STEM-1`, `STEM-2`, ...
-pub(super) fn free_folder(stem: &str) -> PathBuf {
-    let name = |number: u32| PathBuf::from(format!("{stem}-{number}"));
-    (1..).map(name).find(|folder| !folder.exists()).expect("numbers do not end")
+/// Makes the first folder of `STEM-1`, `STEM-2`, ... that does not exist. One that exists may be another user's, with links
+/// to our files.
+pub(super) fn new_folder(stem: &str) -> Result<PathBuf, LabFailure> {
+    let mut number = 1;
+    loop {
+        let folder = PathBuf::from(format!("{stem}-{number}"));
+        match std::fs::create_dir(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
+            Err(error) => {
+                let shown = folder.display();
+                return Err(LabFailure(
+                    1,
+                    format!("cannot make the folder {shown}: {error}; name another with --output"),
+                ));
+            }
+        }
+    }
 }
 
 /// A seed that is short enough to type.
 fn random_seed() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     u64::from(now.subsec_micros()) + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_new_folder_is_none_that_somebody_made_before() {
+        let folder = std::env::temp_dir().join(format!("tenfold-lab-new-{}", std::process::id()));
+        let at = |name: &str| folder.join(name);
+        std::fs::create_dir_all(at("run-1")).expect("there is room");
+        symlink("elsewhere", at("run-2")).expect("our own folder");
+        let made = new_folder(&at("run").display().to_string()).ok();
+        assert_eq!(made, Some(at("run-3")));
+        assert!(new_folder(&at("missing/run").display().to_string()).is_err());
+        std::fs::remove_dir_all(&folder).expect("our own folder");
+    }
 }

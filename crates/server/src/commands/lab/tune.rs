@@ -19,7 +19,7 @@ use tenfold_lab::trial::bench::interrupted;
 
 use super::failure::{INTERRUPTED, LabFailure, print, usage};
 use super::flags::flag;
-use super::start::{free_folder, own_server, wishes};
+use super::start::{new_folder, own_server, wishes};
 use crate::settings::row::Initial;
 use crate::settings::rows;
 use crate::settings::units;
@@ -131,21 +131,22 @@ fn site(typed: &Path) -> Result<PathBuf, LabFailure> {
 
 /// The folder of the search: new or empty, and not in the site, whose files are the subject.
 fn output(typed: Option<&PathBuf>, root: &Path) -> Result<PathBuf, LabFailure> {
-    let folder = typed.cloned().unwrap_or_else(|| free_folder("tune"));
-    let shown = folder.display();
+    let place = typed.map_or(Path::new("."), PathBuf::as_path);
+    let shown = typed.map_or("the current folder".to_owned(), |folder| folder.display().to_string());
     let failed = |error: std::io::Error| LabFailure(1, format!("cannot use the folder {shown}: {error}"));
-    let absolute = std::path::absolute(&folder).map_err(failed)?;
+    let absolute = std::path::absolute(place).map_err(failed)?;
     // The part of the path that exists may contain links.
     let existing = absolute.ancestors().find_map(|part| fs::canonicalize(part).ok()).unwrap_or_default();
     if existing.starts_with(root) {
         return Err(usage(format!("{shown} is in the site; name a folder outside of it with --output")));
     }
-    let used = fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_some());
+    let Some(folder) = typed else { return new_folder("tune") };
+    let used = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
     if used {
         return Err(usage(format!("{shown} is not empty; name a new folder with --output")));
     }
-    fs::create_dir_all(&folder).map_err(failed)?;
-    Ok(folder)
+    fs::create_dir_all(folder).map_err(failed)?;
+    Ok(folder.clone())
 }
 
 /// The command that repeats a search.
