@@ -50,7 +50,8 @@ impl SitePath {
                 relative.push('/');
             }
             relative.push_str(&name);
-            hidden |= is_nothing(&name) || (is_hidden(&name) && !shown.shows(&relative));
+            // Patterns of `shown` are compared until one name is hidden, and not for thousands of them.
+            hidden = hidden || is_nothing(&name) || (is_hidden(&name) && !shown.shows(&relative));
         }
         if hidden {
             return Err(PathError::Hidden);
