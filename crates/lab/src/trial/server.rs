@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -155,6 +156,19 @@ pub(crate) fn spawn_pinned(mut command: Command, processors: &[usize]) -> io::Re
     })
 }
 
+/// An address that is free, with a port below those of outgoing connections (`man 7 ip`, `ip_local_port_range`): one of
+/// these could take the port before the server does.
 fn free_address() -> io::Result<SocketAddr> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+    const FIRST: u16 = 10_000;
+    const COUNT: u16 = 22_000;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Other programs that search at the same time begin elsewhere.
+    let begin = std::process::id().wrapping_mul(7_919);
+    for _ in 0..COUNT {
+        let number = begin.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % u32::from(COUNT);
+        if let Ok(free) = TcpListener::bind((Ipv4Addr::LOCALHOST, FIRST + number as u16)) {
+            return free.local_addr();
+        }
+    }
+    Err(io::ErrorKind::AddrInUse.into())
 }
