@@ -7,6 +7,7 @@ use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::{Launch, free_address};
+use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{MODIFIED, TempFolder};
 
@@ -15,7 +16,7 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![
         Engines Own: h58_a_folder_is_a_page_for_people_and_json_for_programs;
         Epoll Own: the_page_of_the_book_holds, a_folder_is_listed_by_default_and_a_configured_site_is_not,
-            the_first_index_that_exists_stands_for_its_folder;
+            the_first_index_that_exists_stands_for_its_folder, unread_pages_share_their_memory;
     ],
 };
 
@@ -111,4 +112,26 @@ fn the_first_index_that_exists_stands_for_its_folder(config: &Config) {
     }
     let none = server.get("/");
     assert!(String::from_utf8_lossy(&none.body).contains("no index.html or start.htm."), "{}", none.head);
+}
+
+/// A page of 5 MB leaves slowly, and other clients ask for it meanwhile.
+fn unread_pages_share_their_memory(config: &Config) {
+    const CLIENTS: usize = 12;
+    let folder = TempFolder::new("unread-pages");
+    for number in 0..10_000 {
+        folder.write(&format!("all/{number}-{}", "x".repeat(200)), "");
+    }
+    let server = Launch::new(config, folder.path()).flag("--listing", "html").start();
+    let page = server.get("/all/").body.len() as u64;
+    assert!(page > 4 << 20, "{page} bytes");
+    let private =
+        || -> u64 { server.process.with_descendants().into_iter().filter_map(Process::private_memory).sum() };
+    let before = private();
+    let mut wires: Vec<_> = (0..CLIENTS).map(|_| server.connect()).collect();
+    for wire in &mut wires {
+        wire.get("/all/");
+        assert_eq!(wire.head().status, 200);
+    }
+    let grown = private().saturating_sub(before) * 1024;
+    assert!(grown < CLIENTS as u64 * page / 2, "{CLIENTS} unread pages of {page} bytes take {grown} bytes");
 }

@@ -63,7 +63,10 @@ impl Supervisor {
 
     /// The child that checked has ended.
     pub(super) fn checked(&mut self, end: WaitStatus) {
-        let Some(check) = self.upgrade.check.take_if(|_| self.leaving.is_none()) else { return };
+        let Some(check) = self.upgrade.check.take() else { return };
+        if self.leaving.is_some() {
+            return;
+        }
         let is_same = check.is_of(&self.program);
         if !check.reports_ready() || end != WaitStatus::Exited(0) {
             let program = self.program.path.display();

@@ -114,6 +114,10 @@ impl FolderWatch {
             }
             let Ok(watched) = running.inotify.watch(roots.of(name), name) else { return };
             folders.insert(watched, name.into());
+            // Links give a folder any number of names, and one watch.
+            if listener.followed.len() >= self.most_folders {
+                listener.followed.clear();
+            }
             listener.followed.insert(name.to_owned());
         }
     }
@@ -181,4 +185,33 @@ impl News {
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use tenfold_sys::file::Root;
+
+    use super::*;
+
+    #[test]
+    fn names_of_one_folder_do_not_fill_the_memory() {
+        const MOST: usize = 4;
+        let folder = std::env::temp_dir().join(format!("tenfold-watch-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("there is room");
+        for name in ["a", "b"] {
+            symlink(".", folder.join(name)).expect("our own folder");
+        }
+        let roots = Roots::new(Root::open(&folder).expect("it was made"));
+        let (watch, mut listener) = (FolderWatch::new(MOST), ChangeListener::default());
+        for number in 0..64_u32 {
+            let name = |bit: u32| if number >> bit & 1_u32 == 0 { "a/" } else { "b/" };
+            let path: String = (0..6).map(name).chain(["file"]).collect();
+            watch.follow(&roots, &path, &mut listener);
+            assert!(listener.followed.len() <= MOST, "{} names", listener.followed.len());
+        }
+        assert!(!listener.followed.is_empty(), "it watches");
+        std::fs::remove_dir_all(&folder).expect("our own folder");
+    }
 }

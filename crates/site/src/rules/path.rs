@@ -43,17 +43,19 @@ impl SitePath {
     /// The same, where these names are shown though they begin with a dot or end with `~`.
     pub fn parse_showing(path: &str, shown: &Shown) -> Result<SitePath, PathError> {
         let mut relative = String::with_capacity(path.len());
-        let mut hidden = false;
+        let (mut is_none, mut hidden) = (false, Vec::new());
         for segment in path.split('/').filter(|segment| !is_here(segment)) {
             let name = decode(segment)?;
             if !relative.is_empty() {
                 relative.push('/');
             }
             relative.push_str(&name);
-            // Patterns of `shown` are compared until one name is hidden, and not for thousands of them.
-            hidden = hidden || is_nothing(&name) || (is_hidden(&name) && !shown.shows(&relative));
+            is_none |= is_nothing(&name);
+            if is_hidden(&name) {
+                hidden.push(relative.len());
+            }
         }
-        if hidden {
+        if is_none || !shown.shows_all(&relative, hidden) {
             return Err(PathError::Hidden);
         }
         Ok(SitePath::of(relative, path.rsplit('/').next().is_some_and(is_here)))
@@ -155,8 +157,10 @@ impl Shown {
         Shown(vec![Pattern::all()])
     }
 
-    fn shows(&self, relative: &str) -> bool {
-        self.0.iter().any(|pattern| pattern.matches(relative))
+    /// Whether it shows all parts of a path, from its beginning to one of `ends`. A visitor may send thousands of them.
+    fn shows_all(&self, relative: &str, mut ends: Vec<usize>) -> bool {
+        self.0.iter().for_each(|pattern| pattern.remove_fitting(relative, &mut ends));
+        ends.is_empty()
     }
 }
 

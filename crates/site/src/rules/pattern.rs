@@ -84,6 +84,18 @@ impl Pattern {
         }
     }
 
+    /// Removes from `ends`, which grow, those up to which a path fits, in one pass over the path.
+    pub(crate) fn remove_fitting(&self, relative: &str, ends: &mut Vec<usize>) {
+        if ends.len() < 2 || !self.stem.contains('*') {
+            return ends.retain(|end| !self.matches(&relative[..*end]));
+        }
+        let (stem, path) = (self.stem.as_bytes(), relative.as_bytes());
+        match stem.len() {
+            ..64 => Follower::<1>::new(stem, self.beneath).remove_fitting(path, ends, || {}),
+            _ => Follower::<{ LONGEST / 64 }>::new(stem, self.beneath).remove_fitting(path, ends, || {}),
+        }
+    }
+
     /// The part of a matching path that the final `**` stands for; empty for the folder itself, and without a
     /// slash in front.
     pub(crate) fn rest<'p>(&self, relative: &'p str) -> Option<&'p str> {
@@ -121,44 +133,67 @@ impl fmt::Display for Pattern {
 /// byte: at most as many as the product of both lengths, whatever a visitor sends.
 fn fits(pattern: &[u8], path: &[u8], beneath: bool, step: impl FnMut()) -> bool {
     match pattern.len() {
-        ..64 => fits_within::<1>(pattern, path, beneath, step),
-        _ => fits_within::<{ LONGEST / 64 }>(pattern, path, beneath, step),
+        ..64 => Follower::<1>::new(pattern, beneath).fits_behind(path, step),
+        _ => Follower::<{ LONGEST / 64 }>::new(pattern, beneath).fits_behind(path, step),
     }
 }
 
-/// Follows all places in the pattern that the path up to a byte leads to, a bit for each.
-fn fits_within<const WORDS: usize>(
-    pattern: &[u8],
-    path: &[u8],
+/// All places in a pattern that a path leads to, a bit for each, while the path is read.
+struct Follower<'p, const WORDS: usize> {
+    pattern: &'p [u8],
     beneath: bool,
-    mut step: impl FnMut(),
-) -> bool {
-    let mut places = [0; WORDS];
-    add(&mut places, pattern, 0);
-    for byte in path {
-        if beneath && *byte == b'/' && has(&places, pattern.len()) {
-            return true;
-        }
-        let mut next = [0; WORDS];
-        for (word, mut bits) in places.into_iter().enumerate() {
-            while bits != 0 {
-                let at = word * 64 + bits.trailing_zeros() as usize;
-                bits &= bits - 1;
-                step();
-                match &pattern[at..] {
-                    [b'*', b'*', ..] => add(&mut next, pattern, at),
-                    [b'*', ..] if *byte != b'/' => add(&mut next, pattern, at),
-                    [expected, ..] if expected == byte => add(&mut next, pattern, at + 1),
-                    _ => {}
+    places: [u64; WORDS],
+    /// Whether the path is in a folder that matches.
+    is_beneath: bool,
+}
+
+impl<const WORDS: usize> Follower<'_, WORDS> {
+    fn new(pattern: &[u8], beneath: bool) -> Follower<'_, WORDS> {
+        let mut places = [0; WORDS];
+        add(&mut places, pattern, 0);
+        Follower { pattern, beneath, places, is_beneath: false }
+    }
+
+    /// Reads the next part of the path. Returns whether the path matches up to its end.
+    fn fits_behind(&mut self, part: &[u8], mut step: impl FnMut()) -> bool {
+        for byte in part {
+            self.is_beneath |= self.beneath && *byte == b'/' && self.has_end();
+            if self.is_beneath || self.places == [0; WORDS] {
+                return self.is_beneath;
+            }
+            let mut next = [0; WORDS];
+            for (word, mut bits) in self.places.into_iter().enumerate() {
+                while bits != 0 {
+                    let at = word * 64 + bits.trailing_zeros() as usize;
+                    bits &= bits - 1;
+                    step();
+                    match &self.pattern[at..] {
+                        [b'*', b'*', ..] => add(&mut next, self.pattern, at),
+                        [b'*', ..] if *byte != b'/' => add(&mut next, self.pattern, at),
+                        [expected, ..] if expected == byte => add(&mut next, self.pattern, at + 1),
+                        _ => {}
+                    }
                 }
             }
+            self.places = next;
         }
-        places = next;
-        if places == [0; WORDS] {
-            return false;
-        }
+        self.is_beneath || self.has_end()
     }
-    has(&places, pattern.len())
+
+    /// As [`Pattern::remove_fitting`].
+    fn remove_fitting(mut self, path: &[u8], ends: &mut Vec<usize>, mut step: impl FnMut()) {
+        let mut read = 0;
+        ends.retain(|end| {
+            let part = &path[read..*end];
+            read = *end;
+            !self.fits_behind(part, &mut step)
+        });
+    }
+
+    fn has_end(&self) -> bool {
+        let at = self.pattern.len();
+        self.places[at / 64] & 1 << (at % 64) != 0
+    }
 }
 
 /// Adds a place, and those behind stars that may stand for nothing.
@@ -171,10 +206,6 @@ fn add(places: &mut [u64], pattern: &[u8], mut at: usize) {
             _ => return,
         }
     }
-}
-
-fn has(places: &[u64], at: usize) -> bool {
-    places[at / 64] & 1 << (at % 64) != 0
 }
 
 #[cfg(test)]
@@ -269,7 +300,35 @@ mod tests {
         }
     }
 
+    #[test]
+    fn thousands_of_names_of_a_path_cost_no_more_than_one() {
+        const NAMES: usize = 1 << 12;
+        let path = "a/.c".to_owned() + &"/.c".repeat(NAMES - 1);
+        let all: Vec<usize> = (1..=NAMES).map(|name| 1 + 3 * name).collect();
+        for pattern in ["**/.*", "**/.c*", "**.*", "**/.x*"] {
+            let (mut steps, mut ends) = (0, all.clone());
+            let follower = Follower::<1>::new(pattern.as_bytes(), false);
+            follower.remove_fitting(path.as_bytes(), &mut ends, || steps += 1);
+            assert_eq!(ends.is_empty(), pattern != "**/.x*", "{pattern}");
+            assert!(steps <= (pattern.len() + 1) * (path.len() + 1), "{pattern}: {steps} steps");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn ends_are_removed_as_the_parts_of_a_path_match(
+            stem in "([ab/]|\\*{1,2}[ab/]){0,6}\\*{0,2}",
+            path in "[ab/]{0,10}",
+            beneath: bool,
+        ) {
+            let pattern = Pattern { stem, beneath };
+            let mut ends: Vec<usize> = (0..=path.len()).collect();
+            let expected: Vec<usize> =
+                ends.iter().copied().filter(|end| !pattern.matches(&path[..*end])).collect();
+            pattern.remove_fitting(&path, &mut ends);
+            prop_assert_eq!(ends, expected, "{} {}", pattern, path);
+        }
+
         #[test]
         fn fast_and_slow_agree(
             stem in "([ab/]|\\*{1,2}[ab/]){0,6}\\*{0,2}",

@@ -5,17 +5,19 @@
 
 mod folder;
 mod page;
+mod unsent;
 
 use std::sync::Arc;
 
 use tenfold_http::semantics::condition::{self, ConditionResult, Validators};
 use tenfold_http::semantics::negotiate;
-use tenfold_http::{FieldName, FieldValue, Method, Request, ResponseHead, ResponseWriter};
+use tenfold_http::{FieldName, FieldValue, Method, Part, Request, ResponseHead, ResponseWriter};
 use tenfold_sys::file::{FileError, Root};
 
 use crate::representation::status_text::{self, NOSNIFF};
 use crate::representation::summary::ResponseSummary;
 use crate::representation::tags::digest;
+use crate::respond::message;
 use crate::rules::fields::ResponseFields;
 use crate::rules::path::{Shown, SitePath};
 use crate::rules::policy::Listing;
@@ -46,6 +48,8 @@ pub(crate) struct Reading {
 /// A listing, ready to be sent.
 pub(crate) struct ListingBody {
     body: String,
+    /// The entity tag, quoted.
+    tag: String,
     json: bool,
     chosen: bool,
 }
@@ -74,7 +78,8 @@ impl Reading {
         let found = root.entries(path.relative(), most, |name| path.child(name, &visible).is_some())?;
         let folder = FolderEntries::new(path, &visible, order, found.entries, found.more.then_some(most));
         let body = if json { page::json(&folder) } else { page::html(&folder) };
-        Ok(ListingBody { body, json, chosen })
+        let tag = format!("\"{}\"", digest(body.as_bytes()));
+        Ok(ListingBody { body, tag, json, chosen })
     }
 }
 
@@ -97,9 +102,9 @@ impl ListingBody {
                 head.field(FieldName::VARY, VARY);
             }
         };
-        let etag = format!("\"{}\"", digest(self.body.as_bytes()));
-        let tag = FieldValue::new(etag.as_bytes()).expect("a quoted run of digits is a field value");
-        let verdict = condition::evaluate(request, Validators { etag: etag.as_bytes(), modified: None });
+        let etag = self.tag.as_bytes();
+        let tag = FieldValue::new(etag).expect("a quoted run of digits is a field value");
+        let verdict = condition::evaluate(request, Validators { etag, modified: None });
         let status = match verdict {
             ConditionResult::Proceed => 200,
             ConditionResult::NotModified => 304,
@@ -110,6 +115,14 @@ impl ListingBody {
                 });
             }
         };
+        let is_sent = status == 200 && request.method != Method::Head;
+        let mut shared = None;
+        if is_sent && self.body.len() >= unsent::LONG {
+            shared = unsent::share(&self.tag, &self.body);
+            if shared.is_none() {
+                return message::unavailable(request, response);
+            }
+        }
         let mut head = response.head(status);
         if status == 200 {
             head.content_type(if self.json { JSON } else { HTML });
@@ -124,10 +137,17 @@ impl ListingBody {
         }
         fields.write(&mut head);
         head.end();
-        if status != 200 || request.method == Method::Head {
+        if !is_sent {
             return ResponseSummary::of(status, 0);
         }
-        response.body(self.body.as_bytes());
+        match shared {
+            Some(page) => {
+                let all = 0..page.len();
+                response.push(Part::Shared(page, all));
+                response.observe(Box::new(|_| unsent::free()));
+            }
+            None => response.body(self.body.as_bytes()),
+        }
         ResponseSummary::of(200, self.body.len() as u64)
     }
 }
