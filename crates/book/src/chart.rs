@@ -40,10 +40,10 @@ struct Wanted<'a> {
 
 /// A table with the anchor of the heading above it.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Table {
+pub(crate) struct Table {
     anchor: String,
-    header: Vec<String>,
-    rows: Vec<Vec<String>>,
+    pub(crate) header: Vec<String>,
+    pub(crate) rows: Vec<Vec<String>>,
 }
 
 /// The charts of a block as HTML. `before` is the number of tables above it on its page.
@@ -186,7 +186,7 @@ fn measured(label: &str, cell: &str) -> Option<Bar> {
 }
 
 /// The tables of a page in their order.
-fn tables(page: &BookPage) -> Vec<Table> {
+pub(crate) fn tables(page: &BookPage) -> Vec<Table> {
     let mut anchors = page.anchors.iter();
     let (mut anchor, mut found, mut rows, mut cell) = (String::new(), Vec::new(), Vec::new(), None);
     for event in events(&page.markdown) {

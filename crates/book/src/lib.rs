@@ -73,7 +73,7 @@ pub fn linked(files: &BTreeMap<String, String>) -> impl Iterator<Item = &str> {
 /// Names a file that cannot be read or the chart that cannot be drawn.
 pub fn charts(root: &Path) -> Result<[(&'static str, String); 2], String> {
     let texts = texts(root)?;
-    let home = home::with_charts(&read(root, HOME)?, &texts).map_err(|why| format!("{HOME}: {why}"))?;
+    let home = home::with_blocks(&read(root, HOME)?, &texts).map_err(|why| format!("{HOME}: {why}"))?;
     let (path, block) = PICTURE;
     let picture = chart::image(block, &texts).map_err(|why| format!("{path}: {why}"))?;
     Ok([(HOME, home), (path, picture)])
