@@ -112,9 +112,12 @@ impl Server {
         self.folder.at(name)
     }
 
-    /// The current content of its access log.
+    /// The whole lines of its access log so far. A line that crosses a page of the cache can be seen in part while it is
+    /// being written.
     pub fn log(&self) -> String {
-        std::fs::read_to_string(self.log_path()).unwrap_or_default()
+        let mut log = std::fs::read_to_string(self.log_path()).unwrap_or_default();
+        log.truncate(log.rfind('\n').map_or(0, |end| end + 1));
+        log
     }
 
     /// Its standard error so far, with each value of the start block in one line.
