@@ -30,12 +30,16 @@ const SERVING: &[Call] = calls! {
     RECVFROM RECVMSG SHUTDOWN
 };
 
-/// Connections to databases and the loops of their clients, the resolver of names, and the files of SQLite.
+/// Clients of the network and their loops, the resolver of names, and files that are replaced as a whole.
+const CLIENT: &[Call] = calls! {
+    BIND CONNECT DUP EPOLL_CREATE1 EPOLL_CTL EPOLL_PWAIT EPOLL_PWAIT2 EPOLL_WAIT EVENTFD2 FDATASYNC FLOCK
+    FSYNC FTRUNCATE GETPEERNAME GETSOCKNAME GETSOCKOPT MKDIR MKDIRAT PIPE2 POLL PPOLL PWRITE64 RECVFROM
+    RECVMMSG RECVMSG SENDMMSG SENDMSG SENDTO SHUTDOWN STATFS SYSINFO UNLINK UNLINKAT
+};
+
+/// Unix sockets of databases, the files of SQLite, and the priority of hashes.
 const ACCOUNTS: &[Call] = calls! {
-    BIND CHDIR CHMOD CONNECT DUP EPOLL_CREATE1 EPOLL_CTL EPOLL_PWAIT EPOLL_PWAIT2 EPOLL_WAIT EVENTFD2
-    FALLOCATE FCHMOD FCHMODAT FCHOWN FCHOWNAT FDATASYNC FLOCK FSYNC FTRUNCATE GETPEERNAME GETPRIORITY
-    GETSOCKNAME GETSOCKOPT MKDIR MKDIRAT PIPE2 POLL PPOLL PWRITE64 RECVFROM RECVMMSG RECVMSG SENDMMSG
-    SENDMSG SENDTO SETPRIORITY SHUTDOWN SOCKET SOCKETPAIR STATFS SYSINFO UMASK UNLINK UNLINKAT
+    CHDIR CHMOD FALLOCATE FCHMOD FCHMODAT FCHOWN FCHOWNAT GETPRIORITY SETPRIORITY SOCKET SOCKETPAIR UMASK
 };
 
 /// Options that a worker sets on connections and on the sockets that it waits at, by level. An option of a listening
@@ -151,21 +155,31 @@ pub(super) fn of_worker(
 
 /// The calls that the accounts process may make.
 pub(super) fn of_accounts() -> Vec<FilterRule> {
+    let mut rules = of_client();
+    rules.extend(ACCOUNTS.iter().map(|&call| FilterRule::from(call)));
+    rules
+}
+
+/// The calls that the process may make that obtains certificates. It may have the user id of root: its files are limited
+/// by Landlock, which covers neither modes and owners of files nor Unix sockets, so it changes none and opens none.
+#[cfg(feature = "acme")]
+pub(super) fn of_acme() -> Vec<FilterRule> {
+    let mut rules = of_client();
+    rules.push(Call::RENAMEAT.into());
+    let families = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+    rules.extend(families.map(|family| FilterRule::when(Call::SOCKET, &[(0, Test::Is(family as u32))])));
+    rules
+}
+
+/// The calls of a process with a client of the network.
+fn of_client() -> Vec<FilterRule> {
     let mut rules: Vec<FilterRule> =
-        RUNTIME.iter().chain(FILES).chain(ACCOUNTS).map(|&call| call.into()).collect();
+        RUNTIME.iter().chain(FILES).chain(CLIENT).map(|&call| call.into()).collect();
     rules.push(thread());
     rules.extend(UNLESS_LINGER.map(|test| FilterRule::when(Call::SETSOCKOPT, &[test])));
     rules.push(FilterRule::when(Call::IOCTL, &[(1, Test::Is(libc::FIONBIO as u32))]));
     rules.push(FilterRule::when(Call::FCNTL, &[(1, Test::Is(libc::F_SETFL as u32))]));
     rules.extend(with_conditions());
-    rules
-}
-
-/// The calls that the process may make that obtains certificates: it has a client of the network and files, too.
-#[cfg(feature = "acme")]
-pub(super) fn of_acme() -> Vec<FilterRule> {
-    let mut rules = of_accounts();
-    rules.push(Call::RENAMEAT.into());
     rules
 }
 
@@ -243,8 +257,12 @@ mod tests {
     use std::os::fd::AsFd;
     use std::time::Duration;
 
+    #[cfg(feature = "acme")]
+    use rustix::fs::Mode;
     use rustix::io::Errno;
     use rustix::net::sockopt;
+    #[cfg(feature = "acme")]
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socket, socketpair};
     use tenfold_sys::seccomp::{REPORT_WORDS, Reports, allow_only, handle};
     use tenfold_sys::shared::SharedRows;
 
@@ -252,17 +270,46 @@ mod tests {
 
     #[test]
     fn h79_the_accounts_process_cannot_make_a_close_wait() {
-        let rows: &SharedRows = Box::leak(Box::new(SharedRows::new(2, REPORT_WORDS).expect("memory")));
         let socket = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-        let confined = std::thread::spawn(move || {
-            let reports = Reports { row: rows.row(0), refused: &rows.row(1)[0], line: None };
-            handle(reports, DANGEROUS).and_then(|()| allow_only(&of_accounts())).expect("filters");
+        confined(of_accounts(), move || {
             let linger = |time| sockopt::set_socket_linger(socket.as_fd(), time);
             assert_eq!(linger(Some(Duration::from_secs(1))), Err(Errno::PERM));
             assert_eq!(linger(None), Err(Errno::PERM));
             sockopt::set_socket_keepalive(&socket, true).expect("clients of databases do");
             sockopt::set_tcp_nodelay(&socket, true).expect("clients of databases do");
         });
-        confined.join().expect("the filter is as it says");
+    }
+
+    #[cfg(feature = "acme")]
+    #[test]
+    fn h79_the_process_for_certificates_changes_no_modes_and_has_no_unix_sockets() {
+        let file = std::fs::File::open("/dev/null").expect("there is a null device");
+        confined(of_acme(), move || {
+            assert_eq!(rustix::fs::chmod("/dev/null", Mode::RWXU), Err(Errno::PERM));
+            assert_eq!(rustix::fs::fchmod(&file, Mode::RWXU), Err(Errno::PERM));
+            assert_eq!(rustix::fs::chown("/dev/null", None, None), Err(Errno::PERM));
+            for kind in [SocketType::STREAM, SocketType::DGRAM] {
+                assert_eq!(socket(AddressFamily::UNIX, kind, None).err(), Some(Errno::PERM));
+                let pair = socketpair(AddressFamily::UNIX, kind, SocketFlags::empty(), None);
+                assert_eq!(pair.err(), Some(Errno::PERM), "it could send to any socket");
+            }
+            for family in [AddressFamily::INET, AddressFamily::INET6, AddressFamily::NETLINK] {
+                let kind =
+                    if family == AddressFamily::NETLINK { SocketType::RAW } else { SocketType::STREAM };
+                assert_ne!(socket(family, kind, None).err(), Some(Errno::PERM), "{family:?}");
+            }
+        });
+    }
+
+    /// Runs `work` on a thread with these calls.
+    #[track_caller]
+    fn confined(rules: Vec<FilterRule>, work: impl FnOnce() + Send + 'static) {
+        let rows: &SharedRows = Box::leak(Box::new(SharedRows::new(2, REPORT_WORDS).expect("memory")));
+        let thread = std::thread::spawn(move || {
+            let reports = Reports { row: rows.row(0), refused: &rows.row(1)[0], line: None };
+            handle(reports, DANGEROUS).and_then(|()| allow_only(&rules)).expect("filters");
+            work();
+        });
+        thread.join().expect("the filter is as it says");
     }
 }
