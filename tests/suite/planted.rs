@@ -25,7 +25,8 @@ pub(crate) const THEME: Theme = Theme {
         Topologies OwnAsRoot: h75_a_link_at_the_log_is_not_followed_when_it_is_reopened;
         Epoll OwnAsRoot: h75_a_link_at_the_log_is_not_followed_at_the_start, h75_rotation_follows_no_link,
             h75_the_log_may_be_a_link_of_root_to_a_stream, h75_sockets_have_their_mode_when_they_are_bound,
-            h75_only_the_servers_own_socket_is_removed, h75_an_unresponsive_socket_does_not_delay_the_start;
+            h75_only_the_servers_own_socket_is_removed, h75_an_unresponsive_socket_does_not_delay_the_start,
+            h75_root_reads_no_template_through_a_link, h75_a_pipe_in_place_of_a_file_stops_no_reload;
     ],
 };
 
@@ -225,4 +226,59 @@ fn h75_an_unresponsive_socket_does_not_delay_the_start(config: &Config) {
     becomes_true(SOON, "the check ends", || checked.try_wait().expect("our own child").is_some());
     drop(listener);
     assert_eq!(UnixStream::connect(&path).expect_err("nobody listens").kind(), ErrorKind::ConnectionRefused);
+}
+
+/// Starts a server with members whose pages have the templates of `folder`.
+fn with_templates(config: &Config, folder: &TempFolder, state: &TempFolder) -> Launch {
+    Launch::new(config, site::shared())
+        .flag("--accounts", format!("sqlite:{}", state.at("members.db").display()))
+        .flag("--protect", "/members/")
+        .flag("--account-templates", folder.path().display())
+}
+
+fn h75_root_reads_no_template_through_a_link(config: &Config) {
+    let (roots, folder) = (TempFolder::new("roots"), theirs("templates"));
+    let secret = roots.write("secret", "root's own words");
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).expect("root's own file");
+    for (name, is_link) in [("style.css", true), ("login.html", false)] {
+        match is_link {
+            true => plant(&secret, &folder.at(name)),
+            false => fs::hard_link(&secret, folder.at(name)).expect("this runs as root"),
+        }
+        let output = with_templates(config, &folder, &theirs("state")).refused();
+        let said = String::from_utf8_lossy(&output.stderr);
+        let words = if is_link { "style.css is a link of user 65534" } else { "it has several names" };
+        assert!(said.contains(words) && !said.contains("own words"), "{said}");
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        fs::remove_file(folder.at(name)).expect("it was planted here");
+    }
+}
+
+fn h75_a_pipe_in_place_of_a_file_stops_no_reload(config: &Config) {
+    let (folder, users) = (theirs("templates"), theirs("users"));
+    let hash = "alice:$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC\n";
+    users.write("passwords", hash);
+    let rules = format!(
+        "[[site.path]]\nmatch = \"/private/**\"\nauth = {{ users = \"{}\" }}\n",
+        users.at("passwords").display()
+    );
+    let file = users.write("tenfold.toml", &rules);
+    let state = theirs("state");
+    let launch = with_templates(config, &folder, &state);
+    let server = launch.flag("--config", file.display()).start();
+    for (pipe, words) in [
+        (folder.at("style.css"), "cannot read the template"),
+        (users.at("passwords"), "cannot read the users"),
+    ] {
+        let _ = fs::remove_file(&pipe);
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a folder of this case");
+        server.process.signal(Signal::HUP);
+        becomes_true(SOON, "the reload is refused", || server.errors().contains(words));
+        assert!(server.errors().contains("not a regular file"), "{}", server.errors());
+        assert_eq!(server.get("/1k.html").status, 200);
+        assert!(server.status()["send"].is_string(), "the supervisor answers");
+        fs::remove_file(&pipe).expect("it was planted here");
+        users.write("passwords", hash);
+    }
+    stop(server);
 }

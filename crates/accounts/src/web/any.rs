@@ -18,7 +18,7 @@ fn web() -> AssertUnwindSafe<Arc<Web>> {
         protect: vec!["/members/".parse().expect("a folder of the site")],
         ..WebSettings::default()
     };
-    AssertUnwindSafe(Arc::new(Web::new(settings).expect("the built-in templates are good")))
+    AssertUnwindSafe(Arc::new(Web::new(settings, |_| Ok(None)).expect("the built-in templates are good")))
 }
 
 fn connection() -> Connection {

@@ -1,6 +1,5 @@
 //! The settings and templates of all pages, and the results of a request.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use tenfold_http::FieldName;
@@ -22,8 +21,6 @@ pub struct WebSettings {
     pub least_password: usize,
     /// The lifetime of a session's cookie.
     pub absolute: Duration,
-    /// A folder with templates that replace the built-in ones.
-    pub templates: Option<PathBuf>,
 }
 
 /// The pages of the members.
@@ -64,12 +61,15 @@ pub enum ReplyAction {
 }
 
 impl Web {
-    /// Loads the built-in templates, or those of the folder that the settings name.
+    /// Loads the templates. `custom` returns the text that replaces the built-in template of a name, if there is one.
     ///
     /// # Errors
-    /// One line: a template is unreadable or invalid.
-    pub fn new(settings: WebSettings) -> Result<Web, String> {
-        let templates = Templates::load(settings.templates.as_deref())?;
+    /// One line: that of `custom`, or a template is invalid.
+    pub fn new(
+        settings: WebSettings,
+        custom: impl Fn(&str) -> Result<Option<String>, String>,
+    ) -> Result<Web, String> {
+        let templates = Templates::load(custom)?;
         Ok(Web { settings, templates })
     }
 

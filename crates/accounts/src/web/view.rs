@@ -1,8 +1,5 @@
 //! The templates and their values.
 
-use std::fs;
-use std::path::Path;
-
 use minijinja::Environment;
 use minijinja::value::Serde;
 use serde::Serialize;
@@ -30,19 +27,11 @@ pub(super) struct Templates {
 }
 
 impl Templates {
-    /// Loads the built-in templates, except those with a file of their name in `folder`.
-    pub(super) fn load(folder: Option<&Path>) -> Result<Templates, String> {
-        let own = |name: &str, built_in: &str| -> Result<String, String> {
-            let Some(path) = folder.map(|folder| folder.join(name)) else { return Ok(built_in.to_owned()) };
-            match fs::read_to_string(&path) {
-                Ok(text) => Ok(text),
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(built_in.to_owned()),
-                Err(error) => Err(format!("cannot read the template {}: {error}", path.display())),
-            }
+    /// Loads the built-in templates, except those for which `custom` has a text. It is asked for each name.
+    pub(super) fn load(custom: impl Fn(&str) -> Result<Option<String>, String>) -> Result<Templates, String> {
+        let own = |name: &str, built_in: &str| {
+            Ok::<_, String>(custom(name)?.unwrap_or_else(|| built_in.to_owned()))
         };
-        if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-            return Err(format!("the template folder {} does not exist", folder.display()));
-        }
         let mut environment = Environment::new();
         for (name, built_in) in BUILT_IN {
             let added = environment.add_template_owned(*name, own(name, built_in)?);

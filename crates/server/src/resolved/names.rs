@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tenfold_sys::folder::OpenFolder;
+use tenfold_sys::location;
 use tenfold_sys::socket::ListenAddress;
 use tenfold_tls::acme::settings::{AcmeSettings, Validation};
 use tenfold_tls::acme::stored::{self, StoredCertificate};
@@ -33,6 +34,9 @@ impl AcmeTask {
         loaded.pairs.iter().any(|pair| pair.chain.path.starts_with(&self.folder))
     }
 }
+
+/// The most bytes of a file of authorities.
+const MOST_ROOTS: u64 = 1 << 20;
 
 /// Settings for an authority on the network.
 const OF_ACME: [&str; 5] =
@@ -94,8 +98,8 @@ fn refuse_files(settings: &Settings) -> Result<(), String> {
                 path.display()
             )
         };
-        let text = fs::read(path).map_err(|error| failed(error.to_string()))?;
-        if !String::from_utf8_lossy(&text).contains("-----BEGIN CERTIFICATE-----") {
+        let text = location::read_text(path, MOST_ROOTS).map_err(|error| failed(error.to_string()))?;
+        if !text.contains("-----BEGIN CERTIFICATE-----") {
             return Err(failed("it has no CERTIFICATE section".into()));
         }
     }

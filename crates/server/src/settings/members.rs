@@ -1,12 +1,18 @@
 //! The settings about members.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use tenfold_accounts::passwords::Cost;
 use tenfold_accounts::store::url::DatabaseUrl;
 use tenfold_accounts::web::protect::ProtectedFolder;
+use tenfold_accounts::web::{Web, WebSettings};
 use tenfold_accounts::{AccountPolicy, Lifetime, Registration};
+use tenfold_sys::location;
+
+/// The most bytes of a custom template.
+const MOST_TEMPLATE: u64 = 1 << 20;
 
 /// The settings about members.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,14 +90,30 @@ impl MembersSettings {
         }
     }
 
-    /// Returns the settings of the pages.
-    pub(crate) fn web(&self) -> tenfold_accounts::web::WebSettings {
-        tenfold_accounts::web::WebSettings {
+    /// Returns the members' pages, with the custom templates.
+    ///
+    /// # Errors
+    /// One line: the folder or a template is unreadable, or a template is invalid.
+    pub(crate) fn web(&self) -> Result<Web, String> {
+        if let Some(folder) = self.templates.as_ref().filter(|folder| !folder.is_dir()) {
+            return Err(format!("the template folder {} does not exist", folder.display()));
+        }
+        let settings = WebSettings {
             protect: self.protect.clone(),
             registration: self.registration,
             least_password: self.least_password,
             absolute: self.absolute,
-            templates: self.templates.clone(),
+        };
+        Web::new(settings, |name| self.template(name))
+    }
+
+    /// Reads the custom template `name`. Its folder may belong to another user, while this process may be root.
+    fn template(&self, name: &str) -> Result<Option<String>, String> {
+        let Some(path) = self.templates.as_ref().map(|folder| folder.join(name)) else { return Ok(None) };
+        match location::read_text(&path, MOST_TEMPLATE) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(format!("cannot read the template {}: {error}", path.display())),
         }
     }
 }

@@ -6,7 +6,6 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
 
-use tenfold_accounts::web::Web;
 use tenfold_sys::file::Root;
 use tenfold_sys::folder::OpenFolder;
 use tenfold_sys::process::{self, Fork};
@@ -64,7 +63,7 @@ fn unreadable(roots: &[Root], user: Option<&SystemUser>) -> Vec<String> {
 /// Lists the problems of the members' pages and database.
 fn accounts(settings: &Settings, workers: Option<&SystemUser>) -> Result<Vec<String>, String> {
     let Some(place) = &settings.members.accounts else { return Ok(Vec::new()) };
-    Web::new(settings.members.web())?;
+    settings.members.web()?;
     let keeper = workers.map(|workers| privileges::accounts_user(settings, workers)).transpose()?;
     let users = keeper.as_ref().zip(workers).map(|(accounts, workers)| Users { accounts, workers });
     let check = || database::check(place, users, &settings.members).err().into_iter().collect();

@@ -124,7 +124,7 @@ impl Generation {
             written::weakness(&log).into_iter().for_each(|weakness| warning!("{weakness}"));
         }
         let has_members = !null && settings.members.accounts.is_some();
-        let web = has_members.then(|| Web::new(settings.members.web()).map(Arc::new)).transpose()?;
+        let web = has_members.then(|| settings.members.web().map(Arc::new)).transpose()?;
         let words = if settings.admin.is_some() { counters::OBSERVED_WORDS } else { counters::WORDS };
         let rows = SharedRows::new(config.plan.counted_threads(), words)
             .map_err(|error| format!("cannot allocate memory for counters: {error}"))?;

@@ -6,9 +6,10 @@
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustix::fs::{
@@ -67,6 +68,28 @@ impl Location {
         Ok(File::from(openat(&self.directory, &self.name, flags, mode)?))
     }
 
+    /// Reads the regular file with this name, of at most `most` bytes. It follows no link and does not wait for the
+    /// writer of a pipe.
+    ///
+    /// # Errors
+    /// The error of `openat(2)` or `read(2)`, and `FileTooLarge`; or it is not a regular file, or a second name of a
+    /// file whose owner is not that of the directory.
+    pub fn read(&self, most: u64) -> io::Result<Vec<u8>> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = File::from(openat(&self.directory, &self.name, flags, Mode::empty())?);
+        let facts = file.metadata()?;
+        if !facts.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        if facts.nlink() > 1 && facts.uid() != fstat(&self.directory)?.st_uid {
+            let why = "it has several names, so it may be another's file; name a file with one name";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
+        let mut bytes = Vec::new();
+        file.take(most + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > most { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(bytes) }
+    }
+
     /// Renames the file within its directory without replacing another.
     ///
     /// # Errors
@@ -96,6 +119,15 @@ impl Location {
     pub fn remove(&self) -> io::Result<()> {
         Ok(unlinkat(&self.directory, &self.name, AtFlags::empty())?)
     }
+}
+
+/// Reads a regular file of text, of at most `most` bytes, through no link of another user. It waits for no pipe.
+///
+/// # Errors
+/// Those of [`Location::find`] and [`Location::read`], and `InvalidData` if it is not UTF-8.
+pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    let bytes = Location::find(path)?.follow()?.read(most)?;
+    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
 }
 
 /// Renames a file within a directory without replacing another.

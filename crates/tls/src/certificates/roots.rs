@@ -6,6 +6,8 @@ use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
+use super::file;
+
 /// Returns the certificates of a PEM file, or without one those of the system; at least one.
 ///
 /// # Errors
@@ -19,7 +21,7 @@ pub fn trusted(file: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, Stri
         };
     };
     let wrong = |why: &str| format!("{}: {why}", path.display());
-    let bytes = std::fs::read(path).map_err(|error| wrong(&error.to_string()))?;
+    let bytes = file::read(path).map_err(|error| wrong(&error.to_string()))?;
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
     match all.map_err(|error| wrong(&error.to_string()))? {
         none if none.is_empty() => Err(wrong("it has no certificate in PEM form")),

@@ -6,9 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenfold_site::{Cors, Realm, StoredHash};
+use tenfold_sys::location;
 
 use super::reader::{BadValue, GivenValue, Shape, TableKeys, TableReader, keys};
 use crate::settings::units::duration;
+
+/// The most bytes of a file of users.
+const MOST_USERS: u64 = 1 << 20;
 
 const SECOND: Duration = Duration::from_secs(1);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -118,7 +122,7 @@ fn users(given: &GivenValue<'_>, reader: &TableReader<'_>) -> Result<BTreeMap<St
 
 /// Reads a file of lines, each with a name, a colon and a hash. Empty lines and lines that begin with `#` are ignored.
 fn read_users(path: &Path) -> Result<BTreeMap<String, StoredHash>, String> {
-    let content = std::fs::read_to_string(path)
+    let content = location::read_text(path, MOST_USERS)
         .map_err(|error| format!("cannot read the users in {}: {error}", path.display()))?;
     let mut users = BTreeMap::new();
     for (number, line) in (1..).zip(content.lines().map(str::trim)) {
