@@ -74,8 +74,8 @@ pub struct Out {
 }
 
 impl Out {
-    /// Staged bytes at which no further response is begun.
-    pub const STAGED_BOUND: usize = 64 * 1024;
+    /// Staged and shared bytes at which no further response is begun.
+    pub const MEMORY_BOUND: usize = 64 * 1024;
     /// Parts at which no further response is begun.
     pub const PARTS_BOUND: usize = 32;
 
@@ -191,7 +191,17 @@ impl Out {
 
     /// Whether the next response has to wait for a flush.
     pub fn full(&self) -> bool {
-        self.staged.len() - self.gone >= Out::STAGED_BOUND || self.segments.len() >= Out::PARTS_BOUND
+        let staged = self.staged.len() - self.gone;
+        staged >= Out::MEMORY_BOUND || (!self.segments.is_empty() && self.has_full_segments(staged))
+    }
+
+    fn has_full_segments(&self, staged: usize) -> bool {
+        let shared = self.segments.iter().map(|segment| match segment {
+            // A part of shared bytes keeps all of them.
+            Segment::Shared(bytes, _) => bytes.len(),
+            _ => 0,
+        });
+        self.segments.len() >= Out::PARTS_BOUND || staged + shared.sum::<usize>() >= Out::MEMORY_BOUND
     }
 
     /// Whether nothing is to be sent.

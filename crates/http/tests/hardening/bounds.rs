@@ -1,9 +1,10 @@
 //! Bounds, and bytes that come too many, too few, or one by one.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tenfold_http::script::Script;
-use tenfold_http::{Limits, Next, Out};
+use tenfold_http::{Limits, Next, Out, Part};
 
 use crate::common::{Site, limits, only_response, responses, statuses};
 use crate::{post, refused, refused_with, run, understood};
@@ -18,7 +19,7 @@ fn h17_a_thousand_pipelined_requests_are_answered_in_order_in_bounded_memory() {
         for (n, response) in found.iter().enumerate() {
             assert_eq!(response.text(), format!("GET /{n} None host=here Empty\n"));
         }
-        assert!(outcome.most_to_send < Out::STAGED_BOUND as u64 + 1000, "{} bytes", outcome.most_to_send);
+        assert!(outcome.most_to_send < Out::MEMORY_BOUND as u64 + 1000, "{} bytes", outcome.most_to_send);
     }
 }
 
@@ -32,6 +33,24 @@ fn h17_output_that_is_full_waits_for_a_flush() {
     assert_eq!(outcome.receives, 1);
     assert!(outcome.flushes >= 1000 / Out::PARTS_BOUND, "{} flushes", outcome.flushes);
     assert!(outcome.most_to_send < 10_000, "{} bytes", outcome.most_to_send);
+}
+
+#[test]
+fn h17_a_client_that_does_not_read_holds_few_responses_in_shared_memory() {
+    for length in [32_000, 60_000] {
+        let mut out = Out::new();
+        let responses: Vec<Arc<[u8]>> = (0..100).map(|_| vec![7; length].into()).collect();
+        for response in &responses {
+            if out.full() {
+                break;
+            }
+            out.stage(b"head");
+            // A range keeps all of the bytes.
+            out.push(Part::Shared(Arc::clone(response), 0..1));
+        }
+        let held = responses.iter().filter(|response| Arc::strong_count(response) > 1).count();
+        assert!(held * length < Out::MEMORY_BOUND + length, "{held} responses of {length} bytes are held");
+    }
 }
 
 #[test]

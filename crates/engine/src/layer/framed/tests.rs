@@ -370,6 +370,6 @@ fn sealed_output_is_bounded() {
     let mut client = FramedClient::new(7);
     let wire = client.seal(&[request("/shared"), request("/file")].concat());
     let outcome = http.play(Script::new().sends(&wire).takes(5000, Duration::ZERO));
-    let bound = Out::STAGED_BOUND + RECORD_BYTES;
+    let bound = Out::MEMORY_BOUND + RECORD_BYTES;
     assert!(outcome.most_to_send <= bound as u64, "{} bytes wait", outcome.most_to_send);
 }
