@@ -1,4 +1,5 @@
-//! Bounded maps that know nothing about sites.
+//! Bounded maps of content. They know nothing about sites.
 
 pub(crate) mod clock;
 pub(crate) mod encoded;
+pub(crate) mod unsent;

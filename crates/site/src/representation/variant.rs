@@ -10,6 +10,7 @@ use tenfold_http::semantics::range::{self, Ranges};
 use tenfold_http::{Method, OpenFile, Part, Request, ResponseWriter, Template, clock};
 use tenfold_sys::file::FileStat;
 
+use crate::cache::unsent;
 use crate::files::open::Opened;
 use crate::representation::description::{Description, RepresentationForm};
 use crate::representation::summary::ResponseSummary;
@@ -137,8 +138,19 @@ impl Variant {
     fn put_rest(&self, response: &mut ResponseWriter<'_>) {
         match &self.content {
             BodyContent::Joined => {}
-            BodyContent::Shared(bytes) => response.push(Part::Shared(Arc::clone(bytes), 0..bytes.len())),
+            BodyContent::Shared(bytes) => push_shared(bytes, 0..bytes.len(), response),
             BodyContent::File(file) => response.push(Part::File(Arc::clone(file), 0..self.facts.size)),
+        }
+    }
+
+    /// Whether a response may hold the content in memory. Too much of other files may be unsent.
+    #[inline]
+    pub(crate) fn is_admitted(&self) -> bool {
+        match &self.content {
+            BodyContent::Shared(bytes) if bytes.len() >= unsent::LONG => {
+                unsent::files().admits(&address(bytes), bytes.len())
+            }
+            _ => true,
         }
     }
 
@@ -217,7 +229,7 @@ impl Variant {
         match &self.content {
             BodyContent::Joined => response.body(&self.template.body()[in_memory(range)]),
             BodyContent::Shared(bytes) if small => response.body(&bytes[in_memory(range)]),
-            BodyContent::Shared(bytes) => response.push(Part::Shared(Arc::clone(bytes), in_memory(range))),
+            BodyContent::Shared(bytes) => push_shared(bytes, in_memory(range), response),
             BodyContent::File(file) => response.push(Part::File(Arc::clone(file), range.clone())),
         }
     }
@@ -278,6 +290,21 @@ impl Variant {
         };
         self.template.weight() + shared + self.description.weight()
     }
+}
+
+/// Adds a range of shared bytes to a response. Long ones count as unsent until they have left.
+fn push_shared(bytes: &Arc<[u8]>, range: Range<usize>, response: &mut ResponseWriter<'_>) {
+    response.push(Part::Shared(Arc::clone(bytes), range));
+    if bytes.len() >= unsent::LONG
+        && let Some(share) = unsent::files().share(address(bytes), bytes.len(), || Arc::clone(bytes))
+    {
+        response.observe(Box::new(|_| drop(share)));
+    }
+}
+
+/// A number that no other living bytes have.
+fn address(bytes: &Arc<[u8]>) -> usize {
+    bytes.as_ptr().addr()
 }
 
 /// A range of bytes that were read, as indices of them.

@@ -24,6 +24,9 @@ pub(crate) fn respond(
 ) -> Answered {
     let (settings, Resource { plain, encodings, number }) = (&site.settings, resource);
     let Some(encodings) = encodings else {
+        if !plain.is_admitted() {
+            return message::unavailable(request, response).into();
+        }
         return plain.respond(request, settings, response).into();
     };
     let coding = match encodings.choose(request) {
@@ -32,6 +35,9 @@ pub(crate) fn respond(
     };
     match encodings.get_mut(coding) {
         Some(EncodedForm::Made(variant) | EncodedForm::Sibling(variant)) => {
+            if !variant.is_admitted() {
+                return plain_or_unavailable(plain, site, request, response).into();
+            }
             variant.respond(request, settings, response).into()
         }
         Some(EncodedForm::Possible) => {
@@ -86,6 +92,7 @@ impl PendingEncoding {
         response: &mut ResponseWriter<'_>,
     ) -> ResponseSummary {
         let summary = match &mut made {
+            Some(made) if !made.is_admitted() => plain_or_unavailable(&self.plain, site, request, response),
             Some(made) => made.respond(request, &site.settings, response),
             None => plain_if_accepted(&self.plain, site, request, response)
                 .unwrap_or_else(|| self.plain.not_acceptable(request, response)),

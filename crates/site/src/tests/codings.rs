@@ -350,3 +350,41 @@ fn who_excludes_the_file_as_it_is_does_not_get_it_where_too_much_is_being_made()
         assert_eq!((response.status(), coding(&response)), (status, None), "{accepted}");
     }
 }
+
+#[test]
+fn clients_that_do_not_read_hold_a_bounded_number_of_encodings() {
+    let folder = Folder::new();
+    let digits = |seed: u64| {
+        let mut state = seed;
+        let next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            format!("{:08x}", state >> 32)
+        };
+        std::iter::repeat_with(next).take(25_000).collect::<String>()
+    };
+    (0..20).for_each(|number| folder.write(&format!("{number}.txt"), digits(number)));
+    let codings = Codings { made: vec![Gzip], cache_bytes: 300_000, ..Codings::default() };
+    let site = folder.site(Settings { codings, cache_bytes: 300_000, ..Settings::default() });
+    let request = |number| {
+        let fields = "Host: here\r\nAccept-Encoding: gzip\r\n";
+        format!("GET /{number}.txt HTTP/1.1\r\n{fields}\r\n")
+    };
+    let mut unread: Vec<Out> = Vec::new();
+    for number in 0..20 {
+        let mut out = Out::new();
+        assert_eq!(stage(&site, &request(number), &mut out).status(), 200);
+        unread.push(out);
+    }
+    // What is left is sent from the files.
+    let encoded = |out: &Out| out.next_file().is_none();
+    let held: u64 = unread.iter().filter(|out| encoded(out)).map(Out::len).sum();
+    assert!((500_000..=1 << 20).contains(&held), "{held} bytes are held");
+    assert!(unread.iter().any(|out| !encoded(out)));
+    let mut out = Out::new();
+    stage(&site, &request(0), &mut out);
+    assert!(!encoded(&out), "the caches have forgotten the first file, so it would be another copy");
+    unread.clear();
+    let mut out = Out::new();
+    stage(&site, &request(0), &mut out);
+    assert!(encoded(&out), "the others have left");
+}

@@ -5,7 +5,6 @@
 
 mod folder;
 mod page;
-mod unsent;
 
 use std::sync::Arc;
 
@@ -14,6 +13,7 @@ use tenfold_http::semantics::negotiate;
 use tenfold_http::{FieldName, FieldValue, Method, Part, Request, ResponseHead, ResponseWriter};
 use tenfold_sys::file::{FileError, Root};
 
+use crate::cache::unsent;
 use crate::representation::status_text::{self, NOSNIFF};
 use crate::representation::summary::ResponseSummary;
 use crate::representation::tags::digest;
@@ -118,7 +118,7 @@ impl ListingBody {
         let is_sent = status == 200 && request.method != Method::Head;
         let mut shared = None;
         if is_sent && self.body.len() >= unsent::LONG {
-            shared = unsent::share(&self.tag, &self.body);
+            shared = unsent::PAGES.share(self.tag.clone(), self.body.len(), || self.body.as_bytes().into());
             if shared.is_none() {
                 return message::unavailable(request, response);
             }
@@ -142,9 +142,8 @@ impl ListingBody {
         }
         match shared {
             Some(page) => {
-                let all = 0..page.len();
-                response.push(Part::Shared(page, all));
-                response.observe(Box::new(|_| unsent::free()));
+                response.push(Part::Shared(Arc::clone(&page.content), 0..page.content.len()));
+                response.observe(Box::new(|_| drop(page)));
             }
             None => response.body(self.body.as_bytes()),
         }
