@@ -199,15 +199,17 @@ impl Realm {
     fn remember(&self, credentials: &Credentials, allowed: bool) {
         let now = credentials.claimed;
         let known = &mut self.lock().by_mark;
+        // Guesses give way to owners, whose expired entries still tell them from strangers.
         if known.len() >= MOST_KNOWN {
-            known.retain(|_, known| known.until > now);
+            known.retain(|_, known| known.allowed || known.until > now);
         }
-        // Guesses give way to owners.
         if known.len() >= MOST_KNOWN {
             known.retain(|_, known| known.allowed);
         }
-        if known.len() >= MOST_KNOWN {
-            known.clear();
+        if known.len() >= MOST_KNOWN
+            && let Some(oldest) = known.iter().min_by_key(|(_, known)| known.until).map(|(mark, _)| *mark)
+        {
+            known.remove(&oldest);
         }
         let time = if allowed { ALLOWED_FOR } else { REFUSED_FOR };
         known.insert(credentials.mark, RememberedVerdict { allowed, until: Instant(now.0 + time) });

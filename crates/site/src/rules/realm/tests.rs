@@ -57,6 +57,22 @@ fn what_is_remembered_is_bounded() {
 }
 
 #[test]
+fn guesses_of_strangers_do_not_make_a_password_unknown_that_was_right() {
+    let realm = realm();
+    let claimed = |name_and_password: &str| match claim(&realm, name_and_password) {
+        Claim::Unknown(credentials) => credentials,
+        _ => panic!("it is not remembered"),
+    };
+    clock::set(Instant(1000), 1);
+    realm.remember(&claimed("alice:secret"), true);
+    clock::set(Instant(1000 + ALLOWED_FOR), 1);
+    for number in 0..2 * MOST_KNOWN {
+        realm.remember(&claimed(&format!("nobody{number}:wrong")), false);
+    }
+    assert!(claimed("alice:secret").were_right);
+}
+
+#[test]
 fn what_is_no_basic_authentication_is_refused() {
     let realm = realm();
     for value in ["", "Basic", "Basic !", "Bearer YTpi", "Basic YWxpY2U=", "Basic YTpi, Basic YTpi"] {
