@@ -84,11 +84,11 @@ impl Handshake {
         self.connection.alpn_protocol() == Some(ACME_TLS_1)
     }
 
-    /// Stages an alert that rustls does not send. In TLS 1.3 it is the first record under the keys of the handshake, once
-    /// there are any.
+    /// Stages an alert that rustls does not send. In TLS 1.3 it is the first record under the newest key: that of
+    /// application data once the server's Finished has been sent, which ends the use of the handshake's key.
     pub(super) fn stage_alert(&mut self, description: AlertDescription, out: &mut Out) {
         let alert = [2, u8::from(description)];
-        let Some(secret) = self.captured.handshake.take() else {
+        let Some(secret) = self.captured.server.take().or_else(|| self.captured.handshake.take()) else {
             return out.stage(&[&[u8::from(ContentType::Alert), 3, 3, 0, 2][..], &alert].concat());
         };
         let Some(suite) = suite(self.connection.negotiated_cipher_suite()) else { return };

@@ -1,12 +1,16 @@
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rustls::version::{TLS12, TLS13};
-use rustls::{AlertDescription, HandshakeKind};
+use rustls::{AlertDescription, ContentType, HandshakeKind, KeyLog};
 use tenfold_http::layer::{HandshakeTurns, Layer};
 use tenfold_http::script::Script;
-use tenfold_http::{Connection, Finish, Local, Next, Peer, Scheme};
+use tenfold_http::{Connection, Finish, Local, Next, Out, Peer, Scheme};
 
 use super::{Fixture, RecordsOf, request};
+use crate::connection::capture::Secret;
+use crate::connection::keys::{Suite, TrafficKey};
+use crate::connection::records::Records;
 use crate::connection::{HandshakeResult, TlsServer};
 
 #[test]
@@ -216,6 +220,40 @@ fn a_wrong_hello_gets_an_alert() {
     old.extend([7; 32]);
     old.extend([0, 0, 2, 0, 47, 1, 0, 0, 8, 0, 13, 0, 4, 0, 2, 4, 3]);
     refused(&old, AlertDescription::ProtocolVersion);
+}
+
+/// Keeps the client's secret of the handshake, to seal messages that its rustls would not send.
+#[derive(Debug, Default)]
+struct SecretLog(Mutex<Option<Secret>>);
+
+impl KeyLog for SecretLog {
+    fn log(&self, label: &str, _: &[u8], secret: &[u8]) {
+        if label == "CLIENT_HANDSHAKE_TRAFFIC_SECRET" {
+            *self.0.lock().expect("no panic") = Secret::new(secret);
+        }
+    }
+}
+
+#[test]
+fn an_alert_behind_the_servers_finished_reaches_the_client() {
+    let fixture = Fixture::new(&TLS13);
+    let log = Arc::new(SecretLog::default());
+    let mut config = (*fixture.client).clone();
+    config.key_log = log.clone();
+    let client = super::TestClient::new(&config.into());
+    let reader = client.clone();
+    let script = Script::new().sends(client.wire()).responds(move |sent| {
+        reader.read(sent);
+        let secret = log.0.lock().expect("no panic").clone().expect("the server has answered");
+        let key = || TrafficKey::derived(Suite::Aes256GcmSha384, secret.clone());
+        let mut records = Out::new();
+        // A Finished of 16 MB.
+        Records::new(key(), key()).stage(ContentType::Handshake, &[20, 255, 255, 255], &mut records);
+        vec![records.staged_alone().expect("records are staged").to_vec()]
+    });
+    let outcome = fixture.play(script);
+    client.read(&outcome.sent);
+    assert_eq!(client.error(), Some(rustls::Error::AlertReceived(AlertDescription::DecodeError)));
 }
 
 #[test]
