@@ -19,7 +19,7 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![
         Engines Shared: h21_ten_thousand_headers, h22_an_endless_target, h33_a_thousand_overlapping_ranges,
             h34_ranges_at_every_edge;
-        Engines Own: h36_a_bad_request_costs_no_more_than_a_good_one;
+        Engines Own: h36_a_bad_request_costs_no_more_than_a_good_one, h21_a_large_bound_on_heads_is_exact;
         Every Once: h29_one_connection_does_not_wake_every_worker, h29_some_mechanisms_wake_several_workers;
     ],
 };
@@ -39,6 +39,23 @@ fn h21_ten_thousand_headers(server: &Server) {
     // A line without an end.
     assert_eq!(status(server, format!("{line}{}", "y".repeat(1 << 20))), 431);
     assert_eq!(status(server, format!("{line}{}\r\n", "X: y\r\n".repeat(99))), 200);
+}
+
+fn h21_a_large_bound_on_heads_is_exact(config: &Config) {
+    let server = Launch::new(config, site::shared()).flag("--max-head", "200KiB").start();
+    let head = |length: usize| {
+        let bare = request("GET", "/1k.html", &[("X", "")]).len();
+        request("GET", "/1k.html", &[("X", &"x".repeat(length - bare))])
+    };
+    for length in [64 * 1024, 64 * 1024 + 1, 70_000, 128 * 1024, 200 * 1024] {
+        assert_eq!(status(&server, head(length)), 200, "a head of {length} bytes");
+    }
+    assert_eq!(status(&server, head(200 * 1024 + 1)), 431);
+    // A request behind a large one is not lost.
+    let mut wire = server.connect();
+    wire.send([head(100_000), head(100)].concat());
+    assert_eq!((wire.response().status, wire.response().status), (200, 200));
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
 fn h22_an_endless_target(server: &Server) {

@@ -137,10 +137,13 @@ impl<B: ReceiveBuffer> Input<B> {
     }
 
     /// Room behind what is held, so that at most `most` bytes are held in all. Not empty where fewer are
-    /// held.
+    /// held. A head that fills the lent buffer goes on in memory of its own.
     pub(crate) fn room(&mut self, most: usize) -> &mut [u8] {
         let held = self.held.len();
-        let most = most.max(held).min(LENT_BYTES.max(held));
+        let most = most.max(held).min(if held < LENT_BYTES { LENT_BYTES } else { usize::MAX });
+        if self.lent && held >= LENT_BYTES {
+            self.settle();
+        }
         if self.bytes.is_empty() {
             self.bytes = LENT.take();
             let least = if self.grows { FIRST_BYTES } else { LENT_BYTES };
@@ -235,6 +238,18 @@ mod tests {
         assert_eq!(put(&mut input, &[8; 300], 100), 40);
         assert_eq!(input.len(), 100);
         assert_eq!(input.bytes()[60..], [8; 40]);
+    }
+
+    #[test]
+    fn more_is_held_than_the_lent_buffer_has_if_that_is_allowed() {
+        let mut input = Input::<NoBuffer>::default();
+        let most = 3 * LENT_BYTES;
+        while input.len() < most {
+            assert_ne!(put(&mut input, &[7; 50_000], most), 0, "{} bytes are held", input.len());
+        }
+        assert!(input.room(most).is_empty());
+        assert!(input.bytes() == [7; 3 * LENT_BYTES]);
+        assert_eq!(LENT.take().len(), LENT_BYTES, "the lent buffer was given back");
     }
 
     #[test]
