@@ -61,11 +61,16 @@ impl Signal {
 pub struct Signals(OwnedFd);
 
 impl Signals {
-    /// Blocks the signals of the calling thread, which must be the only one, and opens the descriptor.
+    /// Blocks the signals of the calling thread, which must be the only one, and opens the descriptor. A parent may have
+    /// ignored SIGCHLD, which `execve(2)` keeps: the kernel would then reap children without a signal.
     ///
     /// # Errors
     /// The error of `sigprocmask(2)` and `signalfd(2)`: no descriptors are left, mostly.
     pub fn new() -> io::Result<Signals> {
+        // SAFETY: the default action runs no code of this process.
+        if unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) } == libc::SIG_ERR {
+            return Err(io::Error::last_os_error());
+        }
         // SAFETY: all-zero bytes are an empty signal set on Linux.
         let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
         for signal in Signal::READ {
@@ -102,5 +107,20 @@ impl Signals {
 impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_of_children_are_reported_also_if_the_parent_ignored_them() {
+        // SAFETY: an ignored signal runs no code of this process.
+        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+        let signals = Signals::new().expect("there are descriptors");
+        let mut child = std::process::Command::new("true").spawn().expect("true is a program");
+        assert!(child.wait().expect("the kernel kept its status").success());
+        drop(signals);
     }
 }
