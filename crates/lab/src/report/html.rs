@@ -74,7 +74,7 @@ fn first_screen(page: &mut String, results: &RunResults) {
             page,
             "<tr><td><a href=\"#{}\">{}</a></td><td data-name=\"Published\">{}</td><td data-name=\"Here\">{}</td>\
              <td>{}<br><small>{}</small></td></tr>",
-            verdict.experiment,
+            escape(&verdict.experiment),
             escape(&verdict.says),
             escape(&verdict.published),
             escape(&here(verdict)),
@@ -102,7 +102,7 @@ fn predictions(page: &mut String, results: &RunResults) {
         let _ = write!(
             page,
             "<tr><td><a href=\"#{}\">{}</a></td><td>{}</td><td>{}</td><td class=\"number\">{points}</td></tr>",
-            score.prediction.experiment,
+            escape(&score.prediction.experiment),
             escape(&score.says),
             score.prediction.guess,
             escape(&score.found)
@@ -118,9 +118,9 @@ fn experiment(page: &mut String, results: &RunResults, planned: &PlannedExperime
         page,
         "<section id=\"{}\"><h2>{}</h2><p class=\"facts\">{} · {}</p><dl><dt>Original</dt><dd>{}</dd>\
          <dt>Here</dt><dd>{}</dd>",
-        one.name,
+        escape(&one.name),
         escape(&one.title),
-        one.name,
+        escape(&one.name),
         escape(&one.source),
         escape(&one.setting),
         escape(&one.scaled)
@@ -358,7 +358,7 @@ fn noise(page: &mut String, results: &RunResults) {
         let _ = write!(
             page,
             "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{covers}</td></tr>",
-            control.experiment,
+            escape(&control.experiment),
             escape(&control.cell),
             control.measure.name(),
             shown(&control.effect)

@@ -53,6 +53,8 @@ pub(super) struct AcmeProcess {
     news: Option<UnixStream>,
     /// When a new certificate is taken up.
     pub(super) take_up: Option<Instant>,
+    /// The earliest time of the next one: this process decides how often it reports.
+    pub(super) not_before: Instant,
 }
 
 impl AcmeProcess {
@@ -62,9 +64,21 @@ impl AcmeProcess {
         let failed = |error| format!("cannot share responses to challenges: {error}");
         let board = ChallengeBoard::new(shared_bytes(MAX_BYTES).map_err(failed)?);
         let reports = Arc::new(SharedRows::new(2, REPORT_WORDS).map_err(failed)?);
-        let (began, failures) = (Instant::now(), 0);
+        let (began, not_before, failures) = (Instant::now(), Instant::now(), 0);
         let (task, pid, ending, again, news, take_up) = Default::default();
-        Ok(AcmeProcess { board, reports, task, pid, began, failures, ending, again, news, take_up })
+        Ok(AcmeProcess {
+            board,
+            reports,
+            task,
+            pid,
+            began,
+            failures,
+            ending,
+            again,
+            news,
+            take_up,
+            not_before,
+        })
     }
 
     /// Returns the place of the responses to challenges, for a worker.
@@ -137,7 +151,8 @@ impl AcmeProcess {
         match news.read(&mut [0; 64]) {
             Ok(0) => self.news = None,
             Ok(_) => {
-                self.take_up.get_or_insert_with(Instant::now);
+                let not_before = self.not_before;
+                self.take_up.get_or_insert_with(|| Instant::now().max(not_before));
             }
             Err(_) => {}
         }

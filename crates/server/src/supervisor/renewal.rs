@@ -38,6 +38,7 @@ impl Supervisor {
         let now = Instant::now();
         if self.acme.take_up.is_some_and(|at| at <= now) {
             self.acme.take_up = self.take_up_certificate().map(|pause| now + pause);
+            self.acme.not_before = now + PAUSE;
         }
         if self.acme.pid.is_some() || self.acme.again.is_none_or(|again| again > now) {
             return;

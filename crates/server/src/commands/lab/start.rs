@@ -1,6 +1,7 @@
 //! `tenfold lab run`: a plan is made, carried out or continued, and reported.
 
 use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use tenfold_lab::report::{self as page, FILES};
 use tenfold_lab::runner::{self, RunEnd, RunProgress};
 use tenfold_lab::trial::bench::OwnServer;
 use tenfold_lab::verdict::prediction;
+use tenfold_sys::user;
 
 use super::failure::{INTERRUPTED, INVALID, LabFailure, print, usage};
 use super::live::{self, LiveView};
@@ -25,7 +27,10 @@ use crate::settings::units;
 /// Runs or continues experiments.
 pub(super) fn start(typed: &ArgMatches) -> Result<u8, LabFailure> {
     let (plan, folder) = match typed.get_one::<PathBuf>("resume") {
-        Some(folder) => (RunPlan::read(folder)?, folder.clone()),
+        Some(folder) => {
+            own_folder(folder)?;
+            (RunPlan::read(folder)?, folder.clone())
+        }
         None => new_run(typed)?,
     };
     let Some(results) = carry_out(&plan, &folder, LiveView::new(&plan))? else { return Ok(INTERRUPTED) };
@@ -141,8 +146,20 @@ pub(super) fn folder(typed: &ArgMatches, stem: &str) -> Result<PathBuf, LabFailu
                 "{shown} has a run already; continue it with --resume {shown}, or name another folder"
             )))
         }
-        Some(folder) => Ok(folder.clone()),
+        Some(folder) => own_folder(folder).map(|()| folder.clone()),
         None => new_folder(stem),
+    }
+}
+
+/// Refuses a folder of another user, who may have put links and programs into it.
+fn own_folder(folder: &Path) -> Result<(), LabFailure> {
+    match std::fs::metadata(folder) {
+        Ok(facts) if facts.uid() != user::own() => Err(usage(format!(
+            "{} belongs to user {}, whose files would be used; name a folder of your own",
+            folder.display(),
+            facts.uid()
+        ))),
+        _ => Ok(()),
     }
 }
 

@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde_json::Value;
 use tenfold_sys::socket::ListenAddress;
 
 use crate::status::report::StatusReport;
@@ -33,10 +34,24 @@ impl StatusSource {
             StatusSource::Admin(address) => (ask_admin(address), address.clone()),
         };
         let text = text.map_err(|error| format!("no server answers at {whom}: {error}"))?;
-        let report = serde_json::from_str(&text).map_err(|error| {
+        let report = serde_json::from_str(&text).and_then(|mut value| {
+            escape_controls(&mut value);
+            serde_json::from_value(value)
+        });
+        let report = report.map_err(|error| {
             format!("the process at {whom} does not answer as a server of this version: {error}")
         })?;
         Ok((text, report))
+    }
+}
+
+/// Escapes control characters in all texts: another process could write to the terminal with them.
+fn escape_controls(value: &mut Value) {
+    match value {
+        Value::String(text) if text.contains(char::is_control) => *text = text.escape_debug().to_string(),
+        Value::Array(all) => all.iter_mut().for_each(escape_controls),
+        Value::Object(all) => all.values_mut().for_each(escape_controls),
+        _ => {}
     }
 }
 
@@ -80,5 +95,18 @@ fn fetch(mut stream: impl Read + Write, host: &str) -> io::Result<String> {
             let why = format!("/status was answered with {}", status.unwrap_or("no HTTP"));
             Err(io::Error::new(io::ErrorKind::InvalidData, why))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_cannot_write_to_the_terminal_of_its_reader() {
+        let mut value = serde_json::json!({ "engine": "\u{1b}[31mred", "listen": ["a\nb", "127.0.0.1:80"], "process": 7 });
+        escape_controls(&mut value);
+        let escaped = serde_json::json!({ "engine": "\\u{1b}[31mred", "listen": ["a\\nb", "127.0.0.1:80"], "process": 7 });
+        assert_eq!(value, escaped);
     }
 }
