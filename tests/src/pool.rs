@@ -1,11 +1,11 @@
 //! Servers shared by the cases of one configuration: started on first use, stopped after many others were started or at
 //! the end.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::config::Config;
 use crate::launch::Launch;
-use crate::server::Server;
+use crate::server::{Server, lock};
 use crate::site;
 
 /// The most concurrent servers, besides those in use.
@@ -77,8 +77,4 @@ fn take(config: &Config) -> Arc<SharedServer> {
 
 fn stop(shared: Arc<SharedServer>) -> Option<String> {
     Arc::into_inner(shared)?.server.into_inner()?.stop().err()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -15,98 +15,38 @@ struct Harness {
     test: &'static str,
 }
 
-const HARNESSES: &[Harness] = &[
-    Harness {
-        name: "head",
-        package: "tenfold-http",
-        target: &["--test", "properties"],
-        test: "an_accepted_head_passes_a_strict_check",
-    },
-    Harness {
-        name: "target",
-        package: "tenfold-http",
-        target: &["--test", "properties"],
-        test: "any_target_is_refused_or_holds_only_what_it_may",
-    },
-    Harness {
-        name: "ranges",
-        package: "tenfold-http",
-        target: &["--test", "selection"],
-        test: "a_range_is_within_the_representation",
-    },
-    Harness {
-        name: "chunked",
-        package: "tenfold-http",
-        target: &["--test", "chunks"],
-        test: "chunks_are_read_as_a_slow_reader_reads_them_however_they_are_cut",
-    },
-    Harness {
-        name: "proxy",
-        package: "tenfold-http",
-        target: &["--test", "proxy_headers"],
-        test: "a_proxy_header_is_read_as_a_slow_reader_reads_it_however_it_is_cut",
-    },
-    Harness {
-        name: "forwarded",
-        package: "tenfold-http",
-        target: &["--lib"],
-        test: "semantics::forwarded::tests::any_fields_have_a_client_that_stands_in_them",
-    },
-    Harness {
-        name: "record",
-        package: "tenfold-tls",
-        target: &["--lib"],
-        test: "connection::tests::any::any_bytes_are_records_in_order_or_end_the_connection",
-    },
-    Harness {
-        name: "form",
-        package: "tenfold-accounts",
-        target: &["--lib"],
-        test: "web::any::any_form_is_read_as_a_slow_reader_reads_it",
-    },
-    Harness {
-        name: "cookie",
-        package: "tenfold-accounts",
-        target: &["--lib"],
-        test: "web::any::any_cookie_is_one_session_or_none",
-    },
-    Harness {
-        name: "ticket",
-        package: "tenfold-tls",
-        target: &["--lib"],
-        test: "tickets::ticketer::tests::any_ticket_is_one_of_ours_or_nothing",
-    },
-    Harness {
-        name: "signature",
-        package: "tenfold-tls",
-        target: &["--lib"],
-        test: "signing::keys::tests::any_message_gets_an_answer_with_its_number_or_none",
-    },
-    Harness {
-        name: "challenge",
-        package: "tenfold-tls",
-        target: &["--lib"],
-        test: "challenges::tests::any_bytes_are_responses_that_can_be_written_again_or_none",
-    },
-    Harness {
-        name: "certificate",
-        package: "tenfold-tls",
-        target: &["--lib"],
-        test: "certificates::facts::tests::any_bytes_are_a_certificate_or_an_error",
-    },
-    Harness {
-        name: "configuration",
-        package: "tenfold",
-        target: &["--bin", "tenfold"],
-        test: "settings::tests::any::any_text_is_read_or_refused_in_words",
-    },
-    Harness {
-        name: "accounts",
-        package: "tenfold",
-        target: &["--bin", "tenfold"],
-        test: "members::channel::any::any_message_is_a_question_or_is_dropped",
-    },
-];
+/// Harnesses as rows: the name, the package, the arguments that select the program, and the test.
+macro_rules! harnesses {
+    ($($name:literal $package:literal [$($target:literal),+] $test:literal;)+) => {
+        &[$(Harness { name: $name, package: $package, target: &[$($target),+], test: $test }),+]
+    };
+}
+
+const HARNESSES: &[Harness] = harnesses! {
+    "head" "tenfold-http" ["--test", "properties"] "an_accepted_head_passes_a_strict_check";
+    "target" "tenfold-http" ["--test", "properties"] "any_target_is_refused_or_holds_only_what_it_may";
+    "ranges" "tenfold-http" ["--test", "selection"] "a_range_is_within_the_representation";
+    "chunked" "tenfold-http" ["--test", "chunks"]
+        "chunks_are_read_as_a_slow_reader_reads_them_however_they_are_cut";
+    "proxy" "tenfold-http" ["--test", "proxy_headers"]
+        "a_proxy_header_is_read_as_a_slow_reader_reads_it_however_it_is_cut";
+    "forwarded" "tenfold-http" ["--lib"]
+        "semantics::forwarded::tests::any_fields_have_a_client_that_stands_in_them";
+    "record" "tenfold-tls" ["--lib"]
+        "connection::tests::any::any_bytes_are_records_in_order_or_end_the_connection";
+    "form" "tenfold-accounts" ["--lib"] "web::any::any_form_is_read_as_a_slow_reader_reads_it";
+    "cookie" "tenfold-accounts" ["--lib"] "web::any::any_cookie_is_one_session_or_none";
+    "ticket" "tenfold-tls" ["--lib"] "tickets::ticketer::tests::any_ticket_is_one_of_ours_or_nothing";
+    "signature" "tenfold-tls" ["--lib"]
+        "signing::keys::tests::any_message_gets_an_answer_with_its_number_or_none";
+    "challenge" "tenfold-tls" ["--lib"]
+        "challenges::tests::any_bytes_are_responses_that_can_be_written_again_or_none";
+    "certificate" "tenfold-tls" ["--lib"]
+        "certificates::facts::tests::any_bytes_are_a_certificate_or_an_error";
+    "configuration" "tenfold" ["--bin", "tenfold"]
+        "settings::tests::any::any_text_is_read_or_refused_in_words";
+    "accounts" "tenfold" ["--bin", "tenfold"] "members::channel::any::any_message_is_a_question_or_is_dropped";
+};
 
 /// The harnesses that build within a minute; building the server takes longer than all of these. The step `unit` runs
 /// every harness as a property.

@@ -40,127 +40,65 @@ enum Installation {
 use Installation::{ByHand, Cargo, Debian, Go, Npm, Peer, Rustup};
 use Probe::{File, Program, Runs};
 
-const TOOLS: &[Tool] = &[
-    tool("rustfmt", "the format of the sources", Runs(&["cargo", "fmt", "--version"]), COMPONENTS),
-    tool("clippy", "the lints", Runs(&["cargo", "clippy", "--version"]), COMPONENTS),
-    tool(
-        "nightly",
-        "the address sanitizer",
-        Runs(&["rustup", "run", "nightly", "cargo", "--version"]),
-        NIGHTLY,
-    ),
-    tool("cargo-deny", "bans, licences and sources", Runs(&["cargo", "deny", "--version"]), DENY),
-    tool(
-        "miri",
-        "undefined behaviour in what the interpreter can run",
+/// Tools as rows: the name, the purpose, the way to detect it, and its source.
+macro_rules! tools {
+    ($($name:literal $why:literal, $probe:expr, $source:expr;)+) => {
+        &[$(Tool { name: $name, why: $why, probe: $probe, source: $source }),+]
+    };
+}
+
+const TOOLS: &[Tool] = tools! {
+    "rustfmt" "the format of the sources", Runs(&["cargo", "fmt", "--version"]), COMPONENTS;
+    "clippy" "the lints", Runs(&["cargo", "clippy", "--version"]), COMPONENTS;
+    "nightly" "the address sanitizer", Runs(&["rustup", "run", "nightly", "cargo", "--version"]), NIGHTLY;
+    "cargo-deny" "bans, licences and sources", Runs(&["cargo", "deny", "--version"]), DENY;
+    "miri" "undefined behaviour in what the interpreter can run",
         Runs(&["rustup", "run", "nightly", "cargo", "miri", "--version"]),
-        ByHand("rustup component add miri rust-src --toolchain nightly"),
-    ),
-    tool(
-        "rust-src",
-        "a standard library that Miri or the thread sanitizer is built with",
-        Runs(&[
-            "sh",
-            "-c",
-            "test -d \"$(rustup run nightly rustc --print sysroot)/lib/rustlib/src/rust/library\"",
-        ]),
-        ByHand("rustup component add rust-src --toolchain nightly"),
-    ),
-    tool("cargo-deb", "packages for Debian", Runs(&["cargo", "deb", "--version"]), CARGO_DEB),
-    tool(
-        "cargo-sbom",
-        "the bill of materials of packages",
-        Runs(&["cargo", "sbom", "--version"]),
-        CARGO_SBOM,
-    ),
-    tool("binutils", "strip, for packages", Program("strip"), Debian),
-    tool(
-        "mmdebstrap",
-        "a Debian of their own for tests of packages",
-        Program("mmdebstrap"),
-        ByHand("apt-get install mmdebstrap systemd-container"),
-    ),
-    tool(
-        "systemd",
-        "the units of the package",
-        Program("systemd-analyze"),
-        ByHand("apt-get install systemd"),
-    ),
-    tool("gcc", "the floor programs of bench/", Program("gcc"), Debian),
-    tool("libc6-dev", "the floor programs of bench/", File("/usr/include/stdio.h"), Debian),
-    tool("g++", "the engine asio, and a peer of bench/", Program("g++"), Debian),
-    tool(
-        "libevent-dev",
-        "the engine libevent, and a peer of bench/",
-        File("/usr/include/event2/event.h"),
-        Debian,
-    ),
-    tool("libasio-dev", "the engine asio, and a peer of bench/", File("/usr/include/asio.hpp"), Debian),
-    tool("make", "the floor programs of bench/", Program("make"), Debian),
-    tool("liburing-dev", "the floor program on io_uring", File("/usr/include/liburing.h"), Debian),
-    tool("strace", "tests that count system calls", Program("strace"), Debian),
-    tool(
-        "wrk",
-        "many connections kept busy, in tests of system calls and in measurements",
-        Program("wrk"),
-        Debian,
-    ),
-    tool("iproute2", "ss: which processes listen on a port", Program("ss"), Debian),
-    tool("curl", "an independent client", Program("curl"), Debian),
-    tool("wget", "an independent client", Program("wget"), Debian),
-    tool("aria2", "a client that takes a file in pieces", Program("aria2c"), Debian),
-    tool("git", "a client that clones over files alone", Program("git"), Debian),
-    tool("ffmpeg", "ffprobe: a client that seeks in a film", Program("ffprobe"), Debian),
-    tool(
-        "python3-pip",
-        "pip: a client of a package index",
-        Runs(&["python3", "-m", "pip", "--version"]),
-        Debian,
-    ),
-    tool("apt", "a client of a package repository", Program("apt-get"), Debian),
-    tool("python3", "the measuring tools", Program("python3"), Debian),
-    tool("chromium", "the demonstration site in a real browser", Program("chromium"), Debian),
-    tool("postgresql", "members in a real PostgreSQL", File("/usr/lib/postgresql"), Debian),
-    tool(
-        "mariadb-server",
-        "members in a real MariaDB, which also represents MySQL",
-        Program("mariadbd"),
-        Debian,
-    ),
-    tool(
-        "redis-server",
-        "sessions in a real Redis, which also represents Valkey",
-        Program("redis-server"),
-        Debian,
-    ),
-    tool("util-linux", "setpriv: database servers refuse to be root", Program("setpriv"), Debian),
-    tool(
-        "fonts-liberation",
-        "letters in the browser's screenshots",
-        File("/usr/share/fonts/truetype"),
-        Debian,
-    ),
-    tool(
-        "prometheus",
-        "a scrape of the metrics, and promtool, which checks them",
-        Program("promtool"),
-        Debian,
-    ),
-    tool("pebble", "an authority that issues certificates to tests", Program("pebble"), PEBBLE),
-    tool(
-        "pebble-challtestsrv",
-        "the name server of that authority",
-        Program("pebble-challtestsrv"),
-        PEBBLE_NAMES,
-    ),
-    tool("axe-core", "the accessibility of pages in a browser", File(AXE), Npm(AXE_FOLDER)),
-    tool("nginx-light", "the proxy in front of two nodes; also measured against", Program("nginx"), Debian),
-    tool("haproxy", "a proxy in front, with PROXY headers", Program("haproxy"), Debian),
-    tool("caddy", "a proxy in front, with header fields", Program("caddy"), Debian),
-    tool("apache2", "measured against", Program("apache2"), Peer),
-    tool("lighttpd", "measured against", Program("lighttpd"), Peer),
-    tool("h2o", "measured against", Program("h2o"), Peer),
-];
+        ByHand("rustup component add miri rust-src --toolchain nightly");
+    "rust-src" "a standard library that Miri or the thread sanitizer is built with",
+        Runs(&["sh", "-c", "test -d \"$(rustup run nightly rustc --print sysroot)/lib/rustlib/src/rust/library\""]),
+        ByHand("rustup component add rust-src --toolchain nightly");
+    "cargo-deb" "packages for Debian", Runs(&["cargo", "deb", "--version"]), CARGO_DEB;
+    "cargo-sbom" "the bill of materials of packages", Runs(&["cargo", "sbom", "--version"]), CARGO_SBOM;
+    "binutils" "strip, for packages", Program("strip"), Debian;
+    "mmdebstrap" "a Debian of their own for tests of packages",
+        Program("mmdebstrap"), ByHand("apt-get install mmdebstrap systemd-container");
+    "systemd" "the units of the package", Program("systemd-analyze"), ByHand("apt-get install systemd");
+    "gcc" "the floor programs of bench/", Program("gcc"), Debian;
+    "libc6-dev" "the floor programs of bench/", File("/usr/include/stdio.h"), Debian;
+    "g++" "the engine asio, and a peer of bench/", Program("g++"), Debian;
+    "libevent-dev" "the engine libevent, and a peer of bench/", File("/usr/include/event2/event.h"), Debian;
+    "libasio-dev" "the engine asio, and a peer of bench/", File("/usr/include/asio.hpp"), Debian;
+    "make" "the floor programs of bench/", Program("make"), Debian;
+    "liburing-dev" "the floor program on io_uring", File("/usr/include/liburing.h"), Debian;
+    "strace" "tests that count system calls", Program("strace"), Debian;
+    "wrk" "many connections kept busy, in tests of system calls and in measurements", Program("wrk"), Debian;
+    "iproute2" "ss: which processes listen on a port", Program("ss"), Debian;
+    "curl" "an independent client", Program("curl"), Debian;
+    "wget" "an independent client", Program("wget"), Debian;
+    "aria2" "a client that takes a file in pieces", Program("aria2c"), Debian;
+    "git" "a client that clones over files alone", Program("git"), Debian;
+    "ffmpeg" "ffprobe: a client that seeks in a film", Program("ffprobe"), Debian;
+    "python3-pip" "pip: a client of a package index", Runs(&["python3", "-m", "pip", "--version"]), Debian;
+    "apt" "a client of a package repository", Program("apt-get"), Debian;
+    "python3" "the measuring tools", Program("python3"), Debian;
+    "chromium" "the demonstration site in a real browser", Program("chromium"), Debian;
+    "postgresql" "members in a real PostgreSQL", File("/usr/lib/postgresql"), Debian;
+    "mariadb-server" "members in a real MariaDB, which also represents MySQL", Program("mariadbd"), Debian;
+    "redis-server" "sessions in a real Redis, which also represents Valkey", Program("redis-server"), Debian;
+    "util-linux" "setpriv: database servers refuse to be root", Program("setpriv"), Debian;
+    "fonts-liberation" "letters in the browser's screenshots", File("/usr/share/fonts/truetype"), Debian;
+    "prometheus" "a scrape of the metrics, and promtool, which checks them", Program("promtool"), Debian;
+    "pebble" "an authority that issues certificates to tests", Program("pebble"), PEBBLE;
+    "pebble-challtestsrv" "the name server of that authority", Program("pebble-challtestsrv"), PEBBLE_NAMES;
+    "axe-core" "the accessibility of pages in a browser", File(AXE), Npm(AXE_FOLDER);
+    "nginx-light" "the proxy in front of two nodes; also measured against", Program("nginx"), Debian;
+    "haproxy" "a proxy in front, with PROXY headers", Program("haproxy"), Debian;
+    "caddy" "a proxy in front, with header fields", Program("caddy"), Debian;
+    "apache2" "measured against", Program("apache2"), Peer;
+    "lighttpd" "measured against", Program("lighttpd"), Peer;
+    "h2o" "measured against", Program("h2o"), Peer;
+};
 
 const COMPONENTS: Installation = Rustup(&["component", "add", "rustfmt", "clippy"]);
 const NIGHTLY: Installation = Rustup(&["toolchain", "install", "nightly", "--profile", "minimal"]);
@@ -176,10 +114,6 @@ const PEBBLE_NAMES: Installation = Go("github.com/letsencrypt/pebble/v2/cmd/pebb
 
 const AXE_FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/axe");
 const AXE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/axe/node_modules/axe-core/axe.min.js");
-
-const fn tool(name: &'static str, why: &'static str, probe: Probe, source: Installation) -> Tool {
-    Tool { name, why, probe, source }
-}
 
 impl Tool {
     fn is_there(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::picture::{escape, open, widest};
+use crate::document::{escape, open, widest};
 
 const ROW: f64 = 26.0;
 const GAP: f64 = 8.0;

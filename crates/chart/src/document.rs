@@ -1,6 +1,4 @@
-//! A page for charts that stands for itself.
-
-use crate::picture::escape;
+//! A page for charts that stands for itself, and what all charts share: their sizes, their text and their frame.
 
 const STYLE: &str = include_str!("style.css");
 
@@ -20,4 +18,40 @@ pub fn document(title: &str, body: &str) -> String {
 pub fn standalone(svg: &str) -> String {
     let (open, rest) = svg.split_once('>').unwrap_or(("", svg));
     format!("{open}><style>{STYLE}</style>{rest}\n")
+}
+
+/// The width of a chart that has the page for itself, in units of the picture.
+pub const WIDE: f64 = 640.0;
+/// The width of a chart that stands beside another one, or on a phone.
+pub const NARROW: f64 = 380.0;
+/// The size of text, in units of the picture.
+pub const FONT_SIZE: f64 = 12.0;
+
+/// The width of a letter: a picture cannot measure text. It is that of a digit in DejaVu Sans, the widest font that
+/// browsers commonly have for `system-ui`.
+pub(crate) const LETTER: f64 = 7.6;
+
+/// A figure with its caption above the chart.
+#[must_use]
+pub fn figure(caption: &str, svg: &str) -> String {
+    format!("<figure class=\"chart\"><figcaption>{}</figcaption>{svg}</figure>", escape(caption))
+}
+
+/// Text as HTML and SVG have it.
+#[must_use]
+pub fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// Begins a chart.
+pub(crate) fn open(title: &str, width: f64, height: f64) -> String {
+    format!(
+        "<svg viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"{}\" xmlns=\"http://www.w3.org/2000/svg\">",
+        escape(title)
+    )
+}
+
+/// The width of the longest of these texts.
+pub(crate) fn widest<'a>(texts: impl Iterator<Item = &'a str>) -> f64 {
+    texts.map(|text| text.chars().count() as f64 * LETTER).fold(0.0, f64::max)
 }

@@ -9,9 +9,8 @@
 mod bars;
 mod document;
 mod lines;
-mod picture;
 
 pub use bars::{Bar, bars, shares};
+pub use document::{FONT_SIZE, NARROW, WIDE, escape, figure};
 pub use document::{document, standalone};
 pub use lines::{Curve, GrowthCurve, LatencyCurve, Lines, growth, latencies};
-pub use picture::{FONT_SIZE, NARROW, WIDE, escape, figure};

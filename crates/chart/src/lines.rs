@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use crate::picture::{FONT_SIZE, LETTER, escape, open, widest};
+use crate::document::{FONT_SIZE, LETTER, escape, open, widest};
 
 const TOP: f64 = 10.0;
 /// The least height of the field of lines.

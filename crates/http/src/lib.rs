@@ -29,10 +29,9 @@ pub use message::connection::{Connection, Local, Peer, Scheme, TlsFacts, covers_
 pub use message::decimal::Decimal;
 pub use message::field::{FieldName, FieldValue};
 pub use message::header_lines::HeaderLines;
-pub use message::method::Method;
 pub use message::owned::OwnedRequest;
 pub use message::refusal::Refusal;
-pub use message::request::{Body, Request, RequestSummary, Version};
+pub use message::request::{Body, Method, Request, RequestSummary, Version};
 pub use message::request_id::RequestId;
 pub use message::status::{PLAIN_TEXT, reason};
 pub use message::target::{Target, encode_path};

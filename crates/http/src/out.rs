@@ -3,7 +3,6 @@
 //! A response is staged bytes, shared bytes and files, in any sequence; the responses to pipelined requests follow
 //! each other and leave in one flush. The common response is staged bytes alone: one `Vec` and nothing else.
 
-mod segment;
 mod taken;
 #[cfg(test)]
 mod tests;
@@ -13,8 +12,6 @@ use std::fs::File;
 use std::io::IoSlice;
 use std::ops::Range;
 use std::sync::Arc;
-
-use segment::Segment;
 
 /// A regular file that was opened for sending.
 #[derive(Debug)]
@@ -368,5 +365,27 @@ impl Out {
 impl Drop for Out {
     fn drop(&mut self) {
         self.clear(0);
+    }
+}
+
+/// A piece of the output.
+enum Segment {
+    Staged(usize),
+    /// Staged bytes that leave by a call of their own.
+    Alone(usize),
+    Shared(Arc<[u8]>, Range<usize>),
+    File(Arc<OpenFile>, Range<u64>),
+    Observer(SendObserver),
+}
+
+impl Segment {
+    /// Bytes of it that are still to be sent.
+    fn len(&self) -> u64 {
+        match self {
+            Segment::Staged(count) | Segment::Alone(count) => *count as u64,
+            Segment::Shared(_, range) => range.len() as u64,
+            Segment::File(_, range) => range.end.saturating_sub(range.start),
+            Segment::Observer(_) => 0,
+        }
     }
 }

@@ -5,31 +5,12 @@ mod common;
 
 use std::time::Duration;
 
-use common::{ECHOED, Site, limits, only_response, response_in, responses, statuses};
+use common::{
+    BEHIND, ECHOED, SECOND, Site, limits, only_response, post, response_in, responses, run, statuses,
+    understood,
+};
 use tenfold_http::script::{Outcome, Script};
 use tenfold_http::{Finish, IoError, Limits, Next};
-
-const BEHIND: &str = "GET /smuggled HTTP/1.1\r\nHost: here\r\n\r\n";
-const SECOND: Duration = Duration::from_secs(1);
-
-fn run(script: Script) -> Outcome {
-    script.run(&Site::default(), &limits())
-}
-
-/// Sends `request`; it is answered and the connection goes on. Returns the request as the server understood it.
-#[track_caller]
-fn understood(request: &str) -> String {
-    let outcome = run(Script::new().sends(format!("{request}GET /next HTTP/1.1\r\nHost: a\r\n\r\n")));
-    let found = responses(&outcome.sent);
-    assert_eq!(found.len(), 2, "{request:?}: {}", found[0].text());
-    assert_eq!(found[1].text(), "GET /next None host=a Empty\n");
-    found[0].text().to_owned()
-}
-
-/// A POST with these fields.
-fn post(fields: &str) -> String {
-    format!("POST /a HTTP/1.1\r\nHost: here\r\n{fields}\r\n")
-}
 
 /// A request for its own body.
 fn echo_request(version: &str, fields: &str) -> String {

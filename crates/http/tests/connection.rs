@@ -4,16 +4,11 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Gate, LARGE, SHARED, Site, limits, only_response, response_in, responses, statuses};
-use tenfold_http::script::{Outcome, Script};
+use common::{
+    GET, Gate, LARGE, SECOND, SHARED, Site, limits, only_response, response_in, responses, run, statuses,
+};
+use tenfold_http::script::Script;
 use tenfold_http::{Finish, IoError, Limits, Next};
-
-const GET: &str = "GET /a HTTP/1.1\r\nHost: here\r\n\r\n";
-const SECOND: Duration = Duration::from_secs(1);
-
-fn run(script: Script) -> Outcome {
-    script.run(&Site::default(), &limits())
-}
 
 #[test]
 fn an_answer_parks_the_connection_with_its_idle_deadline() {

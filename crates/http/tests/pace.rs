@@ -4,16 +4,9 @@ mod common;
 
 use std::time::Duration;
 
-use common::{LARGE, Site, limits, only_response, statuses};
-use tenfold_http::script::{Outcome, Script};
+use common::{GET, LARGE, SECOND, Site, limits, only_response, run, statuses};
+use tenfold_http::script::Script;
 use tenfold_http::{Finish, Limits, Next};
-
-const GET: &str = "GET /a HTTP/1.1\r\nHost: here\r\n\r\n";
-const SECOND: Duration = Duration::from_secs(1);
-
-fn run(script: Script) -> Outcome {
-    script.run(&Site::default(), &limits())
-}
 
 #[test]
 fn a_connection_that_says_nothing_is_closed_without_a_word() {

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -18,6 +18,7 @@ use rustix::process::Signal;
 use crate::launch::free_address;
 use crate::process::Process;
 use crate::seal::certificate_folder;
+use crate::server::lock;
 use crate::site::TempFolder;
 use crate::time::eventually;
 use crate::tools;
@@ -380,8 +381,4 @@ fn postgres(name: &str) -> PathBuf {
     let found =
         versions.map(|version| version.path().join("bin").join(name)).filter(|path| path.is_file()).max();
     found.unwrap_or_else(|| tools::program(name))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

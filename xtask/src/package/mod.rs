@@ -1,6 +1,5 @@
 //! Packages: a `.deb`, an archive with a static program, a bill of materials, checksums, and a container image.
 
-mod container;
 mod stage;
 pub(crate) mod units;
 
@@ -59,7 +58,7 @@ pub(crate) fn package(root: &Path, options: &PackageOptions) -> Result<(), Faile
     let names = [file_name(&package), tar, materials];
     let sums = output(Command::new("sha256sum").args(&names).current_dir(&folder))?;
     write(&folder.join("SHA256SUMS"), sums.as_bytes())?;
-    container::build(root, &archive, &version)?;
+    build_image(root, &archive, &version)?;
     for name in names.iter().map(String::as_str).chain(["SHA256SUMS"]) {
         println!("{}", folder.join(name).display());
     }
@@ -120,4 +119,21 @@ fn version(root: &Path) -> Result<String, Failed> {
 fn architecture(root: &Path) -> Result<String, Failed> {
     let said = output(Command::new("dpkg").arg("--print-architecture").current_dir(root))?;
     Ok(said.trim().to_owned())
+}
+
+/// Builders of images, the first one that runs is used.
+const BUILDERS: [&str; 3] = ["podman", "docker", "buildah"];
+
+/// Builds the container image from the folder of the archive. Without a builder, it is reported as not built.
+///
+/// # Errors
+/// The builder failed.
+fn build_image(root: &Path, archive: &Path, version: &str) -> Result<(), Failed> {
+    let Some(builder) = BUILDERS.into_iter().find(|builder| shell::succeeds(builder, &["info"])) else {
+        println!("container: NOT BUILT: none of {} runs here", BUILDERS.join(", "));
+        return Ok(());
+    };
+    let (folder, tag) = (archive.display().to_string(), format!("tenfold:{version}"));
+    let file = "packaging/container/Containerfile";
+    shell::run(root, builder, &["build", "-f", file, "-t", &tag, &folder], &[])
 }

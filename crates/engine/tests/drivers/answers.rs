@@ -7,7 +7,7 @@ use tenfold_engine::{Driver, Engine, Sender, Topology};
 
 use crate::Statement;
 use crate::client::request;
-use crate::configuration::Configuration;
+use crate::configuration::{Configuration, any, at_once};
 use crate::launch::Server;
 use crate::pattern;
 use crate::server::{SMALL, TAIL};
@@ -31,10 +31,6 @@ pub(crate) const STATEMENTS: &[Statement] = &[
     ("ipv6_is_served", one_worker, ipv6_is_served),
 ];
 
-fn any(_: &Configuration) -> bool {
-    true
-}
-
 fn one_worker(configuration: &Configuration) -> bool {
     configuration.topology == Topology::Single
 }
@@ -46,10 +42,6 @@ fn unix(configuration: &Configuration) -> bool {
 
 fn on_a_loop(configuration: &Configuration) -> bool {
     configuration.driver() != Driver::Blocking
-}
-
-fn at_once(configuration: &Configuration) -> bool {
-    configuration.at_once()
 }
 
 fn requests_on_one_connection_are_answered(configuration: &Configuration) {

@@ -7,7 +7,7 @@ use tenfold_engine::{Dispatch, Driver, Engine, Topology};
 
 use crate::Statement;
 use crate::client::request;
-use crate::configuration::Configuration;
+use crate::configuration::{Configuration, any, at_once};
 use crate::launch::{Server, eventually};
 use crate::server::SMALL;
 
@@ -17,12 +17,8 @@ pub(crate) const STATEMENTS: &[Statement] = &[
     ("without_descriptors_it_waits_and_goes_on", selects, without_descriptors_it_waits_and_goes_on),
     ("who_sends_and_is_not_read_is_held_back", any, who_sends_and_is_not_read_is_held_back),
     ("a_slow_reader_that_goes_on_reading_lives", once, a_slow_reader_that_goes_on_reading_lives),
-    ("a_reader_that_stops_is_closed", concurrent, a_reader_that_stops_is_closed),
+    ("a_reader_that_stops_is_closed", at_once, a_reader_that_stops_is_closed),
 ];
-
-fn any(_: &Configuration) -> bool {
-    true
-}
 
 fn one_worker(configuration: &Configuration) -> bool {
     configuration.at_once()
@@ -40,10 +36,6 @@ fn selects(configuration: &Configuration) -> bool {
     // If each worker has its own queue, connections in one may wait for descriptors that another worker holds.
     let one_queue = [Topology::Single, Topology::Threads].contains(&configuration.topology);
     configuration.driver() != Driver::Blocking && one_queue && !configuration.layered
-}
-
-fn concurrent(configuration: &Configuration) -> bool {
-    configuration.at_once()
 }
 
 /// Selects one configuration for each driver and sender, for cases that take seconds.

@@ -192,3 +192,18 @@ impl fmt::Display for Configuration {
         f.write_str(if self.layered { "-framed" } else { "" })
     }
 }
+
+/// Every configuration.
+pub(crate) fn any(_: &Configuration) -> bool {
+    true
+}
+
+/// Those that serve several connections at once.
+pub(crate) fn at_once(configuration: &Configuration) -> bool {
+    configuration.at_once()
+}
+
+/// Those with one loop, which serves every connection.
+pub(crate) fn one_loop(configuration: &Configuration) -> bool {
+    configuration.one_loop()
+}

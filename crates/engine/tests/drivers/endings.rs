@@ -9,7 +9,7 @@ use tenfold_engine::Sender;
 
 use crate::Statement;
 use crate::client::{End, PATIENCE, request};
-use crate::configuration::Configuration;
+use crate::configuration::{Configuration, any, at_once, one_loop};
 use crate::launch::{Server, eventually};
 use crate::pattern;
 use crate::server::SMALL;
@@ -29,18 +29,6 @@ pub(crate) const STATEMENTS: &[Statement] = &[
     ("a_file_that_shrinks_is_not_padded", any, a_file_that_shrinks_is_not_padded),
     ("the_last_answer_comes_whole", any, the_last_answer_comes_whole),
 ];
-
-fn any(_: &Configuration) -> bool {
-    true
-}
-
-fn at_once(configuration: &Configuration) -> bool {
-    configuration.at_once()
-}
-
-fn one_loop(configuration: &Configuration) -> bool {
-    configuration.one_loop()
-}
 
 fn notices(configuration: &Configuration) -> bool {
     configuration.hears_of_loss()

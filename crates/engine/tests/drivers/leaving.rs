@@ -10,7 +10,7 @@ use tenfold_sys::signal::Signal;
 
 use crate::Statement;
 use crate::client::PATIENCE;
-use crate::configuration::Configuration;
+use crate::configuration::{Configuration, any, at_once};
 use crate::launch::{Server, eventually};
 use crate::pattern;
 use crate::server::SMALL;
@@ -25,14 +25,6 @@ pub(crate) const STATEMENTS: &[Statement] = &[
     ("a_server_that_stops_does_not_wait", any, a_server_that_stops_does_not_wait),
     ("processes_that_have_ended_are_waited_for", forks, processes_that_have_ended_are_waited_for),
 ];
-
-fn any(_: &Configuration) -> bool {
-    true
-}
-
-fn at_once(configuration: &Configuration) -> bool {
-    configuration.at_once()
-}
 
 fn forks(configuration: &Configuration) -> bool {
     configuration.engine == Engine::Fork

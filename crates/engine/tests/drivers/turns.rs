@@ -10,7 +10,7 @@ use tenfold_engine::Driver;
 
 use crate::Statement;
 use crate::client::request;
-use crate::configuration::Configuration;
+use crate::configuration::{Configuration, one_loop};
 use crate::launch::Server;
 use crate::pattern;
 use crate::server::SMALL;
@@ -25,10 +25,6 @@ pub(crate) const STATEMENTS: &[Statement] = &[
 /// The longest that others wait for their turn here. A loop without turns never answers them, so only a failure takes
 /// it; a busy machine with a sanitizer needed 19 s.
 const TURN: Duration = Duration::from_secs(60);
-
-fn one_loop(configuration: &Configuration) -> bool {
-    configuration.one_loop()
-}
 
 fn loops(configuration: &Configuration) -> bool {
     configuration.driver() != Driver::Blocking && configuration.sleeps()

@@ -10,8 +10,8 @@ use httparse::Header;
 
 use super::framing;
 use crate::limits::Limits;
-use crate::message::method::Method;
 use crate::message::refusal::Refusal;
+use crate::message::request::Method;
 use crate::message::request::{FieldSpan, Request, Version};
 use crate::message::target::Target;
 

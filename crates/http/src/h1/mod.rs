@@ -4,6 +4,5 @@ pub mod chunked;
 pub(crate) mod encode;
 mod framing;
 pub(crate) mod head;
-pub(crate) mod prepared;
 
 pub use head::parse_request;

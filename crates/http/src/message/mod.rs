@@ -4,7 +4,6 @@ pub mod connection;
 pub mod decimal;
 pub mod field;
 pub mod header_lines;
-pub mod method;
 pub mod owned;
 pub mod refusal;
 pub mod request;

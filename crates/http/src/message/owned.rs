@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::method::Method;
 use super::request::{Body, FieldSpan, Request, Version};
 use super::target::Target;
+use crate::message::request::Method;
 
 /// A copy of a request, for a response that comes after the received bytes are gone. It keeps the parts of the request
 /// as places in its copy, and is never parsed again.

@@ -2,8 +2,8 @@
 
 use std::net::Ipv6Addr;
 
-use super::method::Method;
 use super::refusal::Refusal;
+use crate::message::request::Method;
 
 /// A request target of a form that its method allows, of characters that it allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

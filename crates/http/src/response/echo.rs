@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::writer::ResponseWriter;
 use crate::message::field::{FieldName, FieldValue};
-use crate::message::method::Method;
+use crate::message::request::Method;
 use crate::message::request::Request;
 use crate::out::Part;
 

@@ -3,7 +3,7 @@
 use std::time::UNIX_EPOCH;
 
 use crate::clock;
-use crate::message::method::Method;
+use crate::message::request::Method;
 use crate::message::request::Request;
 
 /// The validators of a representation (RFC 9110 §8.8).

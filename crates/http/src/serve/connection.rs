@@ -7,8 +7,7 @@ use std::future::Future;
 
 use super::body::{Broken, discard};
 use super::deferred::{PendingResponse, resolve};
-use super::session::{Next, Session};
-use super::step::{After, Persistence, summarize};
+use super::session::{After, Persistence, summarize};
 use super::waits::{BLANK, finish, flush, receive};
 use crate::clock::{self, Instant};
 use crate::h1::encode::Http1Encoder;
@@ -21,6 +20,7 @@ use crate::message::request::Body;
 use crate::out::Out;
 use crate::response::encoder::Encoder;
 use crate::response::writer::ResponseWriter;
+use crate::serve::session::{Next, Session};
 use crate::service::{Answer, Service};
 
 /// Serves the requests that arrive on `io` until there is nothing in hand. Returns what the driver does with the

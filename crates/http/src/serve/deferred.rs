@@ -6,8 +6,7 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use super::body::{Broken, collect};
-use super::session::Session;
-use super::step::{After, Persistence};
+use super::session::{After, Persistence};
 use super::waits::flush;
 use crate::clock::{self, Instant};
 use crate::h1::encode::{CONTINUE, Http1Encoder};
@@ -20,6 +19,7 @@ use crate::message::request::{Body, RequestSummary};
 use crate::out::Out;
 use crate::response::encoder::Encoder;
 use crate::response::writer::ResponseWriter;
+use crate::serve::session::Session;
 use crate::service::{Answer, DeferredResponse, Service};
 
 /// A response that is not written yet.

@@ -6,7 +6,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
+use tenfold_http::script::{Outcome, Script};
 use tenfold_http::{
     Answer, Connection, Limits, Method, OpenFile, PLAIN_TEXT, Part, Reply, Request, ResponseWriter, Service,
     echo,
@@ -171,6 +173,35 @@ impl Drop for Dropped {
 /// The bounds a test starts from: small ones, so that their edges are near.
 pub fn limits() -> Limits {
     Limits { max_head: 1024, max_headers: 16, max_target: 256, max_discard: 4096, ..Limits::default() }
+}
+
+/// A request.
+pub const GET: &str = "GET /a HTTP/1.1\r\nHost: here\r\n\r\n";
+
+/// A request that must not be read.
+pub const BEHIND: &str = "GET /smuggled HTTP/1.1\r\nHost: here\r\n\r\n";
+
+/// A second.
+pub const SECOND: Duration = Duration::from_secs(1);
+
+/// Runs `script` against the service, with its limits.
+pub fn run(script: Script) -> Outcome {
+    script.run(&Site::default(), &limits())
+}
+
+/// Sends `request`; it is answered and the connection goes on. Returns the request as the server understood it.
+#[track_caller]
+pub fn understood(request: &str) -> String {
+    let outcome = run(Script::new().sends(format!("{request}GET /next HTTP/1.1\r\nHost: a\r\n\r\n")));
+    let found = responses(&outcome.sent);
+    assert_eq!(found.len(), 2, "{request:?}: {}", found[0].text());
+    assert_eq!(found[1].text(), "GET /next None host=a Empty\n");
+    found[0].text().to_owned()
+}
+
+/// A POST with these fields.
+pub fn post(fields: &str) -> String {
+    format!("POST /a HTTP/1.1\r\nHost: here\r\n{fields}\r\n")
 }
 
 /// One response, read strictly.

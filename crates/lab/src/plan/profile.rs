@@ -20,65 +20,47 @@ impl Profile {
     pub const WORDS: [(&str, Profile); 3] =
         [("smoke", Profile::Smoke), ("quick", Profile::Quick), ("full", Profile::Full)];
 
+    /// The value for this profile.
+    fn of<T>(self, [smoke, quick, full]: [T; 3]) -> T {
+        match self {
+            Profile::Smoke => smoke,
+            Profile::Quick => quick,
+            Profile::Full => full,
+        }
+    }
+
     /// Its name.
     pub fn name(self) -> &'static str {
-        match self {
-            Profile::Smoke => "smoke",
-            Profile::Quick => "quick",
-            Profile::Full => "full",
-        }
+        self.of(["smoke", "quick", "full"])
     }
 
     /// Seconds of a run, if the user does not say.
     pub fn seconds(self) -> u64 {
-        match self {
-            Profile::Smoke => 170,
-            Profile::Quick => 30 * 60,
-            Profile::Full => 12 * 3600,
-        }
+        self.of([170, 30 * 60, 12 * 3600])
     }
 
     /// Milliseconds of a trial.
     pub fn milliseconds(self) -> u64 {
-        match self {
-            Profile::Smoke => 350,
-            Profile::Quick => 1_500,
-            Profile::Full => 5_000,
-        }
+        self.of([350, 1_500, 5_000])
     }
 
     /// The margin of "no difference".
     pub fn margin(self) -> f64 {
-        match self {
-            Profile::Smoke | Profile::Quick => 0.10,
-            Profile::Full => 0.05,
-        }
+        self.of([0.10, 0.10, 0.05])
     }
 
     /// Blocks of an experiment at most.
     pub fn most_blocks(self) -> usize {
-        match self {
-            Profile::Smoke => 8,
-            Profile::Quick => 20,
-            Profile::Full => 80,
-        }
+        self.of([8, 20, 80])
     }
 
     /// Blocks of an experiment whose claims are counts.
     pub fn counted_blocks(self) -> usize {
-        match self {
-            Profile::Smoke => 1,
-            Profile::Quick => 3,
-            Profile::Full => 8,
-        }
+        self.of([1, 3, 8])
     }
 
     /// Attempts at a block that is disturbed.
     pub fn attempts(self) -> u32 {
-        match self {
-            Profile::Smoke => 1,
-            Profile::Quick => 2,
-            Profile::Full => 4,
-        }
+        self.of([1, 2, 4])
     }
 }

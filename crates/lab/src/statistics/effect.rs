@@ -1,4 +1,4 @@
-//! The effect: a geometric mean of ratios within blocks, with its interval.
+//! Effects within blocks, with their intervals: a geometric mean of ratios, and a mean of differences.
 
 use serde::{Deserialize, Serialize};
 
@@ -108,6 +108,35 @@ fn bootstrap(logs: &[f64]) -> (f64, f64) {
     (at(0.025), at(0.975))
 }
 
+/// The mean of differences in the unit of their measure, one for each block, and its 95 % interval. It is for parts that
+/// may be zero, which have no ratio.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Difference {
+    /// The mean.
+    pub mean: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+}
+
+impl Difference {
+    /// The difference of samples in the order of their blocks; none for fewer than two.
+    pub fn of(samples: &[f64]) -> Option<Difference> {
+        if samples.len() < 2 || samples.iter().any(|value| !value.is_finite()) {
+            return None;
+        }
+        let half = half_width(samples, ALPHA);
+        let mean = moments(samples).0;
+        Some(Difference { mean, low: mean - half, high: mean + half })
+    }
+
+    /// Whether the interval contains zero.
+    pub fn may_be_zero(&self) -> bool {
+        self.low <= 0.0 && 0.0 <= self.high
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,5 +176,20 @@ mod tests {
             let effect = Effect::of(&samples).expect("ten");
             assert_eq!(effect.covers(1.0), p_value(&samples, 1.0) > ALPHA, "{samples:?}");
         }
+    }
+
+    #[test]
+    fn an_interval_is_students() {
+        let found = Difference::of(&[1.0, 2.0, 3.0]).expect("three samples");
+        let half = 4.302_653 / 3.0_f64.sqrt();
+        assert!((found.mean - 2.0).abs() < 1e-9 && (found.high - 2.0 - half).abs() < 1e-5);
+        assert!(found.may_be_zero());
+        assert!(!Difference::of(&[1.0, 1.1, 0.9]).expect("three samples").may_be_zero());
+    }
+
+    #[test]
+    fn zeros_have_a_difference_and_a_single_block_has_none() {
+        assert_eq!(Difference::of(&[0.0, 0.0]).map(|found| (found.low, found.high)), Some((0.0, 0.0)));
+        assert_eq!(Difference::of(&[1.0]), None);
     }
 }

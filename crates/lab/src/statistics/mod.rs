@@ -1,7 +1,6 @@
 //! Statistics of paired trials: pure functions, tested on data whose truth is known.
 
 pub mod decision;
-pub mod difference;
 pub mod effect;
 pub mod holm;
 pub mod sample;

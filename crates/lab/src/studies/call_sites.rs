@@ -44,23 +44,17 @@ pub(super) struct SourceLine {
     pub(super) text: &'static str,
 }
 
-const fn site(
-    calls: &'static [&'static str],
-    purpose: &'static str,
-    source: &'static Source,
-    marker: &'static [&'static str],
-) -> CallSite {
-    site_with("", calls, purpose, source, marker)
-}
-
-const fn site_with(
-    arguments: &'static str,
-    calls: &'static [&'static str],
-    purpose: &'static str,
-    source: &'static Source,
-    marker: &'static [&'static str],
-) -> CallSite {
-    CallSite { calls, arguments, purpose, source, marker }
+/// Call sites as rows: the names of the call, a part of its arguments, its purpose, its file, and its marker.
+macro_rules! sites {
+    ($($calls:expr, $arguments:literal, $purpose:expr, $source:expr, $($marker:literal),+;)+) => {
+        &[$(CallSite {
+            calls: $calls,
+            arguments: $arguments,
+            purpose: $purpose,
+            source: $source,
+            marker: &[$($marker),+],
+        }),+]
+    };
 }
 
 const FILES: &Source = source!("sys/src/files/file.rs");
@@ -85,227 +79,93 @@ const CLOSE: &str = "closes the connection";
 const END: &[&str] = &["close"];
 
 /// Calls for the file; its descriptor shows the folder of the laboratory.
-const OF_FILES: &[CallSite] =
-    &[site(&["openat2"], "opens the file beneath the root", FILES, &["rustix::fs::openat2("])];
-const OF_BLOCKING: &[CallSite] = &[
-    site(
-        &["accept4"],
-        "takes the next connection; sleeps until there is one",
-        source!("engine/src/drivers/blocking/accept.rs"),
-        &["listeners[place].accept(nonblocking)"],
-    ),
-    site(&["recvfrom"], "receives; sleeps until bytes arrive", BLOCKING_IO, &["socket.receive(into)"]),
-    site(&["sendto", "sendfile"], "sends; sleeps until there is room", BLOCKING_IO, &["core.send(PART)"]),
-];
-const OF_READINESS: &[CallSite] = &[
-    site(
-        &["accept4"],
-        "takes the next connection; EAGAIN if none is left",
-        source!("engine/src/drivers/readiness/accept.rs"),
-        &["listener.accept(true)"],
-    ),
-    site(&["recvfrom"], "receives at once; EAGAIN without bytes", READINESS_IO, &["socket.receive(into)"]),
-    site(
-        &["sendto", "sendfile"],
-        "sends at once; EAGAIN without room",
-        READINESS_IO,
-        &["core.send(self.link.left())"],
-    ),
-    site(
-        END,
-        CLOSE,
-        source!("engine/src/drivers/readiness/closing.rs"),
-        &["fn close(", "self.connections.remove(key)"],
-    ),
-];
-const OF_COMPLETION: &[CallSite] = &[
-    site(
-        &["getpeername"],
-        "asks for the address of the client",
-        source!("engine/src/drivers/completion/proactor.rs"),
-        &["socket.peer()"],
-    ),
-    site(END, CLOSE, source!("engine/src/drivers/completion/closing.rs"), &["self.connections.remove(key)"]),
-];
+const OF_FILES: &[CallSite] = sites! {
+    &["openat2"], "", "opens the file beneath the root", FILES, "rustix::fs::openat2(";
+};
+const OF_BLOCKING: &[CallSite] = sites! {
+    &["accept4"], "", "takes the next connection; sleeps until there is one",
+        source!("engine/src/drivers/blocking/accept.rs"), "listeners[place].accept(nonblocking)";
+    &["recvfrom"], "", "receives; sleeps until bytes arrive", BLOCKING_IO, "socket.receive(into)";
+    &["sendto", "sendfile"], "", "sends; sleeps until there is room", BLOCKING_IO, "core.send(PART)";
+};
+const OF_READINESS: &[CallSite] = sites! {
+    &["accept4"], "", "takes the next connection; EAGAIN if none is left",
+        source!("engine/src/drivers/readiness/accept.rs"), "listener.accept(true)";
+    &["recvfrom"], "", "receives at once; EAGAIN without bytes", READINESS_IO, "socket.receive(into)";
+    &["sendto", "sendfile"], "", "sends at once; EAGAIN without room", READINESS_IO, "core.send(self.link.left())";
+    END, "", CLOSE, source!("engine/src/drivers/readiness/closing.rs"), "fn close(", "self.connections.remove(key)";
+};
+const OF_COMPLETION: &[CallSite] = sites! {
+    &["getpeername"], "", "asks for the address of the client",
+        source!("engine/src/drivers/completion/proactor.rs"), "socket.peer()";
+    END, "", CLOSE, source!("engine/src/drivers/completion/closing.rs"), "self.connections.remove(key)";
+};
 
 /// The calls that a model's own file makes.
 fn of_model(engine: Engine) -> &'static [CallSite] {
     match engine {
-        Engine::Naive => const { &[site(END, CLOSE, NAIVE, &["drop(socket)"])] },
-        Engine::Fork => {
-            const {
-                &[
-                    site(&["clone", "clone3", "fork"], "starts a process", FORK, &["process::fork()"]),
-                    site(&["prctl", "getppid"], "ends with its parent", FORK, &["process::end_with("]),
-                    site(&["dup3"], "gives up its listening socket", FORK, &["listener.abandon()"]),
-                    site(
-                        &["seccomp"],
-                        "denies calls that only the parent needs",
-                        FORK,
-                        &["filter.install()"],
-                    ),
-                    site(&["exit_group"], "ends the process, and closes", FORK, &["std::process::exit(0)"]),
-                    site(&["wait4"], "reaps processes that ended", FORK, &["process::reap()"]),
-                    site(END, "closes the parent's copy", FORK, &["children.each.insert("]),
-                ]
-            }
-        }
-        Engine::Thread => {
-            const {
-                &[
-                    site(&["clone", "clone3"], "starts a thread", THREAD, &["thread.spawn_scoped("]),
-                    site(&["exit"], "ends the thread", THREAD, &["lock(threads_too).remove("]),
-                    site(END, CLOSE, THREAD, &["drop(served)"]),
-                ]
-            }
-        }
-        Engine::Pool => {
-            const {
-                &[
-                    site_with(
-                        "FUTEX_WAKE",
-                        &["futex"],
-                        "wakes a sleeping thread: the queue has a connection, or its lock is free",
-                        POOL,
-                        &["sender.try_send("],
-                    ),
-                    site_with(
-                        "FUTEX_WAIT",
-                        &["futex"],
-                        "sleeps until the queue has a connection, or its lock is free",
-                        POOL,
-                        &["lock(queue).recv()"],
-                    ),
-                    site(END, CLOSE, POOL, &["drop(served)"]),
-                ]
-            }
-        }
-        Engine::Busy => {
-            const {
-                &[site(
-                    &["clock_nanosleep"],
-                    "sleeps after an iteration without work",
-                    BUSY,
-                    &["thread::sleep("],
-                )]
-            }
-        }
-        Engine::Select => {
-            const { &[site(&["select", "pselect6"], WAIT, SELECT, &["self.0.wait(milliseconds"])] }
-        }
-        Engine::Poll => const { &[site(&["poll", "ppoll"], WAIT, POLL, &["self.0.wait(milliseconds"])] },
-        Engine::Epoll => {
-            const {
-                &[
-                    site(WAITS, WAIT, EPOLL, &["self.epoll.wait(milliseconds)"]),
-                    site_with(
-                        "EPOLL_CTL_ADD",
-                        &["epoll_ctl"],
-                        "registers the connection, once",
-                        EPOLL,
-                        &["fn watch(", "self.epoll.add("],
-                    ),
-                ]
-            }
-        }
-        Engine::Libevent => {
-            const {
-                &[
-                    site(
-                        &["epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "pselect6"],
-                        WAIT,
-                        LIBEVENT,
-                        &["self.base.wait("],
-                    ),
-                    site_with(
-                        "EPOLL_CTL_DEL",
-                        &["epoll_ctl"],
-                        "ends the registration",
-                        LIBEVENT,
-                        &["self.base.remove("],
-                    ),
-                    site(
-                        &["epoll_ctl"],
-                        "registers the connection",
-                        LIBEVENT,
-                        &["fn watch(", "self.base.set("],
-                    ),
-                ]
-            }
-        }
-        Engine::Asio => {
-            const {
-                &[
-                    site(WAITS, WAIT, ASIO, &["self.context.run("]),
-                    site_with(
-                        "EPOLL_CTL_ADD",
-                        &["epoll_ctl"],
-                        "registers the connection",
-                        ASIO,
-                        &["fn watch(", "self.context.watch("],
-                    ),
-                    site_with(
-                        "EPOLL_CTL_DEL",
-                        &["epoll_ctl"],
-                        "ends the registration",
-                        ASIO,
-                        &["fn closing(", "*place = None"],
-                    ),
-                    site_with(
-                        "->",
-                        &["epoll_ctl"],
-                        "begins a wait for the connection",
-                        ASIO,
-                        &["fn rearm(", "watched.wait("],
-                    ),
-                    site(&["epoll_ctl"], "begins a wait for the listener", ASIO, &["source.watched.wait("]),
-                ]
-            }
-        }
-        Engine::AsioProactor => {
-            const {
-                &[
-                    site(WAITS, WAIT, PROACTOR, &["CompletionContext::wait("]),
-                    site(
-                        &["accept"],
-                        "takes a connection for async_accept",
-                        PROACTOR,
-                        &["accept(listener: RawFd, tag: u64);"],
-                    ),
-                    site(
-                        &["recvfrom"],
-                        "receives for async_read_some; EAGAIN without bytes",
-                        PROACTOR,
-                        &["receive(number: RawFd, tag: u64);"],
-                    ),
-                    site(&["sendto"], "sends for async_write_some", PROACTOR, &["CompletionContext::send("]),
-                    site_with(
-                        "EPOLL_CTL_DEL",
-                        &["epoll_ctl"],
-                        "ends the registration",
-                        PROACTOR,
-                        &["close(socket: Socket, tag: u64);"],
-                    ),
-                    site(
-                        &["epoll_ctl"],
-                        "registers the accepted connection",
-                        PROACTOR,
-                        &["accept(listener: RawFd, tag: u64);"],
-                    ),
-                    site(END, CLOSE, PROACTOR, &["close(socket: Socket, tag: u64);"]),
-                ]
-            }
-        }
-        Engine::Uring => {
-            const {
-                &[site(
-                    &["io_uring_enter"],
-                    "submits new operations, and waits for a completion",
-                    URING,
-                    &["Ring::wait(self"],
-                )]
-            }
-        }
+        Engine::Naive => sites! {
+            END, "", CLOSE, NAIVE, "drop(socket)";
+        },
+        Engine::Fork => sites! {
+            &["clone", "clone3", "fork"], "", "starts a process", FORK, "process::fork()";
+            &["prctl", "getppid"], "", "ends with its parent", FORK, "process::end_with(";
+            &["dup3"], "", "gives up its listening socket", FORK, "listener.abandon()";
+            &["seccomp"], "", "denies calls that only the parent needs", FORK, "filter.install()";
+            &["exit_group"], "", "ends the process, and closes", FORK, "std::process::exit(0)";
+            &["wait4"], "", "reaps processes that ended", FORK, "process::reap()";
+            END, "", "closes the parent's copy", FORK, "children.each.insert(";
+        },
+        Engine::Thread => sites! {
+            &["clone", "clone3"], "", "starts a thread", THREAD, "thread.spawn_scoped(";
+            &["exit"], "", "ends the thread", THREAD, "lock(threads_too).remove(";
+            END, "", CLOSE, THREAD, "drop(served)";
+        },
+        Engine::Pool => sites! {
+            &["futex"], "FUTEX_WAKE", "wakes a sleeping thread: the queue has a connection, or its lock is free",
+                POOL, "sender.try_send(";
+            &["futex"], "FUTEX_WAIT", "sleeps until the queue has a connection, or its lock is free",
+                POOL, "lock(queue).recv()";
+            END, "", CLOSE, POOL, "drop(served)";
+        },
+        Engine::Busy => sites! {
+            &["clock_nanosleep"], "", "sleeps after an iteration without work", BUSY, "thread::sleep(";
+        },
+        Engine::Select => sites! {
+            &["select", "pselect6"], "", WAIT, SELECT, "self.0.wait(milliseconds";
+        },
+        Engine::Poll => sites! {
+            &["poll", "ppoll"], "", WAIT, POLL, "self.0.wait(milliseconds";
+        },
+        Engine::Epoll => sites! {
+            WAITS, "", WAIT, EPOLL, "self.epoll.wait(milliseconds)";
+            &["epoll_ctl"], "EPOLL_CTL_ADD", "registers the connection, once", EPOLL, "fn watch(", "self.epoll.add(";
+        },
+        Engine::Libevent => sites! {
+            &["epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "pselect6"], "", WAIT, LIBEVENT, "self.base.wait(";
+            &["epoll_ctl"], "EPOLL_CTL_DEL", "ends the registration", LIBEVENT, "self.base.remove(";
+            &["epoll_ctl"], "", "registers the connection", LIBEVENT, "fn watch(", "self.base.set(";
+        },
+        Engine::Asio => sites! {
+            WAITS, "", WAIT, ASIO, "self.context.run(";
+            &["epoll_ctl"], "EPOLL_CTL_ADD", "registers the connection", ASIO, "fn watch(", "self.context.watch(";
+            &["epoll_ctl"], "EPOLL_CTL_DEL", "ends the registration", ASIO, "fn closing(", "*place = None";
+            &["epoll_ctl"], "->", "begins a wait for the connection", ASIO, "fn rearm(", "watched.wait(";
+            &["epoll_ctl"], "", "begins a wait for the listener", ASIO, "source.watched.wait(";
+        },
+        Engine::AsioProactor => sites! {
+            WAITS, "", WAIT, PROACTOR, "CompletionContext::wait(";
+            &["accept"], "", "takes a connection for async_accept", PROACTOR, "accept(listener: RawFd, tag: u64);";
+            &["recvfrom"], "", "receives for async_read_some; EAGAIN without bytes",
+                PROACTOR, "receive(number: RawFd, tag: u64);";
+            &["sendto"], "", "sends for async_write_some", PROACTOR, "CompletionContext::send(";
+            &["epoll_ctl"], "EPOLL_CTL_DEL", "ends the registration", PROACTOR, "close(socket: Socket, tag: u64);";
+            &["epoll_ctl"], "", "registers the accepted connection", PROACTOR, "accept(listener: RawFd, tag: u64);";
+            END, "", CLOSE, PROACTOR, "close(socket: Socket, tag: u64);";
+        },
+        Engine::Uring => sites! {
+            &["io_uring_enter"], "", "submits new operations, and waits for a completion", URING, "Ring::wait(self";
+        },
     }
 }
 

@@ -11,7 +11,7 @@ use crate::measure::{Measure, show_count, show_number};
 use crate::plan::RunPlan;
 use crate::record::{Blocks, Trial};
 use crate::statistics::decision::Direction;
-use crate::statistics::difference::Difference;
+use crate::statistics::effect::Difference;
 use crate::verdict::ruling::middle;
 
 /// The experiment of times.

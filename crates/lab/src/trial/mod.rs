@@ -3,16 +3,16 @@
 pub mod bench;
 mod check;
 mod client;
-mod idle;
 mod in_process;
 mod museum;
-mod peers;
 pub(crate) mod server;
 pub mod site;
 pub mod survey;
 pub(crate) mod tracer;
 
 use std::collections::BTreeMap;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -82,7 +82,7 @@ impl Workbench {
             let checked = check::check(server.address, path, status, expected);
             checked.map_err(|why| server.explain(why))?;
         }
-        let idle = idle::open(server.address, path, load.idle.unwrap_or(0))?;
+        let idle = open_idle(server.address, path, load.idle.unwrap_or(0))?;
         let urls = urls.as_deref();
         let target = client::LoadTarget { address: server.address, path, status, file: expected, urls, seed };
         let words = client::words(load, &target, milliseconds);
@@ -174,4 +174,30 @@ fn values(loaded: &LoadResult, used: &Resources, events: &NetworkCounters) -> BT
         }
     }
     values
+}
+
+/// The longest wait for an idle connection and its response.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Opens `count` connections beside the load. Each makes one request, so that the server has accepted it and keeps it,
+/// and then nothing.
+fn open_idle(address: SocketAddr, path: &str, count: u32) -> Result<Vec<TcpStream>, String> {
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    let one = || -> std::io::Result<TcpStream> {
+        let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.write_all(head.as_bytes())?;
+        let mut buffer = [0; 16 * 1024];
+        match stream.read(&mut buffer)? {
+            0 => Err(ErrorKind::UnexpectedEof.into()),
+            _ => Ok(stream),
+        }
+    };
+    let mut all = Vec::new();
+    for number in 0..count {
+        all.push(one().map_err(|error| {
+            format!("cannot open idle connection {} of {count}: {error}; raise `ulimit -n`", number + 1)
+        })?);
+    }
+    Ok(all)
 }

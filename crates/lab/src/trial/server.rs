@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -15,9 +15,9 @@ use tenfold_sys::signal::Signal;
 use tenfold_sys::usage;
 
 use crate::experiment::subject::{Cell, Subject};
-use crate::machine::processes;
+use crate::machine::{environment, processes};
 use crate::trial::bench::{Workbench, interrupted};
-use crate::trial::{museum, peers};
+use crate::trial::museum;
 
 /// Time in which a server has to listen.
 const START: Duration = Duration::from_secs(10);
@@ -42,7 +42,7 @@ impl RunningServer {
         let words = match cell.subject {
             Subject::Tenfold => tenfold(bench, cell, address),
             Subject::Museum => museum::words(bench, cell, address)?,
-            peer => peers::words(bench, peer, name, address)?,
+            peer => peer_command(bench, peer, name, address)?,
         };
         let said = bench.kept.join(format!("{name}.err"));
         let failed = |error: io::Error| format!("cannot start {}: {error}", words[0]);
@@ -171,4 +171,59 @@ fn free_address() -> io::Result<SocketAddr> {
         }
     }
     Err(io::ErrorKind::AddrInUse.into())
+}
+
+/// The command of a server of others. Its configuration is written first, into the folder of the run.
+fn peer_command(
+    bench: &Workbench,
+    peer: Subject,
+    name: &str,
+    address: SocketAddr,
+) -> Result<Vec<String>, String> {
+    let program = environment::program(peer).ok_or_else(|| format!("{} is not installed", peer.name()))?;
+    let file = bench.kept.join(format!("{name}.conf"));
+    let text = configuration(peer, bench.site.folder(), address, &bench.kept, name);
+    fs::write(&file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+    let (program, file) = (program.display().to_string(), file.display().to_string());
+    let folder = bench.kept.display().to_string();
+    let words: Vec<&str> = match peer {
+        Subject::Nginx => vec![&program, "-p", &folder, "-c", &file],
+        Subject::Apache => vec![&program, "-D", "FOREGROUND", "-f", &file],
+        Subject::Lighttpd => vec![&program, "-D", "-f", &file],
+        _ => vec![&program, "-c", &file],
+    };
+    Ok(words.into_iter().map(str::to_owned).collect())
+}
+
+/// One worker, no access log, and as many connections as a trial opens: what all of them are given.
+fn configuration(peer: Subject, site: &Path, address: SocketAddr, kept: &Path, name: &str) -> String {
+    let (site, kept, port) = (site.display(), kept.display(), address.port());
+    match peer {
+        Subject::Nginx => format!(
+            "worker_processes 1;\ndaemon off;\npid {kept}/{name}.pid;\nerror_log stderr crit;\n\
+             worker_rlimit_nofile 20000;\nevents {{ worker_connections 10000; multi_accept on; }}\n\
+             http {{\n    types {{ application/octet-stream bin; }}\n    access_log off;\n    sendfile on;\n    \
+             tcp_nopush on;\n    keepalive_requests 1000000000;\n    open_file_cache max=10000 inactive=60s;\n    \
+             server {{ listen {address} reuseport backlog=4096; root {site}; }}\n}}\n"
+        ),
+        Subject::Apache => format!(
+            "ServerRoot {kept}\nServerName localhost\nListen {address}\nPidFile {kept}/{name}.pid\n\
+             LoadModule mpm_event_module /usr/lib/apache2/modules/mod_mpm_event.so\n\
+             LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so\n\
+             ServerLimit 1\nStartServers 1\nThreadLimit 200\nThreadsPerChild 200\nMaxRequestWorkers 200\n\
+             MinSpareThreads 1\nMaxSpareThreads 200\nAsyncRequestWorkerFactor 50\nListenBacklog 4096\n\
+             ErrorLog /dev/stderr\nLogLevel crit\nDocumentRoot {site}\nKeepAlive On\nMaxKeepAliveRequests 0\n\
+             KeepAliveTimeout 60\n\
+             User nobody\nGroup nogroup\nDefaultRuntimeDir {kept}\n<Directory {site}>\n    Require all granted\n</Directory>\n"
+        ),
+        Subject::Lighttpd => format!(
+            "server.document-root = \"{site}\"\nserver.bind = \"127.0.0.1\"\nserver.port = {port}\n\
+             server.max-keep-alive-requests = 100000000\nserver.max-fds = 20000\nserver.max-connections = 8000\n\
+             mimetype.assign = (\".bin\" => \"application/octet-stream\")\n"
+        ),
+        _ => format!(
+            "num-threads: 1\nmax-connections: 10000\nhosts:\n  \"default\":\n    \
+             listen: {{host: 127.0.0.1, port: {port}}}\n    paths:\n      \"/\":\n        file.dir: {site}\n"
+        ),
+    }
 }

@@ -8,9 +8,9 @@ use crate::plan::expect::Expect;
 use crate::plan::io::IoChoice;
 use crate::plan::io::unsupported;
 use crate::plan::pacer::Arrivals;
-use crate::plan::tls::{self, TlsOptions};
 use crate::plan::url::{ServerAddress, TargetUrl};
 use crate::plan::{LoadPlan, RequestVersion, ResponseEnd, UrlOrder, WarmUp};
+use crate::plan::{TlsOptions, server_name};
 
 impl LoadPlan {
     /// Checks the plan as a whole.
@@ -180,11 +180,11 @@ impl LoadPlan {
         ])
         .or_else(|| {
             let name = sni.as_deref()?;
-            tls::server_name(name).err().map(|why| format!("--sni: {why}"))
+            server_name(name).err().map(|why| format!("--sni: {why}"))
         })
         .or_else(|| {
             let mut hosts = self.urls.iter().filter(|url| url.tls && sni.is_none()).map(TargetUrl::host);
-            hosts.find_map(|host| tls::server_name(host).err())
+            hosts.find_map(|host| server_name(host).err())
         })
     }
 

@@ -6,16 +6,17 @@ pub mod expect;
 pub mod io;
 pub mod pacer;
 pub mod source;
-pub mod tls;
 pub mod url;
 
+use std::path::PathBuf;
 use std::time::Duration;
+
+use rustls::pki_types::ServerName;
 
 use crate::plan::expect::Expect;
 use crate::plan::io::IoChoice;
 use crate::plan::pacer::{ArrivalRate, Arrivals};
 use crate::plan::source::SourceAddresses;
-use crate::plan::tls::TlsOptions;
 use crate::plan::url::TargetUrl;
 
 /// The order of requests among several URLs.
@@ -234,6 +235,34 @@ impl LoadPlan {
 /// The duration in nanoseconds. A duration that does not fit counts as half the range.
 pub(crate) fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX >> 1)
+}
+
+/// The settings of TLS, for `https` URLs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsOptions {
+    /// Accept every certificate.
+    pub insecure: bool,
+    /// A PEM file of certificates to trust instead of those of the system.
+    pub ca: Option<PathBuf>,
+    /// The name to ask for and to verify, instead of the URL's host.
+    pub sni: Option<String>,
+    /// New connections resume earlier sessions.
+    pub resume: bool,
+}
+
+impl Default for TlsOptions {
+    fn default() -> TlsOptions {
+        TlsOptions { insecure: false, ca: None, sni: None, resume: true }
+    }
+}
+
+/// The name that a certificate must cover.
+///
+/// # Errors
+/// A reason, if `text` is neither a DNS name nor an address.
+pub(crate) fn server_name(text: &str) -> Result<ServerName<'static>, String> {
+    ServerName::try_from(text.to_owned())
+        .map_err(|_| format!("{text:?} is neither a DNS name nor an IP address"))
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ mod predict;
 mod start;
 mod studies;
 pub(crate) mod tune;
-mod wall;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

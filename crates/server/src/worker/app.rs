@@ -1,15 +1,13 @@
 //! The server's own protocol: HTTP over a site, counted and logged.
 
-mod client;
 mod members;
 mod observed;
 mod passwords;
-mod record;
 mod request_ids;
+mod respond;
 mod server_timing;
 mod state;
 mod transport;
-mod validation;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -20,9 +18,10 @@ use tenfold_engine::offload::OffloadPool;
 use tenfold_engine::{Dispatch, Event, Plan, Protocol};
 use tenfold_http::{
     Answer, Connection, Instant, Io, Method, Next, Peer, Refusal, Reply, Request, RequestSummary,
-    ResponseWriter, Service, Session, clock, serve_connection,
+    ResponseWriter, Service, Session, clock, echo, serve_connection,
 };
 use tenfold_site::{Answered, FinishWork, Hosts, Need, ResponseSummary, Work};
+use tenfold_tls::challenges::HTTP_PREFIX;
 
 use crate::admission::Admission;
 use crate::log::line::{LogFields, Times};
@@ -338,5 +337,23 @@ impl SharedService {
     /// Whether this request is answered with its own body. TRACE is never served.
     fn echoes(&self, request: &Request<'_>) -> bool {
         self.echo.as_deref() == Some(request.target.path) && request.method != Method::Trace
+    }
+
+    /// Responds if an authority that validates names asks for the response to a challenge (RFC 8555 §8.3). Other paths
+    /// of the folder are the site's.
+    fn validate(
+        &self,
+        request: &Request<'_>,
+        connection: &Connection,
+        response: &mut ResponseWriter<'_>,
+    ) -> bool {
+        let Some(board) = &self.challenges else { return false };
+        let asked = request.target.path.strip_prefix(HTTP_PREFIX);
+        let is_get = matches!(request.method, Method::Get | Method::Head);
+        let body = asked.filter(|_| is_get).and_then(|token| board.http_response(token));
+        let Some(body) = body else { return false };
+        let sent = echo(request, body.as_bytes(), response);
+        self.record(ResponseSummary::of(200, sent), request, connection, response, None);
+        true
     }
 }

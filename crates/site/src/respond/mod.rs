@@ -1,6 +1,5 @@
 //! The response to a request: from memory if it is there, or else step by step.
 
-pub(crate) mod error_pages;
 pub(crate) mod listing;
 pub(crate) mod message;
 pub(crate) mod negotiate;

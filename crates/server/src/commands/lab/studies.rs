@@ -1,13 +1,18 @@
 //! `tenfold lab why`, `tenfold lab explain` and `tenfold lab wall`: questions beyond published claims.
 
+use std::io::{IsTerminal, Write, stdout};
+
 use clap::ArgMatches;
 use tenfold_engine::{Engine, MODELS};
 use tenfold_lab::experiment::subject::{Cell, Subject, Workload};
 use tenfold_lab::machine::environment::LabEnvironment;
+use tenfold_lab::measure::Measure;
 use tenfold_lab::plan::RunPlan;
 use tenfold_lab::plan::profile::Profile;
+use tenfold_lab::record::Trial;
 use tenfold_lab::report::FILES;
 use tenfold_lab::runner;
+use tenfold_lab::runner::RunProgress;
 use tenfold_lab::studies::explain::Explanation;
 use tenfold_lab::studies::wall::{ENGINES, IdleWall, most_idle};
 use tenfold_lab::studies::why::{self, Split};
@@ -17,7 +22,6 @@ use tenfold_sys::limits;
 use super::failure::{INTERRUPTED, LabFailure, print, usage};
 use super::live::LiveView;
 use super::start::{carry_out, carry_out_with, expect_success, folder, own_server, wishes};
-use super::wall::WallView;
 use crate::resolved::engines;
 use crate::settings::rows;
 use crate::settings::units;
@@ -129,4 +133,64 @@ pub(super) fn wall(typed: &ArgMatches) -> Result<u8, LabFailure> {
     print(&wall.table(&results.trials))?;
     print(&format!("report: {}\n", folder.join(FILES[0]).display()))?;
     Ok(0)
+}
+
+/// The view of `tenfold lab wall`: a chart that is drawn again after each trial on a terminal, plain lines elsewhere.
+struct WallView<'a> {
+    wall: &'a IdleWall,
+    trials: Vec<Trial>,
+    terminal: bool,
+    /// Lines of the chart that is on the terminal.
+    drawn: usize,
+}
+
+impl WallView<'_> {
+    fn new(wall: &IdleWall) -> WallView<'_> {
+        WallView { wall, trials: Vec::new(), terminal: stdout().is_terminal(), drawn: 0 }
+    }
+
+    fn tell(&mut self, progress: &RunProgress<'_>) {
+        match progress {
+            RunProgress::Trial { cell, block, blocks, .. } if self.terminal => {
+                self.draw(&format!("measuring {cell}, block {block} of {blocks}; Ctrl-C stops\n"));
+            }
+            RunProgress::Ended(trial) => {
+                if !self.terminal {
+                    self.write(&line(trial));
+                }
+                self.trials.push((*trial).clone());
+            }
+            _ => {}
+        }
+    }
+
+    /// Leaves the chart without the line below it.
+    fn end(&mut self) {
+        if self.terminal {
+            self.draw("\n");
+        }
+    }
+
+    fn draw(&mut self, below: &str) {
+        let text = format!("{}{below}", self.wall.chart(&self.trials));
+        // Up to the first line of the last chart, and clear what is below (ECMA-48).
+        let back = if self.drawn > 0 { format!("\x1b[{}A\x1b[J", self.drawn) } else { String::new() };
+        self.drawn = text.lines().count();
+        self.write(&format!("{back}{text}"));
+    }
+
+    fn write(&self, text: &str) {
+        // The table at the end reports an output that has gone.
+        let _ = stdout().write_all(text.as_bytes()).and_then(|()| stdout().flush());
+    }
+}
+
+fn line(trial: &Trial) -> String {
+    let result = match (&trial.failed, trial.values.get(&Measure::Cpu)) {
+        (Some(why), _) => format!("failed: {why}"),
+        (None, Some(cpu)) => Measure::Cpu.show(*cpu),
+        (None, None) => "no response".to_owned(),
+    };
+    let control = if trial.control { " again" } else { "" };
+    format!("block {:<3} {:<16}{result}\n", trial.block + 1, format!("{}{control}", trial.cell))
 }
