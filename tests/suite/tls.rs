@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rcgen::{CertificateParams, KeyPair};
 use rustix::process::Signal;
 use rustls::crypto::aws_lc_rs;
+use rustls::version::{TLS12, TLS13};
 use rustls::{CipherSuite, ClientConfig, ClientConnection, RootCertStore};
 use serde_json::Value;
 use tenfold_engine::{Engine, Topology};
@@ -26,7 +27,7 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![
         Engines Own: a_line_of_json_has_the_result_of_the_handshake, a_session_is_resumed_also_after_a_reload,
             hellos_that_come_at_once_are_all_answered, a_hello_that_is_too_long_gets_an_alert,
-            the_server_chooses_the_cipher;
+            the_server_chooses_the_cipher, a_client_that_closes_before_a_request_is_answered;
         Epoll Own: a_connection_for_one_request_sends_twice, certificates_are_chosen_by_name_and_a_reload_replaces_them, wrong_certificates_are_told,
             the_modern_preset_refuses_tls_1_2;
         Uring Own: certificates_are_chosen_by_name_and_a_reload_replaces_them;
@@ -94,6 +95,27 @@ fn the_server_chooses_the_cipher(config: &Config) {
         assert_eq!(chosen(suites), suites[0]);
         assert_eq!(chosen(&suites[1..]), suites[1]);
         assert_eq!(chosen(&suites[2..]), suites[2]);
+    }
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn a_client_that_closes_before_a_request_is_answered(config: &Config) {
+    let server =
+        Launch::new(&config.through(Below::Tls), site::shared()).flag("--head-timeout", "1h").start();
+    for version in [&TLS12, &TLS13] {
+        let builder = ClientConfig::builder_with_protocol_versions(&[version]);
+        let client = builder.with_root_certificates(trusted_roots()).with_no_client_auth();
+        let name = "localhost".try_into().expect("a name");
+        let mut client = ClientConnection::new(client.into(), name).expect("the configuration is legal");
+        let mut stream = TcpStream::connect(server.address).expect("it listens");
+        stream.set_read_timeout(Some(SOON)).expect("a timeout");
+        client.complete_io(&mut stream).expect("a handshake");
+        client.send_close_notify();
+        let mut tls = rustls::Stream::new(&mut client, &mut stream);
+        tls.flush().expect("there is room");
+        // The end of the connection without a closing record would be an error.
+        assert_eq!(tls.read(&mut [0]).unwrap_or_else(|error| panic!("{version:?}: {error}")), 0);
+        assert_eq!(stream.read(&mut [0]).expect("an end"), 0, "{version:?}");
     }
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
