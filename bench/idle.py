@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
 """Memory that a server holds per idle keep-alive connection.
 
-usage: idle.py [-n CONNECTIONS] [--burst] [--tls] NAME=PORT[/PATH] ...
+usage: idle.py [-n CONNECTIONS] [-p PROCESSES] [--burst] [--tls] NAME=PORT[/PATH] ...
 
 Opens N connections to each server in turn, makes one request on each, leaves them idle, and prints how
 much the private memory of the processes listening on PORT (and of their descendants) grew, per
 connection. Two sizes are opened, N and 2N, and the slope between them is printed too: it leaves out
 what a server allocates once.
+-p opens them from several processes, each from an address of its own: a process has a limit of descriptors.
 --burst sends half a head on all of them before any is answered, so that every connection was busy at
 once before it became idle: what does not go back then is held for ever. Kernel memory (sockets,
 io_uring) is not in these figures. Traffic goes to 127.0.0.1 only.
 """
-import argparse, resource, socket, ssl, time
+import argparse, multiprocessing, re, resource, select, socket, ssl, time
 
 from processes import listeners, place, with_descendants
 
-# A client address has some 28,000 ephemeral ports; the next one is used well before they run out.
+# A client address, and so a process, has some 28,000 ephemeral ports.
 CONNECTIONS_PER_ADDRESS = 20000
 
 
@@ -29,54 +30,134 @@ def private_kib(pids):
     return total
 
 
-def open_idle(server, count, held, burst, context=None):
-    """Opens `count` connections, makes a request on each, and returns how many were answered with 200."""
-    request = f"GET {server.path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
-    answered, fresh = 0, []
-    for _ in range(count):
+def is_answered(sock):
+    """Reads a whole response, and returns whether its status is 200."""
+    received, length = b"", None
+    while length is None or len(received) < length:
+        bytes_more = sock.recv(65536)
+        if not bytes_more:
+            return False
+        received += bytes_more
+        head, end, _ = received.partition(b"\r\n\r\n")
+        if end:
+            length = len(head + end) + int(re.search(rb"(?im)^content-length: (\d+)", head)[1])
+    return received.startswith(b"HTTP/1.1 200")
+
+
+class Client:
+    """One client process: it opens connections and holds them."""
+
+    def __init__(self, server, address, context, burst, barrier):
+        self.server, self.address, self.context, self.burst, self.barrier = server, address, context, burst, barrier
+        self.request = f"GET {server.path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+        self.first, self.held = None, []
+
+    def obey(self, orders):
+        """Opens as many connections as each order says; after 0, looks at all of them, and ends."""
+        try:
+            while count := orders.recv():
+                orders.send(self.open(count))
+            orders.send(self.lost())
+        except BaseException:
+            self.barrier.abort()  # the other clients would wait for this one
+            raise
+
+    def connect(self):
         sock = socket.socket()
-        sock.settimeout(5)
-        sock.bind((f"127.0.0.{2 + len(held) // CONNECTIONS_PER_ADDRESS}", 0))
-        sock.connect(("127.0.0.1", server.port))
-        if context:
-            sock = context.wrap_socket(sock, server_hostname="localhost")
-        sock.sendall(request[:20] if burst else request)
-        if not burst:
-            answered += sock.recv(65536).startswith(b"HTTP/1.1 200")
-        held.append(sock)
-        fresh.append(sock)
-    if burst:
+        sock.settimeout(30)
+        sock.bind((self.address, 0))
+        sock.connect(("127.0.0.1", self.server.port))
+        return self.context.wrap_socket(sock, server_hostname="localhost") if self.context else sock
+
+    def open(self, count):
+        """Opens `count` connections, makes a request on each, and returns how many were answered with 200."""
+        answered, fresh = 0, []
+        for _ in range(count):
+            sock = self.connect()
+            sock.sendall(self.request[:20] if self.burst else self.request)
+            if self.burst:
+                fresh.append(sock)
+            else:
+                answered += self.keep(sock)
+        self.barrier.wait()
         for sock in fresh:
-            sock.sendall(request[20:])
-        for sock in fresh:
-            answered += sock.recv(65536).startswith(b"HTTP/1.1 200")
-    time.sleep(1)  # what the server does lazily is done
-    return answered
+            sock.sendall(self.request[20:])
+        return answered + sum(map(self.keep, fresh))
+
+    def keep(self, sock):
+        """Reads a response. Later only the descriptor is needed: the state of TLS would be 25 KB for each connection."""
+        answered = is_answered(sock)
+        if self.first is None:
+            self.first = sock
+        else:
+            self.held.append(socket.socket(fileno=sock.detach()) if self.context else sock)
+        return answered
+
+    def lost(self):
+        """How many connections have ended. The first one is asked again."""
+        poll = select.poll()
+        for sock in self.held:
+            poll.register(sock, select.POLLIN)
+        ended = len(poll.poll(0))
+        self.first.sendall(self.request)
+        return ended + (not is_answered(self.first))
+
+
+class Clients:
+    """Client processes, each with an address of its own."""
+
+    def __init__(self, server, args):
+        context = ssl._create_unverified_context() if args.tls else None
+        barrier = multiprocessing.Barrier(args.processes)
+        self.orders = []
+        for number in range(args.processes):
+            own, theirs = multiprocessing.Pipe()
+            client = Client(server, f"127.0.0.{2 + number}", context, args.burst, barrier)
+            multiprocessing.Process(target=client.obey, args=(theirs,), daemon=True).start()
+            theirs.close()
+            self.orders.append(own)
+
+    def order(self, counts):
+        """Gives each process its number, and returns the sum of the answers; a process that failed ends with EOFError."""
+        for orders, count in zip(self.orders, counts):
+            orders.send(count)
+        return sum(orders.recv() for orders in self.orders)
+
+    def open(self, count):
+        each, more = divmod(count, len(self.orders))
+        answered = self.order([each + (number < more) for number in range(len(self.orders))])
+        time.sleep(1)  # what the server does lazily is done
+        return answered
+
+    def lost(self):
+        return self.order([0] * len(self.orders))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("servers", nargs="+", metavar="NAME=PORT[/PATH]")
     parser.add_argument("-n", type=int, default=4000, help="connections of the first step; the second opens as many again")
+    parser.add_argument("-p", "--processes", type=int, default=1, help="client processes, which share the connections")
     parser.add_argument("--tls", action="store_true", help="https, with any certificate")
     parser.add_argument("--burst", action="store_true", help="all connections busy at once before they become idle")
     args = parser.parse_args()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    if 2 * args.n + 100 > hard:
-        raise SystemExit(f"{2 * args.n} connections do not fit this process's limit of {hard} descriptors")
-    context = ssl._create_unverified_context() if args.tls else None
+    most = min(hard - 100, CONNECTIONS_PER_ADDRESS)
+    if not 1 <= args.processes <= args.n or 2 * args.n > most * args.processes:
+        raise SystemExit(f"{2 * args.n} connections do not fit {args.processes} processes with at most {most} each")
     for server in map(place, args.servers):
-        held, pids = [], listeners(server.port)
-        start = private_kib(pids)
-        answered = open_idle(server, args.n, held, args.burst, context)
+        pids = listeners(server.port)
+        begun, start = time.monotonic(), private_kib(pids)
+        clients = Clients(server, args)
+        answered = clients.open(args.n)
         first = private_kib(pids)
-        answered += open_idle(server, args.n, held, args.burst, context)
+        answered += clients.open(args.n)
         second = private_kib(pids)
-        print(f"{server.name:<16} answered {answered}/{2 * args.n}  bytes/connection:"
-              f" first {args.n}: {(first - start) * 1024 / args.n:.0f}  next {args.n}: {(second - first) * 1024 / args.n:.0f}")
-        for sock in held:
-            sock.close()
+        took = time.monotonic() - begun
+        print(f"{server.name:<16} answered {answered}/{2 * args.n} in {took:.0f} s, lost {clients.lost()}  bytes/connection:"
+              f" first {args.n}: {(first - start) * 1024 / args.n:.0f}  next {args.n}: {(second - first) * 1024 / args.n:.0f}"
+              f"  both: {(second - start) * 512 / args.n:.0f}")
         time.sleep(1)
 
 

@@ -171,9 +171,14 @@ fn certificate() -> &'static Certificate {
     })
 }
 
+/// The certificate of this run as a root.
+pub fn trusted_roots() -> Arc<RootCertStore> {
+    Arc::clone(&certificate().roots)
+}
+
 /// A client that trusts the certificate and has no sessions.
 pub fn new_client() -> Arc<ClientConfig> {
-    client_of(Arc::clone(&certificate().roots))
+    client_of(trusted_roots())
 }
 
 /// A client that trusts these certificates and has no sessions.

@@ -53,7 +53,7 @@ pub(crate) const THEME: Theme = Theme {
             h69_a_locked_database, a_database_is_reachable_by_its_socket, invitations_let_one_in, the_users_command_manages_members,
             templates_can_be_replaced, an_unusable_database_is_a_one_line_error,
             h83_a_replacement_of_a_protected_folder_is_protected,
-            accounts_over_tls, sessions_over_tls, the_book_on_nodes, two_nodes_share_a_login, a_dead_accounts_process_is_replaced;
+            accounts_over_tls, accounts_in_mariadb_over_tls, sessions_over_tls, the_book_on_nodes, two_nodes_share_a_login, a_dead_accounts_process_is_replaced;
         Engines OwnAsRoot: h78_the_user_of_the_workers_reads_neither_the_database_nor_memory;
         Every OnceAsRoot: h83_folders_closed_to_workers_stay_protected,
             h69_a_full_disk_loses_no_account, h69_a_full_database,

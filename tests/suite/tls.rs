@@ -1,19 +1,22 @@
 //! TLS beyond the layer: the log, sessions, and certificates.
 
+use std::cmp::Reverse;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 
 use rcgen::{CertificateParams, KeyPair};
 use rustix::process::Signal;
-use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use rustls::crypto::aws_lc_rs;
+use rustls::version::{TLS12, TLS13};
+use rustls::{CipherSuite, ClientConfig, ClientConnection, RootCertStore};
 use serde_json::Value;
 use tenfold_engine::{Engine, Topology};
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::{Launch, tenfold};
-use tenfold_tests::seal::{Below, SecureExchange, client_of, get_once, new_client};
+use tenfold_tests::seal::{Below, SecureExchange, client_of, get_once, new_client, trusted_roots};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::strace::Tracer;
@@ -23,7 +26,8 @@ pub(crate) const THEME: Theme = Theme {
     name: "tls",
     cases: cases![
         Engines Own: a_line_of_json_has_the_result_of_the_handshake, a_session_is_resumed_also_after_a_reload,
-            hellos_that_come_at_once_are_all_answered, a_hello_that_is_too_long_gets_an_alert;
+            hellos_that_come_at_once_are_all_answered, a_hello_that_is_too_long_gets_an_alert,
+            the_server_chooses_the_cipher, a_client_that_closes_before_a_request_is_answered;
         Epoll Own: a_connection_for_one_request_sends_twice, certificates_are_chosen_by_name_and_a_reload_replaces_them, wrong_certificates_are_told,
             the_modern_preset_refuses_tls_1_2;
         Uring Own: certificates_are_chosen_by_name_and_a_reload_replaces_them;
@@ -46,7 +50,7 @@ fn a_line_of_json_has_the_result_of_the_handshake(config: &Config) {
     becomes_true(SOON, "a line", || server.log().lines().count() == 1);
     let line: Value = serde_json::from_str(&server.log()).expect("it is JSON");
     assert_eq!(line["tls_version"], "TLSv1.3");
-    assert_eq!(line["tls_cipher"], "TLS_AES_256_GCM_SHA384");
+    assert_eq!(line["tls_cipher"], "TLS_AES_128_GCM_SHA256");
     assert_eq!((&line["tls_server_name"], &line["tls_alpn"]), (&"localhost".into(), &"http/1.1".into()));
     assert_eq!(line["tls_resumed"], false);
     server.stop().unwrap_or_else(|why| panic!("{why}"));
@@ -54,6 +58,66 @@ fn a_line_of_json_has_the_result_of_the_handshake(config: &Config) {
     plain.get("/1k.html");
     becomes_true(SOON, "a line", || plain.log().lines().count() == 1);
     assert!(!plain.log().contains("tls"), "{}", plain.log());
+}
+
+/// The client prefers the suites of each version in the opposite order.
+fn the_server_chooses_the_cipher(config: &Config) {
+    use CipherSuite as C;
+    let server = Launch::new(&config.through(Below::Tls), site::shared()).start();
+    let by_version = [
+        [C::TLS13_AES_128_GCM_SHA256, C::TLS13_AES_256_GCM_SHA384, C::TLS13_CHACHA20_POLY1305_SHA256],
+        [
+            C::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+            C::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+            C::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+        ],
+    ];
+    // Offers the last of these first.
+    let chosen = |suites: &[CipherSuite]| {
+        let mut provider = aws_lc_rs::default_provider();
+        provider.cipher_suites.retain(|suite| suites.contains(&suite.suite()));
+        provider
+            .cipher_suites
+            .sort_by_key(|suite| Reverse(suites.iter().position(|own| *own == suite.suite())));
+        let builder =
+            ClientConfig::builder_with_provider(provider.into()).with_safe_default_protocol_versions();
+        let roots = trusted_roots();
+        let config =
+            builder.expect("they have a version").with_root_certificates(roots).with_no_client_auth();
+        let name = "localhost".try_into().expect("a name");
+        let mut client = ClientConnection::new(config.into(), name).expect("the configuration is legal");
+        let mut stream = TcpStream::connect(server.address).expect("it listens");
+        stream.set_read_timeout(Some(SOON)).expect("a timeout");
+        client.complete_io(&mut stream).expect("a handshake");
+        client.negotiated_cipher_suite().expect("the handshake is over").suite()
+    };
+    for suites in &by_version {
+        assert_eq!(chosen(suites), suites[0]);
+        assert_eq!(chosen(&suites[1..]), suites[1]);
+        assert_eq!(chosen(&suites[2..]), suites[2]);
+    }
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn a_client_that_closes_before_a_request_is_answered(config: &Config) {
+    let server =
+        Launch::new(&config.through(Below::Tls), site::shared()).flag("--head-timeout", "1h").start();
+    for version in [&TLS12, &TLS13] {
+        let builder = ClientConfig::builder_with_protocol_versions(&[version]);
+        let client = builder.with_root_certificates(trusted_roots()).with_no_client_auth();
+        let name = "localhost".try_into().expect("a name");
+        let mut client = ClientConnection::new(client.into(), name).expect("the configuration is legal");
+        let mut stream = TcpStream::connect(server.address).expect("it listens");
+        stream.set_read_timeout(Some(SOON)).expect("a timeout");
+        client.complete_io(&mut stream).expect("a handshake");
+        client.send_close_notify();
+        let mut tls = rustls::Stream::new(&mut client, &mut stream);
+        tls.flush().expect("there is room");
+        // The end of the connection without a closing record would be an error.
+        assert_eq!(tls.read(&mut [0]).unwrap_or_else(|error| panic!("{version:?}: {error}")), 0);
+        assert_eq!(stream.read(&mut [0]).expect("an end"), 0, "{version:?}");
+    }
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
 fn handshakes(server: &Server, kind: &str) -> u64 {

@@ -2,6 +2,7 @@
 //! stops at the end.
 
 mod disk;
+mod encrypted;
 mod held;
 mod redis;
 
@@ -17,7 +18,6 @@ use rustix::process::Signal;
 
 use crate::launch::free_address;
 use crate::process::Process;
-use crate::seal::certificate_folder;
 use crate::server::lock;
 use crate::site::TempFolder;
 use crate::time::eventually;
@@ -245,6 +245,10 @@ impl Database {
                 command.arg(format!("--datadir={data}")).arg(format!("--port={port}"));
                 command.arg(format!("--socket={own}/socket")).arg(format!("--pid-file={own}/pid"));
                 command.arg(format!("--tmpdir={own}")).arg(format!("--init-file={}", init.display()));
+                if Path::new(&data).join("server.key").exists() {
+                    command.arg(format!("--ssl-cert={data}/server.crt"));
+                    command.arg(format!("--ssl-key={data}/server.key"));
+                }
                 command
             }
         };
@@ -293,26 +297,6 @@ impl Database {
         format!("{scheme}://tenfold:secret@{}/{name}", self.address)
     }
 
-    /// Makes a PostgreSQL accept TLS, with the certificate of this run.
-    ///
-    /// # Panics
-    /// If it does not.
-    #[track_caller]
-    pub fn accept_tls(&self) {
-        for (name, file) in [("server.crt", "cert.pem"), ("server.key", "key.pem")] {
-            let content = fs::read(certificate_folder().join(file)).expect("it was made");
-            let copy = self.folder.write(name, content);
-            // Only its user may read the key.
-            let mut install = self.program(&tools::program("install"));
-            run(install.args(["-m", "600"]).arg(copy).arg(format!("{}/{name}", self.data())));
-        }
-        for sql in ["ALTER SYSTEM SET ssl = on", "SELECT pg_reload_conf()"] {
-            self.query(sql).unwrap_or_else(|why| panic!("{why}"));
-        }
-        let is_on = |shown: String| (shown.trim() == "on").then_some(());
-        eventually(PATIENCE, "PostgreSQL accepts TLS", || self.query("SHOW ssl").ok().and_then(is_on));
-    }
-
     fn tell(&self, sql: &str) -> Result<(), String> {
         self.query(sql).map(drop)
     }
@@ -344,7 +328,17 @@ impl Database {
                 command
             }
             _ => {
-                let words = ["--no-defaults", "-h", "127.0.0.1", "-P", &port, "-u", "tenfold", "-psecret"];
+                let words = [
+                    "--no-defaults",
+                    "--skip-ssl",
+                    "-h",
+                    "127.0.0.1",
+                    "-P",
+                    &port,
+                    "-u",
+                    "tenfold",
+                    "-psecret",
+                ];
                 let mut command = words.iter().fold(Command::new(tools::program("mariadb")), with);
                 // Prints results immediately and without headings.
                 command.args(

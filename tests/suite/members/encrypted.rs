@@ -12,10 +12,10 @@ use tenfold_tests::visitor::Visitor;
 
 use super::{GOOD, launch, site, stop};
 
-/// Writes the certificate to a file that the user of the accounts can read. Returns the parameter that names it.
+/// Writes the certificate to a file that the user of the accounts can read. Returns its path.
 fn trusted(folder: &TempFolder) -> String {
     let certificate = fs::read(certificate_folder().join("cert.pem")).expect("it was made");
-    format!("sslrootcert={}", folder.write("roots.pem", certificate).display())
+    folder.write("roots.pem", certificate).display().to_string()
 }
 
 /// A server whose members log in and see their pages.
@@ -39,7 +39,7 @@ fn refused(launch: Launch, reason: &str) {
 pub(super) fn accounts_over_tls() {
     let folder = site();
     let database = Database::start(DatabaseProduct::Postgres);
-    let (by_address, roots) = (database.create(), trusted(&folder));
+    let (by_address, roots) = (database.create(), format!("sslrootcert={}", trusted(&folder)));
     let by_name = by_address.replace("127.0.0.1", "localhost");
     let config = Config::of(Engine::Epoll);
     let with = |url: &str, query: &str| launch(&config, &folder, &format!("{url}?{query}"));
@@ -59,9 +59,34 @@ pub(super) fn accounts_over_tls() {
     serves(with(&by_address, "sslmode=disable"), "cay", || assert!(count(true) == 0 && count(false) > 0));
 }
 
+pub(super) fn accounts_in_mariadb_over_tls() {
+    let folder = site();
+    let database = Database::start(DatabaseProduct::Mariadb);
+    let (plain, roots) = (database.create(), format!("ssl-ca={}", trusted(&folder)));
+    let query = |sql: &str| database.query(sql).unwrap_or_else(|why| panic!("{why}"));
+    // The database accepts this user over TLS only.
+    query("CREATE USER 'sealed'@'127.0.0.1' IDENTIFIED BY 'secret' REQUIRE SSL");
+    query("GRANT ALL ON *.* TO 'sealed'@'127.0.0.1'");
+    let by_address = plain.replace("tenfold:", "sealed:");
+    let by_name = by_address.replace("127.0.0.1", "localhost");
+    let config = Config::of(Engine::Epoll);
+    let with = |url: &str, query: &str| launch(&config, &folder, &format!("{url}?{query}"));
+    refused(with(&by_address, "ssl-mode=REQUIRED"), "server does not have this capability");
+    database.accept_tls();
+    refused(with(&by_name, "ssl-mode=VERIFY_IDENTITY"), "certificate");
+    refused(with(&by_address, &format!("ssl-mode=VERIFY_IDENTITY&{roots}")), "not valid for name");
+    refused(with(&by_address, "ssl-mode=DISABLED"), "Access denied");
+    serves(with(&by_address, "ssl-mode=REQUIRED"), "ann", || ());
+    serves(with(&by_name, &format!("ssl-mode=VERIFY_IDENTITY&{roots}")), "ben", || ());
+    let handshakes = || query("SHOW GLOBAL STATUS LIKE 'Ssl_accepts'");
+    let before = handshakes();
+    serves(with(&plain, "ssl-mode=PREFERRED"), "cay", || assert_eq!(handshakes(), before));
+}
+
 pub(super) fn sessions_over_tls() {
     let folder = site();
-    let (plain, encrypted, roots) = (RedisServer::start(), RedisServer::start_encrypted(), trusted(&folder));
+    let (plain, encrypted) = (RedisServer::start(), RedisServer::start_encrypted());
+    let roots = format!("sslrootcert={}", trusted(&folder));
     let accounts = fresh(DatabaseProduct::Sqlite, &folder);
     let config = Config::of(Engine::Epoll);
     let with = |url: &str| launch(&config, &folder, &accounts).flag("--sessions", url);

@@ -165,9 +165,10 @@ impl Redis {
 /// A client of the server at `url`. With `rediss:` the connection is encrypted, and the certificate is one for the host
 /// of the URL; roots are those of the system, or those in the file `sslrootcert`.
 fn client(url: &str) -> Result<Client, String> {
-    let (url, [roots]) = take_parameters(url, ["sslrootcert"]);
+    const ROOTS: &str = "sslrootcert";
+    let (url, [roots]) = take_parameters(url, [ROOTS]);
     let Some(roots) = roots else { return Client::open(url).map_err(|error| error.to_string()) };
-    let path = root_file(&roots)?;
+    let path = root_file(ROOTS, &roots)?;
     let pem = std::fs::read(&path);
     let pem = pem.map_err(|error| format!("cannot read root certificates in {}: {error}", path.display()))?;
     let certificates = TlsCertificates { client_tls: None, root_cert: Some(pem) };

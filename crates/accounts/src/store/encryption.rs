@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// The protection of a connection. The names of its modes are those of libpq (`sslmode`).
-#[cfg(feature = "postgresql")]
+/// The protection of a connection.
+#[cfg(any(feature = "postgresql", feature = "mysql"))]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Encryption {
     /// None.
@@ -15,42 +15,54 @@ pub(crate) enum Encryption {
     Verified(Option<PathBuf>),
 }
 
-#[cfg(feature = "postgresql")]
+/// The parameters of a URL that a client of this database knows.
+#[cfg(any(feature = "postgresql", feature = "mysql"))]
+pub(crate) struct EncryptionNames {
+    pub(crate) mode: &'static str,
+    /// The parameter that names a file with root certificates.
+    pub(crate) roots: &'static str,
+    /// Two names for a connection without encryption.
+    pub(crate) off: [&'static str; 2],
+    pub(crate) unverified: &'static str,
+    pub(crate) verified: &'static str,
+}
+
+#[cfg(any(feature = "postgresql", feature = "mysql"))]
 impl Encryption {
-    /// Takes `sslmode` and `sslrootcert` from a URL. Returns the URL without them.
+    /// Takes the parameters with these names from a URL. Returns the URL without them.
     ///
     /// # Errors
     /// A message that does not repeat the URL: a parameter is wrong, or has no effect.
-    pub(crate) fn take_from(url: &str) -> Result<(Encryption, String), String> {
-        let (url, [mode, roots]) = take_parameters(url, ["sslmode", "sslrootcert"]);
-        let roots = roots.map(|path| root_file(&path)).transpose()?;
-        let encryption = match mode.as_deref() {
-            Some("verify-full") => return Ok((Encryption::Verified(roots), url)),
-            None | Some("disable" | "prefer") => Encryption::Off,
-            Some("require") => Encryption::Unverified,
-            Some(_) => {
-                return Err(
-                    "sslmode is disable, prefer (also without encryption), require (encrypted, with any \
-                            certificate) or verify-full (with a certificate for the host)"
-                        .into(),
-                );
+    pub(crate) fn take_from(url: &str, names: &EncryptionNames) -> Result<(Encryption, String), String> {
+        let EncryptionNames { mode, roots, off: [off, preferred], unverified, verified } = *names;
+        let (url, [chosen, file]) = take_parameters(url, [mode, roots]);
+        let file = file.map(|path| root_file(roots, &path)).transpose()?;
+        let encryption = match chosen.as_deref() {
+            Some(name) if name == verified => return Ok((Encryption::Verified(file), url)),
+            Some(name) if name == unverified => Encryption::Unverified,
+            Some(name) if name != off && name != preferred => {
+                return Err(format!(
+                    "{mode} is {off}, {preferred} (also without encryption), {unverified} (encrypted, with any \
+                     certificate) or {verified} (with a certificate for the host)"
+                ));
             }
+            _ => Encryption::Off,
         };
-        match roots {
+        match file {
             None => Ok((encryption, url)),
-            Some(_) => Err("sslrootcert has no effect without sslmode=verify-full".into()),
+            Some(_) => Err(format!("{roots} has no effect without {mode}={verified}")),
         }
     }
 }
 
-/// Checks the path of a file with root certificates.
+/// Checks the path of a file with root certificates, the value of `parameter`.
 ///
 /// # Errors
 /// A message: the path is relative.
-pub(crate) fn root_file(path: &str) -> Result<PathBuf, String> {
+pub(crate) fn root_file(parameter: &str, path: &str) -> Result<PathBuf, String> {
     match Path::new(path) {
         path if path.is_absolute() => Ok(path.to_owned()),
-        _ => Err("sslrootcert requires an absolute path".into()),
+        _ => Err(format!("{parameter} requires an absolute path")),
     }
 }
 
@@ -79,6 +91,7 @@ pub(crate) fn take_parameters<const N: usize>(url: &str, names: [&str; N]) -> (S
 
 #[cfg(all(test, feature = "postgresql"))]
 mod tests {
+    use super::super::postgres::NAMES;
     use super::*;
 
     #[test]
@@ -96,7 +109,7 @@ mod tests {
             for host in ["ann:se?sslmode=x@db", "db"] {
                 let url = format!("postgres://{host}/x{query}");
                 let expected = (encryption.clone(), format!("postgres://{host}/x{rest}"));
-                assert_eq!(Encryption::take_from(&url), Ok(expected), "{url}");
+                assert_eq!(Encryption::take_from(&url, &NAMES), Ok(expected), "{url}");
             }
         }
     }
@@ -110,7 +123,7 @@ mod tests {
             ("sslmode=require&sslrootcert=/ca.pem", "sslmode=verify-full"),
             ("sslmode=verify-full&sslrootcert=ca.pem", "absolute"),
         ] {
-            let why = Encryption::take_from(&format!("postgres://ann:secret@db/x?{query}"));
+            let why = Encryption::take_from(&format!("postgres://ann:secret@db/x?{query}"), &NAMES);
             let why = why.expect_err("it is wrong");
             assert!(why.contains(named) && !why.contains("secret"), "{why}");
         }

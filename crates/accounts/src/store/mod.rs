@@ -7,7 +7,7 @@
 mod connection;
 #[cfg(feature = "postgresql")]
 mod connector;
-#[cfg(any(feature = "postgresql", feature = "redis"))]
+#[cfg(any(feature = "postgresql", feature = "mysql", feature = "redis"))]
 pub(crate) mod encryption;
 #[cfg(feature = "mysql")]
 mod mysql;

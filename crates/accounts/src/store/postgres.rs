@@ -10,7 +10,7 @@ use postgres::{Client, Config, Error, NoTls, Statement};
 
 use super::connection::{DatabaseConnection, RowValues, StoreError, Value};
 use super::connector::Connector;
-use super::encryption::Encryption;
+use super::encryption::{Encryption, EncryptionNames};
 
 /// The timeout for a connect and for acknowledgements.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -18,6 +18,15 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const STATEMENT: &str = "-c statement_timeout=10000 -c lock_timeout=5000";
 /// The lock held during migrations: a number that other programs are unlikely to choose.
 const LOCK: i64 = 0x7465_6e66_6f6c_6431;
+
+/// The names of libpq.
+pub(super) const NAMES: EncryptionNames = EncryptionNames {
+    mode: "sslmode",
+    roots: "sslrootcert",
+    off: ["disable", "prefer"],
+    unverified: "require",
+    verified: "verify-full",
+};
 
 /// Checks that this library can parse `url`, and that it has no unsupported options.
 pub(super) fn check(url: &str) -> Result<(), String> {
@@ -40,7 +49,7 @@ pub(super) fn open(url: &str) -> Result<Box<dyn DatabaseConnection>, StoreError>
 
 fn config(url: &str) -> Result<(Encryption, Config), String> {
     // The library does not know `verify-full` and `sslrootcert`.
-    let (encryption, url) = Encryption::take_from(url)?;
+    let (encryption, url) = Encryption::take_from(url, &NAMES)?;
     match url.parse() {
         Ok(config) => Ok((encryption, config)),
         // The library's message may contain the typed URL.

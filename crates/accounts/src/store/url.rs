@@ -273,18 +273,37 @@ mod tests {
 
     #[cfg(all(feature = "postgresql", feature = "mysql"))]
     #[test]
-    fn encryption_is_requested_only_where_there_is_some() {
-        for wrong in [
-            "mysql://ann:secret@db/x?danger_accept_invalid_certs=true",
-            "mysql://ann:secret@db/x?root_cert_path=/etc/ssl/certs/ca.pem",
+    fn a_url_requests_encryption_in_the_words_of_its_database() {
+        const ROOTS: &str = "=/ca.pem";
+        for (scheme, mode, roots, legal) in [
+            ("postgres", "sslmode", "sslrootcert", ["prefer", "disable", "require", "verify-full"]),
+            ("mysql", "ssl-mode", "ssl-ca", ["PREFERRED", "DISABLED", "REQUIRED", "VERIFY_IDENTITY"]),
         ] {
-            let why = wrong.parse::<DatabaseUrl>().expect_err("it asks for TLS");
-            assert!(why.contains("never encrypted") && !why.contains("secret"), "{why}");
+            let [.., required, verified] = legal;
+            let parse = |query: &str| format!("{scheme}://ann:secret@db/x?{query}").parse::<DatabaseUrl>();
+            for name in legal {
+                assert!(parse(&format!("{mode}={name}")).is_ok(), "{name}");
+            }
+            assert!(parse(&format!("{mode}={verified}&{roots}{ROOTS}")).is_ok());
+            for (wrong, named) in [
+                (format!("{mode}=verify-ca"), verified),
+                (format!("{mode}={required}&{roots}{ROOTS}"), "no effect"),
+                (format!("{roots}{ROOTS}"), "no effect"),
+                (format!("{mode}={verified}&{roots}=ca.pem"), "absolute"),
+            ] {
+                let why = parse(&wrong).expect_err(&wrong);
+                assert!(why.contains(named) && why.contains(mode) | why.contains(roots), "{why}");
+                assert!(!why.contains("secret"), "{why}");
+            }
         }
-        for right in ["prefer", "disable", "require", "verify-full", "verify-full&sslrootcert=/ca.pem"] {
-            assert!(format!("postgres://ann@db/x?sslmode={right}").parse::<DatabaseUrl>().is_ok(), "{right}");
+        for (query, named) in [
+            ("require_ssl=true", "ssl-mode"),
+            ("require_ssl=true&verify_ca=false", "ssl-mode"),
+            ("ssl-mode=REQUIRED&socket=/run/mysqld/mysqld.sock", "socket"),
+        ] {
+            let why = format!("mysql://ann:secret@db/x?{query}").parse::<DatabaseUrl>().expect_err(query);
+            assert!(why.contains(named) && !why.contains("secret"), "{why}");
         }
-        assert!("postgres://ann@db/x?sslmode=verify-ca".parse::<DatabaseUrl>().is_err());
     }
 
     #[test]

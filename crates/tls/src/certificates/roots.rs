@@ -29,19 +29,28 @@ pub fn trusted(file: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, Stri
     }
 }
 
-/// Returns them for a client of rustls. Each certificate of a file must be usable.
+/// Returns those that rustls can use. Each certificate of a file must be usable.
 ///
 /// # Errors
 /// See [`trusted`]; or a certificate cannot be parsed.
+pub fn usable(file: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, String> {
+    let mut roots = RootCertStore::empty();
+    let mut certificates = trusted(file)?;
+    match file {
+        None => certificates.retain(|certificate| roots.add(certificate.clone()).is_ok()),
+        Some(path) => certificates.iter().try_for_each(|certificate| {
+            roots.add(certificate.clone()).map_err(|error| format!("{}: {error}", path.display()))
+        })?,
+    }
+    Ok(certificates)
+}
+
+/// Returns them for a client of rustls.
+///
+/// # Errors
+/// See [`usable`].
 pub fn root_store(file: Option<&Path>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
-    let certificates = trusted(file)?;
-    let Some(path) = file else {
-        roots.add_parsable_certificates(certificates);
-        return Ok(roots);
-    };
-    for certificate in certificates {
-        roots.add(certificate).map_err(|error| format!("{}: {error}", path.display()))?;
-    }
+    roots.add_parsable_certificates(usable(file)?);
     Ok(roots)
 }

@@ -45,7 +45,9 @@ pub(super) fn process(
         let waits = match state {
             Ok(ConnectionState::EncodeTlsData(data)) => {
                 encode(data, out)?;
-                None
+                discarded += discard;
+                // Otherwise the next record would lead to `TransmitTlsData`, and its own state would be missed.
+                continue;
             }
             Ok(ConnectionState::TransmitTlsData(data)) => {
                 data.done();

@@ -92,6 +92,25 @@ fn an_idle_connection_is_parked_between_its_requests_and_closed_in_order() {
 }
 
 #[test]
+fn a_connection_without_a_request_is_closed_in_order() {
+    for version in [&TLS13, &TLS12] {
+        let fixture = Fixture::new(version);
+        let client = fixture.client();
+        let closing = client.clone();
+        let second = Duration::from_secs(1);
+        let script = Script::new().sends(client.wire()).responds(client.answers(0, b"")).waits(second);
+        let outcome = fixture.play(script.responds(move |sent| {
+            closing.read(sent);
+            closing.connection(|connection| connection.send_close_notify());
+            vec![closing.wire()]
+        }));
+        client.read(&outcome.sent);
+        assert_eq!((outcome.next, outcome.finish), (Next::Close, Some(Finish::Close)), "{version:?}");
+        assert!(client.closed() && outcome.took < 2 * second, "{version:?}: {:?}", outcome.took);
+    }
+}
+
+#[test]
 fn a_session_is_resumed_and_its_facts_are_known() {
     for version in [&TLS13, &TLS12] {
         let fixture = Fixture::new(version);
