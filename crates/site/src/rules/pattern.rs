@@ -26,6 +26,13 @@ impl Pattern {
     /// In words that say how to mend it.
     pub fn new(text: &str) -> Result<Pattern, String> {
         let Some(rest) = text.strip_prefix('/') else {
+            if text.contains(['^', '~', '(', '$']) {
+                return Err(
+                    "a pattern is no regular expression: * is a part of a name and ** any number of names, \
+                            as in /assets/** or /**.css"
+                        .into(),
+                );
+            }
             return Err(format!(
                 "a pattern begins with a slash, such as /assets/**; write {:?}",
                 format!("/{text}")

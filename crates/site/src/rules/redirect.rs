@@ -100,8 +100,13 @@ impl RedirectTarget {
             Some(front) if front.ends_with('/') => (front, true),
             _ => (to, false),
         };
-        if text.contains("**") || (rest && text.contains('*')) {
-            return Err("** is allowed only at the end, after a slash".into());
+        if text.contains('*') {
+            return Err(
+                "a star stands for nothing here; if both end with /**, the rest of the path is kept".into()
+            );
+        }
+        if text.split('$').skip(1).any(|rest| rest.starts_with(|first: char| first.is_ascii_digit())) {
+            return Err("there are no captures; if both end with /**, the rest of the path is kept".into());
         }
         if rest && !from.is_prefix() {
             return Err(format!(
@@ -204,6 +209,8 @@ mod tests {
             ("/a/**", "/a/b"),
             ("/**", "/**"),
             ("/a/**", "/**/b"),
+            ("/a/*", "/b/*"),
+            ("/a/**", "/b/$1"),
         ] {
             assert!(Redirect::new(pattern(from), to, 301).is_err(), "{from} {to}");
         }
