@@ -10,8 +10,10 @@ mod bars;
 mod document;
 mod lines;
 mod picture;
+mod spreads;
 
 pub use bars::{Bar, bars, shares};
 pub use document::{document, standalone};
 pub use lines::{Curve, GrowthCurve, LatencyCurve, Lines, growth, latencies};
 pub use picture::{FONT_SIZE, NARROW, WIDE, escape, figure};
+pub use spreads::{Spread, spreads};
