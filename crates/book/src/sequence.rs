@@ -32,7 +32,7 @@ const LETTER: usize = 8;
 /// The room at both sides of the picture.
 const MARGIN: usize = 4;
 /// The per cent of its size that a picture has at least: on a narrower screen it scrolls, so that text stays legible.
-const SMALLEST: usize = 66;
+const SMALLEST: usize = 60;
 
 /// A parsed diagram.
 #[derive(Debug, PartialEq, Eq)]
@@ -117,7 +117,7 @@ impl Sequence {
     fn layout(&self) -> (Vec<usize>, usize) {
         let needed = self.steps.iter().map(|step| match step.kind {
             Kind::Call(from, to) | Kind::Return(from, to) => {
-                (step.letters() * LETTER + 4 * LETTER).div_ceil(from.abs_diff(to))
+                (step.letters() * (LETTER + 1) + 20).div_ceil(from.abs_diff(to))
             }
             Kind::Note(_) | Kind::Wait(_) => step.box_width() / 2 + LETTER,
         });
@@ -278,7 +278,7 @@ mod tests {
     fn a_picture_is_as_wide_as_its_labels() {
         let wide = |line: &str| Sequence::parse(&format!("{TEXT}{line}\n")).expect("it fits").layout();
         assert_eq!(wide("note kernel: x"), (vec![74, 224], 298));
-        assert_eq!(wide("worker -> kernel: twenty letters long."), (vec![74, 266], 340));
+        assert_eq!(wide("worker -> kernel: twenty letters long."), (vec![74, 274], 348));
         let (places, width) = wide("note worker: a longer note than a name");
         assert_eq!(places, [74, 224]);
         assert!(width > 298 && places[1] + (24 * 9 + 16) / 2 <= width, "{width}");

@@ -1,4 +1,4 @@
-//! Servers of others, with configurations that are kept in the folder of the run.
+//! Other servers. Their configurations are kept in the folder of the run.
 
 use std::fs;
 use std::net::SocketAddr;

@@ -144,7 +144,7 @@ pub(crate) fn program() -> clap::Command {
         )
         .subcommand(
             clap::Command::new("upgrade")
-                .about("Replace the program of a running server by the file at its path, without losing a request")
+                .about("Replace the program of a running server with the file at its path, without losing a request")
                 .arg(control),
         )
         .subcommand(super::bench::command())

@@ -52,7 +52,7 @@ impl WallView<'_> {
     }
 
     fn write(&self, text: &str) {
-        // The table at the end reports an output that has gone.
+        // If standard output is closed, the table at the end reports it.
         let _ = stdout().write_all(text.as_bytes()).and_then(|()| stdout().flush());
     }
 }
