@@ -27,7 +27,7 @@ class Workload(NamedTuple):
 
 WORKLOADS = (
     Workload("Latency, keep-alive", f"1 KiB, {CONNECTIONS} connections. `naive` is missing, because it serves one "
-             "connection until its end.", "null_epoll", without=("naive",)),
+             "connection at a time.", "null_epoll", without=("naive",)),
     Workload("Latency, a connection per request", f"1 KiB, at most {CONNECTIONS} connections at a time.", "null_close",
              flags=("--requests-per-connection", "1")),
 )
