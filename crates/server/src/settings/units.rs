@@ -79,12 +79,9 @@ pub(crate) fn switch(text: &str) -> Result<bool, String> {
 pub(crate) fn word<T: Copy>(text: &str, what: &str, words: &[(&str, T)]) -> Result<T, String> {
     words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
         let all: Vec<_> = words.iter().map(|(word, _)| *word).collect();
-        let hint = meant(text, all.iter().copied())
-            .map(|word| format!(" (did you mean {word}?)"))
-            .unwrap_or_default();
         match all.as_slice() {
             [only] => format!("there is no {what} {text:?}; there is {only}"),
-            _ => format!("there is no {what} {text:?}{hint}; there are {}", all.join(", ")),
+            _ => format!("there is no {what} {text:?}; there are {}", all.join(", ")),
         }
     })
 }
