@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
 """What every model, sender and switch costs on this machine: the page docs/costs.md, measured and written.
 
-usage: costs.py [-s SECONDS] [-r ROUNDS] [--out FILE]
+usage: costs.py [-s SECONDS] [-r ROUNDS] [--only latency] [--out FILE]
 
 Measures one group of switches after the other, everything on one core with the client on another, and writes
 each as server CPU microseconds per request and as a multiple of the floor of the same workload. About
-30 minutes with the defaults; nothing else should run meanwhile, and the noise of the run stands in each table
-as the second copy of the floor.
+35 minutes with the defaults; nothing else should run meanwhile, and the noise of the run stands in each table
+as the second copy of the floor. --only latency measures the latencies alone, in 4 minutes, and leaves the rest of the
+page as it is.
 
 Needs what compare.py needs, without the peers.
 """
 import argparse, pathlib, statistics, sys, tempfile
 from typing import NamedTuple
 
-import compare
+import compare, latency
 from environment import describe
 from fleet import Fleet
 from measure import ratio
@@ -94,6 +95,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-s", "--seconds", type=int, default=1)
     parser.add_argument("-r", "--rounds", type=int, default=8)
+    parser.add_argument("--latency-seconds", type=int, default=2, help="seconds of each round of the latencies")
+    parser.add_argument("--latency-rounds", type=int, default=3)
+    parser.add_argument("--only", choices=["latency"], help="measure this part alone, and leave the others as they are")
     parser.add_argument("--out", default=str(compare.HERE.parent / "docs/costs.md"))
     parser.add_argument("--tenfold", default=str(compare.HERE.parent / "target/release/tenfold"))
     args = parser.parse_args()
@@ -102,6 +106,11 @@ def main():
     args.tenfold = str(pathlib.Path(args.tenfold).resolve())
     compare.check_programs(argparse.Namespace(**vars(args), engines=MODELS))
 
+    out = pathlib.Path(args.out)
+    if args.only:
+        out.write_text(latency.merged(out.read_text(), latency.section(args, MODELS)))
+        print(f"written to {args.out}")
+        return
     page = [
         "# What it costs",
         "The tables show server CPU microseconds per request, and the ratio to the floor, with 95 % intervals over the "
@@ -115,7 +124,7 @@ def main():
         chart = "```chart\nbars: times the floor\nmark: 1\n```"
         page += [f"## {group.title}", *([group.says] if group.says else []), chart, "\n".join(lines)]
         print("\n".join([f"== {group.title}", *lines, ""]), flush=True)
-    pathlib.Path(args.out).write_text("\n\n".join(page) + "\n")
+    out.write_text("\n\n".join(page) + "\n\n" + latency.section(args, MODELS))
     print(f"written to {args.out}; `cargo xtask charts` draws the home page with it")
 
 

@@ -60,7 +60,9 @@ def main():
                 text, found = re.subn(rf"^\| {re.escape(work.title)} \|.*$", line, text, flags=re.M)
                 if found != 1:
                     raise SystemExit(f"{README}: {found} rows begin with `| {work.title} |`, not one")
-    text = re.sub(r"^Measured on .*$", said, text, flags=re.M)
+    text, found = re.subn(r"^Measured on\b.*$", said, text, flags=re.M)
+    if found != 1:
+        raise SystemExit(f"{README}: {found} lines begin with `Measured on`, not one")
     README.write_text(text)
     print(f"{said}\nwritten to {README}")
 

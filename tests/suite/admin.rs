@@ -173,7 +173,7 @@ fn stalled_and_wrong_clients_hold_up_nobody(config: &Config) {
     );
 }
 
-/// The process of the listener: the one that is no worker.
+/// The process of the admin listener, which is not a worker.
 fn process(server: &Server) -> Option<Process> {
     let status = server.status();
     let workers: Vec<_> = status["workers"].as_array().expect("there are workers").clone();

@@ -15,7 +15,7 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![
         Epoll Own: an_address_has_short_forms, a_taken_port_is_passed_over_only_with_auto;
         Every Once: the_name_alone_offers_the_next_step, words_of_other_servers_lead_to_settings,
-            completions_offer_values;
+            words_of_other_programs_lead_to_commands, completions_offer_values;
     ],
 };
 
@@ -105,12 +105,58 @@ fn words_of_other_servers_lead_to_settings() {
         ("proxy_pass = \"http://x\"", "forwards no request"),
         ("[site]\nproxy_pass = \"http://x\"", "forwards no request"),
         ("[site]\ngzip = true", "the setting compress has this purpose"),
+        ("[[redirect]]\nfrom = \"/a\"\nto = \"/b\"", "[[site.redirect]]"),
+        ("error-pages.404 = \"/missing.html\"", "[site.error-pages]"),
+        ("server_name = \"a.example\"", "[[host]] with name"),
+        ("server_tokens = \"off\"", "never names a version"),
+        ("[site]\nprecompressed = \"gzip\"", "a setting of the whole server"),
+        ("[[site.path]]\nmatch = \"/a/**\"\nexpires = \"1h\"", "did you mean cache?"),
+        ("[[host]]\nserver_name = \"a.example\"", "did you mean name?"),
+        ("[site.headers]\nX-A = \"b\"", "set.X-Frame-Options"),
+        ("listing = true", "html, json, off"),
+        ("[[site.redirect]]\nfrom = \"^/a/(.*)$\"\nto = \"/b\"", "no regular expression"),
+        ("[[site.redirect]]\nfrom = \"/a/*\"\nto = \"/b/*\"", "no star of its own"),
     ] {
         let file = folder.write("tenfold.toml", format!("root = \"site\"\n{line}\n"));
         let output = tenfold(&["check", &file.display().to_string()]);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{line}: {said}");
         assert!(said.contains(hint), "{line}: {said}");
+    }
+    for (content, hint) in [
+        ("user www-data;\nevents {}\n", "a configuration of nginx"),
+        ("<VirtualHost *:80>\n</VirtualHost>\n", "a configuration of Apache"),
+        ("example.org {\n  file_server\n}\n", "a Caddyfile"),
+    ] {
+        let said = text(&tenfold(&["check", &folder.write("foreign", content).display().to_string()]).stderr);
+        assert!(said.contains(hint) && said.contains("docs/migrate"), "{content}: {said}");
+    }
+}
+
+fn words_of_other_programs_lead_to_commands() {
+    let folder = TempFolder::new("commands");
+    let folder = folder.path().display().to_string();
+    for (words, hint) in [
+        (&[folder.as_str()][..], "tenfold serve "),
+        (&["file-server", "--root", "x"], "tenfold serve DIR"),
+        (&["wrk", "-t2"], "tenfold bench URL"),
+        (&["-t"], "tenfold check FILE"),
+        (&["serve", "x", "8000"], "-p 8000 listens"),
+        (&["serve", "x", ":8000"], "-l :8000 listens"),
+        (&["serve", "x", "--host", "0.0.0.0"], "'--listen'"),
+        (&["serve", "x", "--cork", "on"], "'--tcp-cork'"),
+        (&["serve", "x", "--redirect", "/a=/b"], "[[site.redirect]]"),
+        (&["check", "--config", "x.toml"], "needs no flag"),
+        (&["lab", "run", "n16-tcp"], "--only n16-tcp"),
+        (&["bench", "-R", "100", "x"], "--rate R"),
+        (&["bench", "-s", "x.lua", "x"], "--method"),
+        (&["bench", "--latency", "x"], "always printed"),
+        (&["bench", "-q", "10", "x"], "a number, not a host name"),
+    ] {
+        let output = tenfold(words);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains(hint), "{words:?}: {said}");
     }
 }
 

@@ -16,11 +16,14 @@
 //!
 //! With `lines` instead of `bars`, also a unit, the first cell of a row is a number of connections, and each other column
 //! is a line of one chart. Rows that begin otherwise are not drawn.
+//!
+//! With `percentiles`, the unit, each column whose name begins with `p` and a digit is a percentile, and each row is a bar
+//! from the first to the third of them, with a whisker to the fourth.
 
 use std::collections::BTreeMap;
 
 use pulldown_cmark::{Event, Tag, TagEnd};
-use tenfold_chart::{Bar, GrowthCurve, NARROW, bars, figure, growth, standalone};
+use tenfold_chart::{Bar, GrowthCurve, NARROW, Spread, bars, figure, growth, spreads, standalone};
 
 use crate::page::{BookPage, events};
 
@@ -32,10 +35,19 @@ pub(crate) const LANGUAGE: &str = "chart";
 struct Wanted<'a> {
     title: &'a str,
     unit: &'a str,
-    lines: bool,
+    kind: Kind,
     mark: Option<f64>,
     from: Option<(&'a str, &'a str)>,
     column: &'a str,
+}
+
+/// The form of a chart.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Kind {
+    #[default]
+    Bars,
+    Lines,
+    Percentiles,
 }
 
 /// A table with the anchor of the heading above it.
@@ -86,8 +98,10 @@ fn charts(
             all.find(|table| table.anchor == anchor).ok_or(format!("{path} has no table below #{anchor}"))?
         }
     };
-    if wanted.lines {
-        return Ok(vec![wanted.growth(&table)?]);
+    match wanted.kind {
+        Kind::Lines => return Ok(vec![wanted.growth(&table)?]),
+        Kind::Percentiles => return Ok(vec![wanted.percentiles(&table)?]),
+        Kind::Bars => {}
     }
     let charts: Vec<_> = (0..table.header.len()).filter_map(|column| wanted.chart(&table, column)).collect();
     if charts.is_empty() {
@@ -102,7 +116,9 @@ impl<'a> Wanted<'a> {
         for line in text.lines() {
             let (key, value) = line.split_once(": ").ok_or(format!("{line:?} is not `key: value`"))?;
             match key {
-                "bars" | "lines" => (wanted.unit, wanted.lines) = (value, key == "lines"),
+                "bars" => (wanted.unit, wanted.kind) = (value, Kind::Bars),
+                "lines" => (wanted.unit, wanted.kind) = (value, Kind::Lines),
+                "percentiles" => (wanted.unit, wanted.kind) = (value, Kind::Percentiles),
                 "mark" => {
                     wanted.mark = Some(value.parse().map_err(|_| format!("mark {value:?} is no number"))?);
                 }
@@ -115,7 +131,7 @@ impl<'a> Wanted<'a> {
             }
         }
         if wanted.unit.is_empty() {
-            Err("a chart has a line `bars: UNIT` or `lines: UNIT`".to_owned())
+            Err("a chart has a line `bars: UNIT`, `lines: UNIT` or `percentiles: UNIT`".to_owned())
         } else {
             Ok(wanted)
         }
@@ -145,6 +161,33 @@ impl<'a> Wanted<'a> {
         };
         let value = |value: f64| format!("{value:.0} {}", self.unit);
         let svg = growth(&title, NARROW, &curves, count, value);
+        Ok((title, svg))
+    }
+
+    /// The title and the chart of the percentiles of each row.
+    fn percentiles(&self, table: &Table) -> Result<(String, String), String> {
+        let scale = match self.unit {
+            "µs" => 1e-3,
+            "ms" => 1.0,
+            other => return Err(format!("percentiles are in µs or ms, not in {other:?}")),
+        };
+        let name = |column: &String| column.split([':', ' ']).next().unwrap_or_default().to_owned();
+        let is_one = |column: &String| {
+            column.strip_prefix('p').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        let columns: Vec<usize> = (0..table.header.len()).filter(|at| is_one(&table.header[*at])).collect();
+        let value = |cell: &String| cell.split(' ').next()?.replace(',', "").parse::<f64>().ok();
+        let spread = |row: &Vec<String>| Spread {
+            label: row.first().cloned().unwrap_or_default(),
+            points: columns.iter().map_while(|at| value(row.get(*at)?)).map(|value| value * scale).collect(),
+        };
+        let rows: Vec<Spread> = table.rows.iter().map(spread).filter(|row| !row.points.is_empty()).collect();
+        let names: Vec<String> = columns.iter().map(|at| name(&table.header[*at])).collect();
+        let ([first, second, third, fourth], false) = (names.as_slice(), rows.is_empty()) else {
+            return Err("the table has no four columns of percentiles".to_owned());
+        };
+        let title = format!("{}: {first} to {third}, a line at {second}, a whisker to {fourth}", self.title);
+        let svg = spreads(&title, NARROW, &rows);
         Ok((title, svg))
     }
 
@@ -253,6 +296,24 @@ mod tests {
     }
 
     #[test]
+    fn percentiles_of_each_row_are_one_chart() {
+        let table = "# L\n\n| | requests/s | p50: µs | p90: µs | p99: µs | p99.9: µs |\n| --- | --- | --- | --- | --- | --- |\n\
+            | `epoll` | 20,000 | 50.0 [49.0–51.0] | 60.0 [60.0–60.0] | 100 [99.0–110] | 1200 [900–1300] |\n\
+            | `fork` | 600 | 900 [900–900] | 950 [950–950] | 1000 [999–1100] |  |\n| `asio` |  |  |  |  |  |\n";
+        let page = parse_page("l.md", table.to_owned()).expect("it has a heading");
+        let html =
+            draw("title: Latency\npercentiles: µs\n", &page, 0, &BTreeMap::new()).expect("it is right");
+        assert_eq!((html.matches("<figure").count(), html.matches("<rect").count()), (1, 2), "{html}");
+        for expected in
+            ["<figcaption>Latency: p50 to p99, a line at p90, a whisker to p99.9<", ">epoll<", ">10 ms<"]
+        {
+            assert!(html.contains(expected), "{expected} is missing in {html}");
+        }
+        let wrong = draw("title: x\npercentiles: s\n", &page, 0, &BTreeMap::new());
+        assert!(wrong.is_err_and(|why| why.contains("not in \"s\"")));
+    }
+
+    #[test]
     fn a_chart_without_its_table_is_an_error() {
         for (text, before, expected) in [
             ("bars: x\n", 0, "no column"),
@@ -262,6 +323,7 @@ mod tests {
             ("bars: x\ncolumn: 2 KiB\n", 1, "no column \"2 KiB\""),
             ("mark: 1\n", 1, "a line `bars: UNIT`"),
             ("lines: µs\n", 1, "no column with numbers over"),
+            ("percentiles: µs\n", 1, "no four columns of percentiles"),
             ("bars: x\nmark: one\n", 1, "is no number"),
             ("pie: x\n", 1, "has no \"pie\""),
         ] {

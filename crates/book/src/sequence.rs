@@ -19,14 +19,20 @@ use crate::escape::html;
 /// The language of the fenced block.
 pub(crate) const LANGUAGE: &str = "sequence";
 
-/// The distance of two participants, the height of a step and of the participants' names, in units of the picture.
-const LANE: usize = 260;
+/// The least and the greatest distance of two participants, in units of the picture.
+const NARROWEST: usize = 150;
+const WIDEST: usize = 260;
+/// Half of the width of a participant's name with its box.
+const HALF_NAME: usize = 70;
+/// The height of a step and of the participants' names.
 const STEP: usize = 44;
 const HEAD: usize = 46;
 /// The width of a letter of a label, to keep labels between their participants.
 const LETTER: usize = 8;
-/// The room beside the outer columns, for notes that are wider than a column.
-const MARGIN: usize = 20;
+/// The room at both sides of the picture.
+const MARGIN: usize = 4;
+/// The per cent of its size that a picture has at least: on a narrower screen it scrolls, so that text stays legible.
+const SMALLEST: usize = 60;
 
 /// A parsed diagram.
 #[derive(Debug, PartialEq, Eq)]
@@ -104,7 +110,33 @@ impl Sequence {
             Kind::Call(from, to) | Kind::Return(from, to) => from.abs_diff(*to),
             Kind::Note(_) | Kind::Wait(_) => 1,
         };
-        (lanes * LANE - 2 * LETTER) / LETTER
+        (lanes * WIDEST - 2 * LETTER) / LETTER
+    }
+
+    /// The places of the participants, as narrow as the labels allow, and the width of the picture.
+    fn layout(&self) -> (Vec<usize>, usize) {
+        let needed = self.steps.iter().map(|step| match step.kind {
+            Kind::Call(from, to) | Kind::Return(from, to) => {
+                (step.letters() * (LETTER + 1) + 20).div_ceil(from.abs_diff(to))
+            }
+            Kind::Note(_) | Kind::Wait(_) => step.box_width() / 2 + LETTER,
+        });
+        let lane = needed.fold(NARROWEST, usize::max).min(WIDEST);
+        let beside = |place: usize| {
+            let boxes = self
+                .steps
+                .iter()
+                .filter(|step| matches!(step.kind, Kind::Note(at) | Kind::Wait(at) if at == place));
+            MARGIN + boxes.map(|step| step.box_width() / 2).fold(HALF_NAME, usize::max)
+        };
+        let last = self.participants.len().saturating_sub(1);
+        let left =
+            (0..=last).map(|place| beside(place).saturating_sub(place * lane)).max().unwrap_or_default();
+        let right = (0..=last)
+            .map(|place| beside(place).saturating_sub((last - place) * lane))
+            .max()
+            .unwrap_or_default();
+        ((0..=last).map(|place| left + place * lane).collect(), left + last * lane + right)
     }
 
     /// The names in backticks, which are system calls or operations.
@@ -129,28 +161,28 @@ impl Sequence {
 
     /// The diagram as SVG. `number` makes its identifiers unique on the page; colours are those of the page's style.
     pub(crate) fn svg(&self, number: usize) -> String {
-        let width = self.participants.len() * LANE;
+        let (places, width) = self.layout();
         let height = HEAD + (self.steps.len() + 1) * STEP;
         let mut out = format!(
-            "<figure class=\"sequence\" tabindex=\"0\">\n<svg viewBox=\"-{MARGIN} 0 {} {height}\" width=\"{width}\" \
-             height=\"{height}\" role=\"img\" aria-labelledby=\"sequence-{number}\" \
+            "<figure class=\"sequence\" tabindex=\"0\">\n<svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
+             height=\"{height}\" style=\"min-width:{}px\" role=\"img\" aria-labelledby=\"sequence-{number}\" \
              aria-describedby=\"sequence-{number}-steps\">\n<title id=\"sequence-{number}\">{}</title>\n\
              <desc id=\"sequence-{number}-steps\">{}</desc>\n",
-            width + 2 * MARGIN,
+            width * SMALLEST / 100,
             html(&self.title),
             html(&self.description())
         );
-        for (place, name) in self.participants.iter().enumerate() {
-            let x = centre(place);
+        for (x, name) in places.iter().zip(&self.participants) {
             out.push_str(&format!(
-                "<path class=\"life\" d=\"M{x} {HEAD}V{height}\"/><rect class=\"who\" x=\"{}\" y=\"8\" width=\"140\" \
+                "<path class=\"life\" d=\"M{x} {HEAD}V{height}\"/><rect class=\"who\" x=\"{}\" y=\"8\" width=\"{}\" \
                  height=\"30\" rx=\"8\"/><text class=\"who\" x=\"{x}\" y=\"28\">{}</text>\n",
-                x - 70,
+                x - HALF_NAME,
+                2 * HALF_NAME,
                 html(name)
             ));
         }
         for (row, step) in self.steps.iter().enumerate() {
-            out.push_str(&step.svg(HEAD + (row + 1) * STEP));
+            out.push_str(&step.svg(HEAD + (row + 1) * STEP, &places));
         }
         out.push_str(&format!("</svg>\n<figcaption>{}</figcaption>\n</figure>\n", html(&self.title)));
         out
@@ -164,12 +196,22 @@ impl Kind {
 }
 
 impl Step {
-    fn svg(&self, y: usize) -> String {
+    /// The letters of its label.
+    fn letters(&self) -> usize {
+        self.label.chars().filter(|c| *c != '`').count()
+    }
+
+    /// The width of its box, if it is a note.
+    fn box_width(&self) -> usize {
+        self.letters() * (LETTER + 1) + 2 * LETTER
+    }
+
+    fn svg(&self, y: usize, places: &[usize]) -> String {
         let label = spans(&self.label);
         match self.kind {
             Kind::Call(from, to) | Kind::Return(from, to) => {
                 let class = if matches!(self.kind, Kind::Call(..)) { "call" } else { "return" };
-                let (start, end) = (centre(from), centre(to));
+                let (start, end) = (places[from], places[to]);
                 // The tip ends before the line of the participant.
                 let (tip, back) = if end > start { (end - 2, end - 11) } else { (end + 2, end + 11) };
                 format!(
@@ -183,24 +225,18 @@ impl Step {
             }
             Kind::Note(at) | Kind::Wait(at) => {
                 let class = if matches!(self.kind, Kind::Note(_)) { "note" } else { "wait" };
-                let letters = self.label.chars().filter(|c| *c != '`').count();
-                let width = letters * (LETTER + 1) + 2 * LETTER;
+                let (centre, width) = (places[at], self.box_width());
                 format!(
                     "<rect class=\"{class}\" x=\"{}\" y=\"{}\" width=\"{width}\" height=\"30\" rx=\"6\"/>\
                      <text x=\"{}\" y=\"{}\">{label}</text>\n",
-                    centre(at) - width / 2,
+                    centre - width / 2,
                     y - 20,
-                    centre(at),
+                    centre,
                     y
                 )
             }
         }
     }
-}
-
-/// The middle of a participant's column.
-fn centre(place: usize) -> usize {
-    place * LANE + LANE / 2
 }
 
 /// A label whose names of calls have a style of their own.
@@ -229,11 +265,23 @@ mod tests {
             "<title id=\"sequence-1\">A &amp; B</title>",
             "worker to kernel: recv, and send. worker waits: bytes. kernel returns to worker: 5 &lt; 6. worker: parses.",
             "<tspan class=\"name\">recv</tspan>, and <tspan class=\"name\">send</tspan>",
-            "<path class=\"call\" d=\"M390 90H132\"/>",
-            "<path class=\"return\" d=\"M130 178H388\"/>",
+            // The 14 letters of the first label set the distance.
+            "viewBox=\"0 0 298 266\"",
+            "<path class=\"call\" d=\"M224 90H76\"/>",
+            "<path class=\"return\" d=\"M74 178H222\"/>",
         ] {
             assert!(svg.contains(part), "{part} is missing in {svg}");
         }
+    }
+
+    #[test]
+    fn a_picture_is_as_wide_as_its_labels() {
+        let wide = |line: &str| Sequence::parse(&format!("{TEXT}{line}\n")).expect("it fits").layout();
+        assert_eq!(wide("note kernel: x"), (vec![74, 224], 298));
+        assert_eq!(wide("worker -> kernel: twenty letters long."), (vec![74, 274], 348));
+        let (places, width) = wide("note worker: a longer note than a name");
+        assert_eq!(places, [74, 224]);
+        assert!(width > 298 && places[1] + (24 * 9 + 16) / 2 <= width, "{width}");
     }
 
     #[test]

@@ -9,8 +9,10 @@
 mod bars;
 mod document;
 mod lines;
+mod spreads;
 
 pub use bars::{Bar, bars, shares};
 pub use document::{FONT_SIZE, NARROW, WIDE, escape, figure};
 pub use document::{document, standalone};
 pub use lines::{Curve, GrowthCurve, LatencyCurve, Lines, growth, latencies};
+pub use spreads::{Spread, spreads};

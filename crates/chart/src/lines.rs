@@ -179,7 +179,7 @@ pub fn growth(
 }
 
 /// A power of ten in milliseconds, in the unit that people use for it.
-fn milliseconds(power: i32) -> String {
+pub(crate) fn milliseconds(power: i32) -> String {
     match power {
         3.. => format!("{} s", 10u64.pow(power.unsigned_abs() - 3)),
         0..3 => format!("{} ms", 10u64.pow(power.unsigned_abs())),

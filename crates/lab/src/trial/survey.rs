@@ -72,7 +72,7 @@ impl Workbench {
     }
 }
 
-/// Compares the responses to a few paths with those of the survey; other paths for another seed.
+/// Compares the responses to a few paths with those of the survey. The seed selects the paths.
 pub(super) fn check_some(address: SocketAddr, served: &ServedSite, seed: u64) -> Result<(), String> {
     let mut order: Vec<&RequestedPath> = served.requests.iter().collect();
     fastrand::Rng::with_seed(seed).shuffle(&mut order);

@@ -168,6 +168,10 @@ fn host_and_port(authority: &str, default_port: u16) -> Result<(String, u16), St
     if !host.bytes().all(allowed) {
         return Err(format!("{host:?} is not a host name"));
     }
+    // The resolver takes a number as an IPv4 address: the value of a flag that takes none would be a host.
+    if host.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(format!("{host:?} is a number, not a host name"));
+    }
     match port {
         // An empty port means the scheme's port (RFC 3986 §6.2.3).
         None | Some("") => Ok((host.to_owned(), default_port)),
@@ -243,6 +247,7 @@ mod tests {
             ("http://localhost:+80/", "not a port"),
             ("http://user@localhost/", "Authorization"),
             ("http://local host/", "not a host name"),
+            ("10", "is a number"),
             ("http://localhost/a b", "percent-encoded"),
             ("http://localhost/ä", "percent-encoded"),
             ("unix:", "path of a socket"),

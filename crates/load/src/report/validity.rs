@@ -15,6 +15,8 @@ const MOST_OWN_DELAY: f64 = 0.5;
 const OWN_DELAY: f64 = 0.1;
 /// A delay in microseconds that timer precision does not explain.
 const LONG_DELAY: f64 = 1_000.0;
+/// The part of failed requests from which a note warns of the rest.
+const MANY_FAILED: f64 = 0.1;
 /// The largest relative difference between the two sides of Little's law.
 const LITTLE: f64 = 0.05;
 
@@ -102,6 +104,7 @@ fn notes(plan: &LoadPlan, summary: &RunSummary) -> Vec<String> {
             }
         ));
     }
+    all.extend(notes_of_statuses(summary));
     match summary.schedule {
         None if plan.hold.is_none() && summary.generator.busiest > BUSY => all.push(format!(
             "the generator's busiest thread used {:.0} % of a processor: the rate may be its own limit, and is a lower bound of the server's",
@@ -119,6 +122,27 @@ fn notes(plan: &LoadPlan, summary: &RunSummary) -> Vec<String> {
     {
         let noted = own_delay(summary, |delay, latency| delay > OWN_DELAY * latency);
         all.extend(noted.map(|why| format!("a part of the latency is the generator's: {why}")));
+    }
+    all
+}
+
+/// Responses that are not what a measurement usually wants: errors, and redirects in place of the page.
+fn notes_of_statuses(summary: &RunSummary) -> Vec<String> {
+    let mut all = Vec::new();
+    let failed: u64 = summary.errors.values().sum();
+    let sent = failed + summary.answers;
+    if summary.answers > 0 && failed as f64 > MANY_FAILED * sent as f64 {
+        all.push(format!(
+            "{:.1} % of the requests failed: rate and latencies are those of the others",
+            100.0 * failed as f64 / sent as f64
+        ));
+    }
+    let redirects: u64 =
+        [301, 302, 303, 307, 308].iter().filter_map(|status| summary.statuses.get(status)).sum();
+    if summary.answers > 0 && redirects >= summary.statuses.values().sum::<u64>() {
+        all.push(
+            "every response was a redirect, and none was followed: name the URL that it leads to".into(),
+        );
     }
     all
 }
@@ -167,6 +191,19 @@ mod tests {
         assert!(late(5, 78, 147)[0].contains("at the mean its own delay"), "no percentile is carried");
         assert!(late(400, 3_000, 20_000)[0].contains("the generator was late"));
         assert!(late(400, 30, 147).is_empty() && late(400, 1_500, 20_000).is_empty());
+    }
+
+    #[test]
+    fn errors_and_redirects_are_noted() {
+        let mut busy = summary();
+        busy.statuses = [(200, 100), (503, 900)].into();
+        busy.errors.insert(ErrorKind::Status, 9 * busy.answers);
+        assert!(notes_of_statuses(&busy)[0].starts_with("90.0 % of the requests failed"));
+        let mut moved = summary();
+        moved.statuses = [(301, 60), (308, 40)].into();
+        assert!(notes_of_statuses(&moved)[0].contains("redirect"));
+        moved.statuses.insert(200, 1);
+        assert_eq!(notes_of_statuses(&moved), Vec::<String>::new());
     }
 
     #[test]

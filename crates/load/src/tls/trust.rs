@@ -48,6 +48,10 @@ pub(crate) fn failure(error: &Error, handshaking: bool, first: Option<&[u8]>) ->
 fn distrust(reason: &CertificateError) -> String {
     match reason {
         CertificateError::UnknownIssuer => "its issuer is unknown".to_owned(),
+        // `openssl req -x509` marks a certificate as one of an authority.
+        CertificateError::Other(why) if why.to_string().contains("CaUsedAsEndEntity") => {
+            "it signs itself, as an authority does".to_owned()
+        }
         // A trusted certificate has the name of its issuer, and another key.
         CertificateError::BadSignature
         | CertificateError::UnsupportedSignatureAlgorithmContext { .. }

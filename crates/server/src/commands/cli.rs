@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 
+use super::advice::advise;
 use super::manual::SHELLS;
 use super::status::StatusCommand;
 use super::{engines, serve};
@@ -45,7 +46,7 @@ pub(crate) fn parse() -> Command {
     if std::env::args_os().len() < 2 {
         return Command::NextStep;
     }
-    let matches = program().try_get_matches().unwrap_or_else(|error| serve::advise(error).exit());
+    let matches = program().try_get_matches().unwrap_or_else(|error| advise(error).exit());
     match matches.subcommand() {
         Some(("serve", matches)) => Command::Serve(serve::read(matches)),
         Some(("book", book)) => Command::Book(book.get_one("listen").cloned().expect("it has a default")),
@@ -143,7 +144,7 @@ pub(crate) fn program() -> clap::Command {
         )
         .subcommand(
             clap::Command::new("upgrade")
-                .about("Replace the program of a running server by the file at its path, without losing a request")
+                .about("Replace the program of a running server with the file at its path, without losing a request")
                 .arg(control),
         )
         .subcommand(super::bench::command())

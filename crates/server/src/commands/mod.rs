@@ -1,5 +1,6 @@
 //! The command line, and the commands beside `serve`.
 
+mod advice;
 pub(crate) mod bench;
 pub(crate) mod book;
 pub(crate) mod check;

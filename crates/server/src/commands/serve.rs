@@ -4,13 +4,9 @@ use std::ffi::OsStr;
 use std::net::{Ipv4Addr, TcpListener};
 use std::ops::RangeInclusive;
 
-use clap::builder::{
-    NonEmptyStringValueParser, PossibleValue, StringValueParser, StyledStr, TypedValueParser,
-};
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::builder::{NonEmptyStringValueParser, PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, ValueHint, value_parser};
 
-use crate::settings::counterparts::{Counterpart, counterpart};
 use crate::settings::given::GivenSettings;
 use crate::settings::row::{Initial, SettingRow};
 use crate::settings::rows::rows;
@@ -74,27 +70,6 @@ impl Port {
             Port::Auto => AUTO_PORTS.clone().find(free).unwrap_or(*AUTO_PORTS.start()),
         }
     }
-}
-
-/// Replaces the hint of an error about an unknown flag if the setting for its purpose is known.
-pub(super) fn advise(mut error: clap::Error) -> clap::Error {
-    if error.kind() != ErrorKind::UnknownArgument
-        || std::env::args_os().nth(1).is_none_or(|word| word != "serve")
-    {
-        return error;
-    }
-    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return error };
-    match counterpart(flag.trim_start_matches('-')) {
-        Some(Counterpart::Setting(setting)) => {
-            error.insert(ContextKind::SuggestedArg, ContextValue::String(format!("--{setting}")));
-        }
-        Some(Counterpart::Advice(advice)) => {
-            error.remove(ContextKind::SuggestedArg);
-            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(advice)]));
-        }
-        None => {}
-    }
-    error
 }
 
 /// The command, with the argument for the configuration file.

@@ -13,7 +13,7 @@ use tenfold_http::{Peer, RequestSummary, TlsFacts};
 use super::combined::cut;
 use super::line::{LogFields, Times, put_number, put_peer};
 
-/// Writes an object up to the number of bytes.
+/// Writes the part of an object in front of the number of bytes.
 pub(super) fn begin(
     line: &mut Vec<u8>,
     date: &[u8],

@@ -15,7 +15,7 @@ pub(super) struct Sink {
     file: File,
     /// The most bytes of one call, which other writers do not interleave.
     most: usize,
-    /// Whether nobody else has the open file, so that a full pipe is waited for as long as it takes.
+    /// Whether no other process has the file open. A write to a full pipe then waits without a bound.
     own: bool,
     /// A line was begun but not ended.
     torn: AtomicBool,

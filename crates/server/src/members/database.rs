@@ -41,7 +41,7 @@ pub(crate) fn prepare(place: &AccountsLocation, users: Option<Users<'_>>) -> Res
     if *place == AccountsLocation::Usual {
         let folder = usual_folder().ok_or("there is no usual folder for the accounts")?;
         make_folder(&folder, users)
-            .map_err(|error| format!("cannot make the folder {}: {error}", folder.display()))?;
+            .map_err(|error| format!("cannot create the folder {}: {error}", folder.display()))?;
     }
     if let (Some(users), Some(path)) = (users, file_of(&url)) {
         hand_over(path, users).map_err(|error| {

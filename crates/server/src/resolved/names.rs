@@ -57,7 +57,7 @@ pub(super) fn refuse(settings: &Settings) -> Result<(), String> {
             Err(format!("{name} has no effect without a domain to certify; name one with tls, or remove {name}"))
         }
         (TlsNames::Internal, None) if !settings.tls_certificate.is_empty() => {
-            Err("tls internal does not go with tls-certificate; take one of them".into())
+            Err("tls internal excludes tls-certificate; remove one of them".into())
         }
         (TlsNames::Off | TlsNames::Internal, None) => Ok(()),
         (TlsNames::Acme(_), _) if !cfg!(feature = "acme") => Err(
@@ -78,7 +78,7 @@ fn refuse_challenge(settings: &Settings) -> Result<(), String> {
     let plain = settings.listen.iter().any(|entry| entry.plaintext && is_plain(&entry.address));
     match (settings.names.challenge, &settings.names.dns_command) {
         (_, Some(_)) if settings.is_explicit("tls-challenge") => {
-            Err("tls-challenge has no use with tls-dns-command, which checks names by dns-01; remove one".into())
+            Err("tls-challenge has no effect with tls-dns-command, which checks names by dns-01; remove one".into())
         }
         (Challenge::Http01, None) if !plain => Err(
             "tls-challenge http-01 requires an address without TLS, which the authority reaches as port 80; add one \
@@ -298,6 +298,6 @@ pub(crate) fn check_folder(settings: &Settings) -> Result<(), String> {
     let Some(missing) = missing else { return Ok(()) };
     let allows = OpenFolder::around(missing).and_then(|(above, _)| above.allows_new_files());
     allows.map_err(|error| {
-        format!("cannot make the folder {}: {error}; name another one with tls-state", path.display())
+        format!("cannot create the folder {}: {error}; name another one with tls-state", path.display())
     })
 }

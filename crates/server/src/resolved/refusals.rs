@@ -73,7 +73,7 @@ fn proxies_of_nothing(settings: &Settings) -> Result<(), String> {
             "the PROXY headers of {address} need a trusted-proxy: name the address or the network of the proxy"
         )),
         None if proxies.is_empty() && settings.is_explicit("forwarded-fields") => {
-            Err("forwarded-fields has no use without trusted-proxy; name the proxy, or remove it".into())
+            Err("forwarded-fields has no effect without trusted-proxy; name the proxy, or remove it".into())
         }
         None => Ok(()),
     }
@@ -300,7 +300,7 @@ fn tls_without_a_use(settings: &Settings, sender: Sender) -> Result<(), String> 
     let source = if certificates == 0 { "tls" } else { "tls-certificate" };
     match (certificates, keys) {
         (0, 0) if !settings.uses_tls() && let Some(name) = OF_TLS.iter().find(|name| settings.is_explicit(name)) => {
-            Err(format!("{name} has no use without tls-certificate or tls; name a certificate, or remove it"))
+            Err(format!("{name} has no effect without tls-certificate or tls; name a certificate, or remove it"))
         }
         (0, 0) if !settings.uses_tls() => Ok(()),
         (1.., 0) => Err("tls-certificate requires tls-key: name the file with the key".into()),

@@ -5,13 +5,15 @@
 pub(crate) enum Counterpart {
     /// This setting has the same purpose.
     Setting(&'static str),
+    /// This key of `[site]` or `[[host]]` has the same purpose.
+    Key(&'static str),
     /// A sentence, if no setting of one name has the same purpose.
     Advice(&'static str),
 }
 
 const TABLE: &[(&[&str], Counterpart)] = &[
     (
-        &["port", "ports", "bind", "address", "addr", "host-port", "server-port", "server-bind"],
+        &["port", "ports", "bind", "address", "addr", "host", "host-port", "server-port", "server-bind"],
         Setting("listen"),
     ),
     (
@@ -44,7 +46,8 @@ const TABLE: &[(&[&str], Counterpart)] = &[
     (&["client-header-timeout"], Setting("head-timeout")),
     (&["client-body-timeout"], Setting("body-timeout")),
     (&["sendfile"], Setting("send")),
-    (&["tcp-nopush"], Setting("tcp-cork")),
+    (&["tcp-nopush", "nopush", "cork"], Setting("tcp-cork")),
+    (&["nodelay"], Setting("tcp-nodelay")),
     (&["customlog", "log", "log-file"], Setting("access-log")),
     (&["error-log", "verbose", "loglevel"], Setting("log-level")),
     (&["set-real-ip-from", "real-ip-header", "trusted-proxies"], Setting("trusted-proxy")),
@@ -55,40 +58,42 @@ const TABLE: &[(&[&str], Counterpart)] = &[
             "Tenfold serves files and forwards no request: put a proxy in front of both, as docs/operating.md shows",
         ),
     ),
+    (&["server-name", "server-alias", "servername", "serveralias"], Key("name")),
     (
-        &["server-name", "virtual-host", "server", "virtualhost", "hosts"],
+        &["virtual-host", "server", "virtualhost", "hosts"],
         Advice("a virtual host is a table of the configuration file: [[host]] with name = \"example.org\""),
     ),
+    (&["location"], Key("path")),
+    (&["return"], Key("redirect")),
+    (&["error-page", "errordocument", "page404", "not-found", "404"], Key("error-pages")),
+    (&["add-header", "header"], Key("headers")),
+    (&["expires", "cache-control", "cache-control-headers"], Key("cache")),
+    (&["basic-auth", "auth-basic", "auth-basic-user-file"], Key("auth")),
+    (&["spa"], Key("fallback")),
+    (&["default-type", "mime-types", "addtype"], Key("types")),
     (
-        &[
-            "location",
-            "rewrite",
-            "return",
-            "redirect",
-            "try-files",
-            "error-page",
-            "add-header",
-            "header",
-            "expires",
-        ],
-        Advice("this belongs to a site, in [site] or [[host]] of the configuration file: see docs/migrate"),
+        &["allow", "deny", "satisfy"],
+        Advice(
+            "no rule allows or denies addresses: protect the path with auth, or use a firewall or a proxy",
+        ),
     ),
     (
-        &[
-            "cors",
-            "basic-auth",
-            "auth-basic",
-            "auth",
-            "cache-control",
-            "cache-control-headers",
-            "spa",
-            "page404",
-        ],
-        Advice("this belongs to a site, in [site] or [[host]] of the configuration file: see docs/site"),
+        &["map", "if", "set"],
+        Advice("there are no variables and no conditions: rules match paths and hosts, see docs/migrate"),
+    ),
+    (&["server-tokens", "servertokens"], Advice("remove it: the field Server never names a version")),
+    (&["gzip-vary"], Advice("remove it: Vary is sent whenever a client has a choice")),
+    (
+        &["daemon", "background", "detach"],
+        Advice("the server stays in the foreground; docs/operating.md has a unit for systemd"),
+    ),
+    (
+        &["quiet", "silent"],
+        Advice("access-log off hides requests, and log-level error everything but errors"),
     ),
 ];
 
-use Counterpart::{Advice, Setting};
+use Counterpart::{Advice, Key, Setting};
 
 /// Returns the remedy for `name`, written with hyphens or underscores, if another server is known to use it.
 pub(crate) fn counterpart(name: &str) -> Option<Counterpart> {
@@ -121,6 +126,7 @@ mod tests {
         assert!(
             matches!(counterpart("proxy_pass"), Some(Advice(advice)) if advice.contains("forwards no request"))
         );
+        assert_eq!(counterpart("error_page"), Some(Key("error-pages")));
         assert_eq!(counterpart("colour"), None);
     }
 }

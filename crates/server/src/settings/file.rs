@@ -6,12 +6,11 @@ use std::path::Path;
 
 use toml::de::{DeTable, DeValue};
 
-use super::counterparts::{Counterpart, counterpart};
 use super::problem::Problem;
 use super::row::SettingRow;
 use super::rows::{row, rows};
 use super::tables::reader::{Keyed, TableReader};
-use super::tables::top::TOP;
+use super::tables::top::{Remedy, TOP, remedy};
 use super::units::meant;
 use super::values::{SettingSource, Settings};
 
@@ -35,11 +34,11 @@ pub(super) fn read_text(path: &Path, content: &str, settings: &mut Settings, pro
         Ok(document) => document,
         Err(error) => {
             let end = content.len();
-            return complain(
-                "this is not TOML".into(),
-                error.span().unwrap_or(end..end),
-                error.message().into(),
-            );
+            let mend = match foreign(content) {
+                Some(server) => format!("this is {server}; docs/migrate shows the same in TOML"),
+                None => error.message().into(),
+            };
+            return complain("this is not TOML".into(), error.span().unwrap_or(end..end), mend);
         }
     };
     let mut entries: Vec<_> = document.get_ref().iter().collect();
@@ -47,8 +46,9 @@ pub(super) fn read_text(path: &Path, content: &str, settings: &mut Settings, pro
     for (key, value) in entries {
         let name = key.get_ref().as_ref();
         let Some(row) = row(name) else {
-            let mut reader = TableReader { base, complain: &mut complain };
-            if !TOP.read_entry(name, value, settings, &mut reader) {
+            let is_setting = |name: &str| super::rows::row(name).is_some();
+            let mut reader = TableReader { base, complain: &mut complain, is_setting };
+            if TOP.read_entry(name, value, settings, &mut reader).is_none() {
                 complain(format!("there is no setting {name:?}"), key.span(), mend_key(name));
             }
             continue;
@@ -63,15 +63,33 @@ pub(super) fn read_text(path: &Path, content: &str, settings: &mut Settings, pro
     }
 }
 
+/// The kind of a configuration of another server.
+fn foreign(content: &str) -> Option<&'static str> {
+    let mut lines = content.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let first = lines.next()?;
+    let block = |names: &[&str]| first.ends_with('{') && names.iter().any(|name| first.starts_with(name));
+    if first.starts_with('<')
+        || ["ServerRoot ", "Listen ", "LoadModule "].iter().any(|word| first.starts_with(word))
+    {
+        Some("a configuration of Apache")
+    } else if first.ends_with(';') || block(&["http", "events", "server", "upstream", "map"]) {
+        Some("a configuration of nginx")
+    } else if first.ends_with('{') {
+        Some("a Caddyfile")
+    } else {
+        None
+    }
+}
+
 /// The remedy for an unknown key.
 fn mend_key(name: &str) -> String {
     if name == "config" {
         return "a configuration cannot name another one".into();
     }
     let tables = TOP.keys().into_iter().map(|(name, ..)| name);
-    match (counterpart(name), meant(name, rows().map(|row| row.name).chain(tables))) {
-        (Some(Counterpart::Setting(setting)), _) => format!("did you mean {setting}?"),
-        (Some(Counterpart::Advice(advice)), _) => advice.into(),
+    match (remedy(name), meant(name, rows().map(|row| row.name).chain(tables))) {
+        (Some(Remedy::Setting(setting)), _) => format!("did you mean {setting}?"),
+        (Some(Remedy::Sentence(sentence)), _) => sentence,
         (None, Some(near)) => format!("did you mean {near}?"),
         (None, None) => "`tenfold serve --help` lists them all".into(),
     }
@@ -96,6 +114,9 @@ fn text(row: &SettingRow, value: &DeValue<'_>) -> Result<String, String> {
         }
         DeValue::Boolean(true) if row.value.starts_with("on|") => Ok("on".into()),
         DeValue::Boolean(false) if row.value.ends_with("|off") => Ok("off".into()),
-        _ => Err(format!("{} is not written as a TOML {}; put it in quotes", row.name, value.type_str())),
+        _ => Err(match row.words().as_slice() {
+            [] => format!("{} is not written as a TOML {}; put it in quotes", row.name, value.type_str()),
+            words => format!("{} is a word in quotes, such as {}", row.name, words.join(", ")),
+        }),
     }
 }

@@ -113,6 +113,12 @@ fn a_wrong_value_is_refused_even_where_another_wins() {
 /// A value that is wrong for each setting, and what is said.
 const WRONG: &[(&str, &str, &str)] = &[
     ("listen", "localhost", "\"localhost\" is not an address; write 127.0.0.1:8080, [::]:80 or unix:PATH"),
+    ("listen", "0.0.0.0", "\"0.0.0.0\" has no port; write 0.0.0.0:8080"),
+    (
+        "engine",
+        "io_uring",
+        "there is no engine \"io_uring\"; there are naive, fork, thread, pool, busy, select, poll, epoll, libevent, asio, asio-proactor, uring and auto (io_uring is uring)",
+    ),
     ("root", "", "a path is missing"),
     ("index", "a/b", "\"a/b\" is not the name of a file, such as index.html"),
     (

@@ -10,7 +10,8 @@ pub struct Codings {
     pub siblings: Vec<ContentCoding>,
     /// Codings that are made if no sibling has them, in order of preference. Default none.
     pub made: Vec<ContentCoding>,
-    /// The media types that are compressed; `text/*` means all that begin with `text/`.
+    /// The media types that are compressed; `text/*` means all that begin with `text/`. The former types of scripts
+    /// mean `text/javascript`, too.
     pub types: Vec<String>,
     /// Bytes from which a file is compressed: a smaller one fits a packet as it is. Default 1 KiB.
     pub from: u64,
@@ -39,6 +40,9 @@ const TYPES: &[&str] = &[
     "image/svg+xml",
 ];
 
+/// Former names of `text/javascript`.
+const FORMER_SCRIPTS: [&str; 2] = ["application/javascript", "application/x-javascript"];
+
 impl Default for Codings {
     fn default() -> Codings {
         Codings {
@@ -58,6 +62,10 @@ impl Codings {
         let essence = media_type.split(';').next().unwrap_or_default().trim_end();
         let named = |known: &String| match known.strip_suffix('*') {
             Some(begin) => essence.get(..begin.len()).is_some_and(|text| text.eq_ignore_ascii_case(begin)),
+            // RFC 9239 §6: the types of scripts are aliases. Configurations of other servers have the former ones.
+            None if FORMER_SCRIPTS.contains(&known.as_str()) => {
+                essence.eq_ignore_ascii_case(known) || essence.eq_ignore_ascii_case("text/javascript")
+            }
             None => essence.eq_ignore_ascii_case(known),
         };
         !self.made.is_empty() && (self.from..=self.up_to).contains(&size) && self.types.iter().any(named)
@@ -94,6 +102,16 @@ mod tests {
             ("", 15, false),
         ] {
             assert_eq!(codings.compresses(media_type, size), expected, "{media_type} of {size} bytes");
+        }
+        for (known, media_type, expected) in [
+            ("application/javascript", "text/javascript; charset=utf-8", true),
+            ("application/x-javascript", "text/javascript", true),
+            ("application/javascript", "application/javascript", true),
+            ("application/javascript", "text/css", false),
+            ("text/css", "text/javascript", false),
+        ] {
+            let codings = Codings { types: vec![known.to_owned()], ..codings.clone() };
+            assert_eq!(codings.compresses(media_type, 15), expected, "{known}: {media_type}");
         }
         assert!(!Codings::default().compresses("text/html", 2000), "where nobody asked for it");
     }

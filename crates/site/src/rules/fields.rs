@@ -83,7 +83,7 @@ impl FieldEdit {
             return Err(format!("{name} has the one right value already; it can only be removed"));
         }
         if FieldValue::new(value.as_bytes()).is_none() {
-            return Err("a value holds no control characters, and no blanks at its ends".into());
+            return Err("a value has no control characters, and no spaces at its ends".into());
         }
         Ok(FieldEdit { name: name.to_owned(), what })
     }

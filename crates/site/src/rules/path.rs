@@ -141,7 +141,7 @@ fn is_hidden(name: &str) -> bool {
     name.starts_with('.') || name.ends_with('~')
 }
 
-/// Hidden names that are shown nevertheless: those that fit one of these patterns, with all that is above them.
+/// Patterns of hidden names that are served. Hidden folders above a match are served, too.
 /// `/.well-known` by default (RFC 8615).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown(Vec<Pattern>);

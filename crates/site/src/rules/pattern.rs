@@ -26,6 +26,13 @@ impl Pattern {
     /// In words that say how to mend it.
     pub fn new(text: &str) -> Result<Pattern, String> {
         let Some(rest) = text.strip_prefix('/') else {
+            if text.contains(['^', '~', '(', '$']) {
+                return Err(
+                    "a pattern is no regular expression: * is a part of a name and ** any number of names, \
+                            as in /assets/** or /**.css"
+                        .into(),
+                );
+            }
             return Err(format!(
                 "a pattern begins with a slash, such as /assets/**; write {:?}",
                 format!("/{text}")
@@ -35,15 +42,13 @@ impl Pattern {
             return Err(format!("a pattern has at most {LONGEST} bytes"));
         }
         if text.contains("***") {
-            return Err(
-                "three stars mean nothing; * is for a part of a name, ** for any number of names".into()
-            );
+            return Err("*** has no meaning; * is a part of a name, ** any number of names".into());
         }
         if rest.contains("//") || rest.split('/').any(|name| matches!(name, "." | "..")) {
-            return Err("no path that is looked at holds an empty name, . or ..".into());
+            return Err("a path has no empty name, . or ..".into());
         }
         if text.bytes().any(|byte| byte.is_ascii_control() || b"\\?#".contains(&byte)) {
-            return Err("a path holds no control characters, backslash, ? or #".into());
+            return Err("a path has no control characters, backslash, ? or #".into());
         }
         let rest = rest.strip_suffix('/').unwrap_or(rest);
         let (stem, beneath) = match rest.strip_suffix("**") {

@@ -52,11 +52,13 @@ impl Redirect {
         }
         // Text that is not ASCII, and blanks, must be encoded, because their meaning would be ambiguous.
         if !to.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\') {
-            return Err("a URL holds no blanks and no characters but ASCII; encode them: %20, %C3%A4".into());
+            return Err(
+                "a URL has only ASCII characters and no spaces; encode others, as %20 or %C3%A4".into()
+            );
         }
         let own = SitePath::parse(target.text.split(['?', '#']).next().unwrap_or_default());
         if local && own.is_ok_and(|own| from.matches(own.relative())) {
-            return Err(format!("{to} fits {from} itself: clients would go round in circles"));
+            return Err(format!("{to} matches {from} itself: the redirect would be a loop"));
         }
         Ok(Redirect { from, to: target, status })
     }
@@ -83,7 +85,7 @@ impl Rewrite {
         Pattern::new(to)?;
         let to = RedirectTarget::new(&from, to)?;
         if to.text.contains('%') {
-            return Err("the path is written as it is read, without percent-encoding".into());
+            return Err("write the path without percent-encoding".into());
         }
         Ok(Rewrite { from, to })
     }
@@ -100,12 +102,20 @@ impl RedirectTarget {
             Some(front) if front.ends_with('/') => (front, true),
             _ => (to, false),
         };
-        if text.contains("**") || (rest && text.contains('*')) {
-            return Err("** is allowed only at the end, after a slash".into());
+        if text.contains('*') {
+            return Err(
+                "the target has no star of its own; if from and to both end with /**, the rest of the path is kept".into()
+            );
+        }
+        if text.split('$').skip(1).any(|rest| rest.starts_with(|first: char| first.is_ascii_digit())) {
+            return Err(
+                "there are no captures; if from and to both end with /**, the rest of the path is kept"
+                    .into(),
+            );
         }
         if rest && !from.is_prefix() {
             return Err(format!(
-                "the rest of the path is known where the pattern ends with /** and has no other star; {from} does not"
+                "the rest of the path is known only if the pattern ends with /** and has no other star; {from} does not"
             ));
         }
         Ok(RedirectTarget { text: text.to_owned(), rest })
@@ -204,6 +214,8 @@ mod tests {
             ("/a/**", "/a/b"),
             ("/**", "/**"),
             ("/a/**", "/**/b"),
+            ("/a/*", "/b/*"),
+            ("/a/**", "/b/$1"),
         ] {
             assert!(Redirect::new(pattern(from), to, 301).is_err(), "{from} {to}");
         }

@@ -45,7 +45,7 @@ impl TryFile {
             return Err("it is beneath the root: without . and ..".into());
         }
         if text.bytes().any(|byte| byte.is_ascii_control()) {
-            return Err("the name of a file that is served holds no control characters".into());
+            return Err("the name of a served file has no control characters".into());
         }
         Ok(TryFile { before: before.to_owned(), after: after.map(str::to_owned) })
     }

@@ -14,7 +14,8 @@ use crate::report::summary::{Distribution, LoadReport, PERCENTILES, RunSummary};
 pub fn text(report: &LoadReport) -> String {
     let mut text = format!("{}\n{}\n", report.urls.first().map_or("", String::as_str), report.plan);
     if report.urls.len() > 1 {
-        let _ = writeln!(text, "and {} more URLs", report.urls.len() - 1);
+        let more = report.urls.len() - 1;
+        let _ = writeln!(text, "and {more} more URL{}", if more == 1 { "" } else { "s" });
     }
     let _ = writeln!(text, "{}", report.io);
     let here = &report.environment;

@@ -7,8 +7,8 @@ use clap::{Arg, ArgAction, value_parser};
 use tenfold_load::io::IoChoice;
 
 const ABOUT_CODES: &str = "\
--t, -c, -d, -H and numbers such as 10k are those of wrk. In place of a script (wrk's -s) there are --method, --header,
---body, --urls and --pipeline. wrk's --latency is always on.
+-t, -c, -d, -H and numbers such as 10k work as in wrk, and latencies are always printed. In place of
+a script (wrk's -s) there are --method, --header, --body, --urls and --pipeline.
 
 Exit codes: 0 done; 1 failed, for example no server listens; 2 wrong usage; 3 an assertion failed;
 4 the measurement is invalid, with the reason; 130 interrupted, with the results so far.";
@@ -162,7 +162,7 @@ fn result_arguments() -> Vec<Arg> {
         flag(
             "hdr",
             "FILE",
-            "Write the last run's latencies for HdrHistogram's plotter; with a schedule, also FILE.uncorrected",
+            "Write the last run's latencies for HdrHistogram's plotter; with --rate, also FILE.uncorrected",
         )
         .value_parser(value_parser!(PathBuf)),
         flag("report", "FILE", "Write an HTML report with charts").value_parser(value_parser!(PathBuf)),

@@ -56,7 +56,7 @@ fn why_command() -> clap::Command {
         .arg(cell("A"))
         .arg(cell("B"))
         .arg(flag("connections", "N", "Connections that make requests [default: 1]"))
-        .arg(flag("idle", "N", "Idle connections beside [default: 0]"))
+        .arg(flag("idle", "N", "Additional idle connections [default: 0]"))
         .arg(flag("file", "BYTES", "Size of the file [default: 1067]"))
         .arg(
             Arg::new("close")
@@ -86,7 +86,11 @@ fn wall_command() -> clap::Command {
     clap::Command::new("wall")
         .about("Chart the CPU time of a request while idle connections grow")
         .arg(engines.action(ArgAction::Append).value_delimiter(','))
-        .arg(flag("idle", "N", "Idle connections at most [default: 8000, or as descriptors and ports allow]"))
+        .arg(flag(
+            "idle",
+            "N",
+            "Largest number of idle connections [default: 8000, or fewer if descriptors or ports are scarce]",
+        ))
         .args(shared("smoke").into_iter().filter(|arg| arg.get_id() != "profile"))
 }
 
@@ -119,7 +123,7 @@ fn shared(profile: &str) -> [Arg; 4] {
     let profile = Arg::new("profile").long("profile").value_name("PROFILE").help(help);
     [
         profile.value_parser(profiles),
-        flag("blocks", "N", "Blocks of each experiment, instead of the two stages"),
+        flag("blocks", "N", "Number of blocks of each experiment [default: chosen in two stages]"),
         flag("seed", "N", "Repeat the random order of an earlier run [default: random]"),
         flag("output", "DIR", "The folder of the run [default: a new one, such as lab-quick-1]")
             .value_parser(value_parser!(PathBuf)),

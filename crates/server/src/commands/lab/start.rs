@@ -176,7 +176,7 @@ pub(super) fn new_folder(stem: &str) -> Result<PathBuf, LabFailure> {
                 let shown = folder.display();
                 return Err(LabFailure(
                     1,
-                    format!("cannot make the folder {shown}: {error}; name another with --output"),
+                    format!("cannot create the folder {shown}: {error}; name another with --output"),
                 ));
             }
         }

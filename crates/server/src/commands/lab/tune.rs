@@ -25,9 +25,9 @@ use crate::settings::rows;
 use crate::settings::units;
 
 const ABOUT: &str = "\
-The site is only read. Half of the time goes to rounds that drop the worse half of the settings, and half to fresh
-trials of the best setting and the default, which alone count. If they do not show a difference, the result is that the
-default is as good, and no configuration is written.
+The search does not change the site. In the first half of the time, each round drops the worse half
+of the settings. In the second half, new trials compare the best setting with the default, and only
+these trials count. Without a difference the default is as good, and no configuration is written.
 
 Exit codes: 0 done; 1 failed; 2 wrong usage; 130 interrupted.";
 /// Time for everything, if the user names none.
@@ -49,7 +49,7 @@ pub(crate) fn command() -> clap::Command {
         .arg(file(flag(
             "log",
             "FILE",
-            "Request paths as often as this access log (combined, common or JSON) [default: every file]",
+            "Request paths as often as they occur in this access log (combined, common or JSON) [default: every file]",
         )))
         .arg(flag("budget", "TIME", "Time for everything [default: 5m]"))
         .arg(flag("seed", "N", "Repeat the random choices of an earlier search [default: random]"))

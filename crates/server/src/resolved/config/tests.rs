@@ -259,7 +259,7 @@ fn tls_needs_a_key_an_address_and_a_sender_that_reads() {
     for (name, value) in [("tls-preset", "modern"), ("tls-key-isolation", "off"), ("hsts", "on")] {
         assert_eq!(
             refused(&[(name, value)]),
-            format!("{name} has no use without tls-certificate or tls; name a certificate, or remove it")
+            format!("{name} has no effect without tls-certificate or tls; name a certificate, or remove it")
         );
     }
     assert_eq!(
@@ -433,7 +433,7 @@ fn off_loopback_an_address_has_a_quarter_of_the_connections_by_default() {
 fn fields_of_proxies_need_a_trusted_proxy() {
     let (proxy, fields) = (("trusted-proxy", "192.0.2.1"), ("forwarded-fields", "forwarded"));
     let said = refusal(&[fields], DESCRIPTORS);
-    assert_eq!(said, "forwarded-fields has no use without trusted-proxy; name the proxy, or remove it");
+    assert_eq!(said, "forwarded-fields has no effect without trusted-proxy; name the proxy, or remove it");
     assert!(resolve(&[proxy], DESCRIPTORS).is_ok() && resolve(&[proxy, fields], DESCRIPTORS).is_ok());
 }
 

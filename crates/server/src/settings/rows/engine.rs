@@ -88,6 +88,9 @@ pub(super) static TCP: &[SettingRow] = rows! { "TCP":
 fn engine(given: Text<'_>) -> Result<EngineChoice, String> {
     match given.text {
         "auto" => Ok(EngineChoice::Auto),
-        name => name.parse().map(EngineChoice::Named).map_err(|why| format!("{why} and auto")),
+        name => name.parse().map(EngineChoice::Named).map_err(|why| {
+            let hint = if name.contains("uring") { " (io_uring is uring)" } else { "" };
+            format!("{why} and auto{hint}")
+        }),
     }
 }

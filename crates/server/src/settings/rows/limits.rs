@@ -54,7 +54,7 @@ pub(super) static BOUNDS: &[SettingRow] = rows! { "Bounds":
         "maximum number of ranges of one request; beyond it, the whole file is sent";
     one "work-threads" "N" = Value("2"), not_null;
         work_threads = count(1..=256);
-        "number of each process's threads for slow work, and as many for the passwords of basic authentication";
+        "number of each process's threads for slow work, and the same number for the passwords of basic authentication";
     one "work-queue" "N" = Value("64"), not_null;
         work_queue = count(1..=100_000);
         "maximum number of responses that wait for one of these threads; beyond it, 503";

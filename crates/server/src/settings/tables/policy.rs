@@ -61,7 +61,7 @@ fn read_types(policy: &mut Policy, given: &GivenValue<'_>) -> Result<(), BadValu
 fn early_hints(given: &GivenValue<'_>) -> Result<Vec<String>, BadValue> {
     let links = given.parse_each(|link| FieldEdit::add("Link", link).map(|_| link.to_owned()))?;
     match links.len() > MOST_HINTS {
-        true => Err(given.wrong(format!("at most {MOST_HINTS} are sent ahead"))),
+        true => Err(given.wrong(format!("at most {MOST_HINTS} early hints are allowed"))),
         false => Ok(links),
     }
 }

@@ -102,36 +102,42 @@ pub(crate) struct TableReader<'a> {
     pub(crate) base: &'a Path,
     /// Takes a problem: its message, its bytes in the file, and the remedy.
     pub(crate) complain: &'a mut dyn FnMut(String, Range<usize>, String),
+    /// Whether there is a setting of this name above all tables.
+    pub(crate) is_setting: fn(&str) -> bool,
 }
 
 impl<T> TableKeys<T> {
-    /// Reads a table into `into`.
-    pub(crate) fn read(&self, table: &DeTable<'_>, into: &mut T, reader: &mut TableReader<'_>) {
+    /// Reads a table into `into`. Returns whether it is legal.
+    pub(crate) fn read(&self, table: &DeTable<'_>, into: &mut T, reader: &mut TableReader<'_>) -> bool {
+        let mut legal = true;
         let mut entries: Vec<_> = table.iter().collect();
         entries.sort_by_key(|(key, _)| key.span().start);
         for (key, value) in entries {
             let name = key.get_ref().as_ref();
-            if !self.read_entry(name, value, into, reader) {
+            let known = self.read_entry(name, value, into, reader);
+            if known.is_none() {
                 let what = format!("there is no key {name:?} in {}", self.of);
-                (reader.complain)(what, key.span(), self.mend(name));
+                (reader.complain)(what, key.span(), self.mend(name, reader.is_setting));
             }
+            legal &= known == Some(true);
         }
+        legal
     }
 
-    /// Reads the entry called `name`. Returns whether there is a key of that name.
+    /// Reads the entry called `name`. Returns whether its value is legal; none if there is no key of that name.
     pub(crate) fn read_entry(
         &self,
         name: &str,
         value: &Spanned<DeValue<'_>>,
         into: &mut T,
         reader: &mut TableReader<'_>,
-    ) -> bool {
-        let result = self.set(name, into, &GivenValue { value }, reader);
-        if let Some(Err(BadValue { place, mend })) = result {
+    ) -> Option<bool> {
+        let result = self.set(name, into, &GivenValue { value }, reader)?;
+        let legal = result.is_ok();
+        if let Err(BadValue { place, mend }) = result {
             (reader.complain)(format!("{name} has a value that is not legal"), place, mend);
-            return true;
         }
-        result.is_some()
+        Some(legal)
     }
 
     fn set(
@@ -149,18 +155,29 @@ impl<T> TableKeys<T> {
         Some((key.set)(policy(into), given, reader))
     }
 
-    fn mend(&self, name: &str) -> String {
+    fn mend(&self, name: &str, is_setting: fn(&str) -> bool) -> String {
         let all: Vec<_> = self.keys().into_iter().map(|(name, ..)| name).collect();
         match (meant(name, all.iter().copied()), counterpart(name)) {
             (Some(near), _) => format!("did you mean {near}?"),
-            (None, Some(Counterpart::Setting(setting))) if all.contains(&setting) => {
-                format!("did you mean {setting}?")
+            (None, Some(Counterpart::Setting(key) | Counterpart::Key(key))) if all.contains(&key) => {
+                format!("did you mean {key}?")
             }
             (None, Some(Counterpart::Setting(setting))) => {
                 format!("the setting {setting} has this purpose, above all tables")
             }
             (None, Some(Counterpart::Advice(advice))) => advice.to_owned(),
-            (None, None) => format!("there are {}", all.join(", ")),
+            (None, _) if is_setting(name) => {
+                format!("{name} is a setting of the whole server: write it above all tables")
+            }
+            (None, _) => format!("there are {}{}", all.join(", "), self.example()),
+        }
+    }
+
+    /// An example of the first key, if its names are the user's.
+    fn example(&self) -> String {
+        match self.own {
+            [TableKey { name, shape: Shape::Map(example, _), .. }, ..] => format!(", as in {name}.{example}"),
+            _ => String::new(),
         }
     }
 }
@@ -257,7 +274,7 @@ impl<'a> GivenValue<'a> {
         Ok(entries.into_iter().map(|(key, value)| (EntryName(key), GivenValue { value })).collect())
     }
 
-    /// Reads each table of a list, or a single table, by `keys`.
+    /// Reads each table of a list, or a single table, by `keys`, and takes those whose keys are legal.
     pub(crate) fn read_each<T: Default>(
         &self,
         keys: &TableKeys<T>,
@@ -266,8 +283,9 @@ impl<'a> GivenValue<'a> {
     ) -> Result<(), BadValue> {
         for one in self.each() {
             let mut into = T::default();
-            keys.read(one.table()?, &mut into, reader);
-            take(into, &one, reader)?;
+            if keys.read(one.table()?, &mut into, reader) {
+                take(into, &one, reader)?;
+            }
         }
         Ok(())
     }

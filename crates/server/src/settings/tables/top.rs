@@ -1,7 +1,8 @@
 //! The tables that stand at the top of the file.
 
-use super::reader::{BadValue, GivenValue, Shape, TableKeys, TableReader, keys};
+use super::reader::{BadValue, GivenValue, Keyed, Shape, TableKeys, TableReader, keys};
 use super::site::{HOST, SITE, SiteTable};
+use crate::settings::counterparts::{Counterpart, counterpart};
 use crate::settings::values::Settings;
 
 /// The tables of a whole file.
@@ -17,6 +18,42 @@ pub(crate) static TOP: TableKeys<Settings> = TableKeys {
     },
     policy: None,
 };
+
+/// Returns the remedy for a name that is neither a setting nor a table: that of another server, or the place of a key
+/// of a site.
+pub(crate) fn remedy(name: &str) -> Option<Remedy> {
+    let name = name.to_ascii_lowercase().replace('_', "-");
+    let own =
+        || HOST.keys().into_iter().find(|(key, ..)| *key == name).map(|(key, ..)| Counterpart::Key(key));
+    Some(match counterpart(&name).or_else(own)? {
+        Counterpart::Setting(setting) => Remedy::Setting(setting),
+        Counterpart::Advice(advice) => Remedy::Sentence(advice.into()),
+        Counterpart::Key("name") => Remedy::Sentence(
+            "a virtual host is a table of the configuration file: [[host]] with name = \"example.org\""
+                .into(),
+        ),
+        Counterpart::Key(key) => {
+            let shape = HOST.keys().into_iter().find(|(name, ..)| *name == key).map(|(_, shape, _)| shape);
+            let place = match shape {
+                Some(Shape::Tables(_)) => format!("[[site.{key}]]"),
+                Some(Shape::Table(_) | Shape::Map(..)) => format!("[site.{key}]"),
+                _ => format!("{key}, below [site]"),
+            };
+            Remedy::Sentence(format!(
+                "this belongs to a site, in the configuration file: {place}; see docs/site"
+            ))
+        }
+    })
+}
+
+/// The remedy for a name that is not known.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Remedy {
+    /// This setting has the same purpose.
+    Setting(&'static str),
+    /// In words.
+    Sentence(String),
+}
 
 /// Reads `[[host]]`: each has a name, and names are unique.
 fn read_hosts(

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -45,9 +45,10 @@ impl FromStr for ListenAddress {
                 _ => Ok(ListenAddress::Unix(path.into())),
             };
         }
-        text.parse()
-            .map(ListenAddress::Internet)
-            .map_err(|_| format!("{text:?} is not an address; write 127.0.0.1:8080, [::]:80 or unix:PATH"))
+        text.parse().map(ListenAddress::Internet).map_err(|_| match text.parse::<IpAddr>() {
+            Ok(alone) => format!("{text:?} has no port; write {}", SocketAddr::new(alone, 8080)),
+            Err(_) => format!("{text:?} is not an address; write 127.0.0.1:8080, [::]:80 or unix:PATH"),
+        })
     }
 }
 
