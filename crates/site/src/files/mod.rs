@@ -1,5 +1,6 @@
 //! The files beneath a root: which ones a path means, how they are opened, and who may have them.
 
+pub(crate) mod absence;
 pub(crate) mod media_type;
 pub(crate) mod open;
 pub(crate) mod protection;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tenfold_sys::file::{FileError, FileStat, Root};
 use tenfold_sys::resolved_path::{Identity, ResolvedPath};
 
-use crate::files::open::Absence;
+use crate::files::absence::Absence;
 use crate::files::roots::Roots;
 use crate::rules::access::Guard;
 use crate::rules::pattern::Pattern;

@@ -1,6 +1,6 @@
 //! The files that a path may mean, in the order in which they are tried.
 
-use crate::files::open::Absence;
+use crate::files::absence::Absence;
 use crate::files::open::LookupName;
 use crate::rules::path::SitePath;
 use crate::rules::policy::Effective;

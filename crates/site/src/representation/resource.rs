@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tenfold_sys::file::FileStat;
 
-use crate::files::open::Absence;
+use crate::files::absence::Absence;
 use crate::files::open::{Files, Found, LookupName};
 use crate::files::try_paths::TryPaths;
 use crate::representation::description::RepresentationForm;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tenfold_http::{FieldName, HeaderLines, Instant, Method, Request, ResponseWriter, Version, clock};
 
-use crate::files::open::Absence;
+use crate::files::absence::Absence;
 use crate::files::try_paths::TryPaths;
 use crate::representation::resource::{Loaded, Resource};
 use crate::representation::status_text;

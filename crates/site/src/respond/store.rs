@@ -11,7 +11,8 @@ use std::sync::{Arc, Weak};
 use tenfold_http::{Instant, Request, ResponseWriter, clock};
 
 use crate::cache::clock::{ClockCache, is_fresh};
-use crate::files::open::{Absence, Found, LookupName};
+use crate::files::absence::Absence;
+use crate::files::open::{Found, LookupName};
 use crate::files::try_paths::TryPaths;
 use crate::files::watch::{ChangeListener, ChangeNotice, FolderWatch};
 use crate::representation::description::RepresentationForm;
