@@ -111,7 +111,7 @@ struct Judge<'a> {
 }
 
 /// A verdict, its sentence, and the effect with whether it is a ratio.
-type Finding = (Ruling, String, Option<Effect>, bool);
+type RuleResult = (Ruling, String, Option<Effect>, bool);
 
 impl Judge<'_> {
     fn verdict(&self, number: usize) -> ClaimVerdict {
@@ -133,7 +133,7 @@ impl Judge<'_> {
         }
     }
 
-    fn find(&self, number: usize) -> Finding {
+    fn find(&self, number: usize) -> RuleResult {
         if let Some(reason) = self.planned.untestable.get(&number) {
             return (Ruling::NotTestableHere, reason.clone(), None, false);
         }
@@ -154,11 +154,11 @@ impl Judge<'_> {
         }
     }
 
-    fn inconclusive(&self, why: String) -> Finding {
+    fn inconclusive(&self, why: String) -> RuleResult {
         (Ruling::Inconclusive, why, None, false)
     }
 
-    fn few(&self, count: usize) -> Finding {
+    fn few(&self, count: usize) -> RuleResult {
         self.inconclusive(format!(
             "complete: {}; a verdict needs {FEWEST_BLOCKS}",
             show_count(count, "block")
@@ -172,7 +172,7 @@ impl Judge<'_> {
         Some((decide(&effect, p, is, self.planned.margin), effect))
     }
 
-    fn ratio(&self, pair: &CellPair, is: Direction) -> Finding {
+    fn ratio(&self, pair: &CellPair, is: Direction) -> RuleResult {
         let Some((decision, effect)) = self.decision(pair, is, self.p) else {
             return self.few(self.blocks.ratios(&pair.of, &pair.to, self.claim.measure).len());
         };
@@ -228,7 +228,7 @@ impl Judge<'_> {
         )
     }
 
-    fn best(&self, of: &str, among: &[String]) -> Finding {
+    fn best(&self, of: &str, among: &[String]) -> RuleResult {
         let larger = self.claim.measure.larger_is_better();
         let is = if larger { Direction::Greater } else { Direction::Less };
         let pair = |other: &String| CellPair { of: of.to_owned(), to: other.clone() };
@@ -267,7 +267,7 @@ impl Judge<'_> {
         }
     }
 
-    fn bound(&self, of: &str, to: Option<&str>, side: Side, limit: f64) -> Finding {
+    fn bound(&self, of: &str, to: Option<&str>, side: Side, limit: f64) -> RuleResult {
         let samples = bounded(self.blocks, of, to, self.claim.measure);
         let Some(effect) = Effect::with_bootstrap(&samples) else { return self.few(samples.len()) };
         if effect.blocks < FEWEST_BLOCKS {
@@ -291,7 +291,7 @@ impl Judge<'_> {
         (ruling, because, Some(effect), is_ratio)
     }
 
-    fn count(&self, of: &str, side: Side, limit: f64) -> Finding {
+    fn count(&self, of: &str, side: Side, limit: f64) -> RuleResult {
         let counts = self.blocks.values(of, self.claim.measure);
         if counts.is_empty() {
             return self.inconclusive("no trial succeeded".to_owned());
@@ -317,7 +317,7 @@ impl Judge<'_> {
         }
     }
 
-    fn first_failure(&self, levels: &[String], at: &str, limit: f64) -> Finding {
+    fn first_failure(&self, levels: &[String], at: &str, limit: f64) -> RuleResult {
         let fails = |level: &&String| {
             let values = self.blocks.values(level, self.claim.measure);
             let failed = values.iter().filter(|value| **value > limit).count();

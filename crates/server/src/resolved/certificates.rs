@@ -17,13 +17,13 @@ use super::names;
 use crate::settings::values::Settings;
 
 /// The certificates, and the files of keys that another process is to have.
-pub(crate) type Loaded = (Option<Arc<LoadedCertificates>>, Option<Arc<Vec<KeyFile>>>);
+pub(crate) type LoadedTls = (Option<Arc<LoadedCertificates>>, Option<Arc<Vec<KeyFile>>>);
 
 /// Reads and checks the certificates; `None` if there are none.
 ///
 /// # Errors
 /// Names every file that cannot be used, and why.
-pub(crate) fn load(settings: &Settings) -> Result<Loaded, String> {
+pub(crate) fn load(settings: &Settings) -> Result<LoadedTls, String> {
     if !settings.uses_tls() {
         return Ok((None, None));
     }

@@ -15,11 +15,11 @@ use tenfold_http::OpenFile;
 use tenfold_sys::file::{self, FileStat};
 
 use crate::cache::encoded::{EncodedCache, FileVersion};
-use crate::representation::unmade::FileBytes;
+use crate::representation::unmade::EncodingSource;
 
 /// Content of which a tag is made.
 pub(crate) struct Untagged {
-    pub(crate) source: FileBytes,
+    pub(crate) source: EncodingSource,
     pub(crate) facts: FileStat,
     pub(crate) settled: bool,
 }
@@ -32,8 +32,8 @@ impl Untagged {
             return Some(known);
         }
         let digest: Arc<[u8]> = match &self.source {
-            FileBytes::Memory(bytes) => digest(bytes),
-            FileBytes::File(file) => of_file(file, &self.facts)?,
+            EncodingSource::Memory(bytes) => digest(bytes),
+            EncodingSource::File(file) => of_file(file, &self.facts)?,
         }
         .into_bytes()
         .into();

@@ -13,7 +13,7 @@ use crate::representation::description::Description;
 use crate::representation::summary::ResponseSummary;
 
 /// The bytes of a file, for work beside the loop.
-pub(crate) enum FileBytes {
+pub(crate) enum EncodingSource {
     Memory(Arc<[u8]>),
     File(Arc<OpenFile>),
 }
@@ -54,7 +54,7 @@ impl Unmade {
     }
 
     /// Finds or makes its bytes; none if the file has changed, or cannot be read.
-    pub(crate) fn make(&self, source: &FileBytes, cache: &EncodedCache) -> Option<Arc<[u8]>> {
+    pub(crate) fn make(&self, source: &EncodingSource, cache: &EncodedCache) -> Option<Arc<[u8]>> {
         let coding = self.description.coding;
         // Only a settled file is distinguishable from its later versions.
         let version = self.settled.then(|| FileVersion::new(&self.facts, coding));
@@ -62,8 +62,8 @@ impl Unmade {
             return Some(known);
         }
         let encoded: Arc<[u8]> = match source {
-            FileBytes::Memory(bytes) => encode(bytes, coding).ok()?.into(),
-            FileBytes::File(file) => encode(&read(&file.file, &self.facts)?, coding).ok()?.into(),
+            EncodingSource::Memory(bytes) => encode(bytes, coding).ok()?.into(),
+            EncodingSource::File(file) => encode(&read(&file.file, &self.facts)?, coding).ok()?.into(),
         };
         if let Some(version) = version {
             cache.put(version, Arc::clone(&encoded));

@@ -15,7 +15,7 @@ use crate::files::open::Opened;
 use crate::representation::description::{Description, RepresentationForm};
 use crate::representation::summary::ResponseSummary;
 use crate::representation::tags::Untagged;
-use crate::representation::unmade::{FileBytes, Unmade};
+use crate::representation::unmade::{EncodingSource, Unmade};
 use crate::rules::access::{Access, Guard};
 use crate::rules::settings::Settings;
 
@@ -240,11 +240,11 @@ impl Variant {
     }
 
     /// The bytes that encodings are made of.
-    pub(crate) fn source(&self) -> FileBytes {
+    pub(crate) fn source(&self) -> EncodingSource {
         match &self.content {
-            BodyContent::Joined => FileBytes::Memory(self.template.body().into()),
-            BodyContent::Shared(bytes) => FileBytes::Memory(Arc::clone(bytes)),
-            BodyContent::File(file) => FileBytes::File(Arc::clone(file)),
+            BodyContent::Joined => EncodingSource::Memory(self.template.body().into()),
+            BodyContent::Shared(bytes) => EncodingSource::Memory(Arc::clone(bytes)),
+            BodyContent::File(file) => EncodingSource::File(Arc::clone(file)),
         }
     }
 

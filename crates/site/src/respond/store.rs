@@ -48,7 +48,7 @@ pub(crate) struct ResponseStore {
     pub(crate) memory: ClockCache<Resource>,
     pub(crate) files: ClockCache<Resource>,
     pub(crate) absent: ClockCache<Absence>,
-    pub(crate) pages: Pages,
+    pub(crate) pages: OpenErrorPages,
     /// The changes on disk that were heard of.
     pub(crate) listener: ChangeListener,
 }
@@ -87,7 +87,7 @@ impl ResponseStore {
                 settings.cache_bytes,
             ),
             absent: ClockCache::new(settings.cache_entries, settings.cache_bytes / ABSENT_SHARE),
-            pages: Pages::default(),
+            pages: OpenErrorPages::default(),
             listener: ChangeListener::default(),
         }
     }
@@ -203,7 +203,7 @@ fn named_by<'a>(relative: &'a str, settings: &'a Settings) -> impl Iterator<Item
 
 /// The pages that were looked for: of the statuses that were sent so far, no more than there are errors.
 #[derive(Default)]
-pub(crate) struct Pages {
+pub(crate) struct OpenErrorPages {
     looked_for: Vec<ErrorPage>,
 }
 
@@ -214,7 +214,7 @@ struct ErrorPage {
     checked: Option<Instant>,
 }
 
-impl Pages {
+impl OpenErrorPages {
     /// The page for an error, looked for once a second.
     pub(crate) fn of(&mut self, status: u16, site: &Site, now: Instant) -> Option<&mut Variant> {
         let name = site.settings.routes.error_pages.of(status)?;
