@@ -40,7 +40,8 @@ class Load(NamedTuple):
     client_cpu: int = 1
     status: int = 200  # what every answer should be
     tls: bool = False  # https, with any certificate
-    resumed: str | None = None  # `tenfold bench` at this path makes resumed connections, which wrk cannot
+    bench: str | None = None  # `tenfold bench` at this path makes a connection for each request; wrk resumes sessions unasked
+    resumed: bool = False  # whether these connections resume a session
 
 
 def cpu_seconds(pids):
@@ -59,8 +60,8 @@ def cpu_seconds(pids):
 
 def drive(load, server):
     """One run of wrk: requests done, their rate, p99, and what wrk complained of."""
-    if load.resumed:
-        return drive_resumed(load, server)
+    if load.bench:
+        return drive_bench(load, server)
     command = ["taskset", "-c", str(load.client_cpu), "wrk", "-t1", f"-c{load.connections}", f"-d{load.seconds}s",
                "--latency", "--timeout", "30s"]
     if load.script:
@@ -79,17 +80,20 @@ def drive(load, server):
     return int(found.group(1)), rate, p99.group(1) if p99 else "-", trouble
 
 
-def drive_resumed(load, server):
-    """One run of `tenfold bench`, whose connections resume the session of the one before."""
-    command = ["taskset", "-c", str(load.client_cpu), load.resumed, "bench", f"https://localhost:{server.port}{server.path}",
-               "--insecure", "--requests-per-connection", "1", f"-c{load.connections}", f"-d{load.seconds}", "--warm-up", "off", "--json"]
+def drive_bench(load, server):
+    """One run of `tenfold bench`: a connection for each request, with a full handshake or a resumed session."""
+    command = ["taskset", "-c", str(load.client_cpu), load.bench, "bench", f"https://localhost:{server.port}{server.path}",
+               "--insecure", "--requests-per-connection", "1", f"-c{load.connections}", f"-d{load.seconds}", "--warm-up", "off", "--json",
+               "--tls-resume", "on" if load.resumed else "off"]
     run = subprocess.run(command, capture_output=True, text=True)
     try:
         report = json.loads(run.stdout)["runs"][0]
-        done = report["answers"]
+        done, full = report["answers"], report["tls"]["full"]
     except (ValueError, LookupError) as error:
         raise SystemExit(f"{server.name}, port {server.port}: tenfold bench gave no report: {error}\n{run.stdout[:400]}{run.stderr}") from error
-    return done, done / load.seconds, "-", []
+    # The first connections have no session yet.
+    trouble = [f"{full} full handshakes"] if load.resumed == (full > load.connections) else []
+    return done, done / load.seconds, "-", trouble
 
 
 def measure(servers, load, rounds, seed=1):

@@ -19,8 +19,8 @@ WWW = HERE / "www"
 PEERS = {"nginx": ["nginx", "-p", "@RUN@", "-e", "stderr", "-c", "@RUN@/nginx-tls.conf"], "h2o": ["h2o", "-c", "@RUN@/h2o-tls.conf"]}
 WORKLOADS = {
     "keep-alive": ("1 KiB, keep-alive, 64 connections", "/1k.html", {}),
-    "handshake": ("a connection and a full handshake for each request", "/1k.html", {"close": True, "connections": 16}),
-    "resumed": ("a connection that resumes a session for each request", "/1k.html", {"connections": 16, "resumed": True}),
+    "handshake": ("a connection and a full handshake for each request", "/1k.html", {"connections": 16, "bench": True}),
+    "resumed": ("a connection that resumes a session for each request", "/1k.html", {"connections": 16, "bench": True, "resumed": True}),
     "large": ("66 MB, 4 connections", "/video.mp4", {"connections": 4}),
 }
 
@@ -62,8 +62,8 @@ def main():
             ports[engine] = fleet.start(engine, [*command, *args.option.split()])
         for name in args.workloads or WORKLOADS:
             title, path, load = WORKLOADS[name]
-            if load.get("resumed"):
-                load = load | {"resumed": args.tenfold}
+            if load.get("bench"):
+                load = load | {"bench": args.tenfold}
             places = [Place(server, port, path) for server, port in ports.items()]
             check_answers(places, 200, tls=True)
             results = measure(places, Load(seconds=args.seconds, tls=True, **load), args.rounds)
