@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use tenfold_http::layer::{HandshakeTurns, Layer, LayeredIo};
-use tenfold_http::{Instant, Io, Next, Peer};
+use tenfold_http::{Connection, Instant, Io, Next, Peer};
 
 use super::files::CachedFirst;
-use super::proxied::ProxyListeners;
+use super::proxied::{ProxiedPeer, ProxyListeners};
 use super::state::LayerState;
 use crate::plan::Plan;
 use crate::plan::choice::Dispatch;
-use crate::protocol::{Event, Protocol};
+use crate::protocol::{Event, MovedState, Protocol};
 
 /// A protocol that runs through a layer on the connections that use the layer.
 #[derive(Clone)]
@@ -105,6 +105,34 @@ impl<L: Layer, P: Protocol> Protocol for Layered<L, P> {
 
     fn on_close(&self, peer: impl FnOnce() -> Peer) {
         self.above.on_close(peer);
+    }
+
+    /// A layer's keys stay in their process.
+    fn hand_over(&self, connection: &Connection, state: &Self::State) -> Option<MovedState> {
+        if self.layer.covers(connection) {
+            return None;
+        }
+        let proxied = state.proxied.as_ref().map(|peer| peer.client_address());
+        Some(MovedState { proxied, ..self.above.hand_over(connection, &state.above)? })
+    }
+
+    fn take_over(&self, connection: &Connection, moved: MovedState) -> Option<Self::State> {
+        if self.layer.covers(connection) {
+            return None;
+        }
+        let behind = self.proxies.as_ref().is_some_and(|proxies| proxies.covers(connection));
+        let proxied = match (behind, moved.proxied) {
+            (true, Some(client)) => Some(ProxiedPeer::adopt(client.map(Peer::Internet), &self.above)),
+            // Its header has not come yet.
+            (true, None) if moved.requests == 0 => None,
+            (false, None) => None,
+            _ => return None,
+        };
+        Some(LayerState { layer: None, proxied, above: self.above.take_over(connection, moved)? })
+    }
+
+    fn adopt(&self, peer: &Peer) {
+        self.above.adopt(peer);
     }
 
     fn observe(&self, event: Event) {

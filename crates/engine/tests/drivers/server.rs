@@ -181,13 +181,13 @@ fn serve(settings: &Settings) -> Result<(), String> {
         };
         let mux = Mux { later: Arc::new(later) };
         return match settings.is_set("layered") {
-            true => run(&plan, &listeners, Layered::new(Framed, mux, &plan)),
-            false => run(&plan, &listeners, mux),
+            true => run(&plan, &listeners, &[], Layered::new(Framed, mux, &plan)),
+            false => run(&plan, &listeners, &[], mux),
         };
     }
     match settings.is_set("layered") {
-        true => run(&plan, &listeners, Layered::new(Framed, protocol, &plan)),
-        false => run(&plan, &listeners, protocol),
+        true => run(&plan, &listeners, &[], Layered::new(Framed, protocol, &plan)),
+        false => run(&plan, &listeners, &[], protocol),
     }
 }
 

@@ -17,6 +17,7 @@ use super::book::Book;
 use super::forked::CANNOT_SERVE;
 use super::handover::FormerWorkers;
 use super::signing::SigningProcess;
+use super::succession;
 use crate::admission::Addresses;
 use crate::diagnostics::{error, warning};
 use crate::log::open::Log;
@@ -55,6 +56,8 @@ pub(super) enum Stage {
 pub(super) struct Generation {
     pub(super) number: u32,
     pub(super) stage: Stage,
+    /// The era of its connections: [`succession`].
+    pub(super) era: u64,
     pub(super) settings: Settings,
     pub(super) config: ResolvedConfig,
     /// The folders of the site, of each host and of the manual; `None` without a site.
@@ -134,9 +137,11 @@ impl Generation {
         let place = || WorkerPlace { pid: None, began: now, failures: 0, again: Some(now), restarts: 0 };
         let workers = (0..config.plan.processes()).map(|_| place()).collect();
         let (stage, addresses, lane) = (Stage::Starting, None, 0);
+        let era = succession::era(number, &settings, &config, former);
         Ok(Generation {
             number,
             stage,
+            era,
             settings,
             config,
             roots,
@@ -358,40 +363,5 @@ impl WorkerPlace {
             failures => FIRST_PAUSE.saturating_mul(1 << (failures - 2).min(16)).min(LONGEST_PAUSE),
         };
         self.again = Some(now + pause);
-    }
-}
-
-/// The table of addresses, once a configuration has bounds by address. The supervisor owns it, so that it outlives
-/// workers and configurations.
-#[derive(Debug, Default)]
-pub(super) struct AddressRows(Option<&'static Addresses>);
-
-impl AddressRows {
-    /// Gives each process of `generation` a lane that none of `others` has, where addresses have bounds.
-    ///
-    /// # Errors
-    /// In words: there is no memory.
-    pub(super) fn give(&mut self, generation: &mut Generation, others: &[Generation]) -> Result<(), String> {
-        if generation.config.shares.is_none() {
-            return Ok(());
-        }
-        // Neither the number of lanes nor the size of the table changes without a restart.
-        let processes = generation.config.plan.processes();
-        let table = match self.0 {
-            Some(table) => table,
-            None => {
-                let most = generation.settings.max_addresses;
-                let table = Addresses::new(most, processes * (MOST_FORMER + 1))
-                    .map_err(|error| format!("cannot allocate memory for {most} addresses: {error}"))?;
-                // The table is used until the last process ends.
-                *self.0.insert(Box::leak(Box::new(table)))
-            }
-        };
-        let taken =
-            |lane: &usize| others.iter().any(|other| other.addresses.is_some() && other.lane == *lane);
-        let lane = (0..=MOST_FORMER).map(|place| place * processes).find(|lane| !taken(lane));
-        generation.lane = lane.ok_or("former configurations still have connections; try again later")?;
-        generation.addresses = Some(table);
-        Ok(())
     }
 }

@@ -367,8 +367,9 @@ impl<I: Io, L: Layer, F: FileReader> Io for LayeredIo<'_, I, L, F> {
         self.below.delivered()
     }
 
+    /// Its records belong to this process.
     fn draining(&self) -> bool {
-        self.below.draining()
+        self.below.leaving()
     }
 
     fn closes_idle(&self) -> bool {
