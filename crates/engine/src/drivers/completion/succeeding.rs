@@ -48,7 +48,7 @@ impl<'a, R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> 
         self.protocol
     }
 
-    /// Cancels the receive. Bytes that it has received already are served first.
+    /// Cancels the receive and a wait for room. Bytes that have been received already are served first.
     fn quiet(&mut self, key: Key) -> Quiet {
         let number = self.number(key);
         let Some(slot) = self.connections.find(key) else { return Quiet::Never };
@@ -60,10 +60,16 @@ impl<'a, R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> 
             return Quiet::Yes;
         }
         // A mechanism may cancel the sends of a socket with its receive, so these come first.
-        let others = in_flight.without(InFlight::RECEIVING.with(InFlight::MULTISHOT));
-        if others == InFlight::default() && slot.driver.sending == 0 {
+        let waits = InFlight::RECEIVING.with(InFlight::MULTISHOT).with(InFlight::POLLING);
+        if in_flight.without(waits) == InFlight::default() && slot.driver.sending == 0 {
             slot.driver.begin(InFlight::CANCELLING);
-            self.ring.cancel(number, tag(OperationKind::Receive, key), tag(OperationKind::Cancel, key));
+            for (flag, kind) in
+                [(InFlight::RECEIVING, OperationKind::Receive), (InFlight::POLLING, OperationKind::Poll)]
+            {
+                if in_flight.any(flag) {
+                    self.ring.cancel(number, tag(kind, key), tag(OperationKind::Cancel, key));
+                }
+            }
         }
         Quiet::Soon
     }
