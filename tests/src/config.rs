@@ -65,6 +65,8 @@ pub enum Breadth {
     Loops,
     /// Every engine with a loop, once.
     LoopsOnce,
+    /// Every engine that may serve an unlimited number of concurrent connections, as far as a reload does not move them.
+    Stays,
     /// Every engine in topologies with several processes.
     Processes,
     /// Every engine with triggers, with each pair of triggers, in its first topology.
@@ -263,6 +265,9 @@ impl Breadth {
         let default_triggers = config.triggers.is_none();
         let excluded = match self {
             Breadth::Concurrent => config.at_once().is_some(),
+            Breadth::Stays => {
+                config.at_once().is_some() || model.driver != Driver::Blocking && config.layer.is_none()
+            }
             Breadth::Loops | Breadth::LoopsOnce => model.driver == Driver::Blocking,
             Breadth::Drivers => !everything() && !EACH_DRIVER.contains(&config.engine),
             Breadth::Processes => config.processes() == 1,
@@ -292,6 +297,7 @@ impl Breadth {
                 Breadth::Engines
                 | Breadth::Drivers
                 | Breadth::LoopsOnce
+                | Breadth::Stays
                 | Breadth::Dispatches
                 | Breadth::Epoll
                 | Breadth::Uring => {}
@@ -334,7 +340,9 @@ impl Breadth {
                 let topology = first_topology || EVERY_TOPOLOGY.contains(&config.engine);
                 topology && first_sender && default_triggers && config.layer.is_none()
             }
-            Breadth::Engines | Breadth::Drivers | Breadth::LoopsOnce => first_topology && first_sender && default_triggers,
+            Breadth::Engines | Breadth::Drivers | Breadth::LoopsOnce | Breadth::Stays => {
+                first_topology && first_sender && default_triggers
+            }
             Breadth::Concurrent | Breadth::Epoll | Breadth::Uring | Breadth::Dispatches => {
                 first_topology && first_sender && default_triggers && config.layer.is_none()
             }

@@ -64,9 +64,8 @@ pub fn run<P: Protocol>(
         }
         Topology::ReuseportThreads => {
             let each = listeners.len() / plan.workers;
-            let own = |number| {
-                intake(Intake::listeners(&listeners[number * each..(number + 1) * each]), number)
-            };
+            let own =
+                |number| intake(Intake::listeners(&listeners[number * each..(number + 1) * each]), number);
             threads(plan, &protocol, own, |_| Ok(()))
         }
         Topology::Handoff => handoff(plan, listeners, successions, &protocol),
@@ -164,8 +163,7 @@ fn handoff<P: Protocol>(
         queues.iter().for_each(Handoff::close);
         accepted
     };
-    let intake =
-        |number| Intake { succession: successions.get(number), ..Intake::handed(&queues[number]) };
+    let intake = |number| Intake { succession: successions.get(number), ..Intake::handed(&queues[number]) };
     threads(plan, protocol, intake, accept)
 }
 

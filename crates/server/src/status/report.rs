@@ -220,6 +220,7 @@ fn uptime(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::counters::{REFUSALS, Sums};
 
     fn report() -> StatusReport {
         StatusReport {

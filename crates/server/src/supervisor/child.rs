@@ -65,7 +65,8 @@ pub(super) fn run_and_exit(work: WorkerTask, user: Option<&SystemUser>, how: &Se
 }
 
 fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(), String> {
-    let WorkerTask { place, supervisor, generation, listeners, successions, client, tickets, challenges } = work;
+    let WorkerTask { place, supervisor, generation, listeners, successions, client, tickets, challenges } =
+        work;
     let shares = generation.config.shares.clone().unwrap_or_default();
     let lane = generation.lane + place;
     let admission = generation.addresses.map(|addresses| Admission::new(addresses, lane, shares));

@@ -10,11 +10,11 @@ use tenfold_sys::user::SystemUser;
 
 use super::accounts::AccountsProcess;
 use super::acme::AcmeProcess;
+use super::address_rows::AddressRows;
 use super::admin::AdminProcess;
 use super::archive::job::Archive;
 use super::candidate::Upgrade;
 use super::control::ControlSocket;
-use super::address_rows::AddressRows;
 use super::generation::{Generation, Stage};
 use super::handover::{FormerWorkers, Handover, Program};
 use super::notify::ServiceManager;

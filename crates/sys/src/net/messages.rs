@@ -98,7 +98,9 @@ impl ReceivedMessage {
         let is_internet =
             [Ok(AddressFamily::INET), Ok(AddressFamily::INET6)].contains(&sockopt::socket_domain(&one));
         let is_tcp = sockopt::socket_protocol(&one) == Ok(Some(ipproto::TCP));
-        let fits = || !nonblocking || rustix::fs::fcntl_getfl(&one).is_ok_and(|mode| mode.contains(OFlags::NONBLOCK));
+        let fits = || {
+            !nonblocking || rustix::fs::fcntl_getfl(&one).is_ok_and(|mode| mode.contains(OFlags::NONBLOCK))
+        };
         if !(is_internet && is_tcp && fits()) {
             return None;
         }

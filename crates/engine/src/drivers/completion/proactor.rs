@@ -68,7 +68,8 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         loop {
             match lifecycle::phase() {
                 Phase::Serving => {}
-                phase @ (Phase::HandingOver | Phase::Retiring | Phase::Draining) if self.leave(&mut sources, phase) => {}
+                phase @ (Phase::HandingOver | Phase::Retiring | Phase::Draining)
+                    if self.leave(&mut sources, phase) => {}
                 _ => break,
             }
             let timeout = self.timeout(&sources);
@@ -96,7 +97,9 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
     /// The longest permitted next wait. From now on, wakers wake the loop.
     fn timeout(&mut self, sources: &Sources<'_>) -> Option<Duration> {
         let due = self.protocol.before_wait();
-        let Some(until) = self.idle_until(due).filter(|_| !self.heir.pending()) else { return Some(Duration::ZERO) };
+        let Some(until) = self.idle_until(due).filter(|_| !self.heir.pending()) else {
+            return Some(Duration::ZERO);
+        };
         let by = until.min(sources.resumes()).min(self.departures.wakes());
         (by != Instant::NEVER).then(|| by.since(tenfold_http::clock::now()) + Duration::from_millis(1))
     }

@@ -106,7 +106,8 @@ where
         loop {
             match lifecycle::phase() {
                 Phase::Serving => {}
-                phase @ (Phase::HandingOver | Phase::Retiring | Phase::Draining) if self.leave(&mut acceptor, phase) => {}
+                phase @ (Phase::HandingOver | Phase::Retiring | Phase::Draining)
+                    if self.leave(&mut acceptor, phase) => {}
                 _ => break,
             }
             let timeout = self.timeout(&acceptor);
@@ -147,7 +148,9 @@ where
     fn timeout(&mut self, acceptor: &Acceptor<'_>) -> Option<u32> {
         let due = self.protocol.before_wait();
         let until = self.idle_until(due).filter(|_| !acceptor.pending() && !self.heir.pending());
-        let Some(by) = until.map(|until| until.min(acceptor.resumes()).min(self.departures.wakes())) else { return Some(0) };
+        let Some(by) = until.map(|until| until.min(acceptor.resumes()).min(self.departures.wakes())) else {
+            return Some(0);
+        };
         if E::AWAY {
             // A draining worker closes each connection that becomes idle, so it handles every task that comes back.
             let hears_all = !self.missed.is_empty() || lifecycle::phase() != Phase::Serving;

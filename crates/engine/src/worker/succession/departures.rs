@@ -121,8 +121,13 @@ pub(crate) trait Departing<'a>: Tick {
         let Some(slot) = self.parts().connections.find(key) else { return Offered::Stays };
         let Some(socket) = &slot.socket else { return Offered::Stays };
         let remaining = slot.deadline.since(clock::now());
-        let moved =
-            MovedConnection { era: heir.generation.era, listener: slot.listener, served: slot.served, remaining, state };
+        let moved = MovedConnection {
+            era: heir.generation.era,
+            listener: slot.listener,
+            served: slot.served,
+            remaining,
+            state,
+        };
         match heir.send(socket, moved) {
             Sent::Moved => {
                 let peer = slot.peer();

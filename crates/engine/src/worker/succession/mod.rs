@@ -109,7 +109,8 @@ impl Successions {
     pub fn take(self, places: Range<usize>, generation: GenerationName, listeners: usize) -> Vec<Succession> {
         let own = self.pairs.into_iter().enumerate().filter(|(place, _)| places.contains(place));
         let rows = &self.rows;
-        own.map(|(place, pair)| Succession { rows: rows.clone(), place, pair, generation, listeners }).collect()
+        own.map(|(place, pair)| Succession { rows: rows.clone(), place, pair, generation, listeners })
+            .collect()
     }
 }
 
@@ -129,7 +130,8 @@ impl Succession {
     }
 
     fn send(&self, socket: &Socket, connection: MovedConnection) -> Sent {
-        let (sent, received) = (self.word(SENT).load(Ordering::Acquire), self.word(RECEIVED).load(Ordering::Acquire));
+        let (sent, received) =
+            (self.word(SENT).load(Ordering::Acquire), self.word(RECEIVED).load(Ordering::Acquire));
         match self.room(self.word(HEIR).load(Ordering::Relaxed)).load(Ordering::Relaxed) {
             0 => return Sent::Refused,
             room if sent.saturating_sub(received) >= room => return Sent::Busy,
@@ -149,3 +151,6 @@ impl Succession {
         self.pair.receiver.as_raw_fd()
     }
 }
+
+#[cfg(test)]
+mod tests;
