@@ -17,7 +17,6 @@ use super::book::Book;
 use super::forked::CANNOT_SERVE;
 use super::handover::FormerWorkers;
 use super::signing::SigningProcess;
-use super::succession;
 use crate::admission::Addresses;
 use crate::diagnostics::{error, warning};
 use crate::log::open::Log;
@@ -56,7 +55,7 @@ pub(super) enum Stage {
 pub(super) struct Generation {
     pub(super) number: u32,
     pub(super) stage: Stage,
-    /// The era of its connections: [`succession`].
+    /// The number of the first one whose connections it can serve, and which can serve its own.
     pub(super) era: u64,
     pub(super) settings: Settings,
     pub(super) config: ResolvedConfig,
@@ -137,11 +136,10 @@ impl Generation {
         let place = || WorkerPlace { pid: None, began: now, failures: 0, again: Some(now), restarts: 0 };
         let workers = (0..config.plan.processes()).map(|_| place()).collect();
         let (stage, addresses, lane) = (Stage::Starting, None, 0);
-        let era = succession::era(number, &settings, &config, former);
         Ok(Generation {
             number,
             stage,
-            era,
+            era: number.into(),
             settings,
             config,
             roots,

@@ -5,26 +5,19 @@ use tenfold_engine::{GenerationName, Plan, Successions};
 use super::generation::Generation;
 use super::state::Supervisor;
 use crate::diagnostics::warning;
-use crate::resolved::config::ResolvedConfig;
-use crate::settings::values::Settings;
 
-/// The era of a generation: the number of the first one that serves the same kinds of connections on each listener.
-/// Listeners do not change without a restart, but TLS, PROXY headers and trusted proxies do.
-pub(super) fn era(
-    number: u32,
-    settings: &Settings,
-    config: &ResolvedConfig,
-    former: Option<&Generation>,
-) -> u64 {
-    let kinds = |settings: &Settings, config: &ResolvedConfig| -> Vec<_> {
-        let has_tls = config.certificates.is_some();
+/// The era of a generation: that of `former` if both serve the same kinds of connections on each listener. Listeners do
+/// not change without a restart, but TLS, PROXY headers and trusted proxies do.
+pub(super) fn era(generation: &Generation, former: Option<&Generation>) -> u64 {
+    let kinds = |generation: &Generation| -> Vec<_> {
+        let (settings, has_tls) = (&generation.settings, generation.config.certificates.is_some());
         settings.listen.iter().map(|entry| (has_tls && settings.has_tls(entry), entry.proxied)).collect()
     };
     let same = former.filter(|former| {
-        kinds(settings, config) == kinds(&former.settings, &former.config)
-            && settings.proxies.proxies == former.settings.proxies.proxies
+        kinds(generation) == kinds(former)
+            && generation.settings.proxies.proxies == former.settings.proxies.proxies
     });
-    same.map_or(u64::from(number), |former| former.era)
+    same.map_or(generation.era, |former| former.era)
 }
 
 /// The pairs of a server whose workers run by `plan`; none if they keep their connections.

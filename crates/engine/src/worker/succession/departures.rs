@@ -6,7 +6,7 @@ use tenfold_http::{Connection, Instant, Local, Peer, clock};
 use tenfold_sys::lifecycle::{self, Phase};
 
 use super::message::MovedConnection;
-use super::{Sent, Succession};
+use super::pair::{Sent, Succession};
 use crate::protocol::{Event, Protocol};
 use crate::worker::slots::{Key, SlotState};
 use crate::worker::tick::Tick;

@@ -9,7 +9,7 @@ use tenfold_sys::messages;
 use tenfold_sys::socket::Socket;
 
 use super::message::{LENGTH, MovedConnection};
-use super::{QUEUE, RECEIVED, SENT, Succession};
+use super::pair::{QUEUE, RECEIVED, SENT, Succession};
 use crate::protocol::Protocol;
 use crate::worker::eviction::MOST_LEAVING;
 

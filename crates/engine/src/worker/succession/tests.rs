@@ -1,12 +1,18 @@
 //! The heir, and senders of which some are compromised.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tenfold_http::{Connection, Instant, Io, Next, clock};
 
-use super::*;
+use tenfold_sys::messages;
+use tenfold_sys::socket::Socket;
+
+use super::heir::Heir;
+use super::message::MovedConnection;
+use super::pair::{ERA, GenerationName, QUEUE, Sent, Succession, Successions};
 use crate::protocol::{MovedState, Protocol};
 
 const NAME: GenerationName = GenerationName { number: 7, era: 3 };
