@@ -65,6 +65,8 @@ pub enum Breadth {
     Loops,
     /// Every engine with a loop, once.
     LoopsOnce,
+    /// Every engine with a loop, once, through TLS.
+    LoopsTls,
     /// Every engine that may serve an unlimited number of concurrent connections, as far as a reload does not move them.
     Stays,
     /// Every engine in topologies with several processes.
@@ -266,9 +268,11 @@ impl Breadth {
         let excluded = match self {
             Breadth::Concurrent => config.at_once().is_some(),
             Breadth::Stays => {
-                config.at_once().is_some() || model.driver != Driver::Blocking && config.layer.is_none()
+                let moves = model.driver != Driver::Blocking && config.layer != Some(Below::Framed);
+                config.at_once().is_some() || moves
             }
             Breadth::Loops | Breadth::LoopsOnce => model.driver == Driver::Blocking,
+            Breadth::LoopsTls => model.driver == Driver::Blocking || config.layer != Some(Below::Tls),
             Breadth::Drivers => !everything() && !EACH_DRIVER.contains(&config.engine),
             Breadth::Processes => config.processes() == 1,
             Breadth::Triggers => !model.triggers,
@@ -297,6 +301,7 @@ impl Breadth {
                 Breadth::Engines
                 | Breadth::Drivers
                 | Breadth::LoopsOnce
+                | Breadth::LoopsTls
                 | Breadth::Stays
                 | Breadth::Dispatches
                 | Breadth::Epoll
@@ -340,7 +345,7 @@ impl Breadth {
                 let topology = first_topology || EVERY_TOPOLOGY.contains(&config.engine);
                 topology && first_sender && default_triggers && config.layer.is_none()
             }
-            Breadth::Engines | Breadth::Drivers | Breadth::LoopsOnce | Breadth::Stays => {
+            Breadth::Engines | Breadth::Drivers | Breadth::LoopsOnce | Breadth::LoopsTls | Breadth::Stays => {
                 first_topology && first_sender && default_triggers
             }
             Breadth::Concurrent | Breadth::Epoll | Breadth::Uring | Breadth::Dispatches => {

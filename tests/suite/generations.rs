@@ -24,8 +24,19 @@ pub(crate) const THEME: Theme = Theme {
         LoopsOnce Own: the_idle_deadline_moves_with_a_connection, an_address_is_counted_once,
             the_client_of_a_proxy_header_moves_with_its_connection,
             connections_of_another_kind_stay;
+        LoopsTls OwnLayered: connections_with_tls_move, pipelined_requests_with_tls_lose_nothing;
     ],
 };
+
+/// Records of both directions go on in the new worker, which has the facts of the handshake, too.
+fn connections_with_tls_move(config: &Config) {
+    idle_connections_move_and_the_old_workers_end(config);
+    a_connection_moves_when_its_download_ends(config);
+}
+
+fn pipelined_requests_with_tls_lose_nothing(config: &Config) {
+    pipelined_requests_beside_reloads_lose_nothing(config);
+}
 
 const OLD: &[u8] = b"the old folder\n";
 const NEW: &[u8] = b"the new folder\n";

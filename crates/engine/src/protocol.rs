@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::net::SocketAddr;
 
+use tenfold_http::layer::MovedLayer;
 use tenfold_http::{Connection, Instant, Io, Next, Peer};
 
 /// A protocol, written once, for every engine. Cloned for each worker thread.
@@ -84,13 +85,15 @@ pub(crate) fn read_clock() -> Instant {
     now
 }
 
-/// The state of an idle connection without a layer, on its way to another process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The state of an idle connection on its way to another process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MovedState {
     /// Requests answered so far.
     pub requests: u32,
     /// The result of the PROXY header, if it was received: the client, unless it is the proxy.
     pub proxied: Option<Option<SocketAddr>>,
+    /// The state of the layer, if the connection has one and has begun its handshake.
+    pub layer: Option<MovedLayer>,
 }
 
 /// An event in the life of a connection.

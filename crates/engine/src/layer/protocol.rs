@@ -107,28 +107,32 @@ impl<L: Layer, P: Protocol> Protocol for Layered<L, P> {
         self.above.on_close(peer);
     }
 
-    /// A layer's keys stay in their process.
     fn hand_over(&self, connection: &Connection, state: &Self::State) -> Option<MovedState> {
-        if self.layer.covers(connection) {
-            return None;
-        }
+        let layer = match &state.layer {
+            Some(state) => Some(L::hand_over(state)?),
+            None => None,
+        };
         let proxied = state.proxied.as_ref().map(|peer| peer.client_address());
-        Some(MovedState { proxied, ..self.above.hand_over(connection, &state.above)? })
+        Some(MovedState { proxied, layer, ..self.above.hand_over(connection, &state.above)? })
     }
 
     fn take_over(&self, connection: &Connection, moved: MovedState) -> Option<Self::State> {
-        if self.layer.covers(connection) {
-            return None;
-        }
-        let behind = self.proxies.as_ref().is_some_and(|proxies| proxies.covers(connection));
-        let proxied = match (behind, moved.proxied) {
-            (true, Some(client)) => Some(ProxiedPeer::adopt(client.map(Peer::Internet), &self.above)),
-            // Its header has not come yet.
-            (true, None) if moved.requests == 0 => None,
-            (false, None) => None,
+        let (is_new, covered) = (moved.requests == 0, self.layer.covers(connection));
+        let layer = match &moved.layer {
+            Some(moved) if covered => Some(Box::new(self.layer.take_over(moved)?)),
+            // The handshake has not begun.
+            None if is_new || !covered => None,
             _ => return None,
         };
-        Some(LayerState { layer: None, proxied, above: self.above.take_over(connection, moved)? })
+        let behind = self.proxies.as_ref().is_some_and(|proxies| proxies.covers(connection));
+        let above = self.above.take_over(connection, MovedState { layer: None, ..moved.clone() })?;
+        let proxied = match moved.proxied {
+            Some(client) if behind => Some(ProxiedPeer::adopt(client.map(Peer::Internet), &self.above)),
+            // Its header has not come yet.
+            None if is_new || !behind => None,
+            _ => return None,
+        };
+        Some(LayerState { layer, proxied, above })
     }
 
     fn adopt(&self, peer: &Peer) {

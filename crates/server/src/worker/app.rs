@@ -155,7 +155,7 @@ impl Protocol for App {
     }
 
     fn hand_over(&self, _connection: &Connection, session: &Session) -> Option<MovedState> {
-        Some(MovedState { requests: session.requests, proxied: None })
+        Some(MovedState { requests: session.requests, ..MovedState::default() })
     }
 
     fn take_over(&self, _connection: &Connection, moved: MovedState) -> Option<Session> {

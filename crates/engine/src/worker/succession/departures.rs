@@ -128,7 +128,7 @@ pub(crate) trait Departing<'a>: Tick {
             remaining,
             state,
         };
-        match heir.send(socket, moved) {
+        match heir.send(socket, &moved) {
             Sent::Moved => {
                 let peer = slot.peer();
                 protocol.on_close(|| peer);

@@ -4,11 +4,12 @@ use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering;
 
+use tenfold_http::layer::wipe;
 use tenfold_http::{Connection, Instant, Local, Peer, clock};
 use tenfold_sys::messages;
 use tenfold_sys::socket::Socket;
 
-use super::message::{LENGTH, MovedConnection};
+use super::message::{MOST_BYTES, MovedConnection};
 use super::pair::{QUEUE, RECEIVED, SENT, Succession};
 use crate::protocol::Protocol;
 use crate::worker::eviction::MOST_LEAVING;
@@ -97,8 +98,8 @@ impl<'a> Heir<'a> {
         let mut messages_received = 0;
         // Some may have been sent before accepted ones took the room.
         let most = bound.saturating_add(MOST_LEAVING).saturating_sub(count);
+        let mut bytes = [0; MOST_BYTES + 1];
         while messages_received < QUEUE {
-            let mut bytes = [0; LENGTH + 1];
             let Ok(received) = messages::receive(&own.pair.receiver, &mut bytes) else {
                 self.ready = false;
                 break;
@@ -112,6 +113,7 @@ impl<'a> Heir<'a> {
                 inherited.extend(take_over(protocol, moved, socket, peer));
             }
         }
+        wipe(&mut bytes);
         // In this order: room is never more than there is.
         self.tell_room(bound.saturating_sub(count + inherited.len()));
         own.word(RECEIVED).fetch_add(messages_received, Ordering::Release);

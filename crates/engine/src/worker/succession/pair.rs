@@ -120,7 +120,7 @@ impl Succession {
         self.word(ERA).load(Ordering::Acquire) == self.generation.era
     }
 
-    pub(super) fn send(&self, socket: &Socket, connection: MovedConnection) -> Sent {
+    pub(super) fn send(&self, socket: &Socket, connection: &MovedConnection) -> Sent {
         let (sent, received) =
             (self.word(SENT).load(Ordering::Acquire), self.word(RECEIVED).load(Ordering::Acquire));
         match self.room(self.word(HEIR).load(Ordering::Relaxed)).load(Ordering::Relaxed) {
@@ -128,7 +128,7 @@ impl Succession {
             room if sent.saturating_sub(received) >= room => return Sent::Busy,
             _ => {}
         }
-        match messages::send(&self.pair.sender, &connection.to_bytes(), &[socket.as_fd()]) {
+        match messages::send(&self.pair.sender, connection.to_message().bytes(), &[socket.as_fd()]) {
             Ok(()) => {
                 self.word(SENT).fetch_add(1, Ordering::Release);
                 Sent::Moved

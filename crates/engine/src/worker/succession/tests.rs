@@ -57,7 +57,7 @@ fn connection() -> (Socket, SocketAddr) {
 }
 
 fn moved() -> MovedConnection {
-    let state = MovedState { requests: 5, proxied: None };
+    let state = MovedState { requests: 5, ..MovedState::default() };
     MovedConnection { era: NAME.era, listener: 1, served: true, remaining: Duration::from_secs(4), state }
 }
 
@@ -71,21 +71,22 @@ fn h86_only_connections_are_taken_over() {
     let send = |bytes: &[u8], descriptors: &[BorrowedFd<'_>]| {
         messages::send(&own.pair.sender, bytes, descriptors).expect("there is room");
     };
-    let good = moved().to_bytes();
+    let message = moved().to_message();
+    let good = message.bytes();
     send(b"", &[socket.as_fd()]);
     send(&good[1..], &[socket.as_fd()]);
-    send(&[&good[..], b"x"].concat(), &[socket.as_fd()]);
+    send(&[good, b"x"].concat(), &[socket.as_fd()]);
     send(&[7; 100_000], &[socket.as_fd()]);
-    send(&good, &[]);
-    send(&good, &[socket.as_fd(), socket.as_fd()]);
-    send(&good, &[null.as_fd()]);
-    send(&good, &[own.pair.receiver.as_fd()]);
-    send(&good, &[blocking.as_fd()]);
-    send(&MovedConnection { era: 2, ..moved() }.to_bytes(), &[socket.as_fd()]);
-    send(&MovedConnection { listener: 2, ..moved() }.to_bytes(), &[socket.as_fd()]);
-    let many = MovedState { requests: 1000, proxied: None };
-    send(&MovedConnection { state: many, ..moved() }.to_bytes(), &[socket.as_fd()]);
-    send(&good, &[socket.as_fd()]);
+    send(good, &[]);
+    send(good, &[socket.as_fd(), socket.as_fd()]);
+    send(good, &[null.as_fd()]);
+    send(good, &[own.pair.receiver.as_fd()]);
+    send(good, &[blocking.as_fd()]);
+    send(&MovedConnection { era: 2, ..moved() }.to_message().bytes(), &[socket.as_fd()]);
+    send(&MovedConnection { listener: 2, ..moved() }.to_message().bytes(), &[socket.as_fd()]);
+    let many = MovedState { requests: 1000, ..MovedState::default() };
+    send(&MovedConnection { state: many, ..moved() }.to_message().bytes(), &[socket.as_fd()]);
+    send(good, &[socket.as_fd()]);
     let inherited = heir.receive(&Counting, (0, 10));
     let [one] = &inherited[..] else { panic!("{} were taken over", inherited.len()) };
     assert_eq!((one.peer, one.listener, one.served, one.memory), (peer, 1, true, 5));
@@ -98,7 +99,7 @@ fn no_more_is_sent_than_there_is_room_for() {
     let own = succession(2);
     let mut heir = Heir::new(Some(&own), true, 2);
     let (socket, _) = connection();
-    let send = || own.send(&socket, moved());
+    let send = || own.send(&socket, &moved());
     assert_eq!([send(), send(), send()], [Sent::Moved, Sent::Moved, Sent::Busy]);
     assert_eq!(heir.receive(&Counting, (0, 2)).len(), 2);
     assert_eq!(send(), Sent::Refused, "it is full");
@@ -115,9 +116,9 @@ fn h86_a_flood_of_connections_is_bounded() {
     let own = succession(2);
     let mut heir = Heir::new(Some(&own), true, 1);
     let (socket, _) = connection();
-    let (mut taken, bytes) = (Vec::new(), moved().to_bytes());
+    let (mut taken, bytes) = (Vec::new(), moved().to_message());
     for _ in 0..4 {
-        while messages::send(&own.pair.sender, &bytes, &[socket.as_fd()]).is_ok() {}
+        while messages::send(&own.pair.sender, bytes.bytes(), &[socket.as_fd()]).is_ok() {}
         heir.ready();
         taken.extend(heir.receive(&Counting, (taken.len(), 1)));
     }

@@ -367,8 +367,11 @@ impl<I: Io, L: Layer, F: FileReader> Io for LayeredIo<'_, I, L, F> {
         self.below.delivered()
     }
 
-    /// Its records belong to this process.
     fn draining(&self) -> bool {
+        self.below.draining() || self.below.leaving() && !self.state.as_deref().is_some_and(L::moves)
+    }
+
+    fn leaving(&self) -> bool {
         self.below.leaving()
     }
 
