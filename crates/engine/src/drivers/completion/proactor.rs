@@ -107,7 +107,12 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
     /// Performs one step of leaving. Returns whether connections remain.
     fn leave(&mut self, sources: &mut Sources<'_>, phase: Phase) -> bool {
         sources.leave(&mut self.ring);
-        self.heir.leave();
+        if self.heir.number().is_some() {
+            // There may be no other heir, and nothing else serves what is on its way.
+            self.heir.ready();
+            self.inherit();
+            self.heir.leave();
+        }
         if phase < Phase::Draining {
             self.depart();
         } else if !std::mem::replace(&mut self.has_drained, true) {

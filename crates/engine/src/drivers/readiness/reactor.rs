@@ -169,8 +169,13 @@ where
     /// Performs one step of leaving. Returns whether connections remain.
     fn leave(&mut self, acceptor: &mut Acceptor<'_>, phase: Phase) -> bool {
         acceptor.leave(self.selector.as_mut());
-        self.heir.number().iter().for_each(|number| self.selector.forget(*number));
-        self.heir.leave();
+        if let Some(number) = self.heir.number() {
+            // There may be no other heir, and nothing else serves what is on its way.
+            self.heir.ready();
+            self.inherit();
+            self.selector.forget(number);
+            self.heir.leave();
+        }
         if phase < Phase::Draining {
             self.depart();
         } else if !std::mem::replace(&mut self.has_drained, true) {

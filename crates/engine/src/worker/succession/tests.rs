@@ -82,10 +82,10 @@ fn h86_only_connections_are_taken_over() {
     send(good, &[null.as_fd()]);
     send(good, &[own.pair.receiver.as_fd()]);
     send(good, &[blocking.as_fd()]);
-    send(&MovedConnection { era: 2, ..moved() }.to_message().bytes(), &[socket.as_fd()]);
-    send(&MovedConnection { listener: 2, ..moved() }.to_message().bytes(), &[socket.as_fd()]);
+    send(MovedConnection { era: 2, ..moved() }.to_message().bytes(), &[socket.as_fd()]);
+    send(MovedConnection { listener: 2, ..moved() }.to_message().bytes(), &[socket.as_fd()]);
     let many = MovedState { requests: 1000, ..MovedState::default() };
-    send(&MovedConnection { state: many, ..moved() }.to_message().bytes(), &[socket.as_fd()]);
+    send(MovedConnection { state: many, ..moved() }.to_message().bytes(), &[socket.as_fd()]);
     send(good, &[socket.as_fd()]);
     let inherited = heir.receive(&Counting, (0, 10));
     let [one] = &inherited[..] else { panic!("{} were taken over", inherited.len()) };
