@@ -87,7 +87,7 @@ impl Successions {
         Ok(Successions { rows, pairs: (0..places).map(|_| pair()).collect::<io::Result<_>>()? })
     }
 
-    /// Lets workers of generations of the same era hand over to `heir`; nobody hands over without one.
+    /// Lets workers of generations of the same era hand over to `heir`. Without one, no worker hands over.
     pub fn open(&self, heir: Option<GenerationName>) {
         for place in 0..self.pairs.len() {
             let row = self.rows.row(place);
