@@ -61,6 +61,14 @@ pub enum Breadth {
     Drivers,
     /// Every engine that may serve an unlimited number of concurrent connections, once.
     Concurrent,
+    /// Every engine with a loop: as [`Breadth::Topologies`], and with each kind of pool.
+    Loops,
+    /// Every engine with a loop, once.
+    LoopsOnce,
+    /// Every engine with a loop, once, through TLS.
+    LoopsTls,
+    /// Every engine that may serve an unlimited number of concurrent connections, as far as a reload does not move them.
+    Stays,
     /// Every engine in topologies with several processes.
     Processes,
     /// Every engine with triggers, with each pair of triggers, in its first topology.
@@ -259,6 +267,12 @@ impl Breadth {
         let default_triggers = config.triggers.is_none();
         let excluded = match self {
             Breadth::Concurrent => config.at_once().is_some(),
+            Breadth::Stays => {
+                let moves = model.driver != Driver::Blocking && config.layer != Some(Below::Framed);
+                config.at_once().is_some() || moves
+            }
+            Breadth::Loops | Breadth::LoopsOnce => model.driver == Driver::Blocking,
+            Breadth::LoopsTls => model.driver == Driver::Blocking || config.layer != Some(Below::Tls),
             Breadth::Drivers => !everything() && !EACH_DRIVER.contains(&config.engine),
             Breadth::Processes => config.processes() == 1,
             Breadth::Triggers => !model.triggers,
@@ -282,10 +296,13 @@ impl Breadth {
                 | Breadth::Compared
                 | Breadth::Concurrent
                 | Breadth::Processes => return true,
-                Breadth::Topologies => return plain && default_triggers,
+                Breadth::Topologies | Breadth::Loops => return plain && default_triggers,
                 Breadth::Triggers => return plain,
                 Breadth::Engines
                 | Breadth::Drivers
+                | Breadth::LoopsOnce
+                | Breadth::LoopsTls
+                | Breadth::Stays
                 | Breadth::Dispatches
                 | Breadth::Epoll
                 | Breadth::Uring => {}
@@ -303,7 +320,8 @@ impl Breadth {
         }
         if config.dispatch != Dispatch::Inline && config.engine != Engine::Epoll {
             // The driver is the same, and `epoll` runs all cases.
-            let smoke = [Breadth::Compared, Breadth::Concurrent, Breadth::Dispatches].contains(&self);
+            let smoke = [Breadth::Compared, Breadth::Concurrent, Breadth::Dispatches, Breadth::Loops];
+            let smoke = smoke.contains(&self);
             return smoke && default_triggers && config.layer.is_none();
         }
         if config.locks_memory() && self == Breadth::Every {
@@ -323,11 +341,13 @@ impl Breadth {
             }
             Breadth::Every => first_sender || first_topology && default_triggers,
             Breadth::Senders | Breadth::Compared => first_topology && default_triggers && own_sender,
-            Breadth::Topologies | Breadth::Processes => {
+            Breadth::Topologies | Breadth::Processes | Breadth::Loops => {
                 let topology = first_topology || EVERY_TOPOLOGY.contains(&config.engine);
                 topology && first_sender && default_triggers && config.layer.is_none()
             }
-            Breadth::Engines | Breadth::Drivers => first_topology && first_sender && default_triggers,
+            Breadth::Engines | Breadth::Drivers | Breadth::LoopsOnce | Breadth::LoopsTls | Breadth::Stays => {
+                first_topology && first_sender && default_triggers
+            }
             Breadth::Concurrent | Breadth::Epoll | Breadth::Uring | Breadth::Dispatches => {
                 first_topology && first_sender && default_triggers && config.layer.is_none()
             }

@@ -26,6 +26,7 @@ mod faults;
 mod file_server;
 mod files;
 mod first_steps;
+mod generations;
 mod hardening;
 mod itself;
 mod lab;
@@ -89,6 +90,7 @@ const THEMES: &[Theme] = &[
     upgrade::THEME,
     lifecycle::THEME,
     service::THEME,
+    generations::THEME,
     reload::THEME,
     manual::THEME,
     rules::THEME,

@@ -79,14 +79,16 @@ fn watched(process: Process) -> Vec<(String, u64)> {
 fn triggers_are_those_asked_for(config: &Config) {
     const EDGE: u64 = 1 << 31;
     let server = Launch::new(config, site::shared()).start();
+    let all_watched = || server.workers().into_iter().flat_map(watched).collect::<Vec<_>>();
+    // Listeners, and the socket by which connections of former workers come.
+    let sources: Vec<String> = all_watched().into_iter().map(|(what, _)| what).collect();
     let mut wire = server.connect();
     wire.get("/1k.html");
     assert_eq!(wire.response().status, 200);
     let triggers = config.triggers.unwrap_or_default();
     let listeners: Vec<String> = listening(&server).iter().map(|inode| format!("socket:[{inode}]")).collect();
-    let all_watched = || server.workers().into_iter().flat_map(watched).collect::<Vec<_>>();
     let is_connection = |what: &str, events: u64| {
-        what.starts_with("socket:") && events & 1 != 0 && !listeners.iter().any(|one| one == what)
+        what.starts_with("socket:") && events & 1 != 0 && !sources.iter().any(|one| one == what)
     };
     becomes_true(SOON, "a connection is watched", || {
         all_watched().iter().any(|(what, events)| is_connection(what, *events))

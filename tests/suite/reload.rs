@@ -17,7 +17,7 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![
         Topologies Own: site_and_limits_change, h72_an_invalid_file_changes_nothing, settings_that_need_a_restart_are_rejected_by_name,
             a_reload_interrupts_no_request;
-        Concurrent Own: an_idle_connection_outlives_a_reload;
+        Stays OwnLayered: an_idle_connection_that_stays_outlives_a_reload;
         Epoll Own: a_sender_changes_if_the_sockets_permit_it;
         Uring Own: a_sender_changes_if_the_sockets_permit_it;
         Epoll OwnAsRoot: the_last_reload_wins_even_after_a_failed_one;
@@ -182,8 +182,9 @@ fn a_reload_interrupts_no_request(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// A request may be on its way to the old worker, which a close would lose. Its response announces the close.
-fn an_idle_connection_outlives_a_reload(config: &Config) {
+/// A request may be on its way to the old worker, which a close would lose. Its response announces the close. Other
+/// connections move: `generations`.
+fn an_idle_connection_that_stays_outlives_a_reload(config: &Config) {
     let folder = folder();
     let server = start(config, &folder, "root = \"site\"\n");
     let mut idle = server.connect();

@@ -18,14 +18,20 @@ use crate::table::{MODELS, run_model};
 use crate::worker::confine::confine;
 use crate::worker::handoff::Handoff;
 use crate::worker::intake::Intake;
+use crate::worker::succession::Succession;
 
 /// Serves `protocol` on `listeners` as `plan` says, on this process, until [`lifecycle::phase`] says
-/// otherwise. Where each thread has sockets of its own, `listeners` holds those of the first thread, then
+/// otherwise. `successions` are the pairs of its workers by which generations hand over; none if they do not. Where each thread has sockets of its own, `listeners` holds those of the first thread, then
 /// those of the second, and so on.
 ///
 /// # Errors
 /// A message if a worker cannot start or continue; the others are then stopped.
-pub fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: P) -> Result<(), String> {
+pub fn run<P: Protocol>(
+    plan: &Plan,
+    listeners: &[Listener],
+    successions: &[Succession],
+    protocol: P,
+) -> Result<(), String> {
     if let (Some(name), true) = (P::DUPLEX, plan.blocking()) {
         let able = MODELS.iter().filter(|model| model.driver != Driver::Blocking);
         let able: Vec<_> = able.map(|model| model.name).collect();
@@ -45,17 +51,24 @@ pub fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: P) -> Res
     }
     let denied = if plan.confined { denied(plan) } else { Vec::new() };
     let plan = &Plan { denied, ..plan.clone() };
+    if !successions.is_empty() && !plan.blocking() {
+        lifecycle::hand_over();
+    }
+    let intake = |intake, number| Intake { succession: successions.get(number), ..intake };
     match plan.topology {
         Topology::Single | Topology::ReuseportProcesses => {
-            worker(plan, &Intake::Listeners(listeners), &protocol)
+            worker(plan, &intake(Intake::listeners(listeners), 0), &protocol)
         }
-        Topology::Threads => threads(plan, &protocol, |_| Intake::Listeners(listeners), |_| Ok(())),
+        Topology::Threads => {
+            threads(plan, &protocol, |number| intake(Intake::listeners(listeners), number), |_| Ok(()))
+        }
         Topology::ReuseportThreads => {
             let each = listeners.len() / plan.workers;
-            let own = |number| Intake::Listeners(&listeners[number * each..(number + 1) * each]);
+            let own =
+                |number| intake(Intake::listeners(&listeners[number * each..(number + 1) * each]), number);
             threads(plan, &protocol, own, |_| Ok(()))
         }
-        Topology::Handoff => handoff(plan, listeners, &protocol),
+        Topology::Handoff => handoff(plan, listeners, successions, &protocol),
     }
 }
 
@@ -116,7 +129,12 @@ fn stop_all_on_error<T>(result: Result<T, String>) -> Result<T, String> {
 
 /// Accepts on this thread, and hands connections to the workers in turn; past a worker whose queue is full.
 /// When all of them are full, the connection is refused.
-fn handoff<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
+fn handoff<P: Protocol>(
+    plan: &Plan,
+    listeners: &[Listener],
+    successions: &[Succession],
+    protocol: &P,
+) -> Result<(), String> {
     let queues: Result<Vec<_>, _> =
         (0..plan.workers).map(|_| Handoff::new(plan.bounds.handoff_queue)).collect();
     let queues = queues.map_err(|error| format!("cannot make an eventfd: {error}"))?;
@@ -145,7 +163,8 @@ fn handoff<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Re
         queues.iter().for_each(Handoff::close);
         accepted
     };
-    threads(plan, protocol, |number| Intake::Handed(&queues[number]), accept)
+    let intake = |number| Intake { succession: successions.get(number), ..Intake::handed(&queues[number]) };
+    threads(plan, protocol, intake, accept)
 }
 
 /// The calls that threads that serve are denied: the waits of other models, and what is done at the start alone.
@@ -157,7 +176,7 @@ fn denied(plan: &Plan) -> Vec<Call> {
 }
 
 fn worker<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
-    if let (true, Intake::Handed(_)) = (plan.blocking(), intake) {
+    if plan.blocking() && intake.handed.is_some() {
         return Err(format!("engine {} accepts for itself", plan.engine));
     }
     // A ring is made first.

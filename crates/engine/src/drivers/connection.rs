@@ -27,6 +27,8 @@ pub(crate) struct Core<S, B> {
     pub(crate) sent: u64,
     /// Facts about it.
     facts: Connection,
+    /// Whether another process may take it over while it is idle.
+    moves: bool,
 }
 
 impl<S: Borrow<Socket>, B: ReceiveBuffer> Core<S, B> {
@@ -39,6 +41,7 @@ impl<S: Borrow<Socket>, B: ReceiveBuffer> Core<S, B> {
             cork: Cork::new(plan),
             sent: 0,
             facts: Connection::plaintext(Peer::Unix, Local { listener: 0 }),
+            moves: false,
         }
     }
 
@@ -46,6 +49,7 @@ impl<S: Borrow<Socket>, B: ReceiveBuffer> Core<S, B> {
     pub(crate) fn begin(&mut self, socket: S, peer: Peer, listener: u16) {
         self.socket = Some(socket);
         self.facts = Connection::plaintext(peer, Local { listener });
+        self.moves = peer != Peer::Unix;
         self.cork.begin(&peer);
         self.sent = 0;
     }
@@ -171,6 +175,14 @@ impl<T: Transport> Io for ConnectionIo<T> {
     }
 
     fn draining(&self) -> bool {
+        match lifecycle::phase() {
+            Phase::Serving => false,
+            Phase::HandingOver => !self.core.moves,
+            Phase::Retiring | Phase::Draining | Phase::Stopping => true,
+        }
+    }
+
+    fn leaving(&self) -> bool {
         lifecycle::phase() != Phase::Serving
     }
 

@@ -4,9 +4,10 @@
 //! the connections of an address is that of the client then.
 
 use std::fmt;
+use std::net::SocketAddr;
 
 use tenfold_http::proxy::{NoHeader, ProxyError, receive};
-use tenfold_http::{Io, Next, Peer, TrustedProxy};
+use tenfold_http::{Connection, Io, Next, Peer, TrustedProxy};
 
 use crate::protocol::Protocol;
 
@@ -38,6 +39,28 @@ impl Drop for ProxiedPeer {
     }
 }
 
+impl ProxiedPeer {
+    /// The peer of a connection that was admitted for `client`.
+    fn new<P: Protocol>(client: Option<Peer>, protocol: &P) -> Box<ProxiedPeer> {
+        let protocol = protocol.clone();
+        Box::new(ProxiedPeer { client, on_close: Box::new(move |client| protocol.on_close(|| client)) })
+    }
+
+    /// The same for a connection that another process has handed over.
+    pub(super) fn adopt<P: Protocol>(client: Option<Peer>, protocol: &P) -> Box<ProxiedPeer> {
+        client.iter().for_each(|client| protocol.adopt(client));
+        ProxiedPeer::new(client, protocol)
+    }
+
+    /// The client's address; none if the client is the proxy.
+    pub(super) fn client_address(&self) -> Option<SocketAddr> {
+        match self.client {
+            Some(Peer::Internet(at)) => Some(at),
+            Some(Peer::Unix) | None => None,
+        }
+    }
+}
+
 impl fmt::Debug for ProxiedPeer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ProxiedPeer({:?})", self.client)
@@ -55,6 +78,11 @@ impl ProxyListeners {
         ProxyListeners { listeners: listeners.into(), trusted: trusted.into(), on_refusal }
     }
 
+    /// Whether a connection begins with a header.
+    pub(super) fn covers(&self, connection: &Connection) -> bool {
+        self.listeners.get(usize::from(connection.local.listener)).is_some_and(|covered| *covered)
+    }
+
     /// Makes the client the peer of the connection; receives its header first, if `known` is none. Returns what to do
     /// with the connection if it cannot be served, or not yet.
     pub(super) async fn identify<I: Io, P: Protocol>(
@@ -63,8 +91,7 @@ impl ProxyListeners {
         known: &mut Option<Box<ProxiedPeer>>,
         protocol: &P,
     ) -> Option<Next> {
-        let covered = self.listeners.get(usize::from(io.connection().local.listener));
-        if !covered.is_some_and(|covered| *covered) {
+        if !self.covers(io.connection()) {
             return None;
         }
         if known.is_none() {
@@ -98,7 +125,6 @@ impl ProxyListeners {
         if client.is_some_and(|client| !protocol.admit(&client)) {
             return Err(Next::Close);
         }
-        let protocol = protocol.clone();
-        Ok(Box::new(ProxiedPeer { client, on_close: Box::new(move |client| protocol.on_close(|| client)) }))
+        Ok(ProxiedPeer::new(client, protocol))
     }
 }

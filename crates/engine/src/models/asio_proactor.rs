@@ -30,7 +30,7 @@ use crate::worker::intake::Intake;
 
 /// Serves until the server leaves.
 pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
-    for listener in intake.listeners() {
+    for listener in intake.listeners {
         let set = listener.set_nonblocking(true);
         set.map_err(|error| format!("cannot watch {}: {error}", listener.address()))?;
     }

@@ -44,7 +44,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
     let children = RefCell::new(children);
     let (parent, filter) = (process::own(), of_connection(plan)?);
     let look_round = || children.borrow_mut().look_after(protocol);
-    let accepted = accept_each(intake.listeners(), false, protocol, look_round, |socket, peer, listener| {
+    let accepted = accept_each(intake.listeners, false, protocol, look_round, |socket, peer, listener| {
         let mut children = children.borrow_mut();
         if !children.make_room(plan, protocol, || protocol.admit(&of_accepted(peer))) {
             return;
@@ -55,7 +55,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
         match process::fork() {
             Ok(Fork::Child) => {
                 let orphaned = !process::end_with(parent, Signal::Interrupt).unwrap_or(false);
-                let abandoned = intake.listeners().iter().all(|listener| listener.abandon().is_ok());
+                let abandoned = intake.listeners.iter().all(|listener| listener.abandon().is_ok());
                 let confined = filter.as_ref().is_none_or(|filter| filter.install().is_ok());
                 if !orphaned && abandoned && confined {
                     serve(&socket, peer, listener, plan, protocol, &idle);
@@ -152,7 +152,7 @@ impl Children {
                 self.tell(match phase {
                     Phase::Stopping => Signal::Interrupt,
                     Phase::Draining => Signal::Quit,
-                    Phase::Retiring | Phase::Serving => Signal::Retire,
+                    Phase::Retiring | Phase::HandingOver | Phase::Serving => Signal::Retire,
                 });
                 told = Some(phase);
             }

@@ -17,9 +17,9 @@ use crate::worker::intake::{Intake, of_accepted};
 
 /// Serves one connection after the other until the server leaves.
 pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
-    let idle = GivesWay { backlog: Backlog::of(intake.listeners()), protocol };
+    let idle = GivesWay { backlog: Backlog::of(intake.listeners), protocol };
     accept_each(
-        intake.listeners(),
+        intake.listeners,
         false,
         protocol,
         || (),

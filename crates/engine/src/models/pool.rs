@@ -59,7 +59,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
         // Moved in, so that the queue ends with the accepting, and the threads with the queue.
         let sender = sender;
         accept_each(
-            intake.listeners(),
+            intake.listeners,
             false,
             protocol,
             // A connection may have become idle since others began to wait.

@@ -23,7 +23,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
     let threads = Mutex::<Threads>::default();
     thread::scope(|scope| {
         accept_each(
-            intake.listeners(),
+            intake.listeners,
             false,
             protocol,
             || (),

@@ -46,7 +46,7 @@ fn sizes() -> Sizes {
 
 /// Serves until the server leaves.
 pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
-    for listener in intake.listeners() {
+    for listener in intake.listeners {
         // The ring waits for what would block; a descriptor that says it never does is given EAGAIN.
         let set = listener.set_nonblocking(false);
         set.map_err(|error| format!("cannot watch {}: {error}", listener.address()))?;

@@ -6,27 +6,28 @@ use tenfold_http::Peer;
 use tenfold_sys::socket::Listener;
 
 use super::handoff::Handoff;
+use super::succession::Succession;
 
-/// The source of a worker's connections.
-pub(crate) enum Intake<'a> {
-    /// It accepts them itself.
-    Listeners(&'a [Listener]),
-    /// Another thread accepts them and hands them over.
-    Handed(&'a Handoff),
+/// The sources of a worker's connections.
+#[derive(Clone, Copy)]
+pub(crate) struct Intake<'a> {
+    /// The sockets on which it accepts them.
+    pub(crate) listeners: &'a [Listener],
+    /// The queue of the thread that accepts them for it.
+    pub(crate) handed: Option<&'a Handoff>,
+    /// The pair by which it takes them from former workers, and hands them to the next one.
+    pub(crate) succession: Option<&'a Succession>,
 }
 
 impl<'a> Intake<'a> {
-    /// The listening sockets from which the worker accepts, and the queue from which it takes connections.
-    pub(crate) fn parts(&self) -> (&'a [Listener], Option<&'a Handoff>) {
-        match *self {
-            Intake::Listeners(listeners) => (listeners, None),
-            Intake::Handed(handoff) => (&[], Some(handoff)),
-        }
+    /// The worker accepts its connections.
+    pub(crate) fn listeners(listeners: &'a [Listener]) -> Intake<'a> {
+        Intake { listeners, handed: None, succession: None }
     }
 
-    /// The listening sockets from which the worker accepts.
-    pub(crate) fn listeners(&self) -> &'a [Listener] {
-        self.parts().0
+    /// Another thread accepts them.
+    pub(crate) fn handed(handoff: &'a Handoff) -> Intake<'a> {
+        Intake { listeners: &[], handed: Some(handoff), succession: None }
     }
 }
 

@@ -34,6 +34,10 @@ pub(crate) enum Counter {
     Substituted,
     /// Idle connections that were closed for new ones.
     Evicted,
+    /// Idle connections that moved to a worker of the next generation.
+    HandedOver,
+    /// Idle connections that came from a worker of a former generation.
+    TakenOver,
     /// TLS handshakes in full.
     TlsFull,
     /// Those that resumed a session.
@@ -188,6 +192,8 @@ impl Tally {
         match event {
             Event::Accepted => self.add(Counter::Accepted, 1),
             Event::Closed => self.add(Counter::Closed, 1),
+            Event::HandedOver => self.add(Counter::HandedOver, 1),
+            Event::TakenOver => self.add(Counter::TakenOver, 1),
             Event::TooMany => self.add(Counter::TooMany, 1),
             Event::Evicted => self.add(Counter::Evicted, 1),
             Event::Exhausted => self.add(Counter::Exhausted, 1),
@@ -242,10 +248,10 @@ pub(crate) fn is_ready(row: &[AtomicU64]) -> bool {
 
 /// Settles the row of an ended worker before another one takes it: its connections ended with it.
 pub(crate) fn settle(row: &[AtomicU64]) {
-    let accepted = row[Counter::Accepted as usize].load(Ordering::Relaxed);
-    row[Counter::Closed as usize].store(accepted, Ordering::Relaxed);
-    let begun = row[Counter::WorkBegun as usize].load(Ordering::Relaxed);
-    row[Counter::WorkEnded as usize].store(begun, Ordering::Relaxed);
+    let of = |counter: Counter| row[counter as usize].load(Ordering::Relaxed);
+    let begun = of(Counter::Accepted).saturating_add(of(Counter::TakenOver));
+    row[Counter::Closed as usize].store(begun.saturating_sub(of(Counter::HandedOver)), Ordering::Relaxed);
+    row[Counter::WorkEnded as usize].store(of(Counter::WorkBegun), Ordering::Relaxed);
     row[Counter::Ready as usize].store(0, Ordering::Relaxed);
 }
 
@@ -279,10 +285,11 @@ impl Sums {
         self.0[counter as usize]
     }
 
-    /// Open connections. The accepted and closed ones are read one after the other while others write them, so the
-    /// difference is never negative but may be slightly off.
+    /// Open connections, without those on their way to another worker. Begun and ended ones are read one after the other
+    /// while others write them, so the difference is never negative but may be slightly off.
     pub(crate) fn open(&self) -> u64 {
-        self.of(Counter::Accepted).saturating_sub(self.of(Counter::Closed))
+        let begun = self.of(Counter::Accepted).saturating_add(self.of(Counter::TakenOver));
+        begun.saturating_sub(self.of(Counter::Closed).saturating_add(self.of(Counter::HandedOver)))
     }
 
     /// The counts for an admin listener.
@@ -344,10 +351,12 @@ mod tests {
         tally.ready();
         tally.observe(Event::Accepted);
         assert!(is_ready(row));
+        tally.observe(Event::TakenOver);
+        tally.observe(Event::HandedOver);
         settle(row);
         let mut sums = Sums::default();
         sums.add(row);
-        assert_eq!((sums.open(), sums.of(Counter::Accepted)), (0, 1));
+        assert_eq!((sums.open(), sums.of(Counter::Accepted), sums.of(Counter::Closed)), (0, 1, 1));
         assert!(!is_ready(row));
     }
 

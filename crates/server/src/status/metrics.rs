@@ -8,7 +8,8 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
 use super::latency::Histogram;
-use super::report::{Numbers, StatusReport};
+use super::numbers::Numbers;
+use super::report::StatusReport;
 
 /// The format of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,6 +209,11 @@ fn encode_connections(total: &Numbers, to: &mut Encoder<'_>) -> Result<(), Error
         "tenfold_connections_evicted",
         "Idle connections that were closed for new ones",
         total.connections.evicted,
+    )?;
+    to.counter(
+        "tenfold_connections_handed_over",
+        "Idle connections that moved to a worker of the next configuration",
+        total.connections.handed_over,
     )?;
     let tls = &total.tls;
     to.counters(

@@ -6,8 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use tenfold_engine::Sender;
 
-use super::counters::{Counter, REFUSALS, Sums};
 use super::latency::Observed;
+use super::numbers::{ConnectionCounts, Handshakes, Numbers, Zerocopy};
 
 /// The report of a running server.
 #[derive(Debug, Serialize, Deserialize)]
@@ -126,101 +126,6 @@ pub(crate) struct WorkerReport {
     pub(crate) numbers: Numbers,
 }
 
-/// The counters.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Numbers {
-    pub(crate) connections: ConnectionCounts,
-    pub(crate) requests: u64,
-    /// By status code, for the codes that occurred.
-    pub(crate) responses: BTreeMap<String, u64>,
-    /// By reason.
-    pub(crate) refusals: BTreeMap<String, u64>,
-    /// Bytes given to the kernel.
-    pub(crate) bytes: u64,
-    /// Pieces of files that were copied because the sender's resources were unavailable.
-    pub(crate) substituted: u64,
-    pub(crate) zerocopy: Zerocopy,
-    pub(crate) tls: Handshakes,
-    /// Responses from a worker's memory; counted only if there is an admin listener.
-    pub(crate) cache_hits: u64,
-    pub(crate) offload: OffloadCounts,
-    pub(crate) log_lines: u64,
-    pub(crate) log_lines_lost: u64,
-    pub(crate) log_lines_dropped: u64,
-    pub(crate) panics: u64,
-    /// System calls that the sandbox answered with EPERM.
-    pub(crate) refused_calls: u64,
-}
-
-/// TLS handshakes by their results.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Handshakes {
-    pub(crate) full: u64,
-    pub(crate) resumed: u64,
-    pub(crate) failed: u64,
-}
-
-/// The results of sends without copying.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Zerocopy {
-    /// Sends whose memory the kernel has released.
-    pub(crate) sends: u64,
-    /// Zero-copy sends that the kernel copied after all.
-    pub(crate) copied: u64,
-}
-
-/// Work of other threads: passwords, compression, large folders.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct OffloadCounts {
-    /// In the queue, or being done.
-    pub(crate) pending: u64,
-    pub(crate) begun: u64,
-    pub(crate) rejected: u64,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct ConnectionCounts {
-    pub(crate) open: u64,
-    pub(crate) accepted: u64,
-    /// Idle connections closed for new ones.
-    pub(crate) evicted: u64,
-}
-
-impl Numbers {
-    /// Names the counters.
-    pub(crate) fn of(sums: &Sums) -> Numbers {
-        Numbers {
-            connections: ConnectionCounts {
-                open: sums.open(),
-                accepted: sums.of(Counter::Accepted),
-                evicted: sums.of(Counter::Evicted),
-            },
-            requests: sums.of(Counter::Requests),
-            responses: sums.responses().map(|(status, count)| (status.to_string(), count)).collect(),
-            refusals: REFUSALS.iter().map(|&(counter, name)| (name.to_owned(), sums.of(counter))).collect(),
-            bytes: sums.of(Counter::Sent),
-            substituted: sums.of(Counter::Substituted),
-            zerocopy: Zerocopy { sends: sums.of(Counter::HeldSends), copied: sums.of(Counter::HeldCopied) },
-            tls: Handshakes {
-                full: sums.of(Counter::TlsFull),
-                resumed: sums.of(Counter::TlsResumed),
-                failed: sums.of(Counter::TlsFailed),
-            },
-            cache_hits: sums.of(Counter::CacheHits),
-            offload: OffloadCounts {
-                pending: sums.of(Counter::WorkBegun).saturating_sub(sums.of(Counter::WorkEnded)),
-                begun: sums.of(Counter::WorkBegun),
-                rejected: sums.of(Counter::WorkRejected),
-            },
-            log_lines: sums.of(Counter::Lines),
-            log_lines_lost: sums.of(Counter::LinesLost),
-            log_lines_dropped: sums.of(Counter::LinesDropped),
-            panics: sums.of(Counter::Panicked),
-            refused_calls: sums.of(Counter::RefusedCalls),
-        }
-    }
-}
-
 impl std::fmt::Display for StatusReport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let leaving = if self.leaving { ", leaving" } else { "" };
@@ -257,6 +162,7 @@ impl std::fmt::Display for StatusReport {
         writeln!(f, "\nresponses  {}", counts(&self.total.responses))?;
         writeln!(f, "refusals   {}", counts(&self.total.refusals))?;
         writeln!(f, "evicted    {} idle connections, for new ones", self.total.connections.evicted)?;
+        writeln!(f, "moved      {} idle connections, to new workers", self.total.connections.handed_over)?;
         if self.send == Sender::Zerocopy.to_string() {
             let Zerocopy { sends, copied } = self.total.zerocopy;
             writeln!(f, "zerocopy   {sends} sends, {copied} of them copied by the kernel")?;
@@ -314,6 +220,7 @@ fn uptime(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::counters::{REFUSALS, Sums};
 
     fn report() -> StatusReport {
         StatusReport {
@@ -370,6 +277,7 @@ mod tests {
              responses  none\n\
              refusals   none\n\
              evicted    0 idle connections, for new ones\n\
+             moved      0 idle connections, to new workers\n\
              log lines  0 written, 0 lost, 0 dropped\n\
              panics     0\n"
         );

@@ -55,6 +55,8 @@ pub(super) enum Stage {
 pub(super) struct Generation {
     pub(super) number: u32,
     pub(super) stage: Stage,
+    /// The number of the first one whose connections it can serve, and which can serve its own.
+    pub(super) era: u64,
     pub(super) settings: Settings,
     pub(super) config: ResolvedConfig,
     /// The folders of the site, of each host and of the manual; `None` without a site.
@@ -137,6 +139,7 @@ impl Generation {
         Ok(Generation {
             number,
             stage,
+            era: number.into(),
             settings,
             config,
             roots,
@@ -358,40 +361,5 @@ impl WorkerPlace {
             failures => FIRST_PAUSE.saturating_mul(1 << (failures - 2).min(16)).min(LONGEST_PAUSE),
         };
         self.again = Some(now + pause);
-    }
-}
-
-/// The table of addresses, once a configuration has bounds by address. The supervisor owns it, so that it outlives
-/// workers and configurations.
-#[derive(Debug, Default)]
-pub(super) struct AddressRows(Option<&'static Addresses>);
-
-impl AddressRows {
-    /// Gives each process of `generation` a lane that none of `others` has, where addresses have bounds.
-    ///
-    /// # Errors
-    /// In words: there is no memory.
-    pub(super) fn give(&mut self, generation: &mut Generation, others: &[Generation]) -> Result<(), String> {
-        if generation.config.shares.is_none() {
-            return Ok(());
-        }
-        // Neither the number of lanes nor the size of the table changes without a restart.
-        let processes = generation.config.plan.processes();
-        let table = match self.0 {
-            Some(table) => table,
-            None => {
-                let most = generation.settings.max_addresses;
-                let table = Addresses::new(most, processes * (MOST_FORMER + 1))
-                    .map_err(|error| format!("cannot allocate memory for {most} addresses: {error}"))?;
-                // The table is used until the last process ends.
-                *self.0.insert(Box::leak(Box::new(table)))
-            }
-        };
-        let taken =
-            |lane: &usize| others.iter().any(|other| other.addresses.is_some() && other.lane == *lane);
-        let lane = (0..=MOST_FORMER).map(|place| place * processes).find(|lane| !taken(lane));
-        generation.lane = lane.ok_or("former configurations still have connections; try again later")?;
-        generation.addresses = Some(table);
-        Ok(())
     }
 }

@@ -17,6 +17,7 @@ impl Supervisor {
         self.acme.forget();
         self.generations.clear();
         self.sockets.forget();
+        self.successions = None;
     }
 
     /// Replaces the accounts process if it hangs or has ended.

@@ -8,11 +8,13 @@
 //! process that obtains certificates, which [`renewal`] gives to workers; [`helpers`] starts these and the signing
 //! processes again. [`activation`] takes sockets of a service manager, [`notify`] reports to it, [`book`] is the
 //! manual, [`examine`] checks without starting, and [`announce`] prints the start block. [`upgrade`] executes another
-//! program in this process, which gets a [`handover`]; if none can serve, it starts [`again`].
+//! program in this process, which gets a [`handover`]; if none can serve, it starts [`again`]. Connections of workers
+//! that leave go to their [`succession`].
 
 mod accounts;
 mod acme;
 mod activation;
+mod address_rows;
 mod admin;
 mod again;
 mod announce;
@@ -39,5 +41,6 @@ mod run;
 mod signing;
 mod sockets;
 pub(crate) mod state;
+mod succession;
 mod tickets;
 mod upgrade;

@@ -12,12 +12,13 @@ use tenfold_sys::signal::{Signal, Signals};
 use super::accounts::AccountsProcess;
 use super::acme::AcmeProcess;
 use super::activation::{self, NamedSocket};
+use super::address_rows::AddressRows;
 use super::admin::AdminProcess;
 use super::archive::job::Archive;
 use super::candidate::Upgrade;
 use super::control::ControlSocket;
 use super::examine;
-use super::generation::{AddressRows, Generation};
+use super::generation::Generation;
 use super::handover::{self, Handover, Program, Start};
 use super::notify::ServiceManager;
 use super::privileges;
@@ -26,6 +27,7 @@ use super::rotate::Rotation;
 use super::signing::SigningProcess;
 use super::sockets::Sockets;
 use super::state::{Serve, Supervisor};
+use super::succession;
 use super::tickets::TicketRotation;
 use crate::diagnostics::{self, error, warning};
 use crate::log::open;
@@ -234,6 +236,7 @@ impl Supervisor {
         let acme = AcmeProcess::new()?;
         // From now on signals stay pending until they are read, also in forked workers.
         let signals = Signals::new().map_err(|error| format!("cannot receive signals: {error}"))?;
+        let successions = succession::pairs(&first.config.plan, serve.null.is_some());
         let mut supervisor = Supervisor {
             serve,
             accounts,
@@ -250,6 +253,7 @@ impl Supervisor {
             generations: vec![first],
             count,
             address_rows,
+            successions,
             past: Sums::default(),
             past_restarts: 0,
             reloads: ReloadCounts::default(),

@@ -6,6 +6,7 @@ use tenfold_sys::signal::Signal;
 use super::generation::{Generation, MOST_FORMER, Stage};
 use super::signing::SigningProcess;
 use super::state::Supervisor;
+use super::succession;
 use crate::diagnostics::{error, info};
 use crate::resolved::config::{ResolvedConfig, warn};
 use crate::resolved::names;
@@ -84,6 +85,7 @@ impl Supervisor {
             signing.as_mut().map(SigningProcess::end);
         })?;
         generation.signing = signing;
+        generation.era = succession::era(&generation, self.generations.last());
         self.count = number;
         self.generations.push(generation);
         Ok(())

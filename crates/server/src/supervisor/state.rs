@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use tenfold_engine::Successions;
 use tenfold_sys::process::Pid;
 use tenfold_sys::signal::Signals;
 use tenfold_sys::socket::ListenAddress;
@@ -9,11 +10,12 @@ use tenfold_sys::user::SystemUser;
 
 use super::accounts::AccountsProcess;
 use super::acme::AcmeProcess;
+use super::address_rows::AddressRows;
 use super::admin::AdminProcess;
 use super::archive::job::Archive;
 use super::candidate::Upgrade;
 use super::control::ControlSocket;
-use super::generation::{AddressRows, Generation, Stage};
+use super::generation::{Generation, Stage};
 use super::handover::{FormerWorkers, Handover, Program};
 use super::notify::ServiceManager;
 use super::revival::Revival;
@@ -23,7 +25,8 @@ use super::sockets::Sockets;
 use super::tickets::TicketRotation;
 use crate::settings::given::GivenSettings;
 use crate::status::counters::{Counter, Sums};
-use crate::status::report::{Numbers, ReloadCounts, StatusReport, UpgradeCounts, WorkerReport};
+use crate::status::numbers::Numbers;
+use crate::status::report::{ReloadCounts, StatusReport, UpgradeCounts, WorkerReport};
 use crate::worker::null::NullResponse;
 
 /// The command line of `tenfold serve`.
@@ -58,6 +61,8 @@ pub(crate) struct Supervisor {
     /// The number of generations so far.
     pub(super) count: u32,
     pub(super) address_rows: AddressRows,
+    /// The pairs by which workers hand connections to their successors, if their engine can.
+    pub(super) successions: Option<Successions>,
     /// The counters of generations that have ended.
     pub(super) past: Sums,
     /// Their restarts.

@@ -15,6 +15,7 @@ use std::time;
 
 use tenfold_engine::dispatch::proactor::{Proactor, ThreadHooks};
 use tenfold_engine::offload::OffloadPool;
+use tenfold_engine::protocol::MovedState;
 use tenfold_engine::{Dispatch, Event, Plan, Protocol};
 use tenfold_http::{
     Answer, Connection, Instant, Io, Method, Next, Peer, Refusal, Reply, Request, RequestSummary,
@@ -149,6 +150,20 @@ impl Protocol for App {
     fn on_close(&self, peer: impl FnOnce() -> Peer) {
         if let Some(admission) = &self.shared.admission {
             admission.on_close(&peer());
+        }
+    }
+
+    fn hand_over(&self, _connection: &Connection, session: &Session) -> Option<MovedState> {
+        Some(MovedState { requests: session.requests, ..MovedState::default() })
+    }
+
+    fn take_over(&self, _connection: &Connection, moved: MovedState) -> Option<Session> {
+        Some(Session { requests: moved.requests })
+    }
+
+    fn adopt(&self, peer: &Peer) {
+        if let Some(admission) = &self.shared.admission {
+            admission.adopt(peer);
         }
     }
 

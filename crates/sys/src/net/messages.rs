@@ -2,14 +2,17 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::fs::OFlags;
 use rustix::io::ioctl_fionread;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair, sockopt,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, ipproto, recvmsg, sendmsg, socketpair, sockopt,
 };
 
+use crate::net::socket::Socket;
 use crate::net::socket::option::refuse_descriptors;
 
 /// The most descriptors of a message.
@@ -86,5 +89,69 @@ impl ReceivedMessage {
             && sockopt::socket_type(&one) == Ok(SocketType::STREAM);
         // A peek would miss urgent data.
         (is_stream && ioctl_fionread(&one) == Ok(0)).then_some(one)
+    }
+
+    /// The only descriptor, if it is a connected TCP socket, and the peer that the system names. `nonblocking`: a socket
+    /// whose calls wait is none. A TCP socket has no queue for descriptors, and waits at its close only by SO_LINGER.
+    pub fn into_connection(self, nonblocking: bool) -> Option<(Socket, SocketAddr)> {
+        let [one] = <[OwnedFd; 1]>::try_from(self.descriptors).ok()?;
+        let is_internet =
+            [Ok(AddressFamily::INET), Ok(AddressFamily::INET6)].contains(&sockopt::socket_domain(&one));
+        let is_tcp = sockopt::socket_protocol(&one) == Ok(Some(ipproto::TCP));
+        let fits = || {
+            !nonblocking || rustix::fs::fcntl_getfl(&one).is_ok_and(|mode| mode.contains(OFlags::NONBLOCK))
+        };
+        if !(is_internet && is_tcp && fits()) {
+            return None;
+        }
+        let socket = Socket::from(one);
+        let peer = socket.peer().ok()??;
+        Some((socket, peer))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream, UdpSocket};
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    fn passed(what: impl AsFd, nonblocking: bool) -> Option<(Socket, SocketAddr)> {
+        let (sender, receiver) = pair().expect("descriptors");
+        send(&sender, b"x", &[what.as_fd()]).expect("there is room");
+        let received = receive(&receiver, &mut [0; 8]).expect("it has come");
+        assert!(received.whole);
+        received.into_connection(nonblocking)
+    }
+
+    #[test]
+    fn only_a_connected_tcp_socket_is_a_connection() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+        let client = TcpStream::connect(listener.local_addr().expect("it is bound")).expect("it listens");
+        let (server, peer) = listener.accept().expect("a connection waits");
+        assert_eq!(passed(&server, false).expect("a connection").1, peer);
+        assert!(passed(&server, true).is_none(), "its calls wait");
+        server.set_nonblocking(true).expect("our own socket");
+        assert_eq!(passed(&server, true).expect("a connection").1, peer);
+        drop(client);
+        let (stream, _other) = UnixStream::pair().expect("descriptors");
+        let datagrams = UdpSocket::bind("127.0.0.1:0").expect("loopback has a free port");
+        datagrams.connect(peer).expect("any address");
+        let null = std::fs::File::open("/dev/null").expect("Linux has it");
+        for other in [listener.as_fd(), stream.as_fd(), datagrams.as_fd(), null.as_fd()] {
+            assert!(passed(other, false).is_none(), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn more_than_one_descriptor_is_no_connection() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+        let client = TcpStream::connect(listener.local_addr().expect("it is bound")).expect("it listens");
+        let (sender, receiver) = pair().expect("descriptors");
+        send(&sender, b"x", &[client.as_fd(), client.as_fd()]).expect("there is room");
+        assert!(receive(&receiver, &mut [0; 8]).expect("it has come").into_connection(false).is_none());
+        send(&sender, b"x", &[]).expect("there is room");
+        assert!(receive(&receiver, &mut [0; 8]).expect("it has come").into_connection(false).is_none());
     }
 }

@@ -11,6 +11,7 @@ use tenfold_http::{Out, TlsFacts};
 
 use super::capture::{Captured, PROTOCOLS};
 use super::keys::{Suite, TrafficKey};
+use super::moving;
 use super::records::Records;
 use super::running::HandshakePlace;
 use super::unbuffered::{Processed, Unbuffered, Waits, length, process};
@@ -149,7 +150,7 @@ fn suite(suite: Option<SupportedCipherSuite>) -> Option<Suite> {
 
 fn version_name(version: Option<ProtocolVersion>) -> &'static str {
     match version {
-        Some(ProtocolVersion::TLSv1_3) => "TLSv1.3",
+        Some(ProtocolVersion::TLSv1_3) => moving::VERSION,
         Some(ProtocolVersion::TLSv1_2) => "TLSv1.2",
         _ => "unknown",
     }

@@ -7,6 +7,7 @@
 mod capture;
 mod handshake;
 mod keys;
+mod moving;
 mod records;
 mod running;
 mod server;

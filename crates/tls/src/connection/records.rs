@@ -45,6 +45,26 @@ impl Records {
         Records { receiving, sending, sent: 0, empty: 0, partial: [0; KEY_UPDATE_BYTES], partial_length: 0 }
     }
 
+    /// A connection that another process has handed over, behind `sent` bytes of plaintext.
+    pub(super) fn resumed(receiving: TrafficKey, sending: TrafficKey, sent: u32) -> Records {
+        Records { sent, ..Records::new(receiving, sending) }
+    }
+
+    /// The keys: for receiving, and for sending.
+    pub(super) fn keys(&self) -> (&TrafficKey, &TrafficKey) {
+        (&self.receiving, &self.sending)
+    }
+
+    /// Plaintext that was sealed.
+    pub(super) fn sent(&self) -> u32 {
+        self.sent
+    }
+
+    /// Whether no part of a message is in hand.
+    pub(super) fn is_between_messages(&self) -> bool {
+        self.partial_length == 0
+    }
+
     /// Whether plaintext was sealed.
     pub(super) fn has_sealed(&self) -> bool {
         self.sent > 0

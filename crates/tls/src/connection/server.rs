@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use rustls::{AlertDescription, ContentType, ServerConfig};
-use tenfold_http::layer::{Layer, LayerProgress};
+use tenfold_http::layer::{Layer, LayerProgress, MovedLayer};
 use tenfold_http::{Connection, IoError, Out, Peer, Scheme, TlsFacts, clock};
 
 use super::handshake::{Established, Handshake, HandshakeStep};
+use super::moving;
 use super::records::Records;
 use super::running::RunningHandshakes;
 use super::unbuffered::{RECORD_BYTES, Unbuffered, length};
@@ -215,6 +216,25 @@ impl Layer for TlsServer {
 
     fn close(state: &mut TlsState, out: &mut Out) {
         state.0.close(out);
+    }
+
+    /// The state of TLS 1.2 is inside of rustls.
+    fn moves(state: &TlsState) -> bool {
+        matches!(&state.0, TlsPhase::Records(records) if records.is_between_messages())
+    }
+
+    fn hand_over(state: &TlsState) -> Option<MovedLayer> {
+        match (&state.0, &state.1) {
+            (TlsPhase::Records(records), Some(facts)) if records.is_between_messages() => {
+                moving::to_bytes(records, facts)
+            }
+            _ => None,
+        }
+    }
+
+    fn take_over(&self, moved: &MovedLayer) -> Option<TlsState> {
+        let (records, facts) = moving::from_bytes(moved)?;
+        Some(TlsState(TlsPhase::Records(records), Some(Arc::new(facts))))
     }
 }
 

@@ -17,4 +17,5 @@ mod sending;
 mod serving;
 mod sources;
 mod state;
+mod succeeding;
 mod tag;

@@ -56,7 +56,8 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         match (slot.state, result) {
             (SlotState::Closing { .. }, _) => self.close_when_done(key),
             // Either no buffer was free, and the end of this tick frees some, or the receive was cancelled.
-            (SlotState::Parked | SlotState::Lingering { .. }, _) if transient(result) => self.receive(key),
+            (SlotState::Parked, _) if transient(result) => self.rest(key),
+            (SlotState::Lingering { .. }, _) if transient(result) => self.receive(key),
             (SlotState::Lingering { drained }, 1..) => self.lingered(key, drained, result as u32),
             (SlotState::Lingering { .. }, _) => self.close(key),
             (SlotState::Parked, 1..) => {

@@ -11,6 +11,7 @@ use crate::protocol::{Protocol, read_clock};
 use crate::worker::connections::ConnectionTable;
 use crate::worker::inbox::Inbox;
 use crate::worker::intake::Intake;
+use crate::worker::succession::{Departures, Heir};
 use crate::worker::tasks::{Tasks, activation};
 
 /// Runs the loop on its own `ring` until the server leaves.
@@ -35,6 +36,8 @@ pub(crate) fn serve<R: OperationQueue, P: Protocol>(
         start,
         past_bound: Vec::new(),
         leaving: 0,
+        heir: Heir::new(intake.succession, false, plan.bounds.connections),
+        departures: Departures::new(intake.succession),
         has_drained: false,
     };
     proactor.run(Sources::new(intake, plan.accept))

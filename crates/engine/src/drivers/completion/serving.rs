@@ -136,7 +136,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
                 if !unread.is_empty() {
                     return self.activate(key, None, unread);
                 }
-                self.receive(key);
+                self.rest(key);
                 let over = self
                     .connections
                     .find(key)

@@ -1,5 +1,6 @@
 //! The sources of work beside connections: accepts on the listening sockets, and the eventfds.
 
+use std::os::fd::RawFd;
 use std::time::Duration;
 
 use tenfold_http::{Instant, clock};
@@ -23,6 +24,7 @@ use crate::worker::slots::Key;
 const LIFECYCLE: u32 = 0xffff_fffd;
 const INBOX: u32 = 0xffff_fffe;
 const HANDED: u32 = 0xffff_fffc;
+pub(super) const INHERITED: u32 = 0xffff_fffb;
 
 pub(super) struct Sources<'a> {
     listeners: &'a [Listener],
@@ -51,9 +53,14 @@ fn source(place: u32) -> u64 {
     tag(OperationKind::Source, Key { index: place, generation: 0 })
 }
 
+/// Reports each time when descriptor `number` can be read.
+pub(super) fn watch(ring: &mut impl OperationQueue, number: RawFd, place: u32) {
+    ring.poll_read(number, source(place));
+}
+
 impl<'a> Sources<'a> {
     pub(super) fn new(intake: &Intake<'a>, accept: Accept) -> Sources<'a> {
-        let (listeners, handed) = intake.parts();
+        let Intake { listeners, handed, .. } = *intake;
         Sources {
             listeners,
             handed,
@@ -66,7 +73,14 @@ impl<'a> Sources<'a> {
         }
     }
 
-    pub(super) fn open(&mut self, ring: &mut impl OperationQueue, lifecycle: &EventFd, inbox: &EventFd) {
+    pub(super) fn open(
+        &mut self,
+        ring: &mut impl OperationQueue,
+        lifecycle: &EventFd,
+        inbox: &EventFd,
+        inherited: Option<RawFd>,
+    ) {
+        inherited.iter().for_each(|number| watch(ring, *number, INHERITED));
         ring.poll_read(lifecycle.number(), source(LIFECYCLE));
         ring.poll_read(inbox.number(), source(INBOX));
         if let Some(handed) = self.handed {

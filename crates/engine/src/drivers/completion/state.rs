@@ -17,7 +17,7 @@ flags! {
         RECEIVING = 0,
         /// It is a multishot receive.
         MULTISHOT = 1,
-        /// The cancellation of a multishot receive.
+        /// The cancellation of a multishot receive, or of all waits of an idle connection.
         CANCELLING = 2,
         /// A wait for room.
         POLLING = 3,

@@ -22,6 +22,7 @@ pub(super) const FIRST_SPECIAL: u32 = 0xffff_0000;
 pub(super) const INBOX: u32 = 0xffff_fffe;
 pub(super) const LIFECYCLE: u32 = 0xffff_fffd;
 pub(super) const HANDED: u32 = 0xffff_fffc;
+pub(super) const INHERITED: u32 = 0xffff_fffb;
 
 pub(super) fn special(place: u32) -> u64 {
     Key { index: place, generation: 0 }.word()
@@ -45,7 +46,7 @@ pub(crate) struct Acceptor<'a> {
 
 impl<'a> Acceptor<'a> {
     pub(crate) fn new(intake: &Intake<'a>, accept: Accept) -> Acceptor<'a> {
-        let (listeners, handed) = intake.parts();
+        let Intake { listeners, handed, .. } = *intake;
         let ready = vec![false; listeners.len()];
         let (resumes, handed_ready) = (Instant::NEVER, false);
         Acceptor {

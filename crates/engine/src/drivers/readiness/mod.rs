@@ -13,5 +13,6 @@ mod reactor;
 pub(crate) mod run;
 pub(crate) mod selector;
 mod serving;
+mod succeeding;
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use tenfold_http::Instant;
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Socket;
 
-use super::accept::{Acceptor, FIRST_SPECIAL, HANDED, INBOX, LIFECYCLE, special};
+use super::accept::{Acceptor, FIRST_SPECIAL, HANDED, INBOX, INHERITED, LIFECYCLE, special};
 use super::executor::{Executor, PolledTask, Returned};
 use super::io::ReadinessIo;
 use super::link::Signals;
@@ -19,6 +19,7 @@ use crate::worker::inbox::Inbox;
 use crate::worker::intake::{Intake, of_accepted};
 use crate::worker::shortage::pause_where_short;
 use crate::worker::slots::{Key, SlotState};
+use crate::worker::succession::{Departing, Departures, Heir};
 use crate::worker::tasks::{Start, Tasks};
 use crate::worker::tick::Tick;
 
@@ -51,6 +52,8 @@ pub(super) struct Reactor<'a, P: Protocol, M: Start<ReadinessIo, P::State>, E> {
     pub(super) executor: E,
     /// Connections that were woken while their tasks were away.
     pub(super) missed: Vec<Key>,
+    pub(super) heir: Heir<'a>,
+    pub(super) departures: Departures<'a>,
     /// Whether idle connections were closed because the worker drains.
     has_drained: bool,
 }
@@ -63,7 +66,7 @@ where
 {
     pub(super) fn new(
         selector: Box<dyn Selector>,
-        plan: &'a Plan,
+        (plan, intake): (&'a Plan, &Intake<'a>),
         inbox: Arc<Inbox>,
         protocol: &'a P,
         start: M,
@@ -82,6 +85,8 @@ where
             worked: false,
             executor,
             missed: Vec::new(),
+            heir: Heir::new(intake.succession, true, plan.bounds.connections),
+            departures: Departures::new(intake.succession),
             has_drained: false,
         }
     }
@@ -92,14 +97,18 @@ where
         let watch = lifecycle::PhaseWatch::new().map_err(failed)?;
         self.selector.watch_event(watch.event().number(), special(LIFECYCLE)).map_err(failed)?;
         self.selector.watch_event(self.inbox.event().number(), special(INBOX)).map_err(failed)?;
+        if let Some(number) = self.heir.number() {
+            self.selector.watch_event(number, special(INHERITED)).map_err(failed)?;
+        }
         acceptor.begin(self.selector.as_mut(), read_clock(), self.protocol)?;
         let (mut events, mut keys, mut returned) = (Vec::new(), Vec::new(), Vec::new());
         let mut reported = Vec::new();
         loop {
             match lifecycle::phase() {
                 Phase::Serving => {}
-                phase @ (Phase::Retiring | Phase::Draining) if self.leave(&mut acceptor, phase) => {}
-                Phase::Retiring | Phase::Draining | Phase::Stopping => break,
+                phase @ (Phase::HandingOver | Phase::Retiring | Phase::Draining)
+                    if self.leave(&mut acceptor, phase) => {}
+                _ => break,
             }
             let timeout = self.timeout(&acceptor);
             let waited = self.selector.wait(timeout, &mut events);
@@ -114,6 +123,7 @@ where
                     Key { index: INBOX, .. } => self.inbox.event().clear(),
                     Key { index: LIFECYCLE, .. } => watch.event().clear(),
                     Key { index: HANDED, .. } => acceptor.handed(),
+                    Key { index: INHERITED, .. } => self.heir.ready(),
                     Key { index, .. } if index >= FIRST_SPECIAL => {
                         acceptor.ready((index - FIRST_SPECIAL) as usize)
                     }
@@ -124,6 +134,7 @@ where
                 }
             }
             self.accept(&mut acceptor, now)?;
+            self.inherit();
             reported.drain(..).for_each(|(key, ready)| self.event(key, ready));
             self.end_tick(woken, now, &mut keys);
             self.selector.turn_over(std::mem::take(&mut self.worked));
@@ -136,8 +147,10 @@ where
     /// The longest permitted next wait, in milliseconds. From now on, wakers wake the loop.
     fn timeout(&mut self, acceptor: &Acceptor<'_>) -> Option<u32> {
         let due = self.protocol.before_wait();
-        let until = self.idle_until(due).filter(|_| !acceptor.pending());
-        let Some(by) = until.map(|until| until.min(acceptor.resumes())) else { return Some(0) };
+        let until = self.idle_until(due).filter(|_| !acceptor.pending() && !self.heir.pending());
+        let Some(by) = until.map(|until| until.min(acceptor.resumes()).min(self.departures.wakes())) else {
+            return Some(0);
+        };
         if E::AWAY {
             // A draining worker closes each connection that becomes idle, so it handles every task that comes back.
             let hears_all = !self.missed.is_empty() || lifecycle::phase() != Phase::Serving;
@@ -156,7 +169,16 @@ where
     /// Performs one step of leaving. Returns whether connections remain.
     fn leave(&mut self, acceptor: &mut Acceptor<'_>, phase: Phase) -> bool {
         acceptor.leave(self.selector.as_mut());
-        if phase == Phase::Draining && !std::mem::replace(&mut self.has_drained, true) {
+        if let Some(number) = self.heir.number() {
+            // There may be no other heir, and nothing else serves what is on its way.
+            self.heir.ready();
+            self.inherit();
+            self.selector.forget(number);
+            self.heir.leave();
+        }
+        if phase < Phase::Draining {
+            self.depart();
+        } else if !std::mem::replace(&mut self.has_drained, true) {
             for key in self.connections.keys(|slot| slot.state == SlotState::Parked && slot.served) {
                 self.close(key);
             }

@@ -27,5 +27,5 @@ pub(crate) fn serve<P: Protocol>(
     let inbox = Inbox::new().map_err(|error| format!("cannot make an eventfd: {error}"))?;
     let inbox = Arc::new(inbox);
     let start = |io, memory| activation::<ReadinessIo, P>(io, memory, protocol);
-    Reactor::new(selector, plan, inbox, protocol, start, InPlace).serve(intake)
+    Reactor::new(selector, (plan, intake), inbox, protocol, start, InPlace).serve(intake)
 }

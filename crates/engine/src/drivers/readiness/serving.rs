@@ -178,6 +178,7 @@ where
                     return self.close(key);
                 }
                 self.connections.set_deadline(key, by);
+                self.departures.rest(key);
                 if unread && self.reporting.edge {
                     self.again.push(key);
                 }

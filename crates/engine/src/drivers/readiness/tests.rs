@@ -121,7 +121,7 @@ fn a_connection_that_can_not_be_watched_is_closed_and_others_go_on() {
             let plan = Plan::new(Engine::Poll, None, Some(1), Sender::Auto, None, Bounds::default());
             let plan = plan.expect("the plan is legal");
             let selector = Failing { list: PollList::new(), left: 2 };
-            serve(Box::new(selector), &plan, &Intake::Listeners(&[listener]), &protocol)
+            serve(Box::new(selector), &plan, &Intake::listeners(&[listener]), &protocol)
         });
         let connect = || {
             let stream = TcpStream::connect(at).expect("it listens");

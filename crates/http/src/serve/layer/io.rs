@@ -368,7 +368,11 @@ impl<I: Io, L: Layer, F: FileReader> Io for LayeredIo<'_, I, L, F> {
     }
 
     fn draining(&self) -> bool {
-        self.below.draining()
+        self.below.draining() || self.below.leaving() && !self.state.as_deref().is_some_and(L::moves)
+    }
+
+    fn leaving(&self) -> bool {
+        self.below.leaving()
     }
 
     fn closes_idle(&self) -> bool {

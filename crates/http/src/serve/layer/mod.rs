@@ -9,6 +9,6 @@ mod io;
 mod sending;
 mod turns;
 
-pub use format::{FileBytes, FileReader, Layer, LayerProgress};
+pub use format::{FileBytes, FileReader, Layer, LayerProgress, MovedLayer, wipe};
 pub use io::LayeredIo;
 pub use turns::HandshakeTurns;

@@ -1,0 +1,137 @@
+//! The present worker of a place: it takes over connections of former ones.
+
+use std::net::SocketAddr;
+use std::os::fd::RawFd;
+use std::sync::atomic::Ordering;
+
+use tenfold_http::layer::wipe;
+use tenfold_http::{Connection, Instant, Local, Peer, clock};
+use tenfold_sys::messages;
+use tenfold_sys::socket::Socket;
+
+use super::message::{MOST_BYTES, MovedConnection};
+use super::pair::{QUEUE, RECEIVED, SENT, Succession};
+use crate::protocol::Protocol;
+use crate::worker::eviction::MOST_LEAVING;
+
+/// The receiving side of a loop.
+pub(crate) struct Heir<'a> {
+    succession: Option<&'a Succession>,
+    /// Whether sockets of connections must not block.
+    nonblocking: bool,
+    /// Whether messages may have come.
+    ready: bool,
+    /// The number of messages when it last looked.
+    seen: u64,
+}
+
+/// A connection that was taken over.
+pub(crate) struct Inherited<T> {
+    pub(crate) socket: Socket,
+    pub(crate) peer: SocketAddr,
+    pub(crate) listener: u16,
+    pub(crate) served: bool,
+    pub(crate) deadline: Instant,
+    pub(crate) memory: T,
+}
+
+impl<'a> Heir<'a> {
+    /// The receiving side of a loop with room for `room` connections.
+    pub(crate) fn new(succession: Option<&'a Succession>, nonblocking: bool, room: usize) -> Heir<'a> {
+        let heir = Heir { succession, nonblocking, ready: true, seen: 0 };
+        heir.tell_room(room);
+        heir
+    }
+
+    /// The descriptor that is readable when messages have come.
+    pub(crate) fn number(&self) -> Option<RawFd> {
+        self.succession.map(Succession::receiver)
+    }
+
+    /// Messages have come.
+    pub(crate) fn ready(&mut self) {
+        self.ready = true;
+    }
+
+    /// Whether messages may wait.
+    pub(crate) fn pending(&self) -> bool {
+        self.succession.is_some_and(|own| self.ready || own.word(SENT).load(Ordering::Acquire) != self.seen)
+    }
+
+    /// Tells former workers how many more connections there is room for.
+    #[inline]
+    pub(crate) fn tell_room(&self, room: usize) {
+        let Some(own) = self.succession else { return };
+        let (word, room) = (own.room(own.generation.number.into()), QUEUE.min(room as u64));
+        if word.load(Ordering::Relaxed) != room {
+            word.store(room, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes over no more. What waits is for the next worker of the place.
+    pub(crate) fn leave(&mut self) {
+        self.succession = None;
+    }
+
+    /// Receives the connections that wait, one batch. The loop has `count` connections of at most `bound`.
+    #[inline]
+    pub(crate) fn receive<P: Protocol>(
+        &mut self,
+        protocol: &P,
+        (count, bound): (usize, usize),
+    ) -> Vec<Inherited<P::State>> {
+        self.tell_room(bound.saturating_sub(count));
+        if self.pending() { self.receive_batch(protocol, count, bound) } else { Vec::new() }
+    }
+
+    /// Drops messages that no sender of ours writes.
+    fn receive_batch<P: Protocol>(
+        &mut self,
+        protocol: &P,
+        count: usize,
+        bound: usize,
+    ) -> Vec<Inherited<P::State>> {
+        let mut inherited = Vec::new();
+        let Some(own) = self.succession else { return inherited };
+        self.seen = own.word(SENT).load(Ordering::Acquire);
+        self.ready = true;
+        let mut messages_received = 0;
+        // Some may have been sent before accepted ones took the room.
+        let most = bound.saturating_add(MOST_LEAVING).saturating_sub(count);
+        let mut bytes = [0; MOST_BYTES + 1];
+        while messages_received < QUEUE {
+            let Ok(received) = messages::receive(&own.pair.receiver, &mut bytes) else {
+                self.ready = false;
+                break;
+            };
+            messages_received += 1;
+            let moved = MovedConnection::from_bytes(&bytes[..received.length]).filter(|_| received.whole);
+            let connection = received.into_connection(self.nonblocking);
+            let (Some(moved), Some((socket, peer))) = (moved, connection) else { continue };
+            let fits = moved.era == own.generation.era && usize::from(moved.listener) < own.listeners;
+            if fits && inherited.len() < most {
+                inherited.extend(take_over(protocol, moved, socket, peer));
+            }
+        }
+        wipe(&mut bytes);
+        // In this order: room is never more than there is.
+        self.tell_room(bound.saturating_sub(count + inherited.len()));
+        own.word(RECEIVED).fetch_add(messages_received, Ordering::Release);
+        inherited
+    }
+}
+
+fn take_over<P: Protocol>(
+    protocol: &P,
+    moved: MovedConnection,
+    socket: Socket,
+    peer: SocketAddr,
+) -> Option<Inherited<P::State>> {
+    let MovedConnection { listener, served, remaining, state, .. } = moved;
+    let connection = Connection::plaintext(Peer::Internet(peer), Local { listener });
+    let memory = protocol.take_over(&connection, state)?;
+    protocol.adopt(&connection.peer);
+    let latest = if served { protocol.next_request_by() } else { protocol.first_bytes_by() };
+    let deadline = (clock::now() + remaining).min(latest);
+    Some(Inherited { socket, peer, listener, served, deadline, memory })
+}

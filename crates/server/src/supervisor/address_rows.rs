@@ -1,0 +1,39 @@
+//! The table of addresses, and the lanes of it that generations use.
+
+use super::generation::{Generation, MOST_FORMER};
+use crate::admission::Addresses;
+
+/// The table of addresses, once a configuration has bounds by address. The supervisor owns it, so that it outlives
+/// workers and configurations.
+#[derive(Debug, Default)]
+pub(super) struct AddressRows(Option<&'static Addresses>);
+
+impl AddressRows {
+    /// Gives each process of `generation` a lane that none of `others` has, where addresses have bounds.
+    ///
+    /// # Errors
+    /// In words: there is no memory.
+    pub(super) fn give(&mut self, generation: &mut Generation, others: &[Generation]) -> Result<(), String> {
+        if generation.config.shares.is_none() {
+            return Ok(());
+        }
+        // Neither the number of lanes nor the size of the table changes without a restart.
+        let processes = generation.config.plan.processes();
+        let table = match self.0 {
+            Some(table) => table,
+            None => {
+                let most = generation.settings.max_addresses;
+                let table = Addresses::new(most, processes * (MOST_FORMER + 1))
+                    .map_err(|error| format!("cannot allocate memory for {most} addresses: {error}"))?;
+                // The table is used until the last process ends.
+                *self.0.insert(Box::leak(Box::new(table)))
+            }
+        };
+        let taken =
+            |lane: &usize| others.iter().any(|other| other.addresses.is_some() && other.lane == *lane);
+        let lane = (0..=MOST_FORMER).map(|place| place * processes).find(|lane| !taken(lane));
+        generation.lane = lane.ok_or("former configurations still have connections; try again later")?;
+        generation.addresses = Some(table);
+        Ok(())
+    }
+}

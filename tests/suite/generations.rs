@@ -1,0 +1,294 @@
+//! HUP on engines with a loop: idle connections move to the new workers.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use tenfold_tests::cases;
+use tenfold_tests::config::Config;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::launch::{Launch, free_address};
+use tenfold_tests::process::Process;
+use tenfold_tests::server::Server;
+use tenfold_tests::site::{TempFolder, bytes};
+use tenfold_tests::time::{SOON, becomes_true, eventually};
+use tenfold_tests::wire::{Wire, request};
+
+pub(crate) const THEME: Theme = Theme {
+    name: "generations",
+    cases: cases![
+        Loops Own: idle_connections_move_and_the_old_workers_end, a_connection_moves_when_its_download_ends,
+            pipelined_requests_beside_reloads_lose_nothing, many_connections_move,
+            a_worker_without_room_leaves_connections_where_they_are;
+        LoopsOnce Own: the_idle_deadline_moves_with_a_connection, an_address_is_counted_once,
+            the_client_of_a_proxy_header_moves_with_its_connection,
+            connections_of_another_kind_stay;
+        LoopsTls OwnLayered: connections_with_tls_move, pipelined_requests_with_tls_lose_nothing;
+    ],
+};
+
+/// Records of both directions go on in the new worker, which has the facts of the handshake, too.
+fn connections_with_tls_move(config: &Config) {
+    idle_connections_move_and_the_old_workers_end(config);
+    a_connection_moves_when_its_download_ends(config);
+}
+
+fn pipelined_requests_with_tls_lose_nothing(config: &Config) {
+    pipelined_requests_beside_reloads_lose_nothing(config);
+}
+
+const OLD: &[u8] = b"the old folder\n";
+const NEW: &[u8] = b"the new folder\n";
+
+/// A server with a file of settings, and a site for each of two configurations.
+struct Reloaded {
+    server: Server,
+    folder: TempFolder,
+    generation: u64,
+}
+
+impl Reloaded {
+    fn start(config: &Config, settings: &str) -> Reloaded {
+        Reloaded::launch(Launch::bare(config), settings, Launch::start)
+    }
+
+    fn launch(launch: Launch, settings: &str, start: impl FnOnce(Launch) -> Server) -> Reloaded {
+        let folder = TempFolder::new("generations");
+        folder.write("old/index.html", OLD);
+        folder.write("new/index.html", NEW);
+        folder.write("old/large.bin", bytes(8 << 20, 8));
+        let file = folder.write("tenfold.toml", format!("root = \"old\"\n{settings}"));
+        let server = start(launch.flag("--config", file.display()).flag("--defer-accept", "off"));
+        Reloaded { server, folder, generation: 1 }
+    }
+
+    /// Takes up other settings, and waits until workers with them serve. Returns the former workers.
+    fn reload(&mut self, root: &str, settings: &str) -> Vec<Process> {
+        let former = self.server.workers();
+        self.folder.write("tenfold.toml", format!("root = \"{root}\"\n{settings}"));
+        self.server.process.signal(Signal::HUP);
+        self.generation += 1;
+        becomes_true(SOON, "the new configuration serves", || {
+            let status = self.server.status();
+            let workers = status["workers"].as_array().expect("a list");
+            let of_newest = workers.iter().filter(|worker| worker["generation"] == self.generation);
+            status["generation"] == self.generation && of_newest.clone().all(|one| one["state"] == "serving")
+        });
+        former
+    }
+
+    fn connection_count(&self, name: &str) -> u64 {
+        self.server.status()["connections"][name].as_u64().expect("a number")
+    }
+
+    /// Connections that are idle after a request.
+    fn idle(&self, count: usize) -> Vec<Wire> {
+        let mut all: Vec<_> = (0..count).map(|_| self.server.connect()).collect();
+        all.iter_mut().for_each(|wire| assert!(is_kept(wire, OLD)));
+        all
+    }
+
+    fn stop(self) {
+        self.server.stop().unwrap_or_else(|why| panic!("{why}"));
+    }
+}
+
+/// Makes a request, and returns whether its response keeps the connection.
+#[track_caller]
+fn is_kept(wire: &mut Wire, page: &[u8]) -> bool {
+    wire.get("/");
+    let response = wire.response();
+    assert_eq!(response.body, page, "{:?}", String::from_utf8_lossy(&response.body));
+    response.field("Connection") != Some("close")
+}
+
+fn end_soon(workers: &[Process]) {
+    becomes_true(SOON, "the former workers end", || !workers.iter().any(|worker| worker.is_running()));
+}
+
+/// The silent one has not made a request yet.
+fn idle_connections_move_and_the_old_workers_end(config: &Config) {
+    let mut site = Reloaded::start(config, "");
+    let mut kept = site.idle(4);
+    kept.push(site.server.connect());
+    becomes_true(SOON, "all are accepted", || site.connection_count("accepted") == 5);
+    end_soon(&site.reload("new", ""));
+    assert_eq!(site.connection_count("handed_over"), 5);
+    for _ in 0..2 {
+        assert!(kept.iter_mut().all(|wire| is_kept(wire, NEW)), "the new workers keep them");
+    }
+    end_soon(&site.reload("old", ""));
+    assert!(kept.iter_mut().all(|wire| is_kept(wire, OLD)), "a connection moves any number of times");
+    let expected = [("handed_over", 10), ("accepted", 5), ("open", 5), ("evicted", 0)];
+    becomes_true(SOON, "they are counted", || {
+        expected.iter().all(|(name, count)| site.connection_count(name) == *count)
+    });
+    drop(kept);
+    becomes_true(SOON, "their ends are counted", || site.connection_count("open") == 0);
+    site.stop();
+}
+
+fn a_connection_moves_when_its_download_ends(config: &Config) {
+    let mut site = Reloaded::start(config, "");
+    let large = bytes(8 << 20, 8);
+    let mut wire = site.server.connect();
+    wire.get("/large.bin");
+    assert_eq!(wire.head().status, 200);
+    wire.expect_body(&large[..1000]);
+    let former = site.reload("new", "");
+    sleep(Duration::from_millis(300));
+    assert!(former.iter().any(|worker| worker.is_running()), "one still sends");
+    wire.expect_body(&large[1000..]);
+    end_soon(&former);
+    assert!(is_kept(&mut wire, NEW));
+    site.stop();
+}
+
+/// Bytes can arrive at every moment of a move.
+fn pipelined_requests_beside_reloads_lose_nothing(config: &Config) {
+    const RELOADS: usize = 20;
+    let mut site = Reloaded::start(config, "");
+    let (over, address) = (AtomicBool::new(false), site.server.address);
+    let client = |number: u64| {
+        let mut wire = Wire::connect(address, config.layer);
+        let mut answered = 0;
+        while !over.load(Ordering::Relaxed) {
+            wire.send(request("GET", "/", &[]).repeat(3));
+            for _ in 0..3 {
+                let response = wire.response();
+                assert!([OLD, NEW].contains(&&response.body[..]), "{response:?}");
+                assert_eq!(response.field("Connection"), None, "a close in client {number}");
+                answered += 1;
+            }
+            sleep(Duration::from_millis(number));
+        }
+        assert!(answered > RELOADS, "{answered} requests");
+    };
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..4).map(|number| scope.spawn(move || client(number))).collect();
+        for round in 0..RELOADS {
+            end_soon(&site.reload(if round % 2 == 0 { "new" } else { "old" }, ""));
+        }
+        over.store(true, Ordering::Relaxed);
+        clients.into_iter().for_each(|client| client.join().expect("a client lost nothing"));
+    });
+    site.stop();
+}
+
+/// More than the queue between two workers holds.
+fn many_connections_move(config: &Config) {
+    const COUNT: usize = 400;
+    let mut site = Reloaded::start(config, "max-connections = 450\n");
+    let mut kept = site.idle(COUNT);
+    end_soon(&site.reload("new", "max-connections = 450\n"));
+    assert!(kept.iter_mut().all(|wire| is_kept(wire, NEW)));
+    assert_eq!(site.connection_count("handed_over"), COUNT as u64);
+    site.stop();
+}
+
+/// What stays ends with its next response, as on every engine that moves nothing.
+fn a_worker_without_room_leaves_connections_where_they_are(config: &Config) {
+    let mut site = Reloaded::start(config, "max-connections = 20\n");
+    let mut kept = site.idle(6 * config.workers());
+    let status = site.server.status();
+    let of_worker = |worker: &serde_json::Value| worker["connections"]["open"].as_u64().unwrap_or(0).min(1);
+    let fitting: u64 = status["workers"].as_array().expect("a list").iter().map(of_worker).sum();
+    let former = site.reload("new", "max-connections = 1\n");
+    becomes_true(SOON, "one for each worker moves", || site.connection_count("handed_over") == fitting);
+    let mut moved = 0;
+    for wire in &mut kept {
+        // An old worker learns that there is no room when the first connection has arrived.
+        let last = eventually(SOON, "it moves, or its end is announced", || {
+            wire.get("/");
+            let response = wire.response();
+            let is_closed = response.field("Connection") == Some("close");
+            (is_closed || response.body == NEW).then_some(response.body)
+        });
+        match last == NEW {
+            true => moved += 1,
+            false => wire.expect_end(),
+        }
+    }
+    assert_eq!(moved, fitting);
+    end_soon(&former);
+    site.stop();
+}
+
+fn the_idle_deadline_moves_with_a_connection(config: &Config) {
+    let settings = "idle-timeout = \"4s\"\n";
+    let mut site = Reloaded::start(config, settings);
+    let mut wire = site.idle(1).remove(0);
+    let began = Instant::now();
+    sleep(Duration::from_millis(2500));
+    end_soon(&site.reload("new", settings));
+    wire.expect_end();
+    let took = began.elapsed();
+    // With a new deadline, it would end after 6.5 s.
+    assert!((3500..6300).contains(&took.as_millis()), "{took:?}");
+    assert_eq!(site.connection_count("handed_over"), 1);
+    site.stop();
+}
+
+fn an_address_is_counted_once(config: &Config) {
+    let settings = "max-connections-per-address = 3\n";
+    let mut site = Reloaded::start(config, settings);
+    let mut kept = site.idle(3);
+    let is_served = |site: &Reloaded| {
+        let mut wire = site.server.connect();
+        wire.try_send(&request("GET", "/", &[])).is_ok() && wire.try_head().is_some()
+    };
+    for round in 0..4 {
+        assert!(!is_served(&site), "a fourth connection after {round} reloads");
+        end_soon(&site.reload("old", settings));
+        assert!(kept.iter_mut().all(|wire| is_kept(wire, OLD)));
+    }
+    kept.pop();
+    becomes_true(SOON, "there is room again", || is_served(&site));
+    site.stop();
+}
+
+const HEADER: &[u8] = b"PROXY TCP4 192.0.2.1 198.51.100.1 56324 80\r\n";
+
+/// A server behind a proxy, and a connection of client 192.0.2.1 to it.
+fn behind(config: &Config, settings: &str) -> (Reloaded, Wire) {
+    let address = free_address();
+    let launch = Launch::bare(config).flag("--listen", format!("proxy:{address}"));
+    let site = Reloaded::launch(launch, settings, |launch| launch.start_at(address));
+    let mut wire = site.server.connect();
+    wire.send(HEADER);
+    assert!(is_kept(&mut wire, OLD));
+    (site, wire)
+}
+
+fn the_client_of_a_proxy_header_moves_with_its_connection(config: &Config) {
+    let settings = "trusted-proxy = [\"127.0.0.1\"]\nmax-connections-per-address = 1\n";
+    let (mut site, mut wire) = behind(config, settings);
+    for page in ["new", "old"] {
+        end_soon(&site.reload(page, settings));
+        assert!(is_kept(&mut wire, if page == "new" { NEW } else { OLD }));
+        let mut other = site.server.connect();
+        let _ = other.try_send(&[HEADER, &request("GET", "/", &[])].concat());
+        assert!(other.try_head().is_none(), "another connection of the client");
+    }
+    becomes_true(SOON, "the log names the client", || {
+        site.server.log().lines().filter(|line| line.starts_with("192.0.2.1 ")).count() == 3
+    });
+    drop(wire);
+    becomes_true(SOON, "its end is counted", || {
+        let mut other = site.server.connect();
+        other.try_send(&[HEADER, &request("GET", "/", &[])].concat()).is_ok() && other.try_head().is_some()
+    });
+    site.stop();
+}
+
+/// The new configuration does not trust the proxy any more.
+fn connections_of_another_kind_stay(config: &Config) {
+    let (mut site, mut wire) = behind(config, "trusted-proxy = [\"127.0.0.1\"]\n");
+    let former = site.reload("new", "trusted-proxy = [\"127.0.0.2\"]\n");
+    assert!(!is_kept(&mut wire, OLD), "the old worker ends it");
+    wire.expect_end();
+    end_soon(&former);
+    assert_eq!(site.connection_count("handed_over"), 0);
+    site.stop();
+}
