@@ -28,6 +28,7 @@ mod files;
 mod first_steps;
 mod hardening;
 mod itself;
+mod kernel_tls;
 mod lab;
 mod levels;
 mod lifecycle;
@@ -125,6 +126,7 @@ const THEMES: &[Theme] = &[
     lab::THEME,
     tune::THEME,
     tls::THEME,
+    kernel_tls::THEME,
     tls_rules::THEME,
     acme::THEME,
     signing::THEME,

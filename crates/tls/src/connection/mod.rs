@@ -6,6 +6,7 @@
 
 mod capture;
 mod handshake;
+mod kernel;
 mod keys;
 mod records;
 mod running;
@@ -17,4 +18,6 @@ mod tests;
 
 pub(crate) use capture::capture_names;
 pub use capture::prepare;
+pub use kernel::KernelUse;
+pub use keys::sample_kernel_parameters;
 pub use server::{HandshakeResult, TlsServer, TlsState};
