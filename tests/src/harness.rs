@@ -40,6 +40,8 @@ pub enum Run {
     OwnLayered(fn(&Config)),
     /// A case with a server of its own, for root only.
     OwnAsRoot(fn(&Config)),
+    /// A case with a server of its own, for kernels with TLS.
+    OwnWithKernelTls(fn(&Config)),
     /// Many cases, each with a configuration and a name of its own.
     Many(fn() -> Vec<Named>),
     /// A case without a configuration.
@@ -147,6 +149,11 @@ fn trials(themes: &[Theme], layered: bool) -> Vec<Trial> {
                 Run::OwnAsRoot(run) => {
                     let trial = trial(name, move || with_own(&config, run));
                     trials.push(trial.with_ignored_flag(!crate::tools::is_root()));
+                }
+                Run::OwnWithKernelTls(run) => {
+                    let trial = trial(name, move || with_own(&config, run));
+                    let has_it = crate::tools::sealed_by_kernel().is_some();
+                    trials.push(trial.with_ignored_flag(!has_it));
                 }
                 Run::Many(_) | Run::Once(_) | Run::OnceAsRoot(_) => {}
             }

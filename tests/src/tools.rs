@@ -25,6 +25,13 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// The number of connections that TLS in the kernel has sealed for; `None` if this kernel has none, or has not loaded it
+/// (`modprobe tls`).
+pub fn sealed_by_kernel() -> Option<u64> {
+    let counts = std::fs::read_to_string("/proc/net/tls_stat").ok()?;
+    counts.lines().find_map(|line| line.strip_prefix("TlsTxSw")?.trim().parse().ok())
+}
+
 /// A command as an unprivileged user.
 #[track_caller]
 pub fn as_nobody(program: &Path) -> Command {

@@ -29,6 +29,7 @@ mod first_steps;
 mod generations;
 mod hardening;
 mod itself;
+mod kernel_tls;
 mod lab;
 mod levels;
 mod lifecycle;
@@ -127,6 +128,7 @@ const THEMES: &[Theme] = &[
     lab::THEME,
     tune::THEME,
     tls::THEME,
+    kernel_tls::THEME,
     tls_rules::THEME,
     acme::THEME,
     signing::THEME,

@@ -62,6 +62,22 @@ pub trait Io {
     /// [`Finish::Linger`] the socket is shut down for writing, so that the peer sees an end.
     fn poll_finish(&mut self, cx: &mut Context<'_>, how: Finish, by: Instant) -> Poll<()>;
 
+    /// Waits until the kernel has all output that was flushed.
+    fn poll_submitted(&mut self, _cx: &mut Context<'_>, _by: Instant) -> Poll<Result<(), IoError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    /// Has the kernel seal all further output as records of TLS. All output has been flushed and submitted. Returns
+    /// `None` if the kernel refuses.
+    fn seal_in_kernel(&mut self, _parameters: &[u8]) -> Option<SealedOutput> {
+        None
+    }
+
+    /// The output that the kernel has sealed, if it seals it. It costs system calls.
+    fn sealed_output(&self) -> Option<SealedOutput> {
+        None
+    }
+
     /// Bytes of output that have reached the peer, as far as the system knows, from some start that stays
     /// the same during a flush. Bytes in the kernel's buffer have not: a slow reader may take minutes for a full one.
     /// It is called when a deadline has passed, and may cost a system call.
@@ -113,6 +129,15 @@ pub enum Finish {
     /// The peer may still be sending: shut down writing and drain before closing, so that a reset does
     /// not lose the response (RFC 9112 §9.6).
     Linger,
+}
+
+/// Output that the kernel has sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SealedOutput {
+    /// Bytes that have entered the socket's queue, from some start that stays the same.
+    pub queued: u64,
+    /// The number of the next record.
+    pub record: u64,
 }
 
 /// The reason why a connection cannot continue.

@@ -23,7 +23,7 @@ pub mod serve;
 pub mod service;
 
 pub use clock::Instant;
-pub use io::{Finish, Io, IoError, Patience, Received};
+pub use io::{Finish, Io, IoError, Patience, Received, SealedOutput};
 pub use limits::{Limits, WriteMode};
 pub use message::connection::{Connection, Local, Peer, Scheme, TlsFacts, covers_name, without_port};
 pub use message::decimal::Decimal;

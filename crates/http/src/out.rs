@@ -118,6 +118,20 @@ impl Out {
         }
     }
 
+    /// Copies `content` to the end, as a record of type `kind` that the kernel seals ([`crate::Io::seal_in_kernel`]).
+    pub fn push_record(&mut self, kind: u8, content: &[u8]) {
+        self.staged.extend_from_slice(content);
+        self.push_segment(Segment::Record(kind, content.len()));
+    }
+
+    /// The record at the front, with its type.
+    pub fn record(&self) -> Option<(u8, &[u8])> {
+        match self.segments.front() {
+            Some(Segment::Record(kind, count)) => Some((*kind, &self.staged[self.gone..self.gone + count])),
+            _ => None,
+        }
+    }
+
     /// Calls `observer` when everything before it has left, or never will.
     pub fn observe(&mut self, observer: SendObserver) {
         if self.is_empty() {
@@ -172,6 +186,10 @@ impl Out {
                     self.push_segment(Segment::Alone(count));
                     at += count;
                 }
+                Segment::Record(kind, count) => {
+                    self.push_record(kind, &other.staged[at..at + count]);
+                    at += count;
+                }
                 other => self.push_segment(other),
             }
         }
@@ -224,6 +242,7 @@ impl Out {
             let alone = matches!(segment, Segment::Alone(_));
             let bytes: &[u8] = match segment {
                 Segment::Alone(_) if filled > 0 => return (filled, false),
+                Segment::Record(..) => return (filled, false),
                 Segment::Staged(count) | Segment::Alone(count) => {
                     at += count;
                     &self.staged[at - count..at]
@@ -266,7 +285,7 @@ impl Out {
     /// Whether there is output from segment `place` on that may leave with what is before it.
     fn goes_on(&self, place: usize) -> bool {
         match self.segments.iter().skip(place).find(|segment| !matches!(segment, Segment::Observer(_))) {
-            Some(segment) => !matches!(segment, Segment::Alone(_)),
+            Some(segment) => !matches!(segment, Segment::Alone(_) | Segment::Record(..)),
             None => self.tail > 0,
         }
     }
@@ -312,7 +331,7 @@ impl Out {
                 self.sends += 1;
             }
             match segment {
-                Segment::Staged(left) | Segment::Alone(left) => {
+                Segment::Staged(left) | Segment::Alone(left) | Segment::Record(_, left) => {
                     *left -= step as usize;
                     self.gone += step as usize;
                 }
@@ -373,6 +392,8 @@ enum Segment {
     Staged(usize),
     /// Staged bytes that leave by a call of their own.
     Alone(usize),
+    /// Staged bytes that leave as a record of this type.
+    Record(u8, usize),
     Shared(Arc<[u8]>, Range<usize>),
     File(Arc<OpenFile>, Range<u64>),
     Observer(SendObserver),
@@ -382,7 +403,7 @@ impl Segment {
     /// Bytes of it that are still to be sent.
     fn len(&self) -> u64 {
         match self {
-            Segment::Staged(count) | Segment::Alone(count) => *count as u64,
+            Segment::Staged(count) | Segment::Alone(count) | Segment::Record(_, count) => *count as u64,
             Segment::Shared(_, range) => range.len() as u64,
             Segment::File(_, range) => range.end.saturating_sub(range.start),
             Segment::Observer(_) => 0,

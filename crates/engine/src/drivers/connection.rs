@@ -3,7 +3,10 @@
 use std::borrow::Borrow;
 use std::task::{Context, Poll};
 
-use tenfold_http::{Connection, Finish, Instant, Io, IoError, Local, Out, Patience, Peer, Received};
+use tenfold_http::{
+    Connection, Finish, Instant, Io, IoError, Local, Out, Patience, Peer, Received, SealedOutput,
+};
+use tenfold_sys::kernel_tls;
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Socket;
 
@@ -106,6 +109,11 @@ pub(crate) trait Transport: Sized {
     /// See [`Io::poll_finish`].
     fn poll_finish(&mut self, core: &mut CoreOf<Self>, how: Finish, by: Instant) -> Poll<()>;
 
+    /// See [`Io::poll_submitted`].
+    fn poll_submitted(&mut self, _core: &mut CoreOf<Self>, _by: Instant) -> Poll<Result<(), IoError>> {
+        Poll::Ready(Ok(()))
+    }
+
     /// Bytes that have left in this activation, as far as this process knows.
     fn sent(&self, core: &CoreOf<Self>) -> u64 {
         core.sent
@@ -169,6 +177,20 @@ impl<T: Transport> Io for ConnectionIo<T> {
         self.transport.poll_finish(&mut self.core, how, by)
     }
 
+    fn poll_submitted(&mut self, _cx: &mut Context<'_>, by: Instant) -> Poll<Result<(), IoError>> {
+        self.transport.poll_submitted(&mut self.core, by)
+    }
+
+    fn seal_in_kernel(&mut self, parameters: &[u8]) -> Option<SealedOutput> {
+        let socket = self.core.socket().ok()?;
+        socket.seal_in_kernel(parameters).ok().map(sealed)
+    }
+
+    fn sealed_output(&self) -> Option<SealedOutput> {
+        let socket = self.core.socket().ok()?;
+        socket.sealed_output().ok().map(sealed)
+    }
+
     fn delivered(&self) -> u64 {
         let acknowledged = self.core.socket().ok().and_then(Socket::acknowledged);
         acknowledged.unwrap_or_else(|| self.transport.sent(&self.core))
@@ -189,4 +211,8 @@ impl<T: Transport> Io for ConnectionIo<T> {
     fn closes_idle(&self) -> bool {
         lifecycle::phase() >= Phase::Draining
     }
+}
+
+fn sealed(kernel_tls::SealedOutput { queued, record }: kernel_tls::SealedOutput) -> SealedOutput {
+    SealedOutput { queued, record }
 }

@@ -101,6 +101,9 @@ impl FileSender {
 
     /// Sends from memory; by `mmap` together with what follows of a file.
     fn send_memory(&mut self, socket: &Socket, out: &Out, most: usize) -> Result<usize, Failure> {
+        if let Some((kind, content)) = out.record() {
+            return socket.send_record(kind, content).map_err(Failure::Call);
+        }
         let mut slices = [IoSlice::new(&[]); SLICES];
         let (filled, more) = out.memory(&mut slices);
         let slices = &slices[..filled];

@@ -5,7 +5,8 @@ use super::{Memory, Out, Segment, SendObserver};
 impl Out {
     /// Moves the first piece of memory out of the front, for a driver that owns bytes until the kernel is
     /// done with them. Staged bytes come in a vector: the stage itself if there is nothing else, with
-    /// `spare` in its place, otherwise a copy in `spare`. Returns none if nothing, or a file, is at the front.
+    /// `spare` in its place, otherwise a copy in `spare`. Returns none if nothing, a file or a record is at the
+    /// front.
     /// [`Out::follows`] tells whether the next piece goes with it.
     pub fn pop_memory(&mut self, mut spare: Vec<u8>) -> Option<Memory> {
         debug_assert!(spare.is_empty());
@@ -19,7 +20,7 @@ impl Out {
             return Some(Memory::Staged(std::mem::replace(&mut self.staged, spare), from));
         }
         // An observer hears when what is before it has left: see `advance`.
-        if matches!(self.segments.front()?, Segment::File(..) | Segment::Observer(_)) {
+        if matches!(self.segments.front()?, Segment::File(..) | Segment::Record(..) | Segment::Observer(_)) {
             return None;
         }
         let memory = match self.segments.pop_front()? {
@@ -29,7 +30,7 @@ impl Out {
                 self.gone += count;
                 Memory::Staged(spare, 0)
             }
-            Segment::File(..) | Segment::Observer(_) => return None,
+            Segment::File(..) | Segment::Record(..) | Segment::Observer(_) => return None,
         };
         self.sends += 1;
         self.rewind_where_empty();

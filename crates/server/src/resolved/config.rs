@@ -8,6 +8,7 @@ use tenfold_sys::socket::{ListenAddress, ListenOptions};
 use tenfold_tls::certificates::files::{KeyFile, LoadedCertificates};
 use tenfold_tls::certificates::finding::Severity;
 
+use super::kernel_tls::{self, KernelTls};
 use super::names::{self, AcmeTask};
 use super::{capacity, certificates, refusals};
 use crate::admission::AddressShares;
@@ -32,6 +33,7 @@ pub(crate) struct ResolvedConfig {
     pub(crate) shares: Option<AddressShares>,
     /// The certificates of TLS, if there are any.
     pub(crate) certificates: Option<Arc<LoadedCertificates>>,
+    pub(crate) kernel_tls: KernelTls,
     /// The certificate that the ACME process obtains, if there is one.
     pub(crate) acme: Option<Arc<AcmeTask>>,
     /// The files of their keys, until the signing process has them; `None` if workers have the keys.
@@ -70,6 +72,7 @@ impl ResolvedConfig {
             plan = plan.with_method(method, settings.trigger)?;
         }
         refusals::of(settings, &plan)?;
+        let kernel_tls = kernel_tls::resolve(settings, &plan)?;
         plan.timer = settings.timer.unwrap_or(TimerKind::Wheel);
         plan.timer_update = settings.timer_update.unwrap_or(TimerUpdate::Lazy);
         plan.accept = settings.accept.unwrap_or(Accept::All);
@@ -113,6 +116,7 @@ impl ResolvedConfig {
                 descriptors,
                 shares,
                 certificates,
+                kernel_tls,
                 acme,
                 keys,
             }),

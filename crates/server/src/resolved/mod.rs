@@ -2,7 +2,7 @@
 //!
 //! [`config`] puts it together, [`refusals`] refuses combinations that make no sense, [`capacity`] divides the
 //! descriptors, [`certificates`] reads those of TLS,
-//! [`apart`] works with their keys in another process,
+//! [`kernel_tls`] asks whether the kernel encrypts, [`apart`] works with their keys in another process,
 //! [`names`] has those that the server makes or obtains by itself, and [`engines`] asks the kernel.
 
 mod apart;
@@ -10,5 +10,6 @@ mod capacity;
 pub(crate) mod certificates;
 pub(crate) mod config;
 pub(crate) mod engines;
+pub(crate) mod kernel_tls;
 pub(crate) mod names;
 mod refusals;

@@ -30,7 +30,7 @@ pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<(), String> {
     proxies_of_nothing(settings)?;
     tcp_without_tcp(settings)?;
     zerocopy_without_tcp(settings, plan.sender)?;
-    tls_without_a_use(settings, plan.sender)?;
+    tls_without_a_use(settings)?;
     names::refuse(settings)?;
     fastopen_without_the_kernel(settings)
 }
@@ -283,6 +283,7 @@ fn zerocopy_without_tcp(settings: &Settings, sender: Sender) -> Result<(), Strin
 /// Settings of connections with TLS.
 const OF_TLS: &[&str] = &[
     "tls-preset",
+    "tls-kernel",
     "tls-key-isolation",
     "https-redirect",
     "hsts",
@@ -294,8 +295,7 @@ fn is_tcp(address: &ListenAddress) -> bool {
     matches!(address, ListenAddress::Internet(_))
 }
 
-/// Encrypted files have to be read first, so no sender that bypasses this process can send them.
-fn tls_without_a_use(settings: &Settings, sender: Sender) -> Result<(), String> {
+fn tls_without_a_use(settings: &Settings) -> Result<(), String> {
     let (certificates, keys) = (settings.tls_certificate.len(), settings.tls_key.len());
     let source = if certificates == 0 { "tls" } else { "tls-certificate" };
     match (certificates, keys) {
@@ -320,10 +320,6 @@ fn tls_without_a_use(settings: &Settings, sender: Sender) -> Result<(), String> 
                  http:0.0.0.0:80, too"
                 .into())
         }
-        _ if !matches!(sender, Sender::Auto | Sender::Copy) => Err(format!(
-            "send {sender} does not go with {source}: files are read and encrypted by this process; take \
-             send auto"
-        )),
         _ => Ok(()),
     }
 }

@@ -1,9 +1,28 @@
 //! The system calls that each kind of process may make.
 
+use std::path::Path;
+
 use tenfold_engine::{Engine, Plan, Topology};
-use tenfold_sys::process;
+use tenfold_sys::file::Root;
 use tenfold_sys::seccomp::{Call, FilterRule, Test};
 use tenfold_sys::socket::{DISCONNECT_BYTES, SO_PASSRIGHTS};
+use tenfold_sys::{kernel_tls, process};
+
+/// The parts of a worker's configuration that determine its sandbox.
+pub(crate) struct SandboxSubject<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) several_listeners: bool,
+    /// Whether connections run through a layer.
+    pub(crate) layered: bool,
+    /// Whether the kernel seals records of TLS.
+    pub(crate) kernel_tls: bool,
+    pub(crate) members: bool,
+    /// Whether a process of its own signs handshakes.
+    pub(crate) signs: bool,
+    pub(crate) roots: &'a [Root],
+    /// The paths beneath which it writes.
+    pub(crate) written: &'a [&'a Path],
+}
 
 /// System calls by their names.
 macro_rules! calls {
@@ -72,13 +91,8 @@ pub(super) static DANGEROUS: &[Call] = calls! {
 };
 
 /// The calls that a worker of `plan` may make.
-pub(super) fn of_worker(
-    plan: &Plan,
-    several_listeners: bool,
-    layered: bool,
-    members: bool,
-    signs: bool,
-) -> Vec<FilterRule> {
+pub(super) fn of_worker(serving: &SandboxSubject<'_>) -> Vec<FilterRule> {
+    let SandboxSubject { plan, several_listeners, layered, kernel_tls, members, signs, .. } = *serving;
     let model = plan.engine.model();
     let waits = plan.others_waits();
     // The calls of the sender; flags are checked below.
@@ -107,7 +121,8 @@ pub(super) fn of_worker(
     // The sockets for answers of the accounts process refuse descriptors. Filters cannot see whether that is permitted
     // again.
     let of_members = members.then_some((libc::SOL_SOCKET, SO_PASSRIGHTS));
-    rules.extend(OPTIONS.into_iter().chain(of_members).map(|(level, option)| {
+    let of_kernel_tls = kernel_tls::OPTIONS.into_iter().filter(|_| kernel_tls);
+    rules.extend(OPTIONS.into_iter().chain(of_members).chain(of_kernel_tls).map(|(level, option)| {
         FilterRule::when(Call::SETSOCKOPT, &[(1, Test::Is(level as u32)), (2, Test::Is(option as u32))])
     }));
     let accepts_by_calls = plan.blocking() || plan.topology == Topology::Handoff;

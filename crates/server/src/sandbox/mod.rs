@@ -10,12 +10,12 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use tenfold_engine::Plan;
-use tenfold_sys::file::Root;
 use tenfold_sys::landlock;
 use tenfold_sys::process::WaitStatus;
 use tenfold_sys::seccomp::{self, Call, ENDED, FilterRule, REPORT_WORDS, Reports, own_fatal, take_fatal};
 use tenfold_sys::shared::SharedRows;
+
+pub(crate) use calls::SandboxSubject;
 
 use crate::diagnostics::{self, Level, warning};
 
@@ -25,20 +25,6 @@ pub(crate) struct Process {
     /// The row that the supervisor reads.
     pub(crate) row: &'static [AtomicU64],
     pub(crate) refused: &'static AtomicU64,
-}
-
-/// The parts of a worker's configuration that determine its sandbox.
-pub(crate) struct SandboxSubject<'a> {
-    pub(crate) plan: &'a Plan,
-    pub(crate) several_listeners: bool,
-    /// Whether connections run through a layer.
-    pub(crate) layered: bool,
-    pub(crate) members: bool,
-    /// Whether a process of its own signs handshakes.
-    pub(crate) signs: bool,
-    pub(crate) roots: &'a [Root],
-    /// The paths beneath which it writes.
-    pub(crate) written: &'a [&'a Path],
 }
 
 /// Checks that this kernel can confine processes.
@@ -59,13 +45,13 @@ pub(crate) fn require() -> Result<(), String> {
 /// # Errors
 /// A message with the system's error.
 pub(crate) fn confine_worker(process: Process, serving: &SandboxSubject<'_>) -> Result<(), String> {
-    let SandboxSubject { plan, several_listeners, layered, members, signs, roots, written } = *serving;
+    let SandboxSubject { roots, written, plan, .. } = *serving;
     landlock::limit_worker(roots, written.iter().copied())
         .map_err(|error| format!("cannot limit files: {error}"))?;
     let mut fatal = calls::DANGEROUS.to_vec();
     fatal.push(Call::CONNECT);
     fatal.extend(plan.others_waits());
-    confine(process, &calls::of_worker(plan, several_listeners, layered, members, signs), &fatal)
+    confine(process, &calls::of_worker(serving), &fatal)
 }
 
 /// Confines the accounts process, which connects to a database or opens its file.

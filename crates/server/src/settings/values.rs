@@ -104,6 +104,7 @@ pub(crate) struct Settings {
     /// Whether a process of its own has the keys.
     pub(crate) tls_key_isolation: bool,
     pub(crate) tls_preset: SecurityPreset,
+    pub(crate) tls_kernel: KernelTlsChoice,
     /// `None` follows from `tls`: see [`Settings::redirect`].
     pub(crate) https_redirect: Option<HttpsRedirect>,
     /// The value of Strict-Transport-Security.
@@ -117,6 +118,16 @@ pub(crate) struct Settings {
     pub(crate) hosts: Vec<SiteTable>,
     /// The text of each setting that won, and its source.
     pub(super) said: Vec<Said>,
+}
+
+/// Whether the kernel seals records of TLS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum KernelTlsChoice {
+    #[default]
+    Off,
+    On,
+    /// If it can.
+    Auto,
 }
 
 /// An entry of `listen`.

@@ -129,11 +129,13 @@ impl AdminProcess {
         if self.sandbox {
             let (row, refused) = (self.reports.row(0), &self.reports.row(1)[0]);
             let process = sandbox::Process { name: "admin".to_owned(), row, refused };
-            let (several_listeners, layered, members, signs) = (false, false, false, false);
+            let (several_listeners, layered, kernel_tls, members, signs) =
+                (false, false, false, false, false);
             let serving = sandbox::SandboxSubject {
                 plan: &plan,
                 several_listeners,
                 layered,
+                kernel_tls,
                 members,
                 signs,
                 roots: &[],

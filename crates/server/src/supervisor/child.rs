@@ -96,8 +96,17 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
         let (members, roots, written) = (web.is_some(), roots.as_slice(), written.as_slice());
         let layered = how.layered || config.certificates.is_some();
         let signs = signing.is_some();
-        let serving =
-            sandbox::SandboxSubject { plan, several_listeners, layered, members, signs, roots, written };
+        let kernel_tls = config.kernel_tls.used().is_some();
+        let serving = sandbox::SandboxSubject {
+            plan,
+            several_listeners,
+            layered,
+            kernel_tls,
+            members,
+            signs,
+            roots,
+            written,
+        };
         sandbox::confine_worker(process, &serving)?;
     }
     let shared = plan.is_many() || plan.dispatch != Dispatch::Inline;
@@ -121,7 +130,10 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
             let tls = match &config.certificates {
                 Some(loaded) => {
                     let shared = (tickets, challenges, signer.as_ref());
-                    Some(tls_layer(&settings, loaded, shared, &app, &worker)?)
+                    Some(
+                        tls_layer(&settings, loaded, shared, &app, &worker)?
+                            .with_kernel(config.kernel_tls.used()),
+                    )
                 }
                 None => None,
             };

@@ -13,7 +13,7 @@ use aws_lc_rs::aead::{self, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::hkdf;
 use rustls::ConnectionTrafficSecrets;
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 use super::capture::Secret;
 
@@ -22,6 +22,9 @@ const CONTEXTS: usize = 1024;
 
 /// The most bytes of a key.
 const MOST_KEY_BYTES: usize = 32;
+
+/// The most bytes of the parameters for the kernel.
+const MOST_PARAMETER_BYTES: usize = 56;
 
 /// An AEAD with its hash (RFC 8446 §B.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +74,14 @@ impl Suite {
             Suite::ChaCha20Poly1305Sha256 => u64::MAX,
         }
     }
+}
+
+/// Parameters for the kernel with each suite, and keys of zeros, to try whether it has them.
+pub fn sample_kernel_parameters() -> [Vec<u8>; 3] {
+    [Suite::Aes128GcmSha256, Suite::Aes256GcmSha384, Suite::ChaCha20Poly1305Sha256].map(|suite| {
+        let secret = Secret::new(&[]).expect("it is not too long");
+        TrafficKey::blank(suite, secret).kernel_parameters().to_vec()
+    })
 }
 
 /// The key of one direction.
@@ -142,6 +153,35 @@ impl TrafficKey {
         self.id = next_id();
         self.sequence = 0;
         self.derive();
+    }
+
+    /// The parameters with which the kernel seals from the next record on: `struct tls12_crypto_info_*` of linux/tls.h.
+    pub(super) fn kernel_parameters(&self) -> Zeroizing<Vec<u8>> {
+        const TLS_1_3: u16 = 0x0304;
+        // The first bytes of the nonce are the salt of AES-GCM.
+        let (cipher, salt) = match self.suite {
+            Suite::Aes128GcmSha256 => (51u16, 4),
+            Suite::Aes256GcmSha384 => (52, 4),
+            Suite::ChaCha20Poly1305Sha256 => (54, 0),
+        };
+        let (key, sequence) = (&self.key[..self.suite.aead().key_len()], self.sequence.to_be_bytes());
+        let mut parameters = Zeroizing::new(Vec::with_capacity(MOST_PARAMETER_BYTES));
+        for part in [
+            &TLS_1_3.to_ne_bytes()[..],
+            &cipher.to_ne_bytes(),
+            &self.iv[salt..],
+            key,
+            &self.iv[..salt],
+            &sequence,
+        ] {
+            parameters.extend_from_slice(part);
+        }
+        parameters
+    }
+
+    /// Frees the context of this key: the kernel seals.
+    pub(super) fn forget_context(&self) {
+        forget(self.id);
     }
 
     pub(super) fn suite(&self) -> Suite {

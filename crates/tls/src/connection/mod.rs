@@ -6,6 +6,7 @@
 
 mod capture;
 mod handshake;
+mod kernel;
 mod keys;
 mod moving;
 mod records;
@@ -18,4 +19,6 @@ mod tests;
 
 pub(crate) use capture::capture_names;
 pub use capture::prepare;
+pub use kernel::KernelUse;
+pub use keys::sample_kernel_parameters;
 pub use server::{HandshakeResult, TlsServer, TlsState};

@@ -1,9 +1,11 @@
 //! Records of TLS 1.3 behind the handshake (RFC 8446 §5): opened in the receive buffer, sealed into the output.
 
 use rustls::{AlertDescription, ContentType, HandshakeType};
-use tenfold_http::layer::LayerProgress;
+use tenfold_http::layer::{KernelSealing, LayerProgress};
 use tenfold_http::{IoError, Out};
+use zeroize::Zeroizing;
 
+use super::kernel::{KernelSealer, KernelUse, Sealer};
 use super::keys::TrafficKey;
 
 /// Bytes in front of a record's content.
@@ -38,11 +40,13 @@ pub(super) struct Records {
     /// The start of a KeyUpdate that is split over records.
     partial: [u8; KEY_UPDATE_BYTES],
     partial_length: u8,
+    sealer: Sealer,
 }
 
 impl Records {
     pub(super) fn new(receiving: TrafficKey, sending: TrafficKey) -> Records {
-        Records { receiving, sending, sent: 0, empty: 0, partial: [0; KEY_UPDATE_BYTES], partial_length: 0 }
+        let (sent, empty, partial, partial_length) = (0, 0, [0; KEY_UPDATE_BYTES], 0);
+        Records { receiving, sending, sent, empty, partial, partial_length, sealer: Sealer::Undecided }
     }
 
     /// A connection that another process has handed over, behind `sent` bytes of plaintext.
@@ -60,9 +64,9 @@ impl Records {
         self.sent
     }
 
-    /// Whether no part of a message is in hand.
-    pub(super) fn is_between_messages(&self) -> bool {
-        self.partial_length == 0
+    /// Whether another process can continue here: no message is in hand, and the kernel has no key.
+    pub(super) fn can_move(&self) -> bool {
+        self.partial_length == 0 && !matches!(self.sealer, Sealer::Kernel(_))
     }
 
     /// Whether plaintext was sealed.
@@ -141,11 +145,78 @@ impl Records {
         Ok(())
     }
 
-    /// Announces new keys of this side, and changes to them.
+    /// Announces new keys of this side, and changes to them. A kernel that cannot change them ends the connection behind
+    /// the next response instead. One announcement answers several requests for it.
     fn update(&mut self, out: &mut Out) {
+        if let Sealer::Kernel(kernel) = &mut self.sealer {
+            if !kernel.rekeys {
+                kernel.ending = true;
+            }
+            if !kernel.rekeys || kernel.rekeying {
+                return;
+            }
+        }
         let message = [u8::from(HandshakeType::KeyUpdate), 0, 0, 1, NOT_REQUESTED];
         self.stage(ContentType::Handshake, &message, out);
+        if let Sealer::Kernel(kernel) = &mut self.sealer {
+            kernel.rekeying = true;
+        }
         self.sending.update();
+    }
+
+    /// The parameters for the kernel, if it is to have a key.
+    pub(super) fn kernel_parameters(&self) -> Option<Zeroizing<Vec<u8>>> {
+        let due = match &self.sealer {
+            Sealer::Undecided => true,
+            Sealer::Process => false,
+            Sealer::Kernel(kernel) => kernel.rekeying,
+        };
+        due.then(|| self.sending.kernel_parameters())
+    }
+
+    /// The kernel seals from here on, or has refused.
+    pub(super) fn pass_to_kernel(
+        &mut self,
+        sealing: Option<KernelSealing>,
+        how: KernelUse,
+    ) -> Result<(), IoError> {
+        let had_kernel = matches!(self.sealer, Sealer::Kernel(_));
+        self.sealer = match sealing {
+            Some(sealing) => {
+                let ending = false;
+                Sealer::Kernel(KernelSealer { sealing, rekeys: how.rekeys, rekeying: false, ending })
+            }
+            None if had_kernel || how.required => return Err(IoError::Gone),
+            None => Sealer::Process,
+        };
+        if let Sealer::Kernel(_) = self.sealer {
+            self.sending.forget_context();
+            // Plaintext follows.
+            self.sent = self.sent.max(1);
+        }
+        Ok(())
+    }
+
+    pub(super) fn kernel_sealing(&mut self) -> Option<&mut KernelSealing> {
+        match &mut self.sealer {
+            Sealer::Kernel(kernel) => Some(&mut kernel.sealing),
+            Sealer::Undecided | Sealer::Process => None,
+        }
+    }
+
+    /// Hears the number of the next record that the kernel seals. It is asked long before half of the records are left.
+    pub(super) fn limit_kernel(&mut self, record: u64, out: &mut Out) -> Result<(), IoError> {
+        let most = self.sending.suite().most_records();
+        if record >= most / 2 {
+            self.update(out);
+        }
+        // Between two questions the kernel seals far fewer records.
+        if record >= most / 4 * 3 { Err(IoError::Gone) } else { Ok(()) }
+    }
+
+    /// Whether the connection ends behind the next response.
+    pub(super) fn is_ending(&self) -> bool {
+        matches!(&self.sealer, Sealer::Kernel(kernel) if kernel.ending)
     }
 
     /// Seals the start of `content` as a record. Returns the number of bytes in it.
@@ -166,8 +237,16 @@ impl Records {
         self.stage(ContentType::Alert, &[1, u8::from(AlertDescription::CloseNotify)], out);
     }
 
-    /// Seals a record of the layer's own. If the key can seal no more, the connection ends without it.
+    /// Seals a record of the layer's own. If the key can seal no more, or the kernel does not have it yet, the connection
+    /// ends without the record.
     pub(super) fn stage(&mut self, kind: ContentType, content: &[u8], out: &mut Out) {
+        if let Sealer::Kernel(kernel) = &mut self.sealer {
+            if !kernel.rekeying {
+                kernel.sealing.count(content.len() as u64);
+                out.push_record(kind.into(), content);
+            }
+            return;
+        }
         let _ = self.stage_sealed(kind, content, out);
     }
 
@@ -198,6 +277,11 @@ impl Records {
     /// New keys of this side, behind a message of the test's own.
     pub(super) fn update_sending(&mut self) {
         self.sending.update();
+    }
+
+    /// New keys of the other side.
+    pub(super) fn update_receiving(&mut self) {
+        self.receiving.update();
     }
 }
 

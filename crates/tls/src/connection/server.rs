@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use rustls::{AlertDescription, ContentType, ServerConfig};
-use tenfold_http::layer::{Layer, LayerProgress, MovedLayer};
+use tenfold_http::layer::{KernelSealing, Layer, LayerProgress, MovedLayer};
 use tenfold_http::{Connection, IoError, Out, Peer, Scheme, TlsFacts, clock};
 
 use super::handshake::{Established, Handshake, HandshakeStep};
+use super::kernel::KernelUse;
 use super::moving;
 use super::records::Records;
 use super::running::RunningHandshakes;
@@ -41,6 +42,7 @@ pub struct TlsServer {
     observer: Observer,
     running: Arc<RunningHandshakes>,
     gate: Option<Gate>,
+    kernel: Option<KernelUse>,
 }
 
 impl TlsServer {
@@ -51,13 +53,20 @@ impl TlsServer {
         observer: impl Fn(HandshakeResult) + Send + Sync + 'static,
     ) -> TlsServer {
         let running = RunningHandshakes::new(usize::MAX);
-        TlsServer { config, listeners: listeners.into(), observer: Arc::new(observer), running, gate: None }
+        let (listeners, observer) = (listeners.into(), Arc::new(observer));
+        TlsServer { config, listeners, observer, running, gate: None, kernel: None }
     }
 
     /// Lets at most `most` handshakes run at once, of the clients that `gate` lets in.
     #[must_use]
     pub fn with_bounds(self, most: usize, gate: impl Fn(&Peer) -> bool + Send + Sync + 'static) -> TlsServer {
         TlsServer { running: RunningHandshakes::new(most), gate: Some(Arc::new(gate)), ..self }
+    }
+
+    /// Has the kernel seal what connections of TLS 1.3 send.
+    #[must_use]
+    pub fn with_kernel(self, kernel: Option<KernelUse>) -> TlsServer {
+        TlsServer { kernel, ..self }
     }
 
     fn shake(
@@ -124,6 +133,14 @@ enum TlsPhase {
 }
 
 impl TlsPhase {
+    fn records(&self) -> Option<&Records> {
+        if let TlsPhase::Records(records) = self { Some(records) } else { None }
+    }
+
+    fn records_mut(&mut self) -> Option<&mut Records> {
+        if let TlsPhase::Records(records) = self { Some(records) } else { None }
+    }
+
     fn close(&mut self, out: &mut Out) {
         match self {
             TlsPhase::Records(records) => records.close(out),
@@ -218,14 +235,14 @@ impl Layer for TlsServer {
         state.0.close(out);
     }
 
-    /// The state of TLS 1.2 is inside of rustls.
+    /// The state of TLS 1.2 is inside of rustls, and that of a socket for which the kernel encrypts is not read back.
     fn moves(state: &TlsState) -> bool {
-        matches!(&state.0, TlsPhase::Records(records) if records.is_between_messages())
+        matches!(&state.0, TlsPhase::Records(records) if records.can_move())
     }
 
     fn hand_over(state: &TlsState) -> Option<MovedLayer> {
         match (&state.0, &state.1) {
-            (TlsPhase::Records(records), Some(facts)) if records.is_between_messages() => {
+            (TlsPhase::Records(records), Some(facts)) if records.can_move() => {
                 moving::to_bytes(records, facts)
             }
             _ => None,
@@ -235,6 +252,29 @@ impl Layer for TlsServer {
     fn take_over(&self, moved: &MovedLayer) -> Option<TlsState> {
         let (records, facts) = moving::from_bytes(moved)?;
         Some(TlsState(TlsPhase::Records(records), Some(Arc::new(facts))))
+    }
+
+    fn kernel_parameters(&self, state: &TlsState) -> Option<impl AsRef<[u8]>> {
+        self.kernel.and_then(|_| state.0.records().and_then(Records::kernel_parameters))
+    }
+
+    fn pass_to_kernel(&self, state: &mut TlsState, sealing: Option<KernelSealing>) -> Result<(), IoError> {
+        match (state.0.records_mut(), self.kernel) {
+            (Some(records), Some(how)) => records.pass_to_kernel(sealing, how),
+            _ => Ok(()),
+        }
+    }
+
+    fn kernel_sealing(state: &mut TlsState) -> Option<&mut KernelSealing> {
+        state.0.records_mut().and_then(Records::kernel_sealing)
+    }
+
+    fn limit_kernel(state: &mut TlsState, record: u64, out: &mut Out) -> Result<(), IoError> {
+        state.0.records_mut().map_or(Ok(()), |records| records.limit_kernel(record, out))
+    }
+
+    fn is_ending(state: &TlsState) -> bool {
+        state.0.records().is_some_and(Records::is_ending)
     }
 }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
-use tenfold_http::{Finish, Instant, IoError, Memory, OpenFile, Patience, Peer, Received, clock};
+use tenfold_http::{Finish, Instant, IoError, Memory, OpenFile, Out, Patience, Peer, Received, clock};
 use tenfold_sys::completion::Bytes;
 use tenfold_sys::socket::Socket;
 
@@ -145,8 +145,18 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
     /// Sends from the file at the front by system calls: the ring has no `sendfile(2)`, and its splice would occupy a
     /// kernel thread until the peer has received everything.
     fn call_for_file(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<Result<(), IoError>> {
+        self.call_while(core, |out| out.file().is_some(), by)
+    }
+
+    /// Sends from the front by system calls while `is_for_calls`.
+    fn call_while(
+        &mut self,
+        core: &mut CoreOf<Self>,
+        is_for_calls: fn(&Out) -> bool,
+        by: Instant,
+    ) -> Poll<Result<(), IoError>> {
         let mut left = self.turn_bytes;
-        while core.out.file().is_some() {
+        while is_for_calls(&core.out) {
             if left == 0 || self.link.wants(Wants::AGAIN) {
                 return self.wait(core, Wants::AGAIN, by);
             }
@@ -238,6 +248,13 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
                 return Poll::Ready(Ok(()));
             }
             core.cork.put(socket);
+            if core.out.record().is_some() {
+                // The ring's sends have no type.
+                match self.call_while(core, |out| out.record().is_some(), by) {
+                    Poll::Ready(Ok(())) => continue,
+                    other => return other,
+                }
+            }
             if core.out.file().is_some() {
                 let sent = match self.sender {
                     Sender::Auto | Sender::Sendfile | Sender::Splice => self.call_for_file(core, by),
@@ -309,6 +326,14 @@ impl<B: ReceiveBuffer> Transport for CompletionTransport<B> {
             self.resets = true;
         }
         flushed
+    }
+
+    fn poll_submitted(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<Result<(), IoError>> {
+        match self.link.failed.get() {
+            Some(error) => Poll::Ready(Err(error)),
+            None if self.in_flight() => self.wait(core, Wants::SENT, by),
+            None => Poll::Ready(Ok(())),
+        }
     }
 
     fn poll_finish(&mut self, core: &mut CoreOf<Self>, how: Finish, by: Instant) -> Poll<()> {

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::kernel::KernelSealing;
 use crate::io::IoError;
 use crate::message::connection::Connection;
 use crate::out::{OpenFile, Out};
@@ -65,6 +66,41 @@ pub trait Layer: Clone + Send + Sync + 'static {
     /// The state of a connection that another process has handed over, which may be compromised.
     fn take_over(&self, _moved: &MovedLayer) -> Option<Self::State> {
         None
+    }
+
+    /// The parameters with which the kernel would seal the plaintext that follows, if the layer passes sealing on here.
+    fn kernel_parameters(&self, _state: &Self::State) -> Option<impl AsRef<[u8]>> {
+        None::<[u8; 0]>
+    }
+
+    /// Has the kernel seal what follows. `None` if it has refused.
+    ///
+    /// # Errors
+    /// The connection cannot go on without it.
+    fn pass_to_kernel(
+        &self,
+        _state: &mut Self::State,
+        _sealing: Option<KernelSealing>,
+    ) -> Result<(), IoError> {
+        Ok(())
+    }
+
+    /// The output that the kernel seals, if it does. Plaintext and records of the layer's own go there as they are.
+    fn kernel_sealing(_state: &mut Self::State) -> Option<&mut KernelSealing> {
+        None
+    }
+
+    /// Hears the number of the next record that the kernel seals. Records of the layer's own go to `out`.
+    ///
+    /// # Errors
+    /// The key can seal no more.
+    fn limit_kernel(_state: &mut Self::State, _record: u64, _out: &mut Out) -> Result<(), IoError> {
+        Ok(())
+    }
+
+    /// Whether the connection ends behind the next response.
+    fn is_ending(_state: &Self::State) -> bool {
+        false
     }
 }
 
@@ -181,6 +217,26 @@ impl<L: Layer> Layer for Option<L> {
 
     fn take_over(&self, moved: &MovedLayer) -> Option<L::State> {
         self.as_ref()?.take_over(moved)
+    }
+
+    fn kernel_parameters(&self, state: &L::State) -> Option<impl AsRef<[u8]>> {
+        self.as_ref().and_then(|layer| layer.kernel_parameters(state))
+    }
+
+    fn pass_to_kernel(&self, state: &mut L::State, sealing: Option<KernelSealing>) -> Result<(), IoError> {
+        self.as_ref().map_or(Ok(()), |layer| layer.pass_to_kernel(state, sealing))
+    }
+
+    fn kernel_sealing(state: &mut L::State) -> Option<&mut KernelSealing> {
+        L::kernel_sealing(state)
+    }
+
+    fn limit_kernel(state: &mut L::State, record: u64, out: &mut Out) -> Result<(), IoError> {
+        L::limit_kernel(state, record, out)
+    }
+
+    fn is_ending(state: &L::State) -> bool {
+        L::is_ending(state)
     }
 }
 

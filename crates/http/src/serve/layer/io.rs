@@ -5,6 +5,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use super::format::{FileReader, Layer, LayerProgress};
+use super::queue::KernelQueue;
 use super::sending::Sending;
 use super::turns::{HandshakeTurns, Turn};
 use crate::clock::{self, Instant};
@@ -62,6 +63,7 @@ pub struct LayeredIo<'a, I: Io, L: Layer, F: FileReader> {
     /// Whether the connection ends behind the protocol's output.
     last: bool,
     closing: Closing,
+    kernel: KernelQueue,
     /// Whether the end of the connection waits for bytes that the peer may still send.
     lingers: bool,
 }
@@ -94,6 +96,7 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
             failed: false,
             last: false,
             closing: Closing::No,
+            kernel: KernelQueue::default(),
             lingers: false,
         }
     }
@@ -328,7 +331,11 @@ impl<I: Io, L: Layer, F: FileReader> Io for LayeredIo<'_, I, L, F> {
         }
         loop {
             let state = self.state.as_mut().expect("plaintext follows the handshake");
-            self.sending.seal::<L, F>(state, self.below.split().1, self.files)?;
+            ready!(self.kernel.poll_pass(self.below, self.layer, state, cx, by))?;
+            match L::kernel_sealing(state) {
+                Some(sealing) => self.sending.pass(sealing, self.below.split().1),
+                None => self.sending.seal::<L, F>(state, self.below.split().1, self.files)?,
+            }
             if self.last && self.sending.is_empty() && self.closing == Closing::No {
                 self.stage_closing_record();
                 self.closing = Closing::Flushing;
@@ -339,7 +346,10 @@ impl<I: Io, L: Layer, F: FileReader> Io for LayeredIo<'_, I, L, F> {
                 return self.below.poll_lost(cx, by).map(Err);
             }
             if self.sending.is_empty() {
-                return Poll::Ready(Ok(()));
+                let state = self.state.as_mut().filter(|_| self.closing != Closing::No);
+                return state.map_or(Poll::Ready(Ok(())), |state| {
+                    self.kernel.poll_queued::<I, L>(self.below, state, cx, by)
+                });
             }
         }
     }
@@ -350,12 +360,22 @@ impl<I: Io, L: Layer, F: FileReader> Io for LayeredIo<'_, I, L, F> {
 
     fn poll_finish(&mut self, cx: &mut Context<'_>, how: Finish, by: Instant) -> Poll<()> {
         if self.closing == Closing::No {
+            if let Some(state) = self.state.as_mut()
+                && L::kernel_sealing(state).is_some()
+            {
+                // A closing record has the keys that are announced.
+                let _ = ready!(self.kernel.poll_pass(self.below, self.layer, state, cx, by));
+            }
             self.stage_closing_record();
             self.closing = Closing::Flushing;
         }
         if self.closing == Closing::Flushing {
             // If it cannot be sent, the connection is over all the same.
-            let _ = ready!(self.below.poll_flush(cx, by));
+            if ready!(self.below.poll_flush(cx, by)).is_ok()
+                && let Some(state) = self.state.as_mut()
+            {
+                let _ = ready!(self.kernel.poll_queued::<I, L>(self.below, state, cx, by));
+            }
             self.closing = Closing::Flushed;
         }
         // The protocol knows nothing of records that were received and not opened: a close would be a reset.
@@ -368,7 +388,9 @@ impl<I: Io, L: Layer, F: FileReader> Io for LayeredIo<'_, I, L, F> {
     }
 
     fn draining(&self) -> bool {
-        self.below.draining() || self.below.leaving() && !self.state.as_deref().is_some_and(L::moves)
+        self.below.draining()
+            || self.below.leaving() && !self.state.as_deref().is_some_and(L::moves)
+            || self.state.as_deref().is_some_and(L::is_ending)
     }
 
     fn leaving(&self) -> bool {

@@ -6,9 +6,12 @@
 
 mod format;
 mod io;
+mod kernel;
+mod queue;
 mod sending;
 mod turns;
 
 pub use format::{FileBytes, FileReader, Layer, LayerProgress, MovedLayer, wipe};
 pub use io::LayeredIo;
+pub use kernel::KernelSealing;
 pub use turns::HandshakeTurns;

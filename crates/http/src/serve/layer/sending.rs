@@ -5,8 +5,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use super::format::{FileBytes, FileReader, Layer};
+use super::kernel::KernelSealing;
 use crate::io::IoError;
-use crate::out::{Memory, Out, SendObserver, SendReport};
+use crate::out::{Memory, Out, Part, SendObserver, SendReport};
 
 pub(super) struct Sending<T> {
     /// The protocol's output.
@@ -87,6 +88,31 @@ where
         }
     }
 
+    /// Passes plaintext on to `to`, which the kernel seals: all of it, or of a longer response a part.
+    pub(super) fn pass(&mut self, sealing: &mut KernelSealing, to: &mut Out) {
+        let before = to.len();
+        if self.out.len() <= KernelSealing::MOST_BYTES {
+            to.append(std::mem::take(&mut self.out));
+            self.sealed = 0;
+        }
+        while !self.out.is_empty() && to.len() - before < KernelSealing::MOST_BYTES {
+            let begin = to.len();
+            if let Some(memory) = self.out.pop_memory(Vec::new()) {
+                match memory {
+                    Memory::Staged(bytes, from) => to.stage(&bytes[from..]),
+                    Memory::Shared(bytes, range) => to.push(Part::Shared(bytes, range)),
+                }
+            } else if let Some((file, range, _)) = self.out.file() {
+                let end = range.end.min(range.start + KernelSealing::MOST_BYTES);
+                to.push(Part::File(file.clone(), range.start..end));
+                self.out.pop_file(end - range.start);
+            }
+            self.sealed += to.len() - begin;
+            self.pass_observers(to);
+        }
+        sealing.count(to.len() - before);
+    }
+
     /// Takes the next piece of the output, if there is one and it need not be waited for.
     fn take_piece<F: FileReader<Later = T>>(&mut self, files: &F) -> Result<(), IoError> {
         if let Some(memory) = self.out.pop_memory(Vec::new()) {
@@ -163,4 +189,52 @@ fn observe(observer: SendObserver, to: &mut Out, sealed: u64, unsealed: u64) {
         let unsent = report.unsent.min(sealed) + unsealed;
         observer(SendReport { unsent, ..report });
     }));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::io::SealedOutput;
+    use crate::out::OpenFile;
+
+    type NoRead = std::future::Ready<Option<Result<Vec<u8>, IoError>>>;
+
+    const SIZE: u64 = (2 << 30) + 5;
+
+    /// Passes on a response with a long file and a short one, and ends with `end`. Returns what observers hear.
+    fn pass(end: impl FnOnce(&mut Out)) -> Vec<u64> {
+        let mut sending: Sending<NoRead> = Sending::default();
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let file = File::open("/dev/null").expect("Linux has it");
+        sending.out.stage(b"head");
+        sending.out.push(Part::File(Arc::new(OpenFile { file, size: SIZE }), 0..SIZE));
+        for next in [&b"next"[..], b""] {
+            let heard = heard.clone();
+            let observer = move |report: SendReport| heard.lock().expect("no panic").push(report.unsent);
+            sending.out.observe(Box::new(observer));
+            sending.out.stage(next);
+        }
+        let mut sealing = KernelSealing::new(SealedOutput { queued: 0, record: 0 });
+        let mut to = Out::new();
+        let mut lengths = Vec::new();
+        while !sending.is_empty() {
+            let before = to.len();
+            sending.pass(&mut sealing, &mut to);
+            lengths.push(to.len() - before);
+        }
+        assert_eq!(lengths, [(1 << 30) + 4, 1 << 30, 9]);
+        end(&mut to);
+        drop(to);
+        heard.lock().expect("no panic").clone()
+    }
+
+    #[test]
+    fn a_long_response_is_passed_on_in_parts_and_observers_hear_of_whole_responses() {
+        assert_eq!(pass(|to| to.advance(to.len())), [0, 0]);
+        assert_eq!(pass(|to| to.clear(0)), [SIZE + 4, 4]);
+        assert_eq!(pass(|to| to.advance(SIZE)), [4, 4]);
+    }
 }

@@ -256,7 +256,9 @@ fn tls_needs_a_key_an_address_and_a_sender_that_reads() {
     let refused = |words: &[(&'static str, &str)]| refusal(words, DESCRIPTORS);
     assert_eq!(refused(&[certificate]), "tls-certificate requires tls-key: name the file with the key");
     assert_eq!(refused(&[key]), "tls-key requires tls-certificate: name the file with the certificate");
-    for (name, value) in [("tls-preset", "modern"), ("tls-key-isolation", "off"), ("hsts", "on")] {
+    for (name, value) in
+        [("tls-preset", "modern"), ("tls-kernel", "auto"), ("tls-key-isolation", "off"), ("hsts", "on")]
+    {
         assert_eq!(
             refused(&[(name, value)]),
             format!("{name} has no effect without tls-certificate or tls; name a certificate, or remove it")
@@ -274,12 +276,12 @@ fn tls_needs_a_key_an_address_and_a_sender_that_reads() {
              address such as 0.0.0.0:443"
         );
     }
-    for sender in ["sendfile", "splice", "mmap", "zerocopy"] {
+    for sender in ["sendfile", "splice", "mmap"] {
         assert_eq!(
             refused(&[certificate, key, ("send", sender)]),
             format!(
                 "send {sender} does not go with tls-certificate: files are read and encrypted by this process; take \
-                 send auto"
+                 send auto, or have the kernel encrypt with tls-kernel on"
             )
         );
     }

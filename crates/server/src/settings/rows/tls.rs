@@ -10,7 +10,7 @@ use crate::settings::names::{Challenge, TlsNames};
 use crate::settings::row::Initial::{Follows, Value};
 use crate::settings::row::{SettingRow, Text, many, one};
 use crate::settings::units;
-use crate::settings::values::HttpsRedirect;
+use crate::settings::values::{HttpsRedirect, KernelTlsChoice};
 
 pub(super) static ROWS: &[SettingRow] = rows! { "TLS":
     many "tls" "NAME|internal|off" = Value("off"), not_null;
@@ -28,6 +28,9 @@ pub(super) static ROWS: &[SettingRow] = rows! { "TLS":
     one "tls-preset" "modern|intermediate" = Value("intermediate"), not_null;
         tls_preset = word("TLS preset", &[("modern", SecurityPreset::Modern), ("intermediate", SecurityPreset::Intermediate)]);
         "TLS versions and their cipher suites: modern (1.3) or intermediate (1.2 and 1.3)";
+    one "tls-kernel" "on|off|auto" = Value("off"), not_null;
+        tls_kernel = word("use of TLS in the kernel", &[("on", KernelTlsChoice::On), ("off", KernelTlsChoice::Off), ("auto", KernelTlsChoice::Auto)]);
+        "have the kernel encrypt what connections of TLS 1.3 send, so that files leave by sendfile (CONFIG_TLS): on, off or, if the kernel can, auto";
     one "https-redirect" "on|off|PORT" = Follows("on with names in tls, else off"), not_null;
         https_redirect = some(redirect);
         "redirect requests on addresses with the prefix http: to https (308), with PORT if clients use another port than that of the first address with TLS";

@@ -2,13 +2,15 @@
 
 use tenfold_engine::{Dispatch, Engine, Sender, libevent_method};
 use tenfold_sys::select::FD_SETSIZE;
+use tenfold_tls::connection::KernelUse;
 
 use super::facts::StartFacts;
 use crate::admission::ConnectionBound;
+use crate::resolved::kernel_tls::KernelTls;
 use crate::settings::units::{shown_duration, shown_size};
 
 /// The lines, by name.
-pub(super) fn lines(facts: &StartFacts<'_>) -> [(&'static str, Option<String>); 8] {
+pub(super) fn lines(facts: &StartFacts<'_>) -> [(&'static str, Option<String>); 9] {
     [
         ("process", Some(std::process::id().to_string())),
         ("engine", engine(facts)),
@@ -16,6 +18,7 @@ pub(super) fn lines(facts: &StartFacts<'_>) -> [(&'static str, Option<String>); 
         ("files", files(facts)),
         ("bounds", bounds(facts)),
         ("keys", keys(facts)),
+        ("records", records(facts)),
         ("sandbox", Some(sandbox(facts))),
         ("control", control(facts)),
     ]
@@ -66,7 +69,9 @@ fn files(facts: &StartFacts<'_>) -> Option<String> {
     let up_to = shown_size(facts.config.site.memory_up_to);
     match (facts.null, facts.config.plan.sender) {
         (Some(_), _) => None,
-        _ if facts.settings.listen.iter().all(|entry| facts.settings.has_tls(entry)) => {
+        _ if facts.config.kernel_tls.used().is_none()
+            && facts.settings.listen.iter().all(|entry| facts.settings.has_tls(entry)) =>
+        {
             Some(format!("up to {up_to} from memory, read beyond, and encrypted"))
         }
         (None, Sender::Auto) => Some(format!("auto: up to {up_to} from memory, sendfile beyond")),
@@ -119,6 +124,22 @@ fn keys(facts: &StartFacts<'_>) -> Option<String> {
                     code execution"
             .to_owned(),
     })
+}
+
+/// Who encrypts what is sent.
+fn records(facts: &StartFacts<'_>) -> Option<String> {
+    match &facts.config.kernel_tls {
+        KernelTls::Off => None,
+        KernelTls::Missing(why) => Some(format!("encrypted by the workers (tls-kernel auto: {why})")),
+        KernelTls::Used(KernelUse { rekeys, .. }) => {
+            let keys = if *rekeys {
+                ""
+            } else {
+                "; it cannot change keys, so a request for others ends a connection"
+            };
+            Some(format!("encrypted by the kernel, on connections of TLS 1.3{keys}"))
+        }
+    }
 }
 
 fn sandbox(facts: &StartFacts<'_>) -> String {

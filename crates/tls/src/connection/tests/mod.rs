@@ -2,6 +2,8 @@
 
 mod any;
 mod handshakes;
+mod kernel;
+mod kernel_io;
 mod sealing;
 mod transfers;
 

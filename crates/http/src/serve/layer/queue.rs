@@ -1,0 +1,71 @@
+//! Passing sealing on to the kernel, and waiting for what it has sealed.
+
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use super::format::Layer;
+use super::kernel::KernelSealing;
+use crate::clock::{self, Instant};
+use crate::io::{Io, IoError};
+
+/// The pause before the kernel is asked again whether everything that it has sealed is in the socket's queue.
+const QUEUE_PAUSE: Duration = Duration::from_millis(20);
+
+/// Passes the sealing of one connection on to the kernel, and waits for sealed output.
+#[derive(Default)]
+pub(super) struct KernelQueue {
+    /// The time at which the kernel is asked again.
+    asks_at: Option<Instant>,
+}
+
+impl KernelQueue {
+    /// Has the kernel seal what follows, if the layer passes that on here. Earlier output precedes it in the socket.
+    pub(super) fn poll_pass<I: Io, L: Layer>(
+        &mut self,
+        below: &mut I,
+        layer: &L,
+        state: &mut L::State,
+        cx: &mut Context<'_>,
+        by: Instant,
+    ) -> Poll<Result<(), IoError>> {
+        if L::kernel_sealing(state).is_some_and(KernelSealing::has_to_ask)
+            && let Some(now) = below.sealed_output()
+        {
+            L::limit_kernel(state, now.record, below.split().1)?;
+        }
+        if layer.kernel_parameters(state).is_none() {
+            return Poll::Ready(Ok(()));
+        }
+        ready!(below.poll_flush(cx, by))?;
+        ready!(below.poll_submitted(cx, by))?;
+        ready!(self.poll_queued::<I, L>(below, state, cx, by))?;
+        let parameters = layer.kernel_parameters(state);
+        let sealed = parameters.and_then(|parameters| below.seal_in_kernel(parameters.as_ref()));
+        Poll::Ready(layer.pass_to_kernel(state, sealed.map(KernelSealing::new)))
+    }
+
+    /// Waits until the socket's queue has all flushed output, if the kernel seals it.
+    pub(super) fn poll_queued<I: Io, L: Layer>(
+        &mut self,
+        below: &mut I,
+        state: &mut L::State,
+        cx: &mut Context<'_>,
+        by: Instant,
+    ) -> Poll<Result<(), IoError>> {
+        let Some(sealing) = L::kernel_sealing(state) else { return Poll::Ready(Ok(())) };
+        ready!(below.poll_submitted(cx, by))?;
+        loop {
+            if self.asks_at.is_none_or(|at| clock::now() >= at) {
+                self.asks_at = None;
+                if below.sealed_output().is_none_or(|now| sealing.is_queued(now)) {
+                    return Poll::Ready(Ok(()));
+                }
+            }
+            let asks_at = *self.asks_at.get_or_insert_with(|| clock::now() + QUEUE_PAUSE);
+            match ready!(below.poll_lost(cx, asks_at.min(by))) {
+                IoError::TimedOut if clock::now() < by => {}
+                error => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+}
