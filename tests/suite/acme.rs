@@ -49,7 +49,7 @@ fn challenges_are_answered_and_other_handshakes_refused_without_a_certificate(co
     let server = Launch::new(config, site::shared())
         .through("env", &[&format!("TENFOLD_TEST_CHALLENGE={TOKEN} {TOKEN}.print a.test")])
         .flag("--tls", "A.test")
-        .flag("--tls-directory", "https://127.0.0.1:1/dir")
+        .flag("--tls-directory", "https://localhost:1/dir")
         .flag("--tls-state", folder.at("state").display())
         .flag("--listen", format!("http:{plain}"))
         .start();
@@ -75,7 +75,7 @@ fn challenges_are_answered_and_other_handshakes_refused_without_a_certificate(co
     closes_behind_a_validation(server.address, &version::TLS13);
     closes_behind_a_validation(server.address, &version::TLS12);
     let said = server.errors();
-    assert!(said.contains("a.test (waiting for https://127.0.0.1:1/dir; handshakes are refused"), "{said}");
+    assert!(said.contains("a.test (waiting for https://localhost:1/dir; handshakes are refused"), "{said}");
     becomes_true(SOON, "the attempt fails", || server.errors().contains("no new certificate for a.test: "));
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }

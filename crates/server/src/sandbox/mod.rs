@@ -79,6 +79,8 @@ pub(crate) fn limit_files_of_acme(folder: &Path) -> Result<(), String> {
 /// A message with the system's error.
 #[cfg(feature = "acme")]
 pub(crate) fn confine_acme(process: Process) -> Result<(), String> {
+    seccomp::fail_quietly(&calls::absent_of_acme(), libc::EAFNOSUPPORT)
+        .map_err(|error| format!("cannot install a filter of system calls: {error}"))?;
     confine(process, &calls::of_acme(), calls::DANGEROUS)
 }
 

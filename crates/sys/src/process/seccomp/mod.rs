@@ -97,6 +97,14 @@ pub fn allow_only(rules: &[FilterRule]) -> io::Result<()> {
     install(numbers, SeccompAction::Trap, SeccompAction::Allow)
 }
 
+/// Lets the calls of `rules` fail with this error number, without a report, for this thread and those that it starts.
+///
+/// # Errors
+/// The error of `seccomp(2)`.
+pub fn fail_quietly(rules: &[FilterRule], error: i32) -> io::Result<()> {
+    install(by_number(rules)?, SeccompAction::Allow, SeccompAction::Errno(error.unsigned_abs()))
+}
+
 /// Refuses `calls` from now on, for this thread and those that it starts.
 ///
 /// # Errors
