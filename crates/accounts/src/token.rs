@@ -22,6 +22,12 @@ pub(crate) fn row_number() -> Result<i64, String> {
     Ok((u64::from_ne_bytes(bytes) >> 1) as i64)
 }
 
+/// The row id at which the member for a name that may not exist is looked up: the same one each time, and secret.
+pub(crate) fn place_of(secret: &str, key: &str) -> i64 {
+    let [a, b, c, d, e, f, g, h, ..] = mac(secret, "place", "", key);
+    (u64::from_be_bytes([a, b, c, d, e, f, g, h]) >> 1) as i64
+}
+
 /// An invitation code for humans: 100 bits in groups of five, without confusable letters.
 pub(crate) fn invitation() -> Result<String, String> {
     let mut bytes = [0; 13];
@@ -55,9 +61,13 @@ pub(crate) fn known(secret: &str, nonce: &str, key: &str) -> String {
 
 /// The nonce, and its MAC for this purpose and subject.
 pub(crate) fn signed(key: &str, purpose: &str, nonce: &str, subject: &str) -> String {
+    format!("{nonce}.{}", BASE64URL_NOPAD.encode(&mac(key, purpose, nonce, subject)))
+}
+
+fn mac(key: &str, purpose: &str, nonce: &str, subject: &str) -> [u8; 32] {
     let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).expect("HMAC takes keys of any length");
     mac.update(format!("{purpose}\0{nonce}\0{subject}").as_bytes());
-    format!("{nonce}.{}", BASE64URL_NOPAD.encode(&mac.finalize().into_bytes()))
+    mac.finalize().into_bytes().into()
 }
 
 /// Whether the marker was issued for this name.

@@ -73,14 +73,21 @@ pub(super) fn invitations_let_one_in() {
         let output = tenfold(&["users", "--accounts", &url, "invite"]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let code = String::from_utf8_lossy(&output.stdout).trim().to_lowercase();
-        let register = |name: &str, code: &str| {
+        let ask = |name: &str, code: &str| {
             let fields = [("name", name), ("password", GOOD), ("again", GOOD), ("invitation", code)];
-            Visitor::new(&server).submit("/account/register", "/account/register", &fields).status
+            Visitor::new(&server).submit("/account/register", "/account/register", &fields)
         };
+        let register = |name: &str, code: &str| ask(name, code).status;
         assert_eq!(register("ann", ""), 422);
         assert_eq!(register("ann", "ABCDE-ABCDE-ABCDE-ABCDE"), 422);
         assert_eq!(register("ann", &code), 303);
         assert_eq!(register("bob", &code), 422, "a code is for one");
+        // The token of the form differs, too.
+        let told = |name: &str| {
+            let page = text(&ask(name, "ABCDE-ABCDE-ABCDE-ABCDE"));
+            page.lines().filter(|line| !line.contains("value=")).collect::<String>()
+        };
+        assert_eq!(told("ann"), told("eve"), "only an invitation tells that a name is taken");
         stop(server);
         let closed = launch(&config, &folder, &url).flag("--registration", "closed").start();
         let mut visitor = Visitor::new(&closed);

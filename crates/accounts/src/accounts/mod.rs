@@ -162,7 +162,9 @@ impl Accounts {
             Err(after) => return Ok(Reply::Throttled { after }),
         };
         let user = self.store.user_by_key(&key)?;
-        let verified = self.hasher.verify(password, user.as_ref().map(|user| user.password.as_str()));
+        let other = self.store.another_user(token::place_of(self.store.secret(), &key))?;
+        let hash = |user: &Option<Member>| user.as_ref().map(|user| user.password.clone());
+        let verified = self.hasher.verify(password, hash(&user).as_deref(), hash(&other).as_deref());
         let Some(user) = user.filter(|user| verified && !user.disabled) else {
             return Ok(Reply::Refused(Refused::Wrong));
         };
@@ -210,6 +212,12 @@ impl Accounts {
         }
         if let Err(after) = self.throttle.register(from, milliseconds()) {
             return Ok(Reply::Throttled { after });
+        }
+        // Only visitors with an invitation learn whether a name is taken.
+        if let Some(digest) = &invitation
+            && !self.store.has_invitation(digest, seconds())?
+        {
+            return refused(Refused::Invitation);
         }
         if self.store.user_by_key(name.key())?.is_some() {
             return refused(Refused::NameTaken);
@@ -301,7 +309,7 @@ impl Accounts {
             Ok(admitted) => admitted,
             Err(after) => return Ok(Err(Reply::Throttled { after })),
         };
-        if password.len() > passwords::LONGEST || !self.hasher.verify(password, Some(&user.password)) {
+        if password.len() > passwords::LONGEST || !self.hasher.verify(password, Some(&user.password), None) {
             return Ok(Err(Reply::Refused(Refused::Wrong)));
         }
         self.throttle.give_back(admitted);

@@ -25,6 +25,10 @@ impl Default for Cost {
     }
 }
 
+/// The greatest cost of a stored hash that is verified, which the database could name otherwise. It is the greatest cost
+/// of new hashes that the server's settings permit: 1 GiB and 64 passes.
+const MOST: Cost = Cost { memory: 1024 * 1024, passes: 64, lanes: 16 };
+
 /// Hashes and verifies passwords.
 ///
 /// It reuses its memory. Fresh memory of the system costs a third of a hash in page faults, and allocators reuse memory
@@ -80,9 +84,10 @@ impl Hasher {
         hash().map(|hash| hash.to_string()).map_err(failed)
     }
 
-    /// Whether `password` matches the stored hash. Without a hash it takes as long and returns false.
-    pub(crate) fn verify(&self, password: &str, kept: Option<&str>) -> bool {
-        let text = kept.unwrap_or(&self.dummy);
+    /// Whether `password` matches the stored hash. Without a hash it takes as long as with that of another member, and
+    /// returns false.
+    pub(crate) fn verify(&self, password: &str, kept: Option<&str>, other: Option<&str>) -> bool {
+        let text = kept.or(other).unwrap_or(&self.dummy);
         let Ok(hash) = PasswordHash::new(text) else { return false };
         let same = self.is_behind(password, &hash).unwrap_or(false);
         same && kept.is_some()
@@ -93,10 +98,16 @@ impl Hasher {
         let (salt, expected) = (hash.salt?, hash.hash?);
         let algorithm = Algorithm::try_from(hash.algorithm.as_str()).ok()?;
         let version = hash.version.map_or(Ok(Version::default()), Version::try_from).ok()?;
-        let argon2 = Argon2::new(algorithm, version, Params::try_from(hash).ok()?);
+        let params = Params::try_from(hash).ok().filter(Hasher::bears)?;
+        let argon2 = Argon2::new(algorithm, version, params);
         let output = self.output(&argon2, password, &salt, expected.len()).ok()?;
         // Constant-time comparison.
         Some(output == expected)
+    }
+
+    /// Whether a hash of this cost is verified.
+    fn bears(params: &Params) -> bool {
+        params.m_cost() <= MOST.memory && params.t_cost() <= MOST.passes && params.p_cost() <= MOST.lanes
     }
 
     /// Computes `length` bytes of hash.
@@ -171,11 +182,22 @@ mod tests {
         let kept = hasher.hash("Gänse am Weg").expect("hashed");
         assert!(kept.starts_with("$argon2id$v=19$m=64,t=1,p=1$"), "{kept}");
         assert_ne!(kept, hasher.hash("Gänse am Weg").expect("hashed"), "each has a salt of its own");
-        assert!(hasher.verify("Gänse am Weg", Some(&kept)));
-        assert!(hasher.verify("Ga\u{308}nse am Weg", Some(&kept)), "the same letters in pieces");
-        assert!(!hasher.verify("Gänse am weg", Some(&kept)));
-        assert!(!hasher.verify("Gänse am Weg", Some("nonsense")));
-        assert!(!hasher.verify("Gänse am Weg", None));
+        assert!(hasher.verify("Gänse am Weg", Some(&kept), None));
+        assert!(hasher.verify("Ga\u{308}nse am Weg", Some(&kept), None), "the same letters in pieces");
+        assert!(!hasher.verify("Gänse am weg", Some(&kept), None));
+        assert!(!hasher.verify("Gänse am Weg", Some("nonsense"), None));
+        assert!(!hasher.verify("Gänse am Weg", None, None));
+    }
+
+    #[test]
+    fn a_stored_hash_cannot_name_any_cost() {
+        let hasher = Hasher::new(CHEAP).expect("a legal cost");
+        let kept = hasher.hash("xk7-Tqm2").expect("hashed");
+        for cost in ["m=4294967295,t=1,p=1", "m=64,t=4294967295,p=1", "m=1048576,t=1,p=17"] {
+            let dear = kept.replace("m=64,t=1,p=1", cost);
+            assert!(!hasher.verify("xk7-Tqm2", Some(&dear), None), "{cost}");
+            assert!(!hasher.verify("xk7-Tqm2", None, Some(&dear)), "{cost}");
+        }
     }
 
     #[test]
@@ -183,7 +205,11 @@ mod tests {
         let (cheap, dear) = (Hasher::new(CHEAP), Hasher::new(Cost { memory: 128, ..CHEAP }));
         let (cheap, dear) = (cheap.expect("a legal cost"), dear.expect("a legal cost"));
         let kept = cheap.hash("xk7-Tqm2").expect("hashed");
-        assert!(dear.verify("xk7-Tqm2", Some(&kept)) && dear.is_outdated(&kept) && !cheap.is_outdated(&kept));
+        assert!(
+            dear.verify("xk7-Tqm2", Some(&kept), None)
+                && dear.is_outdated(&kept)
+                && !cheap.is_outdated(&kept)
+        );
     }
 
     #[test]
@@ -197,7 +223,8 @@ mod tests {
                 scope.spawn(|| {
                     for kept in [&cheap, &dear].repeat(20) {
                         assert!(
-                            hasher.verify("xk7-Tqm2", Some(kept)) && !hasher.verify("xk7-Tqm3", Some(kept))
+                            hasher.verify("xk7-Tqm2", Some(kept), None)
+                                && !hasher.verify("xk7-Tqm3", Some(kept), None)
                         );
                     }
                 });
@@ -215,7 +242,9 @@ mod tests {
         // (phc-winner-argon2, src/test.c).
         let known = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
         let hasher = Hasher::new(CHEAP).expect("a legal cost");
-        assert!(hasher.verify("password", Some(known)) && !hasher.verify("Password", Some(known)));
+        assert!(
+            hasher.verify("password", Some(known), None) && !hasher.verify("Password", Some(known), None)
+        );
     }
 
     #[test]
@@ -236,7 +265,7 @@ mod tests {
         let kept = hasher.hash("xk7-Tqm2").expect("hashed");
         for name_is_known in [true, false, true, true, false, false, true, false] {
             let before = pages_given();
-            hasher.verify("another", name_is_known.then_some(&kept));
+            hasher.verify("another", name_is_known.then_some(&kept), None);
             let given = pages_given() - before;
             assert!(given < 400, "{given} of the 4864 pages of a hash, known: {name_is_known}");
         }

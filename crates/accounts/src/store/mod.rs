@@ -114,6 +114,14 @@ impl MemberStore {
         self.user_where("id = ?", id.into())
     }
 
+    /// The member with the next row id from `place` on, or none behind the last one.
+    ///
+    /// Row ids are random, so each member is as likely for a name. If members' hashes have different costs, the time of a
+    /// login with an unknown name is that of a member's.
+    pub(crate) fn another_user(&self, place: i64) -> Result<Option<Member>, StoreError> {
+        self.user_where("id >= ? ORDER BY id LIMIT 1", place.into())
+    }
+
     fn user_where(&self, condition: &'static str, value: Value) -> Result<Option<Member>, StoreError> {
         let sql = format!("{USER} WHERE {condition}");
         let rows = self.pool.read(|connection| connection.query(&sql, std::slice::from_ref(&value)))?;
@@ -128,6 +136,14 @@ impl MemberStore {
         let sql = format!("{USER} ORDER BY name_key");
         let rows = self.pool.read(|connection| connection.query(&sql, &[]))?;
         rows.into_iter().map(user).collect()
+    }
+
+    /// Whether an invitation with this digest can be used.
+    pub(crate) fn has_invitation(&self, digest: &str, now: i64) -> Result<bool, StoreError> {
+        const SQL: &str =
+            "SELECT created FROM tenfold_invitations WHERE digest = ? AND used = 0 AND expires > ?";
+        let rows = self.pool.read(|connection| connection.query(SQL, &[digest.into(), now.into()]))?;
+        Ok(!rows.is_empty())
     }
 
     /// Stores a new member, and consumes the invitation with this digest if one is required. Returns whether it
