@@ -60,6 +60,13 @@ impl StoredHash {
         }
     }
 
+    /// The hash as it was read.
+    pub(crate) fn text(&self) -> &str {
+        match &self.0 {
+            HashKind::Argon2id(text) | HashKind::Bcrypt(text) => text,
+        }
+    }
+
     /// Whether this is the hash of `password`. Takes long. The hashes are compared in constant time.
     pub(crate) fn is_of(&self, password: &[u8]) -> bool {
         match &self.0 {

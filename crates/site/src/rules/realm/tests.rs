@@ -73,6 +73,24 @@ fn guesses_of_strangers_do_not_make_a_password_unknown_that_was_right() {
 }
 
 #[test]
+fn unknown_names_take_the_time_of_different_users_and_each_always_of_the_same() {
+    let hash = |cost: &str| {
+        let text = "$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC".replace("$04$", cost);
+        StoredHash::new(&text).expect("a hash")
+    };
+    let users = || BTreeMap::from([("ann".to_owned(), hash("$04$")), ("zoe".to_owned(), hash("$12$"))]);
+    let realms = [(); 2].map(|()| Realm::new("Members", users()).expect("legal"));
+    let mut dear = 0;
+    for number in 0..100 {
+        let name = format!("nobody{number}");
+        let [first, second] = [&realms[0], &realms[1]].map(|realm| realm.stand_in(&name).text().to_owned());
+        assert_eq!(first, second, "in every process");
+        dear += usize::from(first.starts_with("$2y$12$"));
+    }
+    assert!((20..=80).contains(&dear), "{dear} of 100 names take the longer time");
+}
+
+#[test]
 fn what_is_no_basic_authentication_is_refused() {
     let realm = realm();
     for value in ["", "Basic", "Basic !", "Bearer YTpi", "Basic YWxpY2U=", "Basic YTpi, Basic YTpi"] {
