@@ -207,7 +207,9 @@ fn list(accounts: &Accounts, as_json: bool) -> Result<(), String> {
         let date = tenfold_http::clock::format_date(user.created.unsigned_abs());
         let since = String::from_utf8_lossy(&date[5..16]);
         let state = if user.disabled { "disabled" } else { "" };
-        say(format!("{:<width$}  {since}  {state}", user.name).trim_end())?;
+        // The database is not trusted with the terminal.
+        let name = user.name.escape_debug().to_string();
+        say(format!("{name:<width$}  {since}  {state}").trim_end())?;
     }
     Ok(())
 }

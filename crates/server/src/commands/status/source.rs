@@ -50,7 +50,13 @@ fn escape_controls(value: &mut Value) {
     match value {
         Value::String(text) if text.contains(char::is_control) => *text = text.escape_debug().to_string(),
         Value::Array(all) => all.iter_mut().for_each(escape_controls),
-        Value::Object(all) => all.values_mut().for_each(escape_controls),
+        Value::Object(all) => {
+            let escaped = std::mem::take(all).into_iter().map(|(key, mut value)| {
+                escape_controls(&mut value);
+                (key.escape_debug().to_string(), value)
+            });
+            all.extend(escaped);
+        }
         _ => {}
     }
 }
@@ -104,9 +110,9 @@ mod tests {
 
     #[test]
     fn a_server_cannot_write_to_the_terminal_of_its_reader() {
-        let mut value = serde_json::json!({ "engine": "\u{1b}[31mred", "listen": ["a\nb", "127.0.0.1:80"], "process": 7 });
+        let mut value = serde_json::json!({ "engine": "\u{1b}[31mred", "listen": ["a\nb", "127.0.0.1:80"], "process": 7, "responses": { "\u{1b}]0;x": 1 } });
         escape_controls(&mut value);
-        let escaped = serde_json::json!({ "engine": "\\u{1b}[31mred", "listen": ["a\\nb", "127.0.0.1:80"], "process": 7 });
+        let escaped = serde_json::json!({ "engine": "\\u{1b}[31mred", "listen": ["a\\nb", "127.0.0.1:80"], "process": 7, "responses": { "\\u{1b}]0;x": 1 } });
         assert_eq!(value, escaped);
     }
 }
