@@ -16,11 +16,31 @@ pub(super) const VERSION: &str = "TLSv1.3";
 const MOST_NAME: usize = 255;
 /// The most names of a certificate.
 const MOST_NAMES: usize = 100;
+/// The most bytes besides the names: suite, protocol and kind, two secrets of SHA-384 with record numbers, the sealed
+/// bytes, and two counts.
+const FIXED: usize = 3 + 2 * (48 + 8) + 4 + 2;
 
 const SUITES: [Suite; 3] = [Suite::Aes128GcmSha256, Suite::Aes256GcmSha384, Suite::ChaCha20Poly1305Sha256];
 
-/// Writes a connection; `None` if its names take too much room.
+/// Whether a connection with these facts can be written, and another process accepts it.
+pub(super) fn fits(facts: &TlsFacts) -> bool {
+    let of_certificate = facts.certificate_names.as_deref().unwrap_or_default();
+    let mut names =
+        facts.server_name.iter().map(AsRef::as_ref).chain(of_certificate.iter().map(String::as_str));
+    let bytes = names.try_fold(FIXED, |bytes, name| is_name(name).then_some(bytes + 1 + name.len()));
+    of_certificate.len() <= MOST_NAMES && bytes.is_some_and(|bytes| bytes <= MovedLayer::MOST_BYTES)
+}
+
+/// A name goes to logs.
+fn is_name(name: &str) -> bool {
+    name.len() <= MOST_NAME && name.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// Writes a connection; `None` unless it [fits](fits).
 pub(super) fn to_bytes(records: &Records, facts: &TlsFacts) -> Option<MovedLayer> {
+    if !fits(facts) {
+        return None;
+    }
     let mut into = MovedLayer::default();
     let (receiving, sending) = records.keys();
     let place = |known: &[&str], wanted: &str| known.iter().position(|one| *one == wanted);
@@ -90,13 +110,12 @@ impl Reader<'_> {
         Some(TrafficKey::moved(suite, secret, u64::from_le_bytes(self.array()?)))
     }
 
-    /// A name, which goes to logs.
     fn name(&mut self) -> Option<String> {
         let [length] = self.array()?;
         let (name, behind) = self.0.split_at_checked(usize::from(length).min(MOST_NAME))?;
         self.0 = behind;
         let name = str::from_utf8(name).ok()?;
-        name.bytes().all(|byte| byte.is_ascii_graphic()).then(|| name.to_owned())
+        is_name(name).then(|| name.to_owned())
     }
 }
 
@@ -170,6 +189,24 @@ mod tests {
                 let _ = from_bytes(&other).map(|(records, facts)| to_bytes(&records, &facts));
             }
         }
+    }
+
+    #[test]
+    fn a_connection_that_is_written_can_be_read() {
+        let records = records(Suite::Aes256GcmSha384, 1, 2);
+        let mut moved = 0;
+        for length in [1, 8, 40, 41, 60, 255, 256] {
+            for count in (0..260).step_by(if length > 8 { 1 } else { 7 }) {
+                let bytes = to_bytes(&records, &facts(Some(vec!["n".repeat(length); count])));
+                moved += usize::from(bytes.is_some());
+                assert!(
+                    bytes.is_none_or(|bytes| from_bytes(&bytes).is_some()),
+                    "{count} names of {length} bytes"
+                );
+            }
+        }
+        assert!(moved > 100, "{moved} of them move");
+        assert!(to_bytes(&records, &facts(Some(vec!["a name".to_owned()]))).is_none());
     }
 
     #[test]

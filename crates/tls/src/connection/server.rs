@@ -237,7 +237,10 @@ impl Layer for TlsServer {
 
     /// The state of TLS 1.2 is inside of rustls, and that of a socket for which the kernel encrypts is not read back.
     fn moves(state: &TlsState) -> bool {
-        matches!(&state.0, TlsPhase::Records(records) if records.can_move())
+        match (&state.0, &state.1) {
+            (TlsPhase::Records(records), Some(facts)) => records.can_move() && moving::fits(facts),
+            _ => false,
+        }
     }
 
     fn hand_over(state: &TlsState) -> Option<MovedLayer> {
