@@ -155,15 +155,13 @@ pub(super) fn of_worker(serving: &SandboxSubject<'_>) -> Vec<FilterRule> {
         // would wait for many.
         false => FilterRule::when(Call::PPOLL, &[(1, Test::AtMost(2))]),
     });
-    // Processes share the mode of a listening socket, so no worker has another mode than all of them set: it could let
-    // others wait in `accept` forever. FIONBIO sets it by a pointer, which no filter follows.
-    let waits_in_accept = match accepts_by_calls {
-        true => !several_listeners,
-        false => plan.engine == Engine::Uring,
-    };
-    let mode = if waits_in_accept { 0 } else { libc::O_NONBLOCK as u32 };
-    let keeps_mode = Test::Bits { mask: libc::O_NONBLOCK as u32, set: mode };
-    rules.push(FilterRule::when(Call::FCNTL, &[(1, Test::Is(libc::F_SETFL as u32)), (2, keeps_mode)]));
+    // Processes share the mode of a listening socket, which is set before, so no worker has another one: it could let
+    // others wait in `accept` forever. It clears the mode of no connection either, which its heir would then wait for.
+    // FIONBIO sets it by a pointer, which no filter follows.
+    if !plan.waits_in_accept(several_listeners) {
+        let set = Test::Bits { mask: libc::O_NONBLOCK as u32, set: libc::O_NONBLOCK as u32 };
+        rules.push(FilterRule::when(Call::FCNTL, &[(1, Test::Is(libc::F_SETFL as u32)), (2, set)]));
+    }
     rules.extend(with_conditions());
     rules
 }

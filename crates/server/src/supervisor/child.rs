@@ -87,11 +87,15 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
     // The rows are used until the process ends.
     let (all, reports) = (Box::leak(Box::new(rows)), Box::leak(Box::new(reports)));
     let rows = place..place + plan.counted_threads() / plan.processes();
+    let several_listeners = listeners.len() > 1;
+    for listener in &listeners {
+        let set = listener.set_nonblocking(!plan.waits_in_accept(several_listeners));
+        set.map_err(|error| format!("cannot set the mode of {}: {error}", listener.address()))?;
+    }
     if settings.sandbox {
         let refused = Tally::new(all.row(rows.start), true).word(Counter::RefusedCalls);
         let process =
             sandbox::Process { name: format!("worker {}", place + 1), row: reports.row(place), refused };
-        let several_listeners = listeners.len() > 1;
         let written: Vec<_> = written::paths_of(&log).collect();
         let (members, roots, written) = (web.is_some(), roots.as_slice(), written.as_slice());
         let layered = how.layered || config.certificates.is_some();

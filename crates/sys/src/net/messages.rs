@@ -36,6 +36,15 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
+/// The same for a loop, which may watch them by a library that would set their mode.
+///
+/// # Errors
+/// The error of `socketpair(2)`.
+pub fn nonblocking_pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
+}
+
 /// Sends a message with `descriptors`, at most two.
 ///
 /// # Errors
@@ -91,17 +100,15 @@ impl ReceivedMessage {
         (is_stream && ioctl_fionread(&one) == Ok(0)).then_some(one)
     }
 
-    /// The only descriptor, if it is a connected TCP socket, and the peer that the system names. `nonblocking`: a socket
-    /// whose calls wait is none. A TCP socket has no queue for descriptors, and waits at its close only by SO_LINGER.
-    pub fn into_connection(self, nonblocking: bool) -> Option<(Socket, SocketAddr)> {
+    /// The only descriptor, if it is a connected TCP socket whose calls do not wait, and the peer that the system names. A
+    /// TCP socket has no queue for descriptors, and waits at its close only by SO_LINGER.
+    pub fn into_connection(self) -> Option<(Socket, SocketAddr)> {
         let [one] = <[OwnedFd; 1]>::try_from(self.descriptors).ok()?;
         let is_internet =
             [Ok(AddressFamily::INET), Ok(AddressFamily::INET6)].contains(&sockopt::socket_domain(&one));
         let is_tcp = sockopt::socket_protocol(&one) == Ok(Some(ipproto::TCP));
-        let fits = || {
-            !nonblocking || rustix::fs::fcntl_getfl(&one).is_ok_and(|mode| mode.contains(OFlags::NONBLOCK))
-        };
-        if !(is_internet && is_tcp && fits()) {
+        let waits = !rustix::fs::fcntl_getfl(&one).is_ok_and(|mode| mode.contains(OFlags::NONBLOCK));
+        if !(is_internet && is_tcp) || waits {
             return None;
         }
         let socket = Socket::from(one);
@@ -117,12 +124,12 @@ mod tests {
 
     use super::*;
 
-    fn passed(what: impl AsFd, nonblocking: bool) -> Option<(Socket, SocketAddr)> {
+    fn passed(what: impl AsFd) -> Option<(Socket, SocketAddr)> {
         let (sender, receiver) = pair().expect("descriptors");
         send(&sender, b"x", &[what.as_fd()]).expect("there is room");
         let received = receive(&receiver, &mut [0; 8]).expect("it has come");
         assert!(received.whole);
-        received.into_connection(nonblocking)
+        received.into_connection()
     }
 
     #[test]
@@ -130,17 +137,19 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
         let client = TcpStream::connect(listener.local_addr().expect("it is bound")).expect("it listens");
         let (server, peer) = listener.accept().expect("a connection waits");
-        assert_eq!(passed(&server, false).expect("a connection").1, peer);
-        assert!(passed(&server, true).is_none(), "its calls wait");
+        assert!(passed(&server).is_none(), "its calls wait");
         server.set_nonblocking(true).expect("our own socket");
-        assert_eq!(passed(&server, true).expect("a connection").1, peer);
+        assert_eq!(passed(&server).expect("a connection").1, peer);
         drop(client);
         let (stream, _other) = UnixStream::pair().expect("descriptors");
         let datagrams = UdpSocket::bind("127.0.0.1:0").expect("loopback has a free port");
         datagrams.connect(peer).expect("any address");
         let null = std::fs::File::open("/dev/null").expect("Linux has it");
+        stream.set_nonblocking(true).expect("our own socket");
+        datagrams.set_nonblocking(true).expect("our own socket");
+        listener.set_nonblocking(true).expect("our own socket");
         for other in [listener.as_fd(), stream.as_fd(), datagrams.as_fd(), null.as_fd()] {
-            assert!(passed(other, false).is_none(), "{other:?}");
+            assert!(passed(other).is_none(), "{other:?}");
         }
     }
 
@@ -148,10 +157,11 @@ mod tests {
     fn more_than_one_descriptor_is_no_connection() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
         let client = TcpStream::connect(listener.local_addr().expect("it is bound")).expect("it listens");
+        client.set_nonblocking(true).expect("our own socket");
         let (sender, receiver) = pair().expect("descriptors");
         send(&sender, b"x", &[client.as_fd(), client.as_fd()]).expect("there is room");
-        assert!(receive(&receiver, &mut [0; 8]).expect("it has come").into_connection(false).is_none());
+        assert!(receive(&receiver, &mut [0; 8]).expect("it has come").into_connection().is_none());
         send(&sender, b"x", &[]).expect("there is room");
-        assert!(receive(&receiver, &mut [0; 8]).expect("it has come").into_connection(false).is_none());
+        assert!(receive(&receiver, &mut [0; 8]).expect("it has come").into_connection().is_none());
     }
 }

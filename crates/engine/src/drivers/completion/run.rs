@@ -36,7 +36,7 @@ pub(crate) fn serve<R: OperationQueue, P: Protocol>(
         start,
         past_bound: Vec::new(),
         leaving: 0,
-        heir: Heir::new(intake.succession, false, plan.bounds.connections),
+        heir: Heir::new(intake.succession, plan.bounds.connections),
         departures: Departures::new(intake.succession),
         has_drained: false,
     };

@@ -85,7 +85,7 @@ where
             worked: false,
             executor,
             missed: Vec::new(),
-            heir: Heir::new(intake.succession, true, plan.bounds.connections),
+            heir: Heir::new(intake.succession, plan.bounds.connections),
             departures: Departures::new(intake.succession),
             has_drained: false,
         }

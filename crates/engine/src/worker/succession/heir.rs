@@ -17,8 +17,6 @@ use crate::worker::eviction::MOST_LEAVING;
 /// The receiving side of a loop.
 pub(crate) struct Heir<'a> {
     succession: Option<&'a Succession>,
-    /// Whether sockets of connections must not block.
-    nonblocking: bool,
     /// Whether messages may have come.
     ready: bool,
     /// The number of messages when it last looked.
@@ -37,8 +35,8 @@ pub(crate) struct Inherited<T> {
 
 impl<'a> Heir<'a> {
     /// The receiving side of a loop with room for `room` connections.
-    pub(crate) fn new(succession: Option<&'a Succession>, nonblocking: bool, room: usize) -> Heir<'a> {
-        let heir = Heir { succession, nonblocking, ready: true, seen: 0 };
+    pub(crate) fn new(succession: Option<&'a Succession>, room: usize) -> Heir<'a> {
+        let heir = Heir { succession, ready: true, seen: 0 };
         heir.tell_room(room);
         heir
     }
@@ -68,7 +66,7 @@ impl<'a> Heir<'a> {
         }
     }
 
-    /// Takes over no more. What waits is for the next worker of the place.
+    /// Takes over no more. Remaining messages go to the next worker of the place.
     pub(crate) fn leave(&mut self) {
         self.succession = None;
     }
@@ -84,7 +82,7 @@ impl<'a> Heir<'a> {
         if self.pending() { self.receive_batch(protocol, count, bound) } else { Vec::new() }
     }
 
-    /// Drops messages that no sender of ours writes.
+    /// Malformed messages are dropped.
     fn receive_batch<P: Protocol>(
         &mut self,
         protocol: &P,
@@ -106,7 +104,7 @@ impl<'a> Heir<'a> {
             };
             messages_received += 1;
             let moved = MovedConnection::from_bytes(&bytes[..received.length]).filter(|_| received.whole);
-            let connection = received.into_connection(self.nonblocking);
+            let connection = received.into_connection();
             let (Some(moved), Some((socket, peer))) = (moved, connection) else { continue };
             let fits = moved.era == own.generation.era && usize::from(moved.listener) < own.listeners;
             if fits && inherited.len() < most {

@@ -80,7 +80,7 @@ impl Successions {
     pub fn new(places: usize) -> io::Result<Successions> {
         let rows = Arc::new(SharedRows::new(places.max(1), WORDS)?);
         let pair = || {
-            let (sender, receiver) = messages::pair()?;
+            let (sender, receiver) = messages::nonblocking_pair()?;
             refuse_descriptors(&sender);
             Ok(Pair { sender, receiver })
         };

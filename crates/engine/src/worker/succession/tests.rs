@@ -64,7 +64,7 @@ fn moved() -> MovedConnection {
 #[test]
 fn h86_only_connections_are_taken_over() {
     let own = succession(2);
-    let mut heir = Heir::new(Some(&own), true, 10);
+    let mut heir = Heir::new(Some(&own), 10);
     let ((socket, peer), null) = (connection(), std::fs::File::open("/dev/null").expect("Linux has it"));
     let (blocking, _) = connection();
     rustix::io::ioctl_fionbio(&blocking, false).expect("our own socket");
@@ -97,7 +97,7 @@ fn h86_only_connections_are_taken_over() {
 #[test]
 fn no_more_is_sent_than_there_is_room_for() {
     let own = succession(2);
-    let mut heir = Heir::new(Some(&own), true, 2);
+    let mut heir = Heir::new(Some(&own), 2);
     let (socket, _) = connection();
     let send = || own.send(&socket, &moved());
     assert_eq!([send(), send(), send()], [Sent::Moved, Sent::Moved, Sent::Busy]);
@@ -107,14 +107,14 @@ fn no_more_is_sent_than_there_is_room_for() {
     assert_eq!([send(), send()], [Sent::Moved, Sent::Busy], "one has ended");
     // Accepted connections have taken the place since.
     assert_eq!(heir.receive(&Counting, (2, 2)).len(), 1, "it is not lost");
-    let _large = Heir::new(Some(&own), true, 100_000);
+    let _large = Heir::new(Some(&own), 100_000);
     assert_eq!((0..100).filter(|_| send() == Sent::Moved).count() as u64, QUEUE);
 }
 
 #[test]
 fn h86_a_flood_of_connections_is_bounded() {
     let own = succession(2);
-    let mut heir = Heir::new(Some(&own), true, 1);
+    let mut heir = Heir::new(Some(&own), 1);
     let (socket, _) = connection();
     let (mut taken, bytes) = (Vec::new(), moved().to_message());
     for _ in 0..4 {
