@@ -1,5 +1,7 @@
 //! HUP on engines with a loop: idle connections move to the new workers.
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -23,7 +25,7 @@ pub(crate) const THEME: Theme = Theme {
             a_worker_without_room_leaves_connections_where_they_are;
         LoopsOnce Own: the_idle_deadline_moves_with_a_connection, an_address_is_counted_once,
             the_client_of_a_proxy_header_moves_with_its_connection,
-            connections_of_another_kind_stay;
+            connections_of_another_kind_stay, a_client_that_never_pauses_moves_or_is_told_to_close;
         LoopsTls OwnLayered: connections_with_tls_move, pipelined_requests_with_tls_lose_nothing;
     ],
 };
@@ -172,6 +174,38 @@ fn pipelined_requests_beside_reloads_lose_nothing(config: &Config) {
         }
         over.store(true, Ordering::Relaxed);
         clients.into_iter().for_each(|client| client.join().expect("a client lost nothing"));
+    });
+    site.stop();
+}
+
+/// Its connection may never be idle on a ring, which receives the next request while it sends a response.
+fn a_client_that_never_pauses_moves_or_is_told_to_close(config: &Config) {
+    let mut site = Reloaded::start(config, "");
+    let stream = TcpStream::connect(site.server.address).expect("it listens");
+    stream.set_read_timeout(Some(SOON)).expect("our own socket");
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let requests = request("GET", "/", &[]).repeat(50);
+            while !over.load(Ordering::Relaxed) {
+                if (&stream).write_all(&requests).is_err() {
+                    return;
+                }
+            }
+        });
+        let reload = scope.spawn(|| site.reload("new", ""));
+        let mut reader = BufReader::new(&stream);
+        let mut line = Vec::new();
+        let begin = Instant::now();
+        while !(line == NEW || line == b"Connection: close\r\n") {
+            line.clear();
+            let count = reader.read_until(b'\n', &mut line).expect("responses come");
+            assert!(count > 0, "the connection ended without a word");
+            assert!(begin.elapsed() < 3 * SOON, "it keeps the former configuration");
+        }
+        over.store(true, Ordering::Relaxed);
+        stream.shutdown(Shutdown::Both).expect("our own socket");
+        end_soon(&reload.join().expect("the reload succeeds"));
     });
     site.stop();
 }

@@ -1,4 +1,4 @@
-//! The connections of a leaving worker: they move to its heir as they come to rest.
+//! The connections of a leaving worker. Each moves to its heir as soon as it is idle.
 
 use std::time::Duration;
 
@@ -74,10 +74,15 @@ pub(crate) trait Departing<'a>: Tick {
             let departures = self.departures();
             (departures.idle, departures.keeps_until) = (idle, Some(now + LONGEST_HANDOVER));
         }
+        // A client that never pauses is told to close.
+        let by = self.departures().keeps_until.unwrap_or(now);
+        if by <= now {
+            settle();
+        }
         if now < self.departures().paused_until {
             return;
         }
-        self.departures().wakes = Instant::NEVER;
+        self.departures().wakes = if by > now { by } else { Instant::NEVER };
         let (mut keys, mut left) = (std::mem::take(&mut self.departures().idle), BATCH);
         keys.retain(|&key| {
             if left == 0 {
@@ -98,9 +103,12 @@ pub(crate) trait Departing<'a>: Tick {
         });
         let departures = self.departures();
         if left == 0 {
-            departures.wakes = departures.paused_until.max(now);
+            departures.wakes = departures.wakes.min(departures.paused_until.max(now));
         }
         departures.idle.append(&mut keys);
+        // A connection that stays is listed again whenever its receive ends.
+        departures.idle.sort_unstable_by_key(|key| key.word());
+        departures.idle.dedup();
         if !self.departures().wants_quiet() {
             let waiting = self.departures().idle.clone();
             waiting.into_iter().for_each(|key| self.stay(key));
@@ -136,12 +144,7 @@ pub(crate) trait Departing<'a>: Tick {
                 protocol.observe(Event::HandedOver);
                 Offered::Moved
             }
-            Sent::Busy => {
-                if self.departures().keeps_until.is_some_and(|until| until <= clock::now()) {
-                    settle();
-                }
-                Offered::Paused(BUSY_PAUSE)
-            }
+            Sent::Busy => Offered::Paused(BUSY_PAUSE),
             Sent::Refused => {
                 settle();
                 Offered::Paused(REFUSED_PAUSE)
@@ -179,7 +182,7 @@ impl<'a> Departures<'a> {
         }
     }
 
-    /// Connection `key` has come to rest.
+    /// Connection `key` is idle now.
     #[inline]
     pub(crate) fn rest(&mut self, key: Key) {
         if self.keeps_until.is_some() && self.succession.is_some() {
@@ -187,7 +190,7 @@ impl<'a> Departures<'a> {
         }
     }
 
-    /// Whether a connection that comes to rest moves soon, so that nothing need be started for it.
+    /// Whether a connection that becomes idle moves soon, so that nothing need be started for it.
     pub(crate) fn wants_quiet(&self) -> bool {
         self.keeps_until.is_some() && self.succession.is_some() && self.paused_until <= clock::now()
     }
