@@ -68,14 +68,25 @@ fn workers_that_are_held_up(config: &Config) {
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         let lines = scope.spawn(|| count_lines(&mut pipe, &over));
+        // Also if an assertion fails.
+        let ends = OnDrop(&over);
         let heads = wires.iter_mut().filter_map(Wire::try_head);
         let answered = heads.filter(|head| head.status == 200).count();
         assert!(answered >= 2 * WORKERS, "{answered}: those that had a place are answered");
         assert_eq!(answered + refused(&server), CONNECTIONS, "each is answered, or refused and counted");
         server.stop().unwrap_or_else(|why| panic!("{why}"));
-        over.store(true, Ordering::Relaxed);
+        drop(ends);
         assert_eq!(lines.join().expect("it does not panic"), answered, "lines in the log");
     });
+}
+
+/// Sets the flag when it is dropped.
+struct OnDrop<'a>(&'a AtomicBool);
+
+impl Drop for OnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Requests a page, on a connection that may be refused.
