@@ -33,4 +33,5 @@ calls="openat2 seccomp landlock_create_ruleset landlock_add_rule landlock_restri
 timeout 120 systemd-nspawn --quiet --system-call-filter="$calls" --register=no --keep-unit --private-network --directory="$root" --boot \
     > "$folder/boot" 2>&1 || { tail -20 "$folder/boot"; cat "$root/result"; exit 1; }
 cat "$root/result"
-tail -1 "$root/result" | grep -q '^the package passed$'
+# systemctl may report behind it that there is no bus.
+grep -qx 'the package passed' "$root/result"

@@ -1,6 +1,6 @@
 //! HUP on engines with a loop: idle connections move to the new workers.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
@@ -25,7 +25,7 @@ pub(crate) const THEME: Theme = Theme {
             a_worker_without_room_leaves_connections_where_they_are;
         LoopsOnce Own: the_idle_deadline_moves_with_a_connection, an_address_is_counted_once,
             the_client_of_a_proxy_header_moves_with_its_connection,
-            connections_of_another_kind_stay, a_client_that_never_pauses_moves_or_is_told_to_close;
+            connections_of_another_kind_stay, a_client_that_never_pauses_does_not_keep_the_former_configuration;
         LoopsTls OwnLayered: connections_with_tls_move, pipelined_requests_with_tls_lose_nothing;
     ],
 };
@@ -179,7 +179,7 @@ fn pipelined_requests_beside_reloads_lose_nothing(config: &Config) {
 }
 
 /// Its connection may never be idle on a ring, which receives the next request while it sends a response.
-fn a_client_that_never_pauses_moves_or_is_told_to_close(config: &Config) {
+fn a_client_that_never_pauses_does_not_keep_the_former_configuration(config: &Config) {
     let mut site = Reloaded::start(config, "");
     let stream = TcpStream::connect(site.server.address).expect("it listens");
     stream.set_read_timeout(Some(SOON)).expect("our own socket");
@@ -197,14 +197,19 @@ fn a_client_that_never_pauses_moves_or_is_told_to_close(config: &Config) {
         let mut reader = BufReader::new(&stream);
         let mut line = Vec::new();
         let begin = Instant::now();
+        // A response that announces the close may be lost, because the client sends more than the server drains.
         while !(line == NEW || line == b"Connection: close\r\n") {
             line.clear();
-            let count = reader.read_until(b'\n', &mut line).expect("responses come");
-            assert!(count > 0, "the connection ended without a word");
+            match reader.read_until(b'\n', &mut line) {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => break,
+                Err(error) => panic!("read a response: {error}"),
+            }
             assert!(begin.elapsed() < 3 * SOON, "it keeps the former configuration");
         }
         over.store(true, Ordering::Relaxed);
-        stream.shutdown(Shutdown::Both).expect("our own socket");
+        let _ = stream.shutdown(Shutdown::Both);
         end_soon(&reload.join().expect("the reload succeeds"));
     });
     site.stop();
