@@ -226,7 +226,7 @@ fn many_connections_move(config: &Config) {
     site.stop();
 }
 
-/// What stays ends with its next response, as on every engine that moves nothing.
+/// A connection that stays ends with its next response, as on every engine that moves none.
 fn a_worker_without_room_leaves_connections_where_they_are(config: &Config) {
     let mut site = Reloaded::start(config, "max-connections = 20\n");
     let mut kept = site.idle(6 * config.workers());

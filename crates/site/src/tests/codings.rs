@@ -375,7 +375,7 @@ fn clients_that_do_not_read_hold_a_bounded_number_of_encodings() {
         assert_eq!(stage(&site, &request(number), &mut out).status(), 200);
         unread.push(out);
     }
-    // What is left is sent from the files.
+    // Further responses are sent from the files.
     let encoded = |out: &Out| out.next_file().is_none();
     let held: u64 = unread.iter().filter(|out| encoded(out)).map(Out::len).sum();
     assert!((500_000..=1 << 20).contains(&held), "{held} bytes are held");

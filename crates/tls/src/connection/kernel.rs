@@ -11,7 +11,7 @@ pub struct KernelUse {
     pub rekeys: bool,
 }
 
-/// Who seals the records of a connection.
+/// The side that seals the records of a connection.
 #[derive(Debug)]
 pub(super) enum Sealer {
     /// This process, and the kernel has not been asked.

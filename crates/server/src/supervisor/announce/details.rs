@@ -126,7 +126,7 @@ fn keys(facts: &StartFacts<'_>) -> Option<String> {
     })
 }
 
-/// Who encrypts what is sent.
+/// The side that encrypts sent records: the workers or the kernel.
 fn records(facts: &StartFacts<'_>) -> Option<String> {
     match &facts.config.kernel_tls {
         KernelTls::Off => None,
