@@ -36,7 +36,7 @@ fn is_name(name: &str) -> bool {
     name.len() <= MOST_NAME && name.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Writes a connection; `None` unless it [fits](fits).
+/// Writes a connection; `None` unless it [`fits`].
 pub(super) fn to_bytes(records: &Records, facts: &TlsFacts) -> Option<MovedLayer> {
     if !fits(facts) {
         return None;
