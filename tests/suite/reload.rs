@@ -19,7 +19,7 @@ pub(crate) const THEME: Theme = Theme {
             a_reload_interrupts_no_request;
         Stays OwnLayered: an_idle_connection_that_stays_outlives_a_reload;
         Epoll Own: a_sender_changes_if_the_sockets_permit_it;
-        Uring Own: a_sender_changes_if_the_sockets_permit_it;
+        Uring Own: a_sender_changes_if_the_sockets_permit_it, clients_that_do_not_read_leave_memory_for_new_workers;
         Epoll OwnAsRoot: the_last_reload_wins_even_after_a_failed_one;
     ],
 };
@@ -162,6 +162,26 @@ fn may_become_zerocopy_again(config: &Config, folder: &TempFolder) {
         becomes_true(SOON, "the sender is another one", || server.status()["send"] == sender);
         assert!(server.get("/large.bin").body == large, "{sender}");
     }
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// What zero-copy sends hold is locked memory of the user, and so is the ring of a worker that starts.
+fn clients_that_do_not_read_leave_memory_for_new_workers(config: &Config) {
+    let folder = folder();
+    let config = Config { sender: Sender::Zerocopy, ..*config };
+    let file = folder.write("tenfold.toml", "root = \"site\"\nsend = \"zerocopy\"\n");
+    let server = Launch::bare(&config).without("--send").flag("--config", file.display()).start();
+    let mut waiting: Vec<_> = (0..60).map(|_| server.connect()).collect();
+    waiting.iter_mut().for_each(|wire| wire.get("/large.bin"));
+    becomes_true(SOON, "sends hold all memory that they may", || {
+        server.status()["substituted"].as_u64() > Some(0)
+    });
+    // Former workers stay with their rings.
+    for (root, page) in [("new", &b"another folder\n"[..]), ("site", b"the first\n")].repeat(3) {
+        reload(&server, &folder, &format!("root = \"{root}\"\nsend = \"zerocopy\"\n"));
+        becomes_true(SOON, "the other folder is served", || server.get("/").body == page);
+    }
+    drop(waiting);
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 

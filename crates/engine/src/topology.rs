@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
 use tenfold_sys::lifecycle::{self, Phase};
+use tenfold_sys::limits;
 use tenfold_sys::seccomp::Call;
 use tenfold_sys::socket::Listener;
 
@@ -181,6 +182,10 @@ fn worker<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result
     }
     // A ring is made first.
     if plan.engine != Engine::Uring {
+        if plan.sender == Sender::Zerocopy {
+            let halved = limits::halve_locked_memory(|| ());
+            halved.map_err(|error| format!("cannot lower the limit of locked memory: {error}"))?;
+        }
         confine(plan, plan.blocking())?;
     }
     run_model(plan, intake, protocol)

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use tenfold_sys::completion::{Bytes, Readable};
 use tenfold_sys::errno;
+use tenfold_sys::limits;
 use tenfold_sys::mapping::Mapped;
 use tenfold_sys::socket::Socket;
 use tenfold_sys::uring::{Ring, RingBuffer, RingCompletion, Sizes};
@@ -54,7 +55,13 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
     if plan.sender == Sender::Zerocopy && !Ring::sends_held().is_ok_and(|held| held) {
         return Err("sender zerocopy needs IORING_OP_SEND_ZC that reports what was copied (Linux 6.2)".into());
     }
-    let ring = Ring::restricted(sizes()).map_err(|(what, error)| match error.raw_os_error() {
+    // Clients that do not read make zero-copy sends hold memory. Rings of workers that start need some of it.
+    let made = match plan.sender {
+        Sender::Zerocopy => limits::halve_locked_memory(|| Ring::restricted(sizes()))
+            .map_err(|error| format!("cannot lower the limit of locked memory: {error}"))?,
+        _ => Ring::restricted(sizes()),
+    };
+    let ring = made.map_err(|(what, error)| match error.raw_os_error() {
         Some(errno::ENOMEM) => format!(
             "{what}: {error}; a ring is locked memory of the user who serves: allow {} KiB for each worker \
              (ulimit -l), or choose another engine",

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tenfold_engine::{Engine, Plan, Topology};
+use tenfold_engine::{Engine, Plan, Sender, Topology};
 use tenfold_sys::file::Root;
 use tenfold_sys::seccomp::{Call, FilterRule, Test};
 use tenfold_sys::socket::{DISCONNECT_BYTES, SO_PASSRIGHTS};
@@ -109,6 +109,11 @@ pub(super) fn of_worker(serving: &SandboxSubject<'_>) -> Vec<FilterRule> {
             Engine::Uring => call.into(),
             _ => FilterRule::when(call, &[unless_it_connects(flags)]),
         });
+    }
+    // A worker lowers its own limit of locked memory.
+    if plan.sender == Sender::Zerocopy {
+        let own_lock = [(0, Test::Is(0)), (1, Test::Is(libc::RLIMIT_MEMLOCK))];
+        rules.push(FilterRule::when(Call::PRLIMIT64, &own_lock));
     }
     // A layer asks whether a file is cached.
     if layered {

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::sync::{Mutex, PoisonError};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -28,6 +29,25 @@ pub fn processes() -> Option<u64> {
 /// The most bytes of locked memory of this user; `None` without a limit (`RLIMIT_MEMLOCK`).
 pub fn locked_memory() -> Option<u64> {
     getrlimit(Resource::Memlock).current
+}
+
+/// Runs `make` within the whole limit of locked memory, and allows this process half of that limit from then on. Memory
+/// that `make` locks counts, and so does the rest of this user's. Nothing changes without a limit.
+///
+/// The kernel compares the locked memory of all processes of a user with the limit of the process that asks for more.
+/// So processes that have halved theirs leave the other half for those that start.
+///
+/// # Errors
+/// The error of `setrlimit(2)`; the limit is then unchanged, or whole.
+pub fn halve_locked_memory<T>(make: impl FnOnce() -> T) -> io::Result<T> {
+    static WHOLE: Mutex<Option<Rlimit>> = Mutex::new(None);
+    let mut whole = WHOLE.lock().unwrap_or_else(PoisonError::into_inner);
+    let whole = whole.get_or_insert_with(|| getrlimit(Resource::Memlock)).clone();
+    let Some(most) = whole.current else { return Ok(make()) };
+    setrlimit(Resource::Memlock, whole.clone())?;
+    let made = make();
+    setrlimit(Resource::Memlock, Rlimit { current: Some(most / 2), maximum: whole.maximum })?;
+    Ok(made)
 }
 
 /// The greatest backlog of a listening socket (`net.core.somaxconn`); `None` if it cannot be read.
