@@ -42,9 +42,9 @@ pub fn locked_memory() -> Option<u64> {
 pub fn halve_locked_memory<T>(make: impl FnOnce() -> T) -> io::Result<T> {
     static WHOLE: Mutex<Option<Rlimit>> = Mutex::new(None);
     let mut whole = WHOLE.lock().unwrap_or_else(PoisonError::into_inner);
-    let whole = whole.get_or_insert_with(|| getrlimit(Resource::Memlock)).clone();
+    let whole = *whole.get_or_insert_with(|| getrlimit(Resource::Memlock));
     let Some(most) = whole.current else { return Ok(make()) };
-    setrlimit(Resource::Memlock, whole.clone())?;
+    setrlimit(Resource::Memlock, whole)?;
     let made = make();
     setrlimit(Resource::Memlock, Rlimit { current: Some(most / 2), maximum: whole.maximum })?;
     Ok(made)
