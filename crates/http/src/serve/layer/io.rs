@@ -5,6 +5,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use super::format::{FileReader, Layer, LayerProgress};
+use super::plaintext::Plaintext;
 use super::queue::KernelQueue;
 use super::sending::Sending;
 use super::turns::{HandshakeTurns, Turn};
@@ -23,17 +24,6 @@ enum Closing {
     No,
     Flushing,
     Flushed,
-}
-
-/// Plaintext at the front of the driver's input. It is opened where the driver received it.
-#[derive(Default)]
-struct Plaintext {
-    /// Bytes of it that are not consumed.
-    length: usize,
-    /// Those that the protocol sees: a record may hold more than it asked for.
-    shown: usize,
-    /// The place of the next record, behind the rest of the last one.
-    next: usize,
 }
 
 /// A connection through the layer `L`, with files read by `F`.
@@ -195,18 +185,14 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
     fn advance(&mut self) -> bool {
         let (input, out) = self.below.split();
         let before = out.len();
-        let progress = self.layer.advance(self.state, &mut input[self.input.next..], out);
+        let progress = self.layer.advance(self.state, &mut input[self.input.next()..], out);
         self.replying |= out.len() > before;
         match progress {
             LayerProgress::Incomplete => return false,
             LayerProgress::Processed(length) => self.skip(length),
             LayerProgress::Opened { content, length } => {
-                self.skip(content.start);
-                self.input.length += content.len();
-                self.input.next += length - content.start;
-                if content.is_empty() {
-                    self.skip(0);
-                }
+                let dropped = self.input.open(input, &content, length);
+                self.below.consume(dropped);
             }
             LayerProgress::Closed(length) => {
                 self.ended = true;
@@ -221,7 +207,7 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
     /// Returns the deadline of a wait until `by`. A connection is not idle while a record has begun, and cannot be
     /// evicted, so a record that may become a head has the time of one.
     fn limit_record(&mut self, patience: Patience, by: Instant) -> Instant {
-        let is_head = patience == Patience::Park && self.input.length == 0;
+        let is_head = patience == Patience::Park && self.input.length() == 0;
         if !is_head || self.below.split().0.is_empty() {
             return by;
         }
@@ -229,16 +215,10 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
         by.min(record_by)
     }
 
-    /// Drops `count` bytes behind the last record, and the rest of that record: the plaintext in hand moves to the
-    /// bytes that follow.
+    /// Passes over the next record, of `count` bytes.
     fn skip(&mut self, count: usize) {
-        let Plaintext { length, next, .. } = &mut self.input;
-        let gap = *next + count - *length;
-        if gap > 0 {
-            self.below.split().0.copy_within(..*length, gap);
-            self.below.consume(gap);
-        }
-        *next = *length;
+        let dropped = self.input.skip(count);
+        self.below.consume(dropped);
     }
 
     /// Stages the closing record, unless plaintext was cut short: the record would say that it was whole.
@@ -261,15 +241,11 @@ impl<I: Io, L: Layer, F: FileReader> Drop for LayeredIo<'_, I, L, F> {
 
 impl<I: Io, L: Layer, F: FileReader> Io for LayeredIo<'_, I, L, F> {
     fn split(&mut self) -> (&mut [u8], &mut Out) {
-        (&mut self.below.split().0[..self.input.shown], &mut self.sending.out)
+        (&mut self.below.split().0[..self.input.shown()], &mut self.sending.out)
     }
 
     fn consume(&mut self, count: usize) {
-        let Plaintext { length, shown, next } = &mut self.input;
-        *shown = shown.checked_sub(count).expect("no more is consumed than was received");
-        *length -= count;
-        let dropped = if *length == 0 { *next } else { count };
-        *next -= dropped;
+        let dropped = self.input.consume(count);
         self.below.consume(dropped);
     }
 
@@ -288,15 +264,14 @@ impl<I: Io, L: Layer, F: FileReader> Io for LayeredIo<'_, I, L, F> {
         patience: Patience,
         by: Instant,
     ) -> Poll<Result<Received, IoError>> {
-        if self.input.shown >= room {
+        if self.input.shown() >= room {
             return Poll::Ready(Ok(Received::Full));
         }
         loop {
             if self.has_to_reply() {
                 ready!(self.poll_reply(cx, by))?;
             }
-            if self.input.length > self.input.shown {
-                self.input.shown = self.input.length.min(room);
+            if self.input.show(room) {
                 return Poll::Ready(Ok(Received::Bytes));
             }
             if self.ended {
@@ -306,15 +281,16 @@ impl<I: Io, L: Layer, F: FileReader> Io for LayeredIo<'_, I, L, F> {
                 continue;
             }
             ready!(self.poll_reply(cx, by))?;
-            self.skip(0);
+            let gap = self.input.close_gap(self.below.split().0);
+            self.below.consume(gap);
             // The driver's bytes in hand may be part of a record: it does not take the connection for an idle one.
-            let room = self.input.length + L::RECORD_BYTES;
+            let room = self.input.next() + L::RECORD_BYTES;
             let by = self.limit_record(patience, by);
             match ready!(self.below.poll_receive(cx, room, patience, by))? {
                 Received::Bytes => {}
                 Received::Idle => return Poll::Ready(Ok(Received::Idle)),
                 // The driver can hold no record behind the plaintext in hand.
-                Received::Full if self.input.length > 0 => return Poll::Ready(Ok(Received::Full)),
+                Received::Full if self.input.length() > 0 => return Poll::Ready(Ok(Received::Full)),
                 // Without a closing record, bytes may be missing.
                 Received::End | Received::Full => return Poll::Ready(Err(IoError::Gone)),
             }

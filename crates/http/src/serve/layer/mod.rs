@@ -7,6 +7,7 @@
 mod format;
 mod io;
 mod kernel;
+mod plaintext;
 mod queue;
 mod sending;
 mod turns;
