@@ -1,11 +1,14 @@
 //! Processes according to `/proc`, and signals to them (`man 5 proc`).
 
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketType, sockopt};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process, pidfd_getfd, pidfd_open};
 
 /// A field of a `stat` file, counted from the state.
 fn field(stat: &str, number: usize) -> Option<String> {
@@ -131,6 +134,26 @@ impl Process {
         let Ok(entries) = fs::read_dir(format!("/proc/{}/fd", self.0)) else { return Vec::new() };
         let links = entries.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
         links.map(|link| link.to_string_lossy().into_owned()).collect()
+    }
+
+    /// Copies of its Unix sockets that keep the bounds of messages, as code in it could use them.
+    ///
+    /// # Panics
+    /// If it has ended, or the test is not root.
+    pub fn message_sockets(self) -> Vec<OwnedFd> {
+        let number = i32::try_from(self.0).ok().and_then(Pid::from_raw).expect("a number of a process");
+        let handle = pidfd_open(number, PidfdFlags::empty()).expect("it runs");
+        let names = fs::read_dir(format!("/proc/{}/fd", self.0)).expect("it runs").flatten();
+        let numbers = names.filter_map(|name| name.file_name().to_str()?.parse().ok());
+        let copies = numbers.filter_map(|number| {
+            let copy = pidfd_getfd(&handle, number, PidfdGetfdFlags::empty());
+            copy.inspect_err(|error| assert_ne!(*error, Errno::PERM, "the test is root")).ok()
+        });
+        let is_of_messages = |socket: &OwnedFd| {
+            sockopt::socket_domain(socket) == Ok(AddressFamily::UNIX)
+                && sockopt::socket_type(socket) == Ok(SocketType::SEQPACKET)
+        };
+        copies.filter(is_of_messages).collect()
     }
 
     /// The lowest unused descriptor number: with this limit it cannot open anything.

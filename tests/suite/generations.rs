@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use rustix::net::SendFlags;
 use rustix::process::Signal;
+use tenfold_engine::Engine;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
@@ -26,6 +28,7 @@ pub(crate) const THEME: Theme = Theme {
         LoopsOnce Own: the_idle_deadline_moves_with_a_connection, an_address_is_counted_once,
             the_client_of_a_proxy_header_moves_with_its_connection,
             connections_of_another_kind_stay, a_client_that_never_pauses_does_not_keep_the_former_configuration;
+        LoopsOnce OwnAsRoot: h86_a_malformed_message_ends_the_hand_over_to_one_worker;
         LoopsTls OwnLayered: connections_with_tls_move, pipelined_requests_with_tls_lose_nothing;
     ],
 };
@@ -107,6 +110,30 @@ fn is_kept(wire: &mut Wire, page: &[u8]) -> bool {
 
 fn end_soon(workers: &[Process]) {
     becomes_true(SOON, "the former workers end", || !workers.iter().any(|worker| worker.is_running()));
+}
+
+/// Code in the former worker sends what is no connection. Connections stay with their workers, and those after move again.
+fn h86_a_malformed_message_ends_the_hand_over_to_one_worker(config: &Config) {
+    if config.engine == Engine::Busy {
+        // It looks at the queue when a word of shared memory says so, which a test cannot write.
+        return;
+    }
+    let mut site = Reloaded::start(config, "");
+    let mut kept = site.idle(2);
+    let before = site.server.errors().len();
+    for worker in site.server.workers() {
+        // One of them leads to the process itself.
+        for socket in worker.message_sockets() {
+            rustix::net::send(&socket, b"no connection", SendFlags::DONTWAIT).expect("it has room");
+        }
+    }
+    let said = || site.server.errors()[before..].matches("takes over no more connections").count();
+    becomes_true(SOON, "it is told once", || said() == 1);
+    assert!(kept.iter_mut().all(|wire| is_kept(wire, OLD)), "it serves");
+    end_soon(&site.reload("new", ""));
+    assert!(kept.iter_mut().all(|wire| is_kept(wire, NEW)), "the next worker takes over what it sends");
+    assert_eq!(site.connection_count("handed_over"), 2);
+    site.stop();
 }
 
 /// The silent one has not made a request yet.

@@ -1,14 +1,13 @@
 //! The keys of certificates are in a process of their own, which signs handshakes and nothing else.
 
-use std::io::ErrorKind;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use rcgen::PublicKeyData;
-use rustix::net::{RecvFlags, SendFlags, SocketType, recv, send, sockopt};
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, pidfd_getfd, pidfd_open};
+use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
+use rustix::process::Signal;
 use rustls::ClientConfig;
 use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use tenfold_tests::cases;
@@ -183,16 +182,7 @@ fn h96_only_handshakes_are_signed(config: &Config) {
 
 /// The socket of a process that keeps the bounds of messages: that to the signing process.
 fn message_socket(process: Process) -> OwnedFd {
-    let pid = Pid::from_raw(process.0 as i32).expect("a number of a process");
-    let whole = pidfd_open(pid, PidfdFlags::empty()).expect("it runs");
-    let is_message = |socket: &OwnedFd| sockopt::socket_type(socket) == Ok(SocketType::SEQPACKET);
-    let mut all = (0..256).filter_map(|number| {
-        pidfd_getfd(whole.as_fd(), number, PidfdGetfdFlags::empty())
-            .map_err(std::io::Error::from)
-            .inspect_err(|error| assert_ne!(error.kind(), ErrorKind::PermissionDenied, "the test is root"))
-            .ok()
-    });
-    let socket = all.find(is_message).expect("a worker has such a socket");
+    let socket = process.message_sockets().into_iter().next().expect("a worker has such a socket");
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(Duration::from_secs(20)))
         .expect("it takes a timeout");
     socket

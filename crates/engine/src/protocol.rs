@@ -118,6 +118,8 @@ pub enum Event {
     Expired,
     /// The task of one panicked; it was closed.
     Panicked,
+    /// A worker of a former generation sent what none sends unless it is compromised: no more are taken over.
+    Spoiled,
     /// The process of one made a system call that its sandbox forbids, and was ended.
     Trapped,
     /// Bytes were given to the kernel.

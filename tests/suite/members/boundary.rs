@@ -10,10 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use rustix::net::{
-    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketType, send, sendmsg, sockopt,
-};
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, pidfd_getfd, pidfd_open};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, send, sendmsg};
+use rustix::process::Signal;
 use tenfold_engine::Engine;
 use tenfold_tests::config::Config;
 use tenfold_tests::databases::{DatabaseProduct, fresh};
@@ -216,22 +214,8 @@ pub(super) fn the_user_of_the_accounts_is_checked_and_a_shared_one_is_a_warning(
 /// The workers' socket to the accounts process, taken from a worker as an attacker in it could use it.
 fn asking_end(server: &Server) -> OwnedFd {
     let accounts = accounts_process(server);
-    let ends = server.workers().into_iter().filter(|worker| *worker != accounts).flat_map(sockets);
-    let is_asking = |socket: &OwnedFd| {
-        sockopt::socket_domain(socket) == Ok(AddressFamily::UNIX)
-            && sockopt::socket_type(socket) == Ok(SocketType::SEQPACKET)
-    };
-    ends.into_iter().find(is_asking).expect("a worker has one")
-}
-
-/// Copies of the sockets of a process.
-fn sockets(process: Process) -> Vec<OwnedFd> {
-    let number =
-        i32::try_from(process.0).ok().and_then(Pid::from_raw).expect("a process has a positive number");
-    let handle = pidfd_open(number, PidfdFlags::empty()).expect("it runs");
-    let names = fs::read_dir(format!("/proc/{}/fd", process.0)).expect("it runs").flatten();
-    let numbers = names.filter_map(|name| name.file_name().to_str()?.parse().ok());
-    numbers.filter_map(|number| pidfd_getfd(&handle, number, PidfdGetfdFlags::empty()).ok()).collect()
+    let workers = server.workers().into_iter().filter(|worker| *worker != accounts);
+    workers.flat_map(Process::message_sockets).next().expect("a worker has one")
 }
 
 #[track_caller]

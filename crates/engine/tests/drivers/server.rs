@@ -261,7 +261,7 @@ impl Protocol for Http {
             Event::Expired => (4, 1),
             Event::Panicked => (5, 1),
             Event::Evicted => (10, 1),
-            Event::Trapped | Event::HandedOver | Event::TakenOver => return,
+            Event::Trapped | Event::Spoiled | Event::HandedOver | Event::TakenOver => return,
             Event::Sent(count) => (6, count),
             Event::Substituted(count) => (7, u64::from(count)),
             Event::Released { sends, copied } => {

@@ -17,6 +17,8 @@ pub(crate) struct SandboxSubject<'a> {
     /// Whether the kernel seals records of TLS.
     pub(crate) kernel_tls: bool,
     pub(crate) members: bool,
+    /// Whether changes of files are reported.
+    pub(crate) watches: bool,
     /// Whether a process of its own signs handshakes.
     pub(crate) signs: bool,
     pub(crate) roots: &'a [Root],
@@ -43,11 +45,13 @@ const FILES: &[Call] = calls! {
     OPENAT OPENAT2 PREAD64 READ READLINK READLINKAT READV STAT STATX WRITE WRITEV
 };
 
-/// Connections, wake-ups between threads, and changes of files.
+/// Connections, and wake-ups between threads.
 const SERVING: &[Call] = calls! {
-    ACCEPT4 EVENTFD2 GETPEERNAME GETSOCKNAME GETSOCKOPT INOTIFY_ADD_WATCH INOTIFY_INIT1 INOTIFY_RM_WATCH
-    RECVFROM RECVMSG SHUTDOWN
+    ACCEPT4 EVENTFD2 GETPEERNAME GETSOCKNAME GETSOCKOPT RECVFROM RECVMSG SHUTDOWN
 };
+
+/// Changes of files. The close of an instance takes milliseconds, also in a process that it was passed to.
+const WATCHING: &[Call] = calls! { INOTIFY_ADD_WATCH INOTIFY_INIT1 INOTIFY_RM_WATCH };
 
 /// Clients of the network and their loops, the resolver of names, and files that are replaced as a whole.
 const CLIENT: &[Call] = calls! {
@@ -92,7 +96,8 @@ pub(super) static DANGEROUS: &[Call] = calls! {
 
 /// The calls that a worker of `plan` may make.
 pub(super) fn of_worker(serving: &SandboxSubject<'_>) -> Vec<FilterRule> {
-    let SandboxSubject { plan, several_listeners, layered, kernel_tls, members, signs, .. } = *serving;
+    let SandboxSubject { plan, several_listeners, layered, kernel_tls, members, watches, signs, .. } =
+        *serving;
     let model = plan.engine.model();
     let waits = plan.others_waits();
     // The calls of the sender; flags are checked below.
@@ -114,6 +119,9 @@ pub(super) fn of_worker(serving: &SandboxSubject<'_>) -> Vec<FilterRule> {
     if plan.sender == Sender::Zerocopy {
         let own_lock = [(0, Test::Is(0)), (1, Test::Is(libc::RLIMIT_MEMLOCK))];
         rules.push(FilterRule::when(Call::PRLIMIT64, &own_lock));
+    }
+    if watches {
+        rules.extend(WATCHING.iter().map(|&call| FilterRule::from(call)));
     }
     // A layer asks whether a file is cached.
     if layered {

@@ -199,8 +199,8 @@ impl Tally {
             Event::Exhausted => self.add(Counter::Exhausted, 1),
             Event::Expired => self.add(Counter::Expired, 1),
             Event::Panicked => self.add(Counter::Panicked, 1),
-            // A report names it.
-            Event::Trapped => {}
+            // Reports name them.
+            Event::Spoiled | Event::Trapped => {}
             Event::Sent(bytes) => self.add(Counter::Sent, bytes),
             Event::Substituted(pieces) => self.add(Counter::Substituted, u64::from(pieces)),
             Event::Released { sends, copied } => {

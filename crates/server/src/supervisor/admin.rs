@@ -137,6 +137,7 @@ impl AdminProcess {
                 layered,
                 kernel_tls,
                 members,
+                watches: false,
                 signs,
                 roots: &[],
                 written: &[],

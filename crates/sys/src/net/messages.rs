@@ -2,7 +2,6 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::OFlags;
@@ -87,6 +86,11 @@ pub fn send_bytes(stream: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
 }
 
 impl ReceivedMessage {
+    /// Whether this process has no number left for its descriptor (EMFILE), which was closed.
+    pub fn lost_descriptor(&self) -> bool {
+        !self.whole && self.descriptors.is_empty()
+    }
+
     /// The only descriptor, if it is a connected Unix stream without unread bytes. Bytes in a queue can bring
     /// descriptors, which are closed with the socket, and a close waits as long as the SO_LINGER of its sender says. So
     /// the stream takes none from here on, and workers may not set SO_LINGER. It is no more than that: the descriptors
@@ -100,26 +104,22 @@ impl ReceivedMessage {
         (is_stream && ioctl_fionread(&one) == Ok(0)).then_some(one)
     }
 
-    /// The only descriptor, if it is a connected TCP socket whose calls do not wait, and the peer that the system names. A
-    /// TCP socket has no queue for descriptors, and waits at its close only by SO_LINGER.
-    pub fn into_connection(self) -> Option<(Socket, SocketAddr)> {
+    /// The only descriptor, if it is a TCP socket whose calls do not wait. Such a socket has no queue for descriptors, and
+    /// waits at its close only by SO_LINGER. The close of other descriptors may take long: that of an inotify instance
+    /// waits for all processors.
+    pub fn into_connection(self) -> Option<Socket> {
         let [one] = <[OwnedFd; 1]>::try_from(self.descriptors).ok()?;
         let is_internet =
             [Ok(AddressFamily::INET), Ok(AddressFamily::INET6)].contains(&sockopt::socket_domain(&one));
         let is_tcp = sockopt::socket_protocol(&one) == Ok(Some(ipproto::TCP));
         let waits = !rustix::fs::fcntl_getfl(&one).is_ok_and(|mode| mode.contains(OFlags::NONBLOCK));
-        if !(is_internet && is_tcp) || waits {
-            return None;
-        }
-        let socket = Socket::from(one);
-        let peer = socket.peer().ok()??;
-        Some((socket, peer))
+        (is_internet && is_tcp && !waits).then(|| Socket::from(one))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::net::{TcpListener, TcpStream, UdpSocket};
+    use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
     use std::os::unix::net::UnixStream;
 
     use super::*;
@@ -129,7 +129,8 @@ mod tests {
         send(&sender, b"x", &[what.as_fd()]).expect("there is room");
         let received = receive(&receiver, &mut [0; 8]).expect("it has come");
         assert!(received.whole);
-        received.into_connection()
+        let socket = received.into_connection()?;
+        socket.peer().ok().flatten().map(|peer| (socket, peer))
     }
 
     #[test]

@@ -116,6 +116,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         if phase < Phase::Draining {
             self.depart();
         } else if !std::mem::replace(&mut self.has_drained, true) {
+            self.departures.end().into_iter().for_each(|key| self.stay(key));
             let is_idle = |slot: &Slot<P::State, Operations>| slot.state == SlotState::Parked && slot.served;
             for key in self.connections.keys(is_idle) {
                 self.close_gently(key, tenfold_http::clock::now() + LAST_SENDS);

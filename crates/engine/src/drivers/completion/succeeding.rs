@@ -12,8 +12,17 @@ use crate::worker::tasks::Start;
 
 impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> CompletionLoop<'_, R, P, M> {
     /// Takes over connections of former workers, which are idle.
+    #[inline]
     pub(super) fn inherit(&mut self) {
-        let room = (self.connections.count() - self.leaving, self.plan.bounds.connections);
+        let (count, bound) = (self.connections.count() - self.leaving, self.plan.bounds.connections);
+        self.heir.tell_room(bound.saturating_sub(count));
+        if self.heir.pending() {
+            self.inherit_batch((count, bound));
+        }
+    }
+
+    #[cold]
+    fn inherit_batch(&mut self, room: (usize, usize)) {
         for inherited in self.heir.receive(self.protocol, room) {
             let Inherited { socket, peer, listener, served, deadline, memory } = inherited;
             self.protocol.observe(Event::TakenOver);
@@ -24,6 +33,8 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
             self.connections.set_deadline(key, deadline);
             self.receive(key);
         }
+        // Another report of the descriptor is not waited for.
+        self.heir.leave_if_spoiled(self.protocol);
     }
 
     /// Connection `key` is idle, and starts to wait for its next request unless it moves.

@@ -30,6 +30,9 @@ pub(super) struct Registered {
     pub(super) interest: Option<Interest>,
     /// The peer has ended its output; edge triggering reports that only once.
     pub(super) half_closed: bool,
+    /// A former worker had it, and may still have its socket if it is compromised: then a close does not end the
+    /// registration.
+    pub(super) inherited: bool,
 }
 
 /// Both directions.

@@ -16,7 +16,16 @@ where
     E: Executor<M::Future>,
 {
     /// Takes over connections of former workers. They are idle; bytes that have come since are reported.
+    #[inline]
     pub(super) fn inherit(&mut self) {
+        self.heir.tell_room(self.plan.bounds.connections.saturating_sub(self.connections.count()));
+        if self.heir.pending() {
+            self.inherit_batch();
+        }
+    }
+
+    #[cold]
+    fn inherit_batch(&mut self) {
         let room = (self.connections.count(), self.plan.bounds.connections);
         for inherited in self.heir.receive(self.protocol, room) {
             let Inherited { socket, peer, listener, served, deadline, memory } = inherited;
@@ -33,11 +42,15 @@ where
             let key = self.connections.insert(socket, Some(peer), listener);
             if let Some(slot) = self.connections.find(key) {
                 (slot.served, slot.memory) = (served, memory);
+                slot.driver.inherited = true;
             }
             match self.listen_for(key, number, Interest::READ) {
                 true => self.connections.set_deadline(key, deadline),
                 false => self.close(key),
             }
+        }
+        if let Some(number) = self.heir.leave_if_spoiled(self.protocol) {
+            self.selector.forget(number);
         }
     }
 }

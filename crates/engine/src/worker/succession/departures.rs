@@ -64,9 +64,7 @@ pub(crate) trait Departing<'a>: Tick {
         let Some(heir) = self.departures().succession else { return settle() };
         let now = clock::now();
         if !heir.is_open() {
-            let idle = std::mem::take(&mut self.departures().idle);
-            self.departures().succession = None;
-            idle.into_iter().for_each(|key| self.stay(key));
+            self.departures().end().into_iter().for_each(|key| self.stay(key));
             return settle();
         }
         if self.departures().keeps_until.is_none() {
@@ -180,6 +178,12 @@ impl<'a> Departures<'a> {
             paused_until: Instant(0),
             wakes: Instant::NEVER,
         }
+    }
+
+    /// None moves from now on. Returns those that were going to, which may wait for nothing yet.
+    pub(crate) fn end(&mut self) -> Vec<Key> {
+        self.succession = None;
+        std::mem::take(&mut self.idle)
     }
 
     /// Connection `key` is idle now.

@@ -11,7 +11,7 @@ use tenfold_sys::socket::Socket;
 
 use super::message::{MOST_BYTES, MovedConnection};
 use super::pair::{QUEUE, RECEIVED, SENT, Succession};
-use crate::protocol::Protocol;
+use crate::protocol::{Event, Protocol};
 use crate::worker::eviction::MOST_LEAVING;
 
 /// The receiving side of a loop.
@@ -21,6 +21,9 @@ pub(crate) struct Heir<'a> {
     ready: bool,
     /// The number of messages when it last looked.
     seen: u64,
+    /// Whether a message came that no worker sends unless it is compromised. Its descriptors were closed, which may have
+    /// taken long, so there must be no further ones.
+    spoiled: bool,
 }
 
 /// A connection that was taken over.
@@ -36,7 +39,7 @@ pub(crate) struct Inherited<T> {
 impl<'a> Heir<'a> {
     /// The receiving side of a loop with room for `room` connections.
     pub(crate) fn new(succession: Option<&'a Succession>, room: usize) -> Heir<'a> {
-        let heir = Heir { succession, ready: true, seen: 0 };
+        let heir = Heir { succession, ready: true, seen: 0, spoiled: false };
         heir.tell_room(room);
         heir
     }
@@ -71,23 +74,20 @@ impl<'a> Heir<'a> {
         self.succession = None;
     }
 
-    /// Receives the connections that wait, one batch. The loop has `count` connections of at most `bound`.
-    #[inline]
+    /// Takes over no more if a message was malformed. Returns the descriptor of messages, to forget.
+    pub(crate) fn leave_if_spoiled<P: Protocol>(&mut self, protocol: &P) -> Option<RawFd> {
+        let number = self.number().filter(|_| self.spoiled)?;
+        self.leave();
+        protocol.observe(Event::Spoiled);
+        Some(number)
+    }
+
+    /// Receives the connections that wait, one batch, until a malformed message. The loop has `count` connections of at
+    /// most `bound`.
     pub(crate) fn receive<P: Protocol>(
         &mut self,
         protocol: &P,
         (count, bound): (usize, usize),
-    ) -> Vec<Inherited<P::State>> {
-        self.tell_room(bound.saturating_sub(count));
-        if self.pending() { self.receive_batch(protocol, count, bound) } else { Vec::new() }
-    }
-
-    /// Malformed messages are dropped.
-    fn receive_batch<P: Protocol>(
-        &mut self,
-        protocol: &P,
-        count: usize,
-        bound: usize,
     ) -> Vec<Inherited<P::State>> {
         let mut inherited = Vec::new();
         let Some(own) = self.succession else { return inherited };
@@ -103,17 +103,26 @@ impl<'a> Heir<'a> {
                 break;
             };
             messages_received += 1;
-            let moved = MovedConnection::from_bytes(&bytes[..received.length]).filter(|_| received.whole);
-            let connection = received.into_connection();
-            let (Some(moved), Some((socket, peer))) = (moved, connection) else { continue };
+            let moved = MovedConnection::from_bytes(&bytes[..received.length]);
+            if moved.is_some() && received.lost_descriptor() {
+                continue;
+            }
+            let moved = moved.filter(|_| received.whole);
+            let (Some(moved), Some(socket)) = (moved, received.into_connection()) else {
+                self.spoiled = true;
+                break;
+            };
             let fits = moved.era == own.generation.era && usize::from(moved.listener) < own.listeners;
-            if fits && inherited.len() < most {
+            // It may have been reset on its way.
+            let peer = socket.peer().ok().flatten();
+            if let (true, Some(peer)) = (fits && inherited.len() < most, peer) {
                 inherited.extend(take_over(protocol, moved, socket, peer));
             }
         }
         wipe(&mut bytes);
         // In this order: room is never more than there is.
-        self.tell_room(bound.saturating_sub(count + inherited.len()));
+        let room = bound.saturating_sub(count + inherited.len());
+        self.tell_room(if self.spoiled { 0 } else { room });
         own.word(RECEIVED).fetch_add(messages_received, Ordering::Release);
         inherited
     }
