@@ -77,7 +77,7 @@ impl Rearm for AsioSockets {
 
 impl Selector for AsioSelector {
     fn reporting(&self) -> Reporting {
-        Reporting { one_shot: true, edge: false, errors: false }
+        Reporting { one_shot: true, edge: false, errors: false, events: true }
     }
 
     fn rearm(&self) -> Option<Arc<dyn Rearm>> {

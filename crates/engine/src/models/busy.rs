@@ -38,7 +38,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
 
 impl Selector for BusySelector {
     fn reporting(&self) -> Reporting {
-        Reporting { errors: false, ..Reporting::default() }
+        Reporting { errors: false, events: false, ..Reporting::default() }
     }
 
     fn watch_event(&mut self, _number: RawFd, _word: u64) -> io::Result<()> {

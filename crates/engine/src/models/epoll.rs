@@ -94,7 +94,7 @@ impl Selector for EpollSelector {
     fn reporting(&self) -> Reporting {
         let one_shot = self.registry.is_some();
         // A new registration is checked at once, so no edge is missed.
-        Reporting { one_shot, edge: self.edge_connections && !one_shot, errors: true }
+        Reporting { one_shot, edge: self.edge_connections && !one_shot, errors: true, events: true }
     }
 
     fn rearm(&self) -> Option<Arc<dyn Rearm>> {

@@ -62,7 +62,7 @@ pub(crate) fn method() -> Option<&'static str> {
 impl Selector for LibeventSelector {
     fn reporting(&self) -> Reporting {
         let edge = self.edge_connections && !self.one_shot;
-        Reporting { one_shot: self.one_shot, edge, errors: false }
+        Reporting { one_shot: self.one_shot, edge, errors: false, events: true }
     }
 
     fn watch_source(&mut self, number: RawFd, word: u64) -> io::Result<()> {

@@ -34,11 +34,13 @@ pub(crate) struct Reporting {
     pub(crate) edge: bool,
     /// Whether registrations report errors regardless of their interest.
     pub(crate) errors: bool,
+    /// Whether waits end for [`Selector::watch_event`].
+    pub(crate) events: bool,
 }
 
 impl Default for Reporting {
     fn default() -> Reporting {
-        Reporting { one_shot: false, edge: false, errors: true }
+        Reporting { one_shot: false, edge: false, errors: true, events: true }
     }
 }
 

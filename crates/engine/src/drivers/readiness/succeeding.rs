@@ -18,6 +18,9 @@ where
     /// Takes over connections of former workers. They are idle; bytes that have come since are reported.
     #[inline]
     pub(super) fn inherit(&mut self) {
+        if !self.reporting.events {
+            self.heir.look();
+        }
         self.heir.tell_room(self.plan.bounds.connections.saturating_sub(self.connections.count()));
         if self.heir.pending() {
             self.inherit_batch();

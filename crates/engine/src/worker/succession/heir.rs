@@ -21,6 +21,8 @@ pub(crate) struct Heir<'a> {
     ready: bool,
     /// The number of messages when it last looked.
     seen: u64,
+    /// The room that former workers were told of.
+    told: u64,
     /// Whether a message came that no worker sends unless it is compromised. Its descriptors were closed, which may have
     /// taken long, so there must be no further ones.
     spoiled: bool,
@@ -39,7 +41,7 @@ pub(crate) struct Inherited<T> {
 impl<'a> Heir<'a> {
     /// The receiving side of a loop with room for `room` connections.
     pub(crate) fn new(succession: Option<&'a Succession>, room: usize) -> Heir<'a> {
-        let heir = Heir { succession, ready: true, seen: 0, spoiled: false };
+        let mut heir = Heir { succession, ready: true, seen: 0, told: u64::MAX, spoiled: false };
         heir.tell_room(room);
         heir
     }
@@ -55,17 +57,29 @@ impl<'a> Heir<'a> {
     }
 
     /// Whether messages may wait.
+    #[inline]
     pub(crate) fn pending(&self) -> bool {
-        self.succession.is_some_and(|own| self.ready || own.word(SENT).load(Ordering::Acquire) != self.seen)
+        self.ready && self.succession.is_some()
+    }
+
+    /// Looks whether messages have come, for a loop that does not wait for the descriptor.
+    pub(crate) fn look(&mut self) {
+        self.ready |= self.succession.is_some_and(|own| own.word(SENT).load(Ordering::Acquire) != self.seen);
     }
 
     /// Tells former workers how many more connections there is room for.
     #[inline]
-    pub(crate) fn tell_room(&self, room: usize) {
-        let Some(own) = self.succession else { return };
-        let (word, room) = (own.room(own.generation.number.into()), QUEUE.min(room as u64));
-        if word.load(Ordering::Relaxed) != room {
-            word.store(room, Ordering::Relaxed);
+    pub(crate) fn tell_room(&mut self, room: usize) {
+        let room = QUEUE.min(room as u64);
+        if room != self.told {
+            self.tell(room);
+        }
+    }
+
+    fn tell(&mut self, room: u64) {
+        self.told = room;
+        if let Some(own) = self.succession {
+            own.room(own.generation.number.into()).store(room, Ordering::Relaxed);
         }
     }
 
