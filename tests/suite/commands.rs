@@ -1,7 +1,10 @@
 //! Command lines: invalid ones are rejected with a message, valid ones print the right information.
 
+use std::io::Write;
 use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
 use std::process::{Command, Output};
+use std::thread;
 
 use serde_json::Value;
 use tenfold_engine::{Engine, MODELS, Sender, Topology};
@@ -20,7 +23,7 @@ pub(crate) const THEME: Theme = Theme {
         Topologies Own: status_counts, the_start_says_what_runs;
         Engines Own: a_port_in_use_is_reported;
         Every Once: errors_name_the_valid_words, illegal_combinations, a_root_that_is_not_a_directory,
-            check_shows_line_and_column, check_looks_at_what_serve_would_use, a_closed_pipe_ends_a_command_quietly, engines_agree_with_the_table, status_without_a_server, manuals_and_completions_are_read;
+            check_shows_line_and_column, check_looks_at_what_serve_would_use, a_closed_pipe_ends_a_command_quietly, engines_agree_with_the_table, status_without_a_server, status_escapes_what_a_server_sends, manuals_and_completions_are_read;
         Every OnceAsRoot: an_unreadable_root, check_looks_with_the_rights_of_the_workers;
     ],
 };
@@ -283,6 +286,31 @@ fn manuals_and_completions_are_read() {
 fn status_without_a_server() {
     let output = tenfold(&["status", "--control", "/nonexistent/control"]);
     expect_refused(&output, 1, &["/nonexistent/control"]);
+}
+
+fn status_escapes_what_a_server_sends() {
+    let server = Launch::new(&Config::of(Engine::Epoll), site::shared()).start();
+    let mut report = server.status();
+    report["engine"] = "a\u{9b}31m\u{202e}b".into();
+    let folder = TempFolder::new("status");
+    let (socket, control) = (folder.at("socket"), folder.at("socket").display().to_string());
+    let listener = UnixListener::bind(socket).expect("a temporary folder");
+    let sent = report.to_string();
+    let liar = thread::spawn(move || {
+        for _ in 0..2 {
+            let (mut stream, _) = listener.accept().expect("the command connects");
+            stream.write_all(sent.as_bytes()).expect("the command reads");
+        }
+    });
+    let shown = [&["--json"][..], &[]].map(|words| {
+        let output = tenfold(&[&["status", "--control", &control], words].concat());
+        String::from_utf8(output.stdout).expect("text")
+    });
+    liar.join().expect("it was asked twice");
+    let [json, table] = &shown;
+    assert!(json.contains("\"a\\u009b31m\\u202eb\"") && table.contains("a\\u{9b}31m\\u{202e}b"), "{shown:?}");
+    assert!(!shown.concat().contains(['\u{9b}', '\u{202e}']), "{shown:?}");
+    assert_eq!(serde_json::from_str::<Value>(json).expect("JSON"), report);
 }
 
 fn status_counts(config: &Config) {

@@ -169,7 +169,9 @@ fn an_interrupted_run_continues_without_loss() {
     // A block that was begun is run again as a whole.
     assert_eq!(after.lines().count(), 12 + count % 2);
     expect_code(2, &["run", "--resume", &output, "--blocks", "9"], &["--blocks"]);
-    expect_code(1, &["run", "--resume", &folder.at("nothing").display().to_string()], &["plan.json"]);
+    for (path, why) in [("nothing", "No such file"), ("", "plan.json")] {
+        expect_code(1, &["run", "--resume", &folder.at(path).display().to_string()], &[why]);
+    }
 }
 
 fn a_broken_experiment_file_shows_line_column_and_mend() {

@@ -137,6 +137,25 @@ pub(super) fn a_run_ends_by_time_or_by_requests_whichever_comes_first() {
     }
 }
 
+pub(super) fn an_endless_response_does_not_outlast_the_run() {
+    let body = "1\r\nx\r\n".repeat(1 << 18);
+    let peer = FaultyServer::start(move |stream, _| {
+        let begun = stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").is_ok();
+        while begun && stream.write_all(body.as_bytes()).is_ok() {}
+        false
+    });
+    let address = peer.address.to_string();
+    // The second kind of connections is not watched before its first receive.
+    for more in [&[][..], &["--requests-per-connection", "1"]] {
+        let run = measured(&[&["-c", "2", "-d", "1", &address], more].concat());
+        assert!((0.9..10.0).contains(&number(&run, "/elapsed")), "{run:#}");
+        let bytes = number(&run, "/bytes");
+        assert!(bytes > 1e6 && number(&run, "/answers") == 0.0, "{bytes} bytes: {run:#}");
+        let run = measured(&[&["-c", "2", "-n", "2", "--timeout", "500ms", &address], more].concat());
+        assert_eq!(number(&run, "/errors/timeout"), 2.0, "{run:#}");
+    }
+}
+
 pub(super) fn a_short_run_names_its_few_samples() {
     let peer = FaultyServer::start(|stream, _| ok(stream, "hello"));
     let (folder, address) = (TempFolder::new("bench-short"), peer.address.to_string());

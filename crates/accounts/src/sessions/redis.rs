@@ -12,6 +12,7 @@ use redis::{
     Client, Commands, Connection, ExistenceCheck, RedisError, RedisResult, SetExpiry, SetOptions,
     TlsCertificates,
 };
+use tenfold_tls::certificates::roots;
 
 use crate::store::encryption::{root_file, take_parameters};
 use crate::store::url::{self, without_password};
@@ -166,11 +167,10 @@ impl Redis {
 /// of the URL; roots are those of the system, or those in the file `sslrootcert`.
 fn client(url: &str) -> Result<Client, String> {
     const ROOTS: &str = "sslrootcert";
-    let (url, [roots]) = take_parameters(url, [ROOTS]);
-    let Some(roots) = roots else { return Client::open(url).map_err(|error| error.to_string()) };
-    let path = root_file(ROOTS, &roots)?;
-    let pem = std::fs::read(&path);
-    let pem = pem.map_err(|error| format!("cannot read root certificates in {}: {error}", path.display()))?;
+    let (url, [file]) = take_parameters(url, [ROOTS]);
+    let Some(file) = file else { return Client::open(url).map_err(|error| error.to_string()) };
+    let pem = roots::pem(&root_file(ROOTS, &file)?);
+    let pem = pem.map_err(|why| format!("cannot read root certificates in {why}"))?;
     let certificates = TlsCertificates { client_tls: None, root_cert: Some(pem) };
     Client::build_with_tls(url, certificates).map_err(|error| error.to_string())
 }
@@ -209,5 +209,11 @@ mod tests {
             assert!(why.contains(&format!("file:{}", path.display())) && !why.contains("hunter2"), "{why}");
         }
         std::fs::remove_file(&path).expect("our own file");
+    }
+
+    #[test]
+    fn only_a_regular_file_has_root_certificates() {
+        let why = client("rediss://127.0.0.1:1?sslrootcert=/dev/null").expect_err("it is a device");
+        assert_eq!(why, "cannot read root certificates in /dev/null: it is not a regular file");
     }
 }

@@ -16,6 +16,7 @@ use tenfold_sys::process::{self, Fork, Pid, WaitStatus};
 use tenfold_sys::seccomp::REPORT_WORDS;
 use tenfold_sys::shared::SharedRows;
 use tenfold_sys::signal::Signal;
+use tenfold_sys::socket::refuse_descriptors;
 use tenfold_tls::certificates::facts::KeyId;
 use tenfold_tls::challenges::{ChallengeBoard, MAX_BYTES};
 
@@ -163,6 +164,7 @@ impl AcmeProcess {
         let Some(task) = self.task.clone() else { return Ok(None) };
         let supervisor = process::own();
         let (ours, theirs) = UnixStream::pair()?;
+        refuse_descriptors(&ours);
         ours.set_nonblocking(true)?;
         match process::fork()? {
             Fork::Parent(pid) => {

@@ -21,12 +21,20 @@ pub fn trusted(file: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, Stri
         };
     };
     let wrong = |why: &str| format!("{}: {why}", path.display());
-    let bytes = file::read(path).map_err(|error| wrong(&error.to_string()))?;
+    let bytes = pem(path)?;
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
     match all.map_err(|error| wrong(&error.to_string()))? {
         none if none.is_empty() => Err(wrong("it has no certificate in PEM form")),
         some => Ok(some),
     }
+}
+
+/// Reads the PEM file of authorities.
+///
+/// # Errors
+/// A message, which begins with the path of the file: it cannot be read, or is no regular file.
+pub fn pem(path: &Path) -> Result<Vec<u8>, String> {
+    file::read(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Returns those that rustls can use. Each certificate of a file must be usable.

@@ -6,16 +6,18 @@ use std::time::Duration;
 use super::format::Layer;
 use super::kernel::KernelSealing;
 use crate::clock::{self, Instant};
-use crate::io::{Io, IoError};
+use crate::io::{Io, IoError, SealedOutput};
 
-/// The pause before the kernel is asked again whether everything that it has sealed is in the socket's queue.
-const QUEUE_PAUSE: Duration = Duration::from_millis(20);
+/// The pause before the kernel is asked again whether everything that it has sealed is in the socket's queue. It doubles
+/// while the queue takes nothing.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Passes the sealing of one connection on to the kernel, and waits for sealed output.
 #[derive(Default)]
 pub(super) struct KernelQueue {
-    /// The time at which the kernel is asked again.
-    asks_at: Option<Instant>,
+    /// The last answer of the kernel while it keeps output back, the pause behind it, and the end of that pause.
+    last: Option<(SealedOutput, Duration, Instant)>,
 }
 
 impl KernelQueue {
@@ -55,13 +57,22 @@ impl KernelQueue {
         let Some(sealing) = L::kernel_sealing(state) else { return Poll::Ready(Ok(())) };
         ready!(below.poll_submitted(cx, by))?;
         loop {
-            if self.asks_at.is_none_or(|at| clock::now() >= at) {
-                self.asks_at = None;
-                if below.sealed_output().is_none_or(|now| sealing.is_queued(now)) {
-                    return Poll::Ready(Ok(()));
+            let asks_at = match self.last {
+                Some((_, _, asks_at)) if clock::now() < asks_at => asks_at,
+                last => {
+                    self.last = None;
+                    let Some(output) = below.sealed_output().filter(|now| !sealing.is_queued(*now)) else {
+                        return Poll::Ready(Ok(()));
+                    };
+                    let pause = match last {
+                        Some((before, pause, _)) if before == output => (2 * pause).min(LONGEST_PAUSE),
+                        _ => FIRST_PAUSE,
+                    };
+                    let asks_at = clock::now() + pause;
+                    self.last = Some((output, pause, asks_at));
+                    asks_at
                 }
-            }
-            let asks_at = *self.asks_at.get_or_insert_with(|| clock::now() + QUEUE_PAUSE);
+            };
             match ready!(below.poll_lost(cx, asks_at.min(by))) {
                 IoError::TimedOut if clock::now() < by => {}
                 error => return Poll::Ready(Err(error)),

@@ -16,6 +16,7 @@ use tenfold_lab::report::{self as page, FILES};
 use tenfold_lab::runner::{self, RunEnd, RunProgress};
 use tenfold_lab::trial::bench::OwnServer;
 use tenfold_lab::verdict::prediction;
+use tenfold_sys::folder::OpenFolder;
 use tenfold_sys::user;
 
 use super::failure::{INTERRUPTED, INVALID, LabFailure, print, usage};
@@ -146,21 +147,33 @@ pub(super) fn folder(typed: &ArgMatches, stem: &str) -> Result<PathBuf, LabFailu
                 "{shown} has a run already; continue it with --resume {shown}, or name another folder"
             )))
         }
-        Some(folder) => own_folder(folder).map(|()| folder.clone()),
+        Some(folder) => make_own_folder(folder).map(|()| folder.clone()),
         None => new_folder(stem),
     }
 }
 
-/// Refuses a folder of another user, who may have put links and programs into it.
+/// Makes a folder if it is absent, and refuses one of another user. It is made first: another user could make it after
+/// the check.
+pub(super) fn make_own_folder(folder: &Path) -> Result<(), LabFailure> {
+    std::fs::create_dir_all(folder).map_err(|error| unusable(folder, &error))?;
+    own_folder(folder)
+}
+
+/// Refuses a folder of another user, who may have put links and programs into it, and one behind a link of another user,
+/// who may lead it elsewhere.
 fn own_folder(folder: &Path) -> Result<(), LabFailure> {
-    match std::fs::metadata(folder) {
-        Ok(facts) if facts.uid() != user::own() => Err(usage(format!(
-            "{} belongs to user {}, whose files would be used; name a folder of your own",
-            folder.display(),
-            facts.uid()
+    let found = OpenFolder::around(&folder.join(PLAN)).and_then(|(folder, _)| folder.metadata());
+    match found.map_err(|error| unusable(folder, &error))?.uid() {
+        owner if owner == user::own() => Ok(()),
+        owner => Err(usage(format!(
+            "{} belongs to user {owner}, whose files would be used; name a folder of your own",
+            folder.display()
         ))),
-        _ => Ok(()),
     }
+}
+
+fn unusable(folder: &Path, error: &std::io::Error) -> LabFailure {
+    LabFailure(1, format!("cannot use the folder {}: {error}", folder.display()))
 }
 
 /// Makes the first folder of `STEM-1`, `STEM-2`, ... that does not exist. One that exists may be another user's, with links
@@ -191,9 +204,29 @@ fn random_seed() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{lchown, symlink};
 
     use super::*;
+
+    #[test]
+    fn a_folder_is_made_and_is_not_behind_a_link_of_another_user() {
+        let folder = std::env::temp_dir().join(format!("tenfold-lab-own-{}", std::process::id()));
+        let at = |name: &str| folder.join(name);
+        assert!(own_folder(&at("a/b")).is_err(), "it is absent");
+        assert!(make_own_folder(&at("a/b")).is_ok() && at("a/b").is_dir());
+        assert!(["a/b/", "a/.", "a/../a/b"].iter().all(|path| own_folder(&at(path)).is_ok()));
+        symlink("a", at("link")).expect("our own folder");
+        assert!(make_own_folder(&at("link")).is_ok(), "our own link");
+        // Only root can change owners.
+        if lchown(at("link"), Some(12_345), None).is_ok() {
+            for path in ["link", "link/", "link/b", "link/c"] {
+                assert!(make_own_folder(&at(path)).is_err(), "{path}");
+            }
+            lchown(at("a"), Some(12_345), None).expect("it could be done before");
+            assert!(make_own_folder(&at("a")).is_err() && make_own_folder(&at("a/b")).is_ok());
+        }
+        std::fs::remove_dir_all(&folder).expect("our own folder");
+    }
 
     #[test]
     fn a_new_folder_is_none_that_somebody_made_before() {

@@ -19,7 +19,7 @@ use tenfold_lab::trial::bench::interrupted;
 
 use super::failure::{INTERRUPTED, LabFailure, print, usage};
 use super::flags::flag;
-use super::start::{new_folder, own_server, wishes};
+use super::start::{make_own_folder, new_folder, own_server, wishes};
 use crate::settings::row::Initial;
 use crate::settings::rows;
 use crate::settings::units;
@@ -145,7 +145,7 @@ fn output(typed: Option<&PathBuf>, root: &Path) -> Result<PathBuf, LabFailure> {
     if used {
         return Err(usage(format!("{shown} is not empty; name a new folder with --output")));
     }
-    fs::create_dir_all(folder).map_err(failed)?;
+    make_own_folder(folder)?;
     Ok(folder.clone())
 }
 

@@ -41,14 +41,36 @@ impl StatusSource {
         let report = report.map_err(|error| {
             format!("the process at {whom} does not answer as a server of this version: {error}")
         })?;
-        Ok((text, report))
+        Ok((escape_json(&text), report))
     }
 }
 
-/// Escapes control characters in all texts: another process could write to the terminal with them.
+/// Whether a terminal does not show a character as one: a control character, or a mark that reorders text.
+fn is_hidden(character: char) -> bool {
+    character.is_control() || !character.is_ascii() && character.escape_debug().len() > 1
+}
+
+/// Escapes hidden characters of JSON, whose meaning stays the same: outside of strings it has only white space.
+fn escape_json(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\t' | '\n' | '\r' => escaped.push(character),
+            _ if is_hidden(character) => {
+                for unit in character.encode_utf16(&mut [0; 2]) {
+                    escaped.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+            _ => escaped.push(character),
+        }
+    }
+    escaped
+}
+
+/// Escapes hidden characters in all texts: another process could write to the terminal with them.
 fn escape_controls(value: &mut Value) {
     match value {
-        Value::String(text) if text.contains(char::is_control) => *text = text.escape_debug().to_string(),
+        Value::String(text) if text.contains(is_hidden) => *text = text.escape_debug().to_string(),
         Value::Array(all) => all.iter_mut().for_each(escape_controls),
         Value::Object(all) => {
             let escaped = std::mem::take(all).into_iter().map(|(key, mut value)| {
@@ -114,5 +136,25 @@ mod tests {
         escape_controls(&mut value);
         let escaped = serde_json::json!({ "engine": "\\u{1b}[31mred", "listen": ["a\\nb", "127.0.0.1:80"], "process": 7, "responses": { "\\u{1b}]0;x": 1 } });
         assert_eq!(value, escaped);
+    }
+
+    #[test]
+    fn marks_that_reorder_text_are_shown_as_escapes() {
+        let mut value = serde_json::json!({ "engine": "epoll\u{202e}gnp", "listen": ["unix:/tmp/\u{fc}"] });
+        escape_controls(&mut value);
+        let escaped = serde_json::json!({ "engine": "epoll\\u{202e}gnp", "listen": ["unix:/tmp/\u{fc}"] });
+        assert_eq!(value, escaped);
+    }
+
+    #[test]
+    fn escaped_json_means_the_same_and_has_only_printable_characters() {
+        let text = "{\n\t\"a\u{9b}31m\": \"\u{7f}\u{202e}\u{e0041} \u{fc}\u{1f600}\\u001b\" }\r\n";
+        let escaped = escape_json(text);
+        assert_eq!(
+            escaped,
+            "{\n\t\"a\\u009b31m\": \"\\u007f\\u202e\\udb40\\udc41 \u{fc}\u{1f600}\\u001b\" }\r\n"
+        );
+        let value = |text| serde_json::from_str::<Value>(text).expect("it is JSON");
+        assert_eq!(value(&escaped), value(text));
     }
 }

@@ -1,11 +1,12 @@
 //! A driver that seals as the kernel does, and rustls' client, which opens its records.
 
+use std::cell::Cell;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use rustls::version::TLS13;
 use tenfold_http::layer::LayeredIo;
-use tenfold_http::script::{Outcome, Script, ScriptIo};
+use tenfold_http::script::{BEGIN, Outcome, Script, ScriptIo};
 use tenfold_http::{
     Connection, Finish, Instant, Io, IoError, Memory, Out, Patience, Received, SealedOutput, Session,
     serve_connection,
@@ -16,11 +17,16 @@ use super::{Fixture, PatternFiles, TestClient, TestService, pattern, request};
 use crate::connection::KernelUse;
 
 /// The part of the kernel that belongs to one connection.
+#[derive(Default)]
 struct FakeKernel {
     rekeys: bool,
     /// Those of the next record; empty before the first ones came.
     parameters: Vec<u8>,
     queued: u64,
+    /// A byte for which the socket's queue has room only then.
+    held: Vec<Instant>,
+    /// How often it was asked about its output.
+    asked: Cell<usize>,
 }
 
 impl FakeKernel {
@@ -112,7 +118,11 @@ impl Io for KernelIo<'_> {
     }
 
     fn sealed_output(&self) -> Option<SealedOutput> {
-        self.seals().then(|| SealedOutput { queued: self.kernel.queued, record: self.kernel.record() })
+        self.kernel.asked.update(|asked| asked + 1);
+        let held = self.kernel.held.iter().filter(|at| **at > tenfold_http::clock::now()).count() as u64;
+        let kernel = &self.kernel;
+        self.seals()
+            .then(|| SealedOutput { queued: kernel.queued.saturating_sub(held), record: kernel.record() })
     }
 
     fn poll_finish(&mut self, cx: &mut Context<'_>, how: Finish, by: Instant) -> Poll<()> {
@@ -148,6 +158,8 @@ fn play(fixture: &Fixture, kernel: &mut FakeKernel, script: Script) -> Outcome {
     })
 }
 
+const CLOSING: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+
 /// The client asks for another key of the server, and requests `target`.
 fn asks(client: &TestClient, target: &str) -> impl FnOnce(&[u8]) -> Vec<Vec<u8>> + Send + 'static {
     let (client, request) = (client.clone(), request(target));
@@ -164,14 +176,13 @@ fn responses_behind_a_key_update_have_the_new_key_or_end_the_connection_in_order
     let fixture = Fixture::new(&TLS13);
     for rekeys in [true, false] {
         let client = fixture.client();
-        let mut kernel = FakeKernel { rekeys, parameters: Vec::new(), queued: 0 };
+        let mut kernel = FakeKernel { rekeys, ..FakeKernel::default() };
         let second = Duration::from_secs(1);
         let script =
             Script::new().sends(client.wire()).responds(client.answers(0, &request("/"))).waits(second);
         let script = script.responds(asks(&client, "/40000")).waits(second);
-        let closing = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
         let script = match rekeys {
-            true => script.responds(asks(&client, "/")).waits(second).responds(client.answers(0, closing)),
+            true => script.responds(asks(&client, "/")).waits(second).responds(client.answers(0, CLOSING)),
             false => script,
         };
         let outcome = play(&fixture, &mut kernel, script);
@@ -185,4 +196,30 @@ fn responses_behind_a_key_update_have_the_new_key_or_end_the_connection_in_order
         assert!(plaintext.windows(large.len()).any(|window| window == large));
         assert!(client.closed(), "a closing record comes; rekeys: {rekeys}");
     }
+}
+
+/// Plays the last response of a connection; after the times `held`, the queue has room for one more byte. Returns how
+/// long the server waits, and how often it asks.
+fn wait_for_queue(held: &[u64]) -> (Duration, usize) {
+    let (fixture, mut kernel) = (Fixture::new(&TLS13), FakeKernel::default());
+    kernel.held = held.iter().map(|milliseconds| BEGIN + Duration::from_millis(*milliseconds)).collect();
+    let client = fixture.client();
+    let script = Script::new().sends(client.wire()).responds(client.answers(0, CLOSING));
+    let outcome = play(&fixture, &mut kernel, script);
+    client.read(&outcome.sent);
+    assert!(client.closed(), "{:?}", client.error());
+    (outcome.took, kernel.asked.get())
+}
+
+#[test]
+fn the_kernel_is_asked_less_often_while_its_queue_does_not_move() {
+    let (unheld, least) = wait_for_queue(&[]);
+    assert_eq!(unheld, Duration::ZERO);
+    let (took, asked) = wait_for_queue(&[30_000]);
+    let seconds = took.as_secs_f64();
+    assert!((30.0..=31.0).contains(&seconds), "{seconds} s");
+    assert!((30..40).contains(&(asked - least)), "{} times in {seconds} s", asked - least);
+    // The pauses add up to 1,260 and 2,260 ms. The second one finds progress, so the next pause is short.
+    let (took, _) = wait_for_queue(&[2_000, 2_270]);
+    assert_eq!(took, Duration::from_millis(2_280));
 }
