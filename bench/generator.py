@@ -2,6 +2,7 @@
 """What the load generators cost: CPU per request of `tenfold bench` beside wrk, in one run.
 
 usage: generator.py [options] [SHAPE ...]
+       generator.py --out docs/bench/beside-wrk.md      the page of the book
 
 Each round drives the same floor program with wrk and with tenfold bench, in shuffled order, and reads the
 CPU time that the generator itself used (user + system, of the whole process). Printed for each shape: the
@@ -22,6 +23,8 @@ Needs: the floor programs (cargo xtask bench), the release binary, wrk, taskset.
 """
 import argparse, json, math, pathlib, random, re, resource, statistics, subprocess, sys, time
 
+from environment import describe
+
 HERE = pathlib.Path(__file__).resolve().parent
 WRK = {"keep-alive": [], "pipelined": ["-s", str(HERE / "pipeline.lua")], "rates": [], "server": []}
 CLOSE = ["-H", "Connection: close"]
@@ -29,6 +32,10 @@ TENFOLD = {"keep-alive": [], "pipelined": ["--pipeline", "16"], "close": ["--req
            "close-epoll": ["--requests-per-connection", "1", "--io", "epoll"],
            "join-ack": ["--requests-per-connection", "1", "--join-ack"], "rates": [], "server": []}
 SHAPES = list(TENFOLD)
+# The shapes of the page, and what it calls them.
+SAYS = {"server": "keep-alive", "keep-alive": "keep-alive", "pipelined": "16 requests at once",
+        "close": "a connection for each request", "close-epoll": "the same, `--io epoll`",
+        "rates": "keep-alive, the server is the limit"}
 
 
 def spent(command):
@@ -96,13 +103,50 @@ def interval(logs, seed=1):
     return math.exp(statistics.fmean(logs)), means[49], means[1949]
 
 
-def line(shape, rounds):
-    """The printed line of a shape."""
+def figures(rounds):
+    """CPU of both per answer and its ratio, rates of both and their ratio."""
     cost = interval([math.log(own[0] / other[0]) for own, other in rounds])
     rate = interval([math.log(own[1] / other[1]) for own, other in rounds])
     middle = lambda which, what: statistics.median(pair[which][what] for pair in rounds)
-    return (f"{shape:<12}{middle(0, 0):>9.2f}{middle(1, 0):>9.2f}  {cost[0]:.2f} ({cost[1]:.2f} .. {cost[2]:.2f})"
-            f"{middle(0, 1):>11.0f}{middle(1, 1):>10.0f}  {rate[0]:.3f} ({rate[1]:.3f} .. {rate[2]:.3f})")
+    return middle(0, 0), middle(1, 0), cost, middle(0, 1), middle(1, 1), rate
+
+
+def line(shape, rounds):
+    """The printed line of a shape."""
+    own, other, cost, own_rate, other_rate, rate = figures(rounds)
+    return (f"{shape:<12}{own:>9.2f}{other:>9.2f}  {cost[0]:.2f} ({cost[1]:.2f} .. {cost[2]:.2f})"
+            f"{own_rate:>11.0f}{other_rate:>10.0f}  {rate[0]:.3f} ({rate[1]:.3f} .. {rate[2]:.3f})")
+
+
+def row(shape, rounds):
+    """The same as a row of the page."""
+    own, other, cost, own_rate, other_rate, rate = figures(rounds)
+    return (f"| {SAYS[shape]} | {own:.2f} | {other:.2f} | {cost[0]:.2f} [{cost[1]:.2f}–{cost[2]:.2f}] | "
+            f"{own_rate:,.0f} | {other_rate:,.0f} | {rate[0]:.2f} [{rate[1]:.2f}–{rate[2]:.2f}] |")
+
+
+def page(args, machine, measured):
+    """The page of the book: what a generator spends, and what the server spends under either."""
+    table = lambda of, shapes: "\n".join([
+        f"| | {of}, `bench` | under wrk | ratio | responses/s, `bench` | wrk | ratio |", "|" + " --- |" * 7,
+        *(row(shape, measured[shape]) for shape in shapes)])
+    return "\n\n".join([
+        "# bench beside wrk",
+        f"Both load generators drive the same server by {args.connections} connections in turn, in shuffled order: a "
+        "floor program that makes only the system calls of a request. `bench/generator.py --out` measured and wrote this "
+        "page on the machine below. "
+        "Intervals are 95 % over the rounds: if one contains 1.00, there is no measurable difference.",
+        f"```text\n{machine}\n```",
+        "## What the server spends",
+        f"The server computes for {args.burn / 1000:.0f} µs before each response, so that it is the limit under both. "
+        "The table shows its remaining CPU microseconds per response. If the ratio is 1, a figure measured with one "
+        "generator holds for the other.",
+        table("CPU µs of the server under", ["server"]),
+        "## What the generator spends",
+        "CPU microseconds of the generator per response. On one processor for the client, a generator that spends less "
+        "reaches a higher rate before it is the limit.",
+        table("CPU µs of", [shape for shape in SAYS if shape != "server"]),
+    ]) + "\n"
 
 
 def main():
@@ -116,7 +160,13 @@ def main():
     parser.add_argument("--server-cpu", type=int, default=0)
     parser.add_argument("--client-cpu", type=int, default=1)
     parser.add_argument("--burn", type=int, default=20_000, help="nanoseconds before each answer, for rates and server")
+    parser.add_argument("--out", help="write the page of the book to this file, of all shapes that it shows")
     args = parser.parse_args()
+    if args.out:
+        args.shapes = list(SAYS)
+    about = {"seed": 1, "engines": ["none (a floor program)"], "option": [], "peers": []}
+    machine = describe(argparse.Namespace(**vars(args), **about), {})
+    measured = {}
     if unknown := set(args.shapes) - set(SHAPES):
         parser.error(f"no such shape: {', '.join(sorted(unknown))}; there are {', '.join(SHAPES)}")
 
@@ -134,12 +184,15 @@ def main():
             for _ in range(args.rounds):
                 order = shuffle.sample(tools, len(tools))
                 rounds.append({tool: under(args, server, tool, shape, url) for tool in order})
-            print(line(shape, [(one[tenfold], one[wrk]) for one in rounds]), flush=True)
+            measured[shape] = [(one[tenfold], one[wrk]) for one in rounds]
+            print(line(shape, measured[shape]), flush=True)
             if null_client in tools:
                 print(line("null_client", [(one[null_client], one[wrk]) for one in rounds]), flush=True)
         finally:
             server.kill()
             server.wait()
+    if args.out:
+        pathlib.Path(args.out).write_text(page(args, machine, measured))
 
 
 if __name__ == "__main__":
