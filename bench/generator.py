@@ -128,7 +128,7 @@ def row(shape, rounds):
 def page(args, machine, measured):
     """The page of the book: what a generator spends, and what the server spends under either."""
     table = lambda of, shapes: "\n".join([
-        f"| | {of}, `bench` | under wrk | ratio | responses/s, `bench` | wrk | ratio |", "|" + " --- |" * 7,
+        f"| | CPU µs {of} `bench` | {of} wrk | ratio | responses/s, `bench` | wrk | ratio |", "|" + " --- |" * 7,
         *(row(shape, measured[shape]) for shape in shapes)])
     return "\n\n".join([
         "# bench beside wrk",
@@ -141,11 +141,11 @@ def page(args, machine, measured):
         f"The server computes for {args.burn / 1000:.0f} µs before each response, so that it is the limit under both. "
         "The table shows its remaining CPU microseconds per response. If the ratio is 1, a figure measured with one "
         "generator holds for the other.",
-        table("CPU µs of the server under", ["server"]),
+        table("under", ["server"]),
         "## What the generator spends",
         "CPU microseconds of the generator per response. On one processor for the client, a generator that spends less "
         "reaches a higher rate before it is the limit.",
-        table("CPU µs of", [shape for shape in SAYS if shape != "server"]),
+        table("of", [shape for shape in SAYS if shape != "server"]),
     ]) + "\n"
 
 
