@@ -3,7 +3,7 @@
 use std::fs;
 
 use rustix::process::Signal;
-use tenfold_engine::Sender;
+use tenfold_engine::{Sender, Topology};
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
@@ -167,10 +167,15 @@ fn may_become_zerocopy_again(config: &Config, folder: &TempFolder) {
 
 /// What zero-copy sends hold is locked memory of the user, and so is the ring of a worker that starts.
 fn clients_that_do_not_read_leave_memory_for_new_workers(config: &Config) {
+    for topology in [config.topology, Topology::Threads] {
+        leave_memory(&Config { sender: Sender::Zerocopy, topology, ..*config });
+    }
+}
+
+fn leave_memory(config: &Config) {
     let folder = folder();
-    let config = Config { sender: Sender::Zerocopy, ..*config };
     let file = folder.write("tenfold.toml", "root = \"site\"\nsend = \"zerocopy\"\n");
-    let server = Launch::bare(&config).without("--send").flag("--config", file.display()).start();
+    let server = Launch::bare(config).without("--send").flag("--config", file.display()).start();
     let mut waiting: Vec<_> = (0..60).map(|_| server.connect()).collect();
     waiting.iter_mut().for_each(|wire| wire.get("/large.bin"));
     becomes_true(SOON, "sends hold all memory that they may", || {

@@ -294,6 +294,19 @@ pub(super) fn h76_invalid_messages_and_unread_replies_are_harmless() {
     stop(server);
 }
 
+pub(super) fn h77_the_accounts_process_has_a_bound_of_memory() {
+    let folder = site();
+    let server =
+        launch(&Config::of(Engine::Epoll), &folder, &fresh(DatabaseProduct::Sqlite, &folder)).start();
+    let limits = format!("/proc/{}/limits", accounts_process(&server).0);
+    let limits = fs::read_to_string(limits).expect("it runs");
+    let words = |line: &str| line.strip_prefix("Max data size").map(str::to_owned);
+    let of_data = limits.lines().find_map(words).expect("proc(5) names it");
+    let most: Vec<u64> = of_data.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    assert!(most.len() == 2 && most.iter().all(|bytes| *bytes < 3 << 30), "{limits}");
+    stop(server);
+}
+
 pub(super) fn h77_an_accounts_process_that_hangs_is_replaced() {
     each_at_once([Engine::Epoll, Engine::Thread], |engine| {
         let folder = site();

@@ -29,6 +29,9 @@ impl Default for Cost {
 /// of new hashes that the server's settings permit: 1 GiB and 64 passes.
 const MOST: Cost = Cost { memory: 1024 * 1024, passes: 64, lanes: 16 };
 
+/// The most bytes of memory that the verification of a stored hash takes.
+pub const GREATEST_MEMORY: u64 = MOST.memory as u64 * 1024;
+
 /// Hashes and verifies passwords.
 ///
 /// It reuses its memory. Fresh memory of the system costs a third of a hash in page faults, and allocators reuse memory

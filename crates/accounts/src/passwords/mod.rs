@@ -5,7 +5,7 @@ mod hash;
 use serde::{Deserialize, Serialize};
 
 use hash::normalised;
-pub use hash::{Cost, Hasher};
+pub use hash::{Cost, GREATEST_MEMORY, Hasher};
 
 /// The greatest length of a password in bytes; all of them are hashed.
 pub const LONGEST: usize = 1024;

@@ -52,14 +52,12 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
         let set = listener.set_nonblocking(false);
         set.map_err(|error| format!("cannot watch {}: {error}", listener.address()))?;
     }
-    if plan.sender == Sender::Zerocopy && !Ring::sends_held().is_ok_and(|held| held) {
-        return Err("sender zerocopy needs IORING_OP_SEND_ZC that reports what was copied (Linux 6.2)".into());
-    }
-    // Clients that do not read make zero-copy sends hold memory. Rings of workers that start need some of it.
-    let made = match plan.sender {
-        Sender::Zerocopy => limits::halve_locked_memory(|| Ring::restricted(sizes()))
+    // Clients that do not read make zero-copy sends hold memory. Rings of workers that start need some of it, and so does
+    // the ring that tries such a send.
+    let (made, holds) = match plan.sender {
+        Sender::Zerocopy => limits::halve_locked_memory(|| (Ring::restricted(sizes()), Ring::sends_held()))
             .map_err(|error| format!("cannot lower the limit of locked memory: {error}"))?,
-        _ => Ring::restricted(sizes()),
+        _ => (Ring::restricted(sizes()), Ok(true)),
     };
     let ring = made.map_err(|(what, error)| match error.raw_os_error() {
         Some(errno::ENOMEM) => format!(
@@ -69,6 +67,9 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
         ),
         _ => format!("{what}: {error}"),
     })?;
+    if !holds.map_err(|error| format!("cannot try a zero-copy send: {error}"))? {
+        return Err("sender zerocopy needs IORING_OP_SEND_ZC that reports what was copied (Linux 6.2)".into());
+    }
     confine(plan, false)?;
     serve(ring, plan, intake, protocol)
 }

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use tenfold_accounts::passwords::GREATEST_MEMORY;
 use tenfold_accounts::store::url::DatabaseUrl;
 use tenfold_accounts::{Accounts, Query, Reply};
 use tenfold_sys::lifecycle::{self, Phase, PhaseWatch};
@@ -37,6 +38,10 @@ const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(120);
 /// The same for questions with a password: several hashes more, on a busy machine.
 const LONGEST_HASHING: Duration = Duration::from_secs(300);
+/// The memory of each thread: its stack, and what it reads of a database.
+const EACH_THREAD: u64 = 8 << 20;
+/// The memory of everything else. Clients of databases keep a whole reply, whatever its length.
+const REPLIES: u64 = 512 << 20;
 /// The longest interval between heartbeats to the supervisor.
 const BEAT: Duration = Duration::from_secs(2);
 
@@ -51,6 +56,14 @@ pub(crate) struct AccountsTask<'w> {
     pub(crate) create: bool,
     pub(crate) server: &'w AccountsServer,
     pub(crate) pulse: &'w Arc<Pulse>,
+}
+
+/// The most bytes that the process allocates: hashes of all its threads, one stored hash of the greatest cost, and
+/// replies. A database that sends more ends the process, which is replaced, and not the machine's other programs.
+pub(crate) fn most_memory(settings: &MembersSettings) -> u64 {
+    let threads = (settings.connections + settings.hash_threads) as u64;
+    let hashes = settings.memory.saturating_mul(settings.hash_threads as u64);
+    hashes.saturating_add(GREATEST_MEMORY + threads * EACH_THREAD + REPLIES)
 }
 
 /// Opens the accounts, reports that to `ready`, and answers until it is told to stop.

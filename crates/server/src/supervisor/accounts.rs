@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tenfold_accounts::store::url::DatabaseUrl;
+use tenfold_sys::limits;
 use tenfold_sys::process::{self, Fork, Pid, WaitStatus};
 use tenfold_sys::seccomp::REPORT_WORDS;
 use tenfold_sys::shared::SharedRows;
@@ -21,7 +22,7 @@ use crate::members::channel::{self, AccountsClient, AccountsServer};
 use crate::members::client::filter::Starts;
 use crate::members::database::{self, Users};
 use crate::members::process::pulse::Pulse;
-use crate::members::process::{AccountsTask, READY, serve};
+use crate::members::process::{AccountsTask, READY, most_memory, serve};
 use crate::sandbox;
 use crate::settings::members::MembersSettings;
 use crate::settings::values::Settings;
@@ -185,6 +186,8 @@ impl AccountsProcess {
                     if !privileges::give_up(self.user.as_ref(), supervisor)? {
                         return Err("the supervisor is gone".into());
                     }
+                    limits::limit_memory(most_memory(&self.settings))
+                        .map_err(|error| format!("cannot limit memory: {error}"))?;
                     if self.sandbox {
                         // Used until this process ends. Workers unmap their copy.
                         let reports: &'static Arc<SharedRows> = Box::leak(Box::new(self.reports.clone()));

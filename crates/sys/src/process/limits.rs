@@ -50,6 +50,20 @@ pub fn halve_locked_memory<T>(make: impl FnOnce() -> T) -> io::Result<T> {
     Ok(made)
 }
 
+/// Lets this process allocate at most `more` bytes beside what it has (`RLIMIT_DATA`).
+///
+/// # Errors
+/// The error of `setrlimit(2)`, or of reading `/proc/self/status`; the limit is then unchanged.
+pub fn limit_memory(more: u64) -> io::Result<()> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let field = status.lines().find_map(|line| line.strip_prefix("VmData:")?.trim().strip_suffix(" kB"));
+    let present = field.and_then(|number| number.parse::<u64>().ok());
+    let present = present.ok_or_else(|| io::Error::other("/proc/self/status has no VmData"))?;
+    let hard = getrlimit(Resource::Data).maximum.unwrap_or(u64::MAX);
+    let most = Some(present.saturating_mul(1024).saturating_add(more).min(hard));
+    Ok(setrlimit(Resource::Data, Rlimit { current: most, maximum: most })?)
+}
+
 /// The greatest backlog of a listening socket (`net.core.somaxconn`); `None` if it cannot be read.
 pub fn backlog() -> Option<u64> {
     number_in("/proc/sys/net/core/somaxconn")

@@ -182,6 +182,7 @@ where
         if phase < Phase::Draining {
             self.depart();
         } else if !std::mem::replace(&mut self.has_drained, true) {
+            self.departures.end();
             for key in self.connections.keys(|slot| slot.state == SlotState::Parked && slot.served) {
                 self.close(key);
             }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tenfold_http::{Connection, Instant, Local, Peer, clock};
 use tenfold_sys::lifecycle::{self, Phase};
+use tenfold_sys::socket::Socket;
 
 use super::message::MovedConnection;
 use super::pair::{Sent, Succession};
@@ -117,6 +118,10 @@ pub(crate) trait Departing<'a>: Tick {
         let protocol = self.protocol();
         let Some(slot) = self.parts().connections.find(key) else { return Offered::Stays };
         let (Peer::Internet(_), SlotState::Parked) = (slot.peer(), slot.state) else { return Offered::Stays };
+        // An heir takes over nothing else. A passed socket may be one of MPTCP.
+        if !slot.socket.as_ref().is_some_and(Socket::is_tcp) {
+            return Offered::Stays;
+        }
         let connection = Connection::plaintext(slot.peer(), Local { listener: slot.listener });
         let Some(state) = protocol.hand_over(&connection, &slot.memory) else { return Offered::Stays };
         match self.quiet(key) {
@@ -182,7 +187,7 @@ impl<'a> Departures<'a> {
 
     /// None moves from now on. Returns those that were going to, which may wait for nothing yet.
     pub(crate) fn end(&mut self) -> Vec<Key> {
-        self.succession = None;
+        (self.succession, self.wakes) = (None, Instant::NEVER);
         std::mem::take(&mut self.idle)
     }
 

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use rustix::net::sockopt::{self, Timeout};
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny, ipproto};
 
 use crate::memory::mapping::Mapped;
 
@@ -23,6 +23,11 @@ const MOST_SLICES: usize = 16;
 pub struct Socket(OwnedFd);
 
 impl Socket {
+    /// Whether it is a TCP socket, and not one of MPTCP.
+    pub fn is_tcp(&self) -> bool {
+        sockopt::socket_protocol(self) == Ok(Some(ipproto::TCP))
+    }
+
     /// Receives into `into`; 0 is the end (`man 2 recv`).
     ///
     /// # Errors
