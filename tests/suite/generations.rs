@@ -1,12 +1,12 @@
 //! HUP on engines with a loop: idle connections move to the new workers.
 
-use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use rustix::net::SendFlags;
+use rustix::net::{AddressFamily, SendFlags, SocketType, bind, connect, ipproto, listen, socket};
 use rustix::process::Signal;
 use tenfold_engine::Engine;
 use tenfold_tests::cases;
@@ -28,6 +28,7 @@ pub(crate) const THEME: Theme = Theme {
         LoopsOnce Own: the_idle_deadline_moves_with_a_connection, an_address_is_counted_once,
             the_client_of_a_proxy_header_moves_with_its_connection,
             connections_of_another_kind_stay, a_client_that_never_pauses_does_not_keep_the_former_configuration;
+        LoopsOnce Own: connections_of_mptcp_stay_and_others_move;
         LoopsOnce OwnAsRoot: h86_a_malformed_message_ends_the_hand_over_to_one_worker;
         LoopsTls OwnLayered: connections_with_tls_move, pipelined_requests_with_tls_lose_nothing;
     ],
@@ -110,6 +111,41 @@ fn is_kept(wire: &mut Wire, page: &[u8]) -> bool {
 
 fn end_soon(workers: &[Process]) {
     becomes_true(SOON, "the former workers end", || !workers.iter().any(|worker| worker.is_running()));
+}
+
+/// A service manager passes a socket of MPTCP. Its connections stay, as those of Unix sockets do.
+fn connections_of_mptcp_stay_and_others_move(config: &Config) {
+    let mptcp_socket =
+        || socket(AddressFamily::INET, SocketType::STREAM, Some(ipproto::MPTCP)).expect("Linux 5.6");
+    let listener = mptcp_socket();
+    let local = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+    bind(&listener, &local).and_then(|()| listen(&listener, 100)).expect("loopback has a free port");
+    let listener = std::net::TcpListener::from(listener);
+    let address = listener.local_addr().expect("it is bound");
+    let launch = Launch::bare(config).passing(listener);
+    let mut site = Reloaded::launch(launch, "", |launch| launch.start_at(address));
+    let mut kept = site.idle(2);
+    let other = mptcp_socket();
+    connect(&other, &address).expect("it listens");
+    let other = TcpStream::from(other);
+    let serves = |page: &[u8]| {
+        (&other).write_all(&request("GET", "/", &[])).expect("it is connected");
+        let mut reader = BufReader::new(&other);
+        let head = reader.by_ref().lines().map_while(Result::ok).take_while(|line| !line.is_empty());
+        assert!(head.count() > 1, "a head");
+        let mut body = vec![0; page.len()];
+        reader.read_exact(&mut body).is_ok_and(|()| body == page)
+    };
+    assert!(serves(OLD));
+    kept.extend(site.idle(2));
+    let before = site.server.errors().len();
+    site.reload("new", "");
+    becomes_true(SOON, "the others move", || site.connection_count("handed_over") == 4);
+    assert!(kept.iter_mut().all(|wire| is_kept(wire, NEW)));
+    assert!(serves(OLD), "the former worker serves it");
+    assert!(!site.server.errors()[before..].contains("compromised"), "{}", site.server.errors());
+    drop((kept, other));
+    site.stop();
 }
 
 /// Code in the former worker sends what is no connection. Connections stay with their workers, and those after move again.
