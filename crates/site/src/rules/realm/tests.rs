@@ -91,17 +91,6 @@ fn unknown_names_take_the_time_of_different_users_and_each_always_of_the_same() 
 }
 
 #[test]
-fn the_stand_in_of_an_unknown_name_costs_the_same_among_many_users() {
-    let hash = realm().users[0].1.clone();
-    let users = (0..10_000).map(|number| (format!("user{number}"), hash.clone()));
-    let realm = Realm::new("Members", users.collect()).expect("legal");
-    let begin = std::time::Instant::now();
-    let stood_in = (0..10_000).filter(|number| *realm.stand_in(&format!("nobody{number}")) == hash).count();
-    // With a digest of all hashes for each name it took 19 s.
-    assert!(stood_in == 10_000 && begin.elapsed().as_secs() < 5, "{:?}", begin.elapsed());
-}
-
-#[test]
 fn what_is_no_basic_authentication_is_refused() {
     let realm = realm();
     for value in ["", "Basic", "Basic !", "Bearer YTpi", "Basic YWxpY2U=", "Basic YTpi, Basic YTpi"] {
