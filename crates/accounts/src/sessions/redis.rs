@@ -168,6 +168,10 @@ impl Redis {
 fn client(url: &str) -> Result<Client, String> {
     const ROOTS: &str = "sslrootcert";
     let (url, [file]) = take_parameters(url, [ROOTS]);
+    if url.contains(ROOTS) {
+        // The client would ignore it, and trust the roots of the system.
+        return Err(format!("{ROOTS} is not a parameter here; write an @ in the query as %40"));
+    }
     let Some(file) = file else { return Client::open(url).map_err(|error| error.to_string()) };
     let pem = roots::pem(&root_file(ROOTS, &file)?);
     let pem = pem.map_err(|why| format!("cannot read root certificates in {why}"))?;

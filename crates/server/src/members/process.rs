@@ -40,6 +40,8 @@ const LONGEST: Duration = Duration::from_secs(120);
 const LONGEST_HASHING: Duration = Duration::from_secs(300);
 /// The memory of each thread: its stack, and what it reads of a database.
 const EACH_THREAD: u64 = 8 << 20;
+/// The memory of each waiting question.
+const EACH_FORM: u64 = 16 << 10;
 /// The memory of everything else. Clients of databases keep a whole reply, whatever its length.
 const REPLIES: u64 = 512 << 20;
 /// The longest interval between heartbeats to the supervisor.
@@ -58,12 +60,14 @@ pub(crate) struct AccountsTask<'w> {
     pub(crate) pulse: &'w Arc<Pulse>,
 }
 
-/// The most bytes that the process allocates: hashes of all its threads, one stored hash of the greatest cost, and
-/// replies. A database that sends more ends the process, which is replaced, and not the machine's other programs.
+/// The most bytes that the process allocates: for each thread that hashes, the memory that it keeps and a stored hash of
+/// the greatest cost; waiting forms; and replies. A database that sends more ends the process, which is replaced, and not
+/// the machine's other programs.
 pub(crate) fn most_memory(settings: &MembersSettings) -> u64 {
-    let threads = (settings.connections + settings.hash_threads) as u64;
-    let hashes = settings.memory.saturating_mul(settings.hash_threads as u64);
-    hashes.saturating_add(GREATEST_MEMORY + threads * EACH_THREAD + REPLIES)
+    let (hashing, threads) = (settings.hash_threads as u64, settings.connections as u64);
+    let hashes = hashing * (settings.memory + GREATEST_MEMORY);
+    let forms = (settings.hash_queue + QUEUE) as u64 * EACH_FORM;
+    hashes + (hashing + threads) * EACH_THREAD + forms + REPLIES
 }
 
 /// Opens the accounts, reports that to `ready`, and answers until it is told to stop.

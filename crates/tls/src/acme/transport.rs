@@ -62,6 +62,8 @@ impl HttpClient for HttpsTransport {
     ) -> Pin<Box<dyn Future<Output = Result<BytesResponse, Error>> + Send>> {
         let agent = self.agent.clone();
         Box::pin(async move {
+            // The calls block, so the bound of an attempt is looked at only here.
+            tokio::task::yield_now().await;
             let (parts, body) = request.into_parts();
             // The library collects the bytes of responses only.
             let mut body = BytesResponse::from(Response::new(body)).body;
@@ -96,6 +98,26 @@ fn limit_wait(headers: &mut HeaderMap) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Each request fails at once, and the library may make any number.
+    #[test]
+    fn the_bound_of_an_attempt_ends_an_endless_sequence_of_requests() {
+        let file = std::env::temp_dir().join(format!("tenfold-roots-{}.pem", std::process::id()));
+        let root = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("legal");
+        std::fs::write(&file, root.cert.pem()).expect("a temporary file can be made");
+        let transport = HttpsTransport::new(Some(&file)).expect("it has a certificate");
+        std::fs::remove_file(&file).expect("it was made");
+        let endless = async {
+            loop {
+                let request = Request::get("https://127.0.0.1:1/").body(BodyWrapper::from(Vec::new()));
+                assert!(transport.request(request.expect("legal")).await.is_err(), "nothing listens");
+            }
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a clock");
+        let ended =
+            runtime.block_on(async { tokio::time::timeout(Duration::from_millis(50), endless).await });
+        assert!(ended.is_err(), "the time is over");
+    }
 
     #[test]
     fn a_wait_that_no_clock_can_express_is_a_day() {

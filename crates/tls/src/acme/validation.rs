@@ -14,6 +14,8 @@ pub(super) const POLLING: RetryPolicy = RetryPolicy::new()
     .backoff(1.5)
     .timeout(Duration::from_secs(120));
 
+const TOO_MANY: &str = "the authority asks for more proofs than there are names";
+
 /// The responses that one order needs. They are withdrawn when it is dropped.
 struct Responses<'a> {
     board: &'a ChallengeBoard,
@@ -37,8 +39,10 @@ pub(super) async fn validate(
 ) -> Result<(), AcmeError> {
     let validation = &settings.validation;
     let responses = prepare(order, settings, board).await?;
-    let mut authorizations = order.authorizations();
+    // The authority names authorizations again with each state of the order.
+    let (mut authorizations, mut left) = (order.authorizations(), settings.names.len());
     while let Some(authorization) = authorizations.next().await {
+        left = left.checked_sub(1).ok_or_else(|| AcmeError::new("validate the names", TOO_MANY))?;
         let mut authorization = authorization.map_err(AcmeError::at("read the authorization"))?;
         if authorization.status != AuthorizationStatus::Pending {
             continue;
@@ -54,7 +58,7 @@ pub(super) async fn validate(
     match polled {
         Ok(OrderStatus::Ready) => Ok(()),
         Ok(_) | Err(instant_acme::Error::Api(_)) => {
-            Err(AcmeError::new("validate the names", reasons(order).await))
+            Err(AcmeError::new("validate the names", reasons(order, settings.names.len()).await))
         }
         Err(error) => Err(AcmeError::new("validate the names", error)),
     }
@@ -82,7 +86,7 @@ async fn prepare<'a>(
         let mut authorization = authorization.map_err(AcmeError::at("read the authorization"))?;
         count += 1;
         if count > settings.names.len() {
-            return Err(AcmeError::new(failed, "the authority asks for more proofs than there are names"));
+            return Err(AcmeError::new(failed, TOO_MANY));
         }
         let name = authorization.identifier().to_string();
         if !is_ordered(&name, &settings.names) {
@@ -126,11 +130,14 @@ fn is_ordered(name: &str, ordered: &[String]) -> bool {
     ordered.iter().any(|ordered| domain(ordered) == domain(name))
 }
 
-/// Returns the reasons of an authority that rejected an order.
-async fn reasons(order: &mut Order) -> String {
+/// Returns the reasons of an authority that rejected an order, those of at most `most` authorizations.
+async fn reasons(order: &mut Order, most: usize) -> String {
     let mut all = Vec::new();
-    let mut authorizations = order.authorizations();
-    while let Some(authorization) = authorizations.next().await {
+    let (mut authorizations, mut left) = (order.authorizations(), most);
+    while left > 0
+        && let Some(authorization) = authorizations.next().await
+    {
+        left -= 1;
         let Ok(mut authorization) = authorization else { continue };
         if authorization.refresh().await.is_err() {
             continue;

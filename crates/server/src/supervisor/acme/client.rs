@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::thread;
 
-use tenfold_sys::process;
 use tenfold_sys::signal::Signal;
+use tenfold_sys::{limits, process};
 use tenfold_tls::acme::client::{AcmeClient, AcmeEvent};
 use tenfold_tls::acme::settings::Validation;
 use tenfold_tls::acme::stored;
@@ -15,6 +15,9 @@ use crate::diagnostics::{debug, warning};
 use crate::sandbox;
 use crate::settings::units::shown_duration;
 use crate::supervisor::privileges;
+
+/// The most bytes that the process allocates: an answer of the authority has at most 1 MiB.
+const MOST_MEMORY: u64 = 256 << 20;
 
 /// Obtains and renews the certificate until the supervisor ends this process.
 ///
@@ -38,6 +41,7 @@ pub(super) fn obtain(work: ClientTask<'_>) -> Result<(), String> {
         return Ok(());
     }
     if confined {
+        limits::limit_memory(MOST_MEMORY).map_err(|error| format!("cannot limit memory: {error}"))?;
         let refused = &reports.row(1)[0];
         let process = sandbox::Process { name: "certificates".into(), row: reports.row(0), refused };
         sandbox::confine_acme(process)?;
