@@ -164,7 +164,7 @@ fn h86_a_malformed_message_ends_the_hand_over_to_one_worker(config: &Config) {
         }
     }
     let said = || site.server.errors()[before..].matches("takes over no more connections").count();
-    becomes_true(SOON, "it is told once", || said() == 1);
+    becomes_true(SOON, "it is reported once", || said() == 1);
     assert!(kept.iter_mut().all(|wire| is_kept(wire, OLD)), "it serves");
     end_soon(&site.reload("new", ""));
     assert!(kept.iter_mut().all(|wire| is_kept(wire, NEW)), "the next worker takes over what it sends");

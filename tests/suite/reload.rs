@@ -165,7 +165,7 @@ fn may_become_zerocopy_again(config: &Config, folder: &TempFolder) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// What zero-copy sends hold is locked memory of the user, and so is the ring of a worker that starts.
+/// Zero-copy sends hold locked memory of the user. The ring of a worker that starts is locked memory, too.
 fn clients_that_do_not_read_leave_memory_for_new_workers(config: &Config) {
     for topology in [config.topology, Topology::Threads] {
         leave_memory(&Config { sender: Sender::Zerocopy, topology, ..*config });
