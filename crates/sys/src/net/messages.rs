@@ -8,7 +8,7 @@ use rustix::fs::OFlags;
 use rustix::io::ioctl_fionread;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, ipproto, recvmsg, sendmsg, socketpair, sockopt,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair, sockopt,
 };
 
 use crate::net::socket::Socket;
@@ -111,9 +111,8 @@ impl ReceivedMessage {
         let [one] = <[OwnedFd; 1]>::try_from(self.descriptors).ok()?;
         let is_internet =
             [Ok(AddressFamily::INET), Ok(AddressFamily::INET6)].contains(&sockopt::socket_domain(&one));
-        let is_tcp = sockopt::socket_protocol(&one) == Ok(Some(ipproto::TCP));
         let waits = !rustix::fs::fcntl_getfl(&one).is_ok_and(|mode| mode.contains(OFlags::NONBLOCK));
-        (is_internet && is_tcp && !waits).then(|| Socket::from(one))
+        Some(Socket::from(one)).filter(|socket| is_internet && !waits && socket.is_tcp())
     }
 }
 

@@ -91,11 +91,12 @@ fn h86_nothing_is_received_after_a_malformed_message() {
     let null = std::fs::File::open("/dev/null").expect("Linux has it");
     let (blocking, _) = connection();
     rustix::io::ioctl_fionbio(&blocking, false).expect("our own socket");
-    let (socket, null, blocking) = (socket.as_fd(), null.as_fd(), blocking.as_fd());
+    let (unix, _) = messages::nonblocking_pair().expect("descriptors");
+    let (socket, null, blocking, unix) = (socket.as_fd(), null.as_fd(), blocking.as_fd(), unix.as_fd());
     let message = moved().to_message();
     let good = message.bytes();
     let (short, long, large) = (&good[1..], &[good, b"x"].concat()[..], &[7; 100_000][..]);
-    let malformed: [(&[u8], &[BorrowedFd<'_>]); 8] = [
+    let malformed: [(&[u8], &[BorrowedFd<'_>]); 9] = [
         (b"", &[socket]),
         (short, &[socket]),
         (long, &[socket]),
@@ -104,6 +105,7 @@ fn h86_nothing_is_received_after_a_malformed_message() {
         (good, &[socket, socket]),
         (good, &[null]),
         (good, &[blocking]),
+        (good, &[unix]),
     ];
     for (bytes, descriptors) in malformed {
         let own = succession(2);
