@@ -24,11 +24,12 @@ use tenfold_tests::launch::{Launch, free_address};
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::{binary, tools};
 use usage::{
-    a_run_ends_by_time_or_by_requests_whichever_comes_first, a_short_run_names_its_few_samples,
-    an_endless_response_does_not_outlast_the_run, an_interrupt_prints_the_results_so_far,
-    assertions_and_validity_are_exit_codes, compare_names_the_settings_that_differ,
-    http_1_0_is_persistent_only_if_asked, reports_are_parsed_and_compared,
-    unusable_files_are_reported_before_the_run, wrong_usage_is_one_line_and_exit_code_2,
+    a_request_without_room_is_sent_later, a_run_ends_by_time_or_by_requests_whichever_comes_first,
+    a_short_run_names_its_few_samples, an_endless_response_does_not_outlast_the_run,
+    an_interrupt_prints_the_results_so_far, assertions_and_validity_are_exit_codes,
+    compare_names_the_settings_that_differ, http_1_0_is_persistent_only_if_asked,
+    reports_are_parsed_and_compared, unusable_files_are_reported_before_the_run,
+    wrong_usage_is_one_line_and_exit_code_2,
 };
 
 pub(crate) const THEME: Theme = Theme {
@@ -53,7 +54,7 @@ pub(crate) const THEME: Theme = Theme {
             https_moves_long_bodies_both_ways, https_refuses_what_it_cannot_trust,
             https_without_tls_behind_it_is_explained, https_truncation_is_an_error_and_counted,
             https_speaks_tls_1_2_too, an_endless_response_does_not_outlast_the_run,
-            ring_an_endless_response;
+            ring_an_endless_response, a_request_without_room_is_sent_later, ring_a_request_without_room;
     ],
 };
 

@@ -59,6 +59,7 @@ by_a_ring! {
     ring_order_of_urls: urls_are_requested_in_order_or_at_random,
     ring_connections_by_schedule: scheduled_connections_live_for_their_time,
     ring_an_interrupt: an_interrupt_prints_the_results_so_far,
+    ring_a_request_without_room: a_request_without_room_is_sent_later,
     ring_an_endless_response: an_endless_response_does_not_outlast_the_run,
     ring_exit_codes: assertions_and_validity_are_exit_codes,
 }

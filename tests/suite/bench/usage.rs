@@ -1,6 +1,6 @@
 //! The command line of `tenfold bench`: refusals in one line, exit codes, an interrupt, reports as input.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use serde_json::json;
 use tenfold_tests::binary;
 use tenfold_tests::process::Process;
 use tenfold_tests::site::TempFolder;
@@ -154,6 +155,32 @@ pub(super) fn an_endless_response_does_not_outlast_the_run() {
         let run = measured(&[&["-c", "2", "-n", "2", "--timeout", "500ms", &address], more].concat());
         assert_eq!(number(&run, "/errors/timeout"), 2.0, "{run:#}");
     }
+}
+
+/// The server answers each other request before it reads the body, which then fills the buffers before the next one.
+pub(super) fn a_request_without_room_is_sent_later() {
+    const BODY: usize = 2 << 20;
+    let folder = TempFolder::new("bench-room");
+    let body = folder.write("body", "x".repeat(BODY)).display().to_string();
+    let peer = FaultyServer::accept("127.0.0.1:0", |stream| {
+        let mut reader = BufReader::new(stream);
+        let (mut head, mut early) = (String::new(), true);
+        while reader.read_line(&mut head).is_ok_and(|count| count > 0) {
+            if head.ends_with("\r\n\r\n") {
+                let answered = !early || ok(reader.get_mut(), "early");
+                thread::sleep(Duration::from_millis(50));
+                let received = reader.read_exact(&mut vec![0; BODY]).is_ok();
+                if !answered || !received || !early && !ok(reader.get_mut(), "late") {
+                    return;
+                }
+                (head, early) = (String::new(), !early);
+            }
+        }
+    });
+    let address = peer.address.to_string();
+    let words = ["-n", "6", "-c", "1", "--timeout", "5s", "--method", "POST", "--body", &body, &address];
+    let run = measured(&words);
+    assert_eq!((number(&run, "/answers"), &run["errors"]), (6.0, &json!({})), "{run:#}");
 }
 
 pub(super) fn a_short_run_names_its_few_samples() {

@@ -86,6 +86,8 @@ impl Backend for EpollBackend {
         }
         let most = slot.most_written(worker.share);
         match slot.connection.flush(&mut worker.context, worker.now, most) {
+            // The connection may not be watched for room yet.
+            Ok(IoProgress::Blocked) if !worker.watch_again(number) => {}
             Ok(_) => worker.pause(number, Role::SlowWriter),
             Err(error) => {
                 // The server's last response counts before the hang-up.
@@ -117,7 +119,8 @@ impl Backend for EpollBackend {
             worker.receive(number, false);
             if worker.is_open(number, generation) {
                 worker.io.watch_next = WATCH_NEXT;
-                worker.watch(number, false);
+                let write = worker.slots[number as usize].connection.has_unsent();
+                worker.watch(number, write);
             }
         }
     }
@@ -182,7 +185,7 @@ impl LoadWorker<'_, EpollBackend> {
         let most = if handshake.is_some() { most } else { most.min(slot.most_read(self.share)) };
         let result = slot.connection.receive(&mut self.context, &mut self.now, ended, most);
         let limited = matches!(result, Ok(IoProgress::Limited));
-        if limited && !self.report_again(number) {
+        if limited && !self.watch_again(number) {
             return;
         }
         if let (Ok(_), Some(since)) = (&result, handshake)
@@ -199,9 +202,9 @@ impl LoadWorker<'_, EpollBackend> {
         }
     }
 
-    /// Has epoll report again that there is more to receive. A connection that is not watched is watched by the tick that
-    /// receives from it. Returns whether the connection continues.
-    fn report_again(&mut self, number: u32) -> bool {
+    /// Has epoll report what the connection is ready for, again and for both directions. A connection that is not watched
+    /// is watched by the tick that receives from it. Returns whether the connection continues.
+    fn watch_again(&mut self, number: u32) -> bool {
         let slot = &self.slots[number as usize];
         let interest = EpollInterest { read: true, write: true, edge: true, ..EpollInterest::default() };
         let descriptor = slot.connection.number().unwrap_or_default();
