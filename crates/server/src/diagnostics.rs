@@ -73,12 +73,29 @@ pub(crate) fn say(level: Level, message: fmt::Arguments<'_>) {
         Level::Info => ("", ""),
         Level::Debug => ("debug: ", "\x1b[2m"),
     };
-    let time = time();
+    let (time, message) = (time(), visible(&message.to_string()));
     let line = match coloured() && !colour.is_empty() {
         true => format!("{time}tenfold: {colour}{name}\x1b[0m{message}\n"),
         false => format!("{time}tenfold: {name}{message}\n"),
     };
     lines(level, &line);
+}
+
+/// Whether a terminal does not show a character as one: a control character, or a mark that reorders text.
+pub(crate) fn is_hidden(character: char) -> bool {
+    character.is_control() || !character.is_ascii() && character.escape_debug().len() > 1
+}
+
+/// Escapes hidden characters but the ends of lines: a database or a file's name may have chosen them.
+fn visible(message: &str) -> String {
+    let mut shown = String::with_capacity(message.len());
+    for character in message.chars() {
+        match character != '\n' && is_hidden(character) {
+            true => shown.extend(character.escape_debug()),
+            false => shown.push(character),
+        }
+    }
+    shown
 }
 
 /// Writes the lines of `text`, with their priority for the journal.
@@ -139,6 +156,11 @@ pub(crate) use {debug, error, info, warning};
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_shows_what_a_terminal_would_hide() {
+        assert_eq!(visible("a\u{202e}b\x1b[2J\u{9b}é\n 日本"), "a\\u{202e}b\\u{1b}[2J\\u{9b}é\n 日本");
+    }
 
     #[test]
     fn each_line_for_the_journal_has_its_priority() {

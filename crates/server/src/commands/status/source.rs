@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tenfold_sys::socket::ListenAddress;
 
+use crate::diagnostics::is_hidden;
 use crate::status::report::StatusReport;
 
 /// The time in which a server must answer.
@@ -43,11 +44,6 @@ impl StatusSource {
         })?;
         Ok((escape_json(&text), report))
     }
-}
-
-/// Whether a terminal does not show a character as one: a control character, or a mark that reorders text.
-fn is_hidden(character: char) -> bool {
-    character.is_control() || !character.is_ascii() && character.escape_debug().len() > 1
 }
 
 /// Escapes hidden characters of JSON, whose meaning stays the same: outside of strings it has only white space.
