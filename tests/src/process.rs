@@ -141,6 +141,27 @@ impl Process {
     /// # Panics
     /// If it has ended, or the test is not root.
     pub fn message_sockets(self) -> Vec<OwnedFd> {
+        let is_of_messages = |socket: &OwnedFd| {
+            sockopt::socket_domain(socket) == Ok(AddressFamily::UNIX)
+                && sockopt::socket_type(socket) == Ok(SocketType::SEQPACKET)
+        };
+        self.copies(is_of_messages)
+    }
+
+    /// Copies of the TCP sockets on which it listens.
+    ///
+    /// # Panics
+    /// If it has ended, or the test is not root.
+    pub fn listeners(self) -> Vec<OwnedFd> {
+        let listens = |socket: &OwnedFd| {
+            sockopt::socket_domain(socket) == Ok(AddressFamily::INET)
+                && sockopt::socket_acceptconn(socket) == Ok(true)
+        };
+        self.copies(listens)
+    }
+
+    /// Copies of those of its descriptors that `which` chooses.
+    fn copies(self, which: impl Fn(&OwnedFd) -> bool) -> Vec<OwnedFd> {
         let number = i32::try_from(self.0).ok().and_then(Pid::from_raw).expect("a number of a process");
         let handle = pidfd_open(number, PidfdFlags::empty()).expect("it runs");
         let names = fs::read_dir(format!("/proc/{}/fd", self.0)).expect("it runs").flatten();
@@ -149,11 +170,7 @@ impl Process {
             let copy = pidfd_getfd(&handle, number, PidfdGetfdFlags::empty());
             copy.inspect_err(|error| assert_ne!(*error, Errno::PERM, "the test is root")).ok()
         });
-        let is_of_messages = |socket: &OwnedFd| {
-            sockopt::socket_domain(socket) == Ok(AddressFamily::UNIX)
-                && sockopt::socket_type(socket) == Ok(SocketType::SEQPACKET)
-        };
-        copies.filter(is_of_messages).collect()
+        copies.filter(which).collect()
     }
 
     /// The lowest unused descriptor number: with this limit it cannot open anything.

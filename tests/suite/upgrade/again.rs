@@ -4,10 +4,11 @@ use std::fs;
 use std::process::Command;
 use std::thread;
 
+use rustix::net::{Shutdown, shutdown};
 use rustix::process::Signal;
 use tenfold_tests::binary;
 use tenfold_tests::config::Config;
-use tenfold_tests::launch::Launch;
+use tenfold_tests::launch::{Launch, free_address};
 use tenfold_tests::process::Process;
 use tenfold_tests::seal::{Below, get_once, new_client};
 use tenfold_tests::server::Server;
@@ -261,5 +262,35 @@ pub(super) fn a_worker_that_starts_during_a_check_has_no_part_of_it(config: &Con
     let second = eventually(SOON, "another worker", || worker().filter(|other| *other != first));
     becomes_true(SOON, "it has what the first had", || kinds(second) == expected);
     assert_eq!(server.status()["upgrades"]["failed"], 0, "the check still runs");
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// The listeners are shut down while no program looks after them.
+pub(super) fn h94_an_upgrade_revives_listeners(config: &Config) {
+    let (folder, admin) = (folder(), free_address());
+    let launch = Launch::new(config, &folder.at("site")).program(&program(&folder));
+    let server = launch.flag("--admin", admin).start();
+    let good = binary::server().expect("the server").path.display();
+    let (waits, goes_on) = (folder.at("waits"), folder.at("goes-on"));
+    let wait = format!("for i in $(seq 400); do [ -e {} ] && break; sleep 0.05; done", goes_on.display());
+    let wait = format!("touch {}; {wait}", waits.display());
+    put_script(
+        &folder,
+        &format!("case \"$TENFOLD_HANDOVER\" in check*) ;; *) {wait};; esac; exec {good} \"$@\""),
+    );
+    thread::scope(|scope| {
+        let upgraded = scope.spawn(|| upgrade_slowly(&server));
+        becomes_true(SOON, "the new program waits", || waits.exists());
+        let listeners = server.process.listeners();
+        assert_eq!(listeners.len(), 2, "of the site and of the admin process");
+        listeners.iter().for_each(|listener| shutdown(listener, Shutdown::Both).expect("it listens"));
+        folder.write("goes-on", "");
+        let (code, said) = upgraded.join().expect("no panic");
+        assert_eq!(code, Some(0), "{said}\n{}", server.errors());
+    });
+    serves(&server);
+    let mut metrics = Wire::connect(admin, None);
+    metrics.get("/healthz");
+    assert_eq!(metrics.head().status, 200);
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }

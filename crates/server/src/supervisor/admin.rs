@@ -4,6 +4,7 @@
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tenfold_sys::process::{self, Fork, Pid, WaitStatus};
@@ -25,6 +26,8 @@ use crate::status::report::StatusReport;
 /// The longest wait until the process takes a report, and the interval of attempts meanwhile.
 const PATIENCE: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(10);
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 128;
 /// A process that ran at least this long is replaced immediately.
 const LIVED: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_secs(1);
@@ -36,7 +39,7 @@ pub(super) struct AdminProcess {
     user: Option<SystemUser>,
     sandbox: bool,
     /// The row in which the process's sandbox reports the call that ended it, and the number of refused calls.
-    reports: &'static SharedRows,
+    reports: Arc<SharedRows>,
     channel: Option<UnixStream>,
     /// The rest of a report that the process has not taken, and when it must have.
     rest: Option<(Vec<u8>, Instant)>,
@@ -60,7 +63,7 @@ impl AdminProcess {
         let handed = handover.and_then(|handover| Some((handover, handover.state.admin.as_ref()?)));
         let listener = match handed {
             Some((handover, handed)) => handover.listener(handed)?,
-            None => Listener::bind(address, &ListenOptions { backlog: 128, ..ListenOptions::default() })
+            None => bind(address)
                 .map_err(|error| format!("cannot open the admin listener on {address}: {error}"))?,
         };
         let address = listener.address();
@@ -79,8 +82,7 @@ impl AdminProcess {
             listener: Some(listener),
             user: user.cloned(),
             sandbox: settings.sandbox,
-            // Used until the server ends.
-            reports: Box::leak(Box::new(reports)),
+            reports: Arc::new(reports),
             channel: None,
             rest: None,
             pid: None,
@@ -100,8 +102,27 @@ impl AdminProcess {
         }
     }
 
+    /// Makes the listener listen again if a former process shut it down. A Unix socket is replaced.
+    fn revive(&mut self) {
+        let Some(listener) = self.listener.as_mut().filter(|listener| listener.is_shut_down()) else {
+            return;
+        };
+        let address = listener.address().clone();
+        let listens = match address {
+            ListenAddress::Internet(_) => listener.listen_again(BACKLOG),
+            ListenAddress::Unix(_) => bind(&address).map(|bound| *listener = bound),
+        };
+        match listens {
+            Ok(()) => warning!("the admin process shut down its listener {address}; it listens again"),
+            Err(error) => error!(
+                "the admin process shut down its listener {address}, which cannot listen again: {error}"
+            ),
+        }
+    }
+
     fn fork(&mut self, forget: impl FnOnce()) -> std::io::Result<()> {
         let supervisor = process::own();
+        self.revive();
         let (ours, theirs) = UnixStream::pair()?;
         refuse_descriptors(&ours);
         ours.set_nonblocking(true)?;
@@ -127,7 +148,9 @@ impl AdminProcess {
         }
         admin::prepare(&channel).map_err(|error| format!("cannot prepare its channel: {error}"))?;
         if self.sandbox {
-            let (row, refused) = (self.reports.row(0), &self.reports.row(1)[0]);
+            // Used until this process ends.
+            let reports: &'static Arc<SharedRows> = Box::leak(Box::new(self.reports.clone()));
+            let (row, refused) = (reports.row(0), &reports.row(1)[0]);
             let process = sandbox::Process { name: "admin".to_owned(), row, refused };
             let (several_listeners, layered, kernel_tls, members, signs) =
                 (false, false, false, false, false);
@@ -230,6 +253,10 @@ impl AdminProcess {
             listener.remove_file();
         }
     }
+}
+
+fn bind(address: &ListenAddress) -> io::Result<Listener> {
+    Listener::bind(address, &ListenOptions { backlog: BACKLOG, ..ListenOptions::default() })
 }
 
 /// Writes as much as there is room for. Returns whether nothing is left.

@@ -8,6 +8,7 @@ use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
 
 use super::activation::NamedSocket;
 use super::handover::{HandedSocket, Handover};
+use crate::diagnostics::{error, warning};
 use crate::resolved::config::ResolvedConfig;
 
 /// Listening sockets by process, and in each process by address.
@@ -107,7 +108,17 @@ impl Sockets {
                 config.plan.topology
             ));
         }
-        Ok(Sockets { by_process, addresses, passed: state.passed })
+        let mut sockets = Sockets { by_process, addresses, passed: state.passed };
+        // Before any worker accepts: a listener that a former worker shut down would end it.
+        for (address, revived) in sockets.revive(&config.options) {
+            match revived {
+                Ok(()) => warning!("a process of the server shut down {address}; it listens again"),
+                Err(why) => {
+                    error!("a process of the server shut down {address}, and it cannot listen again: {why}")
+                }
+            }
+        }
+        Ok(sockets)
     }
 
     /// The sockets of each process.

@@ -9,7 +9,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::net::{AddressFamily, Shutdown, SocketFlags, sockopt};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, sockopt};
 use rustix::process::umask;
 
 use super::option::{defer_accept, is_zerocopy_permitted, new_socket, permit_zerocopy, set_tcp_option};
@@ -143,21 +144,23 @@ impl Listener {
     }
 
     /// Takes a listening socket that the former program of this process passed, with its options and the result of
-    /// [`Listener::file`]. Workers of that program use it meanwhile, so nothing of it changes.
+    /// [`Listener::file`]. Workers of that program use it meanwhile, so nothing of it changes. One of them may have shut
+    /// it down: [`Listener::is_shut_down`].
     ///
     /// # Errors
-    /// It does not listen.
+    /// It is the socket of a connection, or none.
     pub fn inherit(
         socket: OwnedFd,
         address: ListenAddress,
         file: Option<(u64, u64)>,
     ) -> io::Result<Listener> {
-        match sockopt::socket_acceptconn(&socket)? {
+        let is_stream = sockopt::socket_type(&socket)? == SocketType::STREAM;
+        match is_stream && rustix::net::getpeername(&socket) == Err(Errno::NOTCONN) {
             true => {
                 let file = file.map(|(device, inode)| Identity { device, inode });
                 Ok(Listener { socket, address, file })
             }
-            false => Err(io::Error::other("it does not listen")),
+            false => Err(io::Error::other("it is no listening socket")),
         }
     }
 

@@ -71,10 +71,18 @@ mod tests {
                 false => listener.shut_down(),
             }
             assert!(listener.is_shut_down() && TcpStream::connect(at).is_err());
-            listener.listen_again(16).expect("its port is free");
+            let (socket, address) = (listener.socket.try_clone(), listener.address().clone());
+            let socket = socket.expect("a descriptor is left");
+            let inherited =
+                Listener::inherit(socket, address, None).expect("it is a listener for the next program");
+            inherited.listen_again(16).expect("its port is free");
             assert!(!listener.is_shut_down());
             assert_eq!(sockopt::tcp_keepidle(&listener).expect("an option"), KEPT);
-            let _peer = TcpStream::connect(at).expect("it listens");
+            let peer = TcpStream::connect(at).expect("it listens");
+            assert!(
+                Listener::inherit(peer.into(), listener.address().clone(), None).is_err(),
+                "a connection"
+            );
         }
     }
 
