@@ -16,7 +16,7 @@ use tenfold_engine::Engine;
 use tenfold_tests::config::Config;
 use tenfold_tests::databases::{DatabaseProduct, fresh};
 use tenfold_tests::harness::each_at_once;
-use tenfold_tests::launch::{Launch, tenfold};
+use tenfold_tests::launch::{Launch, free_address, tenfold};
 use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
 use tenfold_tests::site::TempFolder;
@@ -230,20 +230,45 @@ fn send_raw(door: &OwnedFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) {
 
 pub(super) fn h78_workers_share_one_page_with_the_accounts() {
     let folder = site();
-    let server =
-        launch(&Config::of(Engine::Epoll), &folder, &fresh(DatabaseProduct::Sqlite, &folder)).start();
-    let accounts = accounts_process(&server);
+    let launch = launch(&Config::of(Engine::Epoll), &folder, &fresh(DatabaseProduct::Sqlite, &folder));
+    // With all memory that the supervisor can share.
+    let launch = launch.flag("--admin", free_address()).flag("--max-connections-per-address", 100);
+    let server = launch.start();
     let shared = |process: Process| -> Vec<String> {
         let maps = fs::read_to_string(format!("/proc/{}/maps", process.0)).expect("it runs");
         let anonymous = maps.lines().filter(|line| line.contains("rw-s") && line.contains("/dev/zero"));
         anonymous.filter_map(|line| Some(line.split_whitespace().nth(4)?.to_owned())).collect()
     };
-    let theirs = shared(accounts);
-    assert!(theirs.len() >= 3, "signs of life, reports, and the count of starts: {theirs:?}");
-    for worker in server.workers().into_iter().filter(|worker| *worker != accounts) {
-        let common = shared(worker).into_iter().filter(|inode| theirs.contains(inode)).count();
-        assert_eq!(common, 1, "the count of starts");
-    }
+    let is_worker = |process: &Process| {
+        let status = server.status();
+        let mut workers = status["workers"].as_array().expect("workers").iter();
+        workers.any(|worker| worker["process"] == process.0)
+    };
+    let share_little = |accounts: Process| {
+        let theirs = shared(accounts);
+        assert!(theirs.len() >= 3, "signs of life, reports, and the count of starts: {theirs:?}");
+        let (workers, others): (Vec<_>, Vec<_>) = server.workers().into_iter().partition(is_worker);
+        assert_eq!((workers.len(), others.len()), (1, 2), "accounts and admin");
+        for other in others {
+            let expected = if other == accounts { 1 } else { 0 };
+            let theirs = shared(other);
+            let common: Vec<_> =
+                shared(workers[0]).into_iter().filter(|inode| theirs.contains(inode)).collect();
+            assert_eq!(
+                common.len(),
+                expected,
+                "only accounts and workers share the count of starts: {common:?}"
+            );
+        }
+    };
+    let accounts = accounts_process(&server);
+    share_little(accounts);
+    accounts.signal(Signal::KILL);
+    let has_accounts = |process: &Process| process.threads().iter().any(|name| name.starts_with("hashing"));
+    becomes_true(SOON, "another one takes its place", || {
+        server.workers().iter().any(|process| *process != accounts && has_accounts(process))
+    });
+    share_little(accounts_process(&server));
     stop(server);
 }
 

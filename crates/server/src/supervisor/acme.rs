@@ -35,11 +35,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 /// A process that lived this long and ended is replaced after the shortest pause.
 const LIVED: Duration = Duration::from_secs(60);
 
-/// The process, and the memory from which workers read the responses to challenges.
+/// The process, as the supervisor knows it.
 pub(super) struct AcmeProcess {
-    board: ChallengeBoard,
-    /// In which its sandbox reports: the call that ended it, and how many were refused.
-    reports: Arc<SharedRows>,
+    /// None in other processes.
+    memory: Option<AcmeMemory>,
     /// The certificate that it obtains.
     task: Option<Arc<AcmeTask>>,
     pub(super) pid: Option<Pid>,
@@ -58,6 +57,15 @@ pub(super) struct AcmeProcess {
     pub(super) not_before: Instant,
 }
 
+/// The memory that it shares.
+#[derive(Clone)]
+struct AcmeMemory {
+    /// From which workers read the responses to challenges.
+    board: ChallengeBoard,
+    /// In which its sandbox reports: the call that ended it, and how many were refused.
+    reports: Arc<SharedRows>,
+}
+
 impl AcmeProcess {
     /// # Errors
     /// There is no memory.
@@ -65,26 +73,15 @@ impl AcmeProcess {
         let failed = |error| format!("cannot share responses to challenges: {error}");
         let board = ChallengeBoard::new(shared_bytes(MAX_BYTES).map_err(failed)?);
         let reports = Arc::new(SharedRows::new(2, REPORT_WORDS).map_err(failed)?);
+        let memory = Some(AcmeMemory { board, reports });
         let (began, not_before, failures) = (Instant::now(), Instant::now(), 0);
         let (task, pid, ending, again, news, take_up) = Default::default();
-        Ok(AcmeProcess {
-            board,
-            reports,
-            task,
-            pid,
-            began,
-            failures,
-            ending,
-            again,
-            news,
-            take_up,
-            not_before,
-        })
+        Ok(AcmeProcess { memory, task, pid, began, failures, ending, again, news, take_up, not_before })
     }
 
     /// Returns the place of the responses to challenges, for a worker.
-    pub(super) fn board(&self) -> ChallengeBoard {
-        self.board.clone()
+    pub(super) fn board(&self) -> Option<ChallengeBoard> {
+        self.memory.as_ref().map(|memory| memory.board.clone())
     }
 
     /// Obtains this certificate from now on, or none. The process of another one ends: it goes on where it was.
@@ -108,7 +105,7 @@ impl AcmeProcess {
 
     /// System calls that the sandbox has refused in this and former processes.
     pub(super) fn refused_calls(&self) -> u64 {
-        self.reports.row(1)[0].load(Ordering::Relaxed)
+        self.memory.as_ref().map_or(0, |memory| memory.reports.row(1)[0].load(Ordering::Relaxed))
     }
 
     pub(super) fn is(&self, pid: Pid) -> bool {
@@ -118,7 +115,8 @@ impl AcmeProcess {
     pub(super) fn lost(&mut self, end: WaitStatus) {
         self.hear();
         (self.pid, self.news) = (None, None);
-        let why = sandbox::end_of(self.reports.row(0), end);
+        let Some(memory) = &self.memory else { return };
+        let why = sandbox::end_of(memory.reports.row(0), end);
         if !std::mem::take(&mut self.ending) {
             self.failures = if self.began.elapsed() >= LIVED { 0 } else { self.failures.saturating_add(1) };
             let pause = PAUSE.saturating_mul(1 << self.failures.saturating_sub(1).min(12)).min(LONGEST_PAUSE);
@@ -141,9 +139,10 @@ impl AcmeProcess {
         self.news.as_ref().filter(|_| self.take_up.is_none()).map(AsFd::as_fd)
     }
 
-    /// Closes what is the supervisor's alone, in another process.
+    /// Closes what is the supervisor's alone, in another process. One that could write responses to challenges could
+    /// obtain certificates.
     pub(super) fn forget(&mut self) {
-        self.news = None;
+        (self.news, self.memory) = (None, None);
     }
 
     /// Reads whether there is a new certificate.
@@ -161,7 +160,7 @@ impl AcmeProcess {
 
     /// Makes the process. Returns its work in it, and `None` in the supervisor.
     pub(super) fn fork(&mut self, known: Vec<KeyId>) -> io::Result<Option<impl FnOnce() + use<>>> {
-        let Some(task) = self.task.clone() else { return Ok(None) };
+        let (Some(task), Some(memory)) = (self.task.clone(), self.memory.clone()) else { return Ok(None) };
         let supervisor = process::own();
         let (ours, theirs) = UnixStream::pair()?;
         refuse_descriptors(&ours);
@@ -174,9 +173,9 @@ impl AcmeProcess {
                 Ok(None)
             }
             Fork::Child => {
-                let (board, news) = (self.board(), theirs);
+                let (AcmeMemory { board, reports }, news) = (memory, theirs);
                 // Used until this process ends.
-                let reports: &'static Arc<SharedRows> = Box::leak(Box::new(self.reports.clone()));
+                let reports: &'static Arc<SharedRows> = Box::leak(Box::new(reports));
                 Ok(Some(move || {
                     let work = ClientTask { task: &task, board, reports, known, news, supervisor };
                     forked::end_with("cannot obtain certificates", || client::obtain(work))

@@ -1,12 +1,14 @@
 //! The table of addresses, and the lanes of it that generations use.
 
+use std::sync::Arc;
+
 use super::generation::{Generation, MOST_FORMER};
 use crate::admission::Addresses;
 
 /// The table of addresses, once a configuration has bounds by address. The supervisor owns it, so that it outlives
 /// workers and configurations.
 #[derive(Debug, Default)]
-pub(super) struct AddressRows(Option<&'static Addresses>);
+pub(super) struct AddressRows(Option<Arc<Addresses>>);
 
 impl AddressRows {
     /// Gives each process of `generation` a lane that none of `others` has, where addresses have bounds.
@@ -19,14 +21,13 @@ impl AddressRows {
         }
         // Neither the number of lanes nor the size of the table changes without a restart.
         let processes = generation.config.plan.processes();
-        let table = match self.0 {
-            Some(table) => table,
+        let table = match &self.0 {
+            Some(table) => table.clone(),
             None => {
                 let most = generation.settings.max_addresses;
                 let table = Addresses::new(most, processes * (MOST_FORMER + 1))
                     .map_err(|error| format!("cannot allocate memory for {most} addresses: {error}"))?;
-                // The table is used until the last process ends.
-                *self.0.insert(Box::leak(Box::new(table)))
+                self.0.insert(Arc::new(table)).clone()
             }
         };
         let taken =

@@ -69,7 +69,9 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
         work;
     let shares = generation.config.shares.clone().unwrap_or_default();
     let lane = generation.lane + place;
-    let admission = generation.addresses.map(|addresses| Admission::new(addresses, lane, shares));
+    // Used until the process ends.
+    let addresses = generation.addresses.map(|addresses| &**Box::leak(Box::new(addresses)));
+    let admission = addresses.map(|addresses| Admission::new(addresses, lane, shares));
     let has_book = generation.book.is_some();
     let Generation { settings, config, mut roots, log, rows, reports, web, signing, .. } = generation;
     let signing = signing.map(|signing| signing.into_ends(place));

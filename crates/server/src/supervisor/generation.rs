@@ -68,7 +68,7 @@ pub(super) struct Generation {
     /// A row for each process, in which its sandbox reports.
     pub(super) reports: SharedRows,
     /// The table in which its processes count addresses, and its first lane; `None` if nothing is counted.
-    pub(super) addresses: Option<&'static Addresses>,
+    pub(super) addresses: Option<Arc<Addresses>>,
     /// The first of its lanes.
     pub(super) lane: usize,
     /// The pages of the members, where there are any.
@@ -199,7 +199,7 @@ impl Generation {
         let worker = &mut self.workers[place];
         let Some(pid) = worker.pid.take() else { return };
         rows.for_each(|row| counters::settle(self.rows.row(row)));
-        if let Some(addresses) = self.addresses {
+        if let Some(addresses) = &self.addresses {
             addresses.settle(self.lane + place);
         }
         let name = format!("worker {} (process {pid})", place + 1);

@@ -3,6 +3,7 @@
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
+use super::address_rows::AddressRows;
 use super::archive::job::Archive;
 use super::signing::SigningProcess;
 use super::state::Supervisor;
@@ -15,6 +16,7 @@ impl Supervisor {
         (self.handover, self.upgrade.check) = (None, None);
         self.archive = Archive::default();
         self.acme.forget();
+        self.address_rows = AddressRows::default();
         self.generations.clear();
         self.sockets.forget();
         self.successions = None;

@@ -251,7 +251,7 @@ impl Supervisor {
                 // Wipes its copy of the keys; the shared memory has the usable ones.
                 let tickets = self.tickets.take().map(|tickets| tickets.shared());
                 let generation = self.generations.swap_remove(index);
-                let challenges = generation.config.acme.is_some().then(|| self.acme.board());
+                let challenges = generation.config.acme.as_ref().and_then(|_| self.acme.board());
                 let listeners = self.sockets.take(place);
                 let each = generation.config.plan.workers / generation.config.plan.processes();
                 let (own, name) = (place * each..(place + 1) * each, generation.name());
