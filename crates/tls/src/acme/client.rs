@@ -8,16 +8,17 @@ use tokio::time::timeout;
 
 use super::attempts::AttemptHistory;
 use super::authority;
+use super::dns;
 use super::error::AcmeError;
 use super::order::Attempt;
 use super::renewal::{self, RenewalWindow};
-use super::settings::AcmeSettings;
+use super::settings::{AcmeSettings, Validation};
 use super::stored::{self, StoredCertificate};
 use crate::certificates::facts::KeyId;
 use crate::challenges::{ChallengeBoard, PendingChallenges};
 use crate::state::{FolderLock, StateFolder};
 
-/// The bound of one attempt, with every wait for the authority.
+/// The bound of all waits for the authority in one attempt.
 const ATTEMPT: Duration = Duration::from_secs(15 * 60);
 
 /// The longest wait between two steps: another server may have changed the folder.
@@ -151,8 +152,8 @@ impl AcmeClient {
         }
         let attempt =
             Attempt { settings: &self.settings, folder: &self.folder, lock, board: &self.board, now };
-        let obtained =
-            self.runtime.block_on(async { timeout(ATTEMPT, attempt.obtain(stored.as_ref())).await });
+        let bound = bound(&self.settings);
+        let obtained = self.runtime.block_on(async { timeout(bound, attempt.obtain(stored.as_ref())).await });
         match obtained {
             Ok(Ok(obtained)) => {
                 let succeeded = AttemptHistory::succeeded(now);
@@ -163,7 +164,7 @@ impl AcmeClient {
             }
             Ok(Err(error)) => self.failed(error, now, Some(lock)),
             Err(_) => {
-                let reason = format!("the authority took longer than {} s", ATTEMPT.as_secs());
+                let reason = format!("it took longer than {} s", bound.as_secs());
                 self.failed(AcmeError::new("obtain a certificate", reason), now, Some(lock))
             }
         }
@@ -192,6 +193,14 @@ impl AcmeClient {
         let revoked = self.runtime.block_on(async { timeout(ATTEMPT, revoking).await });
         revoked.map_err(AcmeError::at("revoke the certificate"))??;
         stored::remove(&self.folder, &lock)
+    }
+}
+
+/// The bound of one attempt. Programs that change DNS records run one after the other: each sets and clears one.
+fn bound(settings: &AcmeSettings) -> Duration {
+    match settings.validation {
+        Validation::Dns01 { .. } => ATTEMPT + dns::TIMEOUT * 2 * settings.names.len() as u32,
+        Validation::TlsAlpn01 | Validation::Http01 => ATTEMPT,
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::error::AcmeError;
 
 /// The bound of one call: a program waits until the record has reached all name servers.
-const TIMEOUT: Duration = Duration::from_secs(300);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A record that a program has set, cleared when it is dropped.
 pub(super) struct TxtRecord<'a> {

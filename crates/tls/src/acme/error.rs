@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// The most characters of a reason: the authority chooses its length.
-const MAX_REASON: usize = 500;
+pub(super) const MAX_REASON: usize = 500;
 
 /// A failed step of an attempt, with its reason. It is one line: control characters of the authority are escaped.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use instant_acme::{AuthorizationStatus, ChallengeType, Order, OrderStatus, Retry
 use std::time::Duration;
 
 use super::dns::TxtRecord;
-use super::error::AcmeError;
+use super::error::{AcmeError, MAX_REASON};
 use super::settings::{AcmeSettings, Validation};
 use crate::challenges::{ChallengeBoard, PendingChallenges};
 
@@ -144,7 +144,10 @@ async fn reasons(order: &mut Order, most: usize) -> String {
         }
         let name = authorization.identifier().to_string();
         let errors = authorization.challenges.iter().filter_map(|challenge| challenge.error.as_ref());
-        all.extend(errors.map(|error| format!("{name}: {}", error.detail.as_deref().unwrap_or("no reason"))));
+        let reason = |detail: &str| detail.chars().take(MAX_REASON).collect::<String>();
+        all.extend(errors.map(|error| {
+            format!("{name}: {}", error.detail.as_deref().map_or_else(|| "no reason".to_owned(), reason))
+        }));
     }
     if all.is_empty() { "the authority gave no reason".to_owned() } else { all.join("; ") }
 }
