@@ -188,12 +188,14 @@ impl LoadPlan {
         self.threads.saturating_mul(self.processes)
     }
 
-    /// Connections that make requests. With `hold`, the number that the schedule keeps open, and a quarter more.
+    /// Connections that make requests. With `hold`, the number that the schedule keeps open in this run, and a quarter
+    /// more.
     pub fn active(&self) -> u32 {
         match (self.connections, self.hold, self.connection_rate) {
             (Some(count), ..) => count,
             (None, Some(hold), Some(rate)) => {
-                let at_once = (rate.from.max(rate.to) * hold.as_secs_f64() * 1.25).ceil() as u32;
+                let longest = self.duration.map_or(hold, |duration| duration.min(hold));
+                let at_once = (rate.from.max(rate.to) * longest.as_secs_f64() * 1.25).ceil() as u32;
                 at_once.saturating_add(self.workers())
             }
             _ => LoadPlan::DEFAULT_CONNECTIONS.max(self.workers()),
@@ -276,5 +278,7 @@ mod tests {
         plan.hold = Some(Duration::from_secs(10));
         assert_eq!(plan.active(), 12_501);
         assert_eq!(plan.per_connection(), 1);
+        plan.duration = Some(Duration::from_secs(4));
+        assert_eq!(plan.active(), 5_001, "none of them ends before the run");
     }
 }
