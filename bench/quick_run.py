@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""The book's page of a quick run of the laboratory, and the verdicts on the book's first page, from a run's folder.
+
+usage: quick_run.py [--earlier FOLDER] FOLDER
+
+FOLDER is what `tenfold lab run --output FOLDER` has filled. With --earlier, another run on the same machine, the page
+also says on which verdicts the two agree.
+"""
+import argparse, json, pathlib, re, statistics, sys, time
+
+DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
+NAMES = {"nginx": "nginx", "apache": "Apache", "lighttpd": "lighttpd", "h2o": "h2o"}
+# Rulings that contradict no other one.
+OPEN = ("inconclusive", "not-testable-here")
+
+
+class Run:
+    """A finished run."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        found = json.loads((self.folder / "verdicts.json").read_text())
+        self.verdicts = {(one["experiment"], one["claim"]): one for one in found["verdicts"]}
+        self.controls = [control["effect"] for control in found["controls"]]
+        self.peers, self.profile = found["environment"]["peers"], found["profile"]
+        times = [json.loads(line)["at"] for line in (self.folder / "trials.jsonl").open()]
+        self.began, self.ended = min(times), max(times)
+        self.summary = re.sub(r"Linux (\d+\.\d+)[^,]*", r"Linux \1", (self.folder / "summary.md").read_text().strip())
+
+    def count(self, ruling):
+        return sum(one["ruling"] == ruling for one in self.verdicts.values())
+
+    def facts(self):
+        """When and beside what it ran, and what its controls say."""
+        version = lambda name: re.search(r"\d+(\.\d+)+", self.peers[name]).group()
+        peers = [f"{shown} {version(name)}" for name, shown in NAMES.items() if name in self.peers]
+        covering = sum(effect["low"] <= 1 <= effect["high"] for effect in self.controls)
+        width = statistics.median((effect["high"] - effect["low"]) / 2 for effect in self.controls)
+        day = time.strftime("%-d %B %Y", time.gmtime(self.began))
+        return (f"The output of `tenfold lab run` (profile {self.profile}) of {day}, with {', '.join(peers[:-1])} and "
+                f"{peers[-1]}, in {(self.ended - self.began) / 60:.0f} minutes. Of {len(self.controls)} controls, in which "
+                f"a cell is compared with itself, {covering} have an interval that contains 1, with a median half-width of "
+                f"{width:.1%}. ".replace("%", " %") + "`bench/quick_run.py` wrote this page from the run's folder.")
+
+    def agreement(self, earlier):
+        """What an earlier run says of the same claims."""
+        both = [(one, earlier.verdicts[key]) for key, one in self.verdicts.items() if key in earlier.verdicts]
+        differ = [(one, other) for one, other in both if one["ruling"] != other["ruling"]]
+        contradict = [pair for pair in differ if not any(one["ruling"] in OPEN for one in pair)]
+        text = (f"A run that began {(self.began - earlier.began) / 60:.0f} minutes earlier agrees in "
+                f"{len(both) - len(differ)} of {len(both)} verdicts. In {len(differ) - len(contradict)} of the others, "
+                "one of the two runs is INCONCLUSIVE.")
+        for one, other in contradict:
+            text += f" “{one['says'].rstrip('.')}” was {shown(other['ruling'])} and is {shown(one['ruling'])}."
+        return text
+
+
+def shown(ruling):
+    return ruling.replace("-", " ").upper()
+
+
+def replace(text, pattern, by, where):
+    """Replaces the only line that matches."""
+    text, found = re.subn(pattern, lambda _: by, text, flags=re.M)
+    if found != 1:
+        raise SystemExit(f"{where}: {found} lines match {pattern!r}, not one")
+    return text
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder")
+    parser.add_argument("--earlier")
+    args = parser.parse_args()
+    run = Run(args.folder)
+    parts = ["# A quick run", run.facts()]
+    if args.earlier:
+        parts.append(run.agreement(Run(args.earlier)))
+    page = DOCS / "lab/quick-run.md"
+    page.write_text("\n\n".join([*parts, run.summary]) + "\n")
+
+    first = DOCS / "README.md"
+    text = first.read_text()
+    sentence = (
+        f"Of {len(run.verdicts)} claims about server models, [a quick run of the laboratory](lab/quick-run.md) on two "
+        f"processors found that {run.count('holds')} hold, {run.count('reversed')} are reversed and "
+        f"{run.count('no-difference')} make no difference; {run.count('inconclusive')} stayed open, "
+        f"{run.count('not-testable-here')} need other hardware, and {run.count('artefact')} was an artefact. Among them:")
+    text = replace(text, r"^Of \d+ .*claims about server models, .*$", sentence, first)
+    rows = {line.split(" | ")[0]: line for line in run.summary.splitlines() if line.startswith("| ")}
+    for line in text.splitlines():
+        claim = line.split(" | ")[0]
+        if claim in rows and claim not in ("| claim", "| ---"):
+            text = replace(text, rf"^{re.escape(line)}$", rows[claim], first)
+    first.write_text(text)
+    print(f"written to {page} and {first}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
