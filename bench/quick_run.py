@@ -85,7 +85,9 @@ def main():
         f"Of {len(run.verdicts)} claims about server models, [a quick run of the laboratory](lab/quick-run.md) on two "
         f"processors found that {run.count('holds')} hold, {run.count('reversed')} are reversed and "
         f"{run.count('no-difference')} make no difference; {run.count('inconclusive')} stayed open, "
-        f"{run.count('not-testable-here')} need other hardware, and {run.count('artefact')} was an artefact. Among them:")
+        f"{run.count('not-testable-here')} need other hardware, and the number of artefacts is {run.count('artefact')}. "
+        "Among them:")
+    text = replace(text, r"(?<=the verdicts on )\d+(?: published)?(?= claims, on one machine)", str(len(run.verdicts)), first)
     text = replace(text, r"^Of \d+ .*claims about server models, .*$", sentence, first)
     rows = {line.split(" | ")[0]: line for line in run.summary.splitlines() if line.startswith("| ")}
     for line in text.splitlines():
