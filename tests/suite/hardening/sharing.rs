@@ -2,11 +2,12 @@
 //! sockets, and the calls of the process that forks.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::net::{Shutdown, connect, shutdown};
 use tenfold_engine::Engine;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
@@ -25,6 +26,7 @@ pub(crate) const THEME: Theme = Theme {
         Topologies Own: h94_a_listener_that_a_worker_shuts_down_is_revived,
             h94_no_worker_changes_how_others_wait_at_a_unix_socket;
         Epoll Own: h94_listeners_are_revived_as_often_as_they_are_shut_down;
+        Engines OwnAsRoot: h94_a_listener_that_was_connected_listens_again;
         Engines Own: h94_workers_with_another_unix_socket_shake_hands;
         Every Once: h94_workers_with_another_unix_socket_are_started_until_they_serve;
         Engines Own: h79_no_process_that_serves_starts_or_signals_another,
@@ -130,6 +132,20 @@ fn h94_listeners_are_revived_as_often_as_they_are_shut_down(config: &Config) {
     }
     let reported = server.errors().matches("a process of the server shut down").count();
     assert_eq!(reported, 2, "each listener once: {}", server.errors());
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// A ring connects a socket without a system call that a filter sees. Here the test connects the one that it shares.
+fn h94_a_listener_that_was_connected_listens_again(config: &Config) {
+    let server = start(config);
+    let elsewhere = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+    let to = elsewhere.local_addr().expect("it is bound");
+    for listener in server.process.listeners() {
+        shutdown(&listener, Shutdown::Both).expect("it listens");
+        // The supervisor may have been faster.
+        let _ = connect(&listener, &to);
+    }
+    becomes_true(SOON, &format!("it answers again: {}", server.errors()), || answers_at(&server));
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 

@@ -1,10 +1,11 @@
 //! Neither program can open the files of the server: it serves on with the workers that it has, and tries again.
 
 use std::fs;
+use std::net::TcpListener;
 use std::process::Command;
 use std::thread;
 
-use rustix::net::{Shutdown, shutdown};
+use rustix::net::{Shutdown, connect, shutdown};
 use rustix::process::Signal;
 use tenfold_tests::binary;
 use tenfold_tests::config::Config;
@@ -265,9 +266,10 @@ pub(super) fn a_worker_that_starts_during_a_check_has_no_part_of_it(config: &Con
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// The listeners are shut down while no program looks after them.
+/// The listeners are shut down and made connections while no program looks after them.
 pub(super) fn h94_an_upgrade_revives_listeners(config: &Config) {
     let (folder, admin) = (folder(), free_address());
+    let elsewhere = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
     let launch = Launch::new(config, &folder.at("site")).program(&program(&folder));
     let server = launch.flag("--admin", admin).start();
     let good = binary::server().expect("the server").path.display();
@@ -283,7 +285,12 @@ pub(super) fn h94_an_upgrade_revives_listeners(config: &Config) {
         becomes_true(SOON, "the new program waits", || waits.exists());
         let listeners = server.process.listeners();
         assert_eq!(listeners.len(), 2, "of the site and of the admin process");
-        listeners.iter().for_each(|listener| shutdown(listener, Shutdown::Both).expect("it listens"));
+        listeners.iter().for_each(|listener| {
+            shutdown(listener, Shutdown::Both).expect("it listens");
+            // It does not wait.
+            let _ = connect(listener, &elsewhere.local_addr().expect("it is bound"));
+            elsewhere.accept().expect("it is connected");
+        });
         folder.write("goes-on", "");
         let (code, said) = upgraded.join().expect("no panic");
         assert_eq!(code, Some(0), "{said}\n{}", server.errors());

@@ -4,10 +4,11 @@
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
+use tenfold_engine::Engine;
 use tenfold_sys::signal::Signal;
 use tenfold_sys::socket::ListenAddress;
 
-use super::generation::{MOST_FORMER, Stage};
+use super::generation::{Generation, MOST_FORMER, Stage};
 use super::state::Supervisor;
 use crate::diagnostics::{debug, error, info, warning};
 use crate::resolved::certificates;
@@ -17,7 +18,19 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The pause after a failed revival.
 const LONG_PAUSE: Duration = Duration::from_secs(1);
 
+/// The interval of looks without an event, with engines whose workers can make a listener connect: no event tells of a
+/// socket that waits for its peer.
+const LOOK: Duration = Duration::from_secs(5);
+
 impl Supervisor {
+    /// The time of the next look at the sockets without an event.
+    pub(super) fn next_look(&self) -> Option<Instant> {
+        let connects = |generation: &Generation| generation.config.plan.engine == Engine::Uring;
+        let connects = self.generations.iter().any(connects);
+        let look = connects.then(|| Instant::now() + LOOK);
+        self.revival.again.or(look).filter(|_| self.leaving.is_none())
+    }
+
     /// The sockets whose end the supervisor waits for. None while it leaves, because it shuts them down itself.
     pub(super) fn watched_sockets(&self) -> Vec<BorrowedFd<'_>> {
         let watches = self.leaving.is_none() && self.revival.again.is_none();

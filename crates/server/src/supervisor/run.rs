@@ -113,7 +113,6 @@ impl Supervisor {
         let signing =
             self.generations.iter().filter_map(|generation| generation.signing.as_ref()?.again()).min();
         let leave = self.leaving.as_ref().and_then(Leaving::by);
-        let sockets = self.revival.again.filter(|_| self.leaving.is_none());
         let tickets = self.tickets.as_ref().map(TicketRotation::by);
         let all = [
             tick,
@@ -122,7 +121,7 @@ impl Supervisor {
             signing,
             admin,
             leave,
-            sockets,
+            self.next_look(),
             self.sockets_end,
             self.rotation_by(),
             tickets,

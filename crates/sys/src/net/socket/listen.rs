@@ -9,7 +9,6 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::io::Errno;
 use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, sockopt};
 use rustix::process::umask;
 
@@ -148,20 +147,17 @@ impl Listener {
     /// it down: [`Listener::is_shut_down`].
     ///
     /// # Errors
-    /// It is the socket of a connection, or none.
+    /// It is no stream socket.
     pub fn inherit(
         socket: OwnedFd,
         address: ListenAddress,
         file: Option<(u64, u64)>,
     ) -> io::Result<Listener> {
-        let is_stream = sockopt::socket_type(&socket)? == SocketType::STREAM;
-        match is_stream && rustix::net::getpeername(&socket) == Err(Errno::NOTCONN) {
-            true => {
-                let file = file.map(|(device, inode)| Identity { device, inode });
-                Ok(Listener { socket, address, file })
-            }
-            false => Err(io::Error::other("it is no listening socket")),
+        if sockopt::socket_type(&socket)? != SocketType::STREAM {
+            return Err(io::Error::other("it is no stream socket"));
         }
+        let file = file.map(|(device, inode)| Identity { device, inode });
+        Ok(Listener { socket, address, file })
     }
 
     /// The device and the inode of a Unix socket's file, if this server made it.

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use rustix::io::Errno;
 
 use super::listen::{ListenAddress, Listener};
+use super::stream::dissolve;
 use crate::readiness::wait;
 
 impl Listener {
@@ -22,19 +23,21 @@ impl Listener {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Whether it was shut down: nobody can connect.
+    /// Whether it was shut down, or made a connection: nobody can connect.
     pub fn is_shut_down(&self) -> bool {
         wait::is_shut_down(self.socket.as_fd())
     }
 
-    /// Lets a TCP socket that was shut down listen again, for every process that has it. It keeps its options, and its
-    /// port unless the system chose that: then it is bound again. A Unix socket stays shut down (`unix_shutdown` in
-    /// net/unix/af_unix.c), and another has to be bound.
+    /// Lets a TCP socket that was shut down or connected listen again, for every process that has it. It keeps its
+    /// options, and its port unless the system chose that: then it is bound again. A Unix socket stays shut down
+    /// (`unix_shutdown` in net/unix/af_unix.c), and another has to be bound.
     ///
     /// # Errors
     /// The error of `bind(2)` or `listen(2)`: the port was taken meanwhile.
     pub fn listen_again(&self, backlog: i32) -> io::Result<()> {
         if let ListenAddress::Internet(at) = &self.address {
+            // If that fails, so does `listen(2)`.
+            dissolve(self.socket.as_fd());
             match rustix::net::bind(&self.socket, at) {
                 // It has kept its port. What `getsockname(2)` tells does not show that.
                 Err(Errno::INVAL) => {}
@@ -47,7 +50,7 @@ impl Listener {
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpStream;
+    use std::net::{TcpListener, TcpStream};
     use std::os::unix::net::UnixStream;
     use std::time::Duration;
 
@@ -73,16 +76,33 @@ mod tests {
             assert!(listener.is_shut_down() && TcpStream::connect(at).is_err());
             let (socket, address) = (listener.socket.try_clone(), listener.address().clone());
             let socket = socket.expect("a descriptor is left");
-            let inherited =
-                Listener::inherit(socket, address, None).expect("it is a listener for the next program");
+            let inherited = Listener::inherit(socket, address, None).expect("it is a stream socket");
             inherited.listen_again(16).expect("its port is free");
             assert!(!listener.is_shut_down());
             assert_eq!(sockopt::tcp_keepidle(&listener).expect("an option"), KEPT);
-            let peer = TcpStream::connect(at).expect("it listens");
-            assert!(
-                Listener::inherit(peer.into(), listener.address().clone(), None).is_err(),
-                "a connection"
-            );
+            let _peer = TcpStream::connect(at).expect("it listens");
+        }
+    }
+
+    #[test]
+    fn h94_a_tcp_socket_that_was_connected_listens_again_at_its_port() {
+        let elsewhere = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+        let to = elsewhere.local_addr().expect("it is bound");
+        let listener = Listener::bind(&"127.0.0.1:0".parse().expect("an address"), &ListenOptions::default());
+        let listener = listener.expect("loopback has a free port");
+        let ListenAddress::Internet(port) = *listener.address() else { panic!("it is bound to a port") };
+        for ends in [false, true] {
+            listener.shut_down();
+            rustix::net::connect(&listener, &to).expect("somebody listens there");
+            let (peer, _) = elsewhere.accept().expect("it is connected");
+            assert!(listener.is_shut_down());
+            // The watch ends at once, and not after the hour.
+            let hour = Duration::from_secs(3600);
+            wait::for_input_or_shutdown(&[], &[listener.as_fd()], Some(hour)).expect("a wait");
+            let _peer = if ends { None } else { Some(peer) };
+            listener.listen_again(16).expect("its port is free");
+            assert!(!listener.is_shut_down());
+            let _client = TcpStream::connect(port).expect("it listens");
         }
     }
 
