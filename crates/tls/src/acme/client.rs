@@ -18,7 +18,7 @@ use crate::certificates::facts::KeyId;
 use crate::challenges::{ChallengeBoard, PendingChallenges};
 use crate::state::{FolderLock, StateFolder};
 
-/// The bound of all waits for the authority in one attempt.
+/// The bound of one attempt, beside the programs that change DNS records.
 const ATTEMPT: Duration = Duration::from_secs(15 * 60);
 
 /// The longest wait between two steps: another server may have changed the folder.

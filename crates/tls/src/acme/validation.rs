@@ -14,6 +14,9 @@ pub(super) const POLLING: RetryPolicy = RetryPolicy::new()
     .backoff(1.5)
     .timeout(Duration::from_secs(120));
 
+/// The most reasons that are told for one name.
+const MAX_REASONS: usize = 4;
+
 const TOO_MANY: &str = "the authority asks for more proofs than there are names";
 
 /// The responses that one order needs. They are withdrawn when it is dropped.
@@ -130,6 +133,11 @@ fn is_ordered(name: &str, ordered: &[String]) -> bool {
     ordered.iter().any(|ordered| domain(ordered) == domain(name))
 }
 
+/// The beginning of a text of the authority, which chooses its length.
+fn shortened(text: &str) -> String {
+    text.chars().take(MAX_REASON).collect()
+}
+
 /// Returns the reasons of an authority that rejected an order, those of at most `most` authorizations.
 async fn reasons(order: &mut Order, most: usize) -> String {
     let mut all = Vec::new();
@@ -142,12 +150,10 @@ async fn reasons(order: &mut Order, most: usize) -> String {
         if authorization.refresh().await.is_err() {
             continue;
         }
-        let name = authorization.identifier().to_string();
+        let name = shortened(&authorization.identifier().to_string());
         let errors = authorization.challenges.iter().filter_map(|challenge| challenge.error.as_ref());
-        let reason = |detail: &str| detail.chars().take(MAX_REASON).collect::<String>();
-        all.extend(errors.map(|error| {
-            format!("{name}: {}", error.detail.as_deref().map_or_else(|| "no reason".to_owned(), reason))
-        }));
+        let reasons = errors.map(|error| shortened(error.detail.as_deref().unwrap_or("no reason")));
+        all.extend(reasons.take(MAX_REASONS).map(|reason| format!("{name}: {reason}")));
     }
     if all.is_empty() { "the authority gave no reason".to_owned() } else { all.join("; ") }
 }
