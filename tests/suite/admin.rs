@@ -256,7 +256,7 @@ fn status_asks_an_admin_listener(config: &Config) {
     assert!(String::from_utf8_lossy(&output.stdout).contains("\nresponses  200 1\n"), "{output:?}");
     let output = tenfold(&["status", &server.address.to_string()]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("/status was answered with 404"), "{said}");
+    assert!(said.contains(" is no admin listener: it answered /status with 404"), "{said}");
     assert_eq!(output.status.code(), Some(1));
     // It ends when the server has gone.
     let watching = thread::spawn(move || tenfold(&["status", "--watch", &admin.to_string()]));

@@ -183,6 +183,15 @@ fn check_looks_at_what_serve_would_use() {
     assert_eq!(used.status.code(), Some(0), "{}", said(&used));
     assert!(said(&used).contains("warning: ") && said(&used).contains("in use"), "{}", said(&used));
     drop(held);
+    let absent =
+        check("root = \"site\"\n[site]\nfallback = \"/index.html\"\nerror-pages = { 404 = \"/gone.html\" }");
+    assert_eq!(absent.status.code(), Some(0), "{}", said(&absent));
+    assert!(
+        said(&absent).contains("there is no file ") && said(&absent).contains("site/gone.html"),
+        "{}",
+        said(&absent)
+    );
+    assert!(!said(&absent).contains("index.html"), "{}", said(&absent));
     folder.allow(".", 0o777);
     let right = check("root = \"site\"\naccess-log = \"access.log\"\naccounts = \"sqlite:members.db\"");
     assert_eq!((right.status.code(), said(&right).contains("error")), (Some(0), false), "{}", said(&right));

@@ -18,14 +18,17 @@ where
 
 const DURATIONS: &[(&str, u64)] = &[("ms", 1), ("s", 1000), ("m", 60 * 1000), ("h", 60 * 60 * 1000)];
 
-/// A length of time with its unit, within bounds: `250ms`, `10s`, `2m`, `1h`.
+/// Of a day, in milliseconds: it is read, and shown in hours.
+const DAY: (&str, u64) = ("d", 24 * 60 * 60 * 1000);
+
+/// A length of time with its unit, within bounds: `250ms`, `10s`, `2m`, `1h`, `30d`.
 pub(crate) fn duration(text: &str, bounds: RangeInclusive<Duration>) -> Result<Duration, String> {
     let wrong = || {
         let (from, to) = (shown_duration(*bounds.start()), shown_duration(*bounds.end()));
-        format!("{text:?} is not a duration from {from} to {to}, such as 250ms, 10s, 2m or 1h")
+        format!("{text:?} is not a duration from {from} to {to}, such as 250ms, 10s, 2m, 1h or 30d")
     };
     let (count, unit) = split(text).ok_or_else(wrong)?;
-    let (_, scale) = DURATIONS.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?;
+    let (_, scale) = DURATIONS.iter().chain([&DAY]).find(|(name, _)| *name == unit).ok_or_else(wrong)?;
     let duration = count.checked_mul(*scale).map(Duration::from_millis).ok_or_else(wrong)?;
     if bounds.contains(&duration) { Ok(duration) } else { Err(wrong()) }
 }
@@ -129,11 +132,12 @@ mod tests {
         assert_eq!(read("10s"), Ok(Duration::from_secs(10)));
         assert_eq!(read("2 m"), Ok(Duration::from_secs(120)));
         assert_eq!(read("24h"), Ok(DAY));
+        assert_eq!(read("1d"), Ok(DAY));
         for wrong in ["", "10", "s", "-1s", "1.5s", "0s", "25h", "10 seconds", "99999999999999999999s"] {
             let message = read(wrong).expect_err(wrong);
             assert_eq!(
                 message,
-                format!("{wrong:?} is not a duration from 1ms to 24h, such as 250ms, 10s, 2m or 1h")
+                format!("{wrong:?} is not a duration from 1ms to 24h, such as 250ms, 10s, 2m, 1h or 30d")
             );
         }
     }

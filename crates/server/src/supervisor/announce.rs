@@ -269,8 +269,8 @@ fn off(facts: &StartFacts<'_>) -> Option<String> {
     }
     if facts.null.is_none() {
         off.push(match facts.settings.lists_folders() {
-            false => "folder listings, dotfiles and links that leave the root (for safety)",
-            true => "dotfiles and links that leave the root (for safety)",
+            false => "folder listings, dotfiles, links that leave the root (for safety)",
+            true => "dotfiles, links that leave the root (for safety)",
         });
     }
     if facts.config.certificates.is_none() {

@@ -34,7 +34,30 @@ pub(crate) fn examine(settings: &Settings, config: &ResolvedConfig) -> Vec<Strin
     }
     problems.extend(settings.listen.iter().filter_map(|entry| listening(&entry.address, config).err()));
     problems.extend(resources(settings));
+    missing_files(settings).iter().for_each(|warning| warning!("{warning}"));
     problems
+}
+
+/// Lists files that the configuration names for responses, and that workers do not find. Other errors are those of the
+/// roots.
+fn missing_files(settings: &Settings) -> Vec<String> {
+    let (Ok(workers), Ok(roots)) = (privileges::worker_user(settings), open_roots(settings)) else {
+        return Vec::new();
+    };
+    as_user(workers.as_ref(), || {
+        let sites = std::iter::once(&settings.site).chain(&settings.hosts);
+        let named =
+            roots.iter().zip(sites).flat_map(|(root, site)| site.named_files().map(move |name| (root, name)));
+        let missing = named.filter(|(root, name)| root.look(name).is_err());
+        missing
+            .map(|(root, name)| {
+                format!(
+                    "there is no file {}, which an error page or a fallback names; the response will be a line of text",
+                    root.path().join(name).display()
+                )
+            })
+            .collect()
+    })
 }
 
 /// Returns the problems with everything that a start opens besides sockets.

@@ -28,7 +28,7 @@ impl Pattern {
         let Some(rest) = text.strip_prefix('/') else {
             if text.contains(['^', '~', '(', '$']) {
                 return Err(
-                    "a pattern is no regular expression: * is a part of a name and ** any number of names, \
+                    "a pattern is no regular expression: * is a part of a name and ** any characters, \
                             as in /assets/** or /**.css"
                         .into(),
                 );

@@ -104,7 +104,7 @@ impl RedirectTarget {
         };
         if text.contains('*') {
             return Err(
-                "the target has no star of its own; if from and to both end with /**, the rest of the path is kept".into()
+                "the target has a star only in a final /**; if from ends with /**, too, the rest of the path is kept".into()
             );
         }
         if text.split('$').skip(1).any(|rest| rest.starts_with(|first: char| first.is_ascii_digit())) {

@@ -1,6 +1,6 @@
 //! The two ways to a report: the control socket of this machine, and an admin listener.
 
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,10 @@ impl StatusSource {
             StatusSource::Control(path) => (ask_control(path), path.display().to_string()),
             StatusSource::Admin(address) => (ask_admin(address), address.clone()),
         };
-        let text = text.map_err(|error| format!("no server answers at {whom}: {error}"))?;
+        let text = text.map_err(|error| match error.kind() {
+            ErrorKind::InvalidData => format!("{whom} is no admin listener: {error}"),
+            _ => format!("no server answers at {whom}: {error}"),
+        })?;
         let report = serde_json::from_str(&text).and_then(|mut value| {
             escape_controls(&mut value);
             serde_json::from_value(value)
@@ -94,7 +97,7 @@ fn ask_admin(address: &str) -> io::Result<String> {
         stream.set_read_timeout(Some(PATIENCE))?;
         return fetch(stream, "localhost");
     }
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
     for at in address.to_socket_addrs()? {
         match TcpStream::connect_timeout(&at, PATIENCE) {
             Ok(stream) => {
@@ -116,8 +119,11 @@ fn fetch(mut stream: impl Read + Write, host: &str) -> io::Result<String> {
     match head.split(' ').nth(1) {
         Some("200") => Ok(body.to_owned()),
         status => {
-            let why = format!("/status was answered with {}", status.unwrap_or("no HTTP"));
-            Err(io::Error::new(io::ErrorKind::InvalidData, why))
+            let status = status.unwrap_or("no HTTP");
+            let why = format!(
+                "it answered /status with {status}; without an address, `tenfold status` finds the server"
+            );
+            Err(io::Error::new(ErrorKind::InvalidData, why))
         }
     }
 }

@@ -167,7 +167,9 @@ impl<T> TableKeys<T> {
             }
             (None, Some(Counterpart::Advice(advice))) => advice.to_owned(),
             (None, _) if is_setting(name) => {
-                format!("{name} is a setting of the whole server: write it above all tables")
+                format!(
+                    "{name} is a setting of the whole server, not of a host or a path: write it above all tables"
+                )
             }
             (None, _) => format!("there are {}{}", all.join(", "), self.example()),
         }

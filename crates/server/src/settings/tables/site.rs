@@ -59,6 +59,13 @@ impl SiteTable {
         std::iter::once(&self.policy).chain(self.rules.iter().map(|rule| &rule.policy))
     }
 
+    /// The files that it names as bodies of errors and as fallbacks, beneath the root.
+    pub(crate) fn named_files(&self) -> impl Iterator<Item = &str> {
+        let pages = self.error_pages.iter().filter_map(|(_, path)| path.as_deref());
+        let fallbacks = self.all_policies().filter_map(|policy| policy.fallback.as_ref()?.as_deref());
+        pages.chain(fallbacks).map(|path| path.trim_start_matches('/'))
+    }
+
     /// Returns the policies for the site.
     pub(crate) fn policies(&self) -> Policies {
         Policies::new(self.policy.clone(), self.rules.clone())
@@ -142,7 +149,7 @@ static PATH: TableKeys<PathTable> = TableKeys {
     of: "a path",
     own: keys! {
         "match" Shape::Many(&Shape::Text("/assets/**"));
-            "the paths to match; * matches a part of a name, ** any number of names";
+            "the paths to match; * matches a part of a name, ** any characters";
             |path, given, _| path.patterns = given.parse_each(Pattern::new)?;
     },
     policy: Some((|path| &mut path.policy, POLICY)),
@@ -180,7 +187,7 @@ macro_rules! way_keys {
     ($($more:tt)*) => {
         keys! {
             "from" Shape::Text("/old/**");
-                "the paths to match; * matches a part of a name, ** any number of names";
+                "the paths to match; * matches a part of a name, ** any characters";
                 |way, given, _| way.from = Some(given.parse(Pattern::new)?);
             "to" Shape::Text("/new/**");
                 "the target; if it and the path both end with /**, the rest of the path is kept";
@@ -195,7 +202,11 @@ static REDIRECT: TableKeys<RedirectRow> = TableKeys {
     own: way_keys! {
         "status" Shape::Number(301, 308);
             "the status: 301 (default), 302, 303, 307 or 308";
-            |way, given, _| way.status = Some(given.number(301, 308)? as u16);
+            |way, given, _| {
+                let status = given.number(301, 308).ok().and_then(|number| u16::try_from(number).ok());
+                let status = status.filter(|status| Redirect::STATUSES.contains(status));
+                way.status = Some(status.ok_or_else(|| given.wrong("use 301, 302, 303, 307 or 308"))?);
+            };
     },
     policy: None,
 };
@@ -238,6 +249,8 @@ impl RedirectRow {
 
 fn read_error_pages(site: &mut SiteTable, given: &GivenValue<'_>) -> Result<(), BadValue> {
     for (statuses, page) in given.entries()? {
+        // A setting that was meant for another table is no status, whatever its value.
+        ErrorPages::default().set(statuses.text(), None).map_err(|mend| statuses.wrong(mend))?;
         let page = match page.is_off() {
             true => None,
             false => {
@@ -245,8 +258,6 @@ fn read_error_pages(site: &mut SiteTable, given: &GivenValue<'_>) -> Result<(), 
                 Some(page.text()?.to_owned())
             }
         };
-        let result = ErrorPages::default().set(statuses.text(), page.as_deref());
-        result.map_err(|mend| statuses.wrong(mend))?;
         site.error_pages.push((statuses.text().to_owned(), page));
     }
     Ok(())

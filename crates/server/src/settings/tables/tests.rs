@@ -145,8 +145,16 @@ fn what_is_wrong_is_refused_with_line_column_and_mend() {
         ("[[site.path]]\nmatch = \"*.css\"", ":2:9", "write \"/*.css\""),
         ("[[site.redirect]]\nfrom = \"/a\"\nto = \"/a\"", ":1:1", "would be a loop"),
         ("[[site.redirect]]\nfrom = \"/a\"", ":1:1", "the keys from and to are required"),
-        ("[[site.redirect]]\nfrom = \"/a\"\nto = \"/b\"\nstatus = 200", ":4:10", "from 301 to 308"),
-        ("[[site.redirect]]\nfrom = \"/a\"\nto = \"/b\"\nstatus = 304", ":1:1", "304 is not a status"),
+        (
+            "[[site.redirect]]\nfrom = \"/a\"\nto = \"/b\"\nstatus = 200",
+            ":4:10",
+            "use 301, 302, 303, 307 or 308",
+        ),
+        (
+            "[[site.redirect]]\nfrom = \"/a\"\nto = \"/b\"\nstatus = 304",
+            ":4:10",
+            "use 301, 302, 303, 307 or 308",
+        ),
         ("[[site.rewrite]]\nfrom = \"/a\"\nto = \"/../b\"", ":1:1", "has no empty name"),
         ("[[host]]\nroot = \"x\"", ":1:1", "name = \"example.org\""),
         ("[[host]]\nname = \"a\"\n[[host]]\nname = \"A.\"", ":3:1", "duplicate host a"),

@@ -45,7 +45,7 @@ fn the_start_says_where_what_and_how() {
         "  serves   http://127.0.0.1:8080/   this machine only\n\
          \x20 folder   /srv/site (no index.html: its files are listed)\n\
          \x20 log      standard output, combined, buffered\n\
-         \x20 off      dotfiles and links that leave the root (for safety), TLS (tls off),\n\
+         \x20 off      dotfiles, links that leave the root (for safety), TLS (tls off),\n\
          \x20          the sandbox for files (this kernel has no Landlock)\n"
     );
     let detailed = said(&[&flags[..], &[("log-level", "debug")]].concat());
@@ -163,7 +163,7 @@ fn auto_says_what_it_chose_and_why() {
 fn listings_are_off_only_if_no_path_has_them() {
     assert!(said(&[("listing", "off")]).contains("  off      folder listings, dotfiles"));
     for flags in [&[][..], &[("listing", "html")], &[("listing", "json")]] {
-        assert!(said(flags).contains("  off      dotfiles and links"), "{flags:?}");
+        assert!(said(flags).contains("  off      dotfiles, links"), "{flags:?}");
     }
 }
 
