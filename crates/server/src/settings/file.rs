@@ -1,6 +1,7 @@
 //! The configuration file: TOML with the settings as keys. An unknown key or an illegal value is reported with its
 //! line.
 
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::Path;
 
@@ -19,8 +20,13 @@ pub(super) fn read(path: &Path, settings: &mut Settings, problems: &mut Vec<Prob
     match std::fs::read_to_string(path) {
         Ok(content) => read_text(path, &content, settings, problems),
         Err(error) => {
-            problems
-                .push(Problem::failure(format!("cannot read the configuration {}: {error}", path.display())));
+            let mend = match error.kind() {
+                ErrorKind::NotFound => "; name an existing file",
+                ErrorKind::IsADirectory => "; name the file in it, such as tenfold.toml",
+                _ => "",
+            };
+            let what = format!("cannot read the configuration {}: {error}{mend}", path.display());
+            problems.push(Problem::failure(what));
         }
     }
 }

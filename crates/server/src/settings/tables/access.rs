@@ -74,7 +74,9 @@ impl CorsTable {
 
 pub(super) fn read_cors(given: &GivenValue<'_>, reader: &mut TableReader<'_>) -> Result<Arc<Cors>, BadValue> {
     let mut table = CorsTable::default();
-    CORS.read(given.table()?, &mut table, reader);
+    if !CORS.read(given.table()?, &mut table, reader) {
+        return Err(BadValue::Reported);
+    }
     table.read().map(Arc::new).map_err(|mend| given.wrong(mend))
 }
 
@@ -107,7 +109,9 @@ pub(super) fn read_auth(
     reader: &mut TableReader<'_>,
 ) -> Result<Arc<Realm>, BadValue> {
     let mut table = AuthTable::default();
-    AUTH.read(given.table()?, &mut table, reader);
+    if !AUTH.read(given.table()?, &mut table, reader) {
+        return Err(BadValue::Reported);
+    }
     let realm = Realm::new(table.realm.as_deref().unwrap_or("private"), table.users);
     realm.map(Arc::new).map_err(|mend| given.wrong(mend))
 }

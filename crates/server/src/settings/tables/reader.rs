@@ -89,11 +89,13 @@ impl<T> Keyed for TableKeys<T> {
     }
 }
 
-/// The place of a wrong value, and the remedy.
+/// Why a value is not legal.
 #[derive(Debug)]
-pub(crate) struct BadValue {
-    place: Range<usize>,
-    mend: String,
+pub(crate) enum BadValue {
+    /// Its place, and the remedy.
+    Wrong { place: Range<usize>, mend: String },
+    /// It is a table, whose problems were reported when it was read.
+    Reported,
 }
 
 /// The context in which tables are read.
@@ -134,7 +136,7 @@ impl<T> TableKeys<T> {
     ) -> Option<bool> {
         let result = self.set(name, into, &GivenValue { value }, reader)?;
         let legal = result.is_ok();
-        if let Err(BadValue { place, mend }) = result {
+        if let Err(BadValue::Wrong { place, mend }) = result {
             (reader.complain)(format!("{name} has a value that is not legal"), place, mend);
         }
         Some(legal)
@@ -171,7 +173,7 @@ impl<T> TableKeys<T> {
                     "{name} is a setting of the whole server, not of a host or a path: write it above all tables"
                 )
             }
-            (None, _) => format!("there are {}{}", all.join(", "), self.example()),
+            (None, _) => format!("the keys of {} are {}{}", self.of, all.join(", "), self.example()),
         }
     }
 
@@ -193,7 +195,7 @@ pub(crate) struct GivenValue<'a> {
 impl<'a> GivenValue<'a> {
     /// Reports a problem with it.
     pub(crate) fn wrong(&self, mend: impl Into<String>) -> BadValue {
-        BadValue { place: self.value.span(), mend: mend.into() }
+        BadValue::Wrong { place: self.value.span(), mend: mend.into() }
     }
 
     /// Returns the value.
@@ -253,6 +255,12 @@ impl<'a> GivenValue<'a> {
         }
     }
 
+    /// The value of the key `name` of a table; the table itself without one.
+    pub(crate) fn at(&self, name: &str) -> GivenValue<'a> {
+        let of_key = self.value().as_table().and_then(|table| table.get(name));
+        of_key.map_or(*self, |value| GivenValue { value })
+    }
+
     /// Each value of a list, or a single value.
     pub(crate) fn each(&self) -> Vec<GivenValue<'a>> {
         match self.value() {
@@ -303,6 +311,6 @@ impl EntryName<'_> {
 
     /// Reports a problem with it.
     pub(crate) fn wrong(&self, mend: impl Into<String>) -> BadValue {
-        BadValue { place: self.0.span(), mend: mend.into() }
+        BadValue::Wrong { place: self.0.span(), mend: mend.into() }
     }
 }

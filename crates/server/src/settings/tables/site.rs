@@ -221,7 +221,7 @@ fn read_redirects(
     given.read_each(&REDIRECT, reader, |way: RedirectRow, table, _| {
         let (from, to) = way.ends(table)?;
         let redirect = Redirect::new(from, &to, way.status.unwrap_or(301));
-        site.redirects.push(redirect.map_err(|mend| table.wrong(mend))?);
+        site.redirects.push(redirect.map_err(|mend| table.at("to").wrong(mend))?);
         Ok(())
     })
 }
@@ -233,7 +233,7 @@ fn read_rewrites(
 ) -> Result<(), BadValue> {
     given.read_each(&REWRITE, reader, |way: RedirectRow, table, _| {
         let (from, to) = way.ends(table)?;
-        site.rewrites.push(Rewrite::new(from, &to).map_err(|mend| table.wrong(mend))?);
+        site.rewrites.push(Rewrite::new(from, &to).map_err(|mend| table.at("to").wrong(mend))?);
         Ok(())
     })
 }

@@ -124,7 +124,7 @@ fn what_is_wrong_is_refused_with_line_column_and_mend() {
         ("[site]\nheaders.set = { Content-Length = \"5\" }", ":2:17", "belongs to the protocol"),
         ("[site]\nheaders.set = { X-A = \"a\\nb\" }", ":2:23", "no control characters"),
         ("[site]\nheaders.remove = [\"a b\"]", ":2:19", "not the name of a field"),
-        ("[site]\nheaders.drop = \"ETag\"", ":2:9", "there are set, add, remove"),
+        ("[site]\nheaders.drop = \"ETag\"", ":2:9", "the keys of headers are set, add, remove"),
         ("[site]\nearly-hints = \" x\"", ":2:15", "no spaces at its ends"),
         ("[site]\ntry-files = []", ":2:13", "1 to 8 files"),
         ("[site]\ntry-files = [\"$uri\"]", ":2:14", "begins with {path} or with a slash"),
@@ -143,7 +143,7 @@ fn what_is_wrong_is_refused_with_line_column_and_mend() {
         ("[site]\nauth.users = \"none.htpasswd\"", ":2:14", "conf/none.htpasswd"),
         ("[[site.path]]\ncache = \"1h\"", ":1:1", "match = "),
         ("[[site.path]]\nmatch = \"*.css\"", ":2:9", "write \"/*.css\""),
-        ("[[site.redirect]]\nfrom = \"/a\"\nto = \"/a\"", ":1:1", "would be a loop"),
+        ("[[site.redirect]]\nfrom = \"/a\"\nto = \"/a\"", ":3:6", "would be a loop"),
         ("[[site.redirect]]\nfrom = \"/a\"", ":1:1", "the keys from and to are required"),
         (
             "[[site.redirect]]\nfrom = \"/a\"\nto = \"/b\"\nstatus = 200",
@@ -155,7 +155,7 @@ fn what_is_wrong_is_refused_with_line_column_and_mend() {
             ":4:10",
             "use 301, 302, 303, 307 or 308",
         ),
-        ("[[site.rewrite]]\nfrom = \"/a\"\nto = \"/../b\"", ":1:1", "has no empty name"),
+        ("[[site.rewrite]]\nfrom = \"/a\"\nto = \"/../b\"", ":3:6", "has no empty name"),
         ("[[host]]\nroot = \"x\"", ":1:1", "name = \"example.org\""),
         ("[[host]]\nname = \"a\"\n[[host]]\nname = \"A.\"", ":3:1", "duplicate host a"),
         ("[[host]]\nname = [\"a\", \"a\"]", ":1:1", "duplicate host a"),
@@ -166,6 +166,7 @@ fn what_is_wrong_is_refused_with_line_column_and_mend() {
         let said = refusal(content);
         assert!(said.contains(&format!("conf/tenfold.toml{place}\n")), "{content}:\n{said}");
         assert!(said.contains(mend), "{content}:\n{said}");
+        assert_eq!(said.matches("error: ").count(), 1, "one mistake, one error: {content}:\n{said}");
     }
 }
 
