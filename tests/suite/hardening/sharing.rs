@@ -2,17 +2,19 @@
 //! sockets, and the calls of the process that forks.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::net::{Shutdown, connect, shutdown};
+use rustix::net::{Shutdown, connect, getsockname, shutdown};
+use rustix::process::Signal;
 use tenfold_engine::Engine;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
-use tenfold_tests::launch::Launch;
+use tenfold_tests::launch::{Launch, free_address};
 use tenfold_tests::seal::{Below, get_once, new_client};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
@@ -26,7 +28,8 @@ pub(crate) const THEME: Theme = Theme {
         Topologies Own: h94_a_listener_that_a_worker_shuts_down_is_revived,
             h94_no_worker_changes_how_others_wait_at_a_unix_socket;
         Epoll Own: h94_listeners_are_revived_as_often_as_they_are_shut_down;
-        Engines OwnAsRoot: h94_a_listener_that_was_connected_listens_again;
+        Engines OwnAsRoot: h94_a_listener_that_was_connected_listens_again,
+            h94_a_listener_that_is_shut_down_stops_no_other;
         Engines Own: h94_workers_with_another_unix_socket_shake_hands;
         Every Once: h94_workers_with_another_unix_socket_are_started_until_they_serve;
         Engines Own: h79_no_process_that_serves_starts_or_signals_another,
@@ -146,6 +149,29 @@ fn h94_a_listener_that_was_connected_listens_again(config: &Config) {
         let _ = connect(&listener, &to);
     }
     becomes_true(SOON, &format!("it answers again: {}", server.errors()), || answers_at(&server));
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// The supervisor is stopped, so that nobody lets it listen again.
+fn h94_a_listener_that_is_shut_down_stops_no_other(config: &Config) {
+    let second = free_address();
+    let server = Launch::new(config, site::shared()).flag("--listen", second).start();
+    let other = |dead: SocketAddr| if dead == second { server.address } else { second };
+    for dead in [server.address, second] {
+        let is_dead =
+            |listener: &OwnedFd| getsockname(listener).is_ok_and(|name| name.try_into() == Ok(dead));
+        server.process.signal(Signal::STOP);
+        let listeners: Vec<_> = server.process.listeners().into_iter().filter(is_dead).collect();
+        assert!(!listeners.is_empty());
+        listeners.iter().for_each(|listener| shutdown(listener, Shutdown::Both).expect("it listens"));
+        for _ in 0..3 {
+            let stream = TcpStream::connect(other(dead)).expect("it listens");
+            stream.set_read_timeout(Some(Duration::from_secs(2))).expect("a socket of ours");
+            assert!(answers(stream), "{dead} stops {}: {}", other(dead), server.errors());
+        }
+        server.process.signal(Signal::CONT);
+        becomes_true(SOON, "it listens again", || TcpStream::connect(dead).is_ok_and(answers));
+    }
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 

@@ -13,6 +13,9 @@ pub enum AfterAccept {
     Wait,
     /// Accept after a pause: no descriptor or memory is left, or the system refused.
     Pause,
+    /// The listener was shut down. Whoever owns it may let it listen again: accept from others, and pause if none has a
+    /// connection.
+    Others,
     /// The listener is unusable.
     GiveUp,
 }
@@ -34,7 +37,7 @@ pub fn after_accept(error: &io::Error) -> AfterAccept {
             | Errno::NETUNREACH,
         ) => AfterAccept::Again,
         Some(Errno::BADF | Errno::FAULT | Errno::NOTSOCK) => AfterAccept::GiveUp,
-        // INVAL: the socket was shut down, and whoever owns it may let it listen again.
+        Some(Errno::INVAL) => AfterAccept::Others,
         _ => AfterAccept::Pause,
     }
 }
@@ -61,9 +64,10 @@ mod tests {
         }
         let for_a_while =
             [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::PERM, Errno::NOSPC];
-        for number in for_a_while.into_iter().chain([Errno::INVAL]) {
+        for number in for_a_while {
             assert_eq!(after_accept(&error(number)), AfterAccept::Pause, "{number}");
         }
+        assert_eq!(after_accept(&error(Errno::INVAL)), AfterAccept::Others);
         assert_eq!(after_accept(&error(Errno::CONNABORTED)), AfterAccept::Again);
         assert_eq!(after_accept(&error(Errno::INTR)), AfterAccept::Again);
         assert_eq!(after_accept(&error(Errno::AGAIN)), AfterAccept::Wait);

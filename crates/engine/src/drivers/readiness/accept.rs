@@ -39,6 +39,8 @@ pub(crate) struct Acceptor<'a> {
     /// The time at which accepting resumes after descriptors or memory ran out.
     resumes: Instant,
     open: bool,
+    /// Whether a listener was found shut down since the last pause.
+    shut_down: bool,
     left: usize,
     /// Whether to accept only one connection per event of a listener.
     one: bool,
@@ -56,6 +58,7 @@ impl<'a> Acceptor<'a> {
             ready,
             resumes,
             open: false,
+            shut_down: false,
             left: BATCH,
             one: accept == Accept::One,
         }
@@ -105,7 +108,7 @@ impl<'a> Acceptor<'a> {
     fn pause<P: Protocol>(&mut self, selector: &mut dyn Selector, now: Instant, protocol: &P) {
         protocol.observe(Event::Exhausted);
         self.close(selector);
-        self.resumes = now + EXHAUSTED_PAUSE;
+        (self.resumes, self.shut_down) = (now + EXHAUSTED_PAUSE, false);
     }
 
     /// Ends the registrations; waiting connections are left to the workers that share the sockets.
@@ -175,7 +178,12 @@ impl<'a> Acceptor<'a> {
                 self.left -= 1;
                 return Ok(next);
             }
-            let Some(place) = self.ready.iter().position(|&ready| ready) else { return Ok(None) };
+            let Some(place) = self.ready.iter().position(|&ready| ready) else {
+                if self.shut_down {
+                    self.pause(selector, now, protocol);
+                }
+                return Ok(None);
+            };
             let listener = &self.listeners[place];
             let error = match listener.accept(true) {
                 Ok((socket, peer)) => {
@@ -191,6 +199,7 @@ impl<'a> Acceptor<'a> {
                 AfterAccept::Wait => self.ready[place] = false,
                 // Sockets are shut down when the server leaves.
                 _ if lifecycle::phase() != Phase::Serving => self.ready[place] = false,
+                AfterAccept::Others => (self.ready[place], self.shut_down) = (false, true),
                 AfterAccept::Pause => {
                     self.pause(selector, now, protocol);
                     return Ok(None);

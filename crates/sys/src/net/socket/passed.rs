@@ -73,7 +73,9 @@ impl PassedSocket {
 fn listening_address(socket: BorrowedFd<'_>) -> io::Result<ListenAddress> {
     let kind = sockopt::socket_type(socket)
         .map_err(|error| io::Error::other(format!("it is not a socket: {}", io::Error::from(error))))?;
-    if kind != SocketType::STREAM || !sockopt::socket_acceptconn(socket)? {
+    // The server before may have left one that a process had shut down. It listens when it is taken.
+    let is_connected = !sockopt::socket_acceptconn(socket)? && rustix::net::getpeername(socket).is_ok();
+    if kind != SocketType::STREAM || is_connected {
         return Err(io::Error::other("it is not a listening stream socket; use ListenStream="));
     }
     let name = rustix::net::getsockname(socket)?;
@@ -109,6 +111,8 @@ mod tests {
         let tcp = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
         let expected = ListenAddress::Internet(tcp.local_addr().expect("it is bound"));
         assert_eq!(listening_address(tcp.as_fd()).expect("it listens"), expected);
+        rustix::net::shutdown(&tcp, rustix::net::Shutdown::Both).expect("it listens");
+        assert!(listening_address(tcp.as_fd()).is_ok(), "it can listen again");
         let path = std::env::temp_dir().join(format!("tenfold-passed-{}", std::process::id()));
         let unix = UnixListener::bind(&path).expect("a temporary folder");
         assert_eq!(listening_address(unix.as_fd()).expect("it listens"), ListenAddress::Unix(path.clone()));

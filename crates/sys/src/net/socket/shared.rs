@@ -39,8 +39,9 @@ impl Listener {
             // If that fails, so does `listen(2)`.
             dissolve(self.socket.as_fd());
             match rustix::net::bind(&self.socket, at) {
-                // It has kept its port. What `getsockname(2)` tells does not show that.
-                Err(Errno::INVAL) => {}
+                // It has kept its port. What `getsockname(2)` tells does not show that. Without the right to bind a port
+                // below 1024 the kernel says that first: such a port was chosen by its number, and is kept.
+                Err(Errno::INVAL | Errno::ACCESS) => {}
                 bound => bound?,
             }
         }
@@ -82,6 +83,28 @@ mod tests {
             assert_eq!(sockopt::tcp_keepidle(&listener).expect("an option"), KEPT);
             let _peer = TcpStream::connect(at).expect("it listens");
         }
+    }
+
+    /// Services without this capability get such a port from their manager.
+    #[test]
+    fn h94_a_privileged_port_listens_again_without_the_right_to_bind_it() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        // No other program listens at this address of loopback.
+        let address: ListenAddress = "127.94.94.94:894".parse().expect("an address");
+        let listener = Listener::bind(&address, &ListenOptions::default()).expect("this is root");
+        listener.shut_down();
+        // Capabilities belong to a thread.
+        let revived = std::thread::spawn(move || {
+            crate::process::user::drop_capabilities().expect("this is root");
+            let listens = listener.listen_again(16);
+            (listens, listener)
+        });
+        let (listens, listener) = revived.join().expect("no panic");
+        listens.expect("it has kept its port");
+        assert!(!listener.is_shut_down());
+        TcpStream::connect("127.94.94.94:894").expect("it listens");
     }
 
     #[test]
