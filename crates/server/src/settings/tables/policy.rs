@@ -6,7 +6,7 @@ use tenfold_http::{FieldName, FieldValue};
 use tenfold_site::{CacheControl, FieldEdit, Policy, TryFile};
 
 use super::access::{AUTH, CORS, read_auth, read_cors};
-use super::reader::{BadValue, GivenValue, Shape, TableKey, TableKeys, keys};
+use super::reader::{BadValue, GivenValue, Shape, TableKey, TableKeys, TableReader, keys};
 use crate::settings::units::{duration, listing};
 
 /// Every key, in the order of the book.
@@ -112,10 +112,10 @@ static HEADERS: TableKeys<Vec<FieldEdit>> = TableKeys {
     own: keys! {
         "set" Shape::Map("X-Frame-Options", &Shape::Text("DENY"));
             "fields to send with this value only";
-            |edits, given, _| each_field(edits, given, FieldEdit::set)?;
+            |edits, given, reader| each_field(edits, given, reader, FieldEdit::set)?;
         "add" Shape::Map("Link", &Shape::Many(&Shape::Text("</site.css>; rel=preload; as=style")));
             "fields to send in addition to others of the same name";
-            |edits, given, _| each_field(edits, given, FieldEdit::add)?;
+            |edits, given, reader| each_field(edits, given, reader, FieldEdit::add)?;
         "remove" Shape::Many(&Shape::Text("ETag"));
             "fields to remove";
             |edits, given, _| edits.extend(given.parse_each(FieldEdit::remove)?);
@@ -126,9 +126,17 @@ static HEADERS: TableKeys<Vec<FieldEdit>> = TableKeys {
 fn each_field(
     edits: &mut Vec<FieldEdit>,
     given: &GivenValue<'_>,
+    reader: &TableReader<'_>,
     edit: fn(&str, &str) -> Result<FieldEdit, String>,
 ) -> Result<(), BadValue> {
     for (name, values) in given.entries()? {
+        // Everything below the head of a table belongs to it.
+        if (reader.is_setting)(name.text()) {
+            return Err(name.wrong(format!(
+                "{} is a setting of the whole server: write it above all tables; a field of this name has a capital",
+                name.text()
+            )));
+        }
         // An invalid name is shown without its value, which may be secret.
         FieldEdit::add(name.text(), "x")
             .or_else(|_| edit(name.text(), "x"))

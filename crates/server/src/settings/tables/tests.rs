@@ -137,6 +137,7 @@ fn what_is_wrong_is_refused_with_line_column_and_mend() {
         ("[site]\nerror-pages = { 404 = \"a\" }", ":2:23", "write \"/a\""),
         ("[site]\ncors = { origins = [\"a.example\"] }", ":2:8", "https://a.example"),
         ("[site]\ncors = { origins = \"*\", credentials = true }", ":2:8", "list the origins that may"),
+        ("[site.headers.set]\ncompress = \"on\"", ":2:1", "compress is a setting of the whole server"),
         ("[site]\ncors = true", ":2:8", "a table is needed"),
         ("[site]\nauth = {}", ":2:8", "at least one user is needed"),
         ("[site]\nauth.users = { a = \"secret\" }", ":2:20", "htpasswd -nB"),
