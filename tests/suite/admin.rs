@@ -4,7 +4,8 @@ mod prometheus;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::SocketAddr;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::thread;
 
 use prometheus::scrapes_and_the_dashboard_finds_its_metrics;
@@ -50,7 +51,22 @@ fn metrics(admin: SocketAddr) -> BTreeMap<String, f64> {
     let response = ask(admin, "GET", "/metrics");
     assert_eq!(response.status, 200);
     assert_eq!(response.need("Content-Type"), "text/plain; version=0.0.4; charset=utf-8");
-    let text = String::from_utf8(response.body).expect("metrics are text");
+    samples(&String::from_utf8(response.body).expect("metrics are text"))
+}
+
+/// The same during an upgrade; nothing if the process was ended in the middle of the scrape.
+fn metrics_if_whole(admin: SocketAddr) -> Option<BTreeMap<String, f64>> {
+    let mut stream = TcpStream::connect(admin).ok()?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").ok()?;
+    let mut response = String::new();
+    stream.read_to_string(&mut response).ok()?;
+    let (head, body) = response.split_once("\r\n\r\n")?;
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")?.parse().ok());
+    (length == Some(body.len())).then(|| samples(body))
+}
+
+fn samples(text: &str) -> BTreeMap<String, f64> {
     let samples = text.lines().filter(|line| !line.starts_with('#'));
     let read = |line: &str| {
         let (name, value) = line.rsplit_once(' ').unwrap_or_else(|| panic!("no sample: {line}"));
@@ -241,7 +257,9 @@ fn reloads_and_upgrades_are_counted(config: &Config) {
     becomes_true(SOON, "both generations count", || metrics(admin)[requests] == 2.0);
     server.process.signal(Signal::USR2);
     let upgrades = |result: &str| format!("tenfold_upgrades_total{{result=\"{result}\"}}");
-    becomes_true(SOON, "the upgrade", || metrics(admin).get(&upgrades("success")) == Some(&1.0));
+    // The process of the admin listener is replaced with the program.
+    let succeeded = |metrics: BTreeMap<_, _>| metrics.get(&upgrades("success")) == Some(&1.0);
+    becomes_true(SOON, "the upgrade", || metrics_if_whole(admin).is_some_and(succeeded));
     assert_eq!(metrics(admin)[&upgrades("failure")], 0.0);
 }
 
