@@ -115,7 +115,7 @@ fn words_of_other_servers_lead_to_settings() {
         ("[site.headers]\nX-A = \"b\"", "set.X-Frame-Options"),
         ("listing = true", "html, json, off"),
         ("[[site.redirect]]\nfrom = \"^/a/(.*)$\"\nto = \"/b\"", "no regular expression"),
-        ("[[site.redirect]]\nfrom = \"/a/*\"\nto = \"/b/*\"", "no star of its own"),
+        ("[[site.redirect]]\nfrom = \"/a/*\"\nto = \"/b/*\"", "a star only in a final"),
     ] {
         let file = folder.write("tenfold.toml", format!("root = \"site\"\n{line}\n"));
         let output = tenfold(&["check", &file.display().to_string()]);
