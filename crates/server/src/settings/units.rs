@@ -18,7 +18,7 @@ where
 
 const DURATIONS: &[(&str, u64)] = &[("ms", 1), ("s", 1000), ("m", 60 * 1000), ("h", 60 * 60 * 1000)];
 
-/// Of a day, in milliseconds: it is read, and shown in hours.
+/// The unit of days, which are accepted, but shown as hours.
 const DAY: (&str, u64) = ("d", 24 * 60 * 60 * 1000);
 
 /// A length of time with its unit, within bounds: `250ms`, `10s`, `2m`, `1h`, `30d`.
