@@ -52,7 +52,7 @@ fn missing_files(settings: &Settings) -> Vec<String> {
         missing
             .map(|(root, name)| {
                 format!(
-                    "there is no file {}, which an error page or a fallback names; the response will be a line of text",
+                    "there is no file {}, which an error page or a fallback names; responses will do without it",
                     root.path().join(name).display()
                 )
             })

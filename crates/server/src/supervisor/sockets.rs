@@ -109,7 +109,7 @@ impl Sockets {
             ));
         }
         let mut sockets = Sockets { by_process, addresses, passed: state.passed };
-        // Before any worker accepts: a listener that a former worker shut down would end it.
+        // Before any worker accepts, which would pause at a listener that a former worker shut down.
         for (address, revived) in sockets.revive(&config.options) {
             match revived {
                 Ok(()) => warning!("a process of the server shut down {address}; it listens again"),
