@@ -204,19 +204,24 @@ impl Out {
         self.segments.push_back(segment);
     }
 
-    /// Whether the next response has to wait for a flush.
+    /// Whether the next response has to wait for a flush: the output has much memory, many parts, or a file.
     pub fn full(&self) -> bool {
         let staged = self.staged.len() - self.gone;
         staged >= Out::MEMORY_BOUND || (!self.segments.is_empty() && self.has_full_segments(staged))
     }
 
     fn has_full_segments(&self, staged: usize) -> bool {
-        let shared = self.segments.iter().map(|segment| match segment {
-            // A part of shared bytes keeps all of them.
-            Segment::Shared(bytes, _) => bytes.len(),
-            _ => 0,
-        });
-        self.segments.len() >= Out::PARTS_BOUND || staged + shared.sum::<usize>() >= Out::MEMORY_BOUND
+        let mut kept = staged;
+        for segment in &self.segments {
+            match segment {
+                // A part of shared bytes keeps all of them.
+                Segment::Shared(bytes, _) => kept += bytes.len(),
+                // Otherwise a client that does not read would keep many files open.
+                Segment::File(..) => return true,
+                _ => {}
+            }
+        }
+        self.segments.len() >= Out::PARTS_BOUND || kept >= Out::MEMORY_BOUND
     }
 
     /// Whether nothing is to be sent.

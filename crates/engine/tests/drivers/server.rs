@@ -39,7 +39,7 @@ pub(crate) const TAIL: &[u8] = b"and this is behind the file";
 /// A ring of which everything runs out: places for operations, for completions, and buffers.
 const SCARCE: Sizes = Sizes { submissions: 16, completions: 32, buffers: 4, buffer_bytes: 256 };
 
-const COUNTERS: [&str; 11] = [
+const COUNTERS: [&str; 12] = [
     "accepted",
     "closed",
     "too-many",
@@ -51,6 +51,7 @@ const COUNTERS: [&str; 11] = [
     "released",
     "copied",
     "evicted",
+    "slow",
 ];
 
 /// Settings, as `name=value`.
@@ -354,6 +355,11 @@ impl Service for Unit {
         };
         match request.target.path {
             "/small" => respond(200, SMALL, response),
+            "/slow" => {
+                std::thread::sleep(Duration::from_millis(1));
+                self.counters()[11].fetch_add(1, Ordering::Relaxed);
+                respond(200, SMALL, response);
+            }
             "/counters" => respond(200, self.count_text().as_bytes(), response),
             "/shared" => {
                 let length = number.unwrap_or(self.shared.len() as u64);

@@ -18,6 +18,7 @@ use crate::server::SMALL;
 pub(crate) const STATEMENTS: &[Statement] = &[
     ("who_asks_without_end_leaves_others_their_turn", one_loop, who_asks_without_end),
     ("who_takes_without_end_leaves_others_their_turn", one_loop, who_takes_without_end),
+    ("much_work_for_few_bytes_leaves_others_their_turn", one_loop, much_work_for_few_bytes),
     ("a_loop_that_waits_for_answers_sleeps", loops, a_loop_that_waits_for_answers_sleeps),
     ("a_loop_that_waits_for_room_sleeps", loops, a_loop_that_waits_for_room_sleeps),
 ];
@@ -59,6 +60,25 @@ fn who_asks_without_end(configuration: &Configuration) {
     over.store(true, Ordering::Relaxed);
     asking.join().expect("the requests were taken");
     reading.join().expect("the answers were read");
+    server.stop();
+}
+
+/// Its requests wait in the kernel, and take a second or more. The order of the answers is looked at, not the time: the
+/// other one comes before the last of these.
+fn much_work_for_few_bytes(configuration: &Configuration) {
+    const MANY: usize = 1000;
+    let server = Server::start(configuration);
+    let (mut busy, mut other) = (server.connect(), server.connect());
+    assert_eq!(busy.get("/small").body, SMALL);
+    assert_eq!(other.get("/small").body, SMALL);
+    busy.send(&request("/slow").repeat(MANY));
+    let counters = String::from_utf8(other.get("/counters").body).expect("counters are text");
+    let answered = counters.lines().find_map(|line| line.strip_prefix("slow ")?.parse().ok());
+    let answered: usize = answered.expect("a counter");
+    assert!(answered < MANY, "all answers came first");
+    for _ in 0..MANY {
+        busy.response();
+    }
     server.stop();
 }
 

@@ -108,3 +108,18 @@ fn an_observer_that_is_moved_out_goes_behind_other_bytes() {
     below.advance(1);
     assert_eq!(*told.lock().expect("no panic"), [SendReport { unsent: 0, sends: 2 }]);
 }
+
+#[test]
+fn a_response_waits_for_the_file_of_the_one_before() {
+    let mut out = Out::new();
+    out.stage(b"head");
+    assert!(!out.full());
+    let path = std::env::temp_dir().join(format!("tenfold-out-{}", std::process::id()));
+    std::fs::write(&path, b"content").expect("a temporary folder");
+    let file = std::fs::File::open(&path).expect("it was written");
+    out.push(Part::File(Arc::new(OpenFile { file, size: 7 }), 0..7));
+    assert!(out.full(), "a second file would need another descriptor");
+    out.advance(11);
+    assert!(out.is_empty() && !out.full());
+    std::fs::remove_file(path).expect("our own file");
+}

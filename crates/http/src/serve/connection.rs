@@ -134,7 +134,7 @@ fn begun<I: Io>(io: &mut I) -> bool {
 
 /// The result of parsing and answering the bytes in hand.
 enum ParseOutcome {
-    /// The output is full: flush, then go on.
+    /// The output is full, or there were many heads: flush, then go on.
     Again,
     /// No whole head is in hand.
     Incomplete,
@@ -161,7 +161,11 @@ impl ParseOutcome {
     }
 }
 
-/// Answers the heads in hand until none is left, the output is full, or a response has to wait.
+/// Heads that are answered before a flush, in which other connections may get their turn: a response of few bytes can be
+/// much work.
+const HEADS_AT_ONCE: usize = 64;
+
+/// Answers the heads in hand until none is left, there were many, the output is full, or a response has to wait.
 fn answer_heads<I, S>(
     io: &mut I,
     service: &S,
@@ -181,7 +185,7 @@ where
         draining: io.draining(),
     };
     let mut table = FieldTable::new();
-    loop {
+    for _ in 0..HEADS_AT_ONCE {
         let (input, out) = io.split();
         if out.full() {
             return ParseOutcome::Again;
@@ -210,6 +214,7 @@ where
             return outcome;
         }
     }
+    ParseOutcome::Again
 }
 
 /// The parties to answering the heads in hand.

@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use tenfold_http::Instant;
+use tenfold_sys::clock;
 use tenfold_sys::readiness::Ready;
 
 use super::selector::Interest;
@@ -72,7 +73,16 @@ pub(crate) struct TaskLink {
     deadline: AtomicU64,
     /// The remaining bytes of this poll before other tasks get their turn.
     left: AtomicUsize,
+    /// The calls of this poll that moved bytes.
+    moves: AtomicUsize,
+    /// The end of the time that this poll may take, once it has made some calls, on the monotonic clock in nanoseconds.
+    turn_ends: AtomicU64,
 }
+
+/// The calls of a poll that move bytes before its time is measured: most polls make fewer, and read no clock for it.
+const UNTIMED_MOVES: usize = 4;
+/// The nanoseconds from then on until other tasks get their turn. Few bytes can be much work.
+const TURN_TIME: u64 = 2_000_000;
 
 impl TaskLink {
     pub(crate) fn new() -> TaskLink {
@@ -81,6 +91,8 @@ impl TaskLink {
             want: AtomicSignals::default(),
             deadline: AtomicU64::new(u64::MAX),
             left: AtomicUsize::new(0),
+            moves: AtomicUsize::new(0),
+            turn_ends: AtomicU64::new(u64::MAX),
         }
     }
 
@@ -89,11 +101,12 @@ impl TaskLink {
         self.ready.set(ready);
     }
 
-    /// Begins a poll of the task, which may move `turn_bytes`, and clears its waits.
+    /// Begins a poll of the task, which may move `turn_bytes`, or fewer if its time ends, and clears its waits.
     pub(crate) fn begin_poll(&self, turn_bytes: usize) {
         self.want.set(Signals::default());
         self.deadline.store(u64::MAX, Relaxed);
         self.left.store(turn_bytes, Relaxed);
+        self.moves.store(0, Relaxed);
     }
 
     /// The remaining bytes of this poll.
@@ -104,7 +117,20 @@ impl TaskLink {
     /// Bytes were received or sent.
     pub(crate) fn moved(&self, count: usize) {
         self.add_ready(Signals::MOVED);
-        self.left.store(self.left().saturating_sub(count), Relaxed);
+        let moves = self.moves.load(Relaxed) + 1;
+        self.moves.store(moves, Relaxed);
+        let is_over = moves >= UNTIMED_MOVES && self.is_over(moves);
+        let left = if is_over { 0 } else { self.left().saturating_sub(count) };
+        self.left.store(left, Relaxed);
+    }
+
+    /// Whether the time of this poll is over, of which it has made so many calls.
+    #[cold]
+    fn is_over(&self, moves: usize) -> bool {
+        if moves == UNTIMED_MOVES {
+            self.turn_ends.store(clock::monotonic() + TURN_TIME, Relaxed);
+        }
+        moves > UNTIMED_MOVES && clock::monotonic() >= self.turn_ends.load(Relaxed)
     }
 
     pub(crate) fn is_ready(&self, signals: Signals) -> bool {
@@ -138,6 +164,8 @@ impl TaskLink {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const READ: Signals = Signals::READ;
@@ -157,6 +185,22 @@ mod tests {
         link.begin(READ.with(WRITE));
         link.begin_poll(9);
         assert!(!link.is_ready(Signals::ENDED.with(Signals::GONE)) && link.wants() == Signals::default());
+    }
+
+    #[test]
+    fn a_turn_ends_with_its_time_after_some_calls() {
+        let link = TaskLink::new();
+        link.begin_poll(1000);
+        for _ in 0..UNTIMED_MOVES {
+            link.moved(1);
+            std::thread::sleep(Duration::from_nanos(2 * TURN_TIME));
+        }
+        assert_eq!(link.left(), 1000 - UNTIMED_MOVES);
+        link.moved(1);
+        assert_eq!(link.left(), 0);
+        link.begin_poll(1000);
+        link.moved(1);
+        assert_eq!(link.left(), 999, "the next poll has a time of its own");
     }
 
     #[test]
