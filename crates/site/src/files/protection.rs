@@ -61,17 +61,6 @@ impl Area {
         let said = policies.of_auth().map(|(paths, realm)| Statement { paths, realm: realm.clone() });
         Area { roots: Arc::clone(roots), index: index.to_owned(), statements: said.collect() }
     }
-
-    /// The statement that counts for a file: as with paths, the last that fits.
-    fn statement(&self, place: &ResolvedPath) -> Result<Option<&Statement>, Absence> {
-        let seen = LocatedFile::of(self, place)?;
-        for statement in self.statements.iter().rev() {
-            if seen.fits(&statement.paths)? {
-                return Ok(Some(statement));
-            }
-        }
-        Ok(None)
-    }
 }
 
 /// A file as it is seen from an area.
@@ -121,6 +110,16 @@ impl<'p> LocatedFile<'p> {
         Ok(self.identities(folder)?.iter().any(|identity| self.place.ancestry.contains(identity)))
     }
 
+    /// The statement that counts for the file: as with paths, the last that fits.
+    fn statement(&self) -> Result<Option<&'p Statement>, Absence> {
+        for statement in self.area.statements.iter().rev() {
+            if self.fits(&statement.paths)? {
+                return Ok(Some(statement));
+            }
+        }
+        Ok(None)
+    }
+
     /// Whether a pattern is for the file: by its own path; as the folder's index; or by the identity of the folder.
     fn fits(&self, paths: &Pattern) -> Result<bool, Absence> {
         let of_index = |path: &str| {
@@ -140,6 +139,22 @@ impl<'p> LocatedFile<'p> {
             }
             None => Ok(false),
         }
+    }
+}
+
+/// A file as it is seen from the areas of all sites, each of which is looked from once.
+struct SeenFrom<'p> {
+    place: &'p ResolvedPath,
+    areas: Vec<Option<LocatedFile<'p>>>,
+}
+
+impl<'p> SeenFrom<'p> {
+    fn area(&mut self, number: usize, area: &'p Area) -> Result<&LocatedFile<'p>, Absence> {
+        let seen = &mut self.areas[number];
+        Ok(match seen.take() {
+            Some(known) => seen.insert(known),
+            None => seen.insert(LocatedFile::of(area, self.place)?),
+        })
     }
 }
 
@@ -191,13 +206,20 @@ impl Protection {
         if place.ancestry.first() != Some(&facts.identity()) {
             return Ok(None);
         }
-        Ok(Some(Guard { members: self.is_for_members(&place)?, realm: self.realm(&place)? }))
+        let areas = self.areas().map(|_| None).collect();
+        let mut seen = SeenFrom { place: &place, areas };
+        Ok(Some(Guard { members: self.is_for_members(&mut seen)?, realm: self.realm(&mut seen)? }))
     }
 
-    fn is_for_members(&self, place: &ResolvedPath) -> Result<bool, Absence> {
+    /// The areas of all sites, its own first.
+    fn areas(&self) -> impl Iterator<Item = &Area> {
+        std::iter::once(&self.own).chain(&self.others).map(|area| &**area)
+    }
+
+    fn is_for_members<'p>(&'p self, from: &mut SeenFrom<'p>) -> Result<bool, Absence> {
         let Some(folders) = &self.members else { return Ok(false) };
-        for area in std::iter::once(&self.own).chain(&self.others) {
-            let seen = LocatedFile::of(area, place)?;
+        for (number, area) in self.areas().enumerate() {
+            let seen = from.area(number, area)?;
             if seen.relative.iter().any(|path| (folders.hold)(path)) {
                 return Ok(true);
             }
@@ -212,15 +234,17 @@ impl Protection {
 
     /// The realm of a file. Files that another host protects are protected here, too, unless this one opens them by a
     /// statement of its own, which the other one does not share.
-    fn realm(&self, place: &ResolvedPath) -> Result<Option<Arc<Realm>>, Absence> {
-        let own = self.own.statement(place)?;
-        if let Some(Statement { realm: Some(realm), .. }) = own {
-            return Ok(Some(Arc::clone(realm)));
-        }
-        let counts = |other: &&Arc<Area>| own.is_none_or(|own| other.statements.contains(own));
-        for other in self.others.iter().filter(counts) {
-            if let Some(Statement { realm: Some(realm), .. }) = other.statement(place)? {
-                return Ok(Some(Arc::clone(realm)));
+    fn realm<'p>(&'p self, from: &mut SeenFrom<'p>) -> Result<Option<Arc<Realm>>, Absence> {
+        let mut own: Option<&Statement> = None;
+        // Looking from an area takes system calls, so those without statements are left out.
+        for (number, area) in self.areas().enumerate().filter(|(_, area)| !area.statements.is_empty()) {
+            if own.is_some_and(|own| !area.statements.contains(own)) {
+                continue;
+            }
+            match from.area(number, area)?.statement()? {
+                Some(Statement { realm: Some(realm), .. }) => return Ok(Some(Arc::clone(realm))),
+                statement if number == 0 => own = statement,
+                _ => {}
             }
         }
         Ok(None)
