@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenfold_http::{FieldName, HeaderLines, Instant, Method, Request, ResponseWriter, Version, clock};
+use tenfold_sys::resolved_path::Identity;
 
 use crate::files::absence::Absence;
 use crate::files::try_paths::TryPaths;
@@ -198,12 +199,16 @@ impl ResponseSteps<'_> {
         let reading = Reading::of(canonical, listing, site, self.request);
         let name = reading.path.relative();
         let found = site.files.roots.of(name).look(name).map_err(Absence::from);
-        match found.and_then(|facts| site.files.protection.guard(name, &facts)) {
-            Ok(Some(guard)) => match self.access.admit(&guard, here, self.request) {
-                Ok(()) => list(reading, here.clone()),
+        let guarded = found.and_then(|facts| {
+            let guard = site.files.protection.guard(name, &facts)?;
+            Ok((guard, facts.identity()))
+        });
+        match guarded {
+            Ok((Some(guard), folder)) => match self.access.admit(&guard, here, self.request) {
+                Ok(()) => list(reading, folder, here.clone()),
                 Err(denied) => self.deny(denied, here, response),
             },
-            Ok(None) => self.refuse(Absence::NotFound, canonical, here, response),
+            Ok((None, _)) => self.refuse(Absence::NotFound, canonical, here, response),
             Err(absence) => self.refuse(absence, canonical, here, response),
         }
     }
@@ -313,9 +318,9 @@ fn tag(key: &str, loaded: Loaded, site: &Site) -> Answered {
 }
 
 /// Answers with the entries of a folder, after it has been read.
-fn list(reading: Reading, here: Effective) -> Answered {
+fn list(reading: Reading, folder: Identity, here: Effective) -> Answered {
     let work = Work::new(
-        move || reading.read(),
+        move || reading.read(folder),
         move |page, site, request, response| match page {
             Ok(page) => page.respond(&here.fields, request, response).into(),
             Err(error) => {

@@ -3,6 +3,7 @@
 use rustix::fs::{AtFlags, Dir, FileType, OFlags};
 
 use crate::files::file::{FileError, FileStat, Root};
+use crate::files::identity::Identity;
 
 /// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub struct DirectoryListing {
     pub entries: Vec<DirectoryEntry>,
     /// Whether the directory has further entries.
     pub more: bool,
+    /// The directory that was read.
+    pub identity: Identity,
 }
 
 impl Root {
@@ -35,7 +38,8 @@ impl Root {
         wants: impl Fn(&str) -> bool,
     ) -> Result<DirectoryListing, FileError> {
         let directory = self.resolve(relative, OFlags::RDONLY | OFlags::DIRECTORY)?;
-        let mut found = DirectoryListing { entries: Vec::new(), more: false };
+        let identity = FileStat::of(&rustix::fs::fstat(&directory)?).identity();
+        let mut found = DirectoryListing { entries: Vec::new(), more: false, identity };
         let mut read = 0;
         for entry in Dir::read_from(&directory)? {
             let entry = entry?;

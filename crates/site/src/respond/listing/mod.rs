@@ -12,6 +12,7 @@ use tenfold_http::semantics::condition::{self, ConditionResult, Validators};
 use tenfold_http::semantics::negotiate;
 use tenfold_http::{FieldName, FieldValue, Method, Part, Request, ResponseHead, ResponseWriter};
 use tenfold_sys::file::{FileError, Root};
+use tenfold_sys::resolved_path::Identity;
 
 use crate::cache::unsent;
 use crate::representation::status_text::{self, NOSNIFF};
@@ -72,10 +73,13 @@ impl Reading {
         Reading { path, root, visible, order, most, json, chosen: listing == Listing::Html }
     }
 
-    /// Reads it.
-    pub(crate) fn read(self) -> Result<ListingBody, FileError> {
+    /// Reads the folder if it is `guarded`, the one whose guard has let the visitor in. Its name may be another's by now.
+    pub(crate) fn read(self, guarded: Identity) -> Result<ListingBody, FileError> {
         let Reading { path, root, visible, order, most, json, chosen } = self;
         let found = root.entries(path.relative(), most, |name| path.child(name, &visible).is_some())?;
+        if found.identity != guarded {
+            return Err(FileError::Absent);
+        }
         let folder = FolderEntries::new(path, &visible, order, found.entries, found.more.then_some(most));
         let body = if json { page::json(&folder) } else { page::html(&folder) };
         let tag = format!("\"{}\"", digest(body.as_bytes()));
