@@ -118,15 +118,29 @@ impl Process {
     /// If its memory cannot be read.
     #[track_caller]
     pub fn remembers(self, needle: &[u8]) -> bool {
+        !self.remembered_behind(needle, 0).is_empty()
+    }
+
+    /// The `count` bytes behind each place of `needle` in its writable memory.
+    ///
+    /// # Panics
+    /// If its memory cannot be read.
+    #[track_caller]
+    pub fn remembered_behind(self, needle: &[u8], count: usize) -> Vec<Vec<u8>> {
         let at = |name| format!("/proc/{}/{name}", self.0);
         let maps = fs::read_to_string(at("maps")).unwrap_or_else(|error| panic!("{}: {error}", at("maps")));
         let memory = fs::File::open(at("mem")).unwrap_or_else(|error| panic!("{}: {error}", at("mem")));
-        maps.lines().filter(|line| line.contains(" rw")).any(|line| {
+        let mut found = Vec::new();
+        for line in maps.lines().filter(|line| line.contains(" rw")) {
             let range = line.split([' ', '-']).take(2).map(|word| u64::from_str_radix(word, 16));
-            let [Ok(begin), Ok(end)] = range.collect::<Vec<_>>()[..] else { return false };
+            let [Ok(begin), Ok(end)] = range.collect::<Vec<_>>()[..] else { continue };
             let mut bytes = vec![0; (end - begin) as usize];
-            memory.read_exact_at(&mut bytes, begin).is_ok() && memchr::memmem::find(&bytes, needle).is_some()
-        })
+            if memory.read_exact_at(&mut bytes, begin).is_ok() {
+                let places = memchr::memmem::find_iter(&bytes, needle).map(|place| place + needle.len());
+                found.extend(places.filter_map(|place| bytes.get(place..place + count)).map(<[u8]>::to_vec));
+            }
+        }
+        found
     }
 
     /// The targets of its open descriptors, as in `/proc/PID/fd`; empty if it has ended.

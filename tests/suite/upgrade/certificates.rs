@@ -1,11 +1,17 @@
-//! Upgrades of a server that obtains its certificate by itself.
+//! Upgrades and TLS: a certificate that the server obtains by itself, and the keys of tickets.
 
 use std::fs;
+use std::io::Read;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
 
+use rustls::pki_types::ServerName;
+use rustls::version::TLS12;
+use rustls::{ClientConfig, ClientConnection};
 use tenfold_tests::config::Config;
 use tenfold_tests::launch::{Launch, free_address};
 use tenfold_tests::pebble::Pebble;
-use tenfold_tests::seal::get_once;
+use tenfold_tests::seal::{Below, get_once, trusted_roots};
 use tenfold_tests::time::{SOON, becomes_true, eventually};
 
 use super::{folder, program, succeeds};
@@ -48,4 +54,58 @@ pub(super) fn an_order_goes_on_after_an_upgrade(config: &Config) {
     succeeds(&server, &folder);
     assert_eq!(presented(), Some(certificate), "it outlives the authority");
     server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// Helpers are forks of a process that has the keys, and of one that was handed them.
+pub(super) fn h96_no_helper_remembers_the_keys_of_tickets(config: &Config) {
+    let folder = folder();
+    let launch = Launch::new(&config.through(Below::Tls), &folder.at("site")).program(&program(&folder));
+    let server = launch.members().flag("--admin", format!("unix:{}", folder.at("admin").display())).start();
+    for when in ["after the start", "after an upgrade", "after a second upgrade"] {
+        let name = ticket_of(server.address);
+        let worker = server.workers()[0];
+        // A key in shared memory is its name and its secret.
+        let secrets: Vec<_> = worker.remembered_behind(&name[..16], 32);
+        assert!(!secrets.is_empty(), "a worker has the key {when}");
+        let workers = server.workers();
+        let helpers = server.process.with_descendants().into_iter();
+        let helpers: Vec<_> =
+            helpers.filter(|process| *process != server.process && !workers.contains(process)).collect();
+        assert!(helpers.len() >= 3, "accounts, signing and admin: {helpers:?}");
+        for helper in helpers {
+            let has = secrets.iter().any(|secret| helper.remembers(secret));
+            assert!(!has, "process {} ({:?}) has a key of tickets {when}", helper.0, helper.words());
+        }
+        succeeds(&server, &folder);
+    }
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// The session ticket of a handshake of TLS 1.2, where it is not sealed (RFC 5077 §3.3).
+fn ticket_of(address: SocketAddr) -> Vec<u8> {
+    let client = ClientConfig::builder_with_protocol_versions(&[&TLS12]);
+    let client = client.with_root_certificates(trusted_roots()).with_no_client_auth();
+    let name = ServerName::try_from("localhost").expect("a name");
+    let mut client = ClientConnection::new(Arc::new(client), name).expect("legal");
+    let mut stream = TcpStream::connect(address).expect("the server listens");
+    stream.set_read_timeout(Some(SOON)).expect("an option");
+    let mut received = Vec::new();
+    while client.is_handshaking() {
+        while client.wants_write() {
+            client.write_tls(&mut stream).expect("the server reads");
+        }
+        let mut bytes = vec![0; 16 * 1024];
+        let count = stream.read(&mut bytes).expect("the server answers");
+        assert!(count > 0, "the handshake was broken off");
+        received.extend_from_slice(&bytes[..count]);
+        let mut rest = &bytes[..count];
+        while !rest.is_empty() {
+            client.read_tls(&mut rest).expect("memory");
+            client.process_new_packets().expect("a good server");
+        }
+    }
+    // A record (22, 3, 3, length) with the message (4, length), the lifetime and the length of the ticket.
+    let is_ticket = |at: &usize| received[*at..].starts_with(&[22, 3, 3]) && received.get(at + 5) == Some(&4);
+    let at = (0..received.len()).find(is_ticket).expect("the server sends a ticket");
+    received[at + 15..].to_vec()
 }

@@ -12,11 +12,13 @@ use tenfold_sys::exec;
 use tenfold_sys::process::{self, Pid};
 use tenfold_sys::signal::{Signal, Signals};
 use tenfold_sys::socket::{ListenAddress, Listener};
+use zeroize::Zeroizing;
 
+use super::tickets::HandedTickets;
 use crate::status::report::{ReloadCounts, UpgradeCounts};
 
 /// The version of [`HandoverState`]. A program that does not know it refuses to be the successor.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 /// The variable that tells a program to check the configuration, or the descriptor of the state.
 const VARIABLE: &str = "TENFOLD_HANDOVER";
 const CHECK: &str = "check:";
@@ -164,7 +166,7 @@ pub(super) struct HandoverState {
     pub(super) control: Option<HandedSocket>,
     pub(super) admin: Option<HandedSocket>,
     /// The keys of TLS tickets.
-    pub(super) tickets: Vec<u8>,
+    pub(super) tickets: HandedTickets,
     pub(super) former: Vec<FormerWorkers>,
 }
 
@@ -176,8 +178,10 @@ impl HandoverState {
 
     /// Executes `program` with this state. Returns only if that failed.
     pub(super) fn execute(&self, program: &Path, passed: &[BorrowedFd<'_>]) -> io::Error {
-        let state = serde_json::to_vec(self).map_err(io::Error::from);
-        let state = match state.and_then(|state| exec::message(&state)) {
+        // Growth would leave copies of the keys in memory that is free.
+        let mut state = Zeroizing::new(Vec::with_capacity(LONGEST as usize));
+        let written = serde_json::to_writer(&mut *state, self).map_err(io::Error::from);
+        let state = match written.and_then(|()| exec::message(&state)) {
             Ok(state) => state,
             Err(error) => return error,
         };
@@ -200,8 +204,8 @@ impl Handover {
         let failed = |error: io::Error| {
             format!("cannot take over from the former program: {error}; unset {VARIABLE} to start a server")
         };
-        let bytes =
-            exec::inherit(number).and_then(|file| exec::read_message(file, LONGEST)).map_err(failed)?;
+        let bytes = exec::inherit(number).and_then(|file| exec::read_message(file, LONGEST));
+        let bytes = Zeroizing::new(bytes.map_err(failed)?);
         let state: HandoverState = serde_json::from_slice(&bytes).map_err(io::Error::from).map_err(failed)?;
         let all = state.numbers().into_iter().map(|number| Ok((number, exec::inherit(number)?)));
         let descriptors = all.collect::<io::Result<_>>().map_err(failed)?;
@@ -327,7 +331,7 @@ mod tests {
             passed: false,
             control: None,
             admin: None,
-            tickets: Vec::new(),
+            tickets: HandedTickets::default(),
             former: Vec::new(),
         };
         let descriptors = BTreeMap::from([(exec::number(&null), null)]);

@@ -230,7 +230,7 @@ impl Supervisor {
         };
         let admin = AdminProcess::open(&first.settings, user.as_ref(), handover.as_deref())?;
         let tickets = match &*handover {
-            Some(handover) => TicketRotation::from_bytes(&handover.state.tickets)?,
+            Some(handover) => TicketRotation::from_handed(&handover.state.tickets)?,
             None => TicketRotation::new()?,
         };
         let acme = AcmeProcess::new()?;

@@ -71,6 +71,7 @@ impl Supervisor {
         if let Some(accounts) = &mut self.accounts {
             accounts.end_and_wait();
         }
+        self.sockets.leave();
         self.sockets.remove_files();
         if let Some(control) = &self.control {
             control.remove();

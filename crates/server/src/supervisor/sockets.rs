@@ -208,6 +208,19 @@ impl Sockets {
         self.by_process.iter().flatten().for_each(Listener::shut_down);
     }
 
+    /// Lets passed TCP sockets listen for the next server, after the last worker has ended. One that code in a worker has
+    /// made a connection would not be taken again.
+    pub(super) fn leave(&self) {
+        let passed = self.by_process.iter().flatten().filter(|_| self.passed);
+        for listener in passed.filter(|listener| listener.is_shut_down()) {
+            if let ListenAddress::Internet(_) = listener.address()
+                && let Err(error) = listener.listen_again(ListenOptions::default().backlog)
+            {
+                warning!("{}", explain(listener.address(), &error));
+            }
+        }
+    }
+
     /// Removes the files of Unix sockets after listening has ended.
     pub(super) fn remove_files(&self) {
         self.by_process.iter().flatten().for_each(Listener::remove_file);

@@ -116,7 +116,7 @@ impl Supervisor {
             passed: self.sockets.were_passed(),
             control,
             admin,
-            tickets: self.tickets.as_ref().map(TicketRotation::to_bytes).unwrap_or_default(),
+            tickets: self.tickets.as_ref().map(TicketRotation::to_handed).unwrap_or_default(),
             former,
         };
         self.archive.abandon();

@@ -96,8 +96,10 @@ pub fn message(content: &[u8]) -> io::Result<OwnedFd> {
 /// # Errors
 /// The error of the system, or it is longer.
 pub fn read_message(file: OwnedFd, longest: u64) -> io::Result<Vec<u8>> {
-    let (mut file, mut content) = (File::from(file), Vec::new());
+    let mut file = File::from(file);
     file.rewind()?;
+    // Growth would leave copies of secrets in memory that is free.
+    let mut content = Vec::with_capacity(file.metadata()?.len().min(longest) as usize + 1);
     match (&file).take(longest + 1).read_to_end(&mut content)? as u64 > longest {
         true => Err(io::ErrorKind::FileTooLarge.into()),
         false => Ok(content),

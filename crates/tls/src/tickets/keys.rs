@@ -3,7 +3,7 @@
 use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::rand;
 use rustix::time::{ClockId, clock_gettime};
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 /// The seconds after which a new key encrypts tickets.
 pub const ROTATION: u64 = 6 * 3600;
@@ -23,13 +23,14 @@ const ENCODED: usize = NAME + SECRET + 8;
 pub const MAX_BYTES: usize = MAX_KEYS * ENCODED;
 
 /// The keys of a server at one time, the current one first. The supervisor makes and rotates them.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub struct TicketKeys {
+    /// It never grows: that would leave secrets in memory that is free.
     keys: Vec<TicketKey>,
 }
 
 /// One key. It has no `Debug`: its secret must not reach a log. The secret is wiped when the key is dropped.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub(super) struct TicketKey {
     pub(super) name: [u8; NAME],
     pub(super) secret: [u8; SECRET],
@@ -49,7 +50,14 @@ impl TicketKeys {
     /// # Errors
     /// Fails if the system has no random bytes.
     pub fn generate(now: u64) -> Result<TicketKeys, Unspecified> {
-        Ok(TicketKeys { keys: vec![TicketKey::generate(now)?] })
+        let mut keys = TicketKeys::with_room();
+        keys.keys.push(TicketKey::generate(now)?);
+        Ok(keys)
+    }
+
+    /// Room for all keys and for one that takes the place of the oldest.
+    fn with_room() -> TicketKeys {
+        TicketKeys { keys: Vec::with_capacity(MAX_KEYS + 1) }
     }
 
     /// Returns the second at which the next rotation is due.
@@ -79,9 +87,9 @@ impl TicketKeys {
         &self.keys[..old.min(MAX_KEYS)]
     }
 
-    /// Returns the keys as bytes for shared memory.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(MAX_BYTES);
+    /// Returns the keys as bytes for shared memory. They are wiped when they are dropped.
+    pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
+        let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_BYTES));
         for key in self.keys.iter().take(MAX_KEYS) {
             bytes.extend_from_slice(&key.name);
             bytes.extend_from_slice(&key.secret);
@@ -105,7 +113,11 @@ impl TicketKeys {
                 since: u64::from_le_bytes(since.try_into().ok()?),
             })
         };
-        Some(TicketKeys { keys: keys.iter().map(key).collect::<Option<_>>()? })
+        let mut all = TicketKeys::with_room();
+        for bytes in keys {
+            all.keys.push(key(bytes)?);
+        }
+        Some(all)
     }
 }
 
@@ -174,6 +186,6 @@ mod tests {
         for length in [0, 1, ENCODED - 1, ENCODED + 1, MAX_BYTES - 1] {
             assert!(TicketKeys::from_bytes(&bytes[..length]).is_none(), "{length}");
         }
-        assert!(TicketKeys::from_bytes(&[bytes, vec![0; ENCODED]].concat()).is_none());
+        assert!(TicketKeys::from_bytes(&[&bytes[..], &[0; ENCODED]].concat()).is_none());
     }
 }
