@@ -25,6 +25,7 @@ pub(crate) const THEME: Theme = Theme {
             the_wall_measures_every_engine_at_every_level,
             guesses_are_asked_for_kept_and_scored, exhibits_show_a_mistake_and_its_correction,
             explain_refuses_with_a_mend, an_interrupted_explanation_ends_with_130;
+        Epoll OwnAsRoot: a_report_is_not_written_for_another_user;
         Engines Own: explain_shows_each_call_of_the_table_beside_its_source_line;
     ],
 };
@@ -202,6 +203,21 @@ fn a_missing_peer_is_a_reason() {
     assert!(
         std::fs::read_to_string(kept).expect("its configuration is kept").contains("worker_processes 1;")
     );
+}
+
+/// Another user's folder of a run may have links to our files.
+fn a_report_is_not_written_for_another_user(_: &Config) {
+    let folder = TempFolder::new("lab-planted");
+    let output = folder.at("run").display().to_string();
+    let file = folder.write("own.toml", OWN).display().to_string();
+    expect_code(0, &["run", "--profile", "smoke", "--only", &file, "--output", &output], &["2 HOLDS"]);
+    let ours = folder.write("ours.txt", "precious");
+    let csv = folder.at("run").join("trials.csv");
+    std::fs::remove_file(&csv).expect("it was written");
+    std::os::unix::fs::symlink(&ours, &csv).expect("our own folder");
+    std::os::unix::fs::chown(folder.at("run"), Some(12_345), None).expect("the test is root");
+    expect_code(2, &["report", &output], &["belongs to user 12345"]);
+    assert_eq!(std::fs::read(&ours).expect("it is there"), b"precious");
 }
 
 fn a_trial_that_fails_is_marked() {

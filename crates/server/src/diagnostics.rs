@@ -87,7 +87,7 @@ pub(crate) fn is_hidden(character: char) -> bool {
 }
 
 /// Escapes hidden characters but the ends of lines: a database or a file's name may have chosen them.
-fn visible(message: &str) -> String {
+pub(crate) fn visible(message: &str) -> String {
     let mut shown = String::with_capacity(message.len());
     for character in message.chars() {
         match character != '\n' && is_hidden(character) {

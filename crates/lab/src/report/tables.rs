@@ -29,8 +29,8 @@ pub(super) fn csv(results: &RunResults) -> String {
         let _ = write!(
             text,
             "{},{},{},{},{},{},{},{},{}",
-            trial.experiment,
-            trial.cell,
+            quoted(&trial.experiment),
+            quoted(&trial.cell),
             trial.control,
             trial.block,
             trial.attempt,

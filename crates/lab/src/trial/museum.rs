@@ -1,4 +1,5 @@
-//! Servers of the museum: compiled in the folder of the run, once for each variant.
+//! Servers of the museum: compiled once for each variant, in the folder that this process made for the site. That of the
+//! run may be an archive of somebody else, with programs in it.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -23,13 +24,13 @@ pub(crate) fn words(bench: &Workbench, cell: &Cell, address: SocketAddr) -> Resu
         None | Some("off") => false,
         Some(other) => return Err(format!("corrected is `{other}`; use on or off")),
     };
-    let program = compile(found, corrected, &bench.kept)?;
+    let program = compile(found, corrected, bench.site.folder())?;
     let file = bench.site.file(cell.load.file_bytes())?;
     let path = bench.site.folder().join(file.path.trim_start_matches('/'));
     Ok(vec![program.display().to_string(), address.port().to_string(), path.display().to_string()])
 }
 
-/// Compiles a variant of an exhibit, unless the folder has it.
+/// Compiles a variant of an exhibit, unless this process did before.
 fn compile(exhibit: &Exhibit, corrected: bool, folder: &Path) -> Result<PathBuf, String> {
     let variant = if corrected { "corrected" } else { "as-published" };
     let program = folder.join(format!("{}-{variant}", exhibit.name));

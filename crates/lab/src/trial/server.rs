@@ -181,6 +181,12 @@ fn peer_command(
     address: SocketAddr,
 ) -> Result<Vec<String>, String> {
     let program = environment::program(peer).ok_or_else(|| format!("{} is not installed", peer.name()))?;
+    // In a configuration, another character may end the path.
+    let is_plain = |character: char| character.is_alphanumeric() || "/._-+@~,=".contains(character);
+    if let Some(other) = bench.kept.display().to_string().chars().find(|character| !is_plain(*character)) {
+        let (peer, folder) = (peer.name(), bench.kept.display());
+        return Err(format!("{peer} cannot be configured: {folder} contains {other:?}; name another folder"));
+    }
     let file = bench.kept.join(format!("{name}.conf"));
     let text = configuration(peer, bench.site.folder(), address, &bench.kept, name);
     fs::write(&file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))?;

@@ -53,7 +53,7 @@ fn compare_files(matches: &ArgMatches) -> Result<ExitCode, LoadError> {
         output::read_json(&read(path)?).map_err(|why| LoadError::Failed(format!("{}: {why}", path.display())))
     };
     let (a, b) = (report("A")?, report("B")?);
-    print(&compare::text(&a, &b))?;
+    print(&diagnostics::visible(&compare::text(&a, &b)))?;
     let valid = a.invalid().is_empty() && b.invalid().is_empty();
     Ok(if valid { ExitCode::SUCCESS } else { ExitCode::from(INVALID) })
 }

@@ -24,6 +24,8 @@ use tenfold_lab::report::{self as page, FILES, compare};
 
 use self::failure::{LabFailure, print, usage};
 pub(crate) use self::flags::command;
+use self::start::own_folder;
+use crate::diagnostics::visible;
 
 /// Runs the subcommand that was typed.
 pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
@@ -134,6 +136,7 @@ fn examine() -> Result<u8, LabFailure> {
 }
 
 fn report(folder: &Path) -> Result<u8, LabFailure> {
+    own_folder(folder)?;
     page::write(&RunResults::read(folder)?, folder)?;
     print(&format!("report: {}\n", folder.join(FILES[0]).display()))?;
     Ok(0)
@@ -141,6 +144,6 @@ fn report(folder: &Path) -> Result<u8, LabFailure> {
 
 fn compare_runs(a: &Path, b: &Path) -> Result<u8, LabFailure> {
     let (a, b) = (RunResults::read(a)?, RunResults::read(b)?);
-    print(&compare::text(&a, &b))?;
+    print(&visible(&compare::text(&a, &b)))?;
     Ok(0)
 }

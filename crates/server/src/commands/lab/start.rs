@@ -159,17 +159,17 @@ pub(super) fn make_own_folder(folder: &Path) -> Result<(), LabFailure> {
     own_folder(folder)
 }
 
-/// Refuses a folder of another user, who may have put links and programs into it, and one behind a link of another user,
-/// who may lead it elsewhere.
-fn own_folder(folder: &Path) -> Result<(), LabFailure> {
+/// Refuses a folder that another user has or may write to, because links in it would lead elsewhere, and one behind a link
+/// of another user.
+pub(super) fn own_folder(folder: &Path) -> Result<(), LabFailure> {
     let found = OpenFolder::around(&folder.join(PLAN)).and_then(|(folder, _)| folder.metadata());
-    match found.map_err(|error| unusable(folder, &error))?.uid() {
-        owner if owner == user::own() => Ok(()),
-        owner => Err(usage(format!(
-            "{} belongs to user {owner}, whose files would be used; name a folder of your own",
-            folder.display()
-        ))),
-    }
+    let found = found.map_err(|error| unusable(folder, &error))?;
+    let why = match found.uid() {
+        owner if owner != user::own() => format!("belongs to user {owner}, whose files would be used"),
+        _ if found.mode() & 0o002 != 0 => "can be written by every user".to_owned(),
+        _ => return Ok(()),
+    };
+    Err(usage(format!("{} {why}; name a folder of your own", folder.display())))
 }
 
 fn unusable(folder: &Path, error: &std::io::Error) -> LabFailure {
@@ -204,7 +204,8 @@ fn random_seed() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{lchown, symlink};
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 
     use super::*;
 
@@ -225,6 +226,8 @@ mod tests {
             lchown(at("a"), Some(12_345), None).expect("it could be done before");
             assert!(make_own_folder(&at("a")).is_err() && make_own_folder(&at("a/b")).is_ok());
         }
+        std::fs::set_permissions(at("a/b"), Permissions::from_mode(0o1777)).expect("our own folder");
+        assert!(make_own_folder(&at("a/b")).is_err(), "everybody can put links into it");
         std::fs::remove_dir_all(&folder).expect("our own folder");
     }
 
