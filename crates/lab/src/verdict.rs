@@ -2,6 +2,14 @@
 
 pub mod prediction;
 pub mod ruling;
+/// Whether a confound explains a ratio even where noise hides a difference of the size of the margin: without it, less
+/// than a tenth of the ratio's logarithm is left at either end of the interval.
+fn explained(ratio: &Effect, without: &Effect) -> bool {
+    let (low, high) = (ratio.low.ln(), ratio.high.ln());
+    let least = if low * high > 0.0 { low.abs().min(high.abs()) } else { 0.0 };
+    without.blocks >= FEWEST_BLOCKS && without.low.ln().abs().max(without.high.ln().abs()) < least / 10.0
+}
+
 #[cfg(test)]
 mod tests;
 
@@ -182,7 +190,7 @@ impl Judge<'_> {
         if decision == Decision::Holds
             && let Some(confound) = &self.claim.confound
             && let Some((without, other)) = self.decision(&confound.pair, is, None)
-            && matches!(without, Decision::NoDifference | Decision::Reversed)
+            && (matches!(without, Decision::NoDifference | Decision::Reversed) || explained(&effect, &other))
         {
             let because = format!(
                 "the ratio is {} as published, and {} with {}",

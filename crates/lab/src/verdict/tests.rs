@@ -74,6 +74,24 @@ fn a_confound_that_flips_a_ratio_makes_an_artefact() {
 }
 
 #[test]
+fn noise_does_not_hide_a_confound_that_explains_a_large_ratio() {
+    let text = claim(
+        "ratio = [\"a\", \"b\"], is = \"greater\"",
+        "confound = { name = \"completion by length\", ratio = [\"c\", \"d\"] }",
+    );
+    // The interval of c to d is about 0.9 to 1.2: not inside the margin, and nothing beside a ratio of 200.
+    let noisy = |ratio: f64| -> Vec<Trial> {
+        let mut all = trials(8, &[("a", ratio), ("b", 1.0), ("c", 1.0), ("d", 1.0)]);
+        for trial in all.iter_mut().filter(|trial| trial.cell == "c" && trial.block % 2 == 0) {
+            trial.values.insert(Measure::Cpu, 1.2);
+        }
+        all
+    };
+    assert_eq!(ruling(&text, &noisy(200.0)).0, Ruling::Artefact);
+    assert_eq!(ruling(&text, &noisy(2.0)).0, Ruling::Holds, "a tenth of 2 is less than the noise");
+}
+
+#[test]
 fn the_best_beats_each_other_cell() {
     let text = claim("best = \"a\", among = [\"b\", \"c\"]", "");
     assert_eq!(ruling(&text, &trials(8, &[("a", 1.0), ("b", 1.4), ("c", 1.3)])).0, Ruling::Holds);
