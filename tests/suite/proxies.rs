@@ -276,5 +276,16 @@ fn the_request_rate_is_the_clients(config: &Config) {
     let statuses: Vec<_> = (0..6).map(|_| ask("192.0.2.1")).collect();
     assert!(statuses.starts_with(&[200, 200]) && statuses.contains(&429), "{statuses:?}");
     assert_eq!(ask("192.0.2.2"), 200, "another client of the same proxy");
+    // A client that is not named uses up nothing of the proxy's own rate.
+    let fields = [("X-Forwarded-For", "192.0.2.3"), ("Forwarded", "for=192.0.2.4")];
+    let statuses: Vec<_> = (0..6)
+        .map(|_| {
+            wire.send(request("GET", "/1k.html", &fields));
+            wire.response().status
+        })
+        .collect();
+    assert!(statuses.starts_with(&[200, 200]) && statuses.contains(&429), "{statuses:?}");
+    wire.send(request("GET", "/1k.html", &[]));
+    assert_eq!(wire.response().status, 200, "a check of the proxy's own");
     stop(server);
 }

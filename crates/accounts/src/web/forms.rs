@@ -10,8 +10,8 @@ use super::page::{MemberPage, PLACE};
 use super::view::View;
 use super::visitor::{Cookie, RequestClient};
 use crate::ask::{Query, Refused, Reply};
-use crate::names;
 use crate::token;
+use crate::{names, passwords};
 
 /// The lifetime of the marker of a known browser, in seconds.
 const KNOWN_FOR: u64 = 365 * 24 * 60 * 60;
@@ -25,7 +25,12 @@ struct FormFields(Vec<(String, String)>);
 
 impl FormFields {
     fn read(body: &[u8]) -> FormFields {
-        FormFields(form_urlencoded::parse(body).into_owned().take(16).collect())
+        let mut fields: Vec<(String, String)> = form_urlencoded::parse(body).into_owned().take(16).collect();
+        // One byte too many is refused like thousands, which would fill the channel to the accounts. `next` stays here.
+        for (_, value) in fields.iter_mut().filter(|(name, _)| name != "next") {
+            value.truncate(value.ceil_char_boundary(passwords::LONGEST + 1));
+        }
+        FormFields(fields)
     }
 
     /// The first field of this name; empty if it is absent.
@@ -261,4 +266,23 @@ impl Web {
 /// Cuts typed text to the length that is shown again.
 fn shortened(text: &str) -> String {
     text.chars().take(4 * names::LONGEST).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_cut_where_they_are_too_long_anyway() {
+        let long = "%01".repeat(5000);
+        let fields = FormFields::read(format!("password={long}&next=/{long}&name=%C3%A9").as_bytes());
+        assert_eq!(fields.of("password").len(), passwords::LONGEST + 1);
+        assert_eq!(fields.of("next").len(), 5001, "it is checked here, and goes no further");
+        assert_eq!(fields.of("name"), "\u{e9}");
+        let wide = FormFields::read(format!("password={}", "%E2%82%AC".repeat(1000)).as_bytes());
+        let password = wide.of("password");
+        assert!(
+            password.len() > passwords::LONGEST && password.chars().all(|character| character == '\u{20ac}')
+        );
+    }
 }

@@ -60,8 +60,11 @@ impl AddressKey {
         }
     }
 
+    /// The key of all clients that their proxies do not name.
+    pub(crate) const UNNAMED: AddressKey = AddressKey(3 << 32);
+
     fn of_address(address: IpAddr) -> AddressKey {
-        // Other addresses are mapped into networks 0:0::/32 to 0:2::/32, which are not assigned (RFC 4291 §4).
+        // Other addresses are mapped into networks 0:0::/32 to 0:3::/32, which are not assigned (RFC 4291 §4).
         const IPV4: u64 = 1 << 32;
         const LOOPBACK: u64 = 2 << 32;
         AddressKey(match address.to_canonical() {

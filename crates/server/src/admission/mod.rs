@@ -192,10 +192,11 @@ impl Admission {
         }
     }
 
-    /// Takes one request from the rate of `peer`. If none is left, returns the time until the next.
-    pub(crate) fn throttle(&self, peer: &Peer) -> Option<Duration> {
-        let (rate, key) = (self.shares.requests?, AddressKey::of(peer)?);
-        self.addresses.request(key, rate, now())
+    /// Takes one request from the rate of `peer`. If none is left, returns the time until the next. `is_named` is false
+    /// if `peer` is a proxy whose fields name different clients: such requests must not use up its own rate.
+    pub(crate) fn throttle(&self, peer: &Peer, is_named: bool) -> Option<Duration> {
+        let key = if is_named { AddressKey::of(peer)? } else { AddressKey::UNNAMED };
+        self.addresses.request(key, self.shares.requests?, now())
     }
 
     /// At most once a second, on standard error: a refused connection has no line in the log.

@@ -325,8 +325,12 @@ impl SharedService {
         connection: &Connection,
         response: &mut ResponseWriter<'_>,
     ) -> Option<Answer> {
-        if let Some(wait) = self.admission.as_ref().and_then(|admission| admission.throttle(&connection.peer))
-        {
+        let wait = self.admission.as_ref().and_then(|admission| {
+            let peer = &connection.peer;
+            let is_named = !(self.proxies.reads(peer) && self.proxies.client(request).ambiguous);
+            admission.throttle(peer, is_named)
+        });
+        if let Some(wait) = wait {
             let outcome = tenfold_site::too_many_requests(request, wait, response);
             self.worker.with(|local| local.tally.add(Counter::Throttled, 1));
             self.record(outcome, request, connection, response, self.began());
