@@ -150,6 +150,14 @@ fn readiness_follows_the_life_of_the_server(config: &Config) {
     server.process.signal(Signal::QUIT);
     becomes_true(SOON, "the server is not ready", || said("/readyz") == (503, "draining\n".to_owned()));
     assert_eq!(said("/healthz"), (200, "ok\n".to_owned()));
+    // A page in a browser of this machine, whose name its owner has led here.
+    for (host, status) in
+        [("evil.example:9145", 421), ("LocalHost:1", 200), ("[::1]:9145", 200), ("[::1]", 200)]
+    {
+        let mut wire = Wire::connect(admin, None);
+        wire.send(format!("GET /status HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        assert_eq!(wire.response().status, status, "{host}");
+    }
     assert_eq!(metrics(admin)["tenfold_ready"], 0.0);
     assert_eq!(wire.response_between().status, 200);
     assert!(server.ends_within(SOON).success());

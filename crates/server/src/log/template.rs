@@ -42,6 +42,10 @@ pub(super) fn put(
                 put_peer(line, peer);
                 continue;
             }
+            LogField::User => {
+                put_user(line, fields.user.unwrap_or_default());
+                continue;
+            }
             LogField::Time => {
                 line.extend_from_slice(date.common());
                 continue;
@@ -66,7 +70,6 @@ pub(super) fn put(
                 continue;
             }
             LogField::Request => Some(request),
-            LogField::User => fields.user,
             LogField::RequestId => fields.request_id,
             LogField::Method => method.map(str::as_bytes),
             LogField::Host => fields.host.map(str::as_bytes),
@@ -85,6 +88,16 @@ pub(super) fn put(
         }
     }
     line.push(b'\n');
+}
+
+/// Writes a name that a client chose. A blank in it would look like the end of the field.
+fn put_user(line: &mut Vec<u8>, name: &[u8]) {
+    let begin = line.len();
+    escape(line, if name.is_empty() { b"-" } else { name });
+    if line[begin..].contains(&b' ') {
+        let shown = line.split_off(begin);
+        line.extend(shown.split(|byte| *byte == b' ').collect::<Vec<_>>().join(&b"\\x20"[..]));
+    }
 }
 
 /// Writes a line that began as `begun`.
@@ -147,6 +160,13 @@ mod tests {
         finish(&template, &mut finished, &begun, 5, times);
         assert_eq!(whole, finished, "a line is the same whether its end is known at once or later");
         String::from_utf8(whole).expect("a line is ASCII")
+    }
+
+    #[test]
+    fn a_name_with_blanks_is_one_field() {
+        let fields = LogFields { user: Some(b"x [a] \x01"), ..LogFields::default() };
+        assert_eq!(lines("{user} {status}", fields, times()), "x\\x20[a]\\x20\\x01 200\n");
+        assert_eq!(lines("{user}", LogFields::default(), times()), "-\n");
     }
 
     #[test]

@@ -2,14 +2,15 @@
 //! report and knows nothing itself.
 
 use std::io::{self, Read, Write};
+use std::net::IpAddr;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tenfold_engine::{Bounds, Engine, Plan, Protocol, Sender, run};
 use tenfold_http::{
-    Answer, Connection, FieldName, FieldValue, Instant, Io, Limits, Method, Next, Request, ResponseWriter,
-    Service, Session, clock, serve_connection,
+    Answer, Connection, FieldName, FieldValue, Instant, Io, Limits, Method, Next, Peer, Request,
+    ResponseWriter, Service, Session, clock, serve_connection,
 };
 use tenfold_sys::socket::Listener;
 
@@ -144,8 +145,17 @@ impl AdminResponse {
 }
 
 impl Service for AdminService {
-    fn answer(&self, request: &Request<'_>, _: &Connection, response: &mut ResponseWriter<'_>) -> Answer {
+    fn answer(
+        &self,
+        request: &Request<'_>,
+        connection: &Connection,
+        response: &mut ResponseWriter<'_>,
+    ) -> Answer {
         let made = match request.method {
+            _ if is_misdirected(request, &connection.peer) => AdminResponse::text(
+                421,
+                "on this machine, ask for an address or localhost: another name may be of a page that must not read this\n",
+            ),
             Method::Get | Method::Head => self.respond(request),
             _ => AdminResponse::text(405, "only GET and HEAD are allowed\n"),
         };
@@ -163,6 +173,15 @@ impl Service for AdminService {
         }
         Answer::Done
     }
+}
+
+/// Whether a browser on this machine asks for another name, which its owner has led here to read the answers.
+fn is_misdirected(request: &Request<'_>, peer: &Peer) -> bool {
+    let is_here = matches!(peer, Peer::Internet(at) if at.ip().to_canonical().is_loopback());
+    let name = request.host().unwrap_or("localhost");
+    let name = name.rsplit_once(':').filter(|_| !name.ends_with(']')).map_or(name, |(name, _)| name);
+    let address = name.trim_start_matches('[').trim_end_matches(']');
+    is_here && !name.eq_ignore_ascii_case("localhost") && address.parse::<IpAddr>().is_err()
 }
 
 impl AdminService {
