@@ -59,11 +59,11 @@ fn database_clients(tree: &str) -> Vec<&str> {
 }
 
 /// Runs tests under the address sanitizer; the prebuilt standard library suffices. SQLite and the C++ part of
-/// `crates/sys` are compiled with it, too.
+/// `crates/sys` are compiled with it, too. Without `all`, the engine's tests through a layer are sampled.
 ///
 /// # Errors
 /// A test fails, or the sanitizer printed a finding.
-pub(crate) fn address_sanitizer(root: &Path) -> Result<(), Failed> {
+pub(crate) fn address_sanitizer(root: &Path, all: bool) -> Result<(), Failed> {
     let platform = shell::platform();
     let cargo = ["run", "nightly", "cargo", "test", "--lib", "--tests", "--target", &platform];
     let packages =
@@ -73,7 +73,8 @@ pub(crate) fn address_sanitizer(root: &Path) -> Result<(), Failed> {
     // The sanitizer does not intercept fortified functions.
     let flags = "-fsanitize=address -fno-omit-frame-pointer -U_FORTIFY_SOURCE";
     let flags_of_c = format!("CFLAGS_{}", platform.replace('-', "_"));
-    let vars = [("RUSTFLAGS", "-Zsanitizer=address"), (flags_of_c.as_str(), flags)];
+    let mut vars = vec![("RUSTFLAGS", "-Zsanitizer=address"), (flags_of_c.as_str(), flags)];
+    vars.extend(all.then_some(("TENFOLD_TEST_ALL", "1")));
     // The harnesses run under this sanitizer in a separate step.
     let skipped: Vec<&str> = fuzz::tests().flat_map(|test| ["--skip", test]).collect();
     let args = [&cargo[..], &packages, &features, &["--"], &skipped].concat();

@@ -79,7 +79,7 @@ const STEPS: &[TestStep] = &[
         "sanitizer",
         "http, sys, engine and accounts under the address sanitizer",
         &["nightly"],
-        |root, _| checks::address_sanitizer(root),
+        |root, selection| checks::address_sanitizer(root, selection.all),
     ),
     step(
         "fuzz",
