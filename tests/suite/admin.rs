@@ -57,7 +57,7 @@ fn metrics(admin: SocketAddr) -> BTreeMap<String, f64> {
 /// The same during an upgrade; nothing if the process was ended in the middle of the scrape.
 fn metrics_if_whole(admin: SocketAddr) -> Option<BTreeMap<String, f64>> {
     let mut stream = TcpStream::connect(admin).ok()?;
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").ok()?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").ok()?;
     let mut response = String::new();
     stream.read_to_string(&mut response).ok()?;
     let (head, body) = response.split_once("\r\n\r\n")?;

@@ -25,8 +25,8 @@ pub const MAX_BYTES: usize = MAX_KEYS * ENCODED;
 /// The keys of a server at one time, the current one first. The supervisor makes and rotates them.
 #[derive(PartialEq, Eq)]
 pub struct TicketKeys {
-    /// It never grows: that would leave secrets in memory that is free.
-    keys: Vec<TicketKey>,
+    #[expect(clippy::vec_box, reason = "a key that moves would leave its secret in memory that is free")]
+    keys: Vec<Box<TicketKey>>,
 }
 
 /// One key. It has no `Debug`: its secret must not reach a log. The secret is wiped when the key is dropped.
@@ -50,14 +50,7 @@ impl TicketKeys {
     /// # Errors
     /// Fails if the system has no random bytes.
     pub fn generate(now: u64) -> Result<TicketKeys, Unspecified> {
-        let mut keys = TicketKeys::with_room();
-        keys.keys.push(TicketKey::generate(now)?);
-        Ok(keys)
-    }
-
-    /// Room for all keys and for one that takes the place of the oldest.
-    fn with_room() -> TicketKeys {
-        TicketKeys { keys: Vec::with_capacity(MAX_KEYS + 1) }
+        Ok(TicketKeys { keys: vec![TicketKey::generate(now)?] })
     }
 
     /// Returns the second at which the next rotation is due.
@@ -81,8 +74,8 @@ impl TicketKeys {
     }
 
     /// Returns the keys that decrypt at `now`; the first encrypts.
-    pub(super) fn usable(&self, now: u64) -> &[TicketKey] {
-        let is_over = |pair: &[TicketKey]| now >= pair[0].since.saturating_add(GRACE);
+    pub(super) fn usable(&self, now: u64) -> &[Box<TicketKey>] {
+        let is_over = |pair: &[Box<TicketKey>]| now >= pair[0].since.saturating_add(GRACE);
         let old = self.keys.windows(2).position(is_over).map_or(self.keys.len(), |place| place + 1);
         &self.keys[..old.min(MAX_KEYS)]
     }
@@ -106,18 +99,13 @@ impl TicketKeys {
         }
         let key = |bytes: &[u8; ENCODED]| {
             let (name, rest) = bytes.split_first_chunk()?;
-            let (secret, since) = rest.split_first_chunk()?;
-            Some(TicketKey {
-                name: *name,
-                secret: *secret,
-                since: u64::from_le_bytes(since.try_into().ok()?),
-            })
+            let (secret, since) = rest.split_first_chunk::<SECRET>()?;
+            let mut key = TicketKey::empty(u64::from_le_bytes(since.try_into().ok()?));
+            key.name = *name;
+            key.secret.copy_from_slice(secret);
+            Some(key)
         };
-        let mut all = TicketKeys::with_room();
-        for bytes in keys {
-            all.keys.push(key(bytes)?);
-        }
-        Some(all)
+        Some(TicketKeys { keys: keys.iter().map(key).collect::<Option<_>>()? })
     }
 }
 
@@ -128,8 +116,13 @@ impl Drop for TicketKey {
 }
 
 impl TicketKey {
-    fn generate(now: u64) -> Result<TicketKey, Unspecified> {
-        let mut key = TicketKey { name: [0; NAME], secret: [0; SECRET], since: now };
+    /// A key whose name and secret are still to be written.
+    fn empty(since: u64) -> Box<TicketKey> {
+        Box::new(TicketKey { name: [0; NAME], secret: [0; SECRET], since })
+    }
+
+    fn generate(now: u64) -> Result<Box<TicketKey>, Unspecified> {
+        let mut key = TicketKey::empty(now);
         rand::fill(&mut key.name)?;
         rand::fill(&mut key.secret)?;
         Ok(key)
