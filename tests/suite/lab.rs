@@ -344,7 +344,7 @@ fn exhibits_show_a_mistake_and_its_correction() {
         .map(|line| line.matches('#').count())
         .collect();
     assert!(matches!(bars[..], [_, 0, 40, 0]), "{text}");
-    assert!(folder.at("run").join("subjects/accept-one.c").exists(), "the program is kept");
+    assert!(folder.at("run").join("subjects/accept-one.c").exists(), "the source is kept");
     expect_code(0, &["museum", "accept-one", "--source"], &["#ifdef CORRECTED", "while ((client = accept("]);
     expect_code(2, &["museum", "accept-two"], &["did you mean `accept-one`?"]);
     expect_code(2, &["museum", "--source"], &["name one"]);

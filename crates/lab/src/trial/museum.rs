@@ -24,14 +24,14 @@ pub(crate) fn words(bench: &Workbench, cell: &Cell, address: SocketAddr) -> Resu
         None | Some("off") => false,
         Some(other) => return Err(format!("corrected is `{other}`; use on or off")),
     };
-    let program = compile(found, corrected, bench.site.folder())?;
+    let program = compile(found, corrected, &bench.kept, bench.site.folder())?;
     let file = bench.site.file(cell.load.file_bytes())?;
     let path = bench.site.folder().join(file.path.trim_start_matches('/'));
     Ok(vec![program.display().to_string(), address.port().to_string(), path.display().to_string()])
 }
 
-/// Compiles a variant of an exhibit, unless this process did before.
-fn compile(exhibit: &Exhibit, corrected: bool, folder: &Path) -> Result<PathBuf, String> {
+/// Compiles a variant of an exhibit, unless this process did before. The source stays in `kept`.
+fn compile(exhibit: &Exhibit, corrected: bool, kept: &Path, folder: &Path) -> Result<PathBuf, String> {
     let variant = if corrected { "corrected" } else { "as-published" };
     let program = folder.join(format!("{}-{variant}", exhibit.name));
     if program.exists() {
@@ -39,8 +39,8 @@ fn compile(exhibit: &Exhibit, corrected: bool, folder: &Path) -> Result<PathBuf,
     }
     let compiler = installed(COMPILER)
         .ok_or_else(|| format!("cannot compile {}: no C compiler ({COMPILER}) is installed", exhibit.name))?;
-    let source = folder.join(format!("{}.c", exhibit.name));
-    for (path, text) in [(&source, exhibit.source), (&folder.join("museum.h"), HEADER)] {
+    let source = kept.join(format!("{}.c", exhibit.name));
+    for (path, text) in [(&source, exhibit.source), (&kept.join("museum.h"), HEADER)] {
         fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     }
     let mut command = Command::new(compiler);
@@ -73,13 +73,14 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("tenfold-lab-museum-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
         for exhibit in EXHIBITS {
-            let programs = [false, true]
-                .map(|corrected| compile(exhibit, corrected, &folder).unwrap_or_else(|why| panic!("{why}")));
+            let programs = [false, true].map(|corrected| {
+                compile(exhibit, corrected, &folder, &folder).unwrap_or_else(|why| panic!("{why}"))
+            });
             let [before, after] = programs.map(|path| fs::read(path).expect("it is there"));
             assert_ne!(before, after, "{}: the corrected line changes nothing", exhibit.name);
         }
         let broken = Exhibit { name: "broken", source: "int main(void) { return nothing; }\n" };
-        let said = compile(&broken, false, &folder).expect_err("it is no program");
+        let said = compile(&broken, false, &folder, &folder).expect_err("it is no program");
         assert!(said.contains("broken.c") && said.contains("nothing"), "{said}");
         fs::remove_dir_all(&folder).expect("it is removed");
     }
