@@ -215,6 +215,10 @@ fn a_report_is_not_written_for_another_user(_: &Config) {
     let csv = folder.at("run").join("trials.csv");
     std::fs::remove_file(&csv).expect("it was written");
     std::os::unix::fs::symlink(&ours, &csv).expect("our own folder");
+    // An archive of a run may have links, too, though its files are ours once it is unpacked.
+    expect_code(0, &["report", &output], &["report.html"]);
+    assert_eq!(std::fs::read(&ours).expect("it is there"), b"precious");
+    assert!(!csv.is_symlink());
     std::os::unix::fs::chown(folder.at("run"), Some(12_345), None).expect("the test is root");
     expect_code(2, &["report", &output], &["belongs to user 12345"]);
     assert_eq!(std::fs::read(&ours).expect("it is there"), b"precious");

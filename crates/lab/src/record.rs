@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -48,6 +48,27 @@ pub struct Trial {
     pub client: Vec<String>,
 }
 
+/// Writes a file of a run in place of one that is there. That may be a link to a file elsewhere, for instance in an archive
+/// of somebody else.
+///
+/// # Errors
+/// The system's reason, with the path.
+pub(crate) fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), String> {
+    let written = create(path).and_then(|mut file| file.write_all(content.as_ref()));
+    written.map_err(|error| format!("cannot write {}: {error}", path.display()))
+}
+
+/// Creates a file of a run in place of one that is there.
+///
+/// # Errors
+/// The system's reason.
+pub(crate) fn create(path: &Path) -> io::Result<File> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => File::create_new(path),
+    }
+}
+
 /// The trials of a run, as a file that grows.
 #[derive(Debug)]
 pub struct TrialLog {
@@ -63,6 +84,9 @@ impl TrialLog {
     pub fn open(folder: &Path) -> Result<TrialLog, String> {
         let path = folder.join(TRIALS);
         let failed = |error: io::Error| format!("cannot open {}: {error}", path.display());
+        if path.is_symlink() {
+            return Err(failed(io::Error::other("it is a link, which may lead elsewhere")));
+        }
         let file = OpenOptions::new().create(true).read(true).append(true).open(&path).map_err(failed)?;
         let text = std::fs::read(&path).map_err(failed)?;
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);

@@ -86,11 +86,11 @@ pub(crate) fn is_hidden(character: char) -> bool {
     character.is_control() || !character.is_ascii() && character.escape_debug().len() > 1
 }
 
-/// Escapes hidden characters but the ends of lines: a database or a file's name may have chosen them.
+/// Escapes hidden characters but tabs and the ends of lines: a database or a file's name may have chosen them.
 pub(crate) fn visible(message: &str) -> String {
     let mut shown = String::with_capacity(message.len());
     for character in message.chars() {
-        match character != '\n' && is_hidden(character) {
+        match !matches!(character, '\n' | '\t') && is_hidden(character) {
             true => shown.extend(character.escape_debug()),
             false => shown.push(character),
         }

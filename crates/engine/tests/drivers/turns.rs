@@ -75,7 +75,7 @@ fn much_work_for_few_bytes(configuration: &Configuration) {
     let counters = String::from_utf8(other.get("/counters").body).expect("counters are text");
     let answered = counters.lines().find_map(|line| line.strip_prefix("slow ")?.parse().ok());
     let answered: usize = answered.expect("a counter");
-    assert!(answered < MANY, "all answers came first");
+    assert!(answered < MANY / 2, "{answered} answers came first");
     for _ in 0..MANY {
         busy.response();
     }

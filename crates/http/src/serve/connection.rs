@@ -163,7 +163,7 @@ impl ParseOutcome {
 
 /// Heads that are answered before a flush, in which other connections may get their turn: a response of few bytes can be
 /// much work.
-const HEADS_AT_ONCE: usize = 64;
+const HEADS_AT_ONCE: usize = 32;
 
 /// Answers the heads in hand until none is left, there were many, the output is full, or a response has to wait.
 fn answer_heads<I, S>(

@@ -8,6 +8,7 @@ mod tables;
 
 use std::path::Path;
 
+use crate::record;
 use crate::report::results::RunResults;
 
 /// The files of a report.
@@ -21,8 +22,7 @@ pub fn write(results: &RunResults, folder: &Path) -> Result<(), String> {
     let texts =
         [html::page(results), tables::verdicts(results), tables::csv(results), tables::summary(results)];
     for (name, text) in FILES.iter().zip(texts) {
-        let path = folder.join(name);
-        std::fs::write(&path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        record::write(&folder.join(name), text)?;
     }
     Ok(())
 }

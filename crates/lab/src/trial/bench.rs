@@ -68,7 +68,12 @@ pub fn interrupted() -> bool {
 /// The system's reason for the step that failed.
 pub fn make(plan: &RunPlan, own: &OwnServer, output: &Path) -> Result<Workbench, String> {
     let kept = output.join(KEPT);
-    fs::create_dir_all(&kept).map_err(|error| format!("cannot create {}: {error}", kept.display()))?;
+    // A link may lead elsewhere.
+    let made = match fs::symlink_metadata(&kept) {
+        Ok(found) if found.is_dir() => Ok(()),
+        _ => fs::create_dir(&kept),
+    };
+    made.map_err(|error| format!("cannot create {}: {error}", kept.display()))?;
     let kept = kept.canonicalize().map_err(|error| format!("cannot resolve {}: {error}", kept.display()))?;
     lifecycle::install_worker_signals().map_err(|error| format!("cannot catch signals: {error}"))?;
     limits::raise_descriptors().map_err(|error| format!("cannot raise the limit of descriptors: {error}"))?;

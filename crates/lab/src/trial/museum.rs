@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use crate::experiment::museum::{EXHIBITS, Exhibit, HEADER, exhibit};
 use crate::experiment::subject::Cell;
 use crate::machine::environment::{COMPILER, installed};
+use crate::record;
 use crate::trial::bench::Workbench;
 
 /// The command of an exhibit that serves the file of its cell.
@@ -41,7 +42,7 @@ fn compile(exhibit: &Exhibit, corrected: bool, kept: &Path, folder: &Path) -> Re
         .ok_or_else(|| format!("cannot compile {}: no C compiler ({COMPILER}) is installed", exhibit.name))?;
     let source = kept.join(format!("{}.c", exhibit.name));
     for (path, text) in [(&source, exhibit.source), (&kept.join("museum.h"), HEADER)] {
-        fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        record::write(path, text)?;
     }
     let mut command = Command::new(compiler);
     command.args(["-O2", "-Wall", "-Wextra", "-pthread"]);

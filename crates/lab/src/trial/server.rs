@@ -1,6 +1,6 @@
 //! A subject as a process: started on its processors, stopped by its number.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
@@ -16,6 +16,7 @@ use tenfold_sys::usage;
 
 use crate::experiment::subject::{Cell, Subject};
 use crate::machine::{environment, processes};
+use crate::record;
 use crate::trial::bench::{Workbench, interrupted};
 use crate::trial::museum;
 
@@ -46,7 +47,7 @@ impl RunningServer {
         };
         let said = bench.kept.join(format!("{name}.err"));
         let failed = |error: io::Error| format!("cannot start {}: {error}", words[0]);
-        let output = File::create(&said).map_err(failed)?;
+        let output = record::create(&said).map_err(failed)?;
         let mut command = Command::new(&words[0]);
         command
             .args(&words[1..])
@@ -189,7 +190,7 @@ fn peer_command(
     }
     let file = bench.kept.join(format!("{name}.conf"));
     let text = configuration(peer, bench.site.folder(), address, &bench.kept, name);
-    fs::write(&file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+    record::write(&file, text)?;
     let (program, file) = (program.display().to_string(), file.display().to_string());
     let folder = bench.kept.display().to_string();
     let words: Vec<&str> = match peer {

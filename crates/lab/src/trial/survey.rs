@@ -1,13 +1,13 @@
 //! Which requests a folder of the user answers, and with what; and the check of a few of them before each trial.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::experiment::served::{RequestedPath, ServedSite};
 use crate::experiment::subject::{Cell, Subject, Workload};
+use crate::record;
 use crate::trial::bench::{Workbench, interrupted};
 use crate::trial::check;
 use crate::trial::server::RunningServer;
@@ -102,8 +102,7 @@ pub(super) fn write_urls(
     address: SocketAddr,
 ) -> Result<PathBuf, String> {
     let path = bench.kept.join(format!("{name}.urls"));
-    fs::write(&path, served.urls(address))
-        .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    record::write(&path, served.urls(address))?;
     Ok(path)
 }
 

@@ -48,7 +48,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
     match done {
         Ok(code) => ExitCode::from(code),
         Err(LabFailure(code, why)) => {
-            eprintln!("tenfold lab: {why}");
+            eprintln!("tenfold lab: {}", visible(&why));
             ExitCode::from(code)
         }
     }
@@ -144,6 +144,6 @@ fn report(folder: &Path) -> Result<u8, LabFailure> {
 
 fn compare_runs(a: &Path, b: &Path) -> Result<u8, LabFailure> {
     let (a, b) = (RunResults::read(a)?, RunResults::read(b)?);
-    print(&visible(&compare::text(&a, &b)))?;
+    print(&compare::text(&a, &b))?;
     Ok(0)
 }

@@ -13,6 +13,7 @@ use tenfold_http::{
     ResponseWriter, Service, Session, clock, serve_connection,
 };
 use tenfold_sys::socket::Listener;
+use tenfold_tls::internal::machine_names;
 
 use super::metrics::{self, MetricsFormat};
 use super::report::StatusReport;
@@ -54,7 +55,11 @@ pub(crate) fn serve(plan: &Plan, listener: Listener, supervisor: UnixStream) -> 
         plan,
         &[listener],
         &[],
-        AdminProtocol(Arc::new(AdminService { supervisor: Mutex::new(supervisor), limits })),
+        AdminProtocol(Arc::new(AdminService {
+            supervisor: Mutex::new(supervisor),
+            limits,
+            names: machine_names(),
+        })),
     )
 }
 
@@ -129,6 +134,8 @@ impl Protocol for AdminProtocol {
 struct AdminService {
     supervisor: Mutex<UnixStream>,
     limits: Limits,
+    /// The names of this machine.
+    names: Vec<String>,
 }
 
 /// A response of the admin listener.
@@ -152,9 +159,9 @@ impl Service for AdminService {
         response: &mut ResponseWriter<'_>,
     ) -> Answer {
         let made = match request.method {
-            _ if is_misdirected(request, &connection.peer) => AdminResponse::text(
+            _ if self.is_misdirected(request, &connection.peer) => AdminResponse::text(
                 421,
-                "on this machine, ask for an address or localhost: another name may be of a page that must not read this\n",
+                "on this machine, ask for an address or localhost: another name may be that of a page that must not read this\n",
             ),
             Method::Get | Method::Head => self.respond(request),
             _ => AdminResponse::text(405, "only GET and HEAD are allowed\n"),
@@ -175,16 +182,17 @@ impl Service for AdminService {
     }
 }
 
-/// Whether a browser on this machine asks for another name, which its owner has led here to read the answers.
-fn is_misdirected(request: &Request<'_>, peer: &Peer) -> bool {
-    let is_here = matches!(peer, Peer::Internet(at) if at.ip().to_canonical().is_loopback());
-    let name = request.host().unwrap_or("localhost");
-    let name = name.rsplit_once(':').filter(|_| !name.ends_with(']')).map_or(name, |(name, _)| name);
-    let address = name.trim_start_matches('[').trim_end_matches(']');
-    is_here && !name.eq_ignore_ascii_case("localhost") && address.parse::<IpAddr>().is_err()
-}
-
 impl AdminService {
+    /// Whether a browser on this machine asks for another name, which its owner has led here to read the answers.
+    fn is_misdirected(&self, request: &Request<'_>, peer: &Peer) -> bool {
+        let is_here = matches!(peer, Peer::Internet(at) if at.ip().to_canonical().is_loopback());
+        let host = request.host().unwrap_or_default();
+        let name = host.rsplit_once(':').filter(|_| !host.ends_with(']')).map_or(host, |(name, _)| name);
+        let name = name.trim_end_matches('.').trim_start_matches('[').trim_end_matches(']');
+        let is_own = name.is_empty() || self.names.iter().any(|own| own.eq_ignore_ascii_case(name));
+        is_here && !is_own && name.parse::<IpAddr>().is_err()
+    }
+
     fn respond(&self, request: &Request<'_>) -> AdminResponse {
         let path = request.target.path;
         if !["/metrics", "/status", "/healthz", "/readyz"].contains(&path) {

@@ -178,10 +178,9 @@ impl HandoverState {
 
     /// Executes `program` with this state. Returns only if that failed.
     pub(super) fn execute(&self, program: &Path, passed: &[BorrowedFd<'_>]) -> io::Error {
-        // Growth would leave copies of the keys in memory that is free.
-        let mut state = Zeroizing::new(Vec::with_capacity(LONGEST as usize));
-        let written = serde_json::to_writer(&mut *state, self).map_err(io::Error::from);
-        let state = match written.and_then(|()| exec::message(&state)) {
+        // Without a buffer, which would leave the keys in memory that is free.
+        let state = exec::message(|file| serde_json::to_writer(file, self).map_err(io::Error::from));
+        let state = match state {
             Ok(state) => state,
             Err(error) => return error,
         };

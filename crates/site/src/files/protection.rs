@@ -120,6 +120,18 @@ impl<'p> LocatedFile<'p> {
         Ok(None)
     }
 
+    fn is_for_members(&self, folders: &MemberFolders) -> Result<bool, Absence> {
+        if self.relative.iter().any(|path| (folders.hold)(path)) {
+            return Ok(true);
+        }
+        for name in &folders.names {
+            if self.is_in(name)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Whether a pattern is for the file: by its own path; as the folder's index; or by the identity of the folder.
     fn fits(&self, paths: &Pattern) -> Result<bool, Absence> {
         let of_index = |path: &str| {
@@ -139,22 +151,6 @@ impl<'p> LocatedFile<'p> {
             }
             None => Ok(false),
         }
-    }
-}
-
-/// A file as it is seen from the areas of all sites, each of which is looked from once.
-struct SeenFrom<'p> {
-    place: &'p ResolvedPath,
-    areas: Vec<Option<LocatedFile<'p>>>,
-}
-
-impl<'p> SeenFrom<'p> {
-    fn area(&mut self, number: usize, area: &'p Area) -> Result<&LocatedFile<'p>, Absence> {
-        let seen = &mut self.areas[number];
-        Ok(match seen.take() {
-            Some(known) => seen.insert(known),
-            None => seen.insert(LocatedFile::of(area, self.place)?),
-        })
     }
 }
 
@@ -206,47 +202,29 @@ impl Protection {
         if place.ancestry.first() != Some(&facts.identity()) {
             return Ok(None);
         }
-        let areas = self.areas().map(|_| None).collect();
-        let mut seen = SeenFrom { place: &place, areas };
-        Ok(Some(Guard { members: self.is_for_members(&mut seen)?, realm: self.realm(&mut seen)? }))
-    }
-
-    /// The areas of all sites, its own first.
-    fn areas(&self) -> impl Iterator<Item = &Area> {
-        std::iter::once(&self.own).chain(&self.others).map(|area| &**area)
-    }
-
-    fn is_for_members<'p>(&'p self, from: &mut SeenFrom<'p>) -> Result<bool, Absence> {
-        let Some(folders) = &self.members else { return Ok(false) };
-        for (number, area) in self.areas().enumerate() {
-            let seen = from.area(number, area)?;
-            if seen.relative.iter().any(|path| (folders.hold)(path)) {
-                return Ok(true);
+        let (mut guard, mut own) = (Guard::default(), None);
+        for (number, area) in std::iter::once(&self.own).chain(&self.others).enumerate() {
+            // Looking from an area takes system calls.
+            let members = self.members.as_ref().filter(|_| !guard.members);
+            // Files that another host protects are protected here, too, unless this one opens them by a statement of its
+            // own, which the other one does not share.
+            let counts = own.is_none_or(|own| area.statements.contains(own));
+            let states = counts && guard.realm.is_none() && !area.statements.is_empty();
+            if members.is_none() && !states {
+                continue;
             }
-            for name in &folders.names {
-                if seen.is_in(name)? {
-                    return Ok(true);
+            let seen = LocatedFile::of(area, &place)?;
+            if let Some(folders) = members {
+                guard.members = seen.is_for_members(folders)?;
+            }
+            if states {
+                match seen.statement()? {
+                    Some(Statement { realm: Some(realm), .. }) => guard.realm = Some(Arc::clone(realm)),
+                    statement if number == 0 => own = statement,
+                    _ => {}
                 }
             }
         }
-        Ok(false)
-    }
-
-    /// The realm of a file. Files that another host protects are protected here, too, unless this one opens them by a
-    /// statement of its own, which the other one does not share.
-    fn realm<'p>(&'p self, from: &mut SeenFrom<'p>) -> Result<Option<Arc<Realm>>, Absence> {
-        let mut own: Option<&Statement> = None;
-        // Looking from an area takes system calls, so those without statements are left out.
-        for (number, area) in self.areas().enumerate().filter(|(_, area)| !area.statements.is_empty()) {
-            if own.is_some_and(|own| !area.statements.contains(own)) {
-                continue;
-            }
-            match from.area(number, area)?.statement()? {
-                Some(Statement { realm: Some(realm), .. }) => return Ok(Some(Arc::clone(realm))),
-                statement if number == 0 => own = statement,
-                _ => {}
-            }
-        }
-        Ok(None)
+        Ok(Some(guard))
     }
 }

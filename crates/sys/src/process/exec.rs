@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, OsString};
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
@@ -81,13 +81,13 @@ pub fn inherit(number: RawFd) -> io::Result<OwnedFd> {
     Ok(descriptor)
 }
 
-/// Returns a file in memory with this content, to be passed through [`execute`].
+/// Returns a file in memory with the content that `write` writes, to be passed through [`execute`].
 ///
 /// # Errors
-/// There is no memory, or no descriptor is left.
-pub fn message(content: &[u8]) -> io::Result<OwnedFd> {
+/// The error of `write`, there is no memory, or no descriptor is left.
+pub fn message(write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<OwnedFd> {
     let mut file = File::from(memfd_create("tenfold-handover", MemfdFlags::CLOEXEC)?);
-    file.write_all(content)?;
+    write(&mut file)?;
     Ok(file.into())
 }
 
@@ -113,17 +113,19 @@ pub fn number(descriptor: &impl AsFd) -> RawFd {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]
     fn a_program_that_cannot_run_changes_nothing() {
-        let file = message(b"state").expect("memory");
+        let file = message(|file| file.write_all(b"state")).expect("memory");
         let error = execute(Path::new("/nonexistent/program"), [], [], &[file.as_fd()]);
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         let error = inherit(number(&file)).expect_err("it is closed on exec, so this program opened it");
         assert_eq!(error.to_string(), "it was not passed to this program");
         assert_eq!(read_message(file, 5).expect("a file"), b"state");
-        let long = message(b"longer").expect("memory");
+        let long = message(|file| file.write_all(b"longer")).expect("memory");
         assert!(read_message(long, 5).is_err());
         assert!(inherit(-1).is_err());
     }

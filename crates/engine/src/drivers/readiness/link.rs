@@ -80,7 +80,7 @@ pub(crate) struct TaskLink {
 }
 
 /// The calls of a poll that move bytes before its time is measured: most polls make fewer, and read no clock for it.
-const UNTIMED_MOVES: usize = 4;
+const UNTIMED_MOVES: usize = 3;
 /// The nanoseconds from then on until other tasks get their turn. Few bytes can be much work.
 const TURN_TIME: u64 = 2_000_000;
 

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use crate::diagnostics::visible;
+
 /// No trial succeeded.
 pub(super) const INVALID: u8 = 4;
 /// 128 plus the number of SIGINT, as in shells.
@@ -21,8 +23,8 @@ pub(super) fn usage(why: impl Into<String>) -> LabFailure {
     LabFailure(2, why.into())
 }
 
-/// Writes to standard output.
+/// Writes to standard output. Texts of experiments and runs may be somebody else's.
 pub(super) fn print(text: &str) -> Result<(), LabFailure> {
-    let written = io::stdout().write_all(text.as_bytes());
+    let written = io::stdout().write_all(visible(text).as_bytes());
     written.map_err(|error| LabFailure(1, format!("cannot write to standard output: {error}")))
 }
