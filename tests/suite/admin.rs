@@ -152,7 +152,7 @@ fn readiness_follows_the_life_of_the_server(config: &Config) {
     assert_eq!(said("/healthz"), (200, "ok\n".to_owned()));
     // A page in a browser of this machine, whose name its owner has led here.
     for (host, status) in
-        [("evil.example:9145", 421), ("", 200), ("LocalHost:1", 200), ("[::1]:9145", 200), ("[::1]", 200)]
+        [("evil.example:9145", 421), ("LocalHost:1", 200), ("[::1]:9145", 200), ("[::1]", 200)]
     {
         let mut wire = Wire::connect(admin, None);
         wire.send(format!("GET /status HTTP/1.1\r\nHost: {host}\r\n\r\n"));
