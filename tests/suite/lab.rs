@@ -24,7 +24,7 @@ pub(crate) const THEME: Theme = Theme {
             claims_that_are_counted_hold, a_trial_that_fails_is_marked, why_splits_the_difference_of_two_servers,
             the_wall_measures_every_engine_at_every_level,
             guesses_are_asked_for_kept_and_scored, exhibits_show_a_mistake_and_its_correction,
-            explain_refuses_with_a_mend, an_interrupted_explanation_ends_with_130;
+            a_plan_that_does_more_than_trials_is_not_continued, explain_refuses_with_a_mend, an_interrupted_explanation_ends_with_130;
         Epoll OwnAsRoot: a_report_is_not_written_for_another_user;
         Engines Own: explain_shows_each_call_of_the_table_beside_its_source_line;
     ],
@@ -203,6 +203,39 @@ fn a_missing_peer_is_a_reason() {
     assert!(
         std::fs::read_to_string(kept).expect("its configuration is kept").contains("worker_processes 1;")
     );
+}
+
+/// The plan of an archive may set more than its experiment says.
+fn a_plan_that_does_more_than_trials_is_not_continued() {
+    let folder = TempFolder::new("lab-foreign");
+    let output = folder.at("run").display().to_string();
+    let file = folder.write("own.toml", OWN).display().to_string();
+    let title = OWN.replace("title = \"An", "title = \"\\u001b]0;An");
+    let wild = folder.write("wild.toml", title).display().to_string();
+    let shown = expect_code(0, &["show", &wild], &["\\u{1b}]0;An experiment"]);
+    assert!(!shown.contains('\x1b'));
+    let named = folder.write("named.toml", OWN.replace("cells.poll", "cells.\"a/b\"")).display().to_string();
+    expect_code(2, &["run", "--only", &named], &["`a/b` is not a name of a cell"]);
+    expect_code(0, &["run", "--profile", "smoke", "--only", &file, "--output", &output], &["2 HOLDS"]);
+    let victim = folder.write("victim", "precious");
+    let plan = folder.at("run").join("plan.json");
+    let own = std::fs::read_to_string(&plan).expect("it was written");
+    for (from, to, why) in [
+        (
+            "\"engine\": \"poll\"",
+            format!("\"engine\": \"poll\", \"access-log\": {victim:?}"),
+            "sets access-log",
+        ),
+        ("\"engine\": \"poll\"", "\"engine\": \"poll\", \"config\": \"x\"".to_owned(), "sets config"),
+        ("\"name\": \"own\"", format!("\"name\": {victim:?}"), "the plan has the name"),
+    ] {
+        assert!(own.contains(from), "{own}");
+        std::fs::write(&plan, own.replace(from, &to)).expect("our own folder");
+        expect_code(2, &["run", "--resume", &output], &[why]);
+    }
+    std::fs::write(&plan, own).expect("our own folder");
+    expect_code(0, &["run", "--resume", &output], &["2 HOLDS"]);
+    assert_eq!(std::fs::read(&victim).expect("it is there"), b"precious");
 }
 
 /// Another user's folder of a run may have links to our files.

@@ -7,6 +7,8 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use rustix::process::Signal;
 use tenfold_engine::Engine;
 use tenfold_tests::cases;
@@ -49,6 +51,12 @@ fn pipe(folder: &TempFolder) -> (PathBuf, File) {
 /// Opening it for reading and writing does not wait for the other end.
 fn read_end(path: &Path) -> File {
     File::options().read(true).write(true).open(path).expect("it was made")
+}
+
+/// Whether a process has the pipe open for reading (`man 7 fifo`).
+fn is_read(path: &Path) -> bool {
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty()).err() != Some(Errno::NXIO)
 }
 
 /// Long targets, so that a few hundred lines fill pipe and queue.
@@ -135,6 +143,8 @@ fn a_pipe_without_its_reader_delays_no_signal(config: &Config) {
     let launch = Launch::new(config, site::shared()).flag("--access-log", path.display());
     let server = launch.flag("--log-mode", "sync").start();
     drop(end);
+    // A child that another test has forked has a copy until it executes its program.
+    becomes_true(SOON, "no process reads the pipe", || !is_read(&path));
     let named = format!("the access log {}", path.display());
     for (signal, how) in
         [(Signal::USR1, "the old file is written on"), (Signal::HUP, "the old configuration goes on")]

@@ -59,7 +59,7 @@ pub fn prepare(plan: &RunPlan, environment: &LabEnvironment, folder: &Path) -> R
     std::fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
     let path = folder.join(ENVIRONMENT);
     let text = serde_json::to_string_pretty(environment).map_err(|error| error.to_string())?;
-    std::fs::write(&path, text).map_err(|error| failed(&path, error))?;
+    record::write(&path, text)?;
     plan.write(folder)
 }
 

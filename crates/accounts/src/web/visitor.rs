@@ -76,13 +76,23 @@ impl RequestClient {
 
 /// The value of a cookie that occurs once: of two, another site may have set one.
 fn value(request: &Request<'_>, name: &str) -> Option<String> {
-    let lines = request.values("cookie").filter_map(|line| std::str::from_utf8(line).ok());
-    let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    let mut values = pairs.filter(|(found, _)| *found == name).map(|(_, value)| value);
-    let first = values.next()?;
-    let legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    let good = !first.is_empty() && first.len() <= LONGEST && first.chars().all(legal);
-    (values.next().is_none() && good).then(|| first.to_owned())
+    let values = request.values("cookie").flat_map(|line| value_in(line, name));
+    let [first] = values.take(2).collect::<Vec<_>>()[..] else { return None };
+    let legal = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+    let good = !first.is_empty() && first.len() <= LONGEST && first.iter().all(legal);
+    good.then(|| String::from_utf8_lossy(first).into_owned())
+}
+
+/// The values of the cookies of this name in a line. Bytes are compared, and only a blank or a tab is not part of a name:
+/// a browser takes `__Host-` behind another space for no prefix, and lets a site beside this one set it.
+fn value_in<'a>(line: &'a [u8], name: &str) -> impl Iterator<Item = &'a [u8]> {
+    let blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
+    line.split(|byte| *byte == b';').filter_map(move |pair| {
+        let before = pair.iter().take_while(blank).count();
+        let behind = pair[before..].iter().rev().take_while(blank).count();
+        let pair = &pair[before..pair.len() - behind];
+        pair.strip_prefix(name.as_bytes())?.strip_prefix(b"=")
+    })
 }
 
 /// The key for counting the attempts of a client: its address, or the network of an IPv6 client.
@@ -111,6 +121,23 @@ pub(super) fn wants_page(request: &Request<'_>) -> bool {
 mod tests {
     use super::*;
     use tenfold_http::Local;
+
+    #[test]
+    fn only_the_exact_name_is_that_of_a_cookie() {
+        let found = |line: &str| -> Vec<String> {
+            let values = value_in(line.as_bytes(), "__Host-session");
+            values.map(|value| String::from_utf8_lossy(value).into_owned()).collect()
+        };
+        assert_eq!(found("a=b;\t__Host-session=own ; c=d"), ["own"]);
+        for space in ["\u{2000}", "\u{a0}", "\u{85}", "\u{b}", "\u{c}", "\r", "\n"] {
+            assert_eq!(found(&format!("__Host-session=own; {space}__Host-session=evil")), ["own"]);
+            assert_eq!(found(&format!("{space}__Host-session=evil; x=y")), [""; 0]);
+        }
+        let bytes = b"x=\xff; __Host-session=own";
+        assert_eq!(value_in(bytes, "__Host-session").collect::<Vec<_>>(), [b"own"], "others may be anything");
+        assert_eq!(found("__Host-session=a; __Host-session=b"), ["a", "b"]);
+        assert_eq!(found("__Host-sessions=a; __Host-session"), [""; 0]);
+    }
 
     #[test]
     fn attempts_of_one_ipv6_network_are_one_clients() {

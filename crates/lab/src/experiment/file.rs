@@ -97,6 +97,12 @@ pub fn read(file: &str, text: &str) -> Result<Experiment, Box<FileProblem>> {
     ExperimentReader { file, text, cells: raw.cells.keys().cloned().collect() }.experiment(raw)
 }
 
+/// Whether an experiment or a cell may have this name. It is part of names of files.
+pub fn is_name(name: &str) -> bool {
+    let legal = |c: char| c.is_ascii_alphanumeric() || "-_.+=".contains(c);
+    !name.is_empty() && !name.starts_with('.') && name.chars().all(legal)
+}
+
 struct ExperimentReader<'a> {
     file: &'a str,
     text: &'a str,
@@ -124,6 +130,10 @@ impl ExperimentReader<'_> {
         }
         let mut cells = BTreeMap::new();
         for (name, cell) in raw.cells {
+            if !is_name(&name) {
+                let problem = self.problem(span.clone(), format!("`{name}` is not a name of a cell"));
+                return Err(Box::new(problem.fix("use letters, digits and `-_.+=`")));
+            }
             cells.insert(name, self.cell(cell, &raw.base)?);
         }
         let claims: Vec<PublishedClaim> =

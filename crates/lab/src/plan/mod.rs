@@ -14,6 +14,7 @@ use crate::experiment::served::ServedSite;
 use crate::experiment::subject::Subject;
 use crate::machine::environment::{self, LabEnvironment};
 use crate::plan::profile::Profile;
+use crate::record;
 
 /// The file of the plan in the folder of a run.
 pub const PLAN: &str = "plan.json";
@@ -128,7 +129,7 @@ impl RunPlan {
     pub fn write(&self, folder: &Path) -> Result<(), String> {
         let path = folder.join(PLAN);
         let text = serde_json::to_string_pretty(self).map_err(|error| error.to_string())?;
-        std::fs::write(&path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
+        record::write(&path, text)
     }
 
     /// Reads the plan from the folder of a run.

@@ -1,10 +1,11 @@
 //! Making a workbench: folders, processors, signals, descriptors.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use tenfold_sys::lifecycle::{self, Phase};
-use tenfold_sys::limits;
+use tenfold_sys::{limits, user};
 
 use crate::experiment::served::ServedSite;
 use crate::plan::RunPlan;
@@ -68,9 +69,9 @@ pub fn interrupted() -> bool {
 /// The system's reason for the step that failed.
 pub fn make(plan: &RunPlan, own: &OwnServer, output: &Path) -> Result<Workbench, String> {
     let kept = output.join(KEPT);
-    // A link may lead elsewhere.
+    // A link may lead elsewhere, and another user could exchange files in a folder.
     let made = match fs::symlink_metadata(&kept) {
-        Ok(found) if found.is_dir() => Ok(()),
+        Ok(found) if found.is_dir() && found.uid() == user::own() && found.mode() & 0o002 == 0 => Ok(()),
         _ => fs::create_dir(&kept),
     };
     made.map_err(|error| format!("cannot create {}: {error}", kept.display()))?;

@@ -12,6 +12,7 @@ use tenfold_sys::signal::Signal;
 
 use crate::machine::environment::installed;
 use crate::machine::processes::descendants;
+use crate::record;
 
 /// Time in which a tracer has to attach, and in which it has to stop.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -38,6 +39,8 @@ impl Tracer {
         let program = installed("strace").ok_or("strace is not installed; install the package strace")?;
         let table = folder.join(format!("{name}.calls"));
         let all = descendants(process);
+        // Otherwise a link of this name would lead elsewhere.
+        record::create(&table).map_err(|error| format!("cannot write {}: {error}", table.display()))?;
         let mut command = Command::new(program);
         command.arg("-f").args(options).arg("-o").arg(&table);
         for number in &all {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::claim::{PublishedClaim, VerdictRule};
 use crate::measure::show_number;
+use crate::record;
 use crate::verdict::ruling::{ClaimVerdict, Ruling, shown};
 
 /// The file of predictions in the folder of a run.
@@ -82,7 +83,7 @@ pub fn parse(text: &str, has_factor: bool) -> Result<Option<Guess>, String> {
 pub fn write(predictions: &[Prediction], folder: &Path) -> Result<(), String> {
     let path = folder.join(PREDICTIONS);
     let text = serde_json::to_string_pretty(predictions).map_err(|error| error.to_string())?;
-    std::fs::write(&path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
+    record::write(&path, text)
 }
 
 /// Reads the predictions of a run; none if nobody was asked.

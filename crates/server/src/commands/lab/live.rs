@@ -7,6 +7,8 @@ use tenfold_lab::report::results::RunResults;
 use tenfold_lab::runner::RunProgress;
 use tenfold_lab::verdict::ruling::{ClaimVerdict, shown};
 
+use crate::diagnostics::visible;
+
 /// The view.
 pub(super) struct LiveView {
     terminal: bool,
@@ -78,7 +80,7 @@ impl LiveView {
 
     fn say(&mut self, text: &str) {
         self.end();
-        eprintln!("{text}");
+        eprintln!("{}", visible(text));
     }
 }
 

@@ -6,6 +6,7 @@ use tenfold_lab::plan::RunPlan;
 use tenfold_lab::verdict::prediction::{self, Prediction, ScoredPrediction};
 
 use super::failure::LabFailure;
+use crate::diagnostics::visible;
 
 /// Asks for a guess about each claim that can be tested here. The end of the input leaves the others out.
 pub(super) fn ask(plan: &RunPlan) -> Result<Vec<Prediction>, LabFailure> {
@@ -29,7 +30,8 @@ fn ask_on(
             }
             let has_factor = prediction::has_factor(claim);
             let published = if claim.published.is_empty() { "no number" } else { &claim.published };
-            writeln!(output, "\n{}: {}\n  published: {published}\n  rule: {claim}", one.name, claim.says)?;
+            let asked = format!("\n{}: {}\n  published: {published}\n  rule: {claim}", one.name, claim.says);
+            writeln!(output, "{}", visible(&asked))?;
             let factor = if has_factor { ", or the ratio that will be found" } else { "" };
             let guess = loop {
                 write!(output, "  HOLDS, REVERSED, NO DIFFERENCE (h, r, n){factor}: ")?;

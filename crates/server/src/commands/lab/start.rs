@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ArgMatches;
+use tenfold_lab::experiment::file::is_name;
 use tenfold_lab::experiment::subject::Subject;
 use tenfold_lab::experiment::{Experiment, library};
 use tenfold_lab::machine::environment::LabEnvironment;
@@ -23,6 +24,7 @@ use super::failure::{INTERRUPTED, INVALID, LabFailure, print, usage};
 use super::live::{self, LiveView};
 use super::predict;
 use crate::log::measured;
+use crate::settings::rows::row;
 use crate::settings::units;
 
 /// Runs or continues experiments.
@@ -30,7 +32,9 @@ pub(super) fn start(typed: &ArgMatches) -> Result<u8, LabFailure> {
     let (plan, folder) = match typed.get_one::<PathBuf>("resume") {
         Some(folder) => {
             own_folder(folder)?;
-            (RunPlan::read(folder)?, folder.clone())
+            let plan = RunPlan::read(folder)?;
+            expect_trials_alone(&plan)?;
+            (plan, folder.clone())
         }
         None => new_run(typed)?,
     };
@@ -138,10 +142,43 @@ pub(super) fn wishes(typed: &ArgMatches) -> Result<Wishes, LabFailure> {
     })
 }
 
+/// Words in the placeholders of settings that name files, programs, users, addresses, or text for a file.
+const NAMING: [&str; 10] =
+    ["PATH", "FILE", "DIR", "URL", "ADDRESS", "NAME", "EMAIL", "FORMAT", "FOLDER", "FIELD"];
+
+/// Refuses a plan that does more than trials. It may be part of an archive of somebody else, and is no file that the user
+/// has named as an experiment.
+fn expect_trials_alone(plan: &RunPlan) -> Result<(), LabFailure> {
+    if plan.served.is_some() {
+        return Err(usage("the plan serves a folder of the user; begin a new run for it"));
+    }
+    for one in plan.experiments.iter().map(|planned| &planned.experiment) {
+        let names = std::iter::once(&one.name).chain(one.cells.keys());
+        if let Some(name) = names.into_iter().find(|name| !is_name(name)) {
+            return Err(usage(format!(
+                "the plan has the name {name:?}; only a plan that was made here continues"
+            )));
+        }
+        let servers = one.cells.values().filter(|cell| cell.subject == Subject::Tenfold);
+        for (name, value) in servers.flat_map(|cell| &cell.settings) {
+            let is_inside = value.starts_with("{folder}/") && !value.contains("..");
+            let names_nothing =
+                row(name).is_some_and(|row| !NAMING.iter().any(|word| row.value.contains(word)));
+            if value != "off" && !is_inside && !names_nothing {
+                return Err(usage(format!(
+                    "{} sets {name} to {value:?}, which may be more than a trial; begin a new run with its file",
+                    one.name
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The folder of a new run: the one that was typed, or a free one.
 pub(super) fn folder(typed: &ArgMatches, stem: &str) -> Result<PathBuf, LabFailure> {
     match typed.get_one::<PathBuf>("output") {
-        Some(folder) if folder.join(PLAN).exists() => {
+        Some(folder) if folder.join(PLAN).symlink_metadata().is_ok() => {
             let shown = folder.display();
             Err(usage(format!(
                 "{shown} has a run already; continue it with --resume {shown}, or name another folder"

@@ -22,6 +22,7 @@ use tenfold_sys::limits;
 use super::failure::{INTERRUPTED, LabFailure, print, usage};
 use super::live::LiveView;
 use super::start::{carry_out, carry_out_with, expect_success, folder, own_server, wishes};
+use crate::diagnostics::visible;
 use crate::resolved::engines;
 use crate::settings::rows;
 use crate::settings::units;
@@ -187,7 +188,7 @@ impl WallView<'_> {
 
 fn line(trial: &Trial) -> String {
     let result = match (&trial.failed, trial.values.get(&Measure::Cpu)) {
-        (Some(why), _) => format!("failed: {why}"),
+        (Some(why), _) => visible(&format!("failed: {why}")),
         (None, Some(cpu)) => Measure::Cpu.show(*cpu),
         (None, None) => "no response".to_owned(),
     };

@@ -20,6 +20,7 @@ use tenfold_lab::trial::bench::interrupted;
 use super::failure::{INTERRUPTED, LabFailure, print, usage};
 use super::flags::flag;
 use super::start::{make_own_folder, new_folder, own_server, wishes};
+use crate::diagnostics::visible;
 use crate::settings::row::Initial;
 use crate::settings::rows;
 use crate::settings::units;
@@ -65,7 +66,7 @@ pub(crate) fn run(typed: &ArgMatches) -> ExitCode {
     match tune(typed) {
         Ok(code) => ExitCode::from(code),
         Err(LabFailure(code, why)) => {
-            eprintln!("tenfold tune: {why}");
+            eprintln!("tenfold tune: {}", visible(&why));
             ExitCode::from(code)
         }
     }
@@ -192,7 +193,7 @@ impl TuneView {
         match progress {
             TuneProgress::Step(text) => {
                 self.end();
-                eprintln!("{text}");
+                eprintln!("{}", visible(&text));
             }
             TuneProgress::Trials(RunProgress::Trial { cell, block, blocks, .. }) if self.terminal => {
                 self.line = true;
