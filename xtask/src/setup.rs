@@ -62,7 +62,8 @@ const TOOLS: &[Tool] = tools! {
     "cargo-sbom" "the bill of materials of packages", Runs(&["cargo", "sbom", "--version"]), CARGO_SBOM;
     "binutils" "strip, for packages", Program("strip"), Debian;
     "mmdebstrap" "a Debian of their own for tests of packages",
-        Program("mmdebstrap"), ByHand("apt-get install mmdebstrap systemd-container");
+        Program("mmdebstrap"), ByHand("apt-get install mmdebstrap");
+    "systemd-container" "boots that Debian", Program("systemd-nspawn"), ByHand("apt-get install systemd-container");
     "systemd" "the units of the package", Program("systemd-analyze"), ByHand("apt-get install systemd");
     "gcc" "the floor programs of bench/", Program("gcc"), Debian;
     "libc6-dev" "the floor programs of bench/", File("/usr/include/stdio.h"), Debian;

@@ -15,7 +15,7 @@ use crate::shell::{self, Failed};
 /// The tools that make packages.
 const TOOLS: &[&str] = &["cargo-deb", "cargo-sbom", "binutils", "libevent-dev", "libasio-dev"];
 /// The tools of [`PackageOptions::test`].
-const TEST_TOOLS: &[&str] = &["mmdebstrap"];
+const TEST_TOOLS: &[&str] = &["mmdebstrap", "systemd-container"];
 
 /// The options of `cargo xtask package`.
 #[derive(Default)]

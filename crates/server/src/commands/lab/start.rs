@@ -162,9 +162,10 @@ fn expect_trials_alone(plan: &RunPlan) -> Result<(), LabFailure> {
         let servers = one.cells.values().filter(|cell| cell.subject == Subject::Tenfold);
         for (name, value) in servers.flat_map(|cell| &cell.settings) {
             let is_inside = value.starts_with("{folder}/") && !value.contains("..");
-            let names_nothing =
-                row(name).is_some_and(|row| !NAMING.iter().any(|word| row.value.contains(word)));
-            if value != "off" && !is_inside && !names_nothing {
+            let is_harmless = row(name).is_some_and(|row| {
+                value == "off" || is_inside || !NAMING.iter().any(|word| row.value.contains(word))
+            });
+            if !is_harmless {
                 return Err(usage(format!(
                     "{} sets {name} to {value:?}, which may be more than a trial; begin a new run with its file",
                     one.name
