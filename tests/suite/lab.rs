@@ -199,10 +199,20 @@ fn a_missing_peer_is_a_reason() {
     let output = folder.at("beside").display().to_string();
     let words = ["run", "--profile", "smoke", "--only", &file, "--peers", "nginx", "--output", &output];
     expect_code(0, &words, &["2 HOLDS"]);
-    let kept = folder.at("beside").join("subjects/own-poll.conf");
-    assert!(
-        std::fs::read_to_string(kept).expect("its configuration is kept").contains("worker_processes 1;")
-    );
+    let kept = folder.at("beside").join("subjects");
+    let text = std::fs::read_to_string(kept.join("own-poll.conf")).expect("its configuration is kept");
+    assert!(text.contains("worker_processes 1;"));
+    // An archive of a run may have links, through which nginx would write its number.
+    let victim = folder.write("victim", "precious");
+    std::fs::remove_file(folder.at("beside").join("trials.jsonl")).expect("it was written");
+    std::os::unix::fs::symlink(&victim, kept.join("own-poll.pid")).expect("our own folder");
+    expect_code(0, &["run", "--resume", &output], &["2 HOLDS"]);
+    assert_eq!(std::fs::read(&victim).expect("it is there"), b"precious");
+    // In nginx's configuration, the name of the folder would be two directives.
+    let output = folder.at("a;b").display().to_string();
+    let words = ["run", "--profile", "smoke", "--only", &file, "--peers", "nginx", "--output", &output];
+    expect_code(0, &words, &["nginx cannot be configured", "contains ';'", "1 HOLDS"]);
+    assert!(!folder.at("a;b").join("subjects/own-poll.conf").exists());
 }
 
 /// The plan of an archive may set more than its experiment says.
@@ -235,6 +245,13 @@ fn a_plan_that_does_more_than_trials_is_not_continued() {
     }
     std::fs::write(&plan, own).expect("our own folder");
     expect_code(0, &["run", "--resume", &output], &["2 HOLDS"]);
+    // A link would have configurations and error output written elsewhere.
+    std::fs::remove_file(folder.at("run").join("trials.jsonl")).expect("it was written");
+    std::fs::remove_dir_all(folder.at("run").join("subjects")).expect("it was made");
+    std::fs::create_dir(folder.at("elsewhere")).expect("our own folder");
+    std::os::unix::fs::symlink(folder.at("elsewhere"), folder.at("run").join("subjects")).expect("our own");
+    expect_code(1, &["run", "--resume", &output], &["run/subjects: File exists"]);
+    assert_eq!(std::fs::read_dir(folder.at("elsewhere")).expect("it is there").count(), 0);
     assert_eq!(std::fs::read(&victim).expect("it is there"), b"precious");
 }
 

@@ -1,7 +1,7 @@
 //! Making a workbench: folders, processors, signals, descriptors.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use tenfold_sys::lifecycle::{self, Phase};
@@ -71,8 +71,8 @@ pub fn make(plan: &RunPlan, own: &OwnServer, output: &Path) -> Result<Workbench,
     let kept = output.join(KEPT);
     // A link may lead elsewhere, and another user could exchange files in a folder.
     let made = match fs::symlink_metadata(&kept) {
-        Ok(found) if found.is_dir() && found.uid() == user::own() && found.mode() & 0o002 == 0 => Ok(()),
-        _ => fs::create_dir(&kept),
+        Ok(found) if found.is_dir() && found.uid() == user::own() && found.mode() & 0o022 == 0 => Ok(()),
+        _ => DirBuilder::new().mode(0o755).create(&kept),
     };
     made.map_err(|error| format!("cannot create {}: {error}", kept.display()))?;
     let kept = kept.canonicalize().map_err(|error| format!("cannot resolve {}: {error}", kept.display()))?;

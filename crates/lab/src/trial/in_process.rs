@@ -174,7 +174,7 @@ fn own_log(cell: &Cell, operation: Operation, bench: &Workbench) -> Result<Box<d
         return Err("a log has the operation log-line only".to_owned());
     }
     let mode = cell.settings.get("log-mode").map_or("sync", String::as_str);
-    (bench.own.open_log)(mode, &bench.site.folder().join("access.log"))
+    (bench.own.open_log)(mode, &bench.site.scratch().join("access.log"))
 }
 
 /// A round of lines, which are written before the next round: the queue has room for each.
@@ -297,7 +297,7 @@ mod tests {
             measure(&cell, 1, 1, &bench)
         };
         assert!(log("sync", Operation::LogLine).expect("it runs").0[&Measure::Operation] > 0.0);
-        let written = std::fs::read_to_string(bench.site.folder().join("access.log")).expect("it is there");
+        let written = std::fs::read_to_string(bench.site.scratch().join("access.log")).expect("it is there");
         assert!(written.lines().count().is_multiple_of(500) && written.ends_with("\"curl/8.5.0\"\n"));
         assert!(log("never", Operation::LogLine).expect_err("no such mode").contains("`never`"));
         assert!(log("sync", Operation::Tick).expect_err("of timers").contains("log-line"));

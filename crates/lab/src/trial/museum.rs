@@ -25,7 +25,7 @@ pub(crate) fn words(bench: &Workbench, cell: &Cell, address: SocketAddr) -> Resu
         None | Some("off") => false,
         Some(other) => return Err(format!("corrected is `{other}`; use on or off")),
     };
-    let program = compile(found, corrected, &bench.kept, bench.site.folder())?;
+    let program = compile(found, corrected, &bench.kept, bench.site.scratch())?;
     let file = bench.site.file(cell.load.file_bytes())?;
     let path = bench.site.folder().join(file.path.trim_start_matches('/'));
     Ok(vec![program.display().to_string(), address.port().to_string(), path.display().to_string()])

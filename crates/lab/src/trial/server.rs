@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -19,6 +19,7 @@ use crate::machine::{environment, processes};
 use crate::record;
 use crate::trial::bench::{Workbench, interrupted};
 use crate::trial::museum;
+use crate::trial::site::TrialSite;
 
 /// Time in which a server has to listen.
 const START: Duration = Duration::from_secs(10);
@@ -189,10 +190,9 @@ fn peer_command(
         return Err(format!("{peer} cannot be configured: {folder} contains {other:?}; name another folder"));
     }
     let file = bench.kept.join(format!("{name}.conf"));
-    let text = configuration(peer, bench.site.folder(), address, &bench.kept, name);
-    record::write(&file, text)?;
+    record::write(&file, configuration(peer, &bench.site, address, name))?;
     let (program, file) = (program.display().to_string(), file.display().to_string());
-    let folder = bench.kept.display().to_string();
+    let folder = bench.site.scratch().display().to_string();
     let words: Vec<&str> = match peer {
         Subject::Nginx => vec![&program, "-p", &folder, "-c", &file],
         Subject::Apache => vec![&program, "-D", "FOREGROUND", "-f", &file],
@@ -203,25 +203,25 @@ fn peer_command(
 }
 
 /// One worker, no access log, and as many connections as a trial opens: what all of them are given.
-fn configuration(peer: Subject, site: &Path, address: SocketAddr, kept: &Path, name: &str) -> String {
-    let (site, kept, port) = (site.display(), kept.display(), address.port());
+fn configuration(peer: Subject, site: &TrialSite, address: SocketAddr, name: &str) -> String {
+    let (site, scratch, port) = (site.folder().display(), site.scratch().display(), address.port());
     match peer {
         Subject::Nginx => format!(
-            "worker_processes 1;\ndaemon off;\npid {kept}/{name}.pid;\nerror_log stderr crit;\n\
+            "worker_processes 1;\ndaemon off;\npid {scratch}/{name}.pid;\nerror_log stderr crit;\n\
              worker_rlimit_nofile 20000;\nevents {{ worker_connections 10000; multi_accept on; }}\n\
              http {{\n    types {{ application/octet-stream bin; }}\n    access_log off;\n    sendfile on;\n    \
              tcp_nopush on;\n    keepalive_requests 1000000000;\n    open_file_cache max=10000 inactive=60s;\n    \
              server {{ listen {address} reuseport backlog=4096; root {site}; }}\n}}\n"
         ),
         Subject::Apache => format!(
-            "ServerRoot {kept}\nServerName localhost\nListen {address}\nPidFile {kept}/{name}.pid\n\
+            "ServerRoot {scratch}\nServerName localhost\nListen {address}\nPidFile {scratch}/{name}.pid\n\
              LoadModule mpm_event_module /usr/lib/apache2/modules/mod_mpm_event.so\n\
              LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so\n\
              ServerLimit 1\nStartServers 1\nThreadLimit 200\nThreadsPerChild 200\nMaxRequestWorkers 200\n\
              MinSpareThreads 1\nMaxSpareThreads 200\nAsyncRequestWorkerFactor 50\nListenBacklog 4096\n\
              ErrorLog /dev/stderr\nLogLevel crit\nDocumentRoot {site}\nKeepAlive On\nMaxKeepAliveRequests 0\n\
              KeepAliveTimeout 60\n\
-             User nobody\nGroup nogroup\nDefaultRuntimeDir {kept}\n<Directory {site}>\n    Require all granted\n</Directory>\n"
+             User nobody\nGroup nogroup\nDefaultRuntimeDir {scratch}\n<Directory {site}>\n    Require all granted\n</Directory>\n"
         ),
         Subject::Lighttpd => format!(
             "server.document-root = \"{site}\"\nserver.bind = \"127.0.0.1\"\nserver.port = {port}\n\

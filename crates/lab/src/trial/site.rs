@@ -1,19 +1,22 @@
-//! The files that subjects serve: made when they are asked for, removed with the run.
+//! The files that subjects serve, and those that they write: made when they are asked for, removed with the run.
 
 use std::collections::BTreeMap;
-use std::fs::{self, Permissions};
+use std::fs::{self, DirBuilder, Permissions};
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
 
-/// A folder of files of known content. It is readable by everybody, because servers that start as root serve as
-/// another user.
+/// A folder of files of known content, and one beside it for what servers write. They are readable by everybody, because
+/// servers that start as root serve as another user.
 #[derive(Debug)]
 pub struct TrialSite {
+    /// The folder of both.
+    parent: PathBuf,
     folder: PathBuf,
+    scratch: PathBuf,
     files: Mutex<BTreeMap<u64, SiteFile>>,
 }
 
@@ -36,20 +39,31 @@ impl TrialSite {
     pub fn new() -> Result<TrialSite, String> {
         let made = (0..100).find_map(|number| {
             let name = format!("tenfold-lab-{}-{number}", std::process::id());
-            let folder = std::env::temp_dir().join(name);
-            fs::create_dir(&folder).ok().map(|()| folder)
+            let parent = std::env::temp_dir().join(name);
+            DirBuilder::new().mode(0o755).create(&parent).ok().map(|()| parent)
         });
-        let parent = std::env::temp_dir();
-        let folder = made.ok_or_else(|| format!("cannot create a folder in {}", parent.display()))?;
-        let site = TrialSite { folder, files: Mutex::default() };
-        fs::set_permissions(&site.folder, Permissions::from_mode(0o755))
-            .map_err(|error| format!("cannot open {} to everybody: {error}", site.folder.display()))?;
+        let temporary = std::env::temp_dir();
+        let parent = made.ok_or_else(|| format!("cannot create a folder in {}", temporary.display()))?;
+        let (folder, scratch) = (parent.join("site"), parent.join("scratch"));
+        let site = TrialSite { parent, folder, scratch, files: Mutex::default() };
+        for folder in [&site.parent, &site.folder, &site.scratch] {
+            let opened = DirBuilder::new().recursive(true).create(folder);
+            opened
+                .and_then(|()| fs::set_permissions(folder, Permissions::from_mode(0o755)))
+                .map_err(|error| format!("cannot open {} to everybody: {error}", folder.display()))?;
+        }
         Ok(site)
     }
 
     /// Its folder.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// A folder that is not served: of process numbers, programs and logs. The folder of a run may be somebody else's
+    /// archive, and a server writes through the links in it.
+    pub(crate) fn scratch(&self) -> &Path {
+        &self.scratch
     }
 
     /// A file of `bytes` bytes.
@@ -89,7 +103,7 @@ fn write(path: &Path, bytes: u64) -> std::io::Result<[u8; 32]> {
 impl Drop for TrialSite {
     fn drop(&mut self) {
         // The system cleans this folder if that fails.
-        let _ = fs::remove_dir_all(&self.folder);
+        let _ = fs::remove_dir_all(&self.parent);
     }
 }
 

@@ -1,7 +1,8 @@
 //! `tenfold lab run`: a plan is made, carried out or continued, and reported.
 
+use std::fs::DirBuilder;
 use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -193,8 +194,15 @@ pub(super) fn folder(typed: &ArgMatches, stem: &str) -> Result<PathBuf, LabFailu
 /// Makes a folder if it is absent, and refuses one of another user. It is made first: another user could make it after
 /// the check.
 pub(super) fn make_own_folder(folder: &Path) -> Result<(), LabFailure> {
-    std::fs::create_dir_all(folder).map_err(|error| unusable(folder, &error))?;
+    maker().recursive(true).create(folder).map_err(|error| unusable(folder, &error))?;
     own_folder(folder)
+}
+
+/// Makes folders that nobody else may write to, whatever the user's mask is.
+fn maker() -> DirBuilder {
+    let mut maker = DirBuilder::new();
+    maker.mode(0o755);
+    maker
 }
 
 /// Refuses a folder that another user has or may write to, because links in it would lead elsewhere, and one behind a link
@@ -204,7 +212,7 @@ pub(super) fn own_folder(folder: &Path) -> Result<(), LabFailure> {
     let found = found.map_err(|error| unusable(folder, &error))?;
     let why = match found.uid() {
         owner if owner != user::own() => format!("belongs to user {owner}, whose files would be used"),
-        _ if found.mode() & 0o002 != 0 => "can be written by every user".to_owned(),
+        _ if found.mode() & 0o022 != 0 => "can be written by other users (`chmod go-w` ends that)".to_owned(),
         _ => return Ok(()),
     };
     Err(usage(format!("{} {why}; name a folder of your own", folder.display())))
@@ -220,7 +228,7 @@ pub(super) fn new_folder(stem: &str) -> Result<PathBuf, LabFailure> {
     let mut number = 1;
     loop {
         let folder = PathBuf::from(format!("{stem}-{number}"));
-        match std::fs::create_dir(&folder) {
+        match maker().create(&folder) {
             Ok(()) => return Ok(folder),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
             Err(error) => {
@@ -266,6 +274,8 @@ mod tests {
         }
         std::fs::set_permissions(at("a/b"), Permissions::from_mode(0o1777)).expect("our own folder");
         assert!(make_own_folder(&at("a/b")).is_err(), "everybody can put links into it");
+        std::fs::set_permissions(at("a/b"), Permissions::from_mode(0o775)).expect("our own folder");
+        assert!(make_own_folder(&at("a/b")).is_err(), "a group can");
         std::fs::remove_dir_all(&folder).expect("our own folder");
     }
 
