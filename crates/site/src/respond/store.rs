@@ -29,16 +29,13 @@ use crate::site::Site;
 /// The size of the store of absent files, as a part of the store of files.
 const ABSENT_SHARE: usize = 16;
 
-/// Stores of a thread: a bound for one that sees many sites come and go.
-const MOST_STORES: usize = 64;
-
 thread_local! {
-    static STORES: RefCell<Vec<SiteStore>> = const { RefCell::new(Vec::new()) };
+    /// The stores of this thread, by the number of their site.
+    static STORES: RefCell<Vec<(u64, Box<SiteStore>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The store of one site.
+/// The store of one site. The bounds of all hosts together are those of one.
 struct SiteStore {
-    site: u64,
     alive: Weak<()>,
     store: ResponseStore,
 }
@@ -57,23 +54,20 @@ pub(crate) struct ResponseStore {
 #[inline]
 pub(crate) fn with<T>(site: &Site, use_it: impl FnOnce(&mut ResponseStore) -> T) -> T {
     STORES.with_borrow_mut(|stores| {
-        let place = match stores.iter().position(|each| each.site == site.id) {
+        let place = match stores.iter().position(|(number, _)| *number == site.id) {
             Some(place) => place,
             None => begin(site, stores),
         };
-        use_it(&mut stores[place].store)
+        use_it(&mut stores[place].1.store)
     })
 }
 
 /// Makes a store for a site that is new here, and drops those of sites that are gone.
 #[cold]
-fn begin(site: &Site, stores: &mut Vec<SiteStore>) -> usize {
-    stores.retain(|each| each.alive.strong_count() > 0);
-    if stores.len() >= MOST_STORES {
-        stores.remove(0);
-    }
-    let store = ResponseStore::new(&site.settings);
-    stores.push(SiteStore { site: site.id, alive: Arc::downgrade(&site.alive), store });
+fn begin(site: &Site, stores: &mut Vec<(u64, Box<SiteStore>)>) -> usize {
+    stores.retain(|(_, each)| each.alive.strong_count() > 0);
+    let (alive, store) = (Arc::downgrade(&site.alive), ResponseStore::new(&site.settings));
+    stores.push((site.id, Box::new(SiteStore { alive, store })));
     stores.len() - 1
 }
 

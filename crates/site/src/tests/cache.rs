@@ -260,3 +260,13 @@ fn folders_past_the_bound_are_looked_at_after_a_second() {
     pass(Duration::from_secs(1));
     assert_eq!(get(&site, "/b/page").text(), "two");
 }
+
+#[test]
+fn many_hosts_push_out_no_files_of_each_other() {
+    let folder = Folder::new();
+    folder.write("page", "page");
+    let hosts: Vec<Site> = (0..100).map(|_| folder.in_memory()).collect();
+    let all = || hosts.iter().for_each(|site| assert_eq!(get(site, "/page").text(), "page"));
+    assert!(visits(all) > 0);
+    assert_eq!(visits(all), 0);
+}
