@@ -48,6 +48,35 @@ fn a_folder_is_listed_where_that_is_asked_for_and_nowhere_else() {
     assert_eq!(get(&site, "/docs/").text(), "a page of its own");
 }
 
+/// The guard of a folder is asked first, and a thread reads the folder later.
+#[test]
+fn a_folder_in_the_place_of_the_guarded_one_is_not_listed() {
+    for exchanged in [false, true] {
+        let folder = several();
+        folder.write("others/private.txt", "private");
+        let site = listing(&folder, Listing::Html);
+        let mut out = Out::new();
+        let mut request = b"GET /docs/ HTTP/1.1\r\nHost: a.example\r\n\r\n".to_vec();
+        let outcome = parse_request(&mut request, |request| {
+            let request = request.expect("the request is well-formed");
+            let Answered::Work(work) = site.respond(&request, &mut writer(&mut out)) else {
+                panic!("a folder is read by a thread");
+            };
+            if exchanged {
+                fs::rename(folder.at("docs"), folder.at("former")).expect("the directory is ours");
+                folder.link("docs", "others");
+            }
+            match work.split().0().answer(&site, &request, &mut writer(&mut out)) {
+                Answered::Staged(outcome) => outcome,
+                Answered::Work(_) => panic!("the folder has been read"),
+            }
+        });
+        let response = Response::of(outcome, &mut out);
+        assert_eq!(response.status(), if exchanged { 404 } else { 200 });
+        assert!(!response.text().contains("private.txt"));
+    }
+}
+
 #[test]
 fn a_rule_says_where_folders_are_listed() {
     let folder = several();
