@@ -15,7 +15,7 @@ use crate::status::report::StatusReport;
 /// The time in which a server must answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The most bytes of an answer.
-const LONGEST: u64 = 64 << 20;
+const LONGEST: u64 = 4 << 20;
 
 /// The server to ask.
 pub(crate) enum StatusSource {
