@@ -80,17 +80,10 @@ impl AddressShares {
     }
 }
 
-fn off_loopback(address: &ListenAddress) -> bool {
-    match address {
-        ListenAddress::Internet(at) => !at.ip().to_canonical().is_loopback(),
-        ListenAddress::Unix(_) => false,
-    }
-}
-
 impl HandshakeBound {
     fn of(settings: &Settings) -> HandshakeBound {
         let rate = |each: u32| RequestRate::new(each, each.saturating_mul(HANDSHAKE_BURST));
-        let is_open = |entry: &ListenEntry| settings.has_tls(entry) && off_loopback(&entry.address);
+        let is_open = |entry: &ListenEntry| settings.has_tls(entry) && entry.address.is_off_loopback();
         match settings.max_handshakes_per_address {
             Some(each) => HandshakeBound::Explicit(rate(each)),
             None if settings.is_explicit("max-handshakes-per-address") => HandshakeBound::Unbounded,
@@ -107,7 +100,7 @@ impl ConnectionBound {
             None if settings.is_explicit("max-connections-per-address") => ConnectionBound::Unbounded,
             // It has one connection at a time.
             None if plan.engine == Engine::Naive => ConnectionBound::Unbounded,
-            None if settings.addresses().any(off_loopback) => {
+            None if settings.addresses().any(ListenAddress::is_off_loopback) => {
                 let all = plan.bounds.connections.saturating_mul(plan.workers);
                 let bound = (all / DEFAULT_PART).max(LEAST_DEFAULT);
                 ConnectionBound::Default(u32::try_from(bound).unwrap_or(u32::MAX))

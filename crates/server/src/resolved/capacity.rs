@@ -1,8 +1,11 @@
-//! Capacities derived from the descriptor limit: connections, open files and queues.
+//! Capacities derived from the descriptor limit and from memory: connections, open files and queues.
+
+use std::sync::OnceLock;
 
 use tenfold_engine::{Dispatch, Engine, Plan, Sender, Topology};
 use tenfold_sys::limits;
 use tenfold_sys::select::FD_SETSIZE;
+use tenfold_sys::socket::ListenAddress;
 
 use crate::settings::tables::site::SiteTable;
 use crate::settings::values::Settings;
@@ -13,6 +16,11 @@ const OWN_DESCRIPTORS: u64 = 32;
 const RESERVE: u64 = 10;
 /// The default limit of processes or threads for a model with one per connection.
 const CONNECTION_PROCESSES: u64 = 1024;
+/// The memory of a connection whose client sends requests and reads nothing, with `uring` and with TLS: requests, responses,
+/// and both again as records.
+const STALLED_CONNECTION: u64 = 256 << 10;
+/// One in this many bytes of memory is for such connections.
+const STALLED_SHARE: u64 = 2;
 
 /// Workers that share the descriptors of a process.
 fn workers_per_process(plan: &Plan) -> u64 {
@@ -55,6 +63,7 @@ pub(super) fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfol
     // The caches of a worker have one bound, which its hosts share.
     let sites = 1 + settings.hosts.len();
     site.cache_bytes /= sites;
+    site.codings.cache_bytes /= sites;
     site.cache_entries = (site.cache_entries / sites).max(1);
     site.open_files = (site.open_files / sites).max(1);
     site
@@ -127,7 +136,23 @@ pub(super) fn connections(
         Engine::Select => with_files.min(watched),
         _ => with_files,
     };
-    Ok(usize::try_from(most.max(1)).unwrap_or(usize::MAX))
+    // The programs of this machine need no bound.
+    let in_memory = match settings.addresses().any(ListenAddress::is_off_loopback) {
+        true => stalled_within(memory()) / plan.workers as u64,
+        false => u64::MAX,
+    };
+    Ok(usize::try_from(most.min(in_memory).max(1)).unwrap_or(usize::MAX))
+}
+
+/// The connections whose clients may read nothing, with `memory` bytes for the whole server.
+fn stalled_within(memory: u64) -> u64 {
+    memory / STALLED_SHARE / STALLED_CONNECTION
+}
+
+/// The memory at the start: later, the sandbox may hide the limit of the control group.
+fn memory() -> u64 {
+    static AT_START: OnceLock<u64> = OnceLock::new();
+    *AT_START.get_or_init(limits::memory)
 }
 
 /// The connections for which `left` descriptors suffice, including the files that they send but that are not kept open.

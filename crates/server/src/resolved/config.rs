@@ -176,10 +176,7 @@ pub(crate) fn warn(settings: &Settings, config: &ResolvedConfig) {
 
 /// Passwords that anyone on the network path can read.
 fn warning_of(settings: &Settings) -> Option<String> {
-    let is_open = |entry: &&ListenEntry| match &entry.address {
-        ListenAddress::Internet(at) => !at.ip().is_loopback() && !settings.has_tls(entry),
-        ListenAddress::Unix(_) => false,
-    };
+    let is_open = |entry: &&ListenEntry| entry.address.is_off_loopback() && !settings.has_tls(entry);
     let entry = settings.listen.iter().find(is_open).filter(|_| settings.asks_for_passwords())?;
     let address = &entry.address;
     Some(format!(

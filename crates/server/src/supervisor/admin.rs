@@ -67,12 +67,11 @@ impl AdminProcess {
                 .map_err(|error| format!("cannot open the admin listener on {address}: {error}"))?,
         };
         let address = listener.address();
-        match address {
-            ListenAddress::Internet(at) if !at.ip().is_loopback() => warning!(
+        if address.is_off_loopback() {
+            warning!(
                 "the admin listener on {address} tells every client that reaches it what this server does; limit \
                  access with a firewall, or listen on 127.0.0.1"
-            ),
-            _ => {}
+            );
         }
         info!("metrics, status and checks of health are on {address} (/metrics, /status, /healthz, /readyz)");
         let reports = SharedRows::new(2, REPORT_WORDS)

@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::io;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::system::sysinfo;
 
 /// Raises the limit of open descriptors to the greatest value allowed without privileges, and returns it
 /// (`RLIMIT_NOFILE`, `man 2 getrlimit`).
@@ -64,11 +66,24 @@ pub fn limit_memory(more: u64) -> io::Result<()> {
     Ok(setrlimit(Resource::Data, Rlimit { current: most, maximum: most })?)
 }
 
+/// The most memory that processes of this one's control group can have, in bytes: that of the machine (`man 2 sysinfo`),
+/// or a lower `memory.max` of the group or of one above it (`man 7 cgroups`).
+pub fn memory() -> u64 {
+    const GROUPS: &str = "/sys/fs/cgroup";
+    let machine = sysinfo();
+    let machine = u64::from(machine.totalram).saturating_mul(u64::from(machine.mem_unit));
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
+    let own = Path::new(GROUPS).join(own);
+    let all = own.ancestors().take_while(|group| group.starts_with(GROUPS));
+    all.filter_map(|group| number_in(group.join("memory.max"))).fold(machine, u64::min)
+}
+
 /// The greatest backlog of a listening socket (`net.core.somaxconn`); `None` if it cannot be read.
 pub fn backlog() -> Option<u64> {
     number_in("/proc/sys/net/core/somaxconn")
 }
 
-fn number_in(path: &str) -> Option<u64> {
+fn number_in(path: impl AsRef<Path>) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }

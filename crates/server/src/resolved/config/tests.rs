@@ -431,6 +431,20 @@ fn off_loopback_an_address_has_a_quarter_of_the_connections_by_default() {
     assert_eq!(connections(&[("engine", "naive"), anywhere]), None, "one at a time has no bound by address");
 }
 
+/// By its addresses alone, a client could otherwise have the memory of the machine filled with what it does not read.
+#[test]
+fn h17_off_loopback_connections_are_bounded_by_memory() {
+    let connections = |listen, most: &[(&'static str, &'static str)]| {
+        let words = [&[("engine", "epoll"), ("workers", "2"), ("listen", listen)], most].concat();
+        resolve(&words, 1 << 40).expect("it can be done").plan.bounds.connections
+    };
+    let in_memory = (tenfold_sys::limits::memory() / (512 << 10) / 2) as usize;
+    assert!(in_memory > 100, "a machine for tests has more memory");
+    assert_eq!(connections("0.0.0.0:80", &[]), in_memory);
+    assert!(connections("127.0.0.1:80", &[]) > 100 * in_memory);
+    assert_eq!(connections("0.0.0.0:80", &[("max-connections", "90000000")]), 90_000_000);
+}
+
 #[test]
 fn fields_of_proxies_need_a_trusted_proxy() {
     let (proxy, fields) = (("trusted-proxy", "192.0.2.1"), ("forwarded-fields", "forwarded"));

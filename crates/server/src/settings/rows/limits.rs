@@ -34,7 +34,7 @@ pub(super) static TIME: &[SettingRow] = rows! { "Time":
 };
 
 pub(super) static BOUNDS: &[SettingRow] = rows! { "Bounds":
-    one "max-connections" "N" = Follows("from the descriptor limit");
+    one "max-connections" "N" = Follows("from the descriptor limit and memory");
         max_connections = some(count(1..=100_000_000));
         "maximum number of connections of each worker; beyond it, a new connection replaces an idle one or is closed, and both are counted";
     one "max-head" "BYTES" = Value("16 KiB"), not_null;

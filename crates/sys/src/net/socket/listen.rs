@@ -26,6 +26,13 @@ pub enum ListenAddress {
     Unix(PathBuf),
 }
 
+impl ListenAddress {
+    /// Whether other machines may connect.
+    pub fn is_off_loopback(&self) -> bool {
+        matches!(self, ListenAddress::Internet(at) if !at.ip().to_canonical().is_loopback())
+    }
+}
+
 impl fmt::Display for ListenAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
