@@ -23,7 +23,7 @@
 use std::collections::BTreeMap;
 
 use pulldown_cmark::{Event, Tag, TagEnd};
-use tenfold_chart::{Bar, GrowthCurve, NARROW, Spread, bars, figure, growth, spreads, standalone};
+use tenfold_chart::{Bar, GrowthCurve, Spread, bars, figure, growth, spreads, standalone};
 
 use crate::page::{BookPage, events};
 
@@ -160,7 +160,7 @@ impl<'a> Wanted<'a> {
             row.and_then(|(_, row)| row.first()).cloned().unwrap_or_default()
         };
         let value = |value: f64| format!("{value:.0} {}", self.unit);
-        let svg = growth(&title, NARROW, &curves, count, value);
+        let svg = growth(&title, &curves, count, value);
         Ok((title, svg))
     }
 
@@ -187,7 +187,7 @@ impl<'a> Wanted<'a> {
             return Err("the table has no four columns of percentiles".to_owned());
         };
         let title = format!("{}: {first} to {third}, a line at {second}, a whisker to {fourth}", self.title);
-        let svg = spreads(&title, NARROW, &rows);
+        let svg = spreads(&title, &rows);
         Ok((title, svg))
     }
 
@@ -198,7 +198,7 @@ impl<'a> Wanted<'a> {
         let all: Vec<Bar> = table.rows.iter().filter_map(bar).collect();
         let title = if self.title.is_empty() { String::new() } else { format!("{} · ", self.title) };
         let title = format!("{title}{name}: {}", self.unit);
-        let svg = || bars(&title, NARROW, self.mark, &all);
+        let svg = || bars(&title, self.mark, &all);
         (!all.is_empty()).then(|| (title.clone(), svg()))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::document::{escape, open, widest};
+use crate::document::{WIDTH, escape, open, widest};
 
 const ROW: f64 = 26.0;
 const GAP: f64 = 8.0;
@@ -22,24 +22,24 @@ pub struct Bar {
     pub runs: Vec<f64>,
 }
 
-/// Horizontal bars from zero, `width` units wide. A line at `mark` goes through all of them. A far greater bar is broken.
+/// Horizontal bars from zero. A line at `mark` goes through all of them. A far greater bar is broken.
 #[must_use]
-pub fn bars(title: &str, width: f64, mark: Option<f64>, bars: &[Bar]) -> String {
-    draw(title, width, mark, bars, end_of_axis(bars, mark))
+pub fn bars(title: &str, mark: Option<f64>, bars: &[Bar]) -> String {
+    draw(title, mark, bars, end_of_axis(bars, mark))
 }
 
-/// Horizontal bars that are parts of a whole, `width` units wide: none is broken.
+/// Horizontal bars that are parts of a whole: none is broken.
 #[must_use]
-pub fn shares(title: &str, width: f64, bars: &[Bar]) -> String {
-    draw(title, width, None, bars, bars.iter().map(|bar| bar.value).fold(f64::MIN_POSITIVE, f64::max))
+pub fn shares(title: &str, bars: &[Bar]) -> String {
+    draw(title, None, bars, bars.iter().map(|bar| bar.value).fold(f64::MIN_POSITIVE, f64::max))
 }
 
-fn draw(title: &str, width: f64, mark: Option<f64>, bars: &[Bar], end: f64) -> String {
-    let left = widest(bars.iter().map(|bar| bar.label.as_str())).min(width * 0.45) + GAP;
+fn draw(title: &str, mark: Option<f64>, bars: &[Bar], end: f64) -> String {
+    let left = widest(bars.iter().map(|bar| bar.label.as_str())).min(WIDTH * 0.45) + GAP;
     let right = widest(bars.iter().map(|bar| bar.shown.as_str())) + GAP;
-    let scale = |value: f64| left + value.clamp(0.0, end) / end * (width - left - right);
+    let scale = |value: f64| left + value.clamp(0.0, end) / end * (WIDTH - left - right);
     let height = ROW * bars.len() as f64 + 4.0;
-    let mut svg = open(title, width, height);
+    let mut svg = open(title, height);
     if let Some(mark) = mark {
         let _ = write!(svg, "<path class=\"reference\" d=\"M{:.1} 0V{height:.1}\"/>", scale(mark));
     }
@@ -81,7 +81,7 @@ fn draw(title: &str, width: f64, mark: Option<f64>, bars: &[Bar], end: f64) -> S
         }
         let _ = write!(
             svg,
-            "<text x=\"{width}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            "<text x=\"{WIDTH}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
             middle + 4.0,
             escape(&bar.shown)
         );
@@ -112,13 +112,13 @@ mod tests {
 
     #[test]
     fn a_bar_reaches_as_far_as_its_value() {
-        let svg = bars("a <title>", 640.0, None, &[bar("all", 100.0), bar("half", 50.0), bar("none", 0.0)]);
+        let svg = bars("a <title>", None, &[bar("all", 100.0), bar("half", 50.0), bar("none", 0.0)]);
         let lengths: Vec<f64> = svg
             .split(" width=\"")
             .skip(1)
             .map(|rest| rest.split('"').next().expect("it ends").parse().expect("it is a number"))
             .collect();
-        assert!((lengths[0] - 2.0 * lengths[1]).abs() < 0.2 && lengths[0] > 500.0, "{lengths:?}");
+        assert!((lengths[0] - 2.0 * lengths[1]).abs() < 0.2 && lengths[0] > 300.0, "{lengths:?}");
         assert!((lengths[2] - 1.0).abs() < f64::EPSILON, "{lengths:?}");
         assert!(svg.contains("a &lt;title&gt;") && !svg.contains("<title>"));
     }
@@ -128,10 +128,10 @@ mod tests {
         let mut all: Vec<Bar> =
             (0..7).map(|number| bar("near", f64::from(number).mul_add(0.1, 1.0))).collect();
         all.push(bar("far", 36.0));
-        assert_eq!(bars("t", 380.0, None, &all).matches("class=\"break\"").count(), 1);
-        assert_eq!(shares("t", 380.0, &all).matches("class=\"break\"").count(), 0, "parts of a whole");
+        assert_eq!(bars("t", None, &all).matches("class=\"break\"").count(), 1);
+        assert_eq!(shares("t", &all).matches("class=\"break\"").count(), 0, "parts of a whole");
         all[0].value = 30.0;
         all[1].value = 20.0;
-        assert_eq!(bars("t", 380.0, None, &all).matches("class=\"break\"").count(), 0, "three are a scale");
+        assert_eq!(bars("t", None, &all).matches("class=\"break\"").count(), 0, "three are a scale");
     }
 }

@@ -20,10 +20,8 @@ pub fn standalone(svg: &str) -> String {
     format!("{open}><style>{STYLE}</style>{rest}\n")
 }
 
-/// The width of a chart that has the page for itself, in units of the picture.
-pub const WIDE: f64 = 640.0;
-/// The width of a chart that stands beside another one, or on a phone.
-pub const NARROW: f64 = 380.0;
+/// The width of every chart, in units of the picture: about that of a phone, where text keeps its size.
+pub(crate) const WIDTH: f64 = 380.0;
 /// The size of text, in units of the picture.
 pub const FONT_SIZE: f64 = 12.0;
 
@@ -44,9 +42,9 @@ pub fn escape(text: &str) -> String {
 }
 
 /// Begins a chart.
-pub(crate) fn open(title: &str, width: f64, height: f64) -> String {
+pub(crate) fn open(title: &str, height: f64) -> String {
     format!(
-        "<svg viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"{}\" xmlns=\"http://www.w3.org/2000/svg\">",
+        "<svg viewBox=\"0 0 {WIDTH:.0} {height:.0}\" role=\"img\" aria-label=\"{}\" xmlns=\"http://www.w3.org/2000/svg\">",
         escape(title)
     )
 }

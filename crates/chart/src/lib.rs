@@ -12,7 +12,7 @@ mod lines;
 mod spreads;
 
 pub use bars::{Bar, bars, shares};
-pub use document::{FONT_SIZE, NARROW, WIDE, escape, figure};
+pub use document::{FONT_SIZE, escape, figure};
 pub use document::{document, standalone};
 pub use lines::{Curve, GrowthCurve, LatencyCurve, Lines, growth, latencies};
 pub use spreads::{Spread, spreads};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use crate::document::{FONT_SIZE, LETTER, escape, open, widest};
+use crate::document::{FONT_SIZE, LETTER, WIDTH, escape, open, widest};
 
 const TOP: f64 = 10.0;
 /// The least height of the field of lines.
@@ -35,9 +35,9 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// The chart, `width` units wide, and as high as its names need.
+    /// The chart, as high as its names need.
     #[must_use]
-    pub fn draw(&self, title: &str, width: f64) -> String {
+    pub fn draw(&self, title: &str) -> String {
         let end = |curve: &Curve| curve.points.last().map_or(0.0, |(_, y)| *y);
         let mut order: Vec<&Curve> = self.curves.iter().filter(|curve| !curve.points.is_empty()).collect();
         order.sort_by(|a, b| end(b).total_cmp(&end(a)));
@@ -45,10 +45,10 @@ impl Lines {
         let bottom = TOP + field;
         let left = widest(self.up.iter().map(|(_, name)| name.as_str())) + GAP;
         let names = widest(order.iter().map(|curve| curve.label.as_str())) + GAP;
-        let right = width - names.max(2.0 * GAP);
+        let right = WIDTH - names.max(2.0 * GAP);
         let x = |place: f64| left + place * (right - left);
         let y = |place: f64| bottom - place * field;
-        let mut svg = open(title, width, bottom + AXIS);
+        let mut svg = open(title, bottom + AXIS);
         for (place, name) in &self.up {
             let at = y(*place);
             let _ = write!(
@@ -119,7 +119,7 @@ pub struct LatencyCurve {
 
 /// Latencies by percentile on a logarithmic axis. `names` are the percentiles in their order.
 #[must_use]
-pub fn latencies(title: &str, width: f64, names: &[&str], curves: &[LatencyCurve]) -> String {
+pub fn latencies(title: &str, names: &[&str], curves: &[LatencyCurve]) -> String {
     let log = |value: f64| value.max(1e-4).log10();
     let values = || curves.iter().flat_map(|curve| curve.points.iter().map(|(_, value)| log(*value)));
     let low = values().fold(f64::MAX, f64::min).floor();
@@ -138,7 +138,7 @@ pub fn latencies(title: &str, width: f64, names: &[&str], curves: &[LatencyCurve
             })
             .collect(),
     }
-    .draw(title, width)
+    .draw(title)
 }
 
 /// A value for each number of connections.
@@ -155,7 +155,6 @@ pub struct GrowthCurve {
 #[must_use]
 pub fn growth(
     title: &str,
-    width: f64,
     curves: &[GrowthCurve],
     count: impl Fn(u32) -> String,
     value: impl Fn(f64) -> String,
@@ -175,7 +174,7 @@ pub fn growth(
         up: [0.0, 0.5, 1.0].map(|share| (share, value(most * share))).to_vec(),
         curves: curves.iter().map(line).collect(),
     }
-    .draw(title, width)
+    .draw(title)
 }
 
 /// A power of ten in milliseconds, in the unit that people use for it.
@@ -194,8 +193,7 @@ mod tests {
     #[test]
     fn latencies_have_an_axis_of_powers_of_ten() {
         let points = vec![("p50".to_owned(), 0.2), ("p99".to_owned(), 4000.0)];
-        let svg =
-            latencies("t", 640.0, &["p50", "p99"], &[LatencyCurve { label: "epoll".to_owned(), points }]);
+        let svg = latencies("t", &["p50", "p99"], &[LatencyCurve { label: "epoll".to_owned(), points }]);
         for expected in [">100 µs<", ">1 ms<", ">100 ms<", ">10 s<", "polyline", ">epoll<"] {
             assert!(svg.contains(expected), "{expected} is missing in {svg}");
         }
@@ -211,7 +209,7 @@ mod tests {
     #[test]
     fn the_last_name_of_the_horizontal_axis_is_never_left_out() {
         let across = [(0.0, "0"), (0.9, "4,000"), (1.0, "8,000")].map(|(at, name)| (at, name.to_owned()));
-        let svg = Lines { across: across.into(), ..Lines::default() }.draw("t", 320.0);
+        let svg = Lines { across: across.into(), ..Lines::default() }.draw("t");
         assert!(svg.contains(">0<") && svg.contains(">8,000<") && !svg.contains(">4,000<"), "{svg}");
     }
 
@@ -219,7 +217,7 @@ mod tests {
     fn twenty_lines_make_the_picture_higher() {
         let curve = |number: u32| Curve { label: number.to_string(), points: vec![(0.0, 0.0), (1.0, 0.0)] };
         let lines = Lines { curves: (0..20).map(curve).collect(), ..Lines::default() };
-        let svg = lines.draw("t", 640.0);
-        assert!(svg.starts_with("<svg viewBox=\"0 0 640 314\""), "{svg}");
+        let svg = lines.draw("t");
+        assert!(svg.starts_with("<svg viewBox=\"0 0 380 314\""), "{svg}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::document::{escape, open, widest};
+use crate::document::{WIDTH, escape, open, widest};
 use crate::lines::milliseconds;
 
 const ROW: f64 = 22.0;
@@ -20,19 +20,19 @@ pub struct Spread {
     pub points: Vec<f64>,
 }
 
-/// Distributions below each other, `width` units wide.
+/// Distributions below each other.
 #[must_use]
-pub fn spreads(title: &str, width: f64, rows: &[Spread]) -> String {
+pub fn spreads(title: &str, rows: &[Spread]) -> String {
     let log = |value: f64| value.max(1e-4).log10();
     let values = || rows.iter().flat_map(|row| row.points.iter().map(|value| log(*value)));
     let low = values().fold(f64::MAX, f64::min).floor();
     let high = values().fold(f64::MIN, f64::max).ceil().max(low + 1.0);
-    let left = widest(rows.iter().map(|row| row.label.as_str())).min(width * 0.45) + GAP;
+    let left = widest(rows.iter().map(|row| row.label.as_str())).min(WIDTH * 0.45) + GAP;
     // Half of the last name of the axis is on the right of its place.
-    let right = width - widest([milliseconds(high as i32).as_str()].into_iter()) / 2.0;
+    let right = WIDTH - widest([milliseconds(high as i32).as_str()].into_iter()) / 2.0;
     let scale = |power: f64| left + (power - low) / (high - low) * (right - left);
     let bottom = ROW * rows.len() as f64 + 4.0;
-    let mut svg = open(title, width, bottom + AXIS);
+    let mut svg = open(title, bottom + AXIS);
     for power in low as i32..=high as i32 {
         let at = scale(f64::from(power));
         let _ = write!(
@@ -77,11 +77,8 @@ mod tests {
     #[test]
     fn a_bar_spans_its_percentiles_on_an_axis_of_powers_of_ten() {
         let row = |label: &str, points: &[f64]| Spread { label: label.to_owned(), points: points.to_vec() };
-        let svg = spreads(
-            "t",
-            380.0,
-            &[row("<a>", &[0.1, 0.2, 1.0, 10.0]), row("short", &[0.1, 1.0]), row("none", &[])],
-        );
+        let svg =
+            spreads("t", &[row("<a>", &[0.1, 0.2, 1.0, 10.0]), row("short", &[0.1, 1.0]), row("none", &[])]);
         for expected in [">100 µs<", ">1 ms<", ">10 ms<", ">&lt;a&gt;<", ">none<"] {
             assert!(svg.contains(expected), "{expected} is missing in {svg}");
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tenfold_chart::{GrowthCurve, WIDE, figure, growth};
+use tenfold_chart::{GrowthCurve, figure, growth};
 
 use crate::experiment::subject::Cell;
 use crate::measure::{Measure, show_number};
@@ -19,7 +19,7 @@ pub(super) fn charts(planned: &PlannedExperiment, blocks: &Blocks<'_>, measure: 
         let curves = curves(planned, blocks, measure, x, other);
         let title = format!("Here, over {name}: {}", measure.about().trim_end_matches('.').to_lowercase());
         let count = |level: u32| show_number(f64::from(level));
-        let draw = || growth(&title, WIDE, &curves, count, |value| measure.show(value));
+        let draw = || growth(&title, &curves, count, |value| measure.show(value));
         (!curves.is_empty()).then(|| figure(&title, &draw()))
     };
     over.into_iter().filter_map(chart).collect()

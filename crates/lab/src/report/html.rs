@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tenfold_chart::{Bar, LatencyCurve, WIDE, bars, document, escape, figure, latencies};
+use tenfold_chart::{Bar, LatencyCurve, bars, document, escape, figure, latencies};
 
 use crate::experiment::claim::PublishedClaim;
 use crate::measure::{Measure, show_count, show_number};
@@ -222,7 +222,7 @@ fn charts(page: &mut String, planned: &PlannedExperiment, blocks: &Blocks<'_>) {
             .collect();
         if !ours.is_empty() {
             let title = format!("Here: {}", measure.about().trim_end_matches('.').to_lowercase());
-            page.push_str(&figure(&title, &bars(&title, WIDE, None, &ours)));
+            page.push_str(&figure(&title, &bars(&title, None, &ours)));
         }
         for chart in curves::charts(planned, blocks, measure) {
             page.push_str(&chart);
@@ -237,7 +237,7 @@ fn charts(page: &mut String, planned: &PlannedExperiment, blocks: &Blocks<'_>) {
             Some(Bar { label: name.clone(), value, shown: measure.show(value), ..Bar::default() })
         });
         let title = format!("Published: {}", measure.about().trim_end_matches('.').to_lowercase());
-        page.push_str(&figure(&title, &bars(&title, WIDE, None, &published.collect::<Vec<_>>())));
+        page.push_str(&figure(&title, &bars(&title, None, &published.collect::<Vec<_>>())));
     }
     let curves: Vec<LatencyCurve> = planned
         .cells
@@ -251,7 +251,7 @@ fn charts(page: &mut String, planned: &PlannedExperiment, blocks: &Blocks<'_>) {
         .collect();
     if !curves.is_empty() {
         let title = "Here: latency by percentile, median of blocks";
-        page.push_str(&figure(title, &latencies(title, WIDE, &PERCENTILES, &curves)));
+        page.push_str(&figure(title, &latencies(title, &PERCENTILES, &curves)));
     }
     page.push_str("</div>");
 }
@@ -351,7 +351,7 @@ fn noise(page: &mut String, results: &RunResults) {
     page.push_str(
         "<section id=\"noise\"><h2>Noise: each experiment's reference against itself</h2>\
          <p>The same cell ran twice in each block. An interval that contains 1 is what no difference looks like here.</p>\
-         <table><thead><tr><th>experiment</th><th>cell</th><th>measure</th><th>ratio</th><th>contains 1</th></tr></thead><tbody>",
+         <div class=\"wide\"><table><thead><tr><th>experiment</th><th>cell</th><th>measure</th><th>ratio</th><th>contains 1</th></tr></thead><tbody>",
     );
     for control in &results.controls {
         let covers = if control.effect.covers(1.0) { "yes" } else { "no" };
@@ -364,7 +364,7 @@ fn noise(page: &mut String, results: &RunResults) {
             shown(&control.effect)
         );
     }
-    page.push_str("</tbody></table></section>");
+    page.push_str("</tbody></table></div></section>");
 }
 
 fn environment(page: &mut String, results: &RunResults) {

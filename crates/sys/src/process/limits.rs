@@ -71,7 +71,7 @@ pub fn limit_memory(more: u64) -> io::Result<()> {
 pub fn memory() -> u64 {
     const GROUPS: &str = "/sys/fs/cgroup";
     let machine = sysinfo();
-    let machine = u64::from(machine.totalram).saturating_mul(u64::from(machine.mem_unit));
+    let machine = machine.totalram.saturating_mul(u64::from(machine.mem_unit));
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let own = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
     let own = Path::new(GROUPS).join(own);

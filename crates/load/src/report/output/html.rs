@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use tenfold_chart::{
-    Bar, Curve, LatencyCurve, Lines, NARROW, bars, document, escape, figure, latencies as percentiles, shares,
+    Bar, Curve, LatencyCurve, Lines, bars, document, escape, figure, latencies as percentiles, shares,
 };
 
 use crate::report::output::bars::rows;
@@ -69,7 +69,7 @@ fn charts(page: &mut String, report: &LoadReport, run: &RunSummary) {
         .collect();
     if !curves.is_empty() {
         let caption = "Latency by percentile";
-        *page += &figure(caption, &percentiles(caption, NARROW, &names, &curves));
+        *page += &figure(caption, &percentiles(caption, &names, &curves));
     }
     if let Some(rows) = run.latency_us.as_ref().and_then(rows) {
         let all = rows.iter().map(|(_, count)| count).sum::<u64>() as f64;
@@ -80,7 +80,7 @@ fn charts(page: &mut String, report: &LoadReport, run: &RunSummary) {
             ..Bar::default()
         };
         let caption = "Latencies of responses";
-        *page += &figure(caption, &shares(caption, NARROW, &rows.iter().map(bar).collect::<Vec<_>>()));
+        *page += &figure(caption, &shares(caption, &rows.iter().map(bar).collect::<Vec<_>>()));
     }
     if run.batches.len() > 1 {
         let caption = "Responses per second in each part of the run";
@@ -96,7 +96,7 @@ fn charts(page: &mut String, report: &LoadReport, run: &RunSummary) {
         };
         let caption = "Responses per second in each run, with 95 % intervals";
         let all: Vec<Bar> = (1..).zip(&report.runs).map(bar).collect();
-        *page += &figure(caption, &bars(caption, NARROW, None, &all));
+        *page += &figure(caption, &bars(caption, None, &all));
     }
 }
 
@@ -119,7 +119,7 @@ fn course(title: &str, batches: &[Batch]) -> String {
         up: [0.0, 0.5, 1.0].map(|place| (place, number(place * most))).to_vec(),
         curves: vec![Curve { label: String::new(), points: points.collect() }],
     }
-    .draw(title, NARROW)
+    .draw(title)
 }
 
 fn statuses(page: &mut String, run: &RunSummary) {
