@@ -31,7 +31,8 @@ pub(crate) fn words(bench: &Workbench, cell: &Cell, address: SocketAddr) -> Resu
     Ok(vec![program.display().to_string(), address.port().to_string(), path.display().to_string()])
 }
 
-/// Compiles a variant of an exhibit, unless this process did before. The source stays in `kept`.
+/// Compiles a variant of an exhibit in `folder`, unless this process did before. A copy of the source stays in `kept`: the
+/// compiler would read a precompiled header there.
 fn compile(exhibit: &Exhibit, corrected: bool, kept: &Path, folder: &Path) -> Result<PathBuf, String> {
     let variant = if corrected { "corrected" } else { "as-published" };
     let program = folder.join(format!("{}-{variant}", exhibit.name));
@@ -40,10 +41,12 @@ fn compile(exhibit: &Exhibit, corrected: bool, kept: &Path, folder: &Path) -> Re
     }
     let compiler = installed(COMPILER)
         .ok_or_else(|| format!("cannot compile {}: no C compiler ({COMPILER}) is installed", exhibit.name))?;
-    let source = kept.join(format!("{}.c", exhibit.name));
-    for (path, text) in [(&source, exhibit.source), (&kept.join("museum.h"), HEADER)] {
-        record::write(path, text)?;
+    let source = format!("{}.c", exhibit.name);
+    for (name, text) in [(source.as_str(), exhibit.source), ("museum.h", HEADER)] {
+        record::write(&folder.join(name), text)?;
+        record::write(&kept.join(name), text)?;
     }
+    let source = folder.join(source);
     let mut command = Command::new(compiler);
     command.args(["-O2", "-Wall", "-Wextra", "-pthread"]);
     if corrected {
@@ -72,16 +75,23 @@ mod tests {
             return;
         }
         let folder = std::env::temp_dir().join(format!("tenfold-lab-museum-{}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a folder");
+        let kept = folder.join("kept");
+        fs::create_dir_all(&kept).expect("a folder");
+        // An archive of somebody else may have a header that the compiler prefers.
+        let planted = kept.join("museum.h.gch");
+        fs::write(kept.join("museum.h"), "#error planted\n").expect("our own folder");
+        let mut precompile = Command::new(COMPILER);
+        precompile.args(["-O2", "-Wall", "-Wextra", "-pthread", "-x", "c-header", "/dev/null", "-o"]);
+        assert!(precompile.arg(&planted).status().expect("it is installed").success());
         for exhibit in EXHIBITS {
             let programs = [false, true].map(|corrected| {
-                compile(exhibit, corrected, &folder, &folder).unwrap_or_else(|why| panic!("{why}"))
+                compile(exhibit, corrected, &kept, &folder).unwrap_or_else(|why| panic!("{why}"))
             });
             let [before, after] = programs.map(|path| fs::read(path).expect("it is there"));
             assert_ne!(before, after, "{}: the corrected line changes nothing", exhibit.name);
         }
         let broken = Exhibit { name: "broken", source: "int main(void) { return nothing; }\n" };
-        let said = compile(&broken, false, &folder, &folder).expect_err("it is no program");
+        let said = compile(&broken, false, &kept, &folder).expect_err("it is no program");
         assert!(said.contains("broken.c") && said.contains("nothing"), "{said}");
         fs::remove_dir_all(&folder).expect("it is removed");
     }
