@@ -53,17 +53,19 @@ const SERVING: &[Call] = calls! {
 /// Changes of files. The close of an instance takes milliseconds, also in a process that it was passed to.
 const WATCHING: &[Call] = calls! { INOTIFY_ADD_WATCH INOTIFY_INIT1 INOTIFY_RM_WATCH };
 
-/// Clients of the network and their loops, the resolver of names, and files that are replaced as a whole.
+/// Loops of clients, and files that are replaced as a whole.
 const CLIENT: &[Call] = calls! {
-    BIND CONNECT DUP EPOLL_CREATE1 EPOLL_CTL EPOLL_PWAIT EPOLL_PWAIT2 EPOLL_WAIT EVENTFD2 FDATASYNC FLOCK
+    DUP EPOLL_CREATE1 EPOLL_CTL EPOLL_PWAIT EPOLL_PWAIT2 EPOLL_WAIT EVENTFD2 FDATASYNC FLOCK
     FSYNC FTRUNCATE GETPEERNAME GETSOCKNAME GETSOCKOPT MKDIR MKDIRAT PIPE2 POLL PPOLL PWRITE64 RECVFROM
     RECVMMSG RECVMSG SENDMMSG SENDMSG SENDTO SHUTDOWN STATFS SYSINFO UNLINK UNLINKAT
 };
 
-/// Unix sockets of databases, the files of SQLite, and the priority of hashes.
-const ACCOUNTS: &[Call] = calls! {
-    CHDIR CHMOD FALLOCATE FCHMOD FCHMODAT FCHOWN FCHOWNAT GETPRIORITY SETPRIORITY SOCKET SOCKETPAIR UMASK
-};
+/// Clients of the network, and the resolver of names. The socket of another process of the user may be a way out of the
+/// sandbox: that of a session starts programs.
+const CONNECTING: &[Call] = calls! { BIND CONNECT };
+
+/// The files of SQLite.
+const ACCOUNTS: &[Call] = calls! { CHDIR CHMOD FALLOCATE FCHMOD FCHMODAT FCHOWN FCHOWNAT GETPRIORITY UMASK };
 
 /// Options that a worker sets on connections and on the sockets that it waits at, by level. An option of a listening
 /// socket could take all connections of other workers (SO_ATTACH_REUSEPORT_CBPF). SO_LINGER makes `close(2)` wait, also
@@ -179,10 +181,17 @@ pub(super) fn of_worker(serving: &SandboxSubject<'_>) -> Vec<FilterRule> {
     rules
 }
 
-/// The calls that the accounts process may make.
-pub(super) fn of_accounts() -> Vec<FilterRule> {
+/// The calls that the accounts process may make, which `connects` to a database, or has it in a file.
+pub(super) fn of_accounts(connects: bool) -> Vec<FilterRule> {
     let mut rules = of_client();
     rules.extend(ACCOUNTS.iter().map(|&call| FilterRule::from(call)));
+    if connects {
+        let all = CONNECTING.iter().chain(&[Call::SOCKET, Call::SOCKETPAIR]);
+        rules.extend(all.map(|&call| FilterRule::from(call)));
+    }
+    // A thread that hashes lowers its own priority, and none of another process.
+    let own = [(0, Test::Is(libc::PRIO_PROCESS)), (1, Test::Is(0))];
+    rules.push(FilterRule::when(Call::SETPRIORITY, &own));
     rules
 }
 
@@ -192,6 +201,7 @@ pub(super) fn of_accounts() -> Vec<FilterRule> {
 #[cfg(feature = "acme")]
 pub(super) fn of_acme() -> Vec<FilterRule> {
     let mut rules = of_client();
+    rules.extend(CONNECTING.iter().map(|&call| FilterRule::from(call)));
     rules.push(Call::RENAMEAT.into());
     let families = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK, libc::AF_UNIX];
     rules.extend(families.map(|family| FilterRule::when(Call::SOCKET, &[(0, Test::Is(family as u32))])));
@@ -205,7 +215,7 @@ pub(super) fn absent_of_acme() -> [FilterRule; 1] {
     [FilterRule::when(Call::SOCKET, &[(0, Test::Is(libc::AF_UNIX as u32))])]
 }
 
-/// The calls of a process with a client of the network.
+/// The calls of a process with a client, but for those that connect it.
 fn of_client() -> Vec<FilterRule> {
     let mut rules: Vec<FilterRule> =
         RUNTIME.iter().chain(FILES).chain(CLIENT).map(|&call| call.into()).collect();
@@ -295,22 +305,36 @@ mod tests {
     use rustix::fs::Mode;
     use rustix::io::Errno;
     use rustix::net::sockopt;
-    #[cfg(feature = "acme")]
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socket, socketpair};
     use tenfold_sys::seccomp::{REPORT_WORDS, Reports, allow_only, fail_quietly, handle};
     use tenfold_sys::shared::SharedRows;
+    use tenfold_sys::task;
 
     use super::*;
 
     #[test]
     fn h79_the_accounts_process_cannot_make_a_close_wait() {
         let socket = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-        confined(&[], of_accounts(), move || {
+        confined(&[], of_accounts(true), move || {
             let linger = |time| sockopt::set_socket_linger(socket.as_fd(), time);
             assert_eq!(linger(Some(Duration::from_secs(1))), Err(Errno::PERM));
             assert_eq!(linger(None), Err(Errno::PERM));
             sockopt::set_socket_keepalive(&socket, true).expect("clients of databases do");
             sockopt::set_tcp_nodelay(&socket, true).expect("clients of databases do");
+        });
+    }
+
+    #[test]
+    fn h79_the_accounts_process_of_a_file_has_no_sockets() {
+        confined(&[], of_accounts(false), || {
+            for family in [AddressFamily::UNIX, AddressFamily::INET, AddressFamily::INET6] {
+                assert_eq!(socket(family, SocketType::STREAM, None).err(), Some(Errno::PERM), "{family:?}");
+            }
+            let pair = socketpair(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::empty(), None);
+            assert_eq!(pair.err(), Some(Errno::PERM), "it could send to any socket");
+            task::lower_priority(1).expect("threads that hash do");
+            let parent = rustix::process::getppid();
+            assert_eq!(rustix::process::setpriority_process(parent, 1), Err(Errno::PERM));
         });
     }
 

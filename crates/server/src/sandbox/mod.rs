@@ -54,13 +54,19 @@ pub(crate) fn confine_worker(process: Process, serving: &SandboxSubject<'_>) -> 
     confine(process, &calls::of_worker(serving), &fatal)
 }
 
-/// Confines the accounts process, which connects to a database or opens its file.
+/// Confines the accounts process, which opens the file of its database, or `connects` to one.
 ///
 /// # Errors
 /// A message with the system's error.
-pub(crate) fn confine_accounts(process: Process, database: Option<&Path>) -> Result<(), String> {
+pub(crate) fn confine_accounts(
+    process: Process,
+    database: Option<&Path>,
+    connects: bool,
+) -> Result<(), String> {
     landlock::limit_accounts(database).map_err(|error| format!("cannot limit files: {error}"))?;
-    confine(process, &calls::of_accounts(), calls::DANGEROUS)
+    let mut fatal = calls::DANGEROUS.to_vec();
+    fatal.extend(Some(Call::CONNECT).filter(|_| !connects));
+    confine(process, &calls::of_accounts(connects), &fatal)
 }
 
 /// Limits the files of the process that obtains certificates to reading, and to writing in its state folder.
