@@ -1,7 +1,7 @@
 //! Bounds by address: connections at once, and requests a second.
 //!
 //! The counts are in memory that all workers share ([`Addresses`]), so a bound is the server's and not
-//! the worker's. IPv6 addresses count by their first 64 bits: that is what one customer is given (RFC 6177).
+//! the worker's. IPv6 addresses count by their first 64 bits, which every customer has; many have more (RFC 6177).
 
 mod addresses;
 mod sync;
@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use tenfold_engine::{Engine, Plan};
 use tenfold_http::{Peer, TrustedProxy, clock};
-use tenfold_sys::socket::ListenAddress;
 
 use addresses::{AddressKey, Admitting};
 pub(crate) use addresses::{Addresses, RequestRate};
@@ -83,7 +82,7 @@ impl AddressShares {
 impl HandshakeBound {
     fn of(settings: &Settings) -> HandshakeBound {
         let rate = |each: u32| RequestRate::new(each, each.saturating_mul(HANDSHAKE_BURST));
-        let is_open = |entry: &ListenEntry| settings.has_tls(entry) && entry.address.is_off_loopback();
+        let is_open = |entry: &ListenEntry| settings.has_tls(entry) && entry.is_open();
         match settings.max_handshakes_per_address {
             Some(each) => HandshakeBound::Explicit(rate(each)),
             None if settings.is_explicit("max-handshakes-per-address") => HandshakeBound::Unbounded,
@@ -100,7 +99,7 @@ impl ConnectionBound {
             None if settings.is_explicit("max-connections-per-address") => ConnectionBound::Unbounded,
             // It has one connection at a time.
             None if plan.engine == Engine::Naive => ConnectionBound::Unbounded,
-            None if settings.addresses().any(ListenAddress::is_off_loopback) => {
+            None if settings.listen.iter().any(ListenEntry::is_open) => {
                 let all = plan.bounds.connections.saturating_mul(plan.workers);
                 let bound = (all / DEFAULT_PART).max(LEAST_DEFAULT);
                 ConnectionBound::Default(u32::try_from(bound).unwrap_or(u32::MAX))

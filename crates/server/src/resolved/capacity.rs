@@ -5,10 +5,9 @@ use std::sync::OnceLock;
 use tenfold_engine::{Dispatch, Engine, Plan, Sender, Topology};
 use tenfold_sys::limits;
 use tenfold_sys::select::FD_SETSIZE;
-use tenfold_sys::socket::ListenAddress;
 
 use crate::settings::tables::site::SiteTable;
-use crate::settings::values::Settings;
+use crate::settings::values::{ListenEntry, Settings};
 
 /// Descriptors of a process other than connections: standard streams, log, sockets, epoll and events.
 const OWN_DESCRIPTORS: u64 = 32;
@@ -21,6 +20,10 @@ const CONNECTION_PROCESSES: u64 = 1024;
 const STALLED_CONNECTION: u64 = 256 << 10;
 /// One in this many bytes of memory is for such connections.
 const STALLED_SHARE: u64 = 2;
+/// One in this many bytes of memory is for caches of files.
+const CACHE_SHARE: u64 = 8;
+/// The least size of a cache of files.
+const LEAST_CACHE: usize = 1 << 20;
 
 /// Workers that share the descriptors of a process.
 fn workers_per_process(plan: &Plan) -> u64 {
@@ -60,6 +63,10 @@ pub(super) fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfol
     };
     let share = descriptors / 4 / stores;
     site.open_files = site.open_files.min(usize::try_from(share).unwrap_or(usize::MAX)).max(1);
+    // All caches of files together leave most of the memory. Each has one part for files in memory and one for open ones.
+    let processes = plan.workers as u64 / workers_per_process(plan);
+    let share = memory() / CACHE_SHARE / (2 * stores * processes);
+    site.cache_bytes = site.cache_bytes.min(usize::try_from(share).unwrap_or(usize::MAX)).max(LEAST_CACHE);
     // The caches of a worker have one bound, which its hosts share.
     let sites = 1 + settings.hosts.len();
     site.cache_bytes /= sites;
@@ -136,8 +143,8 @@ pub(super) fn connections(
         Engine::Select => with_files.min(watched),
         _ => with_files,
     };
-    // The programs of this machine need no bound.
-    let in_memory = match settings.addresses().any(ListenAddress::is_off_loopback) {
+    // The programs of this machine are trusted.
+    let in_memory = match settings.listen.iter().any(ListenEntry::is_open) {
         true => stalled_within(memory()) / plan.workers as u64,
         false => u64::MAX,
     };

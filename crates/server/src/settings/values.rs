@@ -140,6 +140,13 @@ pub(crate) struct ListenEntry {
     pub(crate) proxied: bool,
 }
 
+impl ListenEntry {
+    /// Whether clients of other machines come through it: by themselves, or in a PROXY header.
+    pub(crate) fn is_open(&self) -> bool {
+        self.proxied || self.address.is_off_loopback()
+    }
+}
+
 /// Redirects of plaintext requests to https.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum HttpsRedirect {

@@ -150,7 +150,7 @@ impl ResponseStore {
         }
     }
 
-    /// Loads a file; if descriptors run out, closes the files that are only cached, and tries again.
+    /// Loads a file; if descriptors run out, closes the files and pages that are only cached, and tries again.
     pub(crate) fn load(
         &mut self,
         paths: &TryPaths,
@@ -158,7 +158,9 @@ impl ResponseStore {
         site: &Site,
     ) -> Result<Loaded, Absence> {
         match Loaded::first(paths, site, here) {
-            Err(Absence::Exhausted(_)) if self.files.clear() => Loaded::first(paths, site, here),
+            Err(Absence::Exhausted(_)) if self.files.clear() | self.pages.clear() => {
+                Loaded::first(paths, site, here)
+            }
             result => result,
         }
     }
@@ -226,6 +228,11 @@ impl OpenErrorPages {
             page.checked = Some(now);
         }
         page.body.as_mut()
+    }
+
+    /// Closes all of them. Returns whether there were any.
+    fn clear(&mut self) -> bool {
+        !std::mem::take(&mut self.looked_for).is_empty()
     }
 
     /// Looks for all of them again when they are next needed.

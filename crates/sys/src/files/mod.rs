@@ -9,4 +9,4 @@ pub mod links;
 pub mod location;
 pub mod resolved_path;
 #[cfg(test)]
-mod test_folder;
+pub(crate) mod test_folder;

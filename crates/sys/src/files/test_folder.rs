@@ -6,16 +6,16 @@ use std::path::PathBuf;
 use super::file::Root;
 
 /// A temporary folder with a directory `root` in it, removed on drop.
-pub(super) struct TestFolder(PathBuf);
+pub(crate) struct TestFolder(PathBuf);
 
 impl TestFolder {
-    pub(super) fn new(name: &str) -> TestFolder {
+    pub(crate) fn new(name: &str) -> TestFolder {
         let path = std::env::temp_dir().join(format!("tenfold-{name}-{}", std::process::id()));
         fs::create_dir_all(path.join("root")).expect("a temporary directory can be made");
         TestFolder(path)
     }
 
-    pub(super) fn at(&self, relative: &str) -> PathBuf {
+    pub(crate) fn at(&self, relative: &str) -> PathBuf {
         self.0.join(relative)
     }
 

@@ -67,16 +67,28 @@ pub fn limit_memory(more: u64) -> io::Result<()> {
 }
 
 /// The most memory that processes of this one's control group can have, in bytes: that of the machine (`man 2 sysinfo`),
-/// or a lower `memory.max` of the group or of one above it (`man 7 cgroups`).
+/// or a lower limit of the group or of one above it (`man 7 cgroups`, version 2 or 1).
 pub fn memory() -> u64 {
-    const GROUPS: &str = "/sys/fs/cgroup";
     let machine = sysinfo();
     let machine = machine.totalram.saturating_mul(u64::from(machine.mem_unit));
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let own = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
-    let own = Path::new(GROUPS).join(own);
-    let all = own.ancestors().take_while(|group| group.starts_with(GROUPS));
-    all.filter_map(|group| number_in(group.join("memory.max"))).fold(machine, u64::min)
+    groups.lines().filter_map(|line| limit_of_group(line, "/sys/fs/cgroup")).fold(machine, u64::min)
+}
+
+/// The limit of memory of a line of `/proc/PID/cgroup`, whose hierarchies are mounted in `mounted`.
+fn limit_of_group(line: &str, mounted: &str) -> Option<u64> {
+    let (_, line) = line.split_once(':')?;
+    let (controllers, own) = line.split_once(":/")?;
+    let (mounted, file) = match controllers {
+        "" => (mounted.to_owned(), "memory.max"),
+        _ if controllers.split(',').any(|name| name == "memory") => {
+            (format!("{mounted}/memory"), "memory.limit_in_bytes")
+        }
+        _ => return None,
+    };
+    let own = Path::new(&mounted).join(own);
+    let all = own.ancestors().take_while(|group| group.starts_with(&mounted));
+    all.filter_map(|group| number_in(group.join(file))).min()
 }
 
 /// The greatest backlog of a listening socket (`net.core.somaxconn`); `None` if it cannot be read.
@@ -86,4 +98,38 @@ pub fn backlog() -> Option<u64> {
 
 fn number_in(path: impl AsRef<Path>) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::test_folder::TestFolder;
+
+    #[test]
+    fn the_lowest_limit_of_memory_from_the_group_to_the_top_counts() {
+        let folder = TestFolder::new("cgroup");
+        let write = |path: &str, text: &str| {
+            let path = folder.at(path);
+            fs::create_dir_all(path.parent().expect("it has one")).expect("our own folder");
+            fs::write(path, text).expect("our own folder");
+        };
+        write("a/memory.max", "3000\n");
+        write("a/b/memory.max", "max\n");
+        write("memory/memory.limit_in_bytes", "9223372036854771712\n");
+        write("memory/c/memory.limit_in_bytes", "2000\n");
+        let mounted = folder.at("").display().to_string();
+        for (line, expected) in [
+            ("0::/a/b", Some(3000)),
+            ("0::/a", Some(3000)),
+            ("0::/", None),
+            ("0::/../elsewhere", None),
+            ("4:memory:/c/d", Some(2000)),
+            ("4:cpu,memory:/", Some(9_223_372_036_854_771_712)),
+            ("5:cpu:/c", None),
+            ("1:name=systemd:/", None),
+            ("", None),
+        ] {
+            assert_eq!(limit_of_group(line, &mounted), expected, "{line}");
+        }
+    }
 }

@@ -441,6 +441,7 @@ fn h17_off_loopback_connections_are_bounded_by_memory() {
     let in_memory = (tenfold_sys::limits::memory() / (512 << 10) / 2) as usize;
     assert!(in_memory > 100, "a machine for tests has more memory");
     assert_eq!(connections("0.0.0.0:80", &[]), in_memory);
+    assert_eq!(connections("proxy:127.0.0.1:80", &[("trusted-proxy", "127.0.0.1")]), in_memory);
     assert!(connections("127.0.0.1:80", &[]) > 100 * in_memory);
     assert_eq!(connections("0.0.0.0:80", &[("max-connections", "90000000")]), 90_000_000);
 }
