@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::experiment::served::{RequestedPath, ServedSite};
 use crate::experiment::subject::{Cell, Subject, Workload};
@@ -33,11 +33,11 @@ pub struct SiteSurvey {
 }
 
 impl Workbench {
-    /// Asks the default settings for each path, until `until`. None if it was interrupted.
+    /// Asks the default settings for each path, for `time` from when the server listens. None if it was interrupted.
     ///
     /// # Errors
     /// The reason why the server does not start or does not respond.
-    pub fn survey(&self, wanted: &[(String, u64)], until: Instant) -> Result<Option<SiteSurvey>, String> {
+    pub fn survey(&self, wanted: &[(String, u64)], time: Duration) -> Result<Option<SiteSurvey>, String> {
         let cell = Cell {
             about: "the default".to_owned(),
             subject: Subject::Tenfold,
@@ -46,6 +46,7 @@ impl Workbench {
             original: BTreeMap::new(),
         };
         let server = RunningServer::start(self, "survey", &cell)?;
+        let until = Instant::now() + time;
         let mut survey = SiteSurvey::default();
         for (path, weight) in wanted {
             if interrupted() {

@@ -38,6 +38,8 @@ const FIRST_BLOCKS: usize = 2;
 const MOST_BLOCKS: usize = 20;
 /// Milliseconds of a trial.
 const TRIAL: std::ops::RangeInclusive<u64> = 100..=1_500;
+/// The time for asking for paths, however small the budget is: without an answer nothing can be measured.
+const LEAST_SURVEY: Duration = Duration::from_secs(2);
 /// The part of the rate of the default at which latencies are compared.
 const CALM: f64 = 0.5;
 /// Responses of a trial from which a 99th percentile can be told, with room for the warm-up that is left out.
@@ -148,8 +150,8 @@ impl ActiveSearch<'_> {
         (self.tell)(TuneProgress::Step(format!("asking for {}", show_count(mix.paths.len(), "path"))));
         let plan = self.plans.plan("", BTreeMap::new(), Profile::Smoke, None, 0.0);
         let bench = bench::make(&plan, self.tuner.own, self.tuner.folder)?;
-        let until = Instant::now() + self.tuner.budget / 10;
-        let Some(survey) = bench.survey(&mix.paths, until)? else { return Ok(false) };
+        let time = (self.tuner.budget / 10).max(LEAST_SURVEY);
+        let Some(survey) = bench.survey(&mix.paths, time)? else { return Ok(false) };
         if survey.requests.is_empty() {
             return Err(format!(
                 "the site {root} answers none of {} with status 200; name the folder that the paths are relative \
