@@ -238,6 +238,7 @@ fn a_plan_that_does_more_than_trials_is_not_continued() {
         ),
         ("\"engine\": \"poll\"", "\"engine\": \"poll\", \"config\": \"x\"".to_owned(), "sets config"),
         ("\"name\": \"own\"", format!("\"name\": {victim:?}"), "the plan has the name"),
+        ("\"file\": null", "\"file\": 10000000000000".to_owned(), "a file of more than 1 GiB"),
     ] {
         assert!(own.contains(from), "{own}");
         std::fs::write(&plan, own.replace(from, &to)).expect("our own folder");

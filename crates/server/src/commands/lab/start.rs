@@ -147,6 +147,9 @@ pub(super) fn wishes(typed: &ArgMatches) -> Result<Wishes, LabFailure> {
 const NAMING: [&str; 10] =
     ["PATH", "FILE", "DIR", "URL", "ADDRESS", "NAME", "EMAIL", "FORMAT", "FOLDER", "FIELD"];
 
+/// The size of a file of a plan: more could fill the disk.
+const MOST_FILE: u64 = 1 << 30;
+
 /// Refuses a plan that does more than trials. It may be part of an archive of somebody else, and is no file that the user
 /// has named as an experiment.
 fn expect_trials_alone(plan: &RunPlan) -> Result<(), LabFailure> {
@@ -158,6 +161,12 @@ fn expect_trials_alone(plan: &RunPlan) -> Result<(), LabFailure> {
         if let Some(name) = names.into_iter().find(|name| !is_name(name)) {
             return Err(usage(format!(
                 "the plan has the name {name:?}; only a plan that was made here continues"
+            )));
+        }
+        if one.cells.values().any(|cell| cell.load.file_bytes() > MOST_FILE) {
+            return Err(usage(format!(
+                "{} has a file of more than 1 GiB; begin a new run with its file",
+                one.name
             )));
         }
         let servers = one.cells.values().filter(|cell| cell.subject == Subject::Tenfold);
