@@ -61,7 +61,7 @@ const HANDSHAKE_BURST: u32 = 10;
 
 /// The default share of one address: one in this many of the server's connections.
 const DEFAULT_PART: usize = 4;
-/// The lower bound of the default, because one address may be an office or a provider.
+/// The lower bound of the default, because one address may be an office or a provider; but others have half.
 const LEAST_DEFAULT: usize = 256;
 
 impl AddressShares {
@@ -101,7 +101,7 @@ impl ConnectionBound {
             None if plan.engine == Engine::Naive => ConnectionBound::Unbounded,
             None if settings.listen.iter().any(ListenEntry::is_open) => {
                 let all = plan.bounds.connections.saturating_mul(plan.workers);
-                let bound = (all / DEFAULT_PART).max(LEAST_DEFAULT);
+                let bound = (all / DEFAULT_PART).max(LEAST_DEFAULT.min(all / 2)).max(1);
                 ConnectionBound::Default(u32::try_from(bound).unwrap_or(u32::MAX))
             }
             None => ConnectionBound::Unbounded,

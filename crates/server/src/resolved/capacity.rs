@@ -18,6 +18,10 @@ const CONNECTION_PROCESSES: u64 = 1024;
 /// The memory of a connection whose client sends requests and reads nothing, with `uring` and with TLS: requests, responses,
 /// and both again as records.
 const STALLED_CONNECTION: u64 = 256 << 10;
+/// The size of a request head in it.
+const USUAL_HEAD: usize = 16 << 10;
+/// The cache of a connection with a thread or process of its own, which serves that connection alone.
+const CONNECTION_CACHE: usize = 1 << 20;
 /// One in this many bytes of memory is for such connections.
 const STALLED_SHARE: u64 = 2;
 /// One in this many bytes of memory is for caches of files.
@@ -50,9 +54,8 @@ pub(super) fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfol
     if plan.sender != Sender::Auto {
         site.memory_up_to = 0;
     }
-    // The caches of a thread or process per connection serve that connection alone.
-    if matches!(plan.engine, Engine::Fork | Engine::Thread) {
-        (site.cache_bytes, site.cache_entries, site.open_files) = (1 << 20, 64, 1);
+    if has_connection_caches(plan) {
+        (site.cache_bytes, site.cache_entries, site.open_files) = (CONNECTION_CACHE, 64, 1);
     }
     // Files that are kept open leave at least three quarters of the descriptors to connections.
     let threads = plan.bounds.pool_threads as u64;
@@ -67,6 +70,11 @@ pub(super) fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfol
     let processes = plan.workers as u64 / workers_per_process(plan);
     let share = memory() / CACHE_SHARE / (2 * stores * processes);
     site.cache_bytes = site.cache_bytes.min(usize::try_from(share).unwrap_or(usize::MAX)).max(LEAST_CACHE);
+    if !settings.is_explicit("compress-cache") {
+        let share = memory() / CACHE_SHARE / 2 / processes;
+        site.codings.cache_bytes =
+            site.codings.cache_bytes.min(usize::try_from(share).unwrap_or(usize::MAX)).max(LEAST_CACHE);
+    }
     // The caches of a worker have one bound, which its hosts share.
     let sites = 1 + settings.hosts.len();
     site.cache_bytes /= sites;
@@ -145,15 +153,22 @@ pub(super) fn connections(
     };
     // The programs of this machine are trusted.
     let in_memory = match settings.listen.iter().any(ListenEntry::is_open) {
-        true => stalled_within(memory()) / plan.workers as u64,
+        true => memory() / STALLED_SHARE / of_stalled(settings, plan) / plan.workers as u64,
         false => u64::MAX,
     };
     Ok(usize::try_from(most.min(in_memory).max(1)).unwrap_or(usize::MAX))
 }
 
-/// The connections whose clients may read nothing, with `memory` bytes for the whole server.
-fn stalled_within(memory: u64) -> u64 {
-    memory / STALLED_SHARE / STALLED_CONNECTION
+/// The memory of a connection whose client reads nothing.
+fn of_stalled(settings: &Settings, plan: &Plan) -> u64 {
+    let cache = if has_connection_caches(plan) { CONNECTION_CACHE } else { 0 };
+    // A body is whole before it is sent back.
+    let body = if settings.echo.is_some() { 2 * settings.limits.max_body } else { 0 };
+    STALLED_CONNECTION + (settings.limits.max_head.saturating_sub(USUAL_HEAD) + cache) as u64 + body
+}
+
+fn has_connection_caches(plan: &Plan) -> bool {
+    matches!(plan.engine, Engine::Fork | Engine::Thread)
 }
 
 /// The memory at the start: later, the sandbox may hide the limit of the control group.

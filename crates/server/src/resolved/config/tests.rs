@@ -422,8 +422,9 @@ fn off_loopback_an_address_has_a_quarter_of_the_connections_by_default() {
     let anywhere = ("listen", "0.0.0.0:80");
     let of_address = |value| ("max-connections-per-address", value);
     assert_eq!(
-        connections(&[engine, anywhere, ("max-connections", "64")]),
-        Some(ConnectionBound::Default(256))
+        connections(&[engine, workers, anywhere, ("max-connections", "64")]),
+        Some(ConnectionBound::Default(64)),
+        "half, for others"
     );
     assert_eq!(connections(&[engine, anywhere, of_address("off")]), None);
     assert_eq!(connections(&[engine, anywhere, of_address("7")]), Some(ConnectionBound::Explicit(7)));
@@ -444,6 +445,10 @@ fn h17_off_loopback_connections_are_bounded_by_memory() {
     assert_eq!(connections("proxy:127.0.0.1:80", &[("trusted-proxy", "127.0.0.1")]), in_memory);
     assert!(connections("127.0.0.1:80", &[]) > 100 * in_memory);
     assert_eq!(connections("0.0.0.0:80", &[("max-connections", "90000000")]), 90_000_000);
+    assert!(connections("0.0.0.0:80", &[("max-head", "1048576")]) < in_memory / 4);
+    let thread = [("engine", "thread"), ("listen", "0.0.0.0:80")];
+    let threads = resolve(&thread, 1 << 40).expect("it can be done").plan.bounds.connections;
+    assert!(threads <= (2 * in_memory / 5).min(1024), "each has a cache");
 }
 
 #[test]

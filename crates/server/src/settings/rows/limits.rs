@@ -61,7 +61,7 @@ pub(super) static BOUNDS: &[SettingRow] = rows! { "Bounds":
     one "requests-per-connection" "N|off" = Value("off"), not_null;
         limits.requests_per_connection = or_off(number(1..=u32::MAX));
         "number of requests after which a connection is closed";
-    one "max-connections-per-address" "N|off" = Follows("off for loopback; otherwise a quarter of all connections, at least 256"), not_null;
+    one "max-connections-per-address" "N|off" = Follows("off for loopback; otherwise a quarter of all connections, or 256 if that is more, but at most half"), not_null;
         max_connections_per_address = or_off(number(1..=1_000_000u32));
         "maximum number of connections from one address (IPv6: one /64) to all workers; beyond it, connections are closed and counted; a trusted-proxy has no limit";
     one "max-requests-per-address" "N|off" = Value("off"), not_null;
