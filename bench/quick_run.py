@@ -87,7 +87,7 @@ def main():
         f"Of {len(run.verdicts)} claims about server models, [a quick run of the laboratory](lab/quick-run.md) on two "
         f"processors found that {run.count('holds')} hold, {run.count('reversed')} are reversed and "
         f"{run.count('no-difference')} make no difference; {run.count('inconclusive')} stayed open, "
-        f"{run.count('not-testable-here')} need other hardware, and {artefacts} due to something else than the models. "
+        f"{run.count('not-testable-here')} need other hardware, and {artefacts} due to something other than the models. "
         "Among them:")
     text = replace(text, r"(?<=the verdicts on )\d+(?: published)?(?= claims, on one machine)", str(len(run.verdicts)), first)
     text = replace(text, r"^Of \d+ .*claims about server models, .*$", sentence, first)
