@@ -37,7 +37,7 @@ pub(crate) enum ConnectionBound {
     Unbounded,
     /// This many, for every address.
     Explicit(u32),
-    /// This many, because the settings name no bound and some listener is not on loopback. It applies to addresses
+    /// This many, because the settings name no bound and other machines can connect to some listener. It applies to addresses
     /// other than loopback, and a full table refuses nobody.
     Default(u32),
 }

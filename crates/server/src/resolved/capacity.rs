@@ -68,12 +68,13 @@ pub(super) fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfol
     site.open_files = site.open_files.min(usize::try_from(share).unwrap_or(usize::MAX)).max(1);
     // All caches of files together leave most of the memory. Each has one part for files in memory and one for open ones.
     let processes = plan.workers as u64 / workers_per_process(plan);
-    let share = memory() / CACHE_SHARE / (2 * stores * processes);
-    site.cache_bytes = site.cache_bytes.min(usize::try_from(share).unwrap_or(usize::MAX)).max(LEAST_CACHE);
+    let bounded = |bytes: usize, caches: u64| {
+        let share = memory() / CACHE_SHARE / (2 * caches);
+        bytes.min(usize::try_from(share).unwrap_or(usize::MAX)).max(LEAST_CACHE)
+    };
+    site.cache_bytes = bounded(site.cache_bytes, stores * processes);
     if !settings.is_explicit("compress-cache") {
-        let share = memory() / CACHE_SHARE / 2 / processes;
-        site.codings.cache_bytes =
-            site.codings.cache_bytes.min(usize::try_from(share).unwrap_or(usize::MAX)).max(LEAST_CACHE);
+        site.codings.cache_bytes = bounded(site.codings.cache_bytes, processes);
     }
     // The caches of a worker have one bound, which its hosts share.
     let sites = 1 + settings.hosts.len();
@@ -160,7 +161,7 @@ pub(super) fn connections(
 }
 
 /// The memory of a connection whose client reads nothing.
-fn of_stalled(settings: &Settings, plan: &Plan) -> u64 {
+pub(super) fn of_stalled(settings: &Settings, plan: &Plan) -> u64 {
     let cache = if has_connection_caches(plan) { CONNECTION_CACHE } else { 0 };
     // A body is whole before it is sent back.
     let body = if settings.echo.is_some() { 2 * settings.limits.max_body } else { 0 };

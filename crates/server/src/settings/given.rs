@@ -159,10 +159,9 @@ impl Settings {
 
     /// Whether only this machine can connect, without a proxy that serves others.
     pub(crate) fn is_local(&self) -> bool {
-        let is_loopback = |address: &ListenAddress| match address {
-            ListenAddress::Internet(at) => at.ip().is_loopback(),
-            ListenAddress::Unix(_) => false,
-        };
+        // A Unix socket is usually for a proxy.
+        let is_loopback =
+            |at: &ListenAddress| matches!(at, ListenAddress::Internet(_)) && !at.is_off_loopback();
         !self.passed && self.proxies.proxies.is_empty() && self.addresses().all(is_loopback)
     }
 

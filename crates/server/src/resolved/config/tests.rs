@@ -4,10 +4,13 @@ use crate::settings::given::GivenSettings;
 
 const DESCRIPTORS: u64 = 20_000;
 
-fn resolve(words: &[(&'static str, &str)], descriptors: u64) -> Result<ResolvedConfig, String> {
+fn settings(words: &[(&'static str, &str)]) -> Settings {
     let flags = words.iter().map(|(name, value)| (*name, vec![(*value).to_owned()])).collect();
-    let settings = GivenSettings { flags, ..GivenSettings::default() }.resolve().expect("legal");
-    ResolvedConfig::resolve(&settings, descriptors)
+    GivenSettings { flags, ..GivenSettings::default() }.resolve().expect("legal")
+}
+
+fn resolve(words: &[(&'static str, &str)], descriptors: u64) -> Result<ResolvedConfig, String> {
+    ResolvedConfig::resolve(&settings(words), descriptors)
 }
 
 fn refusal(words: &[(&'static str, &str)], descriptors: u64) -> String {
@@ -446,9 +449,9 @@ fn h17_off_loopback_connections_are_bounded_by_memory() {
     assert!(connections("127.0.0.1:80", &[]) > 100 * in_memory);
     assert_eq!(connections("0.0.0.0:80", &[("max-connections", "90000000")]), 90_000_000);
     assert!(connections("0.0.0.0:80", &[("max-head", "1048576")]) < in_memory / 4);
-    let thread = [("engine", "thread"), ("listen", "0.0.0.0:80")];
-    let threads = resolve(&thread, 1 << 40).expect("it can be done").plan.bounds.connections;
-    assert!(threads <= (2 * in_memory / 5).min(1024), "each has a cache");
+    let settings = settings(&[("engine", "thread")]);
+    let plan = ResolvedConfig::resolve(&settings, DESCRIPTORS).expect("it can be done").plan;
+    assert_eq!(capacity::of_stalled(&settings, &plan), (256 << 10) + (1 << 20), "each has a cache");
 }
 
 #[test]
