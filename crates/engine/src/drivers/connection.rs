@@ -25,7 +25,8 @@ pub(crate) struct Core<S, B> {
     pub(crate) input: Input<B>,
     pub(crate) out: Out,
     pub(crate) files: FileSender,
-    pub(crate) cork: Cork,
+    /// With `tcp-cork`.
+    pub(crate) cork: Option<Cork>,
     /// Bytes that calls have sent in this activation.
     pub(crate) sent: u64,
     /// Facts about it.
@@ -41,7 +42,7 @@ impl<S: Borrow<Socket>, B: ReceiveBuffer> Core<S, B> {
             input,
             out: Out::new(),
             files: FileSender::new(plan),
-            cork: Cork::new(plan),
+            cork: plan.cork.then(Cork::default),
             sent: 0,
             facts: Connection::plaintext(Peer::Unix, Local { listener: 0 }),
             moves: false,
@@ -53,7 +54,9 @@ impl<S: Borrow<Socket>, B: ReceiveBuffer> Core<S, B> {
         self.socket = Some(socket);
         self.facts = Connection::plaintext(peer, Local { listener });
         self.moves = peer != Peer::Unix;
-        self.cork.begin(&peer);
+        if let Some(cork) = &mut self.cork {
+            cork.begin(&peer);
+        }
         self.sent = 0;
     }
 

@@ -7,25 +7,19 @@
 use tenfold_http::Peer;
 use tenfold_sys::socket::Socket;
 
-use crate::plan::Plan;
-
-/// TCP_CORK on one connection, if the configuration asks for it.
+/// TCP_CORK on one connection.
+#[derive(Default)]
 pub(crate) struct Cork {
-    asked: bool,
     /// Whether this connection has segments.
     fits: bool,
     put: bool,
 }
 
 impl Cork {
-    pub(crate) fn new(plan: &Plan) -> Cork {
-        Cork { asked: plan.cork, fits: false, put: false }
-    }
-
     /// Begins with a connection that is not held back.
     #[inline]
     pub(crate) fn begin(&mut self, peer: &Peer) {
-        self.fits = self.asked && *peer != Peer::Unix;
+        self.fits = *peer != Peer::Unix;
         self.put = false;
     }
 

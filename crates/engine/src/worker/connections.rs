@@ -15,6 +15,8 @@ use crate::protocol::Protocol;
 pub(crate) struct ConnectionTable<T, D> {
     slots: Slots<T, D>,
     timer: Box<dyn Timer>,
+    /// No wait ends before this time. Most ticks end earlier, and need not ask the timer.
+    next: Instant,
     /// Whether every new deadline arms a timer again, instead of only an earlier one.
     eager: bool,
     fired: Vec<u32>,
@@ -27,7 +29,8 @@ impl<T: Default, D: Default> ConnectionTable<T, D> {
     }
 
     fn with(timer: Box<dyn Timer>, update: TimerUpdate) -> ConnectionTable<T, D> {
-        ConnectionTable { slots: Slots::new(), timer, eager: update == TimerUpdate::Eager, fired: Vec::new() }
+        let eager = update == TimerUpdate::Eager;
+        ConnectionTable { slots: Slots::new(), timer, next: Instant::NEVER, eager, fired: Vec::new() }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -56,6 +59,7 @@ impl<T: Default, D: Default> ConnectionTable<T, D> {
         if let Some(slot) = self.slots.find(key) {
             if slot.armed != Instant::NEVER {
                 self.timer.disarm(key.index);
+                self.note_next();
             }
             self.slots.remove(key);
         }
@@ -73,7 +77,12 @@ impl<T: Default, D: Default> ConnectionTable<T, D> {
                 Instant::NEVER => self.timer.disarm(key.index),
                 _ => self.timer.arm(key.index, deadline),
             }
+            self.note_next();
         }
+    }
+
+    fn note_next(&mut self) {
+        self.next = self.timer.next().unwrap_or(Instant::NEVER);
     }
 
     /// The longest idle connection of a sample: parked, `quiet` in the driver's own terms, and without input that waits
@@ -95,12 +104,19 @@ impl<T: Default, D: Default> ConnectionTable<T, D> {
 
     /// A time before which no wait ends.
     pub(crate) fn next_deadline(&self) -> Instant {
-        self.timer.next().unwrap_or(Instant::NEVER)
+        self.next
     }
 
     /// Adds the connections whose deadline has passed to `due`. A timer that fired for an earlier deadline
     /// is armed again for the present one.
+    #[inline]
     pub(crate) fn expire(&mut self, now: Instant, due: &mut Vec<Key>) {
+        if self.next <= now {
+            self.expire_due(now, due);
+        }
+    }
+
+    fn expire_due(&mut self, now: Instant, due: &mut Vec<Key>) {
         let mut fired = std::mem::take(&mut self.fired);
         self.timer.expire(now, &mut fired);
         for index in fired.drain(..) {
@@ -115,6 +131,7 @@ impl<T: Default, D: Default> ConnectionTable<T, D> {
             }
         }
         self.fired = fired;
+        self.note_next();
     }
 }
 

@@ -4,7 +4,6 @@
 pub(crate) mod confine;
 pub(crate) mod connections;
 pub(crate) mod eviction;
-pub(crate) mod flags;
 pub(crate) mod handoff;
 pub(crate) mod inbox;
 pub(crate) mod intake;

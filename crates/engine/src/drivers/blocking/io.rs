@@ -164,7 +164,7 @@ impl<'a> Transport for Blocking<'a> {
     fn poll_flush(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<Result<(), IoError>> {
         let Some(socket) = core.socket else { return Poll::Ready(Err(IoError::Gone)) };
         if !core.out.is_empty() {
-            core.cork.put(socket);
+            core.cork.iter_mut().for_each(|cork| cork.put(socket));
         }
         while !core.out.is_empty() {
             // One large call may wait long with little sent; with slices, progress is visible.
@@ -183,7 +183,7 @@ impl<'a> Transport for Blocking<'a> {
                 return Poll::Ready(Err(IoError::TimedOut));
             }
         }
-        core.cork.pop(socket);
+        core.cork.iter_mut().for_each(|cork| cork.pop(socket));
         Poll::Ready(if core.files.is_outstanding() { self.until_released(core, by) } else { Ok(()) })
     }
 

@@ -60,12 +60,12 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         if self.leaving >= MOST_LEAVING {
             return None;
         }
-        // Only the receive of the next request is in flight.
+        // Only the receive of the next request may be in flight.
+        let receive = InFlight::RECEIVING | InFlight::MULTISHOT;
         self.connections.longest_idle(self.protocol, |slot| {
             slot.driver.sending == 0
-                && slot.driver.in_flight.without(InFlight::RECEIVING.with(InFlight::MULTISHOT))
-                    == InFlight::default()
-                && !slot.driver.past.any(Past::ENDED.with(Past::FAILED))
+                && receive.contains(slot.driver.in_flight)
+                && !slot.driver.past.intersects(Past::ENDED | Past::FAILED)
         })
     }
 
@@ -93,17 +93,17 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
     pub(super) fn close(&mut self, key: Key) {
         let number = self.number(key);
         let Some(slot) = self.connections.find(key) else { return };
-        let naming = InFlight::RECEIVING.with(InFlight::POLLING).with(InFlight::CLOSING);
-        if !slot.driver.in_flight.any(naming) && slot.driver.sending == 0 {
+        let naming = InFlight::RECEIVING | InFlight::POLLING | InFlight::CLOSING;
+        if !slot.driver.in_flight.intersects(naming) && slot.driver.sending == 0 {
             return self.connections_end(key);
         }
         slot.state = SlotState::Closing { number };
-        if slot.driver.in_flight.any(InFlight::POLLING) {
+        if slot.driver.in_flight.contains(InFlight::POLLING) {
             self.ring.cancel(number, tag(OperationKind::Poll, key), tag(OperationKind::Cancel, key));
         }
         let Some(slot) = self.connections.find(key) else { return };
         match &slot.socket {
-            Some(socket) if slot.driver.past.any(Past::RESET) => socket.reset(),
+            Some(socket) if slot.driver.past.contains(Past::RESET) => socket.reset(),
             Some(socket) => socket.shut_down(),
             // The close is queued behind sends that do not complete, so they are cancelled.
             None => self.ring.cancel_all(number, tag(OperationKind::Cancel, key)),
@@ -112,7 +112,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
 
     pub(super) fn close_when_done(&mut self, key: Key) {
         let Some(slot) = self.connections.find(key) else { return };
-        if slot.driver.in_flight.any(InFlight::CLOSING) {
+        if slot.driver.in_flight.contains(InFlight::CLOSING) {
             return;
         }
         if slot.driver.sending == 0 {
@@ -124,7 +124,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
     pub(super) fn connections_end(&mut self, key: Key) {
         if let Some(slot) = self.connections.find(key) {
             self.protocol.on_close(|| slot.peer());
-            self.leaving -= usize::from(slot.driver.past.any(Past::EVICTED));
+            self.leaving -= usize::from(slot.driver.past.contains(Past::EVICTED));
             if let Some(socket) = slot.socket.take() {
                 self.ring.discard(socket);
             }

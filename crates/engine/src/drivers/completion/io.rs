@@ -244,10 +244,10 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
             // Observers learn that all earlier bytes were sent.
             core.out.advance(0);
             if core.out.is_empty() {
-                core.cork.pop(socket);
+                core.cork.iter_mut().for_each(|cork| cork.pop(socket));
                 return Poll::Ready(Ok(()));
             }
-            core.cork.put(socket);
+            core.cork.iter_mut().for_each(|cork| cork.put(socket));
             if core.out.record().is_some() {
                 // The ring's sends have no type.
                 match self.call_while(core, |out| out.record().is_some(), by) {
@@ -271,7 +271,10 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
                 continue;
             }
             // The cork is removed only after all output has left.
-            if handed <= HANDED_OVER && core.out.is_empty() && !core.cork.is_put() {
+            if handed <= HANDED_OVER
+                && core.out.is_empty()
+                && core.cork.as_ref().is_none_or(|cork| !cork.is_put())
+            {
                 return Poll::Ready(Ok(()));
             }
         }

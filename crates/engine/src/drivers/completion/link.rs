@@ -3,29 +3,30 @@
 
 use std::cell::{Cell, RefCell};
 
+use bitflags::bitflags;
 use tenfold_http::{Instant, IoError};
 use tenfold_sys::completion::{Bytes, Readable};
 use tenfold_sys::mapping::Mapped;
 use tenfold_sys::socket::Socket;
 
 use crate::drivers::input::ReceiveBuffer;
-use crate::worker::flags::flags;
 
-flags! {
+bitflags! {
     /// The events that a task waits for.
-    Wants {
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub(crate) struct Wants: u8 {
         /// Bytes, an end, or an error have arrived.
-        RECEIVED = 0,
+        const RECEIVED = 1 << 0;
         /// All submitted bytes have been sent.
-        SENT = 1,
+        const SENT = 1 << 1;
         /// There is room to write.
-        WRITABLE = 2,
+        const WRITABLE = 1 << 2;
         /// A file was read.
-        FILE_READ = 3,
+        const FILE_READ = 1 << 3;
         /// A request to be polled again after other tasks.
-        AGAIN = 4,
+        const AGAIN = 1 << 4;
         /// The peer is gone.
-        LOST = 5,
+        const LOST = 1 << 5;
     }
 }
 
@@ -117,7 +118,7 @@ impl<B: ReceiveBuffer> RingLink<B> {
     }
 
     pub(super) fn wants(&self, wants: Wants) -> bool {
-        self.want.get().any(wants)
+        self.want.get().intersects(wants)
     }
 
     /// Begins a poll of the task, and clears its waits.
@@ -143,7 +144,7 @@ impl<B: ReceiveBuffer> RingLink<B> {
         let waited = self.waits.replace(true);
         let before = self.deadline.get().filter(|_| waited);
         self.deadline.set(Some(before.map_or(by, |before| before.min(by))));
-        self.want.set(self.want.get().with(wants));
+        self.want.set(self.want.get() | wants);
     }
 
     /// The task ends the output; submitted bytes may still be sent until the given time.
@@ -173,7 +174,7 @@ mod tests {
         }
         // A poll without a wait ends the activation; the last bytes keep the deadline of the previous wait.
         link.begin_poll();
-        assert!(!link.wants(Wants::RECEIVED.with(Wants::SENT)) && link.deadline() == Some(Instant(50)));
+        assert!(!link.wants(Wants::RECEIVED | Wants::SENT) && link.deadline() == Some(Instant(50)));
         link.wait_for(Wants::SENT, Instant(90));
         assert_eq!(link.deadline(), Some(Instant(90)));
         link.finish_by(Instant(95));

@@ -97,10 +97,10 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
     /// The longest permitted next wait. From now on, wakers wake the loop.
     fn timeout(&mut self, sources: &Sources<'_>) -> Option<Duration> {
         let due = self.protocol.before_wait();
-        let Some(until) = self.idle_until(due).filter(|_| !self.heir.pending()) else {
+        let Some(until) = self.idle_until(due).filter(|_| !self.heir.pending) else {
             return Some(Duration::ZERO);
         };
-        let by = until.min(sources.resumes()).min(self.departures.wakes());
+        let by = until.min(sources.resumes()).min(self.departures.wakes);
         (by != Instant::NEVER).then(|| by.since(tenfold_http::clock::now()) + Duration::from_millis(1))
     }
 

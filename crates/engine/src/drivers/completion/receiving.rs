@@ -32,11 +32,11 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
     pub(super) fn receive(&mut self, key: Key) {
         let number = self.number(key);
         let Some(slot) = self.connections.find(key) else { return };
-        if slot.driver.in_flight.any(InFlight::RECEIVING) || slot.driver.past.any(Past::ENDED) {
+        if slot.driver.in_flight.contains(InFlight::RECEIVING) || slot.driver.past.contains(Past::ENDED) {
             return;
         }
         slot.driver.begin(InFlight::RECEIVING);
-        if !slot.driver.past.any(Past::GREETED) {
+        if !slot.driver.past.contains(Past::GREETED) {
             slot.driver.note(Past::GREETED);
             self.ring.receive(number, tag(OperationKind::Receive, key));
         } else {
@@ -48,7 +48,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
     pub(super) fn received(&mut self, key: Key, result: i32, more: bool, buffer: Option<R::Buffer>) {
         let Some(slot) = self.connections.find(key) else { return };
         if !more {
-            slot.driver.end(InFlight::RECEIVING.with(InFlight::MULTISHOT).with(InFlight::CANCELLING));
+            slot.driver.end(InFlight::RECEIVING | InFlight::MULTISHOT | InFlight::CANCELLING);
         }
         if result == 0 {
             slot.driver.note(Past::ENDED);
@@ -86,15 +86,17 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
                 }
                 let mut inbox = link.inbox.borrow_mut();
                 inbox.extend_from_slice(buffer.as_deref().unwrap_or_default());
-                if !in_flight.any(InFlight::RECEIVING) && link.wants(Wants::LOST) && inbox.len() < INBOX_BYTES
+                if !in_flight.contains(InFlight::RECEIVING)
+                    && link.wants(Wants::LOST)
+                    && inbox.len() < INBOX_BYTES
                 {
                     // Nothing else would report that the peer has left.
                     return self.receive(key);
                 }
                 // A multishot receive has no back pressure, so it is cancelled and started again on demand.
                 if inbox.len() >= INBOX_BYTES
-                    && in_flight.any(InFlight::MULTISHOT)
-                    && !in_flight.any(InFlight::CANCELLING)
+                    && in_flight.contains(InFlight::MULTISHOT)
+                    && !in_flight.contains(InFlight::CANCELLING)
                 {
                     if let Some(slot) = self.connections.find(key) {
                         slot.driver.begin(InFlight::CANCELLING);
@@ -108,7 +110,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
                 }
             }
             _ if transient(result) => {
-                if link.wants(Wants::RECEIVED.with(Wants::LOST)) && link.inbox.borrow().len() < INBOX_BYTES {
+                if link.wants(Wants::RECEIVED | Wants::LOST) && link.inbox.borrow().len() < INBOX_BYTES {
                     self.receive(key);
                 }
             }

@@ -30,8 +30,8 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
             let link = io.link();
             link.current.replace(buffer);
             link.inbox.replace(inbox);
-            link.ended.set(past.any(Past::ENDED));
-            link.failed.set(past.any(Past::FAILED).then_some(IoError::Gone));
+            link.ended.set(past.contains(Past::ENDED));
+            link.failed.set(past.contains(Past::FAILED).then_some(IoError::Gone));
             match kept {
                 Some(active) => active.number = number,
                 None => *kept = Some(RingTask { link: link.clone(), number }),
@@ -76,13 +76,13 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         if link.wants(Wants::AGAIN) {
             return self.again.push(key);
         }
-        if link.wants(Wants::RECEIVED.with(Wants::LOST)) {
+        if link.wants(Wants::RECEIVED | Wants::LOST) {
             self.receive(key);
         }
         let number = self.number(key);
         if link.wants(Wants::WRITABLE) {
             let Some(slot) = self.connections.find(key) else { return };
-            if !slot.driver.in_flight.any(InFlight::POLLING) {
+            if !slot.driver.in_flight.contains(InFlight::POLLING) {
                 slot.driver.begin(InFlight::POLLING);
                 self.ring.poll_write(number, tag(OperationKind::Poll, key));
             }
@@ -140,7 +140,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
                 let over = self
                     .connections
                     .find(key)
-                    .is_some_and(|slot| slot.driver.past.any(Past::ENDED.with(Past::FAILED)));
+                    .is_some_and(|slot| slot.driver.past.intersects(Past::ENDED | Past::FAILED));
                 if over {
                     self.close_gently(key, by.max(tenfold_http::clock::now() + LAST_SENDS));
                 }
@@ -148,7 +148,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
             Next::Linger => {
                 let Some(slot) = self.connections.find(key) else { return };
                 slot.state = SlotState::Lingering { drained: 0 };
-                let ended = slot.driver.past.any(Past::ENDED);
+                let ended = slot.driver.past.contains(Past::ENDED);
                 let by = tenfold_http::clock::now() + self.plan.bounds.linger_time;
                 self.connections.set_deadline(key, by);
                 if ended { self.close(key) } else { self.receive(key) }

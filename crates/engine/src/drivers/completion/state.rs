@@ -1,6 +1,6 @@
 //! The driver's part of a slot.
 
-use crate::worker::flags::flags;
+use bitflags::bitflags;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Operations {
@@ -10,51 +10,53 @@ pub(super) struct Operations {
     pub(super) past: Past,
 }
 
-flags! {
+bitflags! {
     /// Operations in flight on the socket, except sends.
-    InFlight {
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub(crate) struct InFlight: u8 {
         /// A receive.
-        RECEIVING = 0,
+        const RECEIVING = 1 << 0;
         /// It is a multishot receive.
-        MULTISHOT = 1,
+        const MULTISHOT = 1 << 1;
         /// The cancellation of a multishot receive, or of all waits of an idle connection.
-        CANCELLING = 2,
+        const CANCELLING = 1 << 2;
         /// A wait for room.
-        POLLING = 3,
+        const POLLING = 1 << 3;
         /// The close.
-        CLOSING = 4,
+        const CLOSING = 1 << 4;
     }
 }
 
-flags! {
+bitflags! {
     /// Events in the life of a connection.
-    Past {
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub(crate) struct Past: u8 {
         /// The first receive, which is one-shot, has been made.
-        GREETED = 0,
+        const GREETED = 1 << 0;
         /// The peer has ended its output.
-        ENDED = 1,
+        const ENDED = 1 << 1;
         /// A send has failed.
-        FAILED = 2,
+        const FAILED = 1 << 2;
         /// Bytes that wait in the socket must not be sent.
-        RESET = 3,
+        const RESET = 1 << 3;
         /// It was idle, and is evicted for a new connection.
-        EVICTED = 4,
+        const EVICTED = 1 << 4;
     }
 }
 
 impl Operations {
     /// `operations` have begun.
     pub(super) fn begin(&mut self, operations: InFlight) {
-        self.in_flight = self.in_flight.with(operations);
+        self.in_flight |= operations;
     }
 
     /// `operations` have ended.
     pub(super) fn end(&mut self, operations: InFlight) {
-        self.in_flight = self.in_flight.without(operations);
+        self.in_flight -= operations;
     }
 
     /// `past` has happened.
     pub(super) fn note(&mut self, past: Past) {
-        self.past = self.past.with(past);
+        self.past |= past;
     }
 }

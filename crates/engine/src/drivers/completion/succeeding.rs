@@ -16,7 +16,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
     pub(super) fn inherit(&mut self) {
         let (count, bound) = (self.connections.count() - self.leaving, self.plan.bounds.connections);
         self.heir.tell_room(bound.saturating_sub(count));
-        if self.heir.pending() {
+        if self.heir.pending {
             self.inherit_batch((count, bound));
         }
     }
@@ -63,7 +63,7 @@ impl<'a, R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> 
     fn quiet(&mut self, key: Key) -> Quiet {
         let number = self.number(key);
         let Some(slot) = self.connections.find(key) else { return Quiet::Never };
-        if slot.state != SlotState::Parked || slot.driver.past.any(Past::ENDED.with(Past::FAILED)) {
+        if slot.state != SlotState::Parked || slot.driver.past.intersects(Past::ENDED | Past::FAILED) {
             return Quiet::Never;
         }
         let in_flight = slot.driver.in_flight;
@@ -71,13 +71,13 @@ impl<'a, R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> 
             return Quiet::Yes;
         }
         // A mechanism may cancel the sends of a socket with its receive, so these come first.
-        let waits = InFlight::RECEIVING.with(InFlight::MULTISHOT).with(InFlight::POLLING);
-        if in_flight.without(waits) == InFlight::default() && slot.driver.sending == 0 {
+        let waits = InFlight::RECEIVING | InFlight::MULTISHOT | InFlight::POLLING;
+        if waits.contains(in_flight) && slot.driver.sending == 0 {
             slot.driver.begin(InFlight::CANCELLING);
             for (flag, kind) in
                 [(InFlight::RECEIVING, OperationKind::Receive), (InFlight::POLLING, OperationKind::Poll)]
             {
-                if in_flight.any(flag) {
+                if in_flight.intersects(flag) {
                     self.ring.cancel(number, tag(kind, key), tag(OperationKind::Cancel, key));
                 }
             }

@@ -1,7 +1,6 @@
-//! Polls the tasks of a loop: on the loop itself, or on a pool of threads (`pool.rs`).
+//! The place where the tasks of a loop are polled: the loop itself (`run.rs`), or a pool of threads (`pool.rs`).
 
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Poll;
 use std::thread;
@@ -65,22 +64,4 @@ pub(crate) trait Executor<F: Future> {
 
     /// Moves the returned tasks into `into`, which is empty.
     fn take_returned(&mut self, _into: &mut Vec<Returned<F>>) {}
-}
-
-/// The loop polls its tasks itself.
-pub(crate) struct InPlace;
-
-impl<F: Future> Executor<F> for InPlace {
-    const AWAY: bool = false;
-
-    #[inline]
-    fn poll(
-        &mut self,
-        tasks: &mut Tasks<F, ReadinessIo, PolledTask>,
-        _key: Key,
-        number: u32,
-        _registered: bool,
-    ) -> Dispatched<F> {
-        Dispatched::Polled(catch_unwind(AssertUnwindSafe(|| tasks.poll(number))))
-    }
 }

@@ -138,7 +138,7 @@ impl Transport for ReadinessTransport {
     fn poll_flush(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<Result<(), IoError>> {
         let Some(socket) = &core.socket else { return Poll::Ready(Err(IoError::Gone)) };
         if !core.out.is_empty() {
-            core.cork.put(socket);
+            core.cork.iter_mut().for_each(|cork| cork.put(socket));
         }
         while !core.out.is_empty() {
             if !self.link.is_ready(Signals::WRITE) {
@@ -154,7 +154,7 @@ impl Transport for ReadinessTransport {
             }
         }
         let Some(socket) = &core.socket else { return Poll::Ready(Err(IoError::Gone)) };
-        core.cork.pop(socket);
+        core.cork.iter_mut().for_each(|cork| cork.pop(socket));
         if core.files.is_outstanding() {
             if core.files.holds(socket)? {
                 return self.wait_for_release(core, by);

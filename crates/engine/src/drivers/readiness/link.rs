@@ -6,37 +6,38 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
+use bitflags::bitflags;
 use tenfold_http::Instant;
 use tenfold_sys::clock;
 use tenfold_sys::readiness::Ready;
 
 use super::selector::Interest;
-use crate::worker::flags::flags;
 
-flags! {
+bitflags! {
     /// Signals that are ready, or that a task waits for.
-    Signals {
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub(crate) struct Signals: u8 {
         /// Something may be read: bytes, an end, or an error.
-        READ = 0,
+        const READ = 1 << 0;
         /// There may be room to write.
-        WRITE = 1,
+        const WRITE = 1 << 1;
         /// The peer has ended its output: one more receive is due even after a short one.
-        ENDED = 2,
+        const ENDED = 1 << 2;
         /// The connection is lost.
-        GONE = 3,
+        const GONE = 1 << 3;
         /// Not an event: the task asks to be polled again after other tasks.
-        AGAIN = 4,
+        const AGAIN = 1 << 4;
         /// Bytes were received or sent in this activation.
-        MOVED = 5,
+        const MOVED = 1 << 5;
         /// An error is pending, or the socket's error queue is not empty.
-        FAULT = 6,
+        const FAULT = 1 << 6;
     }
 }
 
 impl Signals {
     /// The interest that is registered for a task that waits for these signals.
     pub(super) fn interest(self) -> Interest {
-        Interest { read: self.any(Signals::READ), write: self.any(Signals::WRITE) }
+        Interest { read: self.contains(Signals::READ), write: self.contains(Signals::WRITE) }
     }
 }
 
@@ -49,7 +50,7 @@ impl From<Ready> for Signals {
             (ready.gone, Signals::GONE),
             (ready.error, Signals::FAULT),
         ];
-        all.into_iter().filter(|(on, _)| *on).fold(Signals::default(), |set, (_, signal)| set.with(signal))
+        all.into_iter().filter(|(on, _)| *on).map(|(_, signal)| signal).collect()
     }
 }
 
@@ -59,11 +60,11 @@ struct AtomicSignals(AtomicU8);
 
 impl AtomicSignals {
     fn get(&self) -> Signals {
-        Signals(self.0.load(Relaxed))
+        Signals::from_bits_retain(self.0.load(Relaxed))
     }
 
     fn set(&self, signals: Signals) {
-        self.0.store(signals.0, Relaxed);
+        self.0.store(signals.bits(), Relaxed);
     }
 }
 
@@ -134,15 +135,15 @@ impl TaskLink {
     }
 
     pub(crate) fn is_ready(&self, signals: Signals) -> bool {
-        self.ready.get().any(signals)
+        self.ready.get().intersects(signals)
     }
 
     pub(crate) fn add_ready(&self, signals: Signals) {
-        self.ready.set(self.ready.get().with(signals));
+        self.ready.set(self.ready.get() | signals);
     }
 
     pub(crate) fn clear_ready(&self, signals: Signals) {
-        self.ready.set(self.ready.get().without(signals));
+        self.ready.set(self.ready.get() - signals);
     }
 
     /// The signals that the task waits for; one of them suffices.
@@ -157,7 +158,7 @@ impl TaskLink {
 
     /// The task waits for these signals, too.
     pub(crate) fn wait_for(&self, signals: Signals, by: Instant) {
-        self.want.set(self.want.get().with(signals));
+        self.want.set(self.want.get() | signals);
         self.deadline.store(by.min(self.deadline()).0, Relaxed);
     }
 }
@@ -176,15 +177,15 @@ mod tests {
         let link = TaskLink::new();
         link.begin(READ);
         link.begin_poll(9);
-        link.add_ready(WRITE.with(Signals::ENDED));
+        link.add_ready(WRITE | Signals::ENDED);
         link.clear_ready(READ);
-        assert!(!link.is_ready(READ) && link.is_ready(WRITE) && link.is_ready(READ.with(Signals::ENDED)));
+        assert!(!link.is_ready(READ) && link.is_ready(WRITE) && link.is_ready(READ | Signals::ENDED));
         link.wait_for(READ, Instant(7));
         assert_eq!((link.wants(), link.deadline()), (READ, Instant(7)));
         // The next connection starts without it.
-        link.begin(READ.with(WRITE));
+        link.begin(READ | WRITE);
         link.begin_poll(9);
-        assert!(!link.is_ready(Signals::ENDED.with(Signals::GONE)) && link.wants() == Signals::default());
+        assert!(!link.is_ready(Signals::ENDED | Signals::GONE) && link.wants() == Signals::default());
     }
 
     #[test]
@@ -210,7 +211,7 @@ mod tests {
         link.wait_for(READ, Instant(70));
         link.wait_for(WRITE, Instant(50));
         link.wait_for(Signals::default(), Instant(60));
-        assert_eq!((link.wants(), link.deadline()), (READ.with(WRITE), Instant(50)));
+        assert_eq!((link.wants(), link.deadline()), (READ | WRITE, Instant(50)));
         link.moved(4);
         assert_eq!((link.left(), link.is_ready(Signals::MOVED)), (5, true));
         link.begin_poll(9);

@@ -135,7 +135,7 @@ fn begin_anew<I, T>(
     polled: &thread::Result<Poll<Finished<I, T>>>,
 ) -> Option<(Interest, Instant)> {
     let (interest, by) = match polled {
-        Ok(Poll::Pending) if !active.link.wants().any(Signals::AGAIN.with(Signals::FAULT)) => {
+        Ok(Poll::Pending) if !active.link.wants().intersects(Signals::AGAIN | Signals::FAULT) => {
             (active.link.wants().interest(), active.link.deadline())
         }
         Ok(Poll::Ready(Finished { next: Next::Park(by), .. })) => (Interest::READ, *by),

@@ -36,7 +36,7 @@ pub(super) struct Registered {
 }
 
 /// Both directions.
-pub(super) const BOTH: Signals = Signals::READ.with(Signals::WRITE);
+pub(super) const BOTH: Signals = Signals::READ.union(Signals::WRITE);
 
 pub(super) struct Reactor<'a, P: Protocol, M: Start<ReadinessIo, P::State>, E> {
     pub(super) selector: Box<dyn Selector>,
@@ -137,7 +137,9 @@ where
                 }
             }
             self.accept(&mut acceptor, now)?;
-            self.inherit();
+            if self.heir.pending || self.heir.room != self.room() || !self.reporting.events {
+                self.inherit();
+            }
             reported.drain(..).for_each(|(key, ready)| self.event(key, ready));
             self.end_tick(woken, now, &mut keys);
             self.selector.turn_over(std::mem::take(&mut self.worked));
@@ -147,11 +149,16 @@ where
         Ok(())
     }
 
+    /// The number of further connections within the bound.
+    pub(super) fn room(&self) -> usize {
+        self.plan.bounds.connections.saturating_sub(self.connections.count())
+    }
+
     /// The longest permitted next wait, in milliseconds. From now on, wakers wake the loop.
     fn timeout(&mut self, acceptor: &Acceptor<'_>) -> Option<u32> {
         let due = self.protocol.before_wait();
-        let until = self.idle_until(due).filter(|_| !acceptor.pending() && !self.heir.pending());
-        let Some(by) = until.map(|until| until.min(acceptor.resumes()).min(self.departures.wakes())) else {
+        let until = self.idle_until(due).filter(|_| !acceptor.pending() && !self.heir.pending);
+        let Some(by) = until.map(|until| until.min(acceptor.resumes()).min(self.departures.wakes)) else {
             return Some(0);
         };
         if E::AWAY {
@@ -243,8 +250,8 @@ where
             slot.driver.interest = Some(Interest::NONE);
         }
         match slot.state {
-            SlotState::Parked if ready.any(Signals::READ.with(Signals::GONE)) => {
-                self.activate(key, ready.with(BOTH));
+            SlotState::Parked if ready.intersects(Signals::READ | Signals::GONE) => {
+                self.activate(key, ready | BOTH);
             }
             SlotState::Lingering { .. } => self.linger(key),
             SlotState::Active { task } => {
@@ -254,9 +261,9 @@ where
                 }
                 let link = &self.tasks.attached(task).link;
                 link.add_ready(ready);
-                if ready.any(link.wants().with(Signals::GONE)) {
+                if ready.intersects(link.wants() | Signals::GONE) {
                     self.poll(key, task);
-                } else if self.reporting.one_shot && !link.wants().any(Signals::AGAIN) {
+                } else if self.reporting.one_shot && !link.wants().contains(Signals::AGAIN) {
                     self.wait(key, task);
                 }
             }

@@ -1,8 +1,10 @@
 //! Runs the loop with the dispatch of a plan.
 
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::executor::InPlace;
+use super::executor::{Dispatched, Executor, PolledTask};
 use super::io::ReadinessIo;
 use super::pool::serve_by_pool;
 use super::reactor::Reactor;
@@ -12,7 +14,26 @@ use crate::plan::choice::Dispatch;
 use crate::protocol::Protocol;
 use crate::worker::inbox::Inbox;
 use crate::worker::intake::Intake;
-use crate::worker::tasks::activation;
+use crate::worker::slots::Key;
+use crate::worker::tasks::{Tasks, activation};
+
+/// The loop polls its tasks itself.
+struct InPlace;
+
+impl<F: Future> Executor<F> for InPlace {
+    const AWAY: bool = false;
+
+    #[inline]
+    fn poll(
+        &mut self,
+        tasks: &mut Tasks<F, ReadinessIo, PolledTask>,
+        _key: Key,
+        number: u32,
+        _registered: bool,
+    ) -> Dispatched<F> {
+        Dispatched::Polled(catch_unwind(AssertUnwindSafe(|| tasks.poll(number))))
+    }
+}
 
 /// Runs the loop on `selector` until the server leaves, with the dispatch of the plan.
 pub(crate) fn serve<P: Protocol>(

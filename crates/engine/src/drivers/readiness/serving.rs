@@ -30,7 +30,7 @@ where
     pub(super) fn activate(&mut self, key: Key, ready: Signals) {
         let Some(slot) = self.connections.find(key) else { return };
         let Some(SlotContents { socket, peer, listener, memory }) = take_up(slot) else { return };
-        let ready = if slot.driver.half_closed { ready.with(Signals::ENDED) } else { ready };
+        let ready = if slot.driver.half_closed { ready | Signals::ENDED } else { ready };
         let (plan, start, number) = (self.plan, &self.start, socket.number());
         let task = self.tasks.begin(key, |used, kept| {
             let mut io = used.unwrap_or_else(|| Box::new(ReadinessIo::new(plan)));
@@ -100,11 +100,11 @@ where
     pub(super) fn wait(&mut self, key: Key, task: u32) {
         let active = self.tasks.attached(task);
         let (wants, mut deadline, number) = (active.link.wants(), active.link.deadline(), active.number);
-        if wants.any(Signals::AGAIN) {
+        if wants.contains(Signals::AGAIN) {
             self.again.push(key);
             return;
         }
-        if wants.any(Signals::FAULT) && (self.reporting.one_shot || !self.reporting.errors) {
+        if wants.contains(Signals::FAULT) && (self.reporting.one_shot || !self.reporting.errors) {
             deadline = deadline.min(tenfold_http::clock::now() + LOOK_AGAIN);
         }
         if self.listen_for(key, number, wants.interest()) {

@@ -16,13 +16,12 @@ where
     E: Executor<M::Future>,
 {
     /// Takes over connections of former workers. They are idle; bytes that have come since are reported.
-    #[inline]
     pub(super) fn inherit(&mut self) {
         if !self.reporting.events {
             self.heir.look();
         }
-        self.heir.tell_room(self.plan.bounds.connections.saturating_sub(self.connections.count()));
-        if self.heir.pending() {
+        self.heir.tell_room(self.room());
+        if self.heir.pending {
             self.inherit_batch();
         }
     }

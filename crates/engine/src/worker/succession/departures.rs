@@ -29,7 +29,7 @@ pub(crate) struct Departures<'a> {
     keeps_until: Option<Instant>,
     paused_until: Instant,
     /// The time of the next step without an event.
-    wakes: Instant,
+    pub(crate) wakes: Instant,
 }
 
 /// Whether a connection can move now.
@@ -202,11 +202,5 @@ impl<'a> Departures<'a> {
     /// Whether a connection that becomes idle moves soon, so that nothing need be started for it.
     pub(crate) fn wants_quiet(&self) -> bool {
         self.keeps_until.is_some() && self.succession.is_some() && self.paused_until <= clock::now()
-    }
-
-    /// The time of the next step without an event.
-    #[inline]
-    pub(crate) fn wakes(&self) -> Instant {
-        self.wakes
     }
 }

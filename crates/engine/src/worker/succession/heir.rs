@@ -17,11 +17,13 @@ use crate::worker::eviction::MOST_LEAVING;
 /// The receiving side of a loop.
 pub(crate) struct Heir<'a> {
     succession: Option<&'a Succession>,
-    /// Whether messages may have come.
-    ready: bool,
+    /// Whether messages may wait.
+    pub(crate) pending: bool,
     /// The number of messages when it last looked.
     seen: u64,
-    /// The room that former workers were told of.
+    /// The room of the loop when it was last known here.
+    pub(crate) room: usize,
+    /// The part of it that former workers were told of.
     told: u64,
     /// Whether a message came that no worker sends unless it is compromised. Its descriptors were closed, which may have
     /// taken long, so there must be no further ones.
@@ -41,7 +43,8 @@ pub(crate) struct Inherited<T> {
 impl<'a> Heir<'a> {
     /// The receiving side of a loop with room for `room` connections.
     pub(crate) fn new(succession: Option<&'a Succession>, room: usize) -> Heir<'a> {
-        let mut heir = Heir { succession, ready: true, seen: 0, told: u64::MAX, spoiled: false };
+        let pending = succession.is_some();
+        let mut heir = Heir { succession, pending, seen: 0, room, told: u64::MAX, spoiled: false };
         heir.tell_room(room);
         heir
     }
@@ -53,26 +56,22 @@ impl<'a> Heir<'a> {
 
     /// Messages have come.
     pub(crate) fn ready(&mut self) {
-        self.ready = true;
-    }
-
-    /// Whether messages may wait.
-    #[inline]
-    pub(crate) fn pending(&self) -> bool {
-        self.ready && self.succession.is_some()
+        self.pending = self.succession.is_some();
     }
 
     /// Looks whether messages have come, for a loop that does not wait for the descriptor.
     pub(crate) fn look(&mut self) {
-        self.ready |= self.succession.is_some_and(|own| own.word(SENT).load(Ordering::Acquire) != self.seen);
+        self.pending |=
+            self.succession.is_some_and(|own| own.word(SENT).load(Ordering::Acquire) != self.seen);
     }
 
     /// Tells former workers how many more connections there is room for.
     #[inline]
     pub(crate) fn tell_room(&mut self, room: usize) {
-        let room = QUEUE.min(room as u64);
-        if room != self.told {
-            self.tell(room);
+        self.room = room;
+        let told = QUEUE.min(room as u64);
+        if told != self.told {
+            self.tell(told);
         }
     }
 
@@ -85,7 +84,7 @@ impl<'a> Heir<'a> {
 
     /// Takes over no more. Remaining messages go to the next worker of the place.
     pub(crate) fn leave(&mut self) {
-        self.succession = None;
+        (self.succession, self.pending) = (None, false);
     }
 
     /// Takes over no more if a message was malformed. Returns the descriptor of messages, to forget.
@@ -106,14 +105,14 @@ impl<'a> Heir<'a> {
         let mut inherited = Vec::new();
         let Some(own) = self.succession else { return inherited };
         self.seen = own.word(SENT).load(Ordering::Acquire);
-        self.ready = true;
+        self.pending = true;
         let mut messages_received = 0;
         // Some may have been sent before accepted ones took the room.
         let most = bound.saturating_add(MOST_LEAVING).saturating_sub(count);
         let mut bytes = [0; MOST_BYTES + 1];
         while messages_received < QUEUE {
             let Ok(received) = messages::receive(&own.pair.receiver, &mut bytes) else {
-                self.ready = false;
+                self.pending = false;
                 break;
             };
             messages_received += 1;
