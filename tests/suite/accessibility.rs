@@ -28,7 +28,7 @@ const PAGES: [&str; 13] = [
     "/book/configuration.html",
     "/book/costs.html",
     "/book/models/uring.html",
-    "/book/lab/quick-run.html",
+    "/book/lab/run.html",
     "/book/migrate/nginx.html",
     "/book/source/crates/engine/src/models/naive.rs.html",
 ];

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The book's page of a quick run of the laboratory, and the verdicts on the book's first page, from a run's folder.
+"""The book's page of a run of the laboratory, and the verdicts on the book's first page, from a run's folder.
 
-usage: quick_run.py [--earlier FOLDER] FOLDER
+usage: lab_run.py [--earlier FOLDER] FOLDER
 
 FOLDER is what `tenfold lab run --output FOLDER` has filled. With --earlier, another run on the same machine, the page
 also says on which verdicts the two agree.
@@ -23,6 +23,7 @@ class Run:
         self.verdicts = {(one["experiment"], one["claim"]): one for one in found["verdicts"]}
         self.controls = [control["effect"] for control in found["controls"]]
         self.peers, self.profile = found["environment"]["peers"], found["profile"]
+        self.minutes = json.loads((self.folder / "plan.json").read_text())["budget"] // 60
         times = [json.loads(line)["at"] for line in (self.folder / "trials.jsonl").open()]
         self.began, self.ended = min(times), max(times)
         self.summary = re.sub(r"Linux (\d+\.\d+)[^,]*", r"Linux \1", (self.folder / "summary.md").read_text().strip())
@@ -37,17 +38,19 @@ class Run:
         covering = sum(effect["low"] <= 1 <= effect["high"] for effect in self.controls)
         width = statistics.median((effect["high"] - effect["low"]) / 2 for effect in self.controls)
         day = time.strftime("%-d %B %Y", time.gmtime(self.began))
-        return (f"The output of `tenfold lab run` (profile {self.profile}) of {day}, with {', '.join(peers[:-1])} and "
+        command = f"tenfold lab run --profile {self.profile} --budget {self.minutes}m"
+        return (f"The output of `{command}` of {day}, with {', '.join(peers[:-1])} and "
                 f"{peers[-1]}, in {(self.ended - self.began) / 60:.0f} minutes. Of {len(self.controls)} controls, in which "
                 f"a cell is compared with itself, {covering} have an interval that contains 1, with a median half-width of "
-                f"{width:.1%}. ".replace("%", " %") + "`bench/quick_run.py` wrote this page from the run's folder.")
+                f"{width:.1%}. ".replace("%", " %") + "`bench/lab_run.py` wrote this page from the run's folder.")
 
     def agreement(self, earlier):
         """What an earlier run says of the same claims."""
         both = [(one, earlier.verdicts[key]) for key, one in self.verdicts.items() if key in earlier.verdicts]
         differ = [(one, other) for one, other in both if one["ruling"] != other["ruling"]]
         contradict = [pair for pair in differ if not any(one["ruling"] in OPEN for one in pair)]
-        text = (f"A run that began {(self.began - earlier.began) / 60:.0f} minutes earlier agrees in "
+        hours = (self.began - earlier.began) / 3600
+        text = (f"A {earlier.profile} run that began {hours:.0f} {'hour' if round(hours) == 1 else 'hours'} earlier agrees in "
                 f"{len(both) - len(differ)} of {len(both)} verdicts. In {len(differ) - len(contradict)} of the others, "
                 "one of the two runs is INCONCLUSIVE.")
         for one, other in contradict:
@@ -73,10 +76,10 @@ def main():
     parser.add_argument("--earlier")
     args = parser.parse_args()
     run = Run(args.folder)
-    parts = ["# A quick run", run.facts()]
+    parts = [f"# A {run.profile} run", run.facts()]
     if args.earlier:
         parts.append(run.agreement(Run(args.earlier)))
-    page = DOCS / "lab/quick-run.md"
+    page = DOCS / "lab/run.md"
     page.write_text("\n\n".join([*parts, run.summary]) + "\n")
 
     first = DOCS / "README.md"
@@ -84,7 +87,7 @@ def main():
     artefacts = run.count("artefact")
     artefacts = f"{artefacts} {'is' if artefacts == 1 else 'are'}"
     sentence = (
-        f"Of {len(run.verdicts)} claims about server models, [a quick run of the laboratory](lab/quick-run.md) on two "
+        f"Of {len(run.verdicts)} claims about server models, [a {run.profile} run of the laboratory](lab/run.md) on two "
         f"processors found that {run.count('holds')} hold, {run.count('reversed')} are reversed and "
         f"{run.count('no-difference')} make no difference; {run.count('inconclusive')} stayed open, "
         f"{run.count('not-testable-here')} need other hardware, and {artefacts} due to something other than the models. "
