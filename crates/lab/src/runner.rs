@@ -78,9 +78,12 @@ pub fn run(
     let trials = record::read(folder)?;
     let used: u64 = trials.iter().map(|trial| plan.milliseconds(trial) / 1000).sum();
     let mut run = ActiveRun { plan, bench, log: &mut log, trials, tell, begin: Instant::now(), used };
+    let interrupted = run.latest_experiment();
     for (number, experiment) in plan.experiments.iter().enumerate() {
         (run.tell)(RunProgress::Begins(experiment));
-        if !run.experiment(number, experiment)? {
+        // An experiment that had ended has had its share of the time.
+        let had_ended = number < interrupted && run.has_first_blocks(experiment);
+        if !had_ended && !run.experiment(number, experiment)? {
             return Ok(RunEnd::Interrupted);
         }
         let blocks = Blocks::of(&run.trials, &experiment.experiment.name).complete(experiment.cells.len());
@@ -177,6 +180,19 @@ impl ActiveRun<'_> {
         let rest: f64 = self.plan.experiments[number..].iter().map(weight).sum();
         let part = weight(&self.plan.experiments[number]) / rest.max(1.0);
         Duration::from_secs_f64(self.left() as f64 * part)
+    }
+
+    /// The place of the last experiment with trials.
+    fn latest_experiment(&self) -> usize {
+        let has_trials = |planned: &PlannedExperiment| {
+            self.trials.iter().any(|trial| trial.experiment == planned.experiment.name)
+        };
+        self.plan.experiments.iter().rposition(has_trials).unwrap_or_default()
+    }
+
+    fn has_first_blocks(&self, planned: &PlannedExperiment) -> bool {
+        let blocks = Blocks::of(&self.trials, &planned.experiment.name).complete(planned.cells.len());
+        blocks.len() >= self.first_blocks(planned)
     }
 
     fn attempt(&self, planned: &PlannedExperiment, block: usize) -> u32 {
@@ -294,9 +310,11 @@ rule = { ratio = ["published", "wheel"], is = "greater" }
     fn a_run_without_processes_ends_in_a_verdict_and_a_report() {
         let folder = std::env::temp_dir().join(format!("tenfold-lab-runner-{}", std::process::id()));
         let experiment = file::read("timers.toml", TIMERS).unwrap_or_else(|problem| panic!("{problem}"));
-        let wishes = Wishes { profile: Profile::Smoke, seed: 3, ..Wishes::default() };
+        let wishes = Wishes { profile: Profile::Quick, seed: 3, ..Wishes::default() };
         let environment = LabEnvironment::find();
-        let plan = RunPlan::new(vec![experiment], &wishes, &environment);
+        let later = TIMERS.replacen("timers", "later", 1);
+        let later = file::read("later.toml", &later).unwrap_or_else(|problem| panic!("{problem}"));
+        let plan = RunPlan::new(vec![experiment, later], &wishes, &environment);
         prepare(&plan, &environment, &folder).expect("it is written");
         let own = OwnServer {
             program: "/no/such/program".into(),
@@ -307,17 +325,28 @@ rule = { ratio = ["published", "wheel"], is = "greater" }
             begun += usize::from(matches!(progress, RunProgress::Trial { .. }))
         });
         assert_eq!(end, Ok(RunEnd::Done));
-        // Eight blocks of two cells and a control.
-        assert_eq!(begun, 24);
+        // At least the pilot blocks of two cells and a control, for each.
+        assert!(begun >= 48, "{begun}");
+        let all = begun;
         let results = RunResults::read(&folder).expect("it is whole");
         assert_eq!(results.verdicts[0].ruling, Ruling::Holds, "{:?}", results.verdicts);
-        assert_eq!(results.controls.len(), 1);
+        assert_eq!(results.controls.len(), 2);
         crate::report::write(&results, &folder).expect("there is room");
         // Everything is there, so nothing is run again.
         let again = run(&plan, &own, &folder, &mut |progress| {
             begun += usize::from(matches!(progress, RunProgress::Trial { .. }))
         });
-        assert_eq!((again, begun), (Ok(RunEnd::Done), 24));
+        assert_eq!((again, begun), (Ok(RunEnd::Done), all));
+        // The first had ended by its time with fewer blocks, and the later one was interrupted.
+        let path = folder.join(record::TRIALS);
+        let is_kept = |trial: &Trial| trial.experiment == "later" || trial.block < PILOT_BLOCKS;
+        let kept = record::read(&folder).expect("it is whole").into_iter().filter(is_kept);
+        let lines: Vec<String> = kept.map(|trial| serde_json::to_string(&trial).expect("a trial")).collect();
+        std::fs::write(&path, lines.join("\n") + "\n").expect("our own folder");
+        let again = run(&plan, &own, &folder, &mut |progress| {
+            begun += usize::from(matches!(progress, RunProgress::Trial { .. }))
+        });
+        assert_eq!((again, begun), (Ok(RunEnd::Done), all));
         std::fs::remove_dir_all(&folder).expect("it is removed");
     }
 }
