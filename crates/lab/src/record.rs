@@ -6,11 +6,14 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use tenfold_sys::location;
 
 use crate::measure::Measure;
 
 /// The file of trials in the folder of a run.
 pub const TRIALS: &str = "trials.jsonl";
+/// The most bytes of a file of a run. The trials of a day take some megabytes.
+const LONGEST: u64 = 1 << 30;
 
 /// One trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -58,6 +61,14 @@ pub(crate) fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), String
     written.map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
+/// Reads a file of a run. An archive of somebody else may have a pipe or a device in its place.
+///
+/// # Errors
+/// The system's reason; or it is not a regular file, or no text.
+pub(crate) fn text(path: &Path) -> io::Result<String> {
+    location::read_text(path, LONGEST)
+}
+
 /// Creates a file of a run in place of one that is there.
 ///
 /// # Errors
@@ -88,6 +99,9 @@ impl TrialLog {
             return Err(failed(io::Error::other("it is a link, which may lead elsewhere")));
         }
         let file = OpenOptions::new().create(true).read(true).append(true).open(&path).map_err(failed)?;
+        if !file.metadata().map_err(failed)?.is_file() {
+            return Err(failed(io::Error::other("it is not a regular file")));
+        }
         let text = std::fs::read(&path).map_err(failed)?;
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         if whole < text.len() {
@@ -117,8 +131,7 @@ impl TrialLog {
 /// Names the file and the line that is none.
 pub fn read(folder: &Path) -> Result<Vec<Trial>, String> {
     let path = folder.join(TRIALS);
-    let text =
-        std::fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let text = text(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     let whole = text.rfind('\n').map_or("", |at| &text[..at]);
     let read = |(number, line): (usize, &str)| {
         serde_json::from_str(line)
@@ -258,6 +271,17 @@ mod tests {
         let blocks = Blocks::of(&trials, "x").complete(2);
         assert!(blocks.ratios("a", "b", Measure::Rate).is_empty());
         assert_eq!(blocks.failures("a"), ["it died"]);
+    }
+
+    #[test]
+    fn a_pipe_in_place_of_the_trials_is_refused_without_waiting() {
+        let folder = std::env::temp_dir().join(format!("tenfold-lab-pipe-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let made = std::process::Command::new("mkfifo").arg(folder.join(TRIALS)).status();
+        assert!(made.expect("mkfifo").success());
+        let errors = [read(&folder).expect_err("a pipe"), TrialLog::open(&folder).expect_err("a pipe")];
+        std::fs::remove_dir_all(&folder).expect("it is removed");
+        assert!(errors.iter().all(|error| error.ends_with("it is not a regular file")), "{errors:?}");
     }
 
     #[test]

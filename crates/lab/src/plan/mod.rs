@@ -139,7 +139,7 @@ impl RunPlan {
     pub fn read(folder: &Path) -> Result<RunPlan, String> {
         let path = folder.join(PLAN);
         let shown = path.display();
-        let text = std::fs::read_to_string(&path).map_err(|error| {
+        let text = record::text(&path).map_err(|error| {
             format!("cannot read {shown}: {error}; name the folder of a run of `tenfold lab run`")
         })?;
         serde_json::from_str(&text).map_err(|error| format!("{shown}: not a plan of `tenfold lab`: {error}"))

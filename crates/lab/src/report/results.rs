@@ -37,8 +37,7 @@ impl RunResults {
     pub fn read(folder: &Path) -> Result<RunResults, String> {
         let plan = RunPlan::read(folder)?;
         let path = folder.join(ENVIRONMENT);
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        let text = record::text(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
         let environment = serde_json::from_str(&text)
             .map_err(|error| format!("{}: not the environment of a run: {error}", path.display()))?;
         let trials = record::read(folder)?;

@@ -93,7 +93,7 @@ pub fn write(predictions: &[Prediction], folder: &Path) -> Result<(), String> {
 pub fn read(folder: &Path) -> Result<Vec<Prediction>, String> {
     let path = folder.join(PREDICTIONS);
     let failed = |why: String| format!("cannot read {}: {why}", path.display());
-    match std::fs::read_to_string(&path) {
+    match record::text(&path) {
         Ok(text) => serde_json::from_str(&text).map_err(|error| failed(error.to_string())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(failed(error.to_string())),
