@@ -230,6 +230,10 @@ fn a_plan_that_does_more_than_trials_is_not_continued() {
     let victim = folder.write("victim", "precious");
     let plan = folder.at("run").join("plan.json");
     let own = std::fs::read_to_string(&plan).expect("it was written");
+    let sized = |plan: &str, bytes: u32| plan.replacen("\"file\": null", &format!("\"file\": {bytes}"), 1);
+    let files = sized(&sized(&own, 600_000_000), 700_000_000);
+    std::fs::write(&plan, files).expect("our own folder");
+    expect_code(2, &["run", "--resume", &output], &["needs files of more than 1 GiB"]);
     for (from, to, why) in [
         (
             "\"engine\": \"poll\"",
@@ -238,7 +242,8 @@ fn a_plan_that_does_more_than_trials_is_not_continued() {
         ),
         ("\"engine\": \"poll\"", "\"engine\": \"poll\", \"config\": \"x\"".to_owned(), "sets config"),
         ("\"name\": \"own\"", format!("\"name\": {victim:?}"), "the plan has the name"),
-        ("\"file\": null", "\"file\": 10000000000000".to_owned(), "a file of more than 1 GiB"),
+        ("\"file\": null", "\"file\": 10000000000000".to_owned(), "needs files of more than 1 GiB"),
+        ("\"armed\": null", "\"armed\": 4294967295".to_owned(), "a cell with more than 10000000 timers"),
     ] {
         assert!(own.contains(from), "{own}");
         std::fs::write(&plan, own.replace(from, &to)).expect("our own folder");

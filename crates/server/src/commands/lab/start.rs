@@ -1,5 +1,6 @@
 //! `tenfold lab run`: a plan is made, carried out or continued, and reported.
 
+use std::collections::BTreeSet;
 use std::fs::DirBuilder;
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -147,8 +148,10 @@ pub(super) fn wishes(typed: &ArgMatches) -> Result<Wishes, LabFailure> {
 const NAMING: [&str; 10] =
     ["PATH", "FILE", "DIR", "URL", "ADDRESS", "NAME", "EMAIL", "FORMAT", "FOLDER", "FIELD"];
 
-/// The size of a file of a plan: more could fill the disk.
-const MOST_FILE: u64 = 1 << 30;
+/// The size of all files of a plan: more could fill the disk.
+const MOST_FILES: u64 = 1 << 30;
+/// The timers of a trial: more could fill the memory.
+const MOST_TIMERS: u32 = 10_000_000;
 
 /// Refuses a plan that does more than trials. It may be part of an archive of somebody else, and is no file that the user
 /// has named as an experiment.
@@ -156,6 +159,7 @@ fn expect_trials_alone(plan: &RunPlan) -> Result<(), LabFailure> {
     if plan.served.is_some() {
         return Err(usage("the plan serves a folder of the user; begin a new run for it"));
     }
+    let mut files = BTreeSet::new();
     for one in plan.experiments.iter().map(|planned| &planned.experiment) {
         let names = std::iter::once(&one.name).chain(one.cells.keys());
         if let Some(name) = names.into_iter().find(|name| !is_name(name)) {
@@ -163,9 +167,17 @@ fn expect_trials_alone(plan: &RunPlan) -> Result<(), LabFailure> {
                 "the plan has the name {name:?}; only a plan that was made here continues"
             )));
         }
-        if one.cells.values().any(|cell| cell.load.file_bytes() > MOST_FILE) {
+        if one.cells.values().any(|cell| cell.load.armed.unwrap_or_default() > MOST_TIMERS) {
             return Err(usage(format!(
-                "{} has a file of more than 1 GiB; begin a new run with its file",
+                "{} has a cell with more than {MOST_TIMERS} timers; begin a new run with its file",
+                one.name
+            )));
+        }
+        // Cells of one size share a file.
+        files.extend(one.cells.values().map(|cell| cell.load.file_bytes()));
+        if files.iter().fold(0, |all: u64, bytes| all.saturating_add(*bytes)) > MOST_FILES {
+            return Err(usage(format!(
+                "{} needs files of more than 1 GiB, with those before it; begin a new run with its file",
                 one.name
             )));
         }
