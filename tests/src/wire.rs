@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with, sockopt};
 
 use crate::response::WireResponse;
 use crate::seal::{Below, Seal};
@@ -99,13 +99,27 @@ impl Wire {
     #[track_caller]
     pub fn connect_from(source: &str, to: SocketAddr) -> Wire {
         let source = SocketAddr::new(source.parse().expect("an address"), 0);
+        Wire::connect_prepared(|socket| bind(socket, &source), to)
+    }
+
+    /// Connects with a receive buffer of this many bytes, so that few unread ones stop the server's sends.
+    ///
+    /// # Panics
+    /// If it fails.
+    #[track_caller]
+    pub fn connect_with_buffer(bytes: usize, to: SocketAddr) -> Wire {
+        Wire::connect_prepared(|socket| sockopt::set_socket_recv_buffer_size(socket, bytes), to)
+    }
+
+    #[track_caller]
+    fn connect_prepared(prepare: impl FnOnce(&OwnedFd) -> rustix::io::Result<()>, to: SocketAddr) -> Wire {
         let connect = || -> rustix::io::Result<TcpStream> {
             let socket = new_socket()?;
-            bind(&socket, &source)?;
+            prepare(&socket)?;
             connect(&socket, &to)?;
             Ok(socket.into())
         };
-        let stream = connect().unwrap_or_else(|error| panic!("connect from {source} to {to}: {error}"));
+        let stream = connect().unwrap_or_else(|error| panic!("connect to {to}: {error}"));
         Wire::of_tcp(stream, None).unwrap_or_else(|error| panic!("set up a socket: {error}"))
     }
 

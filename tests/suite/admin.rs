@@ -24,7 +24,7 @@ use tenfold_tests::wire::{Wire, request};
 pub(crate) const THEME: Theme = Theme {
     name: "admin",
     cases: cases![
-        Engines Own: numbers_are_exact;
+        Engines Own: numbers_are_exact, h17_a_page_is_not_made_before_earlier_responses_have_left;
         Epoll Own: readiness_follows_the_life_of_the_server, stalled_and_wrong_clients_hold_up_nobody,
             the_process_is_replaced, a_scrape_beside_load_is_whole, reloads_and_upgrades_are_counted,
             status_asks_an_admin_listener, an_address_in_use_is_named,
@@ -137,6 +137,30 @@ fn numbers_are_exact(config: &Config) {
     assert_eq!(classes, 5, "{found:#?}");
     let (first, last) = (found["tenfold_first_byte_seconds_sum"], found["tenfold_response_seconds_sum"]);
     assert!(first > 0.0 && first <= last && last < 60.0, "{first} and {last} seconds");
+}
+
+/// A connection whose responses nobody reads would hold the page for hours.
+fn h17_a_page_is_not_made_before_earlier_responses_have_left(config: &Config) {
+    const EARLIER: usize = 8;
+    let folder = TempFolder::new("listed-late");
+    folder.write("4k.txt", "x".repeat(4000));
+    folder.write("all/one.txt", "1");
+    let launch = Launch::new(config, folder.path()).flag("--listing", "html").flag("--notsent-lowat", "16k");
+    let (server, admin) = start(launch);
+    let mut wire = Wire::connect_with_buffer(4096, server.address);
+    let mut requests = request("GET", "/4k.txt", &[]).repeat(EARLIER);
+    requests.extend(request("HEAD", "/all/", &[]));
+    wire.send(requests);
+    let jobs = || metrics(admin)["tenfold_offload_jobs_total"];
+    // Bytes come when all heads were answered, or wait for work.
+    let mut first = [0];
+    assert_eq!(wire.socket().peek(&mut first).expect("a response begins"), 1);
+    assert_eq!(jobs(), 0.0, "earlier responses are unread");
+    for _ in 0..EARLIER {
+        assert_eq!(wire.response().body.len(), 4000);
+    }
+    assert_eq!(wire.head().status, 200);
+    assert_eq!(jobs(), 1.0);
 }
 
 fn readiness_follows_the_life_of_the_server(config: &Config) {

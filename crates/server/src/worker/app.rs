@@ -14,14 +14,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time;
 
 use tenfold_engine::dispatch::proactor::{Proactor, ThreadHooks};
-use tenfold_engine::offload::OffloadPool;
+use tenfold_engine::offload::{OffloadPool, QueueFull};
 use tenfold_engine::protocol::MovedState;
 use tenfold_engine::{Dispatch, Event, Plan, Protocol};
 use tenfold_http::{
     Answer, Connection, Instant, Io, Method, Next, Peer, Refusal, Reply, Request, RequestSummary,
     ResponseWriter, Service, Session, clock, echo, serve_connection,
 };
-use tenfold_site::{Answered, FinishWork, Hosts, Need, ResponseSummary, Work};
+use tenfold_site::{Answered, FinishWork, Hosts, Need, Otherwise, ResponseSummary, Work};
 use tenfold_tls::challenges::HTTP_PREFIX;
 
 use crate::admission::Admission;
@@ -256,43 +256,49 @@ impl SharedService {
         (self.measures || self.observed).then(time::Instant::now)
     }
 
-    /// Runs `work` off the loop, and answers with its result.
+    /// Runs `work` off the loop, and answers with its result. It begins when earlier responses have been sent, so that a
+    /// client that does not read them holds no result.
     #[cold]
-    fn work(&self, work: Work, mut asked: DeferredRequest, response: &mut ResponseWriter<'_>) -> Answer {
-        asked.keep_private(response);
-        let (lane, work) = match work.need() {
-            Need::Thread => (&self.lane, work),
-            Need::Password => (&self.passwords.lane, self.passwords.count(work, &asked.connection)),
-            Need::Membership => return self.membership(asked, response),
+    fn work(&self, work: Work, asked: DeferredRequest, response: &mut ResponseWriter<'_>) -> Answer {
+        let need = work.need();
+        let work = match need {
+            Need::Thread => work,
+            Need::Password => self.passwords.count(work, &asked.connection),
+            Need::Membership => {
+                asked.keep_private(response);
+                return self.membership(asked, response);
+            }
         };
-        let (work, otherwise) = work.split();
-        let coming = lane.run(work);
-        let pending = self.count_work(coming.is_ok());
-        let (Ok(coming), Some(this)) = (coming, self.this.upgrade()) else {
-            let outcome = asked.request.read(|request| self.hosts.busy(otherwise, request, response));
-            self.staged(outcome, &mut asked, response);
-            return Answer::Done;
-        };
+        // The service is there while it answers.
+        let Some(this) = self.this.upgrade() else { return Answer::Close };
         Answer::later(async move {
-            let done = coming.await;
+            let (work, otherwise) = work.split();
+            let lane = if need == Need::Password { &this.passwords.lane } else { &this.lane };
+            let coming = lane.run(work);
+            let pending = this.count_work(coming.is_ok());
+            let result = match coming {
+                Ok(coming) => Ok(coming.await),
+                Err(QueueFull) => Err(otherwise),
+            };
             drop(pending);
-            let reply: Reply = Box::new(move |response| this.worked(done, asked, response));
+            let reply: Reply = Box::new(move |response| this.worked(result, asked, response));
             reply
         })
     }
 
-    /// Answers with the result of work; `None` if it panicked.
+    /// Answers with the result of work, which is `None` if it panicked; or without one if the queue was full.
     fn worked(
         &self,
-        done: Option<FinishWork>,
+        result: Result<Option<FinishWork>, Option<Otherwise>>,
         mut asked: DeferredRequest,
         response: &mut ResponseWriter<'_>,
     ) -> Answer {
         self.amend(&asked.connection, response);
         asked.keep_private(response);
-        let answered = asked.request.read(|request| match done {
-            Some(finish) => self.hosts.finish(finish, request, response),
-            None => self.hosts.failed(request, response).into(),
+        let answered = asked.request.read(|request| match result {
+            Ok(Some(finish)) => self.hosts.finish(finish, request, response),
+            Ok(None) => self.hosts.failed(request, response).into(),
+            Err(otherwise) => self.hosts.busy(otherwise, request, response).into(),
         });
         match answered {
             Answered::Staged(outcome) => {
