@@ -65,6 +65,11 @@ impl ForwardedClient<'_> {
 }
 
 impl TrustedProxies {
+    /// Whether the fields of any peer are used.
+    pub fn any(&self) -> bool {
+        !self.fields.is_empty() && !self.proxies.is_empty()
+    }
+
     /// Whether the fields of this peer are used.
     pub fn reads(&self, peer: &Peer) -> bool {
         !self.fields.is_empty() && self.trusts(peer)

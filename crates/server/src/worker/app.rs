@@ -72,6 +72,7 @@ impl App {
             members,
             challenges,
             admission,
+            amends: transport.has_hsts() || settings.request_id || settings.server_timing,
             transport,
             timing: settings.server_timing.then(|| ServerTiming::new(plan)),
             limits: settings.limits.clone(),
@@ -82,6 +83,7 @@ impl App {
             lane: OffloadPool::new(plan, settings.work_threads, settings.work_queue),
             passwords,
             complained: AtomicU64::new(0),
+            describes: settings.request_id || settings.proxies.any(),
             proxies: settings.proxies.clone(),
             request_ids: settings.request_id.then(RequestIds::new),
             said_ambiguous: AtomicBool::new(false),
@@ -189,7 +191,7 @@ impl Service for SharedService {
         connection: &Connection,
         response: &mut ResponseWriter<'_>,
     ) -> Answer {
-        match self.request_ids.is_some() || self.proxies.reads(&connection.peer) {
+        match self.is_described(connection) {
             true => self.for_client(request, connection, |request, connection| {
                 self.respond(request, connection, response)
             }),
@@ -204,7 +206,7 @@ impl Service for SharedService {
         connection: &Connection,
         response: &mut ResponseWriter<'_>,
     ) -> Answer {
-        match self.request_ids.is_some() || self.proxies.reads(&connection.peer) {
+        match self.is_described(connection) {
             true => self.for_client(request, connection, |request, connection| {
                 self.respond_to_body(request, body, connection, response)
             }),
@@ -239,9 +241,18 @@ impl Service for SharedService {
 }
 
 impl SharedService {
+    /// Whether requests of this connection have an identifier, or their fields name their client.
+    #[inline]
+    fn is_described(&self, connection: &Connection) -> bool {
+        self.describes && (self.request_ids.is_some() || self.proxies.reads(&connection.peer))
+    }
+
     /// Adds what every response of this worker has to the next head.
     #[inline]
     fn amend(&self, connection: &Connection, response: &mut ResponseWriter<'_>) {
+        if !self.amends {
+            return;
+        }
         self.transport.secure(connection, response);
         if let Some(timing) = &self.timing
             && let Some(row) = self.worker.with(|local| local.place)

@@ -40,6 +40,8 @@ pub(super) struct SharedService {
     /// The members' pages and folders, if there are any.
     pub(super) members: Option<WorkerMembers>,
     pub(super) transport: TransportRules,
+    /// Whether responses may have fields of this worker, beside those of the site.
+    pub(super) amends: bool,
     /// The model that serves, where responses name it.
     pub(super) timing: Option<ServerTiming>,
     /// The responses to an authority that validates names, if one may ask for them.
@@ -60,6 +62,8 @@ pub(super) struct SharedService {
     pub(super) passwords: Passwords,
     /// The time of the last report of a system error, in seconds since 1970.
     pub(super) complained: AtomicU64,
+    /// Whether requests may have an identifier, or another client than the peer of their connection.
+    pub(super) describes: bool,
     /// The proxies whose fields name the clients of requests.
     pub(super) proxies: TrustedProxies,
     /// The identifiers of requests, if they have any.

@@ -71,6 +71,11 @@ impl TransportRules {
         TransportRules { hsts: settings.hsts.clone(), redirects }
     }
 
+    /// Whether responses have Strict-Transport-Security.
+    pub(super) fn has_hsts(&self) -> bool {
+        self.hsts.is_some()
+    }
+
     /// Adds Strict-Transport-Security to the next head of a connection with TLS, in place of a field of the site
     /// (RFC 6797 §7.1: one such field). A browser ignores it without TLS, and §7.2 forbids it there. Adds the identifier
     /// of the request if it has one.
