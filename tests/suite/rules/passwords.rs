@@ -13,6 +13,7 @@ pub(super) fn h83_no_route_leads_to_a_file_behind_a_password(config: &Config) {
         ("site/private/index.html", "private\n"),
         ("site/private/open/index.html", "open\n"),
         ("site/private/plan.txt", "plan\n"),
+        ("site/team/SECRET/plan.txt", "plan\n"),
         ("members.htpasswd", MEMBERS),
     ]);
     symlink("private/plan.txt", folder.at("site/link.txt")).expect("our own folder");
@@ -27,6 +28,9 @@ pub(super) fn h83_no_route_leads_to_a_file_behind_a_password(config: &Config) {
         [[site.path]]
         match = "/private/open/**"
         auth = false
+        [[site.path]]
+        match = "/*/secret/**"
+        auth = { users = "members.htpasswd" }
         [[site.path]]
         match = "/app/**"
         fallback = "/private/index.html"
@@ -50,6 +54,8 @@ pub(super) fn h83_no_route_leads_to_a_file_behind_a_password(config: &Config) {
             "/app/x",
             "/fixed/x",
             "/link.txt",
+            // Where the file system ignores case, this is `secret`.
+            "/team/SECRET/plan.txt",
             "http://inner.example/plan.txt",
             "http://inner.example/",
             "http://outer.example/site/private/plan.txt",

@@ -113,7 +113,7 @@ impl<'p> LocatedFile<'p> {
     /// The statement that counts for the file: as with paths, the last that fits.
     fn statement(&self) -> Result<Option<&'p Statement>, Absence> {
         for statement in self.area.statements.iter().rev() {
-            if self.fits(&statement.paths)? {
+            if self.fits(statement)? {
                 return Ok(Some(statement));
             }
         }
@@ -132,15 +132,10 @@ impl<'p> LocatedFile<'p> {
         Ok(false)
     }
 
-    /// Whether a pattern is for the file: by its own path; as the folder's index; or by the identity of the folder.
-    fn fits(&self, paths: &Pattern) -> Result<bool, Absence> {
-        let of_index = |path: &str| {
-            let mut folders = self.area.index.iter().filter_map(|index| path.strip_suffix(index.as_str()));
-            folders.any(|folder| {
-                (folder.is_empty() || folder.ends_with('/')) && paths.matches(folder.trim_end_matches('/'))
-            })
-        };
-        if self.relative.iter().any(|path| paths.matches(path) || of_index(path)) {
+    /// Whether a statement is for the file: by its own path; as the folder's index; or by the identity of the folder.
+    fn fits(&self, statement: &Statement) -> Result<bool, Absence> {
+        let paths = &statement.paths;
+        if self.has_path(paths, str::to_owned) {
             return Ok(true);
         }
         match paths.without_stars() {
@@ -149,8 +144,22 @@ impl<'p> LocatedFile<'p> {
                 let named = self.identities(file)?;
                 Ok(named.iter().any(|file| self.place.ancestry.first() == Some(file)))
             }
-            None => Ok(false),
+            // The path is spelled as the client likes if the file system ignores case.
+            None => Ok(statement.realm.is_some() && self.has_path(&paths.in_lower_case(), str::to_lowercase)),
         }
+    }
+
+    /// Whether its path, or that of the folder whose index it is, matches after `spell` has changed the names.
+    fn has_path(&self, paths: &Pattern, spell: fn(&str) -> String) -> bool {
+        self.relative.iter().map(|path| spell(path)).any(|path| {
+            let indices = self.area.index.iter().map(|index| spell(index));
+            let mut folders = indices.filter_map(|index| path.strip_suffix(index.as_str()));
+            paths.matches(&path)
+                || folders.any(|folder| {
+                    (folder.is_empty() || folder.ends_with('/'))
+                        && paths.matches(folder.trim_end_matches('/'))
+                })
+        })
     }
 }
 

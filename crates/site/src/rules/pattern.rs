@@ -117,6 +117,11 @@ impl Pattern {
         (!self.stem.contains('*')).then_some((&self.stem, self.beneath))
     }
 
+    /// The same in lower case.
+    pub(crate) fn in_lower_case(&self) -> Pattern {
+        Pattern { stem: self.stem.to_lowercase(), beneath: self.beneath }
+    }
+
     /// Whether it ends with `/**`, and holds no star before.
     pub(crate) fn is_prefix(&self) -> bool {
         self.beneath && !self.stem.contains('*')
