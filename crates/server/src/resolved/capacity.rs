@@ -22,6 +22,10 @@ const STALLED_CONNECTION: u64 = 256 << 10;
 const USUAL_HEAD: usize = 16 << 10;
 /// The cache of a connection with a thread or process of its own, which serves that connection alone.
 const CONNECTION_CACHE: usize = 1 << 20;
+/// The memory of a name in a listing that is being made.
+const LISTED_NAME: u64 = 512;
+/// The memory of an encoder, beside what it reads and writes.
+const ENCODER: u64 = 16 << 20;
 /// One in this many bytes of memory is for such connections.
 const STALLED_SHARE: u64 = 2;
 /// One in this many bytes of memory is for caches of files.
@@ -32,6 +36,11 @@ const LEAST_CACHE: usize = 1 << 20;
 /// Workers that share the descriptors of a process.
 fn workers_per_process(plan: &Plan) -> u64 {
     if plan.topology == Topology::ReuseportProcesses { 1 } else { plan.workers as u64 }
+}
+
+/// The number of hosts with files of their own.
+fn sites(settings: &Settings) -> usize {
+    1 + settings.hosts.len()
 }
 
 /// Returns the bounds of a site's caches in a process with `descriptors`.
@@ -74,10 +83,12 @@ pub(super) fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfol
     };
     site.cache_bytes = bounded(site.cache_bytes, stores * processes);
     if !settings.is_explicit("compress-cache") {
-        site.codings.cache_bytes = bounded(site.codings.cache_bytes, processes);
+        // The process of a connection keeps its results for nobody.
+        let shared = if plan.engine == Engine::Fork { 0 } else { site.codings.cache_bytes };
+        site.codings.cache_bytes = if shared == 0 { 0 } else { bounded(shared, processes) };
     }
     // The caches of a worker have one bound, which its hosts share.
-    let sites = 1 + settings.hosts.len();
+    let sites = sites(settings);
     site.cache_bytes /= sites;
     site.codings.cache_bytes /= sites;
     site.cache_entries = (site.cache_entries / sites).max(1);
@@ -143,12 +154,14 @@ pub(super) fn connections(
             _ => Ok(asked),
         };
     }
-    let with_files = beside_files(possible.saturating_sub(site.open_files as u64), plan.sender);
+    // Every host keeps some files open.
+    let (sites, each) = (sites(settings) as u64, site.open_files as u64);
+    let with_files = beside_files(possible.saturating_sub(sites * each), plan.sender);
     let tasks = (limits::processes().unwrap_or(u64::MAX) / 2).min(CONNECTION_PROCESSES);
     let most = match plan.engine {
         Engine::Fork => possible.min(tasks),
-        // Each thread keeps one more file open than the one that it sends.
-        Engine::Thread => (possible / 3).min(tasks),
+        // Besides the files that it keeps open, each thread has the one that it sends.
+        Engine::Thread => (possible / (2 + sites * each)).min(tasks),
         Engine::Select => with_files.min(watched),
         _ => with_files,
     };
@@ -165,7 +178,20 @@ pub(super) fn of_stalled(settings: &Settings, plan: &Plan) -> u64 {
     let cache = if has_connection_caches(plan) { CONNECTION_CACHE } else { 0 };
     // A body is whole before it is sent back.
     let body = if settings.echo.is_some() { 2 * settings.limits.max_body } else { 0 };
-    STALLED_CONNECTION + (settings.limits.max_head.saturating_sub(USUAL_HEAD) + cache) as u64 + body
+    let work = if plan.engine == Engine::Fork { of_work(settings) } else { 0 };
+    STALLED_CONNECTION + (settings.limits.max_head.saturating_sub(USUAL_HEAD) + cache) as u64 + body + work
+}
+
+/// The memory of listing a folder and of compressing a file. The processes of `fork` share neither the threads for it nor
+/// the results.
+fn of_work(settings: &Settings) -> u64 {
+    let lists = settings.lists_folders();
+    let listing = if lists { LISTED_NAME * settings.listing_entries as u64 } else { 0 };
+    let compressing = match settings.codings.made.is_empty() {
+        true => 0,
+        false => ENCODER + 2 * settings.codings.up_to,
+    };
+    listing.max(compressing)
 }
 
 fn has_connection_caches(plan: &Plan) -> bool {

@@ -429,6 +429,10 @@ fn off_loopback_an_address_has_a_quarter_of_the_connections_by_default() {
         Some(ConnectionBound::Default(64)),
         "half, for others"
     );
+    for topology in ["threads", "handoff"] {
+        let words = [engine, workers, anywhere, most, ("topology", topology)];
+        assert_eq!(connections(&words), Some(ConnectionBound::Default(1000)), "a full worker refuses alone");
+    }
     assert_eq!(connections(&[engine, anywhere, of_address("off")]), None);
     assert_eq!(connections(&[engine, anywhere, of_address("7")]), Some(ConnectionBound::Explicit(7)));
     assert_eq!(connections(&[engine, of_address("7")]), Some(ConnectionBound::Explicit(7)));
@@ -452,6 +456,28 @@ fn h17_off_loopback_connections_are_bounded_by_memory() {
     let settings = settings(&[("engine", "thread")]);
     let plan = ResolvedConfig::resolve(&settings, DESCRIPTORS).expect("it can be done").plan;
     assert_eq!(capacity::of_stalled(&settings, &plan), (256 << 10) + (1 << 20), "each has a cache");
+    let settings = of_file("fork", "", &[("engine", "fork"), ("compress", "gzip")]);
+    let config = ResolvedConfig::resolve(&settings, DESCRIPTORS).expect("it can be done");
+    let bytes = capacity::of_stalled(&settings, &config.plan);
+    assert_eq!(bytes, (256 << 10) + (1 << 20) + (20 << 20), "each compresses for itself");
+    assert_eq!(config.site.codings.cache_bytes, 0, "nobody else would read it");
+}
+
+#[test]
+fn every_host_keeps_files_open() {
+    let hosts: String =
+        (0..9).map(|number| format!("[[host]]\nname = \"{number}.test\"\nroot = \".\"\n")).collect();
+    for (engine, files) in [("thread", 2), ("epoll", 0)] {
+        let settings = of_file("open-files", &hosts, &[("engine", engine)]);
+        let config = ResolvedConfig::resolve(&settings, 4096).expect("it can be done");
+        let kept = 10 * config.site.open_files;
+        let connections = config.plan.bounds.connections;
+        let all = match engine {
+            "thread" => connections * (files + kept),
+            _ => connections + kept,
+        };
+        assert!((2000..4096).contains(&all), "{engine}: {connections} connections, {kept} files: {all}");
+    }
 }
 
 #[test]
