@@ -9,7 +9,7 @@ mod sync;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tenfold_engine::{Engine, Plan};
+use tenfold_engine::{Engine, Plan, Topology};
 use tenfold_http::{Peer, TrustedProxy, clock};
 
 use addresses::{AddressKey, Admitting};
@@ -59,7 +59,8 @@ const DEFAULT_HANDSHAKES: u32 = 200;
 /// an outage.
 const HANDSHAKE_BURST: u32 = 10;
 
-/// The default share of one address: one in this many of the server's connections.
+/// The default share of one address: one in this many of the server's connections, or of a worker's if workers share
+/// their listeners.
 const DEFAULT_PART: usize = 4;
 /// The lower bound of the default, because one address may be an office or a provider; but others have half.
 const LEAST_DEFAULT: usize = 256;
@@ -100,7 +101,12 @@ impl ConnectionBound {
             // It has one connection at a time.
             None if plan.engine == Engine::Naive => ConnectionBound::Unbounded,
             None if settings.listen.iter().any(ListenEntry::is_open) => {
-                let all = plan.bounds.connections.saturating_mul(plan.workers);
+                // A full worker refuses what comes, although others have room, and the kernel may wake it first.
+                let workers = match plan.topology {
+                    Topology::Threads | Topology::Handoff => 1,
+                    _ => plan.workers,
+                };
+                let all = plan.bounds.connections.saturating_mul(workers);
                 let bound = (all / DEFAULT_PART).max(LEAST_DEFAULT.min(all / 2)).max(1);
                 ConnectionBound::Default(u32::try_from(bound).unwrap_or(u32::MAX))
             }
