@@ -180,6 +180,11 @@ impl Config {
         self.engine == Engine::Uring && self.sender == Sender::Zerocopy
     }
 
+    /// Whether a loop submits its sends. It goes on with up to 128 KiB of them in flight.
+    pub fn submits(&self) -> bool {
+        matches!(self.engine, Engine::Uring | Engine::AsioProactor)
+    }
+
     /// Whether each connection has its own process.
     pub fn process_per_connection(&self) -> bool {
         self.engine == Engine::Fork

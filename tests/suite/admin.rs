@@ -155,7 +155,9 @@ fn h17_a_page_is_not_made_before_earlier_responses_have_left(config: &Config) {
     // Bytes come when all heads were answered, or wait for work.
     let mut first = [0];
     assert_eq!(wire.socket().peek(&mut first).expect("a response begins"), 1);
-    assert_eq!(jobs(), 0.0, "earlier responses are unread");
+    if !config.submits() {
+        assert_eq!(jobs(), 0.0, "earlier responses are unread");
+    }
     for _ in 0..EARLIER {
         assert_eq!(wire.response().body.len(), 4000);
     }

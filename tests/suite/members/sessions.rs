@@ -74,6 +74,34 @@ pub(super) fn h80_a_login_in_flight_does_not_survive_a_change_of_the_member() {
     }
 }
 
+/// A session is looked up when the responses before it have left, which may be long after its request.
+pub(super) fn h80_a_session_that_ends_behind_unread_responses_shows_nothing(config: &Config) {
+    const EARLIER: usize = 8;
+    let folder = site();
+    folder.write("site/4k.txt", "x".repeat(4000));
+    let url = fresh(DatabaseProduct::Sqlite, &folder);
+    let server = launch(config, &folder, &url).flag("--notsent-lowat", "16k").start();
+    let mut member = Visitor::new(&server);
+    assert_eq!(member.register("ann", GOOD).status, 303);
+    assert_eq!(member.log_in("ann", GOOD).status, 303);
+    let cookie = format!("session={}", member.cookies["session"]);
+    let mut wire = Wire::connect_with_buffer(4096, server.address);
+    let mut requests = request("GET", "/4k.txt", &[]).repeat(EARLIER);
+    requests.extend(request("GET", "/members/", &[("Cookie", &cookie)]));
+    wire.send(requests);
+    // Bytes come when all heads were answered, or wait for the accounts process.
+    let mut first = [0];
+    assert_eq!(wire.socket().peek(&mut first).expect("a response begins"), 1);
+    users(&url, &["disable", "ann"], "");
+    for _ in 0..EARLIER {
+        assert_eq!(wire.response().body.len(), 4000);
+    }
+    let after = wire.response();
+    let was_in_time = config.submits() && after.status == 200;
+    assert!(was_in_time || matches!(after.status, 303 | 401), "{}", after.head);
+    stop(server);
+}
+
 /// Changes a member during a login, until the change has completed before the login.
 fn change_in_flight(server: &Server, url: &str, change: &str, cheap: bool) {
     let accounts = accounts_process(server);

@@ -2,17 +2,16 @@
 
 use tenfold_accounts::Reply as AccountsReply;
 use tenfold_accounts::web::{MemberPage, PendingQuery, ReplyAction, RequestAction};
+use tenfold_engine::offload::QueueFull;
 use tenfold_http::{Answer, Connection, OwnedRequest, Reply, Request, ResponseWriter};
 use tenfold_site::{Answered, ResponseSummary};
 
 use super::state::{DeferredRequest, SharedService};
-use crate::members::client::WorkerMembers;
 
 impl SharedService {
     /// Responds if the path is protected or a members' page. `path` is normalised.
     pub(super) fn member(
         &self,
-        members: &WorkerMembers,
         wanted: RequestAction,
         request: &Request<'_>,
         connection: &Connection,
@@ -25,28 +24,22 @@ impl SharedService {
                 self.page(&page, request, connection, response);
                 Some(Answer::Done)
             }
-            RequestAction::Query(ask) => {
-                Some(self.ask(members, ask, request.to_owned(), connection.clone(), response))
-            }
+            RequestAction::Query(ask) => Some(self.ask(ask, request.to_owned(), connection.clone())),
         }
     }
 
-    /// Asks the accounts off the loop.
-    fn ask(
-        &self,
-        members: &WorkerMembers,
-        ask: PendingQuery,
-        request: OwnedRequest,
-        connection: Connection,
-        response: &mut ResponseWriter<'_>,
-    ) -> Answer {
+    /// Asks the accounts off the loop, when earlier responses have been sent: a session counts until then.
+    fn ask(&self, ask: PendingQuery, request: OwnedRequest, connection: Connection) -> Answer {
         let PendingQuery { request: query, session, then } = ask;
-        let coming = members.ask(query, session);
-        let (Ok(coming), Some(this)) = (coming, self.this.upgrade()) else {
-            return self.said(then(AccountsReply::Unavailable), request, connection, response);
-        };
+        // The service is there while it answers.
+        let Some(this) = self.this.upgrade() else { return Answer::Close };
         Answer::later(async move {
-            let said = coming.await.unwrap_or(AccountsReply::Unavailable);
+            let coming = this.members.as_ref().map(|members| members.ask(query, session));
+            let said = match coming {
+                Some(Ok(coming)) => coming.await,
+                Some(Err(QueueFull)) | None => None,
+            };
+            let said = said.unwrap_or(AccountsReply::Unavailable);
             let reply: Reply = Box::new(move |response| this.said(then(said), request, connection, response));
             reply
         })
@@ -76,7 +69,7 @@ impl SharedService {
         let answer = self.members.as_ref().and_then(|members| {
             asked.request.read(|request| {
                 let wanted = members.web.begin_for_file(request, &asked.connection);
-                self.member(members, wanted, request, &asked.connection, response)
+                self.member(wanted, request, &asked.connection, response)
             })
         });
         answer.unwrap_or_else(|| {

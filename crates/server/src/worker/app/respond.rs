@@ -88,7 +88,7 @@ impl SharedService {
         if let Some(members) = &self.members
             && let Some(path) = members.path(request)
             && let wanted = members.web.submit(&path, request, body, connection)
-            && let Some(answer) = self.member(members, wanted, request, connection, response)
+            && let Some(answer) = self.member(wanted, request, connection, response)
         {
             return answer;
         }
