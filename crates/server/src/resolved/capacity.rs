@@ -38,6 +38,16 @@ fn workers_per_process(plan: &Plan) -> u64 {
     if plan.topology == Topology::ReuseportProcesses { 1 } else { plan.workers as u64 }
 }
 
+/// The threads of a process that keep files.
+fn stores(plan: &Plan) -> u64 {
+    let threads = plan.bounds.pool_threads as u64;
+    match (plan.engine, plan.dispatch) {
+        (Engine::Pool, _) => threads,
+        (_, Dispatch::Inline) => workers_per_process(plan),
+        (_, Dispatch::Reactor | Dispatch::Proactor) => workers_per_process(plan) * (threads + 1),
+    }
+}
+
 /// The number of hosts with files of their own.
 fn sites(settings: &Settings) -> usize {
     1 + settings.hosts.len()
@@ -67,12 +77,7 @@ pub(super) fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfol
         (site.cache_bytes, site.cache_entries, site.open_files) = (CONNECTION_CACHE, 64, 1);
     }
     // Files that are kept open leave at least three quarters of the descriptors to connections.
-    let threads = plan.bounds.pool_threads as u64;
-    let stores = match (plan.engine, plan.dispatch) {
-        (Engine::Pool, _) => threads,
-        (_, Dispatch::Inline) => workers_per_process(plan),
-        (_, Dispatch::Reactor | Dispatch::Proactor) => workers_per_process(plan) * (threads + 1),
-    };
+    let stores = stores(plan);
     let share = descriptors / 4 / stores;
     site.open_files = site.open_files.min(usize::try_from(share).unwrap_or(usize::MAX)).max(1);
     // All caches of files together leave most of the memory. Each has one part for files in memory and one for open ones.
@@ -154,14 +159,14 @@ pub(super) fn connections(
             _ => Ok(asked),
         };
     }
-    // Every host keeps some files open.
-    let (sites, each) = (sites(settings) as u64, site.open_files as u64);
-    let with_files = beside_files(possible.saturating_sub(sites * each), plan.sender);
+    // Every thread keeps some files of every host open.
+    let kept = sites(settings) as u64 * site.open_files as u64;
+    let with_files = beside_files(possible.saturating_sub(kept * stores(plan) / workers), plan.sender);
     let tasks = (limits::processes().unwrap_or(u64::MAX) / 2).min(CONNECTION_PROCESSES);
     let most = match plan.engine {
         Engine::Fork => possible.min(tasks),
         // Besides the files that it keeps open, each thread has the one that it sends.
-        Engine::Thread => (possible / (2 + sites * each)).min(tasks),
+        Engine::Thread => (possible / (2 + kept)).min(tasks),
         Engine::Select => with_files.min(watched),
         _ => with_files,
     };

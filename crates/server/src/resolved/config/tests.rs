@@ -467,16 +467,19 @@ fn h17_off_loopback_connections_are_bounded_by_memory() {
 fn every_host_keeps_files_open() {
     let hosts: String =
         (0..9).map(|number| format!("[[host]]\nname = \"{number}.test\"\nroot = \".\"\n")).collect();
-    for (engine, files) in [("thread", 2), ("epoll", 0)] {
-        let settings = of_file("open-files", &hosts, &[("engine", engine)]);
+    for (engine, files, dispatch) in
+        [("thread", 2, "inline"), ("epoll", 0, "inline"), ("epoll", 0, "reactor")]
+    {
+        let settings = of_file("open-files", &hosts, &[("engine", engine), ("dispatch", dispatch)]);
         let config = ResolvedConfig::resolve(&settings, 4096).expect("it can be done");
         let kept = 10 * config.site.open_files;
         let connections = config.plan.bounds.connections;
         let all = match engine {
             "thread" => connections * (files + kept),
+            _ if dispatch == "reactor" => connections + kept * (config.plan.bounds.pool_threads + 1),
             _ => connections + kept,
         };
-        assert!((2000..4096).contains(&all), "{engine}: {connections} connections, {kept} files: {all}");
+        assert!((2000..4096).contains(&all), "{engine}, {dispatch}: {connections} and {kept}: {all}");
     }
 }
 
