@@ -99,8 +99,12 @@ impl TrialLog {
             return Err(failed(io::Error::other("it is a link, which may lead elsewhere")));
         }
         let file = OpenOptions::new().create(true).read(true).append(true).open(&path).map_err(failed)?;
-        if !file.metadata().map_err(failed)?.is_file() {
+        let facts = file.metadata().map_err(failed)?;
+        if !facts.is_file() {
             return Err(failed(io::Error::other("it is not a regular file")));
+        }
+        if facts.len() > LONGEST {
+            return Err(failed(ErrorKind::FileTooLarge.into()));
         }
         let text = std::fs::read(&path).map_err(failed)?;
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
@@ -282,6 +286,17 @@ mod tests {
         let errors = [read(&folder).expect_err("a pipe"), TrialLog::open(&folder).expect_err("a pipe")];
         std::fs::remove_dir_all(&folder).expect("it is removed");
         assert!(errors.iter().all(|error| error.ends_with("it is not a regular file")), "{errors:?}");
+    }
+
+    #[test]
+    fn trials_that_would_fill_the_memory_are_refused() {
+        let folder = std::env::temp_dir().join(format!("tenfold-lab-sparse-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let file = File::create(folder.join(TRIALS)).expect("our own folder");
+        file.set_len(LONGEST + 1).expect("it takes no room");
+        let error = TrialLog::open(&folder).expect_err("a large file");
+        std::fs::remove_dir_all(&folder).expect("it is removed");
+        assert!(error.ends_with("file too large"), "{error}");
     }
 
     #[test]

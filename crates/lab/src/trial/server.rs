@@ -108,8 +108,10 @@ impl RunningServer {
 impl Drop for RunningServer {
     fn drop(&mut self) {
         let begin = Instant::now();
-        if let Some(number) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-            // Stops at once; a drain would wait for idle connections. The child is not reaped yet, so it is its number.
+        let number = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        // Another process can have the number of a child that has ended.
+        if let Some(number) = number.filter(|_| self.is_alive()) {
+            // Stops at once; a drain would wait for idle connections.
             send_signal(number, Signal::Interrupt);
         }
         while self.is_alive() {
