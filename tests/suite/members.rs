@@ -39,6 +39,7 @@ pub(crate) const THEME: Theme = Theme {
         Engines Own: a_browser_goes_all_the_way, h70_every_request_for_a_protected_file_is_checked,
             h82_members_pages_stay_private_after_an_interim_response,
             h83_no_route_leads_to_a_protected_file_without_a_login,
+            h80_a_session_that_ends_behind_unread_responses_shows_nothing,
             h81_a_forged_cookie_is_rejected_in_the_worker;
         Concurrent Own: h81_forged_cookies_do_not_block_members;
         Every Once: h61_sql_in_every_field_is_text, h62_an_unknown_name_and_a_wrong_password_are_answered_alike,
@@ -49,7 +50,7 @@ pub(crate) const THEME: Theme = Theme {
             h80_a_login_in_flight_does_not_survive_a_change_of_the_member,
             a_session_that_is_used_does_not_end_early, a_fresh_login_works_at_once,
             a_member_has_32_sessions_at_most, a_session_outlives_an_update_of_the_database,
-            h69_a_database_outage_and_recovery,
+            h69_a_database_outage_and_recovery, h69_a_silent_database_holds_up_no_check,
             h69_a_locked_database, a_database_is_reachable_by_its_socket, invitations_let_one_in, the_users_command_manages_members,
             templates_can_be_replaced, an_unusable_database_is_a_one_line_error,
             h83_a_replacement_of_a_protected_folder_is_protected,

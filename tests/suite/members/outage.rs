@@ -1,5 +1,7 @@
 //! Outages of the server and of the database.
 
+use std::fs::{self, DirEntry};
+use std::net::TcpListener;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -126,6 +128,26 @@ pub(super) fn a_dead_accounts_process_is_replaced() {
         becomes_true(SOON, "another process answers", || member.get("/members/").status == 200);
         stop(server);
     }
+}
+
+/// A process of its own asks the database. It ends within its time, and nothing of it is left.
+pub(super) fn h69_a_silent_database_holds_up_no_check() {
+    let folder = site();
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let at = silent.local_addr().expect("it is bound");
+    let text = format!(
+        "root = \"site\"\naccounts = \"postgres://tenfold:secret@{at}/x\"\nprotect = [\"/members/\"]\n"
+    );
+    let file = folder.write("tenfold.toml", text).display().to_string();
+    let output = tenfold(&["check", &file]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("cannot look around"), "{said}");
+    let names_it = |entry: &DirEntry| {
+        fs::read_to_string(entry.path().join("cmdline")).is_ok_and(|line| line.contains(&file))
+    };
+    let left = fs::read_dir("/proc").expect("every system has it").flatten().filter(names_it).count();
+    assert_eq!(left, 0, "processes of the check");
 }
 
 pub(super) fn an_unusable_database_is_a_one_line_error() {

@@ -1,14 +1,16 @@
 //! `tenfold check`: the checks of a start without a start. Everything is checked with the rights of its later user, and
 //! nothing is changed.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tenfold_sys::file::Root;
 use tenfold_sys::folder::OpenFolder;
+use tenfold_sys::limits;
 use tenfold_sys::process::{self, Fork};
+use tenfold_sys::signal::Signal;
 use tenfold_sys::socket::{self, ListenAddress, ListenOptions, Listener};
 use tenfold_sys::user::{self, SystemUser};
 
@@ -16,7 +18,9 @@ use super::generation::open_roots;
 use super::{child, privileges, sockets};
 use crate::diagnostics::warning;
 use crate::log::open;
+use crate::members::channel::read_to_end;
 use crate::members::database::{self, Users};
+use crate::members::process::most_memory;
 use crate::resolved::config::ResolvedConfig;
 use crate::resolved::{engines, names};
 use crate::sandbox;
@@ -24,6 +28,9 @@ use crate::settings::values::Settings;
 
 /// The interval of checks for the end of a child that has reported.
 const PAUSE: Duration = Duration::from_millis(1);
+/// The time in which a child must report, and the most bytes of its report.
+const LATEST: Duration = Duration::from_secs(8);
+const LONGEST: usize = 1 << 20;
 
 /// Returns everything that would keep a server with this configuration from serving. An address in use is a warning,
 /// because the server of this configuration may be running.
@@ -90,7 +97,8 @@ fn accounts(settings: &Settings, workers: Option<&SystemUser>) -> Result<Vec<Str
     let keeper = workers.map(|workers| privileges::accounts_user(settings, workers)).transpose()?;
     let users = keeper.as_ref().zip(workers).map(|(accounts, workers)| Users { accounts, workers });
     let check = || database::check(place, users, &settings.members).err().into_iter().collect();
-    Ok(as_user(keeper.as_ref(), check))
+    // The database may be hostile.
+    Ok(in_child(keeper.as_ref(), Some(most_memory(&settings.members)), check))
 }
 
 /// Whether the address can be listened on.
@@ -117,35 +125,52 @@ fn listening(address: &ListenAddress, config: &ResolvedConfig) -> Result<(), Str
 /// The problems that `look` finds with the rights of `user`, in a child process; in this process if there is no user.
 fn as_user(user: Option<&SystemUser>, look: impl FnOnce() -> Vec<String>) -> Vec<String> {
     let Some(user) = user else { return look() };
+    in_child(Some(user), None, look)
+}
+
+/// The problems that `look` finds in a child process with the rights of `user`, if there is one, and with at most
+/// `memory` beside what it has. The child ends with this process, and after [`LATEST`].
+fn in_child(
+    user: Option<&SystemUser>,
+    memory: Option<u64>,
+    look: impl FnOnce() -> Vec<String>,
+) -> Vec<String> {
+    let parent = process::own();
+    let confine = || {
+        if let Some(user) = user {
+            user.switch_to().and_then(|()| user::drop_capabilities())?;
+        }
+        // Whoever watches over this program may kill it.
+        let has_parent = process::end_with(parent, Signal::Kill)?;
+        process::hide_memory()?;
+        memory.map_or(Ok(()), limits::limit_memory)?;
+        if has_parent { Ok(()) } else { Err(io::Error::other("the parent has ended")) }
+    };
     let told = UnixStream::pair().and_then(|(ours, theirs)| match process::fork()? {
         Fork::Child => {
             drop(ours);
-            let become_it = user.switch_to().and_then(|()| user::drop_capabilities());
-            let problems = match become_it {
+            let problems = match confine() {
                 Ok(()) => look(),
-                Err(error) => vec![format!("cannot become user {}: {error}", user.name)],
+                Err(error) => vec![format!("cannot give up privileges: {error}")],
             };
-            let told = tell(theirs, &problems);
-            std::process::exit(i32::from(told.is_err()));
+            let told = serde_json::to_vec(&problems).is_ok_and(|text| (&theirs).write_all(&text).is_ok());
+            std::process::exit(i32::from(!told));
         }
-        Fork::Parent(_) => {
+        Fork::Parent(pid) => {
             drop(theirs);
-            hear(ours)
+            let text = read_to_end(&ours, LONGEST, Instant::now() + LATEST);
+            process::send_signal(pid, Signal::Kill);
+            while process::is_child(pid) {
+                // Its end is not reported to anybody else.
+                process::reap()?;
+                thread::sleep(PAUSE);
+            }
+            let text = text?;
+            serde_json::from_slice(&text).map_err(|_| io::Error::other("it ended without a result"))
         }
     });
-    told.unwrap_or_else(|error| vec![format!("cannot look at files as user {}: {error}", user.name)])
-}
-
-fn tell(mut to: UnixStream, problems: &[String]) -> io::Result<()> {
-    to.write_all(&serde_json::to_vec(problems)?)
-}
-
-/// Returns the problems that a child reports, after its end.
-fn hear(mut from: UnixStream) -> io::Result<Vec<String>> {
-    let mut text = Vec::new();
-    from.read_to_end(&mut text)?;
-    while process::reap()?.is_none() {
-        thread::sleep(PAUSE);
-    }
-    Ok(serde_json::from_slice(&text)?)
+    told.unwrap_or_else(|error| match user {
+        Some(user) => vec![format!("cannot look around as user {}: {error}", user.name)],
+        None => vec![format!("cannot look around in a process of its own: {error}")],
+    })
 }

@@ -102,12 +102,14 @@ fn begin(
         .and_then(|()| privileges::allowed(&settings))
         .and_then(|()| if is_check { Ok(()) } else { names::prepare(&settings) })
         .and_then(|()| ResolvedConfig::resolve(&settings, descriptors));
-    let config = match config {
+    let mut config = match config {
         Ok(config) => config,
         Err(why) => return refuse(&[Problem::new(why)]),
     };
     warn(&settings, &config);
     if is_check {
+        // They were checked, and the process that asks the database must not have them.
+        config.keys = None;
         if open::is_standard_output(&settings) {
             // The running server reads that of a check, and starts the new program with its own.
             settings.access_log = LogTarget::Output;
