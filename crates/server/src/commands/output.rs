@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
-use crate::diagnostics::error;
+use crate::diagnostics::{error, is_hidden};
 
 /// Writes a result to standard output. A reader that closes the pipe has read enough, so that is no failure.
 ///
@@ -26,4 +26,21 @@ pub(crate) fn end(result: Result<(), String>) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Escapes hidden characters of JSON, whose meaning stays the same: outside of strings it has only white space.
+pub(crate) fn escape_json(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\t' | '\n' | '\r' => escaped.push(character),
+            _ if is_hidden(character) => {
+                for unit in character.encode_utf16(&mut [0; 2]) {
+                    escaped.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+            _ => escaped.push(character),
+        }
+    }
+    escaped
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tenfold_sys::process::{self, Pid};
+use tenfold_sys::process::Pid;
 use tenfold_sys::signal::Signal;
 use tenfold_sys::socket::listening_process;
 use tenfold_sys::task::ProcessWatch;
@@ -32,7 +32,7 @@ fn run(control: PathBuf) -> Result<(), String> {
     let number = server.as_raw_nonzero();
     let source = StatusSource::Control(control);
     let (_, before) = source.ask()?;
-    process::send_signal(server, Signal::Retire);
+    watch.send(Signal::Retire).map_err(|error| format!("cannot signal process {number}: {error}"))?;
     let by = Instant::now() + PATIENCE;
     loop {
         thread::sleep(PAUSE);

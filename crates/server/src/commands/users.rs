@@ -12,7 +12,7 @@ use tenfold_sys::process;
 use tenfold_sys::terminal::Hidden;
 use tenfold_sys::user::{self, SystemUser};
 
-use super::output::print;
+use super::output::{escape_json, print};
 use crate::diagnostics::{self, error};
 use crate::members::database::{self, Users};
 use crate::settings::given::{GivenSettings, warn_of_slips};
@@ -200,7 +200,7 @@ fn list(accounts: &Accounts, as_json: bool) -> Result<(), String> {
             .iter()
             .map(|user| json!({ "name": user.name, "created": user.created, "disabled": user.disabled }))
             .collect();
-        return say(&serde_json::Value::Array(all).to_string());
+        return say(&escape_json(&serde_json::Value::Array(all).to_string()));
     }
     let width = members.iter().map(|user| user.name.chars().count()).max().unwrap_or(0);
     for user in members {

@@ -5,8 +5,10 @@ use std::os::fd::OwnedFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, nice, pidfd_open, test_kill_process};
+use rustix::process::{Pid, PidfdFlags, nice, pidfd_open, pidfd_send_signal, test_kill_process};
 use rustix::thread::gettid;
+
+use super::signal::Signal;
 
 /// The number of this thread.
 pub fn own() -> Pid {
@@ -40,6 +42,14 @@ impl ProcessWatch {
         let mut watched = [PollFd::new(&self.0, PollFlags::IN)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         Ok(poll(&mut watched, Some(&now))? != 0)
+    }
+
+    /// Sends a signal to the process, and to no other one that has its number by now.
+    ///
+    /// # Errors
+    /// The error of `pidfd_send_signal(2)`: the process has ended, or belongs to another user.
+    pub fn send(&self, signal: Signal) -> io::Result<()> {
+        Ok(pidfd_send_signal(&self.0, signal.to_rustix())?)
     }
 }
 

@@ -4,12 +4,14 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tenfold_sys::socket::ListenAddress;
 
+use crate::commands::output::escape_json;
 use crate::diagnostics::is_hidden;
+use crate::members::channel::read_to_end;
 use crate::status::report::StatusReport;
 
 /// The time in which a server must answer.
@@ -49,23 +51,6 @@ impl StatusSource {
     }
 }
 
-/// Escapes hidden characters of JSON, whose meaning stays the same: outside of strings it has only white space.
-fn escape_json(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '\t' | '\n' | '\r' => escaped.push(character),
-            _ if is_hidden(character) => {
-                for unit in character.encode_utf16(&mut [0; 2]) {
-                    escaped.push_str(&format!("\\u{unit:04x}"));
-                }
-            }
-            _ => escaped.push(character),
-        }
-    }
-    escaped
-}
-
 /// Escapes hidden characters in all texts: another process could write to the terminal with them.
 fn escape_controls(value: &mut Value) {
     match value {
@@ -84,10 +69,8 @@ fn escape_controls(value: &mut Value) {
 
 fn ask_control(path: &Path) -> io::Result<String> {
     let stream = UnixStream::connect(path)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    let mut text = String::new();
-    stream.take(LONGEST).read_to_string(&mut text)?;
-    Ok(text)
+    let text = read_to_end(&stream, LONGEST as usize, Instant::now() + PATIENCE)?;
+    String::from_utf8(text).map_err(|error| io::Error::new(ErrorKind::InvalidData, error.utf8_error()))
 }
 
 fn ask_admin(address: &str) -> io::Result<String> {
