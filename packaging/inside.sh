@@ -92,7 +92,7 @@ systemctl stop tenfold-root.socket tenfold-root.service
 say "tenfold-root.service: $users"
 
 DEBIAN_FRONTEND=noninteractive dpkg --purge tenfold > /dev/null
-getent passwd tenfold tenfold-accounts && fail "its users are left"
+getent passwd tenfold tenfold-accounts tenfold-signing && fail "its users are left"
 rm -f /stop /asked
 find / -xdev \( -path /proc -o -path /var/cache/apt -o -path /var/log -o -path /run -o -path /tmp \) -prune -o -print \
     | sort > /after
