@@ -77,16 +77,21 @@ pub enum Query {
 impl Query {
     /// Whether it hashes a password, which takes some tens of milliseconds of a processor.
     pub fn hashes(&self) -> bool {
+        self.hashing_client().is_some()
+    }
+
+    /// The client for which it hashes a password, if it does.
+    pub fn hashing_client(&self) -> Option<&ClientIdentity> {
         match self {
-            Query::Login { .. }
-            | Query::Register { .. }
-            | Query::ChangePassword { .. }
-            | Query::Remove { .. } => true,
+            Query::Login { from, .. }
+            | Query::Register { from, .. }
+            | Query::ChangePassword { from, .. }
+            | Query::Remove { from, .. } => Some(from),
             Query::Filter
             | Query::Check { .. }
             | Query::Overview { .. }
             | Query::Logout { .. }
-            | Query::EndOthers { .. } => false,
+            | Query::EndOthers { .. } => None,
         }
     }
 }
