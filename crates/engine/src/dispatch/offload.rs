@@ -12,10 +12,14 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread;
+use std::time::Duration;
 
 use crate::plan::Plan;
 
 type OffloadJob = Box<dyn FnOnce() + Send>;
+
+/// The longest wait of a thread of a blocking model for others' work.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// Runs jobs on threads of its own, or on the caller's thread. Each submitter has a clone; the threads end with the
 /// last clone.
@@ -63,7 +67,7 @@ impl OffloadPool {
         let (promise, coming) = promise();
         let job: OffloadJob = Box::new(move || promise.keep(work()));
         match &*self.0 {
-            OffloadMode::InPlace { free, changed } => in_place(free, changed, job),
+            OffloadMode::InPlace { free, changed } => in_place(free, changed, job)?,
             OffloadMode::Threads { width, queue, sender } => {
                 let sender = match sender.get() {
                     Some(sender) => sender,
@@ -81,16 +85,16 @@ impl OffloadPool {
     }
 }
 
-fn in_place(free: &Mutex<usize>, changed: &Condvar, job: OffloadJob) {
-    let mut left = free.lock().unwrap_or_else(PoisonError::into_inner);
-    while *left == 0 {
-        left = changed.wait(left).unwrap_or_else(PoisonError::into_inner);
-    }
-    *left -= 1;
+fn in_place(free: &Mutex<usize>, changed: &Condvar, job: OffloadJob) -> Result<(), QueueFull> {
+    let left = free.lock().unwrap_or_else(PoisonError::into_inner);
+    let waited = changed.wait_timeout_while(left, LONGEST_WAIT, |left| *left == 0);
+    let (mut left, _) = waited.unwrap_or_else(PoisonError::into_inner);
+    *left = left.checked_sub(1).ok_or(QueueFull)?;
     drop(left);
     let _ = catch_unwind(AssertUnwindSafe(job));
     *free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
     changed.notify_one();
+    Ok(())
 }
 
 /// Starts threads, as many as the system gives; nothing where it gives none (`man 3 pthread_create`, EAGAIN): the
@@ -179,7 +183,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc::channel;
     use std::task::Wake;
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     use super::*;
     use crate::plan::Bounds;
