@@ -65,7 +65,9 @@ pub(super) fn h96_no_helper_remembers_the_keys_of_tickets(config: &Config) {
     for when in ["after the start", "after an upgrade", "after a second upgrade"] {
         let name = ticket_of(server.address);
         // A key in memory is its name and its secret.
-        let secrets = server.process.remembered_behind(&name[..16], 32);
+        let mut secrets = server.process.remembered_behind(&name[..16], 32);
+        // A name alone in memory that is free has numbers of the allocator behind it, which are small.
+        secrets.retain(|secret| !secret.windows(4).any(|bytes| bytes == [0; 4]));
         assert!(!secrets.is_empty(), "the server has the key {when}");
         let mut others = server.process.with_descendants();
         others.retain(|process| *process != server.process);
