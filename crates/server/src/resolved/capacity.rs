@@ -161,7 +161,8 @@ pub(super) fn connections(
     }
     // Every thread keeps some files of every host open.
     let kept = sites(settings) as u64 * site.open_files as u64;
-    let with_files = beside_files(possible.saturating_sub(kept * stores(plan) / workers), plan.sender);
+    let left = possible.saturating_sub(kept * stores(plan) / workers).max(possible / 4);
+    let with_files = beside_files(left, plan.sender);
     let tasks = (limits::processes().unwrap_or(u64::MAX) / 2).min(CONNECTION_PROCESSES);
     let most = match plan.engine {
         Engine::Fork => possible.min(tasks),
