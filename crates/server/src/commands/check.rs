@@ -30,7 +30,7 @@ pub(crate) fn check(given: &GivenSettings) -> ExitCode {
         Err(why) => return refuse(&[Problem::new(why)]),
     };
     // They were checked, and the process that asks the database must not have them.
-    config.keys = None;
+    (config.certificates, config.keys) = (None, None);
     warn(&settings, &config);
     let problems = examine::examine(&settings, &config);
     if !problems.is_empty() {

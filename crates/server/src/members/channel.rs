@@ -123,6 +123,10 @@ pub(crate) fn read_to_end(mut stream: &UnixStream, most: usize, by: Instant) -> 
             Ok(count) if bytes.len() + count <= most => bytes.extend_from_slice(&piece[..count]),
             Ok(_) => return Err(io::Error::other("the stream is too long")),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // The time of the socket has passed (SO_RCVTIMEO).
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
             Err(error) => return Err(error),
         }
     }

@@ -207,17 +207,19 @@ fn start(
                 let Ok((request, answer, place)) = waiting else { return };
                 busy.begin(number, Instant::now());
                 // The panic was already reported. Dropping the answer ends the client's wait.
-                let _ = catch_unwind(AssertUnwindSafe(|| work(request, answer, &accounts, &pulse)));
+                let _ = catch_unwind(AssertUnwindSafe(|| work(request, answer, place, &accounts, &pulse)));
                 busy.end(number);
-                drop(place);
             }
         })?;
     }
     Ok((sender, busy))
 }
 
-fn work(request: Query, answer: Answerer, accounts: &Accounts, pulse: &Pulse) {
-    match accounts.answer(request) {
+fn work(request: Query, answer: Answerer, place: Option<FormPlace>, accounts: &Accounts, pulse: &Pulse) {
+    let answered = accounts.answer(request);
+    // The client may send its next form when it has the answer.
+    drop(place);
+    match answered {
         Ok(answered) => reply(answer, &answered, pulse),
         Err(why) => {
             complain(&why);

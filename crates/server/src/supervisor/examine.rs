@@ -98,7 +98,7 @@ fn accounts(settings: &Settings, workers: Option<&SystemUser>) -> Result<Vec<Str
     let users = keeper.as_ref().zip(workers).map(|(accounts, workers)| Users { accounts, workers });
     let check = || database::check(place, users, &settings.members).err().into_iter().collect();
     // The database may be hostile.
-    Ok(in_child(keeper.as_ref(), Some(most_memory(&settings.members)), check))
+    Ok(in_child("the database of accounts", keeper.as_ref(), Some(most_memory(&settings.members)), check))
 }
 
 /// Whether the address can be listened on.
@@ -125,21 +125,21 @@ fn listening(address: &ListenAddress, config: &ResolvedConfig) -> Result<(), Str
 /// The problems that `look` finds with the rights of `user`, in a child process; in this process if there is no user.
 fn as_user(user: Option<&SystemUser>, look: impl FnOnce() -> Vec<String>) -> Vec<String> {
     let Some(user) = user else { return look() };
-    in_child(Some(user), None, look)
+    in_child("files", Some(user), None, look)
 }
 
-/// The problems that `look` finds in a child process with the rights of `user`, if there is one, and with at most
+/// The problems with `what` that `look` finds in a child process with the rights of `user`, if there is one, and with at most
 /// `memory` beside what it has. The child ends with this process, and after [`LATEST`].
 fn in_child(
+    what: &str,
     user: Option<&SystemUser>,
     memory: Option<u64>,
     look: impl FnOnce() -> Vec<String>,
 ) -> Vec<String> {
     let parent = process::own();
     let confine = || {
-        if let Some(user) = user {
-            user.switch_to().and_then(|()| user::drop_capabilities())?;
-        }
+        user.map_or(Ok(()), SystemUser::switch_to)?;
+        user::drop_capabilities()?;
         // Whoever watches over this program may kill it.
         let has_parent = process::end_with(parent, Signal::Kill)?;
         process::hide_memory()?;
@@ -169,8 +169,12 @@ fn in_child(
             serde_json::from_slice(&text).map_err(|_| io::Error::other("it ended without a result"))
         }
     });
-    told.unwrap_or_else(|error| match user {
-        Some(user) => vec![format!("cannot look around as user {}: {error}", user.name)],
-        None => vec![format!("cannot look around in a process of its own: {error}")],
+    told.unwrap_or_else(|error| {
+        let why = match error.kind() {
+            ErrorKind::TimedOut => format!("no result within {LATEST:?}"),
+            _ => error.to_string(),
+        };
+        let rights = user.map(|user| format!(" as user {}", user.name)).unwrap_or_default();
+        vec![format!("cannot check {what}{rights}: {why}")]
     })
 }

@@ -109,7 +109,7 @@ fn begin(
     warn(&settings, &config);
     if is_check {
         // They were checked, and the process that asks the database must not have them.
-        config.keys = None;
+        (config.certificates, config.keys) = (None, None);
         if open::is_standard_output(&settings) {
             // The running server reads that of a check, and starts the new program with its own.
             settings.access_log = LogTarget::Output;
