@@ -54,7 +54,7 @@ pub(super) fn h83_no_route_leads_to_a_file_behind_a_password(config: &Config) {
             "/app/x",
             "/fixed/x",
             "/link.txt",
-            // Where the file system ignores case, this is `secret`.
+            // On a file system without case, this is `secret`.
             "/team/SECRET/plan.txt",
             "http://inner.example/plan.txt",
             "http://inner.example/",

@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn a_blocking_model_works_in_place_and_so_many_at_once() {
         let (lane, here) = (lane(Engine::Naive, 2, 1), thread::current().id());
-        let coming = lane.run(move || thread::current().id() == here).expect("in place there is always room");
+        let coming = lane.run(move || thread::current().id() == here).expect("a place is free");
         assert_eq!(wait(coming).0, Some(true));
         let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let (now, most) = (Arc::new(now), Arc::new(most));
@@ -283,7 +283,7 @@ mod tests {
                         thread::sleep(Duration::from_millis(10));
                         now.fetch_sub(1, Ordering::SeqCst);
                     };
-                    assert!(wait(lane.run(work).expect("in place there is always room")).0.is_some());
+                    assert!(wait(lane.run(work).expect("a place is free")).0.is_some());
                 });
             }
         });

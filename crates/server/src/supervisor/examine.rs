@@ -140,7 +140,7 @@ fn in_child(
     let confine = || {
         user.map_or(Ok(()), SystemUser::switch_to)?;
         user::drop_capabilities()?;
-        // Whoever watches over this program may kill it.
+        // A server that waits for this check may kill it.
         let has_parent = process::end_with(parent, Signal::Kill)?;
         process::hide_memory()?;
         memory.map_or(Ok(()), limits::limit_memory)?;
