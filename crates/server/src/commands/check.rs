@@ -29,9 +29,9 @@ pub(crate) fn check(given: &GivenSettings) -> ExitCode {
         Ok(config) => config,
         Err(why) => return refuse(&[Problem::new(why)]),
     };
+    warn(&settings, &config);
     // They were checked, and the process that asks the database must not have them.
     (config.certificates, config.keys) = (None, None);
-    warn(&settings, &config);
     let problems = examine::examine(&settings, &config);
     if !problems.is_empty() {
         problems.iter().for_each(|why| error!("{why}"));
