@@ -1,39 +1,62 @@
-//! Work with private keys in a short-lived process: this one, from which workers are forked, never has them in its memory.
+//! Work in a short-lived process with rights and memory of its own. This process, from which workers are forked, never has
+//! private keys in its memory.
 
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tenfold_sys::process::{self, Fork};
-use tenfold_sys::user;
+use tenfold_sys::signal::Signal;
+use tenfold_sys::user::{self, SystemUser};
 use tenfold_tls::certificates::files::KeyFile;
 
 use crate::members::channel::read_to_end;
 use crate::sandbox;
 
-/// The time in which the work must be done, and the most bytes of the result.
-const LATEST: Duration = Duration::from_secs(30);
-const LONGEST: usize = 64 * 1024;
+/// The most bytes of a result.
+const LONGEST: usize = 1 << 20;
+/// The time for work with keys.
+pub(super) const LATEST: Duration = Duration::from_secs(30);
 
-/// Returns the result of `work` in a process whose memory is closed to others.
+/// Returns the result of `work` in a child process with the rights of `user`, if there is one. The memory of the child is
+/// closed to others. It ends with this process, and after `latest`.
 ///
 /// # Errors
-/// There is no process, or it ends without a result.
-pub(super) fn apart<T: Serialize + DeserializeOwned>(work: impl FnOnce() -> T) -> io::Result<T> {
+/// There is no process, it cannot be confined, or it ends without a result.
+pub(crate) fn apart<T: Serialize + DeserializeOwned>(
+    user: Option<&SystemUser>,
+    latest: Duration,
+    work: impl FnOnce() -> T,
+) -> io::Result<T> {
+    let parent = process::own();
+    let confine = || {
+        user.map_or(Ok(()), SystemUser::switch_to)?;
+        let has_parent = process::end_with(parent, Signal::Kill)?;
+        process::hide_memory()?;
+        if has_parent { Ok(()) } else { Err(io::Error::other("the parent has ended")) }
+    };
     let (ours, theirs) = UnixStream::pair()?;
     match process::fork()? {
         Fork::Child => {
             drop(ours);
-            let told = process::hide_memory().is_ok()
-                && serde_json::to_vec(&work()).is_ok_and(|bytes| (&theirs).write_all(&bytes).is_ok());
+            let result =
+                confine().map(|()| work()).map_err(|error| format!("cannot confine a process: {error}"));
+            let told = serde_json::to_vec(&result).is_ok_and(|bytes| (&theirs).write_all(&bytes).is_ok());
             std::process::exit(i32::from(!told));
         }
-        Fork::Parent(_) => {
+        Fork::Parent(pid) => {
             drop(theirs);
-            let bytes = read_to_end(&ours, LONGEST, Instant::now() + LATEST)?;
-            serde_json::from_slice(&bytes).map_err(|_| io::Error::other("it ended without a result"))
+            let told = read_to_end(&ours, LONGEST, Instant::now() + latest);
+            process::end_child(pid);
+            let bytes = told.map_err(|error| match error.kind() {
+                ErrorKind::TimedOut => io::Error::other(format!("no result within {latest:?}")),
+                _ => error,
+            })?;
+            let result: Result<T, String> =
+                serde_json::from_slice(&bytes).map_err(|_| io::Error::other("it ended without a result"))?;
+            result.map_err(io::Error::other)
         }
     }
 }
@@ -44,7 +67,7 @@ pub(super) fn check_keys(keys: &[KeyFile], confined: bool) -> io::Result<Vec<Str
     if keys.is_empty() {
         return Ok(Vec::new());
     }
-    apart(|| {
+    apart(None, LATEST, || {
         give_up(confined)
             .map(|()| keys.iter().filter_map(|key| key.read().err()).map(|found| found.to_string()).collect())
             .unwrap_or_else(|why| vec![why])

@@ -5,7 +5,7 @@
 //! [`kernel_tls`] asks whether the kernel encrypts, [`apart`] works with their keys in another process,
 //! [`names`] has those that the server makes or obtains by itself, and [`engines`] asks the kernel.
 
-mod apart;
+pub(crate) mod apart;
 mod capacity;
 pub(crate) mod certificates;
 pub(crate) mod config;

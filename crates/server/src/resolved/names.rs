@@ -14,7 +14,7 @@ use tenfold_tls::certificates::files::{CertificateFiles, KeyFile, LoadedCertific
 use tenfold_tls::internal;
 use tenfold_tls::state::StateFolder;
 
-use super::apart::{apart, check_keys};
+use super::apart::{LATEST, apart, check_keys};
 use crate::diagnostics::{info, warning};
 use crate::settings::names::{Challenge, TlsNames};
 use crate::settings::values::Settings;
@@ -176,7 +176,7 @@ pub(crate) fn prepare(settings: &Settings) -> Result<(), String> {
     if settings.names.tls != TlsNames::Internal {
         return Ok(());
     }
-    let made = apart(|| {
+    let made = apart(None, LATEST, || {
         let made = internal::certificate(&folder, &internal_names(settings), unix_now());
         made.map(|made| made.is_new_root).map_err(|error| error.to_string())
     });

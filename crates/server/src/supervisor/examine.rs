@@ -1,16 +1,12 @@
 //! `tenfold check`: the checks of a start without a start. Everything is checked with the rights of its later user, and
 //! nothing is changed.
 
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::net::UnixStream;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::io::ErrorKind;
+use std::time::Duration;
 
 use tenfold_sys::file::Root;
 use tenfold_sys::folder::OpenFolder;
 use tenfold_sys::limits;
-use tenfold_sys::process::{self, Fork};
-use tenfold_sys::signal::Signal;
 use tenfold_sys::socket::{self, ListenAddress, ListenOptions, Listener};
 use tenfold_sys::user::{self, SystemUser};
 
@@ -18,19 +14,16 @@ use super::generation::open_roots;
 use super::{child, privileges, sockets};
 use crate::diagnostics::warning;
 use crate::log::open;
-use crate::members::channel::read_to_end;
 use crate::members::database::{self, Users};
 use crate::members::process::most_memory;
+use crate::resolved::apart::apart;
 use crate::resolved::config::ResolvedConfig;
 use crate::resolved::{engines, names};
 use crate::sandbox;
 use crate::settings::values::Settings;
 
-/// The interval of checks for the end of a child that has reported.
-const PAUSE: Duration = Duration::from_millis(1);
-/// The time in which a child must report, and the most bytes of its report.
+/// The time in which a child must report.
 const LATEST: Duration = Duration::from_secs(8);
-const LONGEST: usize = 1 << 20;
 
 /// Returns everything that would keep a server with this configuration from serving. An address in use is a warning,
 /// because the server of this configuration may be running.
@@ -129,51 +122,22 @@ fn as_user(user: Option<&SystemUser>, look: impl FnOnce() -> Vec<String>) -> Vec
 }
 
 /// The problems with `what` that `look` finds in a child process with the rights of `user`, if there is one, and with at most
-/// `memory` beside what it has. The child ends with this process, and after [`LATEST`].
+/// `memory` beside what it has.
 fn in_child(
     what: &str,
     user: Option<&SystemUser>,
     memory: Option<u64>,
     look: impl FnOnce() -> Vec<String>,
 ) -> Vec<String> {
-    let parent = process::own();
     let confine = || {
-        user.map_or(Ok(()), SystemUser::switch_to)?;
         user::drop_capabilities()?;
-        // A server that waits for this check may kill it.
-        let has_parent = process::end_with(parent, Signal::Kill)?;
-        process::hide_memory()?;
-        memory.map_or(Ok(()), limits::limit_memory)?;
-        if has_parent { Ok(()) } else { Err(io::Error::other("the parent has ended")) }
+        memory.map_or(Ok(()), limits::limit_memory)
     };
-    let told = UnixStream::pair().and_then(|(ours, theirs)| match process::fork()? {
-        Fork::Child => {
-            drop(ours);
-            let problems = match confine() {
-                Ok(()) => look(),
-                Err(error) => vec![format!("cannot give up privileges: {error}")],
-            };
-            let told = serde_json::to_vec(&problems).is_ok_and(|text| (&theirs).write_all(&text).is_ok());
-            std::process::exit(i32::from(!told));
-        }
-        Fork::Parent(pid) => {
-            drop(theirs);
-            let text = read_to_end(&ours, LONGEST, Instant::now() + LATEST);
-            process::send_signal(pid, Signal::Kill);
-            while process::is_child(pid) {
-                // Its end is not reported to anybody else.
-                process::reap()?;
-                thread::sleep(PAUSE);
-            }
-            let text = text?;
-            serde_json::from_slice(&text).map_err(|_| io::Error::other("it ended without a result"))
-        }
+    let told = apart(user, LATEST, || match confine() {
+        Ok(()) => look(),
+        Err(error) => vec![format!("cannot give up privileges: {error}")],
     });
-    told.unwrap_or_else(|error| {
-        let why = match error.kind() {
-            ErrorKind::TimedOut => format!("no result within {LATEST:?}"),
-            _ => error.to_string(),
-        };
+    told.unwrap_or_else(|why| {
         let rights = user.map(|user| format!(" as user {}", user.name)).unwrap_or_default();
         vec![format!("cannot check {what}{rights}: {why}")]
     })

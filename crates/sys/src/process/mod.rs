@@ -167,6 +167,12 @@ pub fn is_child(process: Pid) -> bool {
     !matches!(waitid(WaitId::Pid(process), options), Err(rustix::io::Errno::CHILD))
 }
 
+/// Kills a child that nobody has reaped, and reaps it.
+pub fn end_child(process: Pid) {
+    send_signal(process, Signal::Kill);
+    let _ = rustix::io::retry_on_intr(|| waitid(WaitId::Pid(process), WaitIdOptions::EXITED));
+}
+
 /// Requests `signal` for this process when `parent` ends (`PR_SET_PDEATHSIG`). Call it after the last change of user,
 /// which resets the request. Returns whether the parent still exists.
 ///
