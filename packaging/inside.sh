@@ -91,6 +91,26 @@ journalctl --unit tenfold-root.service --output cat | grep -q 'access log was op
 systemctl stop tenfold-root.socket tenfold-root.service
 say "tenfold-root.service: $users"
 
+# TLS as the comments of the configuration and of the socket say, with a key that root alone can read.
+cd /etc/tenfold
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj /CN=localhost \
+    -addext subjectAltName=DNS:localhost -keyout key.pem -out certificate.pem 2> /dev/null || fail "no certificate"
+[ "$(stat --format '%U %a' key.pem)" = 'root 600' ] || fail "others can read the key"
+sed -i -E 's/^# (listen|tls-certificate|tls-key) = /\1 = /' tenfold.toml
+mkdir /etc/systemd/system/tenfold-root.socket.d
+printf '[Socket]\nListenStream=443\n' > /etc/systemd/system/tenfold-root.socket.d/tls.conf
+systemctl daemon-reload
+systemctl start tenfold-root.service || fail "it does not start with TLS"
+curl --silent --fail --max-time 10 --cacert certificate.pem https://localhost/ | grep -q 'Tenfold serves this page' \
+    || fail "no page by https"
+users=$(ps -eo user:20=,comm= | awk '$2 == "tenfold" { print $1 }' | sort -u | tr '\n' ' ')
+[ "$users" = "root tenfold tenfold-accounts tenfold-signing " ] || fail "with TLS its users are $users"
+if journalctl --unit tenfold-root.service --priority warning --output cat | grep .; then fail "it warned"; fi
+systemctl stop tenfold-root.socket tenfold-root.service
+rm -r key.pem certificate.pem /etc/systemd/system/tenfold-root.socket.d
+cd /
+say "serves https: $users"
+
 DEBIAN_FRONTEND=noninteractive dpkg --purge tenfold > /dev/null
 getent passwd tenfold tenfold-accounts tenfold-signing && fail "its users are left"
 rm -f /stop /asked

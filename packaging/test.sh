@@ -12,7 +12,7 @@ trap 'rm -rf "$folder"' EXIT
 root=$folder/root
 
 needs=$(dpkg-deb --field "$package" Depends | sed 's/([^)]*)//g; s/ //g')
-mmdebstrap --quiet --variant=minbase --include="systemd,systemd-sysv,curl,procps,$needs" bookworm "$root"
+mmdebstrap --quiet --variant=minbase --include="systemd,systemd-sysv,curl,openssl,procps,$needs" bookworm "$root"
 cp "$package" "$root/tenfold.deb"
 cp "$test" "$root/inside.sh"
 cat > "$root/etc/systemd/system/inside.service" <<UNIT
