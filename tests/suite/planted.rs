@@ -26,7 +26,8 @@ pub(crate) const THEME: Theme = Theme {
         Epoll OwnAsRoot: h75_a_link_at_the_log_is_not_followed_at_the_start, h75_rotation_follows_no_link,
             h75_the_log_may_be_a_link_of_root_to_a_stream, h75_sockets_have_their_mode_when_they_are_bound,
             h75_only_the_servers_own_socket_is_removed, h75_an_unresponsive_socket_does_not_delay_the_start,
-            h75_root_reads_no_template_through_a_link, h75_a_pipe_in_place_of_a_file_stops_no_reload;
+            h75_root_reads_no_template_through_a_link, h75_a_pipe_in_place_of_a_file_stops_no_reload,
+            h75_root_serves_no_folder_through_another_users_link;
     ],
 };
 
@@ -280,5 +281,35 @@ fn h75_a_pipe_in_place_of_a_file_stops_no_reload(config: &Config) {
         fs::remove_file(&pipe).expect("it was planted here");
         users.write("passwords", hash);
     }
+    stop(server);
+}
+
+fn h75_root_serves_no_folder_through_another_users_link(config: &Config) {
+    let (roots, folder) = (TempFolder::new("roots"), theirs("home"));
+    roots.write("docs/page", "root's own words");
+    fs::set_permissions(roots.path(), fs::Permissions::from_mode(0o700)).expect("root's own folder");
+    for (name, content) in [("site", "first"), ("next", "second")] {
+        folder.write(&format!("{name}/page"), content);
+        lchown(folder.at(name), Some(NOBODY), Some(NOBODY)).expect("this runs as root");
+    }
+    let site = folder.at("site");
+    let server = Launch::new(config, &site).start();
+    let replace = |target: &Path| {
+        fs::rename(&site, folder.at("old")).expect("a folder of this case");
+        plant(target, &site);
+        server.process.signal(Signal::HUP);
+    };
+    let words = "site is a link of user 65534";
+    replace(&roots.at("docs"));
+    becomes_true(SOON, "the reload is refused", || server.errors().contains(words));
+    assert_eq!(server.get("/page").body, b"first");
+    let said = Launch::new(config, &site).refused();
+    assert_eq!(said.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&said.stderr).contains(words));
+    // A link to a folder of its owner is another matter: that is how a new version is published.
+    fs::remove_file(folder.at("site")).expect("it was planted here");
+    fs::rename(folder.at("old"), &site).expect("a folder of this case");
+    replace(&folder.at("next"));
+    becomes_true(SOON, "the next folder is served", || server.get("/page").body == b"second");
     stop(server);
 }

@@ -16,6 +16,7 @@ use rustix::io::ReadWriteFlags;
 
 use crate::files::identity::{Identity, location_of};
 use crate::files::links::{Links, open_by_owner};
+use crate::files::location::open_directory;
 
 /// A directory and everything beneath it.
 ///
@@ -37,11 +38,11 @@ pub struct Root {
 }
 
 impl Root {
-    /// Opens the directory at `path` and checks that the kernel can confine path resolution to it.
+    /// Opens the directory at `path` and checks that the kernel can confine path resolution to it. A process of root
+    /// follows only links of root and of the directory's owner.
     pub fn open(path: &Path) -> Result<Root, RootError> {
-        let wrong = |what, errno| RootError { path: path.to_owned(), what, errno };
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| wrong("open", errno))?;
+        let wrong = |what, error| RootError { path: path.to_owned(), what, error };
+        let directory = open_directory(path).map_err(|error| wrong("open", error))?;
         let (above, names) = location_of(&directory, path);
         let root = Root {
             directory,
@@ -54,7 +55,7 @@ impl Root {
         };
         match root.resolve("", OFlags::PATH) {
             Ok(_) => Ok(root),
-            Err(errno) => Err(wrong("resolve paths beneath", errno)),
+            Err(errno) => Err(wrong("resolve paths beneath", errno.into())),
         }
     }
 
@@ -255,7 +256,7 @@ impl std::error::Error for FileError {}
 pub struct RootError {
     path: PathBuf,
     what: &'static str,
-    pub(crate) errno: Errno,
+    pub(crate) error: io::Error,
 }
 
 impl AsFd for Root {
@@ -266,10 +267,10 @@ impl AsFd for Root {
 
 impl fmt::Display for RootError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let RootError { path, what, errno } = self;
-        let reason = io::Error::from(*errno);
-        write!(f, "cannot {what} the root directory {}: {reason}", path.display())?;
-        match *errno {
+        let RootError { path, what, error } = self;
+        write!(f, "cannot {what} the root directory {}: {error}", path.display())?;
+        let Some(errno) = Errno::from_io_error(error) else { return Ok(()) };
+        match errno {
             Errno::NOENT => f.write_str("; create it, or name another directory"),
             Errno::NOTDIR => {
                 f.write_str("; name the folder of the site (a configuration file follows --config)")

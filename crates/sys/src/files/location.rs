@@ -2,7 +2,8 @@
 //!
 //! A process of root that opens a path follows every link in it, even one in another user's folder. Such a link can
 //! make root create, append to or chown any file (CVE-2016-1247). So this module walks a path name by name, with a
-//! descriptor for each directory. It follows a link only if it belongs to root or to the user of this process.
+//! descriptor for each directory. It follows a link only if it belongs to root or to the user of this process; on the way
+//! to a folder of files for everybody, also if the owner of the link owns the folder.
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
@@ -39,7 +40,7 @@ impl Location {
     /// # Errors
     /// The error of `openat(2)`, and `PermissionDenied` for a link of another user.
     pub fn find(path: &Path) -> io::Result<Location> {
-        walk(path.as_os_str().as_bytes(), None, 0, false)
+        walk(path.as_os_str().as_bytes(), None, 0, LastName::Kept, &mut is_trusted)
     }
 
     /// Follows the name while it is a link.
@@ -47,7 +48,7 @@ impl Location {
     /// # Errors
     /// See [`Location::find`].
     pub fn follow(self) -> io::Result<Location> {
-        walk(self.name.as_bytes(), Some(self.directory), self.links, true)
+        walk(self.name.as_bytes(), Some(self.directory), self.links, LastName::Followed, &mut is_trusted)
     }
 
     /// The directory, and the name in it.
@@ -143,8 +144,46 @@ pub(super) fn rename_within(within: BorrowedFd<'_>, from: &OsStr, to: &OsStr) ->
     }
 }
 
-/// Walks `path`, from `start` if given. `follows` tells whether the last name is followed.
-fn walk(path: &[u8], start: Option<OwnedFd>, mut links: usize, follows: bool) -> io::Result<Location> {
+/// Opens the directory at `path`. A process of root follows links only if they belong to root or to the owner of the
+/// directory: with its rights, a link of another user would lead through the closed folders of a third one.
+///
+/// # Errors
+/// The error of `openat(2)`, and `PermissionDenied` for a link of another user.
+pub(super) fn open_directory(path: &Path) -> io::Result<OwnedFd> {
+    let mut foreign = Vec::new();
+    let mut note = |link: &Stat, name: &CString| {
+        foreign.extend(is_trusted(link, name).err().map(|why| (link.st_uid, why)));
+        Ok(())
+    };
+    let Location { directory, name, .. } =
+        walk(path.as_os_str().as_bytes(), None, 0, LastName::Entered, &mut note)?;
+    let directory = openat(directory, &name, PASSING | OFlags::DIRECTORY, Mode::empty())?;
+    let owner = fstat(&directory)?.st_uid;
+    match foreign.into_iter().find(|(user, _)| *user != owner) {
+        Some((_, why)) if geteuid().is_root() => Err(why),
+        _ => Ok(directory),
+    }
+}
+
+/// What a walk does with the last name of a path.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LastName {
+    /// It stays a name, even of a link.
+    Kept,
+    /// It stays a name; links are followed.
+    Followed,
+    /// It is entered like the others; the name of the result is `.`.
+    Entered,
+}
+
+/// Walks `path`, from `start` if given. `trusts` decides about links.
+fn walk(
+    path: &[u8],
+    start: Option<OwnedFd>,
+    mut links: usize,
+    last: LastName,
+    trusts: &mut dyn FnMut(&Stat, &CString) -> io::Result<()>,
+) -> io::Result<Location> {
     let mut left = Vec::new();
     let mut directory = match start {
         Some(start) if !path.starts_with(b"/") => start,
@@ -152,24 +191,30 @@ fn walk(path: &[u8], start: Option<OwnedFd>, mut links: usize, follows: bool) ->
     };
     plan(path, &mut left)?;
     while let Some(name) = left.pop() {
-        let is_last = left.is_empty();
-        if is_last && !follows {
+        let is_last = left.is_empty() && last != LastName::Entered;
+        if is_last && last == LastName::Kept {
             return Ok(Location { directory, name, links, is_magic: false });
         }
-        let found = match openat(&directory, &name, PASSING, Mode::empty()) {
+        let found = match pass(&directory, &name) {
             Err(Errno::NOENT) if is_last => return Ok(Location { directory, name, links, is_magic: false }),
             found => found?,
         };
         let stat = fstat(&found)?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Symlink => {
-                is_trusted(&stat, &name)?;
+                trusts(&stat, &name)?;
                 links += 1;
                 if links > MOST_LINKS {
                     return Err(Errno::LOOP.into());
                 }
-                if is_last && fstatfs(&found)?.f_type == PROC_SUPER_MAGIC {
-                    return Ok(Location { directory, name, links, is_magic: true });
+                let is_magic = left.is_empty() && fstatfs(&found)?.f_type == PROC_SUPER_MAGIC;
+                if is_magic && is_last {
+                    return Ok(Location { directory, name, links, is_magic });
+                }
+                if is_magic {
+                    let followed = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                    directory = openat(&directory, &name, followed, Mode::empty())?;
+                    continue;
                 }
                 let target = readlinkat(&found, "", Vec::new())?;
                 if target.as_bytes().starts_with(b"/") {
@@ -181,7 +226,18 @@ fn walk(path: &[u8], start: Option<OwnedFd>, mut links: usize, follows: bool) ->
             _ => directory = found,
         }
     }
-    Err(Errno::ISDIR.into())
+    match last {
+        LastName::Entered => Ok(Location { directory, name: c".".to_owned(), links, is_magic: false }),
+        _ => Err(Errno::ISDIR.into()),
+    }
+}
+
+/// Opens one name without following it. Only the name of a directory is mounted when it is opened (`man 8 automount`).
+fn pass(directory: &OwnedFd, name: &CString) -> Result<OwnedFd, Errno> {
+    match openat(directory, name, PASSING | OFlags::DIRECTORY, Mode::empty()) {
+        Err(Errno::NOTDIR) => openat(directory, name, PASSING, Mode::empty()),
+        found => found,
+    }
 }
 
 /// Opens directories of a path without following links.

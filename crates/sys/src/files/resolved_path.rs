@@ -4,6 +4,7 @@
 //! compared by these, never by name.
 
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::files::file::{FileError, Root};
 pub use crate::files::identity::Identity;
@@ -70,7 +71,8 @@ impl Root {
         if identity(&directory)? == identity(&self.directory)? {
             return Ok(None);
         }
-        let opened = Root::open(&self.path).map_err(|error| FileError::from(error.errno));
+        let opened = Root::open(&self.path)
+            .map_err(|error| FileError::from(Errno::from_io_error(&error.error).unwrap_or(Errno::ACCESS)));
         let Some(mut successor) = unless_unreachable(opened)? else { return Ok(None) };
         successor.follow(self.links);
         Ok(Some(successor))
