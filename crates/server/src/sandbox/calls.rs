@@ -41,8 +41,7 @@ const RUNTIME: &[Call] = calls! {
 
 /// Files, the log, and standard error.
 const FILES: &[Call] = calls! {
-    ACCESS FACCESSAT FACCESSAT2 FADVISE64 FSTAT FSTATFS GETCWD GETDENTS64 LSEEK LSTAT NEWFSTATAT OPEN
-    OPENAT OPENAT2 PREAD64 READ READLINK READLINKAT READV STAT STATX WRITE WRITEV
+    ACCESS FACCESSAT FACCESSAT2 FADVISE64 FSTAT FSTATFS GETCWD GETDENTS64 LSEEK LSTAT NEWFSTATAT PREAD64 READ READLINK READLINKAT READV STAT STATX WRITE WRITEV
 };
 
 /// Connections, and wake-ups between threads.
@@ -108,6 +107,7 @@ pub(super) fn of_worker(serving: &SandboxSubject<'_>) -> Vec<FilterRule> {
     let of_sender =
         plan.sender.row().adds.iter().filter(|call| ![Call::SENDTO, Call::SENDMSG].contains(call));
     let mut rules: Vec<FilterRule> = of_model.map(FilterRule::from).collect();
+    rules.push(Call::OPENAT2.into());
     rules.extend(RUNTIME.iter().chain(FILES).chain(SERVING).chain(of_sender).map(|&call| call.into()));
     // MSG_FASTOPEN connects. Filters do not see what a ring sends, so an engine with a ring has that limit anyway.
     let unless_it_connects = |place| (place, Test::Bits { mask: libc::MSG_FASTOPEN as u32, set: 0 });
@@ -284,6 +284,10 @@ fn with_conditions() -> Vec<FilterRule> {
     // default action of a memory fault, which ends the process; otherwise its handler would be called forever.
     rules.extend(is(Call::RT_SIGACTION, 0, &[32, 33, libc::SIGBUS as u32, libc::SIGSEGV as u32]));
     rules.push(FilterRule::when(Call::RT_SIGACTION, &[(1, Test::Null)]));
+    // A file that is opened for reading is emptied, too, and Landlock before Linux 6.2 does not see it.
+    for (call, flags) in [(Call::OPEN, 1), (Call::OPENAT, 2)] {
+        rules.push(FilterRule::when(call, &[(flags, Test::Bits { mask: libc::O_TRUNC as u32, set: 0 })]));
+    }
     let own = process::own().as_raw_nonzero().get() as u32;
     rules.push(FilterRule::when(Call::TGKILL, &[(0, Test::Is(own)), (2, Test::Is(libc::SIGABRT as u32))]));
     // Signal 0 sends nothing; it checks whether the holder of a lock still exists.
@@ -301,8 +305,7 @@ mod tests {
     use std::os::fd::AsFd;
     use std::time::Duration;
 
-    #[cfg(feature = "acme")]
-    use rustix::fs::Mode;
+    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
     use rustix::io::Errno;
     use rustix::net::sockopt;
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socket, socketpair};
@@ -357,6 +360,25 @@ mod tests {
                 assert_ne!(socket(family, kind, None).err(), Some(Errno::PERM), "{family:?}");
             }
         });
+    }
+
+    #[test]
+    fn h79_a_process_with_a_client_empties_no_file_by_opening_it() {
+        let path = std::env::temp_dir().join(format!("tenfold-kept-{}", std::process::id()));
+        let (first, second) = (path.clone(), path.clone());
+        std::fs::write(&path, "kept").expect("a temporary file");
+        let try_it = |path: &Path| {
+            let flags = OFlags::RDONLY | OFlags::TRUNC;
+            assert_eq!(rustix::fs::open(path, flags, Mode::empty()).err(), Some(Errno::PERM));
+            let anywhere = ResolveFlags::empty();
+            let opened = rustix::fs::openat2(CWD, path, flags, Mode::empty(), anywhere);
+            assert_eq!(opened.err(), Some(Errno::PERM), "no filter sees its flags");
+            rustix::fs::open(path, OFlags::RDWR | OFlags::CREATE, Mode::empty()).expect("clients do");
+        };
+        confined(&[], of_accounts(true), move || try_it(&first));
+        confined(&[], of_signing(), move || try_it(&second));
+        assert_eq!(std::fs::read(&path).expect("it is there"), b"kept");
+        std::fs::remove_file(&path).expect("our own file");
     }
 
     /// Runs `work` on a thread with the calls of `rules`, of which those of `absent` fail without a report.
