@@ -22,6 +22,11 @@ use super::generation::Stage;
 use super::state::Supervisor;
 use crate::diagnostics::{debug, error, warning};
 
+/// The most names of a folder that are read: the supervisor does nothing else meanwhile, and others may write there.
+const MOST_NAMES: usize = 100_000;
+/// The most files that a look complains about one by one.
+const MOST_COMPLAINTS: usize = 10;
+
 impl Supervisor {
     /// The time of the next look at rotated files.
     pub(super) fn archive_by(&self) -> Option<Instant> {
@@ -40,13 +45,18 @@ impl Supervisor {
         let Some((path, _)) = newest.log.regular() else { return };
         let (path, keep, compresses) =
             (path.to_owned(), newest.settings.log_keep, newest.settings.log_compress);
-        let archived = list(&path).and_then(|files| {
+        let mut complaints = Vec::new();
+        let archived = list(&path, MOST_NAMES).and_then(|files| {
             let (folder, _) = OpenFolder::around(&path)?;
             let old = keep.map_or(&[][..], |keep| beyond(&files, keep));
-            old.iter().for_each(|file| remove(&folder, file));
+            complaints.extend(old.iter().filter_map(|file| remove(&folder, file).err()));
             let left = &files[old.len()..];
-            if compresses { self.compress_first(&path, left) } else { Ok(()) }
+            if compresses { self.compress_first(&path, left, &mut complaints) } else { Ok(()) }
         });
+        complaints.iter().take(MOST_COMPLAINTS).for_each(|why| warning!("{why}"));
+        if let more @ 1.. = complaints.len().saturating_sub(MOST_COMPLAINTS) {
+            warning!("{more} more rotated files of {} stay as they are", path.display());
+        }
         if let Err(error) = archived {
             error!("cannot look after the rotated files of {}: {error}", path.display());
             self.archive.due = Some(Instant::now() + LONG_PAUSE);
@@ -54,12 +64,20 @@ impl Supervisor {
     }
 
     /// Begins to compress the first of `files` that can be.
-    fn compress_first(&mut self, path: &Path, files: &[RotatedFile]) -> io::Result<()> {
+    fn compress_first(
+        &mut self,
+        path: &Path,
+        files: &[RotatedFile],
+        complaints: &mut Vec<String>,
+    ) -> io::Result<()> {
         for RotatedFile { name, .. } in uncompressed(files) {
             let (folder, _) = OpenFolder::around(path)?;
             match self.files_of(&folder, name) {
                 Ok((from, to)) => return self.begin_job(folder, name, from, &to),
-                Err(error) => warning!("cannot compress {}: {error}; it stays as it is", name.display()),
+                Err(error) => {
+                    complaints
+                        .push(format!("cannot compress {}: {error}; it stays as it is", name.display()));
+                }
             }
         }
         Ok(())
@@ -114,13 +132,16 @@ impl Supervisor {
 }
 
 /// Removes a file that is beyond the kept ones.
-fn remove(folder: &OpenFolder, file: &RotatedFile) {
+///
+/// # Errors
+/// In words: it is not a file, or the system refuses.
+fn remove(folder: &OpenFolder, file: &RotatedFile) -> Result<(), String> {
+    let name = file.name.display();
     let removed = folder.look(&file.name).and_then(|found| match found.metadata()?.is_file() {
         true => folder.remove(&file.name),
         false => Err(io::Error::other("it is not a file")),
     });
-    match removed {
-        Ok(()) => debug!("{} was removed (log-keep)", file.name.display()),
-        Err(error) => warning!("cannot remove the rotated log {}: {error}", file.name.display()),
-    }
+    removed.map_err(|error| format!("cannot remove the rotated log {name}: {error}"))?;
+    debug!("{name} was removed (log-keep)");
+    Ok(())
 }
