@@ -42,6 +42,7 @@ pub(crate) const THEME: Theme = Theme {
             h80_a_session_that_ends_behind_unread_responses_shows_nothing,
             h81_a_forged_cookie_is_rejected_in_the_worker;
         Concurrent Own: h81_forged_cookies_do_not_block_members;
+        LoopsOnce Own: h81_one_address_does_not_take_all_places_of_members;
         Every Once: h61_sql_in_every_field_is_text, h62_an_unknown_name_and_a_wrong_password_are_answered_alike,
             h63_guessing_is_throttled_and_the_owner_is_not_locked_out, h64_a_flood_of_logins_does_not_delay_files,
             h65_a_session_changes_at_login_and_password_and_dies_at_logout, h66_cookies_are_as_safe_as_the_connection,

@@ -220,6 +220,34 @@ pub(super) fn h81_forged_cookies_do_not_block_members(config: &Config) {
     stop(server);
 }
 
+/// A cookie whose session has ended is asked about like any other.
+pub(super) fn h81_one_address_does_not_take_all_places_of_members(config: &Config) {
+    let folder = site();
+    let server = launch(config, &folder, &fresh(DatabaseProduct::Sqlite, &folder)).start();
+    let mut member = Visitor::new(&server);
+    assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));
+    let ended = format!("session={}", member.cookies["session"]);
+    member.submit("/account/logout", "/account/logout", &[]);
+    assert_eq!(member.log_in("ann", GOOD).status, 303);
+    let session = format!("session={}", member.cookies["session"]);
+    let accounts = accounts_process(&server);
+    accounts.signal(Signal::STOP);
+    becomes_true(SOON, "the accounts are stopped", || !accounts.is_running() || accounts.is_stopped());
+    let mut strangers: Vec<Wire> =
+        (0..MANY).map(|_| Wire::connect_from("127.0.0.2", server.address)).collect();
+    for wire in &mut strangers {
+        wire.send(request("GET", "/members/", &[("Cookie", &ended)]));
+    }
+    let refused = || server.status()["responses"]["503"].as_u64().unwrap_or(0);
+    becomes_true(SOON, "there is no room for so many", || refused() >= 140);
+    let mut wire = server.connect();
+    wire.send(request("GET", "/members/", &[("Cookie", &session)]));
+    assert_eq!(server.get("/").status, 200, "the loop has had the request");
+    accounts.signal(Signal::CONT);
+    assert_eq!(wire.response().status, 200, "a member who waited");
+    stop(server);
+}
+
 pub(super) fn a_session_that_is_used_does_not_end_early() {
     let folder = site();
     for place in SessionSetup::all() {

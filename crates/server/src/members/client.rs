@@ -15,6 +15,7 @@ use tenfold_http::Request;
 use tenfold_site::{Shown, SitePath};
 
 use super::channel::AccountsClient;
+use super::places::AddressPlaces;
 use answers::Answers;
 use filter::{Starts, WorkerFilter};
 
@@ -37,6 +38,8 @@ pub(crate) struct WorkerMembers {
     filter: Arc<WorkerFilter>,
     /// For quick answers.
     quick: OffloadPool,
+    /// The places in its queue, if there is a loop: a blocking model has a thread or process that waits.
+    places: Option<Arc<AddressPlaces>>,
     /// For quick answers to questions with a cookie that this worker cannot judge.
     unjudged: OffloadPool,
     /// For answers that wait for a hash, so that the others do not.
@@ -65,40 +68,48 @@ impl WorkerMembers {
             client: Arc::new(client),
             filter: Arc::new(filter),
             quick: OffloadPool::new(plan, width, QUEUE),
+            places: (!plan.blocking()).then(|| AddressPlaces::of(QUEUE)),
             unjudged: OffloadPool::new(plan, unjudged, QUEUE_UNJUDGED),
             slow,
         }
     }
 
-    /// Asks the accounts, outside the event loop if there is one; `session` is the cookie of the asking session.
+    /// Asks the accounts, outside the event loop if there is one; `session` is the cookie of the asking session, and
+    /// `address` that of the client.
     ///
     /// # Errors
-    /// [`QueueFull`] if the queue is full.
+    /// [`QueueFull`] if the queue is full, or the part of the address.
     pub(crate) fn ask(
         &self,
         request: Query,
         session: Option<String>,
+        address: &str,
     ) -> Result<OffloadResult<Reply>, QueueFull> {
         let known = session.as_deref().map(|cookie| self.filter.judge(cookie));
-        let lane = match known {
+        let (lane, places) = match known {
             Some(Some(CookieCheck::Forged)) => {
                 let (promise, coming) = promise();
                 promise.keep(Reply::Nobody);
                 return Ok(coming);
             }
-            Some(Some(CookieCheck::Unsigned) | None) => &self.unjudged,
-            Some(Some(CookieCheck::Signed)) | None => &self.quick,
+            Some(Some(CookieCheck::Unsigned) | None) => (&self.unjudged, None),
+            Some(Some(CookieCheck::Signed)) | None => (&self.quick, self.places.as_ref()),
         };
         match &self.slow {
             _ if !request.hashes() => {
+                // A cookie stays signed after its session has ended, so anybody may have one.
+                let place = places.map(|places| places.take(address).ok_or(QueueFull)).transpose()?;
                 let (client, filter) = (self.client.clone(), self.filter.clone());
                 // The cookie is judged again if the filter was unknown before.
                 let unknown = session.filter(|_| known == Some(None));
-                lane.run(move || match unknown {
-                    Some(cookie) if filter.learn(&client).judge(&cookie) == Some(CookieCheck::Forged) => {
-                        Reply::Nobody
+                lane.run(move || {
+                    let _until_it_is_answered = place;
+                    match unknown {
+                        Some(cookie) if filter.learn(&client).judge(&cookie) == Some(CookieCheck::Forged) => {
+                            Reply::Nobody
+                        }
+                        _ => client.ask(&request),
                     }
-                    _ => client.ask(&request),
                 })
             }
             Slow::InPlace => {

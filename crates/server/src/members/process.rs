@@ -3,7 +3,6 @@
 
 pub(crate) mod pulse;
 
-use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -24,6 +23,7 @@ use tenfold_sys::wait::{self, Reported};
 
 use super::channel::{AccountsServer, Answerer};
 use super::database;
+use super::places::{AddressPlace, AddressPlaces};
 use crate::diagnostics::error;
 use crate::settings::members::MembersSettings;
 use pulse::{Pulse, ThreadPulse};
@@ -32,8 +32,6 @@ use pulse::{Pulse, ThreadPulse};
 const QUEUE: usize = 1024;
 /// The niceness of hashing relative to serving (`man 2 nice`).
 const NICE: i32 = 19;
-/// The part of the queue of hashes that one address can have: one in this many places.
-const ADDRESS_SHARE: usize = 4;
 /// The pause after a receive that failed for lack of memory or descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The longest time of a question without a password: several statements, each with the deadline of its database. If
@@ -96,7 +94,8 @@ pub(crate) fn serve(work: &AccountsTask<'_>, mut ready: UnixStream) -> Result<()
         on("hashing", settings.hash_threads, settings.hash_queue, NICE).map_err(failed)?;
     let watch = PhaseWatch::new().map_err(|error| format!("cannot watch for signals: {error}"))?;
     let mut room = AccountsServer::room();
-    let (forms, most) = (Arc::new(HashingForms::default()), (settings.hash_queue / ADDRESS_SHARE).max(1));
+    // A right password is not counted as an attempt, so an address could otherwise fill the queue with them.
+    let forms = AddressPlaces::of(settings.hash_queue);
     loop {
         if !hangs(&busy, &busy_hashing, Instant::now()) {
             pulse.beat();
@@ -114,8 +113,7 @@ pub(crate) fn serve(work: &AccountsTask<'_>, mut ready: UnixStream) -> Result<()
                 let (request, answer) = question.apart();
                 let client = request.hashing_client();
                 let queue = if client.is_some() { &hashing } else { &quick };
-                let place =
-                    client.filter(|_| settings.throttle).map(|client| forms.take(&client.address, most));
+                let place = client.filter(|_| settings.throttle).map(|client| forms.take(&client.address));
                 if matches!(place, Some(None)) {
                     reply(answer, &Reply::Throttled { after: 1 }, pulse);
                 } else if let Err(
@@ -150,42 +148,7 @@ fn reply(answer: Answerer, reply: &Reply, pulse: &Pulse) {
 /// The message that the accounts are open.
 pub(crate) const READY: &str = "ready";
 
-/// Forms whose passwords wait to be hashed, or are hashed, by the address of the client. A right password is not counted
-/// as an attempt, so an address could otherwise fill the queue with them.
-#[derive(Debug, Default)]
-struct HashingForms(Mutex<BTreeMap<String, usize>>);
-
-/// The place of a form. It is free when this is dropped.
-#[derive(Debug)]
-struct FormPlace {
-    of: Arc<HashingForms>,
-    address: String,
-}
-
-impl HashingForms {
-    /// A place for one more form of this address; `None` if it has `most`.
-    fn take(self: &Arc<Self>, address: &str, most: usize) -> Option<FormPlace> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = all.entry(address.to_owned()).or_default();
-        (*count < most).then(|| {
-            *count += 1;
-            FormPlace { of: Arc::clone(self), address: address.to_owned() }
-        })
-    }
-}
-
-impl Drop for FormPlace {
-    fn drop(&mut self) {
-        let mut all = self.of.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(count) = all.get_mut(&self.address) else { return };
-        *count -= 1;
-        if *count == 0 {
-            all.remove(&self.address);
-        }
-    }
-}
-
-type QueuedQuery = (Query, Answerer, Option<FormPlace>);
+type QueuedQuery = (Query, Answerer, Option<AddressPlace>);
 
 fn start(
     name: &str,
@@ -215,7 +178,7 @@ fn start(
     Ok((sender, busy))
 }
 
-fn work(request: Query, answer: Answerer, place: Option<FormPlace>, accounts: &Accounts, pulse: &Pulse) {
+fn work(request: Query, answer: Answerer, place: Option<AddressPlace>, accounts: &Accounts, pulse: &Pulse) {
     let answered = accounts.answer(request);
     // The client may send its next form when it has the answer.
     drop(place);
@@ -240,16 +203,6 @@ fn complain(why: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn h64_an_address_has_a_part_of_the_queue_of_hashes() {
-        let forms = Arc::new(HashingForms::default());
-        let places = [forms.take("192.0.2.1", 2), forms.take("192.0.2.1", 2)];
-        assert!(places.iter().all(Option::is_some) && forms.take("192.0.2.1", 2).is_none());
-        assert!(forms.take("192.0.2.2", 2).is_some(), "another client");
-        drop(places);
-        assert!(forms.0.lock().expect("nobody panicked").is_empty());
-    }
 
     #[test]
     fn h77_a_pool_of_hashes_that_hangs_is_noticed() {

@@ -1,7 +1,7 @@
 //! Requests for members' pages and folders: they wait for the accounts process and are answered afterwards.
 
 use tenfold_accounts::Reply as AccountsReply;
-use tenfold_accounts::web::{MemberPage, PendingQuery, ReplyAction, RequestAction};
+use tenfold_accounts::web::{MemberPage, PendingQuery, ReplyAction, RequestAction, counted_address};
 use tenfold_engine::offload::QueueFull;
 use tenfold_http::{Answer, Connection, OwnedRequest, Reply, Request, ResponseWriter};
 use tenfold_site::{Answered, ResponseSummary};
@@ -34,7 +34,8 @@ impl SharedService {
         // The service is there while it answers.
         let Some(this) = self.this.upgrade() else { return Answer::Close };
         Answer::later(async move {
-            let coming = this.members.as_ref().map(|members| members.ask(query, session));
+            let address = counted_address(&connection);
+            let coming = this.members.as_ref().map(|members| members.ask(query, session, &address));
             let said = match coming {
                 Some(Ok(coming)) => coming.await,
                 Some(Err(QueueFull)) | None => None,
