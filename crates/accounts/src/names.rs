@@ -1,7 +1,10 @@
 //! Names of members: their syntax and equality.
 //!
 //! A name is displayed as typed, in Unicode's composed form, and looked up by its *key*. The key ignores case,
-//! compatibility forms and confusable letters (UTS #39 skeletons).
+//! compatibility forms and confusable letters (UTS #39 skeletons). Capitals may look alike when their small letters do
+//! not, so a new name must also differ from others in its *looks*.
+
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
@@ -62,7 +65,8 @@ impl MemberName {
             }
             () => {
                 let key = key(&shown);
-                if key.len() > LONGEST_KEY { Err(InvalidName::Long) } else { Ok(MemberName { shown, key }) }
+                let fits = looks(&shown).iter().chain([&key]).all(|text| text.len() <= LONGEST_KEY);
+                if fits { Ok(MemberName { shown, key }) } else { Err(InvalidName::Long) }
             }
         }
     }
@@ -82,6 +86,12 @@ impl MemberName {
 fn key(shown: &str) -> String {
     let lower: String = shown.to_lowercase().nfkc().collect();
     skeleton(&lower).collect::<String>().to_lowercase().nfkc().collect()
+}
+
+/// The skeletons of a name as it is displayed, and in capitals.
+pub(crate) fn looks(shown: &str) -> BTreeSet<String> {
+    let upper: String = shown.to_uppercase().nfkc().collect();
+    [shown, &upper].into_iter().map(|form| skeleton(form).collect()).collect()
 }
 
 #[cfg(test)]
@@ -108,6 +118,19 @@ mod tests {
         }
         for (one, other) in [("ann", "anne"), ("josé", "jose"), ("a.b", "ab")] {
             assert_ne!(key_of(one), key_of(other), "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn h68_names_that_look_alike_have_a_look_in_common() {
+        let alike = |one, other| !looks(one).is_disjoint(&looks(other));
+        // The capitals are Cyrillic, but for that of aIice.
+        for (one, other) in [("Hans", "\u{41d}ans"), ("bob", "\u{412}OB"), ("alice", "aIice"), ("Ian", "lan")]
+        {
+            assert!(alike(one, other), "{one} {other}");
+        }
+        for (one, other) in [("Ian", "Dan"), ("Mia", "Mla"), ("josé", "jose"), ("Вова", "Вера")] {
+            assert!(!alike(one, other), "{one} {other}");
         }
     }
 

@@ -24,6 +24,8 @@ use connection::{DatabaseConnection, RowValues, Value};
 use pool::ConnectionPool;
 use url::DatabaseUrl;
 
+use crate::names::looks;
+
 /// A member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
@@ -150,7 +152,7 @@ impl MemberStore {
     /// existed.
     ///
     /// # Errors
-    /// [`StoreError::Taken`] if the name exists.
+    /// [`StoreError::Taken`] if the name exists, or one that looks like it.
     pub(crate) fn add_user(
         &self,
         user: &Member,
@@ -179,6 +181,8 @@ impl MemberStore {
                     i64::from(user.disabled).into(),
                 ],
             )?;
+            let looks: Vec<_> = looks(&user.name).into_iter().map(|look| (look, user.id.into())).collect();
+            schema::insert_looks(connection, &looks)?;
             Ok(true)
         })
     }

@@ -1,7 +1,11 @@
 //! The tables, and the migrations between versions.
 
-use super::connection::{DatabaseConnection, StoreError};
+use std::collections::BTreeMap;
+
+use super::columns;
+use super::connection::{DatabaseConnection, StoreError, Value};
 use crate::clock::seconds;
+use crate::names::looks;
 use crate::token;
 
 /// The migrations of each version. Each can be repeated without harm, because MySQL does not roll back a new table.
@@ -38,7 +42,21 @@ const VERSIONS: &[&[Migration]] = &[
         Column { table: "tenfold_sessions", name: "epoch", definition: "BIGINT NOT NULL DEFAULT 0" },
         ForeignKeyIndex("CREATE INDEX IF NOT EXISTS tenfold_sessions_user ON tenfold_sessions (user_id)"),
     ],
+    // Names that look alike when their keys differ. Nodes of version 2 insert none.
+    &[
+        Table(
+            "CREATE TABLE IF NOT EXISTS tenfold_looks (
+        look VARCHAR(190) NOT NULL PRIMARY KEY,
+        user_id BIGINT NOT NULL,
+        FOREIGN KEY (user_id) REFERENCES tenfold_users (id) ON DELETE CASCADE)",
+        ),
+        ForeignKeyIndex("CREATE INDEX IF NOT EXISTS tenfold_looks_user ON tenfold_looks (user_id)"),
+        Looks,
+    ],
 ];
+
+/// The rows that one statement inserts when members are migrated.
+const ROWS: usize = 100;
 
 /// A migration of the tables.
 enum Migration {
@@ -48,8 +66,10 @@ enum Migration {
     Column { table: &'static str, name: &'static str, definition: &'static str },
     /// `CREATE INDEX IF NOT EXISTS` on a foreign key.
     ForeignKeyIndex(&'static str),
+    /// The looks of the names of all members. Of those that look alike, the oldest has the look.
+    Looks,
 }
-use Migration::{Column, ForeignKeyIndex, Table};
+use Migration::{Column, ForeignKeyIndex, Looks, Table};
 
 impl Migration {
     fn apply(&self, connection: &mut dyn DatabaseConnection) -> Result<(), StoreError> {
@@ -65,9 +85,38 @@ impl Migration {
             }
             ForeignKeyIndex(_) if connection.indexes_foreign_keys() => return Ok(()),
             ForeignKeyIndex(statement) => (*statement).to_owned(),
+            Looks => return insert_all_looks(connection),
         };
         connection.execute(&statement, &[]).map(drop)
     }
+}
+
+fn insert_all_looks(connection: &mut dyn DatabaseConnection) -> Result<(), StoreError> {
+    connection.execute("DELETE FROM tenfold_looks", &[])?;
+    let mut owners = BTreeMap::new();
+    for row in connection.query("SELECT id, name FROM tenfold_users ORDER BY created, id", &[])? {
+        let [id, name] = columns(row)?;
+        for look in looks(&name.text()?) {
+            owners.entry(look).or_insert(id.clone());
+        }
+    }
+    let rows: Vec<(String, Value)> = owners.into_iter().collect();
+    rows.chunks(ROWS).try_for_each(|rows| insert_looks(connection, rows))
+}
+
+/// Inserts looks with their owners.
+///
+/// # Errors
+/// [`StoreError::Taken`] if a look exists.
+pub(super) fn insert_looks(
+    connection: &mut dyn DatabaseConnection,
+    rows: &[(String, Value)],
+) -> Result<(), StoreError> {
+    let places = vec!["(?, ?)"; rows.len()].join(", ");
+    let values: Vec<Value> =
+        rows.iter().flat_map(|(look, owner)| [look.as_str().into(), owner.clone()]).collect();
+    let sql = format!("INSERT INTO tenfold_looks (look, user_id) VALUES {places}");
+    connection.execute(&sql, &values).map(drop)
 }
 
 const FACTS: &str = "CREATE TABLE IF NOT EXISTS tenfold_facts (
