@@ -46,8 +46,9 @@ impl Supervisor {
         let (path, keep, compresses) =
             (path.to_owned(), newest.settings.log_keep, newest.settings.log_compress);
         let mut complaints = Vec::new();
-        let archived = list(&path, MOST_NAMES).and_then(|files| {
+        let archived = list(&path, MOST_NAMES).and_then(|mut files| {
             let (folder, _) = OpenFolder::around(&path)?;
+            files.retain(|file| self.has_made(&folder, &file.name));
             let old = keep.map_or(&[][..], |keep| beyond(&files, keep));
             complaints.extend(old.iter().filter_map(|file| remove(&folder, file).err()));
             let left = &files[old.len()..];
@@ -63,6 +64,14 @@ impl Supervisor {
         }
     }
 
+    /// Whether it is a file of root, of the workers or of this process's user. Names that others make are neither counted nor
+    /// removed.
+    fn has_made(&self, folder: &OpenFolder, name: &OsStr) -> bool {
+        let users = [0, user::own(), self.user.as_ref().map_or(0, |user| user.id)];
+        let facts = folder.look(name).and_then(|found| found.metadata());
+        facts.is_ok_and(|facts| facts.is_file() && users.contains(&facts.uid()))
+    }
+
     /// Begins to compress the first of `files` that can be.
     fn compress_first(
         &mut self,
@@ -70,8 +79,8 @@ impl Supervisor {
         files: &[RotatedFile],
         complaints: &mut Vec<String>,
     ) -> io::Result<()> {
+        let (folder, _) = OpenFolder::around(path)?;
         for RotatedFile { name, .. } in uncompressed(files) {
-            let (folder, _) = OpenFolder::around(path)?;
             match self.files_of(&folder, name) {
                 Ok((from, to)) => return self.begin_job(folder, name, from, &to),
                 Err(error) => {
@@ -134,14 +143,10 @@ impl Supervisor {
 /// Removes a file that is beyond the kept ones.
 ///
 /// # Errors
-/// In words: it is not a file, or the system refuses.
+/// In words: the system refuses.
 fn remove(folder: &OpenFolder, file: &RotatedFile) -> Result<(), String> {
     let name = file.name.display();
-    let removed = folder.look(&file.name).and_then(|found| match found.metadata()?.is_file() {
-        true => folder.remove(&file.name),
-        false => Err(io::Error::other("it is not a file")),
-    });
-    removed.map_err(|error| format!("cannot remove the rotated log {name}: {error}"))?;
+    folder.remove(&file.name).map_err(|error| format!("cannot remove the rotated log {name}: {error}"))?;
     debug!("{name} was removed (log-keep)");
     Ok(())
 }
