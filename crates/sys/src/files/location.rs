@@ -207,7 +207,8 @@ fn walk(
                 if links > MOST_LINKS {
                     return Err(Errno::LOOP.into());
                 }
-                let is_magic = left.is_empty() && fstatfs(&found)?.f_type == PROC_SUPER_MAGIC;
+                let may_be_magic = left.is_empty() || last == LastName::Entered;
+                let is_magic = may_be_magic && fstatfs(&found)?.f_type == PROC_SUPER_MAGIC;
                 if is_magic && is_last {
                     return Ok(Location { directory, name, links, is_magic });
                 }
