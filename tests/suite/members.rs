@@ -44,7 +44,8 @@ pub(crate) const THEME: Theme = Theme {
         Concurrent Own: h81_forged_cookies_do_not_block_members;
         LoopsOnce Own: h81_one_address_does_not_take_all_places_of_members;
         Every Once: h61_sql_in_every_field_is_text, h62_an_unknown_name_and_a_wrong_password_are_answered_alike,
-            h63_guessing_is_throttled_and_the_owner_is_not_locked_out, h64_a_flood_of_logins_does_not_delay_files,
+            h63_guessing_is_throttled_and_the_owner_is_not_locked_out,
+            h63_the_sessions_of_a_member_share_their_guesses, h64_a_flood_of_logins_does_not_delay_files,
             h65_a_session_changes_at_login_and_password_and_dies_at_logout, h66_cookies_are_as_safe_as_the_connection,
             h67_forms_of_other_sites_are_rejected, h68_one_name_is_registered_once,
             h63_h66_visitors_behind_a_unix_socket_are_told_apart,

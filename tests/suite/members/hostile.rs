@@ -104,6 +104,29 @@ pub(super) fn h63_guessing_is_throttled_and_the_owner_is_not_locked_out() {
     }
 }
 
+/// A compromised worker may ask for a session by any spelling that the database takes for the same.
+pub(super) fn h63_the_sessions_of_a_member_share_their_guesses() {
+    let folder = site();
+    for kind in DatabaseProduct::ALL {
+        let config = Config::of(tenfold_engine::Engine::Epoll);
+        let server =
+            launch(&config, &folder, &fresh(kind, &folder)).flag("--trusted-proxy", "127.0.0.1").start();
+        let from = |address: &str| Visitor::new(&server).saying("X-Forwarded-For", address);
+        let (mut one, mut other) = (from("192.0.2.1"), from("192.0.2.2"));
+        assert_eq!((one.register("ann", GOOD).status, one.log_in("ann", GOOD).status), (303, 303));
+        assert_eq!(other.log_in("ann", GOOD).status, 303);
+        let fields =
+            [("old", "violet guess"), ("new", "another violet tractor"), ("again", "another violet tractor")];
+        let guess = |visitor: &mut Visitor<'_>| {
+            visitor.submit("/account/password", "/account/password", &fields).status
+        };
+        let answers: Vec<_> = (0..10).map(|_| guess(&mut one)).collect();
+        assert_eq!(answers, [422; 10], "{kind:?}");
+        assert_eq!(guess(&mut other), 429, "{kind:?}: another session");
+        stop(server);
+    }
+}
+
 pub(super) fn h64_a_flood_of_logins_does_not_delay_files() {
     let folder = site();
     for kind in DatabaseProduct::ALL {
@@ -286,7 +309,11 @@ pub(super) fn h68_one_name_is_registered_once() {
     let folder = site();
     for kind in DatabaseProduct::ALL {
         let server = start(&folder, kind);
-        for names in [["ann"; 8], ["Zoe", "ZOE", "zоe", "ｚoe", "zoe", "zo\u{435}", "Zo\u{0435}", "z0e"]] {
+        for names in [
+            ["ann"; 8],
+            ["Zoe", "ZOE", "zоe", "ｚoe", "zoe", "zo\u{435}", "Zo\u{0435}", "z0e"],
+            ["Hans", "hans", "HANS", "\u{41d}ans", "\u{41d}ANS", "\u{41d}anS", "hAns", "\u{41d}aNS"],
+        ] {
             let statuses: Vec<_> = thread::scope(|scope| {
                 let server = &server;
                 let all: Vec<_> = names

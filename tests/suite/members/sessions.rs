@@ -347,8 +347,8 @@ const UNSIGNED: [&str; 2] =
 pub(super) fn a_session_outlives_an_update_of_the_database() {
     let folder = site();
     // The second one is an interrupted update.
-    let whole =
-        "ALTER TABLE tenfold_users DROP COLUMN epoch; ALTER TABLE tenfold_sessions DROP COLUMN epoch;";
+    let whole = "DROP TABLE tenfold_looks; \
+        ALTER TABLE tenfold_users DROP COLUMN epoch; ALTER TABLE tenfold_sessions DROP COLUMN epoch;";
     let cut_short = "ALTER TABLE tenfold_sessions DROP COLUMN epoch;";
     for (kind, columns) in
         DatabaseProduct::ALL.into_iter().flat_map(|kind| [(kind, whole), (kind, cut_short)])
@@ -356,14 +356,16 @@ pub(super) fn a_session_outlives_an_update_of_the_database() {
         let url = fresh(kind, &folder);
         let launch = || launch(&Config::of(Engine::Epoll), &folder, &url);
         let server = launch().start();
-        assert_eq!(Visitor::new(&server).register("ann", GOOD).status, 303);
+        for name in ["ann", "Hans"] {
+            assert_eq!(Visitor::new(&server).register(name, GOOD).status, 303);
+        }
         stop(server);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970").as_secs();
         let sql = format!(
             "{columns} UPDATE tenfold_facts SET content = '1' WHERE name = 'version'; \
              DELETE FROM tenfold_facts WHERE name = 'filter'; \
              INSERT INTO tenfold_sessions (digest, user_id, created, seen) \
-             SELECT '{}', id, {now}, {now} FROM tenfold_users;",
+             SELECT '{}', id, {now}, {now} FROM tenfold_users WHERE name = 'ann';",
             UNSIGNED[1]
         );
         execute(kind, &url, &sql);
@@ -371,6 +373,7 @@ pub(super) fn a_session_outlives_an_update_of_the_database() {
         let mut member = Visitor::new(&server);
         member.cookies.insert("session".into(), UNSIGNED[0].into());
         assert_eq!(member.get("/members/").status, 200, "{kind:?}: {columns}");
+        assert_eq!(Visitor::new(&server).register("\u{41d}ans", GOOD).status, 422, "it looks like Hans");
         let mut stranger = Visitor::new(&server);
         stranger.cookies.insert("session".into(), "d".repeat(43));
         assert_eq!(stranger.get("/members/").status, 303, "{kind:?}: {columns}");
