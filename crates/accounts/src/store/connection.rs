@@ -12,6 +12,13 @@ pub(crate) enum Value {
 /// The values of a row, in the order of its columns.
 pub(crate) type RowValues = Vec<Value>;
 
+/// The values of a row with this many columns.
+pub(super) fn columns<const N: usize>(row: RowValues) -> Result<[Value; N], StoreError> {
+    row.try_into().map_err(|row: RowValues| {
+        StoreError::Failed(format!("a row has {} columns instead of {N}", row.len()))
+    })
+}
+
 /// An open connection. Statements have `?` where values go.
 pub(crate) trait DatabaseConnection: Send {
     /// Runs a statement that returns rows.

@@ -20,7 +20,7 @@ mod sqlite;
 pub mod url;
 
 pub use connection::StoreError;
-use connection::{DatabaseConnection, RowValues, Value};
+use connection::{DatabaseConnection, RowValues, Value, columns};
 use pool::ConnectionPool;
 use url::DatabaseUrl;
 
@@ -334,10 +334,4 @@ fn session(row: RowValues) -> Result<(String, StoredSession), StoreError> {
     let [digest, user, created, seen, epoch] = columns(row)?;
     let (user, epoch) = (user.number()?, epoch.number()?);
     Ok((digest.text()?, StoredSession { user, created: created.number()?, seen: seen.number()?, epoch }))
-}
-
-fn columns<const N: usize>(row: RowValues) -> Result<[Value; N], StoreError> {
-    row.try_into().map_err(|row: RowValues| {
-        StoreError::Failed(format!("a row has {} columns instead of {N}", row.len()))
-    })
 }

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::columns;
-use super::connection::{DatabaseConnection, StoreError, Value};
+use super::connection::{DatabaseConnection, StoreError, Value, columns};
 use crate::clock::seconds;
 use crate::names::looks;
 use crate::token;
