@@ -349,7 +349,7 @@ pub(super) fn a_session_outlives_an_update_of_the_database() {
     // The second one is an interrupted update.
     let whole = "DROP TABLE tenfold_looks; \
         ALTER TABLE tenfold_users DROP COLUMN epoch; ALTER TABLE tenfold_sessions DROP COLUMN epoch;";
-    let cut_short = "ALTER TABLE tenfold_sessions DROP COLUMN epoch;";
+    let cut_short = "DELETE FROM tenfold_looks; ALTER TABLE tenfold_sessions DROP COLUMN epoch;";
     for (kind, columns) in
         DatabaseProduct::ALL.into_iter().flat_map(|kind| [(kind, whole), (kind, cut_short)])
     {

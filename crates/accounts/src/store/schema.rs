@@ -41,21 +41,22 @@ const VERSIONS: &[&[Migration]] = &[
         Column { table: "tenfold_sessions", name: "epoch", definition: "BIGINT NOT NULL DEFAULT 0" },
         ForeignKeyIndex("CREATE INDEX IF NOT EXISTS tenfold_sessions_user ON tenfold_sessions (user_id)"),
     ],
-    // Names that look alike when their keys differ. Nodes of version 2 insert none.
-    &[
-        Table(
-            "CREATE TABLE IF NOT EXISTS tenfold_looks (
+];
+
+/// What names look like when their keys differ. Programs of this version that do not know the table do without it, so it
+/// changes no version, and [`insert_missing_looks`] inserts what they left out.
+const LOOKS: &[Migration] = &[
+    Table(
+        "CREATE TABLE IF NOT EXISTS tenfold_looks (
         look VARCHAR(190) NOT NULL PRIMARY KEY,
         user_id BIGINT NOT NULL,
         FOREIGN KEY (user_id) REFERENCES tenfold_users (id) ON DELETE CASCADE)",
-        ),
-        ForeignKeyIndex("CREATE INDEX IF NOT EXISTS tenfold_looks_user ON tenfold_looks (user_id)"),
-        Looks,
-    ],
+    ),
+    ForeignKeyIndex("CREATE INDEX IF NOT EXISTS tenfold_looks_user ON tenfold_looks (user_id)"),
 ];
 
-/// The rows that one statement inserts when members are migrated.
-const ROWS: usize = 100;
+/// The members whose looks one statement inserts.
+const MEMBERS: usize = 50;
 
 /// A migration of the tables.
 enum Migration {
@@ -65,10 +66,8 @@ enum Migration {
     Column { table: &'static str, name: &'static str, definition: &'static str },
     /// `CREATE INDEX IF NOT EXISTS` on a foreign key.
     ForeignKeyIndex(&'static str),
-    /// The looks of the names of all members. Of those that look alike, the oldest has the look.
-    Looks,
 }
-use Migration::{Column, ForeignKeyIndex, Looks, Table};
+use Migration::{Column, ForeignKeyIndex, Table};
 
 impl Migration {
     fn apply(&self, connection: &mut dyn DatabaseConnection) -> Result<(), StoreError> {
@@ -84,23 +83,38 @@ impl Migration {
             }
             ForeignKeyIndex(_) if connection.indexes_foreign_keys() => return Ok(()),
             ForeignKeyIndex(statement) => (*statement).to_owned(),
-            Looks => return insert_all_looks(connection),
         };
         connection.execute(&statement, &[]).map(drop)
     }
 }
 
-fn insert_all_looks(connection: &mut dyn DatabaseConnection) -> Result<(), StoreError> {
-    connection.execute("DELETE FROM tenfold_looks", &[])?;
-    let mut owners = BTreeMap::new();
-    for row in connection.query("SELECT id, name FROM tenfold_users ORDER BY created, id", &[])? {
-        let [id, name] = columns(row)?;
-        for look in looks(&name.text()?) {
-            owners.entry(look).or_insert(id.clone());
+/// Inserts the looks of members who have none. Of members that look alike, the oldest has the look.
+fn insert_missing_looks(connection: &mut dyn DatabaseConnection) -> Result<(), StoreError> {
+    const WITHOUT: &str = "SELECT id, name FROM tenfold_users \
+        WHERE id NOT IN (SELECT user_id FROM tenfold_looks) ORDER BY created, id";
+    for members in connection.query(WITHOUT, &[])?.chunks(MEMBERS) {
+        let mut owners = BTreeMap::new();
+        for row in members {
+            let [id, name] = columns(row.clone())?;
+            for look in looks(&name.text()?) {
+                owners.entry(look).or_insert(id.clone());
+            }
+        }
+        let places = vec!["?"; owners.len()].join(", ");
+        let values: Vec<Value> = owners.keys().map(|look| look.as_str().into()).collect();
+        let taken = format!("SELECT look FROM tenfold_looks WHERE look IN ({places})");
+        for row in connection.query(&taken, &values)? {
+            let [look] = columns(row)?;
+            owners.remove(&look.text()?);
+        }
+        let rows: Vec<_> = owners.into_iter().collect();
+        match insert_looks(connection, &rows) {
+            // Another node registered a member meanwhile. The next start inserts the others.
+            Ok(()) | Err(StoreError::Taken) => {}
+            Err(error) => return Err(error),
         }
     }
-    let rows: Vec<(String, Value)> = owners.into_iter().collect();
-    rows.chunks(ROWS).try_for_each(|rows| insert_looks(connection, rows))
+    Ok(())
 }
 
 /// Inserts looks with their owners.
@@ -111,6 +125,9 @@ pub(super) fn insert_looks(
     connection: &mut dyn DatabaseConnection,
     rows: &[(String, Value)],
 ) -> Result<(), StoreError> {
+    if rows.is_empty() {
+        return Ok(());
+    }
     let places = vec!["(?, ?)"; rows.len()].join(", ");
     let values: Vec<Value> =
         rows.iter().flat_map(|(look, owner)| [look.as_str().into(), owner.clone()]).collect();
@@ -169,6 +186,10 @@ fn update(connection: &mut dyn DatabaseConnection) -> Result<DatabaseKeys, Store
     if there < known {
         set_fact(connection, "version", &known.to_string())?;
     }
+    for change in LOOKS {
+        change.apply(connection)?;
+    }
+    insert_missing_looks(connection)?;
     let random = || token::random().map_err(StoreError::Failed);
     let secret = fact_or(connection, "secret", random)?;
     let made = if there == 0 { 0 } else { seconds() };

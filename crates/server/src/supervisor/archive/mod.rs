@@ -48,7 +48,14 @@ impl Supervisor {
         let mut complaints = Vec::new();
         let archived = list(&path, MOST_NAMES).and_then(|mut files| {
             let (folder, _) = OpenFolder::around(&path)?;
+            let found = files.len();
             files.retain(|file| self.has_made(&folder, &file.name));
+            if let others @ 1.. = found - files.len() {
+                complaints.push(format!(
+                    "{others} names of rotated files in the folder of {} are no files of the server, and stay",
+                    path.display()
+                ));
+            }
             let old = keep.map_or(&[][..], |keep| beyond(&files, keep));
             complaints.extend(old.iter().filter_map(|file| remove(&folder, file).err()));
             let left = &files[old.len()..];
@@ -64,12 +71,12 @@ impl Supervisor {
         }
     }
 
-    /// Whether it is a file of root, of the workers or of this process's user. Names that others make are neither counted nor
+    /// Whether it is a file of root, of the workers or of this process's user, with one name. Names that others make are neither counted nor
     /// removed.
     fn has_made(&self, folder: &OpenFolder, name: &OsStr) -> bool {
         let users = [0, user::own(), self.user.as_ref().map_or(0, |user| user.id)];
         let facts = folder.look(name).and_then(|found| found.metadata());
-        facts.is_ok_and(|facts| facts.is_file() && users.contains(&facts.uid()))
+        facts.is_ok_and(|facts| facts.is_file() && facts.nlink() == 1 && users.contains(&facts.uid()))
     }
 
     /// Begins to compress the first of `files` that can be.
