@@ -87,7 +87,7 @@ fn key(shown: &str) -> String {
     skeleton(&lower).collect::<String>().to_lowercase().nfkc().collect()
 }
 
-/// What a name looks like: its key, the skeleton of what is displayed in lower case, and that of its capitals. Each has at
+/// The looks of a name: its key, the skeleton of what is displayed in lower case, and that of its capitals. Each has at
 /// most as many bytes as a key.
 pub(crate) fn looks(shown: &str) -> BTreeSet<String> {
     let lower = skeleton(shown).collect::<String>().to_lowercase();

@@ -43,7 +43,7 @@ const VERSIONS: &[&[Migration]] = &[
     ],
 ];
 
-/// What names look like when their keys differ. Programs of this version that do not know the table do without it, so it
+/// The looks of names, which may be alike when their keys differ. Programs of this version that do not know the table do without it, so it
 /// changes no version, and [`insert_missing_looks`] inserts what they left out.
 const LOOKS: &[Migration] = &[
     Table(

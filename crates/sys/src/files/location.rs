@@ -165,7 +165,7 @@ pub(super) fn open_directory(path: &Path) -> io::Result<OwnedFd> {
     }
 }
 
-/// What a walk does with the last name of a path.
+/// The treatment of the last name of a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LastName {
     /// It stays a name, even of a link.
