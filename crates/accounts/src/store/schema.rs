@@ -43,8 +43,8 @@ const VERSIONS: &[&[Migration]] = &[
     ],
 ];
 
-/// The looks of names, which may be alike when their keys differ. Programs of this version that do not know the table do without it, so it
-/// changes no version, and [`insert_missing_looks`] inserts what they left out.
+/// The looks of names, which may be alike when their keys differ. Programs of the same version that do not know the table
+/// do without it, so it changes no version, and [`insert_missing_looks`] inserts what they left out.
 const LOOKS: &[Migration] = &[
     Table(
         "CREATE TABLE IF NOT EXISTS tenfold_looks (
