@@ -126,9 +126,17 @@ mod tests {
     #[test]
     fn h68_names_that_look_alike_have_a_look_in_common() {
         let alike = |one, other| !looks(one).is_disjoint(&looks(other));
-        // The capitals are Cyrillic, but for that of aIice.
-        for (one, other) in [("Hans", "\u{41d}ans"), ("bob", "\u{412}OB"), ("alice", "aIice"), ("Ian", "lan")]
-        {
+        // U+041D and U+0412 are Cyrillic, U+13CF is Cherokee, and the others are Latin.
+        for (one, other) in [
+            ("Hans", "\u{41d}ans"),
+            ("bob", "\u{412}OB"),
+            ("Bob", "\u{13cf}ob"),
+            ("alice", "aIice"),
+            ("Alice", "aIice"),
+            ("ALICE", "aIice"),
+            ("Bill", "biII"),
+            ("Ian", "lAn"),
+        ] {
             assert!(alike(one, other), "{one} {other}");
         }
         for (one, other) in [("Ian", "Dan"), ("Mia", "Mla"), ("josé", "jose"), ("Вова", "Вера")] {

@@ -160,6 +160,10 @@ impl MemberStore {
         now: i64,
     ) -> Result<bool, StoreError> {
         self.transaction(|connection| {
+            // One registration at a time: two that wait for a third one's rows would deadlock when it is rolled back.
+            let lock =
+                format!("SELECT content FROM tenfold_facts WHERE name = 'version'{}", connection.row_lock());
+            connection.query(&lock, &[])?;
             if let Some(digest) = invitation {
                 let used = connection.execute(
                     "UPDATE tenfold_invitations SET used = ? WHERE digest = ? AND used = 0 AND expires > ?",

@@ -71,8 +71,8 @@ impl Supervisor {
         }
     }
 
-    /// Whether it is a file of root, of the workers or of this process's user, with one name. Names that others make are neither counted nor
-    /// removed.
+    /// Whether it is a file of root, of the workers or of this process's user, with one name. Names that others make are
+    /// neither counted nor removed.
     fn has_made(&self, folder: &OpenFolder, name: &OsStr) -> bool {
         let users = [0, user::own(), self.user.as_ref().map_or(0, |user| user.id)];
         let facts = folder.look(name).and_then(|found| found.metadata());
