@@ -87,13 +87,13 @@ fn key(shown: &str) -> String {
     skeleton(&lower).collect::<String>().to_lowercase().nfkc().collect()
 }
 
-/// The looks of a name: its key, the skeleton of what is displayed in lower case, and that of its capitals. Each has at
+/// The looks of a name: its key, the key of the skeleton that is displayed, and the skeleton of its capitals. Each has at
 /// most as many bytes as a key.
 pub(crate) fn looks(shown: &str) -> BTreeSet<String> {
-    let lower = skeleton(shown).collect::<String>().to_lowercase();
     let upper: String = shown.to_uppercase().nfkc().collect();
+    let displayed: String = skeleton(shown).collect();
     let cut = |look: String| look[..look.floor_char_boundary(LONGEST_KEY)].to_owned();
-    [key(shown), lower.nfkc().collect(), skeleton(&upper).collect()].map(cut).into()
+    [key(shown), key(&displayed), skeleton(&upper).collect()].map(cut).into()
 }
 
 #[cfg(test)]
@@ -135,6 +135,8 @@ mod tests {
             ("Alice", "aIice"),
             ("ALICE", "aIice"),
             ("Bill", "biII"),
+            ("michael", "MichaeI"),
+            ("Emily", "EMiIy"),
             ("Ian", "lAn"),
         ] {
             assert!(alike(one, other), "{one} {other}");

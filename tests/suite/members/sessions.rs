@@ -347,7 +347,7 @@ const UNSIGNED: [&str; 2] =
 pub(super) fn a_session_outlives_an_update_of_the_database() {
     let folder = site();
     // The second one is an interrupted update.
-    let whole = "DROP TABLE tenfold_looks; \
+    let whole = "DROP TABLE tenfold_looks; DELETE FROM tenfold_facts WHERE name = 'looks'; \
         ALTER TABLE tenfold_users DROP COLUMN epoch; ALTER TABLE tenfold_sessions DROP COLUMN epoch;";
     let cut_short = "DELETE FROM tenfold_looks; ALTER TABLE tenfold_sessions DROP COLUMN epoch;";
     for (kind, columns) in

@@ -91,7 +91,7 @@ impl Migration {
 /// Inserts the looks of members who have none. Of members that look alike, the oldest has the look.
 fn insert_missing_looks(connection: &mut dyn DatabaseConnection) -> Result<(), StoreError> {
     const WITHOUT: &str = "SELECT id, name FROM tenfold_users \
-        WHERE id NOT IN (SELECT user_id FROM tenfold_looks) ORDER BY created, id";
+        WHERE NOT EXISTS (SELECT 1 FROM tenfold_looks WHERE user_id = tenfold_users.id) ORDER BY created, id";
     for members in connection.query(WITHOUT, &[])?.chunks(MEMBERS) {
         let mut owners = BTreeMap::new();
         for row in members {
@@ -186,8 +186,10 @@ fn update(connection: &mut dyn DatabaseConnection) -> Result<DatabaseKeys, Store
     if there < known {
         set_fact(connection, "version", &known.to_string())?;
     }
-    for change in LOOKS {
-        change.apply(connection)?;
+    // Only the owner of a table may create its index, even if it exists.
+    if fact(connection, "looks")?.is_none() {
+        LOOKS.iter().try_for_each(|change| change.apply(connection))?;
+        set_fact(connection, "looks", "1")?;
     }
     insert_missing_looks(connection)?;
     let random = || token::random().map_err(StoreError::Failed);
