@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tenfold_tests::config::Config;
 use tenfold_tests::databases::{DatabaseProduct, fresh};
 use tenfold_tests::seal::Below;
+use tenfold_tests::server::Server;
 use tenfold_tests::site::TempFolder;
 use tenfold_tests::visitor::{Visitor, text};
 
@@ -82,12 +83,16 @@ pub(super) fn h62_an_unknown_name_and_a_wrong_password_are_answered_alike() {
     }
 }
 
+/// A server whose visitors say where they come from.
+fn behind_a_proxy(folder: &TempFolder, kind: DatabaseProduct) -> Server {
+    let config = Config::of(tenfold_engine::Engine::Epoll);
+    launch(&config, folder, &fresh(kind, folder)).flag("--trusted-proxy", "127.0.0.1").start()
+}
+
 pub(super) fn h63_guessing_is_throttled_and_the_owner_is_not_locked_out() {
     let folder = site();
     for kind in DatabaseProduct::ALL {
-        let config = Config::of(tenfold_engine::Engine::Epoll);
-        let server =
-            launch(&config, &folder, &fresh(kind, &folder)).flag("--trusted-proxy", "127.0.0.1").start();
+        let server = behind_a_proxy(&folder, kind);
         let from = |address: &str| Visitor::new(&server).saying("X-Forwarded-For", address);
         let mut owner = from("192.0.2.1");
         assert_eq!((owner.register("ann", GOOD).status, owner.log_in("ann", GOOD).status), (303, 303));
@@ -108,9 +113,7 @@ pub(super) fn h63_guessing_is_throttled_and_the_owner_is_not_locked_out() {
 pub(super) fn h63_the_sessions_of_a_member_share_their_guesses() {
     let folder = site();
     for kind in DatabaseProduct::ALL {
-        let config = Config::of(tenfold_engine::Engine::Epoll);
-        let server =
-            launch(&config, &folder, &fresh(kind, &folder)).flag("--trusted-proxy", "127.0.0.1").start();
+        let server = behind_a_proxy(&folder, kind);
         let from = |address: &str| Visitor::new(&server).saying("X-Forwarded-For", address);
         let (mut one, mut other) = (from("192.0.2.1"), from("192.0.2.2"));
         assert_eq!((one.register("ann", GOOD).status, one.log_in("ann", GOOD).status), (303, 303));

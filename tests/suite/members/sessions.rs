@@ -11,6 +11,7 @@ use tenfold_engine::Engine;
 use tenfold_tests::binary;
 use tenfold_tests::config::Config;
 use tenfold_tests::databases::{DatabaseProduct, RedisServer, execute, fresh};
+use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
 use tenfold_tests::time::{SOON, becomes_true, eventually};
 use tenfold_tests::visitor::Visitor;
@@ -141,6 +142,14 @@ fn change_in_flight(server: &Server, url: &str, change: &str, cheap: bool) {
     panic!("{change}: no login took long enough");
 }
 
+/// The accounts process, which does not run until it is continued.
+fn stopped_accounts(server: &Server) -> Process {
+    let accounts = accounts_process(server);
+    accounts.signal(Signal::STOP);
+    becomes_true(SOON, "the accounts are stopped", || !accounts.is_running() || accounts.is_stopped());
+    accounts
+}
+
 /// Forged cookies: in the old format without a MAC, and in the current one.
 fn invented() -> [String; 2] {
     ["a".repeat(43), format!("{}.{}", "a".repeat(43), "b".repeat(43))]
@@ -155,9 +164,7 @@ pub(super) fn h81_a_forged_cookie_is_rejected_in_the_worker(config: &Config) {
     let (nonce, mac) = cookie.split_once('.').expect("a cookie has a MAC");
     let other = if mac.starts_with('A') { "B" } else { "A" };
     let changed = format!("{nonce}.{other}{}", &mac[1..]);
-    let accounts = accounts_process(&server);
-    accounts.signal(Signal::STOP);
-    becomes_true(SOON, "the accounts are stopped", || !accounts.is_running() || accounts.is_stopped());
+    let accounts = stopped_accounts(&server);
     let begun = Instant::now();
     for cookie in invented().into_iter().chain([changed, nonce.to_owned()]) {
         let mut stranger = Visitor::new(&server);
@@ -196,9 +203,7 @@ pub(super) fn h81_forged_cookies_do_not_block_members(config: &Config) {
         }
     };
     // While the accounts do not answer, each query takes a place in the queue.
-    let accounts = accounts_process(&server);
-    accounts.signal(Signal::STOP);
-    becomes_true(SOON, "the accounts are stopped", || !accounts.is_running() || accounts.is_stopped());
+    let accounts = stopped_accounts(&server);
     flood();
     let mut wire = server.connect();
     wire.send(request("GET", "/members/", &[("Cookie", &session)]));
@@ -230,9 +235,7 @@ pub(super) fn h81_one_address_does_not_take_all_places_of_members(config: &Confi
     member.submit("/account/logout", "/account/logout", &[]);
     assert_eq!(member.log_in("ann", GOOD).status, 303);
     let session = format!("session={}", member.cookies["session"]);
-    let accounts = accounts_process(&server);
-    accounts.signal(Signal::STOP);
-    becomes_true(SOON, "the accounts are stopped", || !accounts.is_running() || accounts.is_stopped());
+    let accounts = stopped_accounts(&server);
     let mut strangers: Vec<Wire> =
         (0..MANY).map(|_| Wire::connect_from("127.0.0.2", server.address)).collect();
     for wire in &mut strangers {
