@@ -77,14 +77,6 @@ pub trait Protocol: Clone + Send + Sync + 'static {
     }
 }
 
-/// Tells this thread's protocol the time ([`tenfold_http::clock`]); once per tick.
-pub(crate) fn read_clock() -> Instant {
-    let (milliseconds, unix_seconds) = tenfold_sys::clock::coarse();
-    let now = Instant(milliseconds);
-    tenfold_http::clock::set(now, unix_seconds);
-    now
-}
-
 /// The state of an idle connection on its way to another process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MovedState {

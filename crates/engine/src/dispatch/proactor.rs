@@ -14,7 +14,7 @@ use tenfold_http::{
 
 use super::handover::JobQueue;
 use super::offload::promise;
-use crate::protocol::read_clock;
+use crate::worker::tick::read_clock;
 
 type AnswerJob = Box<dyn FnOnce() + Send>;
 

@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tenfold_sys::asio::{IoContext, StreamDescriptor};
 use tenfold_sys::readiness::Ready;
 
-use crate::drivers::readiness::run::serve;
 use crate::drivers::readiness::selector::{Interest, Rearm, Reporting, Selector};
+use crate::drivers::readiness::serve;
 use crate::plan::Plan;
 use crate::plan::mechanism::Facility;
 use crate::protocol::Protocol;

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use tenfold_sys::readiness::Ready;
 
-use crate::drivers::readiness::run::serve;
 use crate::drivers::readiness::selector::{Interest, Reporting, Selector};
+use crate::drivers::readiness::serve;
 use crate::plan::Plan;
 use crate::protocol::Protocol;
 use crate::worker::intake::Intake;

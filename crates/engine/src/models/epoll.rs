@@ -15,8 +15,8 @@ use std::sync::Arc;
 use tenfold_sys::epoll::{self, Epoll, Registry};
 use tenfold_sys::readiness::Ready;
 
-use crate::drivers::readiness::run::serve;
 use crate::drivers::readiness::selector::{Interest, Rearm, Reporting, Selector};
+use crate::drivers::readiness::serve;
 use crate::plan::Plan;
 use crate::plan::choice::{Dispatch, Topology, Trigger};
 use crate::plan::mechanism::Facility;

@@ -24,10 +24,11 @@ use crate::drivers::blocking::accept::accept_each;
 use crate::drivers::blocking::io::{Idle, IdleSince};
 use crate::drivers::blocking::serve::serve;
 use crate::plan::Plan;
-use crate::protocol::{Event, Protocol, read_clock};
+use crate::protocol::{Event, Protocol};
 use crate::worker::confine::of_connection;
 use crate::worker::eviction::{MOST_LEAVING, Places};
 use crate::worker::intake::{Intake, of_accepted};
+use crate::worker::tick::read_clock;
 
 /// The pause between two checks for the end of the last processes.
 const LAST_LOOK: Duration = Duration::from_millis(10);

@@ -14,8 +14,8 @@ use std::os::fd::RawFd;
 use tenfold_sys::libevent::{self, LibeventBase};
 use tenfold_sys::readiness::Ready;
 
-use crate::drivers::readiness::run::serve;
 use crate::drivers::readiness::selector::{Interest, Reporting, Selector};
+use crate::drivers::readiness::serve;
 use crate::plan::Plan;
 use crate::plan::choice::{Dispatch, Trigger};
 use crate::plan::mechanism::Facility;

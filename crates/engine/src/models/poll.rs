@@ -11,8 +11,8 @@ use std::os::fd::RawFd;
 use tenfold_sys::poll::PollList;
 use tenfold_sys::readiness::Ready;
 
-use crate::drivers::readiness::run::serve;
 use crate::drivers::readiness::selector::{Interest, Selector};
+use crate::drivers::readiness::serve;
 use crate::plan::Plan;
 use crate::protocol::Protocol;
 use crate::worker::intake::Intake;

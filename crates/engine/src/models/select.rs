@@ -12,8 +12,8 @@ use std::os::fd::RawFd;
 use tenfold_sys::readiness::Ready;
 use tenfold_sys::select::SelectSets;
 
-use crate::drivers::readiness::run::serve;
 use crate::drivers::readiness::selector::{Interest, Reporting, Selector};
+use crate::drivers::readiness::serve;
 use crate::plan::Plan;
 use crate::protocol::Protocol;
 use crate::worker::intake::Intake;

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tenfold_sys::socket::Socket;
 
 use crate::drivers::blocking::io::IdleSince;
-use crate::protocol::{Event, Protocol, read_clock};
+use crate::protocol::{Event, Protocol};
 use crate::worker::eviction::Places;
+use crate::worker::tick::read_clock;
 
 /// Bytes of a thread's stack. A request's deepest path needs a tenth of it; only pages that are touched
 /// are memory.

@@ -1,5 +1,5 @@
-//! The part of a tick that the two drivers with a loop share. Tasks serve connections; a tick ends with the tasks that
-//! were woken, the connections that continue, and the waits that expired.
+//! The parts of a tick that drivers share. Every tick begins with the clock. In the two drivers with a loop, tasks serve
+//! connections, and a tick ends with the tasks that were woken, the connections that continue, and the waits that expired.
 
 use std::future::Future;
 
@@ -109,6 +109,14 @@ pub(crate) trait Tick {
     fn find(&mut self, key: Key) -> Option<SlotState> {
         self.parts().connections.find(key).map(|slot| slot.state)
     }
+}
+
+/// Tells this thread's protocol the time ([`tenfold_http::clock`]); once per tick.
+pub(crate) fn read_clock() -> Instant {
+    let (milliseconds, unix_seconds) = tenfold_sys::clock::coarse();
+    let now = Instant(milliseconds);
+    tenfold_http::clock::set(now, unix_seconds);
+    now
 }
 
 /// The contents of a slot while a task serves its connection.

@@ -10,8 +10,9 @@ use tenfold_sys::poll::PollList;
 use tenfold_sys::socket::{Listener, Socket};
 
 use super::io::SLICE;
-use crate::protocol::{Event, Protocol, read_clock};
+use crate::protocol::{Event, Protocol};
 use crate::worker::shortage::{EXHAUSTED_PAUSE, pause_where_short};
+use crate::worker::tick::read_clock;
 
 /// Accepts connections from all listeners while the server serves, and passes each one on. Calls `look_round` before
 /// each wait; a wait lasts at most a second.

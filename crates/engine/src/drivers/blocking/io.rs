@@ -10,9 +10,9 @@ use tenfold_sys::socket::Socket;
 
 use crate::drivers::connection::{ConnectionIo, CoreOf, Transport};
 use crate::drivers::input::NoBuffer;
-use crate::protocol::read_clock;
 use crate::senders::failure::{connection_error, interrupted};
 use crate::senders::sender::Sent;
+use crate::worker::tick::read_clock;
 
 /// The longest wait of a call before the driver checks the clock and the phase.
 pub(crate) const SLICE: Duration = Duration::from_secs(1);

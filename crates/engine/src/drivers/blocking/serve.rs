@@ -17,8 +17,9 @@ use crate::drivers::connection::Core;
 use crate::drivers::input::Input;
 use crate::drivers::linger::{Discarded, discard};
 use crate::plan::{Bounds, Plan};
-use crate::protocol::{Event, Protocol, read_clock};
+use crate::protocol::{Event, Protocol};
 use crate::worker::intake::of_accepted;
+use crate::worker::tick::read_clock;
 
 /// Serves a connection until the caller has to close it. `idle` observes its waits.
 pub(crate) fn serve<P: Protocol>(

@@ -17,7 +17,7 @@ use super::sources::{self, INHERITED, Sources};
 use super::state::Operations;
 use super::tag::{GENERATION_MASK, KIND_SHIFT, KINDS, OperationKind};
 use crate::plan::Plan;
-use crate::protocol::{Event, Protocol, read_clock};
+use crate::protocol::{Event, Protocol};
 use crate::worker::connections::ConnectionTable;
 use crate::worker::handoff::AcceptedConnection;
 use crate::worker::inbox::Inbox;
@@ -26,7 +26,7 @@ use crate::worker::shortage::pause_where_short;
 use crate::worker::slots::{Key, Slot, SlotState};
 use crate::worker::succession::{Departing, Departures, Heir};
 use crate::worker::tasks::{Start, Tasks};
-use crate::worker::tick::Tick;
+use crate::worker::tick::{Tick, read_clock};
 
 /// The time for submitted bytes to be sent before their connection is closed.
 pub(super) const LAST_SENDS: Duration = Duration::from_secs(60);

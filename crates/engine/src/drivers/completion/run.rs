@@ -7,12 +7,13 @@ use super::proactor::CompletionLoop;
 use super::ring::OperationQueue;
 use super::sources::Sources;
 use crate::plan::Plan;
-use crate::protocol::{Protocol, read_clock};
+use crate::protocol::Protocol;
 use crate::worker::connections::ConnectionTable;
 use crate::worker::inbox::Inbox;
 use crate::worker::intake::Intake;
 use crate::worker::succession::{Departures, Heir};
 use crate::worker::tasks::{Tasks, activation};
+use crate::worker::tick::read_clock;
 
 /// Runs the loop on its own `ring` until the server leaves.
 pub(crate) fn serve<R: OperationQueue, P: Protocol>(

@@ -28,10 +28,15 @@ pub(super) fn special(place: u32) -> u64 {
     Key { index: place, generation: 0 }.word()
 }
 
+/// The time of [`Acceptor::due`] if connections may wait.
+pub(super) const AT_ONCE: Instant = Instant(0);
+
 /// The source of a worker's connections: its listening sockets, or the thread that accepts for it.
 pub(crate) struct Acceptor<'a> {
     listeners: &'a [Listener],
     handed: Option<&'a Handoff>,
+    /// The time of the next accept: [`AT_ONCE`], or the end of a pause.
+    pub(super) due: Instant,
     /// Whether the accepting thread may have queued connections.
     handed_ready: bool,
     /// The listeners that may have waiting connections.
@@ -54,6 +59,7 @@ impl<'a> Acceptor<'a> {
         Acceptor {
             listeners,
             handed,
+            due: Instant::NEVER,
             handed_ready,
             ready,
             resumes,
@@ -98,7 +104,7 @@ impl<'a> Acceptor<'a> {
                 Err(error) => return Err(format!("cannot watch {}: {error}", listener.address())),
             }
         }
-        self.resumes = Instant::NEVER;
+        (self.due, self.resumes) = (AT_ONCE, Instant::NEVER);
         // Connections that already wait are reported, also with edge triggering.
         self.ready.fill(true);
         Ok(())
@@ -109,6 +115,7 @@ impl<'a> Acceptor<'a> {
         protocol.observe(Event::Exhausted);
         self.close(selector);
         (self.resumes, self.shut_down) = (now + EXHAUSTED_PAUSE, false);
+        self.due = self.due.min(self.resumes);
     }
 
     /// Ends the registrations; waiting connections are left to the workers that share the sockets.
@@ -118,6 +125,7 @@ impl<'a> Acceptor<'a> {
         }
         self.ready.fill(false);
         self.resumes = Instant::NEVER;
+        self.due = if self.handed_ready { AT_ONCE } else { Instant::NEVER };
     }
 
     /// Closes permanently.
@@ -129,7 +137,7 @@ impl<'a> Acceptor<'a> {
     pub(crate) fn handed(&mut self) {
         if let Some(handed) = self.handed {
             handed.event().clear();
-            self.handed_ready = true;
+            (self.handed_ready, self.due) = (true, AT_ONCE);
         }
     }
 
@@ -140,20 +148,12 @@ impl<'a> Acceptor<'a> {
 
     /// Listener `place` has connections waiting.
     pub(crate) fn ready(&mut self, place: usize) {
-        self.ready[place] = self.open;
+        if self.open {
+            (self.ready[place], self.due) = (true, AT_ONCE);
+        }
     }
 
-    /// Whether some listener has waiting connections.
-    pub(crate) fn pending(&self) -> bool {
-        self.handed_ready || self.ready.contains(&true)
-    }
-
-    /// The end of the pause, if accepting pauses.
-    pub(crate) fn resumes(&self) -> Instant {
-        self.resumes
-    }
-
-    /// Begins a tick, and ends a pause that has expired.
+    /// Begins a batch, and ends a pause that has expired.
     pub(crate) fn resume<P: Protocol>(
         &mut self,
         selector: &mut dyn Selector,
@@ -173,15 +173,17 @@ impl<'a> Acceptor<'a> {
     ) -> Result<Option<AcceptedConnection>, String> {
         while self.left > 0 {
             if let Some(handed) = self.handed.filter(|_| self.handed_ready) {
-                let next = handed.take();
-                self.handed_ready = next.is_some();
                 self.left -= 1;
-                return Ok(next);
+                match handed.take() {
+                    Some(connection) => return Ok(Some(connection)),
+                    None => self.handed_ready = false,
+                }
             }
             let Some(place) = self.ready.iter().position(|&ready| ready) else {
                 if self.shut_down {
                     self.pause(selector, now, protocol);
                 }
+                self.due = self.resumes;
                 return Ok(None);
             };
             let listener = &self.listeners[place];

@@ -1,4 +1,4 @@
-//! The place where the tasks of a loop are polled: the loop itself (`run.rs`), or a pool of threads (`pool.rs`).
+//! The place where the tasks of a loop are polled: the loop itself (`reactor.rs`), or a pool of threads (`pool.rs`).
 
 use std::future::Future;
 use std::sync::Arc;
@@ -7,8 +7,7 @@ use std::thread;
 
 use tenfold_http::Instant;
 
-use super::io::ReadinessIo;
-use super::link::TaskLink;
+use super::io::{ReadinessIo, TaskLink};
 use super::selector::Interest;
 use crate::worker::slots::Key;
 use crate::worker::tasks::{Task, Tasks};

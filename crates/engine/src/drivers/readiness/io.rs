@@ -1,13 +1,18 @@
-//! A connection on a non-blocking socket: every call is tried before a wait.
+//! A connection on a non-blocking socket: every call is tried before a wait. Its [`TaskLink`] tells the loop which
+//! signals it waits for, and the loop tells it which are ready.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::task::Poll;
 
+use bitflags::bitflags;
 use tenfold_http::{Finish, Instant, IoError, Patience, Peer, Received, clock};
+use tenfold_sys::clock::monotonic;
+use tenfold_sys::readiness::Ready;
 use tenfold_sys::socket::Socket;
 
-use super::link::{Signals, TaskLink};
+use super::selector::Interest;
 use crate::drivers::connection::{ConnectionIo, Core, CoreOf, Transport};
 use crate::drivers::input::{Input, NoBuffer};
 use crate::plan::Plan;
@@ -169,5 +174,215 @@ impl Transport for ReadinessTransport {
             socket.shut_down_writing();
         }
         Poll::Ready(())
+    }
+}
+
+bitflags! {
+    /// Signals that are ready, or that a task waits for.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub(crate) struct Signals: u8 {
+        /// Something may be read: bytes, an end, or an error.
+        const READ = 1 << 0;
+        /// There may be room to write.
+        const WRITE = 1 << 1;
+        /// The peer has ended its output: one more receive is due even after a short one.
+        const ENDED = 1 << 2;
+        /// The connection is lost.
+        const GONE = 1 << 3;
+        /// Not an event: the task asks to be polled again after other tasks.
+        const AGAIN = 1 << 4;
+        /// Bytes were received or sent in this activation.
+        const MOVED = 1 << 5;
+        /// An error is pending, or the socket's error queue is not empty.
+        const FAULT = 1 << 6;
+    }
+}
+
+impl Signals {
+    /// The interest that is registered for a task that waits for these signals.
+    pub(super) fn interest(self) -> Interest {
+        Interest { read: self.contains(Signals::READ), write: self.contains(Signals::WRITE) }
+    }
+}
+
+impl From<Ready> for Signals {
+    fn from(ready: Ready) -> Signals {
+        let all = [
+            (ready.read, Signals::READ),
+            (ready.write, Signals::WRITE),
+            (ready.ended, Signals::ENDED),
+            (ready.gone, Signals::GONE),
+            (ready.error, Signals::FAULT),
+        ];
+        all.into_iter().filter(|(on, _)| *on).map(|(_, signal)| signal).collect()
+    }
+}
+
+/// A set of signals that the `Io` and the loop share.
+#[derive(Default)]
+struct AtomicSignals(AtomicU8);
+
+impl AtomicSignals {
+    fn get(&self) -> Signals {
+        Signals::from_bits_retain(self.0.load(Relaxed))
+    }
+
+    fn set(&self, signals: Signals) {
+        self.0.store(signals.bits(), Relaxed);
+    }
+}
+
+/// The signals of a connection that are ready, and those that its task waits for.
+///
+/// It is atomic because the `Io` may be polled on another thread than the loop's. All access is relaxed, because passing
+/// the task between threads orders it; so on the loop's own thread it costs no more than plain memory.
+pub(crate) struct TaskLink {
+    ready: AtomicSignals,
+    want: AtomicSignals,
+    deadline: AtomicU64,
+    /// The remaining bytes of this poll before other tasks get their turn.
+    left: AtomicUsize,
+    /// The calls of this poll that moved bytes.
+    moves: AtomicUsize,
+    /// The end of the time that this poll may take, once it has made some calls, on the monotonic clock in nanoseconds.
+    turn_ends: AtomicU64,
+}
+
+/// The calls of a poll that move bytes before its time is measured: most polls make fewer, and read no clock for it.
+const UNTIMED_MOVES: usize = 3;
+/// The nanoseconds from then on until other tasks get their turn. Few bytes can be much work.
+const TURN_TIME: u64 = 2_000_000;
+
+impl TaskLink {
+    pub(crate) fn new() -> TaskLink {
+        TaskLink {
+            ready: AtomicSignals::default(),
+            want: AtomicSignals::default(),
+            deadline: AtomicU64::new(u64::MAX),
+            left: AtomicUsize::new(0),
+            moves: AtomicUsize::new(0),
+            turn_ends: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    /// Begins an activation with these signals ready.
+    pub(crate) fn begin(&self, ready: Signals) {
+        self.ready.set(ready);
+    }
+
+    /// Begins a poll of the task, which may move `turn_bytes`, or fewer if its time ends, and clears its waits.
+    pub(crate) fn begin_poll(&self, turn_bytes: usize) {
+        self.want.set(Signals::default());
+        self.deadline.store(u64::MAX, Relaxed);
+        self.left.store(turn_bytes, Relaxed);
+        self.moves.store(0, Relaxed);
+    }
+
+    /// The remaining bytes of this poll.
+    pub(crate) fn left(&self) -> usize {
+        self.left.load(Relaxed)
+    }
+
+    /// Bytes were received or sent.
+    pub(crate) fn moved(&self, count: usize) {
+        self.add_ready(Signals::MOVED);
+        let moves = self.moves.load(Relaxed) + 1;
+        self.moves.store(moves, Relaxed);
+        let is_over = moves >= UNTIMED_MOVES && self.is_over(moves);
+        let left = if is_over { 0 } else { self.left().saturating_sub(count) };
+        self.left.store(left, Relaxed);
+    }
+
+    /// Whether the time of this poll is over, of which it has made so many calls.
+    #[cold]
+    fn is_over(&self, moves: usize) -> bool {
+        if moves == UNTIMED_MOVES {
+            self.turn_ends.store(monotonic() + TURN_TIME, Relaxed);
+        }
+        moves > UNTIMED_MOVES && monotonic() >= self.turn_ends.load(Relaxed)
+    }
+
+    pub(crate) fn is_ready(&self, signals: Signals) -> bool {
+        self.ready.get().intersects(signals)
+    }
+
+    pub(crate) fn add_ready(&self, signals: Signals) {
+        self.ready.set(self.ready.get() | signals);
+    }
+
+    pub(crate) fn clear_ready(&self, signals: Signals) {
+        self.ready.set(self.ready.get() - signals);
+    }
+
+    /// The signals that the task waits for; one of them suffices.
+    pub(crate) fn wants(&self) -> Signals {
+        self.want.get()
+    }
+
+    /// The earliest deadline of its waits.
+    pub(crate) fn deadline(&self) -> Instant {
+        Instant(self.deadline.load(Relaxed))
+    }
+
+    /// The task waits for these signals, too.
+    pub(crate) fn wait_for(&self, signals: Signals, by: Instant) {
+        self.want.set(self.want.get() | signals);
+        self.deadline.store(by.min(self.deadline()).0, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const READ: Signals = Signals::READ;
+    const WRITE: Signals = Signals::WRITE;
+
+    #[test]
+    fn what_is_ready_is_remembered_until_it_is_used_up() {
+        let link = TaskLink::new();
+        link.begin(READ);
+        link.begin_poll(9);
+        link.add_ready(WRITE | Signals::ENDED);
+        link.clear_ready(READ);
+        assert!(!link.is_ready(READ) && link.is_ready(WRITE) && link.is_ready(READ | Signals::ENDED));
+        link.wait_for(READ, Instant(7));
+        assert_eq!((link.wants(), link.deadline()), (READ, Instant(7)));
+        // The next connection starts without it.
+        link.begin(READ | WRITE);
+        link.begin_poll(9);
+        assert!(!link.is_ready(Signals::ENDED | Signals::GONE) && link.wants() == Signals::default());
+    }
+
+    #[test]
+    fn a_turn_ends_with_its_time_after_some_calls() {
+        let link = TaskLink::new();
+        link.begin_poll(1000);
+        for _ in 0..UNTIMED_MOVES {
+            link.moved(1);
+            std::thread::sleep(Duration::from_nanos(2 * TURN_TIME));
+        }
+        assert_eq!(link.left(), 1000 - UNTIMED_MOVES);
+        link.moved(1);
+        assert_eq!(link.left(), 0);
+        link.begin_poll(1000);
+        link.moved(1);
+        assert_eq!(link.left(), 999, "the next poll has a time of its own");
+    }
+
+    #[test]
+    fn waits_of_one_poll_add_up_and_the_next_begins_with_none() {
+        let link = TaskLink::new();
+        link.begin_poll(9);
+        link.wait_for(READ, Instant(70));
+        link.wait_for(WRITE, Instant(50));
+        link.wait_for(Signals::default(), Instant(60));
+        assert_eq!((link.wants(), link.deadline()), (READ | WRITE, Instant(50)));
+        link.moved(4);
+        assert_eq!((link.left(), link.is_ready(Signals::MOVED)), (5, true));
+        link.begin_poll(9);
+        assert_eq!((link.wants(), link.deadline(), link.left()), (Signals::default(), Instant::NEVER, 9));
     }
 }

@@ -17,17 +17,17 @@ use std::thread;
 use tenfold_http::{Instant, Next};
 
 use super::executor::{Dispatched, Executor, PolledTask, Returned};
-use super::io::ReadinessIo;
-use super::link::Signals;
+use super::io::{ReadinessIo, Signals};
 use super::reactor::Reactor;
 use super::selector::{Interest, Rearm, Selector};
 use crate::dispatch::handover::{IMMEDIATELY, JobQueue, Mailbox};
 use crate::plan::Plan;
-use crate::protocol::{Protocol, read_clock};
+use crate::protocol::Protocol;
 use crate::worker::inbox::Inbox;
 use crate::worker::intake::Intake;
 use crate::worker::slots::Key;
 use crate::worker::tasks::{Finished, Start, Task, Tasks, activation_anywhere};
+use crate::worker::tick::read_clock;
 
 /// Runs the loop on `selector` until the server leaves; a pool of threads polls its tasks.
 pub(super) fn serve_by_pool<P: Protocol>(

@@ -1,27 +1,28 @@
 //! The loop: waits, dispatches events to their connections, accepts, and ends its tick.
 
+use std::future::Future;
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use tenfold_http::Instant;
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Socket;
 
-use super::accept::{Acceptor, FIRST_SPECIAL, HANDED, INBOX, INHERITED, LIFECYCLE, special};
-use super::executor::{Executor, PolledTask, Returned};
-use super::io::ReadinessIo;
-use super::link::Signals;
+use super::accept::{AT_ONCE, Acceptor, FIRST_SPECIAL, HANDED, INBOX, INHERITED, LIFECYCLE, special};
+use super::executor::{Dispatched, Executor, PolledTask, Returned};
+use super::io::{ReadinessIo, Signals};
 use super::selector::{Interest, Reporting, Selector};
 use crate::plan::Plan;
-use crate::protocol::{self, Protocol, read_clock};
+use crate::protocol::{self, Protocol};
 use crate::worker::connections::ConnectionTable;
 use crate::worker::inbox::Inbox;
 use crate::worker::intake::{Intake, of_accepted};
 use crate::worker::shortage::pause_where_short;
 use crate::worker::slots::{Key, SlotState};
 use crate::worker::succession::{Departing, Departures, Heir};
-use crate::worker::tasks::{Start, Tasks};
-use crate::worker::tick::Tick;
+use crate::worker::tasks::{Start, Tasks, activation};
+use crate::worker::tick::{Tick, read_clock};
 
 /// The driver's part of a slot.
 #[derive(Clone, Copy, Debug, Default)]
@@ -136,13 +137,17 @@ where
                     key => self.event(key, Signals::from(event)),
                 }
             }
-            self.accept(&mut acceptor, now)?;
+            if now >= acceptor.due {
+                self.accept(&mut acceptor, now)?;
+            }
             if self.heir.pending || self.heir.room != self.room() || !self.reporting.events {
                 self.inherit();
             }
             reported.drain(..).for_each(|(key, ready)| self.event(key, ready));
             self.end_tick(woken, now, &mut keys);
-            self.selector.turn_over(std::mem::take(&mut self.worked));
+            if !self.reporting.events {
+                self.selector.turn_over(std::mem::take(&mut self.worked));
+            }
         }
         read_clock();
         self.protocol.drain();
@@ -157,8 +162,8 @@ where
     /// The longest permitted next wait, in milliseconds. From now on, wakers wake the loop.
     fn timeout(&mut self, acceptor: &Acceptor<'_>) -> Option<u32> {
         let due = self.protocol.before_wait();
-        let until = self.idle_until(due).filter(|_| !acceptor.pending() && !self.heir.pending);
-        let Some(by) = until.map(|until| until.min(acceptor.resumes()).min(self.departures.wakes)) else {
+        let until = self.idle_until(due).filter(|_| acceptor.due != AT_ONCE && !self.heir.pending);
+        let Some(by) = until.map(|until| until.min(acceptor.due).min(self.departures.wakes)) else {
             return Some(0);
         };
         if E::AWAY {
@@ -299,4 +304,35 @@ where
             self.woken(key);
         }
     }
+}
+
+/// The loop polls its tasks itself.
+struct InPlace;
+
+impl<F: Future> Executor<F> for InPlace {
+    const AWAY: bool = false;
+
+    #[inline]
+    fn poll(
+        &mut self,
+        tasks: &mut Tasks<F, ReadinessIo, PolledTask>,
+        _key: Key,
+        number: u32,
+        _registered: bool,
+    ) -> Dispatched<F> {
+        Dispatched::Polled(catch_unwind(AssertUnwindSafe(|| tasks.poll(number))))
+    }
+}
+
+/// Runs the loop on `selector` until the server leaves. It polls its tasks itself.
+pub(super) fn serve_in_place<P: Protocol>(
+    selector: Box<dyn Selector>,
+    plan: &Plan,
+    intake: &Intake<'_>,
+    protocol: &P,
+) -> Result<(), String> {
+    let inbox = Inbox::new().map_err(|error| format!("cannot make an eventfd: {error}"))?;
+    let inbox = Arc::new(inbox);
+    let start = |io, memory| activation::<ReadinessIo, P>(io, memory, protocol);
+    Reactor::new(selector, (plan, intake), inbox, protocol, start, InPlace).serve(intake)
 }

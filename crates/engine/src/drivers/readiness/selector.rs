@@ -34,7 +34,7 @@ pub(crate) struct Reporting {
     pub(crate) edge: bool,
     /// Whether registrations report errors regardless of their interest.
     pub(crate) errors: bool,
-    /// Whether waits end for [`Selector::watch_event`].
+    /// Whether waits end for [`Selector::watch_event`]. If not, they do not block.
     pub(crate) events: bool,
 }
 
@@ -65,7 +65,8 @@ pub(crate) trait Selector {
         true
     }
 
-    /// Ends a tick; the argument tells whether the tick accepted, received or sent anything.
+    /// Ends a tick; the argument tells whether the tick accepted, received or sent anything. Only called if waits do
+    /// not block.
     fn turn_over(&mut self, _worked: bool) {}
 
     /// Registers a listening socket, or another source of connections, for reading.

@@ -8,8 +8,7 @@ use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Socket;
 
 use super::executor::{Dispatched, Executor, Polled, PolledTask};
-use super::io::ReadinessIo;
-use super::link::Signals;
+use super::io::{ReadinessIo, Signals};
 use super::reactor::{BOTH, Reactor, Registered};
 use super::selector::Interest;
 use crate::protocol::{self, Protocol};
@@ -165,7 +164,7 @@ where
             Next::Close => self.close(key),
             Next::Park(by) => {
                 slot.state = SlotState::Parked;
-                if sent > 0 && P::has_answered(&slot.memory) {
+                if sent > 0 && !slot.served && P::has_answered(&slot.memory) {
                     slot.served = true;
                 }
                 // A draining worker closes idle connections once, and this one was active at that time.
@@ -178,7 +177,9 @@ where
                     return self.close(key);
                 }
                 self.connections.set_deadline(key, by);
-                self.departures.rest(key);
+                if lifecycle::phase() != Phase::Serving {
+                    self.departures.rest(key);
+                }
                 if unread && self.reporting.edge {
                     self.again.push(key);
                 }

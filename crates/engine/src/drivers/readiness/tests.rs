@@ -12,8 +12,8 @@ use tenfold_sys::poll::PollList;
 use tenfold_sys::readiness::Ready;
 use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
 
-use super::run::serve;
 use super::selector::{Interest, Selector};
+use super::serve;
 use crate::plan::choice::{Engine, Sender};
 use crate::plan::{Bounds, Plan};
 use crate::protocol::{Event, Protocol};
