@@ -6,8 +6,7 @@
 use httparse::Header;
 
 use crate::message::refusal::Refusal;
-use crate::message::request::{Body, Version};
-use crate::message::target::valid_host;
+use crate::message::request::{Body, Version, valid_host};
 
 pub(crate) struct Framing<'a> {
     pub(crate) body: Body,

@@ -11,9 +11,7 @@ use httparse::Header;
 use super::framing;
 use crate::limits::Limits;
 use crate::message::refusal::Refusal;
-use crate::message::request::Method;
-use crate::message::request::{FieldSpan, Request, Version};
-use crate::message::target::Target;
+use crate::message::request::{FieldSpan, Method, Request, Target, Version};
 
 /// A parsed request head, with the facts that HTTP/1 adds about its connection.
 #[derive(Debug)]

@@ -9,5 +9,4 @@ pub mod refusal;
 pub mod request;
 pub mod request_id;
 pub mod status;
-pub mod target;
 pub mod trust;

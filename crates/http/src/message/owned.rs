@@ -2,9 +2,7 @@
 
 use std::ops::Range;
 
-use super::request::{Body, FieldSpan, Request, Version};
-use super::target::Target;
-use crate::message::request::Method;
+use super::request::{Body, FieldSpan, Method, Request, Target, Version};
 
 /// A copy of a request, for a response that comes after the received bytes are gone. It keeps the parts of the request
 /// as places in its copy, and is never parsed again.

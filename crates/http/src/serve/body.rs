@@ -3,7 +3,7 @@
 use std::future::{Future, poll_fn};
 use std::task::{Poll, ready};
 
-use super::waits::Pace;
+use super::session::Pace;
 use crate::h1::chunked::{DecodedPiece, Decoder};
 use crate::io::{Io, IoError, Patience, Received};
 use crate::limits::Limits;

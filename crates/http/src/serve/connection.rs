@@ -7,8 +7,7 @@ use std::future::Future;
 
 use super::body::{Broken, discard};
 use super::deferred::{PendingResponse, resolve};
-use super::session::{After, Persistence, summarize};
-use super::waits::{BLANK, finish, flush, receive};
+use super::session::{After, BLANK, Persistence, finish, flush, receive, summarize};
 use crate::clock::{self, Instant};
 use crate::h1::encode::Http1Encoder;
 use crate::h1::head::{self, FieldTable, Head, Scan};

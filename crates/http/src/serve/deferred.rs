@@ -6,8 +6,7 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use super::body::{Broken, collect};
-use super::session::{After, Persistence};
-use super::waits::flush;
+use super::session::{After, Persistence, flush};
 use crate::clock::{self, Instant};
 use crate::h1::encode::{CONTINUE, Http1Encoder};
 use crate::h1::head::Head;
