@@ -1,4 +1,4 @@
-//! Virtual hosts: which site a request is for, by the host that it names.
+//! Virtual hosts: which site a request is for, by the host that it names, and the first step of that site.
 //!
 //! An exact name wins over a pattern, and the longer pattern over the shorter. A request that names no host, or
 //! one that no site has, is for the first site.
@@ -7,13 +7,16 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use tenfold_http::{Request, ResponseWriter, without_port};
+use tenfold_http::{Method, Request, ResponseWriter, without_port};
 
 use crate::files::protection::MemberFolders;
 use crate::representation::status_text;
 use crate::representation::summary::ResponseSummary;
+use crate::respond::steps::ResponseSteps;
 use crate::respond::work::{Answered, FinishWork, Otherwise};
 use crate::respond::{message, store};
+use crate::rules::access::{Access, MEMBER, STRANGER};
+use crate::rules::precheck;
 use crate::site::Site;
 
 /// The name of a host, or a pattern of names: `example.org`, `*.example.org`, `192.0.2.1`, `[2001:db8::1]`.
@@ -179,6 +182,48 @@ impl Names {
         }
         let dots = name.bytes().enumerate().skip(1).filter(|(_, byte)| *byte == b'.');
         dots.map(|(at, _)| &name[at..]).find_map(|ending| self.endings.get(ending)).copied()
+    }
+}
+
+impl Site {
+    /// Writes the whole response to `request`, or returns the work that it needs first. A file
+    /// that is not in this worker's store is opened, and read if it is small, here and now.
+    ///
+    /// A cached file is checked again after a second: if it was changed, replaced or removed, the response shows
+    /// that.
+    #[inline]
+    pub fn respond(&self, request: &Request<'_>, response: &mut ResponseWriter<'_>) -> Answered {
+        self.respond_as(&STRANGER, request, response)
+    }
+
+    /// As [`Site::respond`], to a client that has logged in as a member.
+    pub fn respond_to_member(&self, request: &Request<'_>, response: &mut ResponseWriter<'_>) -> Answered {
+        self.respond_as(&MEMBER, request, response)
+    }
+
+    fn respond_as(
+        &self,
+        access: &Access,
+        request: &Request<'_>,
+        response: &mut ResponseWriter<'_>,
+    ) -> Answered {
+        match request.method {
+            Method::Get | Method::Head => {
+                // The summary is two words; all that a response can be takes a detour through memory.
+                match store::with(self, |store| store.respond_from_memory(self, access, request, response)) {
+                    Some(summary) => Answered::Staged(summary.into_cached()),
+                    None => ResponseSteps::with(self, request, access, |steps| steps.respond(response)),
+                }
+            }
+            Method::Options => {
+                if let Some(fields) = precheck::options_fields(&self.settings, request) {
+                    response.add_fields(&fields);
+                }
+                message::options(response).into()
+            }
+            _ => ResponseSteps::with(self, request, &STRANGER, |steps| steps.method_not_allowed(response))
+                .into(),
+        }
     }
 }
 

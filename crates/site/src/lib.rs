@@ -4,7 +4,7 @@
 //! All workers share a [`Site`]; each caches what it has served in a store of its own, so that a hit takes no
 //! lock and makes no system call. A request goes through the modules in this order:
 //!
-//! 1. `hosts` chooses the `site`.
+//! 1. `hosts` chooses the `site`, and asks it for the response.
 //! 2. `respond`: `store` answers from memory if it can; otherwise `steps` takes the other steps in turn.
 //! 3. `rules` decide about the path: `precheck`.
 //! 4. `files` finds and opens a file beneath the root.
@@ -21,13 +21,6 @@ mod representation;
 mod respond;
 mod rules;
 mod site;
-
-use tenfold_http::{Method, Request, ResponseWriter};
-
-use respond::steps::ResponseSteps;
-use respond::{message, store};
-use rules::access::{Access, MEMBER, STRANGER};
-use rules::precheck;
 
 pub use files::protection::MemberFolders;
 pub use hosts::{HostName, Hosts};
@@ -49,48 +42,6 @@ pub use rules::routes::{Routes, Slash};
 pub use rules::settings::{MEMORY_UP_TO, Settings, TagFrom};
 pub use rules::try_files::TryFile;
 pub use site::Site;
-
-impl Site {
-    /// Writes the whole response to `request`, or returns the work that it needs first. A file
-    /// that is not in this worker's store is opened, and read if it is small, here and now.
-    ///
-    /// A cached file is checked again after a second: if it was changed, replaced or removed, the response shows
-    /// that.
-    #[inline]
-    pub fn respond(&self, request: &Request<'_>, response: &mut ResponseWriter<'_>) -> Answered {
-        self.respond_as(&STRANGER, request, response)
-    }
-
-    /// As [`Site::respond`], to a client that has logged in as a member.
-    pub fn respond_to_member(&self, request: &Request<'_>, response: &mut ResponseWriter<'_>) -> Answered {
-        self.respond_as(&MEMBER, request, response)
-    }
-
-    fn respond_as(
-        &self,
-        access: &Access,
-        request: &Request<'_>,
-        response: &mut ResponseWriter<'_>,
-    ) -> Answered {
-        match request.method {
-            Method::Get | Method::Head => {
-                // The summary is two words; all that a response can be takes a detour through memory.
-                match store::with(self, |store| store.respond_from_memory(self, access, request, response)) {
-                    Some(summary) => Answered::Staged(summary.into_cached()),
-                    None => ResponseSteps::with(self, request, access, |steps| steps.respond(response)),
-                }
-            }
-            Method::Options => {
-                if let Some(fields) = precheck::options_fields(&self.settings, request) {
-                    response.add_fields(&fields);
-                }
-                message::options(response).into()
-            }
-            _ => ResponseSteps::with(self, request, &STRANGER, |steps| steps.method_not_allowed(response))
-                .into(),
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests;
