@@ -69,14 +69,14 @@ pub(crate) fn confine_accounts(
     confine(process, &calls::of_accounts(connects), &fatal)
 }
 
-/// Limits the files of the process that obtains certificates to reading, and to writing in its state folder.
+/// Limits the files of the process that obtains certificates to reading, and to writing in its state folder. It may have
+/// the user id of root, which owns the folders of temporary files, so it gets none of those.
 ///
 /// # Errors
 /// A message with the system's error.
 #[cfg(feature = "acme")]
 pub(crate) fn limit_files_of_acme(folder: &Path) -> Result<(), String> {
-    let file = folder.join("lock");
-    landlock::limit_accounts(Some(&file)).map_err(|error| format!("cannot limit files: {error}"))
+    landlock::limit_writing([folder]).map_err(|error| format!("cannot limit files: {error}"))
 }
 
 /// Confines the process that obtains certificates, which connects to an authority.

@@ -53,13 +53,21 @@ fn worker_rules<'p>(
 /// # Errors
 /// The error of the system, if it has Landlock.
 pub fn limit_accounts(database: Option<&Path>) -> io::Result<()> {
-    accounts_rules(database).and_then(enter).map_err(io::Error::other)
+    let temporary = ["/tmp", "/var/tmp"].map(Path::new);
+    limit_writing(database.map(folder_of).into_iter().chain(temporary))
 }
 
-fn accounts_rules(database: Option<&Path>) -> Result<RulesetCreated, RulesetError> {
+/// Limits this thread and its children to reading, and to writing in these folders.
+///
+/// # Errors
+/// The error of the system, if it has Landlock.
+pub fn limit_writing<'p>(folders: impl IntoIterator<Item = &'p Path>) -> io::Result<()> {
+    writing_rules(folders).and_then(enter).map_err(io::Error::other)
+}
+
+fn writing_rules<'p>(folders: impl IntoIterator<Item = &'p Path>) -> Result<RulesetCreated, RulesetError> {
     let mut rules = beneath(begin()?, Path::new("/"), AccessFs::from_read(RIGHTS) & !AccessFs::Execute)?;
-    let temporary = ["/dev/null", "/tmp", "/var/tmp"].map(Path::new);
-    for path in database.map(folder_of).into_iter().chain(temporary) {
+    for path in folders.into_iter().chain([Path::new("/dev/null")]) {
         rules = beneath(rules, path, AccessFs::from_all(RIGHTS) & !AccessFs::Execute)?;
     }
     Ok(rules)
@@ -95,4 +103,32 @@ fn beneath(
     // Rights that apply only to directories are invalid for a file.
     let rights = if path.is_dir() { rights } else { rights & AccessFs::from_file(RIGHTS) };
     rules.add_rule(PathBeneath::new(found, rights))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::thread;
+
+    use super::*;
+    use crate::files::test_folder::TestFolder;
+
+    #[test]
+    fn other_folders_are_read_alone() {
+        let (own, other) = (TestFolder::new("limited-own"), TestFolder::new("limited-other"));
+        fs::write(other.at("a"), "read").expect("written");
+        // The limits are those of a thread.
+        let results = thread::scope(|scope| {
+            let limited = scope.spawn(|| {
+                limit_writing([own.at("root").as_path()]).expect("limited");
+                let written = [own.at("root/b"), other.at("b")].map(|file| fs::write(file, "").is_ok());
+                let removed = fs::remove_file(other.at("a")).is_ok();
+                (written, removed, fs::read(own.at("root/b")).is_ok(), fs::read_dir(other.at("")).is_ok())
+            });
+            limited.join().expect("it ends")
+        });
+        // A kernel without Landlock limits nothing.
+        let allowed = !is_available();
+        assert_eq!(results, ([true, allowed], allowed, true, true));
+    }
 }
