@@ -10,7 +10,7 @@
 
 use std::fs::{self, File, Metadata};
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, fchown};
+use std::os::unix::fs::{FileTypeExt, fchown};
 use std::path::Path;
 
 use tenfold_sys::errno;
@@ -34,7 +34,7 @@ pub(super) fn make(path: &Path, owner: Option<&SystemUser>) -> Result<File, Stri
 /// # Errors
 /// The error of the system, and the remedy.
 pub(super) fn open(path: &Path) -> Result<File, String> {
-    opened(path, None).map_err(|error| why(path, &error))
+    opened(path, None).map(|(file, _)| file).map_err(|error| why(path, &error))
 }
 
 /// Checks that the file could be opened or created. Creates nothing.
@@ -43,54 +43,48 @@ pub(super) fn open(path: &Path) -> Result<File, String> {
 /// The error of the system, and the remedy.
 pub(super) fn check(path: &Path) -> Result<(), String> {
     if fs::symlink_metadata(path).is_ok() {
-        let allowed = opened(path, None)
-            .and_then(|file| file.metadata())
-            .and_then(|facts| if user::is_root() && facts.is_file() { has_one_name(&facts) } else { Ok(()) });
+        let allowed = opened(path, None).and_then(|(file, location)| {
+            let is_given = user::is_root() && file.metadata()?.is_file();
+            if is_given { location.expect_only_name_of(&file) } else { Ok(()) }
+        });
         return allowed.map_err(|error| why(path, &error));
     }
     let allowed = OpenFolder::around(path).and_then(|(folder, _)| folder.allows_new_files());
     allowed.map_err(|error| why(path, &error))
 }
 
-/// A second name may belong to any file of root, if the system allows others to link to it.
-fn has_one_name(facts: &Metadata) -> io::Result<()> {
-    match facts.nlink() {
-        0 | 1 => Ok(()),
-        _ => Err(refused("it has several names, so it may be another's file; name a file with one name")),
-    }
-}
-
 fn made(path: &Path, owner: Option<&SystemUser>) -> io::Result<File> {
-    let file = opened(path, Some(MODE))?;
-    let facts = file.metadata()?;
+    let (file, location) = opened(path, Some(MODE))?;
     if let Some(owner) = owner
-        && facts.is_file()
+        && file.metadata()?.is_file()
     {
-        has_one_name(&facts)?;
+        location.expect_only_name_of(&file)?;
         fchown(&file, Some(owner.id), Some(owner.group))?;
     }
     Ok(file)
 }
 
-fn opened(path: &Path, create: Option<u32>) -> io::Result<File> {
+/// Returns the file, and the place of its name.
+fn opened(path: &Path, create: Option<u32>) -> io::Result<(File, Location)> {
     let location = Location::find(path)?;
-    let file = match location.append(create) {
+    let (file, location) = match location.append(create) {
         Err(error) if is(&error, errno::ELOOP) => {
-            let file = location.follow()?.append(None)?;
+            let location = location.follow()?;
+            let file = location.append(None)?;
             if !is_stream(&file.metadata()?) {
                 return Err(refused(
                     "it is a link to a file; name the file itself, or - for standard output",
                 ));
             }
-            file
+            (file, location)
         }
-        file => file?,
+        file => (file?, location),
     };
     let facts = file.metadata()?;
     if !facts.is_file() && !is_stream(&facts) {
         return Err(refused("it is neither a file nor a pipe nor a character device; name one"));
     }
-    Ok(file)
+    Ok((file, location))
 }
 
 /// Whether it is a stream: a pipe, a terminal, `/dev/null`.

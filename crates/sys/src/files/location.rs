@@ -82,13 +82,33 @@ impl Location {
         if !facts.is_file() {
             return Err(io::Error::other("it is not a regular file"));
         }
-        if facts.nlink() > 1 && facts.uid() != fstat(&self.directory)?.st_uid {
-            let why = "it has several names, so it may be another's file; name a file with one name";
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        if facts.uid() != fstat(&self.directory)?.st_uid {
+            self.expect_only_name_of(&file)?;
         }
         let mut bytes = Vec::new();
         file.take(most + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > most { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(bytes) }
+    }
+
+    /// Checks that `file`, which was opened by this name, has no other name. A second one may belong to any file of
+    /// root, if the system allows others to link to it.
+    ///
+    /// One look at the name tells what it names, and how many names that has: the file alone would not tell of a name
+    /// that was removed after it was opened. The name of a procfs link is not that of the file, and nobody plants it.
+    ///
+    /// # Errors
+    /// `PermissionDenied` if it has another name, or the error of `fstatat(2)`.
+    pub fn expect_only_name_of(&self, file: &File) -> io::Result<()> {
+        let opened = fstat(file)?;
+        let named = match self.is_magic {
+            true => opened,
+            false => statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW)?,
+        };
+        if named.st_nlink <= 1 && Identity::of(&named) == Identity::of(&opened) {
+            return Ok(());
+        }
+        let why = "it has several names, so it may be another's file; name a file with one name";
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
     }
 
     /// Renames the file within its directory without replacing another.
@@ -267,4 +287,30 @@ fn is_trusted(link: &Stat, name: &CString) -> io::Result<()> {
     let name = name.to_string_lossy();
     let why = format!("{name} is a link of user {owner}, who may lead it anywhere; name the path without it");
     Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::files::test_folder::TestFolder;
+
+    #[test]
+    fn a_second_name_is_found_although_it_was_removed_after_the_open() {
+        let folder = TestFolder::new("only-name");
+        let [log, victim] = ["log", "victim"].map(|name| folder.at(name));
+        let location = Location::find(&log).expect("the folder is there");
+        let own = location.append(Some(0o600)).expect("created");
+        location.expect_only_name_of(&own).expect("its only name");
+        fs::remove_file(&log).expect("our own folder");
+        fs::write(&victim, "kept").expect("our own folder");
+        fs::hard_link(&victim, &log).expect("our own folder");
+        let opened = location.append(None).expect("it can be written");
+        location.expect_only_name_of(&opened).expect_err("it has two names");
+        fs::remove_file(&log).expect("our own folder");
+        location.expect_only_name_of(&opened).expect_err("the victim's name is left");
+        location.append(Some(0o600)).expect("created");
+        location.expect_only_name_of(&opened).expect_err("the name is that of another file");
+    }
 }
