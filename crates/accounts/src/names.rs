@@ -65,7 +65,12 @@ impl MemberName {
             }
             () => {
                 let key = key(&shown);
-                if key.len() > LONGEST_KEY { Err(InvalidName::Long) } else { Ok(MemberName { shown, key }) }
+                match key.chars().count() {
+                    _ if key.len() > LONGEST_KEY => Err(InvalidName::Long),
+                    // Some letters are blank (U+3164), and the key has none of those.
+                    ..SHORTEST => Err(InvalidName::Characters),
+                    _ => Ok(MemberName { shown, key }),
+                }
             }
         }
     }
@@ -87,13 +92,13 @@ fn key(shown: &str) -> String {
     skeleton(&lower).collect::<String>().to_lowercase().nfkc().collect()
 }
 
-/// The looks of a name: its key, the key of the skeleton that is displayed, and the skeleton of its capitals. Each has at
-/// most as many bytes as a key.
+/// The looks of a name: its key, the skeleton that is displayed, the key of that, and the skeleton of its capitals. Each
+/// has at most as many bytes as a key.
 pub(crate) fn looks(shown: &str) -> BTreeSet<String> {
     let upper: String = shown.to_uppercase().nfkc().collect();
     let displayed: String = skeleton(shown).collect();
     let cut = |look: String| look[..look.floor_char_boundary(LONGEST_KEY)].to_owned();
-    [key(shown), key(&displayed), skeleton(&upper).collect()].map(cut).into()
+    [key(shown), key(&displayed), skeleton(&upper).collect(), displayed].map(cut).into()
 }
 
 #[cfg(test)]
@@ -138,6 +143,8 @@ mod tests {
             ("michael", "MichaeI"),
             ("Emily", "EMiIy"),
             ("Ian", "lAn"),
+            ("admin", "ADMlN"),
+            ("alice", "ALlCE"),
         ] {
             assert!(alike(one, other), "{one} {other}");
         }
@@ -158,6 +165,8 @@ mod tests {
             ("a\u{200b}b", InvalidName::Characters),
             ("a\u{202e}b", InvalidName::Characters),
             ("a\0b", InvalidName::Characters),
+            ("\u{3164}\u{3164}", InvalidName::Characters),
+            ("a\u{1160}", InvalidName::Characters),
             ("<b>ann</b>", InvalidName::Characters),
             ("' OR 1=1 --", InvalidName::Characters),
         ] {
