@@ -87,7 +87,9 @@ fn received(answer: Result<Response<Body>, ureq::Error>) -> Result<BytesResponse
 /// Limits the seconds that an authority wants us to wait. The library adds them to the time, which would overflow.
 fn limit_wait(headers: &mut HeaderMap) {
     let Some(value) = headers.get(RETRY_AFTER) else { return };
-    let digits = value.as_bytes().trim_ascii();
+    let number = value.as_bytes().trim_ascii();
+    // The library also takes a sign for a number.
+    let digits = number.strip_prefix(b"+").unwrap_or(number);
     let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     let seconds = std::str::from_utf8(digits).ok().and_then(|text| text.parse().ok()).unwrap_or(u64::MAX);
     if is_number && seconds > MAX_WAIT {
@@ -128,6 +130,7 @@ mod tests {
             ("18446744073709551615", "86400"),
             ("99999999999999999999", "86400"),
             (" 18446744073709551615 ", "86400"),
+            ("+18446744073709551615", "86400"),
             ("Fri, 31 Dec 9999 23:59:59 GMT", "Fri, 31 Dec 9999 23:59:59 GMT"),
             ("", ""),
         ] {
