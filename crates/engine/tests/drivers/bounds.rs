@@ -136,10 +136,11 @@ fn without_descriptors_it_waits_and_goes_on(configuration: &Configuration) {
 /// Nobody reads while an answer is waited for, or while there is no room to answer.
 fn who_sends_and_is_not_read_is_held_back(configuration: &Configuration) {
     let server = Server::start(configuration);
-    for target in ["/never", "/large?60000000"] {
+    // Each response that takes time begins another wait for the client, which is still sending.
+    for (first, others) in [("/never", "/small"), ("/later?5", "/later?5"), ("/large?60000000", "/small")] {
         let mut client = server.connect();
-        client.ask(target);
-        let requests = request("/small").repeat(8192);
+        client.ask(first);
+        let requests = request(others).repeat(8192);
         let taken = client.send_while_taken(&requests, 128);
         assert!(taken < 64, "{} MiB were taken and not read", (taken * requests.len()) >> 20);
         drop(client);

@@ -4,7 +4,7 @@ use tenfold_http::IoError;
 use tenfold_sys::errno;
 
 use super::io::RingIo;
-use super::link::Wants;
+use super::link::{RingLink, Wants};
 use super::proactor::CompletionLoop;
 use super::ring::OperationQueue;
 use super::state::{InFlight, Past};
@@ -42,6 +42,14 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         } else {
             slot.driver.begin(InFlight::MULTISHOT);
             self.ring.receive_on(number, tag(OperationKind::Receive, key));
+        }
+    }
+
+    /// Ensures that a receive is in flight for the task of connection `key`, if it waits for bytes, or for the end of the
+    /// connection, which only a receive reports. Then bytes may come that it does not read: they have a bound.
+    pub(super) fn receive_for_task(&mut self, key: Key, link: &RingLink<R::Buffer>) {
+        if link.wants(Wants::RECEIVED | Wants::LOST) && link.inbox.borrow().len() < INBOX_BYTES {
+            self.receive(key);
         }
     }
 
@@ -84,17 +92,9 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
                     link.current.replace(buffer);
                     return self.poll(key, task);
                 }
-                let mut inbox = link.inbox.borrow_mut();
-                inbox.extend_from_slice(buffer.as_deref().unwrap_or_default());
-                if !in_flight.contains(InFlight::RECEIVING)
-                    && link.wants(Wants::LOST)
-                    && inbox.len() < INBOX_BYTES
-                {
-                    // Nothing else would report that the peer has left.
-                    return self.receive(key);
-                }
+                link.inbox.borrow_mut().extend_from_slice(buffer.as_deref().unwrap_or_default());
                 // A multishot receive has no back pressure, so it is cancelled and started again on demand.
-                if inbox.len() >= INBOX_BYTES
+                if link.inbox.borrow().len() >= INBOX_BYTES
                     && in_flight.contains(InFlight::MULTISHOT)
                     && !in_flight.contains(InFlight::CANCELLING)
                 {
@@ -108,12 +108,9 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
                         tag(OperationKind::Cancel, key),
                     );
                 }
+                self.receive_for_task(key, &link);
             }
-            _ if transient(result) => {
-                if link.wants(Wants::RECEIVED | Wants::LOST) && link.inbox.borrow().len() < INBOX_BYTES {
-                    self.receive(key);
-                }
-            }
+            _ if transient(result) => self.receive_for_task(key, &link),
             0 => {
                 link.ended.set(true);
                 if link.wants(Wants::RECEIVED) {

@@ -76,9 +76,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         if link.wants(Wants::AGAIN) {
             return self.again.push(key);
         }
-        if link.wants(Wants::RECEIVED | Wants::LOST) {
-            self.receive(key);
-        }
+        self.receive_for_task(key, link);
         let number = self.number(key);
         if link.wants(Wants::WRITABLE) {
             let Some(slot) = self.connections.find(key) else { return };
