@@ -5,7 +5,7 @@
 //! [`handle`] ends the process or returns EPERM.
 //!
 //! The kernel keeps a bitmap of always allowed numbers (since Linux 5.11), so a rule without a condition costs nothing.
-//! Rules with conditions are for calls that no request makes.
+//! Rules with conditions are for sends, which could connect, and for calls that no request makes.
 
 mod call;
 mod handler;
