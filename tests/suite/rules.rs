@@ -25,6 +25,7 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![
         Engines Own: path_rules_apply, a_folder_requires_its_password, each_host_has_its_site,
             h83_no_route_leads_to_a_file_behind_a_password, h85_wrong_passwords_are_throttled;
+        LoopsOnce Own: h85_one_address_does_not_fill_a_queue_of_work;
         Epoll Own: h85_guesses_delay_no_other_work, passwords_are_asked_for_on_one_connection, rules_change_on_a_reload, the_book_on_rules,
             the_book_on_hosts, the_book_on_redirects, the_book_on_headers, the_book_on_caching, the_book_on_cors,
             the_book_on_routing, the_book_on_error_pages, the_book_on_types, the_book_on_early_hints,

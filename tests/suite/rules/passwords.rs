@@ -4,7 +4,8 @@ use std::os::unix::fs::symlink;
 
 use data_encoding::BASE64;
 use tenfold_tests::config::Config;
-use tenfold_tests::wire::request;
+use tenfold_tests::time::{SOON, becomes_true};
+use tenfold_tests::wire::{Wire, request};
 
 use super::{MEMBERS, RIGHT, WRONG, end, folder, start};
 
@@ -124,5 +125,34 @@ pub(super) fn h85_guesses_delay_no_other_work(config: &Config) {
     }
     let statuses: Vec<_> = guesses.iter_mut().map(|wire| wire.response().status).collect();
     assert!(statuses.iter().all(|status| matches!(status, 401 | 503)), "{statuses:?}");
+    end(server);
+}
+
+pub(super) fn h85_one_address_does_not_fill_a_queue_of_work(config: &Config) {
+    let folder = folder(&[
+        ("site/private/index.html", "private\n"),
+        ("site/list/file.txt", "listed\n"),
+        // Slow enough for a queue to form before it.
+        ("members.htpasswd", "alice:$2y$11$abcdefghijklmnopqrstuuqflPDzB6gcMhKa1rZqKiun2YGL5sa2u\n"),
+    ]);
+    for number in 0..9_000 {
+        folder.write(&format!("site/many/{number}"), "");
+    }
+    let server = start(config, &folder, &format!("work-queue = 8\n{GUESSED}"));
+    let refused = || server.status()["responses"]["503"].as_u64().unwrap_or(0);
+    let many = |_| request("GET", "/many/", &[]);
+    let works: [(&dyn Fn(usize) -> Vec<u8>, Vec<u8>); 2] =
+        [(&guess, guess(99)), (&many, request("GET", "/list/", &[]))];
+    for (work, own) in works {
+        let before = refused();
+        let mut strangers: Vec<_> =
+            (0..14).map(|_| Wire::connect_from("127.0.0.2", server.address)).collect();
+        strangers.iter_mut().enumerate().for_each(|(number, wire)| wire.send(work(number)));
+        becomes_true(SOON, "there is no room for so many", || refused() >= before + 5);
+        let mut wire = server.connect();
+        wire.send(own);
+        let response = wire.response();
+        assert_ne!(response.status, 503, "{}", response.head);
+    }
     end(server);
 }

@@ -55,8 +55,8 @@ impl OffloadPool {
         }))
     }
 
-    /// Does `work` off the loop. The future is ready when it is done, with nothing if it panicked.
-    /// Dropping the future does not stop work that has begun.
+    /// Does `work` off the loop. The future is ready when it is done, with nothing if it panicked. Dropping the future
+    /// does not stop the work.
     ///
     /// # Errors
     /// [`QueueFull`] when the queue is full, or the system gives no thread.
@@ -65,9 +65,31 @@ impl OffloadPool {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<OffloadResult<T>, QueueFull> {
         let (promise, coming) = promise();
-        let job: OffloadJob = Box::new(move || promise.keep(work()));
+        self.submit(Box::new(move || promise.keep(work())))?;
+        Ok(coming)
+    }
+
+    /// As [`OffloadPool::run`], but without work that has not begun when its future is dropped. A client that leaves
+    /// would otherwise keep its place, and could fill the queue with one connection at a time.
+    ///
+    /// # Errors
+    /// See [`OffloadPool::run`].
+    pub fn run_awaited<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<OffloadResult<T>, QueueFull> {
+        let (promise, coming) = promise();
+        self.submit(Box::new(move || {
+            if promise.is_awaited() {
+                promise.keep(work());
+            }
+        }))?;
+        Ok(coming)
+    }
+
+    fn submit(&self, job: OffloadJob) -> Result<(), QueueFull> {
         match &*self.0 {
-            OffloadMode::InPlace { free, changed } => in_place(free, changed, job)?,
+            OffloadMode::InPlace { free, changed } => in_place(free, changed, job),
             OffloadMode::Threads { width, queue, sender } => {
                 let sender = match sender.get() {
                     Some(sender) => sender,
@@ -78,10 +100,9 @@ impl OffloadPool {
                 };
                 sender.try_send(job).map_err(|error| match error {
                     TrySendError::Full(_) | TrySendError::Disconnected(_) => QueueFull,
-                })?;
+                })
             }
         }
-        Ok(coming)
     }
 }
 
@@ -138,6 +159,11 @@ impl<T> Promise<T> {
     /// Gives the result, and wakes who waits for it.
     pub fn keep(self, value: T) {
         self.lock().value = Some(value);
+    }
+
+    /// Whether somebody waits for the result.
+    fn is_awaited(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, PromiseState<T>> {
@@ -265,6 +291,24 @@ mod tests {
             let (value, woken) = wait(coming.expect("there is room"));
             assert!(value.is_some() && woken <= 1, "woken {woken} times");
         }
+    }
+
+    #[test]
+    fn work_that_nobody_waits_for_is_done_only_where_it_was_asked_for_so() {
+        let (lane, (open, gate)) = (lane(Engine::Epoll, 1, 8), channel::<()>());
+        let first = lane.run_awaited(move || gate.recv().expect("it is opened")).expect("there is room");
+        let done = Arc::new(AtomicUsize::new(0));
+        let count = |by: usize| {
+            let done = done.clone();
+            move || done.fetch_add(by, Ordering::SeqCst)
+        };
+        drop(lane.run_awaited(count(1)).expect("there is room"));
+        drop(lane.run(count(10)).expect("there is room"));
+        let last = lane.run_awaited(count(100)).expect("there is room");
+        open.send(()).expect("the first job waits for it");
+        assert!(wait(first).0.is_some());
+        assert_eq!(wait(last).0, Some(10), "it comes behind the others");
+        assert_eq!(done.load(Ordering::SeqCst), 110);
     }
 
     #[test]

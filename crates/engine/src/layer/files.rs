@@ -47,7 +47,7 @@ impl FileReader for CachedFirst {
             return filled(count).map(FileBytes::Now);
         }
         let cold = file.clone();
-        match self.0.run(move || read_cold(&cold, at, length)) {
+        match self.0.run_awaited(move || read_cold(&cold, at, length)) {
             Ok(coming) => Ok(FileBytes::Later(coming)),
             // Too much waits for the lane. A bounded read on the loop is better than a connection that is cut.
             Err(_) => {

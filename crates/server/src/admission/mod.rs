@@ -1,9 +1,11 @@
-//! Bounds by address: connections at once, and requests a second.
+//! Bounds by address: connections at once, requests a second, and places in queues of work.
 //!
 //! The counts are in memory that all workers share ([`Addresses`]), so a bound is the server's and not
 //! the worker's. IPv6 addresses count by their first 64 bits, which every customer has; many have more (RFC 6177).
 
 mod addresses;
+pub(crate) mod lane;
+pub(crate) mod places;
 mod sync;
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -15,7 +15,7 @@ use tenfold_http::Request;
 use tenfold_site::{Shown, SitePath};
 
 use super::channel::AccountsClient;
-use super::places::AddressPlaces;
+use crate::admission::lane::WorkLane;
 use answers::Answers;
 use filter::{Starts, WorkerFilter};
 
@@ -37,9 +37,7 @@ pub(crate) struct WorkerMembers {
     client: Arc<AccountsClient>,
     filter: Arc<WorkerFilter>,
     /// For quick answers.
-    quick: OffloadPool,
-    /// The places in its queue, if there is a loop: a blocking model has a thread or process that waits.
-    places: Option<Arc<AddressPlaces>>,
+    quick: WorkLane,
     /// For quick answers to questions with a cookie that this worker cannot judge.
     unjudged: OffloadPool,
     /// For answers that wait for a hash, so that the others do not.
@@ -67,8 +65,7 @@ impl WorkerMembers {
             web,
             client: Arc::new(client),
             filter: Arc::new(filter),
-            quick: OffloadPool::new(plan, width, QUEUE),
-            places: (!plan.blocking()).then(|| AddressPlaces::of(QUEUE)),
+            quick: WorkLane::new(plan, width, QUEUE),
             unjudged: OffloadPool::new(plan, unjudged, QUEUE_UNJUDGED),
             slow,
         }
@@ -86,31 +83,28 @@ impl WorkerMembers {
         address: &str,
     ) -> Result<OffloadResult<Reply>, QueueFull> {
         let known = session.as_deref().map(|cookie| self.filter.judge(cookie));
-        let (lane, places) = match known {
+        let is_judged = match known {
             Some(Some(CookieCheck::Forged)) => {
                 let (promise, coming) = promise();
                 promise.keep(Reply::Nobody);
                 return Ok(coming);
             }
-            Some(Some(CookieCheck::Unsigned) | None) => (&self.unjudged, None),
-            Some(Some(CookieCheck::Signed)) | None => (&self.quick, self.places.as_ref()),
+            Some(Some(CookieCheck::Unsigned) | None) => false,
+            // A cookie stays signed after its session has ended, so anybody may have one.
+            Some(Some(CookieCheck::Signed)) | None => true,
         };
         match &self.slow {
             _ if !request.hashes() => {
-                // A cookie stays signed after its session has ended, so anybody may have one.
-                let place = places.map(|places| places.take(address).ok_or(QueueFull)).transpose()?;
                 let (client, filter) = (self.client.clone(), self.filter.clone());
                 // The cookie is judged again if the filter was unknown before.
                 let unknown = session.filter(|_| known == Some(None));
-                lane.run(move || {
-                    let _until_it_is_answered = place;
-                    match unknown {
-                        Some(cookie) if filter.learn(&client).judge(&cookie) == Some(CookieCheck::Forged) => {
-                            Reply::Nobody
-                        }
-                        _ => client.ask(&request),
+                let work = move || match unknown {
+                    Some(cookie) if filter.learn(&client).judge(&cookie) == Some(CookieCheck::Forged) => {
+                        Reply::Nobody
                     }
-                })
+                    _ => client.ask(&request),
+                };
+                if is_judged { self.quick.run(address, work) } else { self.unjudged.run(work) }
             }
             Slow::InPlace => {
                 let (promise, coming) = promise();

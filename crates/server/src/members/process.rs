@@ -23,7 +23,7 @@ use tenfold_sys::wait::{self, Reported};
 
 use super::channel::{AccountsServer, Answerer};
 use super::database;
-use super::places::{AddressPlace, AddressPlaces};
+use crate::admission::places::{AddressPlace, AddressPlaces};
 use crate::diagnostics::error;
 use crate::settings::members::MembersSettings;
 use pulse::{Pulse, ThreadPulse};

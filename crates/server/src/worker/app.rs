@@ -13,8 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time;
 
+use tenfold_accounts::web::counted_address;
 use tenfold_engine::dispatch::proactor::{Proactor, ThreadHooks};
-use tenfold_engine::offload::{OffloadPool, QueueFull};
+use tenfold_engine::offload::QueueFull;
 use tenfold_engine::protocol::MovedState;
 use tenfold_engine::{Dispatch, Event, Plan, Protocol};
 use tenfold_http::{
@@ -25,6 +26,7 @@ use tenfold_site::{Answered, FinishWork, Hosts, Need, Otherwise, ResponseSummary
 use tenfold_tls::challenges::HTTP_PREFIX;
 
 use crate::admission::Admission;
+use crate::admission::lane::WorkLane;
 use crate::log::line::{LogFields, Times};
 use crate::settings::values::Settings;
 use crate::status::counters::Counter;
@@ -80,7 +82,7 @@ impl App {
             shows_user: worker.shows_user(),
             observed: worker.is_observed(),
             worker,
-            lane: OffloadPool::new(plan, settings.work_threads, settings.work_queue),
+            lane: WorkLane::new(plan, settings.work_threads, settings.work_queue),
             passwords,
             complained: AtomicU64::new(0),
             describes: settings.request_id || settings.proxies.any(),
@@ -285,7 +287,7 @@ impl SharedService {
         Answer::later(async move {
             let (work, otherwise) = work.split();
             let lane = if need == Need::Password { &this.passwords.lane } else { &this.lane };
-            let coming = lane.run(work);
+            let coming = lane.run_awaited(&counted_address(&asked.connection), work);
             let pending = this.count_work(coming.is_ok());
             let result = match coming {
                 Ok(coming) => Ok(coming.await),

@@ -9,7 +9,6 @@ use std::sync::atomic::Ordering;
 use tenfold_accounts::ask::ClientIdentity;
 use tenfold_accounts::web::counted_address;
 use tenfold_accounts::{AdmittedAttempt, Throttle};
-use tenfold_engine::offload::OffloadPool;
 use tenfold_engine::{Engine, Plan};
 use tenfold_http::{Connection, clock};
 use tenfold_site::{Attempts, RealmUser, Work};
@@ -17,11 +16,12 @@ use tenfold_sys::process::Pid;
 use tenfold_sys::shared::SharedRows;
 use tenfold_sys::task;
 
+use crate::admission::lane::WorkLane;
 use crate::settings::values::Settings;
 
 /// The verification of passwords in one process.
 pub(super) struct Passwords {
-    pub(super) lane: OffloadPool,
+    pub(super) lane: WorkLane,
     throttle: Arc<Throttle>,
     /// With `fork`, whose processes do not share the lane and the throttle.
     running: Option<Arc<RunningHashes>>,
@@ -69,7 +69,7 @@ impl Passwords {
     pub(super) fn new(plan: &Plan, settings: &Settings) -> io::Result<Passwords> {
         let shared = (plan.engine == Engine::Fork).then(|| RunningHashes::new(settings.work_threads.max(1)));
         Ok(Passwords {
-            lane: OffloadPool::new(plan, settings.work_threads, settings.work_queue),
+            lane: WorkLane::new(plan, settings.work_threads, settings.work_queue),
             throttle: Arc::new(Throttle::new(settings.members.throttle)),
             running: shared.transpose()?.map(Arc::new),
         })

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Weak};
 use std::time;
 
-use tenfold_engine::offload::OffloadPool;
 use tenfold_http::semantics::forwarded::TrustedProxies;
 use tenfold_http::{Connection, FieldName, FieldValue, Limits, OwnedRequest, ResponseWriter};
 use tenfold_site::Hosts;
@@ -15,6 +14,7 @@ use super::request_ids::RequestIds;
 use super::server_timing::ServerTiming;
 use super::transport::TransportRules;
 use crate::admission::Admission;
+use crate::admission::lane::WorkLane;
 use crate::members::client::WorkerMembers;
 use crate::worker::shared::WorkerShared;
 
@@ -56,8 +56,8 @@ pub(super) struct SharedService {
     pub(super) shows_user: bool,
     /// Whether an admin listener wants to know what they took.
     pub(super) observed: bool,
-    /// The pool for work that would delay other connections.
-    pub(super) lane: OffloadPool,
+    /// The threads for work that would delay other connections.
+    pub(super) lane: WorkLane,
     /// The verification of passwords of basic authentication.
     pub(super) passwords: Passwords,
     /// The time of the last report of a system error, in seconds since 1970.

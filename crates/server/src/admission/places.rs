@@ -8,7 +8,7 @@ const ADDRESS_SHARE: usize = 4;
 
 /// The places of one queue. As long as less than half of them are taken, an address may take more than its part.
 #[derive(Debug)]
-pub(super) struct AddressPlaces {
+pub(crate) struct AddressPlaces {
     queue: usize,
     taken: Mutex<TakenPlaces>,
 }
@@ -21,19 +21,19 @@ struct TakenPlaces {
 
 /// A place. It is free when this is dropped.
 #[derive(Debug)]
-pub(super) struct AddressPlace {
+pub(crate) struct AddressPlace {
     of: Arc<AddressPlaces>,
     address: String,
 }
 
 impl AddressPlaces {
     /// The places of a queue of this length.
-    pub(super) fn of(queue: usize) -> Arc<AddressPlaces> {
+    pub(crate) fn of(queue: usize) -> Arc<AddressPlaces> {
         Arc::new(AddressPlaces { queue, taken: Mutex::default() })
     }
 
     /// A place for one more of this address; `None` if it has its part and half of the queue is taken.
-    pub(super) fn take(self: &Arc<Self>, address: &str) -> Option<AddressPlace> {
+    pub(crate) fn take(self: &Arc<Self>, address: &str) -> Option<AddressPlace> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let own = taken.by_address.get(address).copied().unwrap_or(0);
         if own >= (self.queue / ADDRESS_SHARE).max(1) && taken.all * 2 >= self.queue {
