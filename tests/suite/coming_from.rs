@@ -60,10 +60,13 @@ fn words(line: &str) -> Vec<String> {
     words.collect()
 }
 
-struct RunningCommand(Child);
+struct RunningCommand<'a>(Child, &'a dyn Fn() -> String);
 
-impl Drop for RunningCommand {
+impl Drop for RunningCommand<'_> {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", self.1());
+        }
         for process in Process(self.0.id()).with_descendants() {
             process.signal(Signal::KILL);
         }
@@ -85,11 +88,11 @@ fn serves(folder: &TempFolder, mut words: Vec<String>) {
     let mut command = Command::new(&binary.path);
     command.args(&words).current_dir(folder.path()).stdin(Stdio::null()).stdout(Stdio::null());
     let errors = fs::File::create(folder.at("errors")).expect("our own folder");
-    let mut running = RunningCommand(command.stderr(errors).spawn().expect("it can be run"));
-    let said = || fs::read_to_string(folder.at("errors")).unwrap_or_default();
+    let told = || format!("{shown} said:\n{}", fs::read_to_string(folder.at("errors")).unwrap_or_default());
+    let mut running = RunningCommand(command.stderr(errors).spawn().expect("it can be run"), &told);
     eventually(SOON, &shown, || {
         let ended = running.0.try_wait().expect("our own child");
-        assert!(ended.is_none(), "{shown}: it ended, {ended:?}, and said:\n{}", said());
+        assert!(ended.is_none(), "it ended, {ended:?}");
         answers(address).then_some(())
     });
     Process(running.0.id()).signal(Signal::TERM);

@@ -140,14 +140,15 @@ pub(super) fn h85_one_address_does_not_fill_a_queue_of_work(config: &Config) {
     }
     let server = start(config, &folder, &format!("work-queue = 8\n{GUESSED}"));
     let refused = || server.status()["responses"]["503"].as_u64().unwrap_or(0);
-    let many = |_| request("GET", "/many/", &[]);
-    let works: [(&dyn Fn(usize) -> Vec<u8>, Vec<u8>); 2] =
-        [(&guess, guess(99)), (&many, request("GET", "/list/", &[]))];
-    for (work, own) in works {
-        let before = refused();
-        let mut strangers: Vec<_> =
-            (0..14).map(|_| Wire::connect_from("127.0.0.2", server.address)).collect();
-        strangers.iter_mut().enumerate().for_each(|(number, wire)| wire.send(work(number)));
+    let guesses = (0..14).map(guess).collect();
+    let listings = vec![request("GET", "/many/", &[]); 14];
+    for (work, own) in [(guesses, guess(99)), (listings, request("GET", "/list/", &[]))] {
+        let (before, mut strangers) = (refused(), Vec::new());
+        for bytes in work {
+            let mut wire = Wire::connect_from("127.0.0.2", server.address);
+            wire.send(bytes);
+            strangers.push(wire);
+        }
         becomes_true(SOON, "there is no room for so many", || refused() >= before + 5);
         let mut wire = server.connect();
         wire.send(own);
