@@ -2,9 +2,12 @@
 //! throttled like those of members.
 
 use std::cell::{Cell, RefCell};
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use tenfold_accounts::ask::ClientIdentity;
 use tenfold_accounts::web::counted_address;
@@ -38,28 +41,57 @@ struct ClientAttempts {
     place: Cell<Option<usize>>,
 }
 
-/// Concurrent verifications by the processes of `fork`, each of which needs memory for its hash. A word is the number
-/// of the process that holds the place, or 0.
-struct RunningHashes(SharedRows);
+/// Concurrent verifications by the processes of `fork`, each of which needs memory for its hash.
+struct RunningHashes {
+    /// The number of the process that holds a place, or 0; and a digest of the address for which it does.
+    places: SharedRows,
+    digests: RandomState,
+}
+
+/// The longest wait of a process for a place, and the pause between its attempts.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(10);
 
 impl RunningHashes {
     fn new(places: usize) -> io::Result<RunningHashes> {
-        SharedRows::new(1, places).map(RunningHashes)
+        SharedRows::new(2, places).map(|places| RunningHashes { places, digests: RandomState::new() })
     }
 
-    /// Takes a place for this process; `None` if all are taken. The place of an ended process is free.
-    fn begin(&self) -> Option<usize> {
-        let own = u64::from(std::process::id());
-        self.0.row(0).iter().position(|word| {
+    /// Waits for a place for this process; `None` if none gets free in time.
+    fn wait(&self, address: &str) -> Option<usize> {
+        let until = Instant::now() + LONGEST_WAIT;
+        loop {
+            match self.begin(address) {
+                None if Instant::now() < until => thread::sleep(PAUSE),
+                place => return place,
+            }
+        }
+    }
+
+    /// Takes a place for this process; `None` if all are taken, or half of them for this address. The place of an ended
+    /// process is free.
+    fn begin(&self, address: &str) -> Option<usize> {
+        let (own, digest) = (u64::from(std::process::id()), self.digests.hash_one(address));
+        let (holders, addresses) = (self.places.row(0), self.places.row(1));
+        let is_free =
+            |holder: u64| i32::try_from(holder).ok().and_then(Pid::from_raw).is_none_or(task::is_gone);
+        let is_same = |place: &usize| {
+            addresses[*place].load(Ordering::SeqCst) == digest
+                && !is_free(holders[*place].load(Ordering::SeqCst))
+        };
+        if (0..holders.len()).filter(is_same).count() >= holders.len().div_ceil(2) {
+            return None;
+        }
+        let place = holders.iter().position(|word| {
             let holder = word.load(Ordering::SeqCst);
-            let pid = i32::try_from(holder).ok().and_then(Pid::from_raw);
-            let is_free = pid.is_none_or(task::is_gone);
-            is_free && word.compare_exchange(holder, own, Ordering::SeqCst, Ordering::SeqCst).is_ok()
-        })
+            is_free(holder) && word.compare_exchange(holder, own, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        })?;
+        addresses[place].store(digest, Ordering::SeqCst);
+        Some(place)
     }
 
     fn end(&self, place: usize) {
-        self.0.row(0)[place].store(0, Ordering::SeqCst);
+        self.places.row(0)[place].store(0, Ordering::SeqCst);
     }
 }
 
@@ -91,7 +123,7 @@ impl Passwords {
 impl Attempts for ClientAttempts {
     fn admit(&self, user: &RealmUser) -> Result<(), u64> {
         if let Some(running) = &self.running {
-            self.place.set(Some(running.begin().ok_or(1u64)?));
+            self.place.set(Some(running.wait(&self.address).ok_or(1u64)?));
         }
         let from = ClientIdentity { address: self.address.clone(), known: user.known.clone() };
         let admitted = self.throttle.login(&from, &user.name, user.known.is_some(), self.now)?;
@@ -122,14 +154,17 @@ mod tests {
 
     #[test]
     fn h85_processes_verify_a_bounded_number_of_passwords_at_once() {
-        let running = RunningHashes::new(2).expect("memory");
-        let (first, second) = (running.begin(), running.begin());
-        assert_eq!((first, second, running.begin()), (Some(0), Some(1), None));
+        let running = RunningHashes::new(4).expect("memory");
+        let [first, second, third] = ["192.0.2.1", "192.0.2.2", "192.0.2.3"];
+        assert_eq!((running.begin(first), running.begin(first)), (Some(0), Some(1)));
+        assert_eq!(running.begin(first), None, "an address has half of the places");
+        assert_eq!((running.begin(second), running.begin(third)), (Some(2), Some(3)));
+        assert_eq!(running.begin(third), None, "all are taken");
         running.end(0);
-        assert_eq!(running.begin(), Some(0));
+        assert_eq!(running.begin(third), Some(0));
         let mut gone = Command::new("true").spawn().expect("a program that does nothing");
         gone.wait().expect("our own child");
-        running.0.row(0)[1].store(gone.id().into(), Ordering::SeqCst);
-        assert_eq!(running.begin(), Some(1), "a process that has ended keeps no place");
+        running.places.row(0)[1].store(gone.id().into(), Ordering::SeqCst);
+        assert_eq!(running.wait(second), Some(1), "a process that has ended keeps no place");
     }
 }
