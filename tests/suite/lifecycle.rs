@@ -1,5 +1,6 @@
 //! Workers that die, and servers that stop.
 
+use std::collections::BTreeSet;
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::Launch;
 use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
-use tenfold_tests::site;
+use tenfold_tests::site::{self, TempFolder};
+use tenfold_tests::strace::{Calls, Tracer};
 use tenfold_tests::time::{SOON, becomes_true, eventually};
 use tenfold_tests::wire::request;
 
@@ -21,7 +23,7 @@ pub(crate) const THEME: Theme = Theme {
             a_download_outlives_quit, an_idle_connection_does_not_delay_a_drain,
             a_second_term_does_not_wait, a_drain_has_a_bound,
             int_ends_it;
-        Processes Own: h73_other_workers_do_not_notice;
+        Processes Own: h73_other_workers_do_not_notice, a_socket_that_listened_stays_open_at_the_start;
     ],
 };
 
@@ -164,4 +166,28 @@ fn int_ends_it(config: &Config) {
     let status = server.ends_within(SOON);
     assert!(status.success(), "{status}; it said:\n{}", server.errors());
     becomes_true(SOON, "no process is left", || all.iter().all(|process| !process.is_running()));
+}
+
+/// The kernel resets connections that wait at a socket that is closed.
+fn a_socket_that_listened_stays_open_at_the_start(config: &Config) {
+    let folder = TempFolder::new("start");
+    let into = folder.at("calls").display().to_string();
+    let words = Tracer::from_start("trace=listen,close,clone", &into);
+    let server = Launch::new(config, site::shared()).through("strace", &words).start();
+    let process = server.process;
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+    let calls = Calls::from_start(process, &folder.at("calls"));
+    let own = calls.lines.iter().map_while(|line| line.strip_prefix(&process.0.to_string()));
+    let own: Vec<_> = own.map(str::trim_start).take_while(|call| !call.starts_with("clone")).collect();
+    let number = |call: &str, name: &str| {
+        let arguments = call.strip_prefix(name)?.strip_prefix('(')?;
+        Some(arguments.split([',', ')']).next().unwrap_or_default().to_owned())
+    };
+    let mut listening = BTreeSet::new();
+    for call in &own {
+        listening.extend(number(call, "listen"));
+        let closed = number(call, "close");
+        assert!(closed.is_none_or(|closed| !listening.contains(&closed)), "{call}: {own:#?}");
+    }
+    assert!(!listening.is_empty(), "{own:#?}");
 }

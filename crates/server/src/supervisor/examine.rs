@@ -7,7 +7,7 @@ use std::time::Duration;
 use tenfold_sys::file::Root;
 use tenfold_sys::folder::OpenFolder;
 use tenfold_sys::limits;
-use tenfold_sys::socket::{self, ListenAddress, ListenOptions, Listener};
+use tenfold_sys::socket::{self, ListenAddress, Listener};
 use tenfold_sys::user::{self, SystemUser};
 
 use super::generation::open_roots;
@@ -97,10 +97,7 @@ fn accounts(settings: &Settings, workers: Option<&SystemUser>) -> Result<Vec<Str
 /// Whether the address can be listened on.
 fn listening(address: &ListenAddress, config: &ResolvedConfig) -> Result<(), String> {
     let result = match address {
-        ListenAddress::Internet(_) => {
-            let options = ListenOptions { reuse_port: false, ..config.options.clone() };
-            Listener::bind(address, &options).map(drop)
-        }
+        ListenAddress::Internet(at) => Listener::expect_free(at, &config.options),
         ListenAddress::Unix(path) => socket::is_in_use(path).and_then(|is_in_use| match is_in_use {
             true => Err(ErrorKind::AddrInUse.into()),
             false => OpenFolder::around(path).and_then(|(folder, _)| folder.allows_new_files()),

@@ -228,15 +228,15 @@ impl Sockets {
 }
 
 fn bind_all(address: &ListenAddress, options: &ListenOptions, processes: usize) -> io::Result<Vec<Listener>> {
-    if let ListenAddress::Unix(_) = address {
+    let ListenAddress::Internet(at) = address else {
         // Every user with access to the folder may connect, because a proxy in front usually has another user.
         let first = Listener::bind_with_mode(0o666, address, options)?;
         // SO_REUSEPORT has no effect on them, so the processes share one socket.
         return share(&first, processes);
-    }
+    };
     if options.reuse_port {
         // Another process with SO_REUSEPORT would silently share the address.
-        drop(Listener::bind(address, &ListenOptions { reuse_port: false, ..options.clone() })?);
+        Listener::expect_free(at, options)?;
     }
     let mut all = vec![Listener::bind(address, options)?];
     while all.len() < processes {

@@ -137,6 +137,15 @@ impl Listener {
         Ok(Listener { socket, address, file })
     }
 
+    /// Checks that no socket has this address, with or without `SO_REUSEPORT`, and that the options can be set. It does not listen: a connection that
+    /// arrived meanwhile would be reset when the socket is closed.
+    ///
+    /// # Errors
+    /// The error of `bind(2)`: the address is in use or not local, or its port is privileged.
+    pub fn expect_free(at: &SocketAddr, options: &ListenOptions) -> io::Result<()> {
+        internet(at, &ListenOptions { reuse_port: false, ..options.clone() }).map(drop)
+    }
+
     /// Listens on a socket that was bound outside of this process.
     pub(super) fn adopt(
         socket: OwnedFd,
@@ -376,6 +385,19 @@ mod tests {
         for timeout in [Timeout::Recv, Timeout::Send] {
             let slice = sockopt::socket_timeout(&socket, timeout).expect("an option");
             assert_eq!(slice, Some(FIRST_SLICE), "a wait without a bound misses every deadline");
+        }
+    }
+
+    #[test]
+    fn an_address_with_a_listener_is_not_free() {
+        for reuse_port in [false, true] {
+            let options = ListenOptions { reuse_port, ..ListenOptions::default() };
+            let listener = Listener::bind(&any(), &options).expect("loopback has a free port");
+            let ListenAddress::Internet(at) = *listener.address() else { panic!("it is bound to a port") };
+            let used = Listener::expect_free(&at, &options).expect_err("it listens");
+            assert_eq!(used.kind(), io::ErrorKind::AddrInUse);
+            drop(listener);
+            Listener::expect_free(&at, &options).expect("nothing listens");
         }
     }
 
