@@ -319,17 +319,23 @@ fn a_worker_without_room_leaves_connections_where_they_are(config: &Config) {
 
 fn the_idle_deadline_moves_with_a_connection(config: &Config) {
     let settings = "idle-timeout = \"4s\"\n";
-    let mut site = Reloaded::start(config, settings);
-    let mut wire = site.idle(1).remove(0);
-    let began = Instant::now();
-    sleep(Duration::from_millis(2500));
-    end_soon(&site.reload("new", settings));
-    wire.expect_end();
-    let took = began.elapsed();
+    // On a busy machine a reload may take longer than the connection has left: then it is tried again.
+    let took = eventually(SOON, "a reload ends before the connection", || {
+        let mut site = Reloaded::start(config, settings);
+        let mut wire = site.idle(1).remove(0);
+        let began = Instant::now();
+        sleep(Duration::from_millis(2500));
+        let former = site.reload("new", settings);
+        let is_late = began.elapsed() >= Duration::from_millis(3500);
+        wire.expect_end();
+        let took = began.elapsed();
+        end_soon(&former);
+        assert!(is_late || site.connection_count("handed_over") == 1);
+        site.stop();
+        (!is_late).then_some(took)
+    });
     // With a new deadline, it would end after 6.5 s.
     assert!((3500..6300).contains(&took.as_millis()), "{took:?}");
-    assert_eq!(site.connection_count("handed_over"), 1);
-    site.stop();
 }
 
 fn an_address_is_counted_once(config: &Config) {

@@ -122,11 +122,16 @@ impl Passwords {
 
 impl Attempts for ClientAttempts {
     fn admit(&self, user: &RealmUser) -> Result<(), u64> {
-        if let Some(running) = &self.running {
-            self.place.set(Some(running.wait(&self.address).ok_or(1u64)?));
-        }
         let from = ClientIdentity { address: self.address.clone(), known: user.known.clone() };
         let admitted = self.throttle.login(&from, &user.name, user.known.is_some(), self.now)?;
+        // An attempt that the throttle refuses waits for no place.
+        if let Some(running) = &self.running {
+            let Some(place) = running.wait(&self.address) else {
+                self.throttle.give_back(admitted);
+                return Err(1);
+            };
+            self.place.set(Some(place));
+        }
         self.admitted.replace(Some(admitted));
         Ok(())
     }
