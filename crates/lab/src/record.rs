@@ -164,6 +164,12 @@ impl<'a> Blocks<'a> {
         Blocks { blocks }
     }
 
+    /// Those with numbers below `count`.
+    pub fn first(mut self, count: usize) -> Blocks<'a> {
+        self.blocks.retain(|number, _| *number < count);
+        self
+    }
+
     /// Without blocks that have fewer trials than `whole`.
     pub fn complete(mut self, whole: usize) -> Blocks<'a> {
         self.blocks.retain(|_, trials| trials.len() >= whole);

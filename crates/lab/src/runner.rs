@@ -76,7 +76,7 @@ pub fn run(
     let bench = bench::make(plan, own, folder)?;
     let mut log = TrialLog::open(folder)?;
     let trials = record::read(folder)?;
-    let used: u64 = trials.iter().map(|trial| plan.milliseconds(trial) / 1000).sum();
+    let used = trials.iter().map(|trial| plan.milliseconds(trial)).sum::<u64>() / 1000;
     let mut run = ActiveRun { plan, bench, log: &mut log, trials, tell, begin: Instant::now(), used };
     let interrupted = run.latest_experiment();
     for (number, experiment) in plan.experiments.iter().enumerate() {
@@ -161,9 +161,11 @@ impl ActiveRun<'_> {
         }
     }
 
-    /// The number of blocks that the pilot asks for. It reads the noise of the pilot, and no difference.
+    /// The number of blocks that the pilot asks for. It reads the noise of the pilot, and no difference; also when a
+    /// run continues and has blocks behind the pilot.
     fn final_blocks(&self, planned: &PlannedExperiment) -> usize {
-        let blocks = Blocks::of(&self.trials, &planned.experiment.name).complete(planned.cells.len());
+        let trials = Blocks::of(&self.trials, &planned.experiment.name);
+        let blocks = trials.first(PILOT_BLOCKS).complete(planned.cells.len());
         verdict::needed_blocks(planned, &blocks).clamp(PILOT_BLOCKS, self.plan.profile.most_blocks())
     }
 
@@ -338,15 +340,32 @@ rule = { ratio = ["published", "wheel"], is = "greater" }
         });
         assert_eq!((again, begun), (Ok(RunEnd::Done), all));
         // The first had ended by its time with fewer blocks, and the later one was interrupted.
-        let path = folder.join(record::TRIALS);
         let is_kept = |trial: &Trial| trial.experiment == "later" || trial.block < PILOT_BLOCKS;
-        let kept = record::read(&folder).expect("it is whole").into_iter().filter(is_kept);
-        let lines: Vec<String> = kept.map(|trial| serde_json::to_string(&trial).expect("a trial")).collect();
-        std::fs::write(&path, lines.join("\n") + "\n").expect("our own folder");
+        let mut trials = record::read(&folder).expect("it is whole");
+        trials.retain(is_kept);
+        rewrite(&folder, &trials);
+        let again = run(&plan, &own, &folder, &mut |progress| {
+            begun += usize::from(matches!(progress, RunProgress::Trial { .. }))
+        });
+        assert_eq!((again, begun), (Ok(RunEnd::Done), all));
+        // The pilot was steady and asked for no more; the noise of the blocks behind it asks for nothing.
+        trials.retain(|trial| trial.block < PILOT_BLOCKS);
+        let steady = |trial: &mut Trial| trial.values.values_mut().for_each(|value| *value = 1.0);
+        trials.iter_mut().for_each(steady);
+        let noisy = |trial: &Trial| {
+            let values = trial.values.keys().map(|measure| (*measure, 10.0_f64.powi(trial.order as i32)));
+            Trial { block: trial.block + PILOT_BLOCKS, values: values.collect(), ..trial.clone() }
+        };
+        trials.extend(trials.iter().map(noisy).collect::<Vec<_>>());
+        rewrite(&folder, &trials);
         let again = run(&plan, &own, &folder, &mut |progress| {
             begun += usize::from(matches!(progress, RunProgress::Trial { .. }))
         });
         assert_eq!((again, begun), (Ok(RunEnd::Done), all));
         std::fs::remove_dir_all(&folder).expect("it is removed");
+    }
+    fn rewrite(folder: &Path, trials: &[Trial]) {
+        let lines = trials.iter().map(|trial| serde_json::to_string(trial).expect("a trial") + "\n");
+        std::fs::write(folder.join(record::TRIALS), lines.collect::<String>()).expect("our own folder");
     }
 }
