@@ -36,7 +36,8 @@ fn members_stay_logged_in_beside(kind: DatabaseProduct) {
     let password = "violet tractor 81";
     let member = || {
         let mut member = Visitor::new(&server);
-        assert_eq!(member.log_in("ada", password).status, 303);
+        let page = member.log_in("ada", password);
+        assert_eq!(page.status, 303, "{}\n{}", page.head, server.errors());
         member
     };
     assert_eq!(Visitor::new(&server).register("ada", password).status, 303);
