@@ -3,7 +3,8 @@
 //! A process of root that opens a path follows every link in it, even one in another user's folder. Such a link can
 //! make root create, append to or chown any file (CVE-2016-1247). So this module walks a path name by name, with a
 //! descriptor for each directory. It follows a link only if it belongs to root or to the user of this process; on the way
-//! to a folder of files for everybody, also if the owner of the link owns the folder.
+//! to a folder of files for everybody, also if the owner of the link owns the folder. A link with several names counts
+//! only in a folder where nobody else creates names: a system can allow others to give one to a link of root.
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
@@ -223,6 +224,7 @@ fn walk(
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Symlink => {
                 trusts(&stat, &name)?;
+                expect_not_planted(&directory, &name, &stat)?;
                 links += 1;
                 if links > MOST_LINKS {
                     return Err(Errno::LOOP.into());
@@ -289,12 +291,54 @@ fn is_trusted(link: &Stat, name: &CString) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
 }
 
+/// Checks that a link has one name, if others can create names in its directory. One look at the name tells what it
+/// names, and how many names that has: see [`Location::expect_only_name_of`].
+fn expect_not_planted(directory: &OwnedFd, name: &CString, link: &Stat) -> io::Result<()> {
+    let around = fstat(directory)?;
+    let is_ours = around.st_uid == 0 || around.st_uid == geteuid().as_raw();
+    if is_ours && around.st_mode & WRITABLE_BY_OTHERS == 0 {
+        return Ok(());
+    }
+    let named = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    if named.st_nlink <= 1 && Identity::of(&named) == Identity::of(link) {
+        return Ok(());
+    }
+    let name = name.to_string_lossy();
+    let why = format!(
+        "{name} is one of several names of a link, in a folder where others create names; name the path without it"
+    );
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+}
+
+/// The mode bits of a folder in which others can create names.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
     use crate::files::test_folder::TestFolder;
+
+    #[test]
+    fn h75_a_second_name_of_a_trusted_link_is_not_followed_where_others_create_names() {
+        let folder = TestFolder::new("planted-name");
+        let [secrets, link, open] = ["secrets", "link", "open"].map(|name| folder.at(name));
+        fs::create_dir(&secrets).expect("our own folder");
+        fs::write(secrets.join("log"), "kept").expect("our own folder");
+        fs::create_dir(&open).expect("our own folder");
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).expect("our own folder");
+        symlink(&secrets, &link).expect("our own folder");
+        Location::find(&link.join("log")).expect("it has one name");
+        rustix::fs::linkat(CWD, &link, CWD, open.join("link"), AtFlags::empty()).expect("our own link");
+        Location::find(&link.join("log")).expect("nobody else creates names in its folder");
+        let why = Location::find(&open.join("link").join("log")).expect_err("it may be planted");
+        assert_eq!(why.kind(), io::ErrorKind::PermissionDenied);
+        open_directory(&open.join("link")).expect_err("it may be planted");
+        fs::remove_file(&link).expect("our own folder");
+        Location::find(&open.join("link").join("log")).expect("its only name");
+    }
 
     #[test]
     fn a_second_name_is_found_although_it_was_removed_after_the_open() {
