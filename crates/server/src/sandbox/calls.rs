@@ -65,7 +65,11 @@ const CLIENT: &[Call] = calls! {
 const CONNECTING: &[Call] = calls! { BIND CONNECT };
 
 /// The files of SQLite.
-const ACCOUNTS: &[Call] = calls! { CHDIR CHMOD FALLOCATE FCHMOD FCHMODAT FCHOWN FCHOWNAT GETPRIORITY UMASK };
+const ACCOUNTS: &[Call] = calls! { CHDIR FALLOCATE FCHOWN FCHOWNAT GETPRIORITY UMASK };
+
+/// Changes of modes by SQLite, with the place of the mode. With a set-user-ID file, anybody could execute a program as the
+/// user of the process, outside of its sandbox.
+const MODES: [(Call, u8); 3] = [(Call::CHMOD, 1), (Call::FCHMOD, 1), (Call::FCHMODAT, 2)];
 
 /// Options that a worker sets on connections and on the sockets that it waits at, by level. An option of a listening
 /// socket could take all connections of other workers (SO_ATTACH_REUSEPORT_CBPF). SO_LINGER makes `close(2)` wait, also
@@ -186,6 +190,8 @@ pub(super) fn of_worker(serving: &SandboxSubject<'_>) -> Vec<FilterRule> {
 pub(super) fn of_accounts(connects: bool) -> Vec<FilterRule> {
     let mut rules = of_client();
     rules.extend(ACCOUNTS.iter().map(|&call| FilterRule::from(call)));
+    let plain = Test::Bits { mask: libc::S_ISUID | libc::S_ISGID, set: 0 };
+    rules.extend(MODES.map(|(call, mode)| FilterRule::when(call, &[(mode, plain)])));
     if connects {
         let all = CONNECTING.iter().chain(&[Call::SOCKET, Call::SOCKETPAIR]);
         rules.extend(all.map(|&call| FilterRule::from(call)));
@@ -326,6 +332,23 @@ mod tests {
             sockopt::set_socket_keepalive(&socket, true).expect("clients of databases do");
             sockopt::set_tcp_nodelay(&socket, true).expect("clients of databases do");
         });
+    }
+
+    #[test]
+    fn h79_the_accounts_process_makes_no_set_user_id_file() {
+        let path = std::env::temp_dir().join(format!("tenfold-modes-{}", std::process::id()));
+        let file = std::fs::File::create(&path).expect("a new file");
+        let own = path.clone();
+        confined(&[], of_accounts(false), move || {
+            let (plain, special) = (Mode::from_raw_mode(0o640), [0o4755, 0o2755].map(Mode::from_raw_mode));
+            rustix::fs::fchmod(&file, plain).expect("SQLite does");
+            rustix::fs::chmod(&own, plain).expect("SQLite does");
+            for mode in special {
+                assert_eq!(rustix::fs::fchmod(&file, mode), Err(Errno::PERM));
+                assert_eq!(rustix::fs::chmod(&own, mode), Err(Errno::PERM));
+            }
+        });
+        std::fs::remove_file(path).expect("our own file");
     }
 
     #[test]
