@@ -20,6 +20,10 @@ const BUILT_IN: &[(&str, &str)] = &[
 ];
 const STYLE: &str = include_str!("templates/style.css");
 
+/// The most instructions of one page. The supervisor renders each template at a start and at a reload, and the folder of
+/// custom ones may belong to another user.
+const LONGEST: u64 = 1_000_000;
+
 #[derive(Debug)]
 pub(super) struct Templates {
     environment: Environment<'static>,
@@ -33,6 +37,7 @@ impl Templates {
             Ok::<_, String>(custom(name)?.unwrap_or_else(|| built_in.to_owned()))
         };
         let mut environment = Environment::new();
+        environment.set_fuel(Some(LONGEST));
         for (name, built_in) in BUILT_IN {
             let added = environment.add_template_owned(*name, own(name, built_in)?);
             added.map_err(|error| format!("the template {name} is invalid: {error}"))?;
@@ -114,5 +119,18 @@ impl View {
         let mut visitor = visitor.clone();
         visitor.form = Some(form.clone());
         Ok((View::of(&visitor), Some(form)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_template_that_takes_too_long_is_an_error() {
+        let endless = "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}";
+        let why = Templates::load(|name| Ok((name == "login.html").then(|| endless.to_owned())));
+        let why = why.expect_err("it has too many steps");
+        assert!(why.contains("login.html"), "{why}");
     }
 }
