@@ -8,6 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use serde_json::json;
 use tenfold_accounts::Accounts;
 use tenfold_accounts::store::url::DatabaseUrl;
+use tenfold_sys::limits;
 use tenfold_sys::process;
 use tenfold_sys::terminal::Hidden;
 use tenfold_sys::user::{self, SystemUser};
@@ -15,6 +16,7 @@ use tenfold_sys::user::{self, SystemUser};
 use super::output::{escape_json, print};
 use crate::diagnostics::{self, error};
 use crate::members::database::{self, Users};
+use crate::members::process::most_memory;
 use crate::settings::given::{GivenSettings, warn_of_slips};
 use crate::settings::members::{AccountsLocation, MembersSettings};
 use crate::settings::problem::{WRONG_USAGE, complain};
@@ -140,7 +142,12 @@ fn open_as_keeper(at: &AccountsLocation, settings: &Settings) -> Result<Accounts
         // The change of user may open the memory again (fs.suid_dumpable).
         let switch_to = || switch_to().and_then(|()| process::hide_memory());
         switch_to().map_err(|error| format!("cannot become user {}: {error}", keeper.name))?;
+    } else if user::is_root() {
+        user::drop_capabilities().map_err(|error| format!("cannot drop capabilities: {error}"))?;
     }
+    // A database server may send replies without end.
+    limits::limit_memory(most_memory(&settings.members))
+        .map_err(|error| format!("cannot limit memory: {error}"))?;
     database::open_accounts(
         &url,
         true,
