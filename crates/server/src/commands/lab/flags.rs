@@ -64,7 +64,7 @@ fn why_command() -> clap::Command {
                 .action(ArgAction::SetTrue)
                 .help("Open a new connection for each request"),
         )
-        .args(shared("quick"))
+        .args(shared("quick", "lab-why"))
 }
 
 /// `explain`: the calls of one request.
@@ -91,7 +91,8 @@ fn wall_command() -> clap::Command {
             "N",
             "Largest number of idle connections [default: 8000, or fewer if descriptors or ports are scarce]",
         ))
-        .args(shared("smoke").into_iter().filter(|arg| arg.get_id() != "profile"))
+        .args(shared("smoke", "lab-wall").into_iter().filter(|arg| arg.get_id() != "profile"))
+        .mut_arg("blocks", |blocks| blocks.help("Number of blocks [default: 3]"))
 }
 
 /// `museum`: published mistakes and their corrections.
@@ -107,7 +108,7 @@ fn museum_command() -> clap::Command {
                 .action(ArgAction::SetTrue)
                 .help("Print the programs of the named exhibits instead"),
         )
-        .args(shared("smoke"))
+        .args(shared("smoke", "lab-museum"))
 }
 
 pub(super) fn flag(name: &'static str, value: &'static str, help: &'static str) -> Arg {
@@ -115,7 +116,7 @@ pub(super) fn flag(name: &'static str, value: &'static str, help: &'static str) 
 }
 
 /// The flags of every command that keeps trials in a folder.
-fn shared(profile: &str) -> [Arg; 4] {
+fn shared(profile: &str, folder: &str) -> [Arg; 4] {
     let profiles = PossibleValuesParser::new(Profile::WORDS.map(|(name, _)| name));
     let help = format!(
         "Length and precision: smoke (minutes), quick (half an hour) or full (hours) [default: {profile}]"
@@ -125,7 +126,8 @@ fn shared(profile: &str) -> [Arg; 4] {
         profile.value_parser(profiles),
         flag("blocks", "N", "Number of blocks of each experiment [default: chosen in two stages]"),
         flag("seed", "N", "Repeat the random order of an earlier run [default: random]"),
-        flag("output", "DIR", "The folder of the run [default: a new one, such as lab-quick-1]")
+        flag("output", "DIR", "")
+            .help(format!("The folder of the run [default: a new one, such as {folder}-1]"))
             .value_parser(value_parser!(PathBuf)),
     ]
 }
@@ -144,7 +146,7 @@ fn run_command() -> clap::Command {
             .action(ArgAction::Append)
             .value_delimiter(','),
         )
-        .args(shared("quick"))
+        .args(shared("quick", "lab-quick"))
         .arg(
             Arg::new("predict")
                 .long("predict")
