@@ -226,6 +226,8 @@ fn a_closed_pipe_ends_a_command_quietly() {
         &["man", "serve"],
         &["completions", "bash"],
         &["serve", "--help"],
+        &["lab", "list"],
+        &["lab", "show", "n16-idle"],
     ] {
         let (reader, writer) = std::io::pipe().expect("descriptors");
         drop(reader);

@@ -13,7 +13,7 @@ use tenfold_sys::process;
 use tenfold_sys::terminal::Hidden;
 use tenfold_sys::user::{self, SystemUser};
 
-use super::output::{escape_json, print};
+use super::output::{self, escape_json, print};
 use crate::diagnostics::{self, error};
 use crate::members::database::{self, Users};
 use crate::members::process::most_memory;
@@ -97,13 +97,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
         Ok(accounts) => accounts,
         Err(code) => return code,
     };
-    match obey(&accounts, name, words) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            error!("{why}");
-            ExitCode::FAILURE
-        }
-    }
+    output::end(obey(&accounts, name, words))
 }
 
 /// The accounts named by flags, variables or the file.

@@ -1,7 +1,6 @@
 //! Errors of `tenfold lab` with their exit codes, and its output.
 
-use std::io::{self, Write};
-
+use crate::commands::output;
 use crate::diagnostics::visible;
 
 /// No trial succeeded.
@@ -25,6 +24,5 @@ pub(super) fn usage(why: impl Into<String>) -> LabFailure {
 
 /// Writes to standard output. Texts of experiments and runs may be somebody else's.
 pub(super) fn print(text: &str) -> Result<(), LabFailure> {
-    let written = io::stdout().write_all(visible(text).as_bytes());
-    written.map_err(|error| LabFailure(1, format!("cannot write to standard output: {error}")))
+    Ok(output::print(visible(text).as_bytes())?)
 }
