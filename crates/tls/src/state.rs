@@ -342,6 +342,16 @@ mod tests {
             real.expect("it was made").join("key.pem"),
             "links are resolved"
         );
+        // Others could give our link another name in a sticky folder.
+        let (straight, sticky) = (scratch.0.join("straight"), scratch.0.join("sticky"));
+        fs::create_dir(&sticky).expect("our own folder");
+        fs::set_permissions(&sticky, fs::Permissions::from_mode(0o1777)).expect("our own folder");
+        let cwd = rustix::fs::CWD;
+        rustix::fs::linkat(cwd, &straight, cwd, sticky.join("planted"), AtFlags::empty()).expect("our link");
+        assert!(refused("sticky/planted/state"));
+        fs::remove_file(&straight).expect("our own folder");
+        StateFolder::open(&sticky.join("planted/state")).expect("its only name");
+        symlink("safe", &straight).expect("our own folder");
         let (one, two) = (scratch.0.join("one"), scratch.0.join("two"));
         symlink(&two, &one).and_then(|()| symlink(&one, &two)).expect("our own folder");
         assert!(refused("one/state"), "links without an end");

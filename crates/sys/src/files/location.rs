@@ -3,8 +3,8 @@
 //! A process of root that opens a path follows every link in it, even one in another user's folder. Such a link can
 //! make root create, append to or chown any file (CVE-2016-1247). So this module walks a path name by name, with a
 //! descriptor for each directory. It follows a link only if it belongs to root or to the user of this process; on the way
-//! to a folder of files for everybody, also if the owner of the link owns the folder. A link with several names counts
-//! only in a folder where nobody else creates names: a system can allow others to give one to a link of root.
+//! to a folder of files for everybody, also if the owner of the link owns the folder. A link with several names is followed
+//! only in a folder where nobody else can create names: a system can allow others to give a link of root another name.
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
@@ -41,7 +41,7 @@ impl Location {
     /// # Errors
     /// The error of `openat(2)`, and `PermissionDenied` for a link of another user.
     pub fn find(path: &Path) -> io::Result<Location> {
-        walk(path.as_os_str().as_bytes(), None, 0, LastName::Kept, &mut is_trusted)
+        walk(path.as_os_str().as_bytes(), None, 0, LastName::Kept, &mut expect_trusted)
     }
 
     /// Follows the name while it is a link.
@@ -49,7 +49,7 @@ impl Location {
     /// # Errors
     /// See [`Location::find`].
     pub fn follow(self) -> io::Result<Location> {
-        walk(self.name.as_bytes(), Some(self.directory), self.links, LastName::Followed, &mut is_trusted)
+        walk(self.name.as_bytes(), Some(self.directory), self.links, LastName::Followed, &mut expect_trusted)
     }
 
     /// The directory, and the name in it.
@@ -75,7 +75,7 @@ impl Location {
     ///
     /// # Errors
     /// The error of `openat(2)` or `read(2)`, and `FileTooLarge`; or it is not a regular file, or a second name of a
-    /// file whose owner is not that of the directory.
+    /// file in a directory where others than its owner can create names.
     pub fn read(&self, most: u64) -> io::Result<Vec<u8>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = File::from(openat(&self.directory, &self.name, flags, Mode::empty())?);
@@ -83,7 +83,8 @@ impl Location {
         if !facts.is_file() {
             return Err(io::Error::other("it is not a regular file"));
         }
-        if facts.uid() != fstat(&self.directory)?.st_uid {
+        let around = fstat(&self.directory)?;
+        if facts.uid() != around.st_uid || around.st_mode & WRITABLE_BY_OTHERS != 0 {
             self.expect_only_name_of(&file)?;
         }
         let mut bytes = Vec::new();
@@ -172,9 +173,9 @@ pub(super) fn rename_within(within: BorrowedFd<'_>, from: &OsStr, to: &OsStr) ->
 /// The error of `openat(2)`, and `PermissionDenied` for a link of another user.
 pub(super) fn open_directory(path: &Path) -> io::Result<OwnedFd> {
     let mut foreign = Vec::new();
-    let mut note = |link: &Stat, name: &CString| {
-        foreign.extend(is_trusted(link, name).err().map(|why| (link.st_uid, why)));
-        Ok(())
+    let mut note = |directory: &OwnedFd, link: &Stat, name: &CString| {
+        foreign.extend(expect_own(link, name).err().map(|why| (link.st_uid, why)));
+        if geteuid().is_root() { expect_not_planted(directory, link, name) } else { Ok(()) }
     };
     let Location { directory, name, .. } =
         walk(path.as_os_str().as_bytes(), None, 0, LastName::Entered, &mut note)?;
@@ -203,7 +204,7 @@ fn walk(
     start: Option<OwnedFd>,
     mut links: usize,
     last: LastName,
-    trusts: &mut dyn FnMut(&Stat, &CString) -> io::Result<()>,
+    trusts: &mut dyn FnMut(&OwnedFd, &Stat, &CString) -> io::Result<()>,
 ) -> io::Result<Location> {
     let mut left = Vec::new();
     let mut directory = match start {
@@ -223,8 +224,7 @@ fn walk(
         let stat = fstat(&found)?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Symlink => {
-                trusts(&stat, &name)?;
-                expect_not_planted(&directory, &name, &stat)?;
+                trusts(&directory, &stat, &name)?;
                 links += 1;
                 if links > MOST_LINKS {
                     return Err(Errno::LOOP.into());
@@ -281,7 +281,13 @@ fn plan(path: &[u8], left: &mut Vec<CString>) -> io::Result<()> {
     Ok(())
 }
 
-fn is_trusted(link: &Stat, name: &CString) -> io::Result<()> {
+fn expect_trusted(directory: &OwnedFd, link: &Stat, name: &CString) -> io::Result<()> {
+    expect_own(link, name)?;
+    expect_not_planted(directory, link, name)
+}
+
+/// Checks that a link belongs to root or to the user of this process.
+fn expect_own(link: &Stat, name: &CString) -> io::Result<()> {
     let owner = link.st_uid;
     if owner == 0 || owner == geteuid().as_raw() {
         return Ok(());
@@ -291,12 +297,12 @@ fn is_trusted(link: &Stat, name: &CString) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
 }
 
-/// Checks that a link has one name, if others can create names in its directory. One look at the name tells what it
-/// names, and how many names that has: see [`Location::expect_only_name_of`].
-fn expect_not_planted(directory: &OwnedFd, name: &CString, link: &Stat) -> io::Result<()> {
+/// Checks that a link has one name, if others than its owner can create names in its directory. One look at the name tells
+/// what it names, and how many names that has: see [`Location::expect_only_name_of`].
+fn expect_not_planted(directory: &OwnedFd, link: &Stat, name: &CString) -> io::Result<()> {
     let around = fstat(directory)?;
-    let is_ours = around.st_uid == 0 || around.st_uid == geteuid().as_raw();
-    if is_ours && around.st_mode & WRITABLE_BY_OTHERS == 0 {
+    let is_own = [0, geteuid().as_raw(), link.st_uid].contains(&around.st_uid);
+    if is_own && around.st_mode & WRITABLE_BY_OTHERS == 0 {
         return Ok(());
     }
     let named = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
@@ -305,7 +311,7 @@ fn expect_not_planted(directory: &OwnedFd, name: &CString, link: &Stat) -> io::R
     }
     let name = name.to_string_lossy();
     let why = format!(
-        "{name} is one of several names of a link, in a folder where others create names; name the path without it"
+        "{name} is one of several names of a link, in a folder where others can create names; name the path without it"
     );
     Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
 }
@@ -322,20 +328,27 @@ mod tests {
     use crate::files::test_folder::TestFolder;
 
     #[test]
-    fn h75_a_second_name_of_a_trusted_link_is_not_followed_where_others_create_names() {
+    fn h75_a_second_name_is_not_followed_or_read_where_others_can_write() {
         let folder = TestFolder::new("planted-name");
-        let [secrets, link, open] = ["secrets", "link", "open"].map(|name| folder.at(name));
-        fs::create_dir(&secrets).expect("our own folder");
+        let [own, secrets, link, open] = ["", "secrets", "link", "open"].map(|name| folder.at(name));
+        for (path, mode) in [(&own, 0o755), (&secrets, 0o755), (&open, 0o777)] {
+            fs::create_dir_all(path).expect("our own folder");
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("our own folder");
+        }
         fs::write(secrets.join("log"), "kept").expect("our own folder");
-        fs::create_dir(&open).expect("our own folder");
-        fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).expect("our own folder");
         symlink(&secrets, &link).expect("our own folder");
         Location::find(&link.join("log")).expect("it has one name");
         rustix::fs::linkat(CWD, &link, CWD, open.join("link"), AtFlags::empty()).expect("our own link");
         Location::find(&link.join("log")).expect("nobody else creates names in its folder");
         let why = Location::find(&open.join("link").join("log")).expect_err("it may be planted");
         assert_eq!(why.kind(), io::ErrorKind::PermissionDenied);
-        open_directory(&open.join("link")).expect_err("it may be planted");
+        if geteuid().is_root() {
+            open_directory(&open.join("link")).expect_err("it may be planted");
+        }
+        fs::hard_link(secrets.join("log"), open.join("log")).expect("our own folder");
+        let read = |path: std::path::PathBuf| Location::find(&path).and_then(|location| location.read(10));
+        assert_eq!(read(secrets.join("log")).expect("nobody else can write here"), b"kept");
+        read(open.join("log")).expect_err("it may be planted");
         fs::remove_file(&link).expect("our own folder");
         Location::find(&open.join("link").join("log")).expect("its only name");
     }

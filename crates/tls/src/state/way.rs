@@ -33,7 +33,7 @@ pub(super) fn trusted_way(path: &Path) -> io::Result<PathBuf> {
             facts => facts?,
         };
         let is_link = facts.is_symlink();
-        if is_link && is_trusted(&facts) {
+        if is_link && is_trusted(&facts) && !is_planted(&way, &facts)? {
             links += 1;
             if links > MAX_LINKS {
                 return Err(Errno::LOOP.into());
@@ -55,6 +55,13 @@ pub(super) fn trusted_way(path: &Path) -> io::Result<PathBuf> {
 /// Whether root or the user of this process owns a file.
 fn is_trusted(facts: &Metadata) -> bool {
     [0, rustix::process::geteuid().as_raw()].contains(&facts.uid())
+}
+
+/// Whether a link may be another name of a link elsewhere: others could give it one in a sticky folder, if the system allows
+/// that (`fs.protected_hardlinks`).
+fn is_planted(folder: &Path, link: &Metadata) -> io::Result<bool> {
+    let others = Mode::WGRP | Mode::WOTH;
+    Ok(link.nlink() > 1 && Mode::from_raw_mode(folder.symlink_metadata()?.mode()).intersects(others))
 }
 
 /// Whether another user can rename what is in a folder. In a sticky folder, users can rename only their own.
