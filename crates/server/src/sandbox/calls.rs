@@ -67,9 +67,12 @@ const CONNECTING: &[Call] = calls! { BIND CONNECT };
 /// The files of SQLite.
 const ACCOUNTS: &[Call] = calls! { CHDIR FALLOCATE FCHOWN FCHOWNAT GETPRIORITY UMASK };
 
-/// Changes of modes by SQLite, with the place of the mode. With a set-user-ID file, anybody could execute a program as the
-/// user of the process, outside of its sandbox.
+/// Changes of modes by SQLite, with the index of the mode.
 const MODES: [(Call, u8); 3] = [(Call::CHMOD, 1), (Call::FCHMOD, 1), (Call::FCHMODAT, 2)];
+
+/// A mode of an ordinary file. With a set-user-ID file, anybody could execute a program as the user of the process, outside
+/// of its sandbox.
+const PLAIN_MODE: Test = Test::Bits { mask: libc::S_ISUID | libc::S_ISGID, set: 0 };
 
 /// Options that a worker sets on connections and on the sockets that it waits at, by level. An option of a listening
 /// socket could take all connections of other workers (SO_ATTACH_REUSEPORT_CBPF). SO_LINGER makes `close(2)` wait, also
@@ -179,7 +182,9 @@ pub(super) fn of_worker(serving: &SandboxSubject<'_>) -> Vec<FilterRule> {
     // others wait in `accept` forever. It clears the mode of no connection either, which its heir would then wait for.
     // FIONBIO sets it by a pointer, which no filter follows.
     if !plan.waits_in_accept(several_listeners) {
-        let set = Test::Bits { mask: libc::O_NONBLOCK as u32, set: libc::O_NONBLOCK as u32 };
+        // Nor does it change how others write to the log (O_DIRECT), or get signals (O_ASYNC).
+        let modes = libc::O_NONBLOCK | libc::O_DIRECT | libc::O_ASYNC;
+        let set = Test::Bits { mask: modes as u32, set: libc::O_NONBLOCK as u32 };
         rules.push(FilterRule::when(Call::FCNTL, &[(1, Test::Is(libc::F_SETFL as u32)), (2, set)]));
     }
     rules.extend(with_conditions());
@@ -190,8 +195,7 @@ pub(super) fn of_worker(serving: &SandboxSubject<'_>) -> Vec<FilterRule> {
 pub(super) fn of_accounts(connects: bool) -> Vec<FilterRule> {
     let mut rules = of_client();
     rules.extend(ACCOUNTS.iter().map(|&call| FilterRule::from(call)));
-    let plain = Test::Bits { mask: libc::S_ISUID | libc::S_ISGID, set: 0 };
-    rules.extend(MODES.map(|(call, mode)| FilterRule::when(call, &[(mode, plain)])));
+    rules.extend(MODES.map(|(call, mode)| FilterRule::when(call, &[(mode, PLAIN_MODE)])));
     if connects {
         let all = CONNECTING.iter().chain(&[Call::SOCKET, Call::SOCKETPAIR]);
         rules.extend(all.map(|&call| FilterRule::from(call)));
@@ -292,8 +296,9 @@ fn with_conditions() -> Vec<FilterRule> {
     rules.extend(is(Call::RT_SIGACTION, 0, &[32, 33, libc::SIGBUS as u32, libc::SIGSEGV as u32]));
     rules.push(FilterRule::when(Call::RT_SIGACTION, &[(1, Test::Null)]));
     // A file that is opened for reading is emptied, too, and Landlock before Linux 6.2 does not see it.
+    let keeps = Test::Bits { mask: libc::O_TRUNC as u32, set: 0 };
     for (call, flags) in [(Call::OPEN, 1), (Call::OPENAT, 2)] {
-        rules.push(FilterRule::when(call, &[(flags, Test::Bits { mask: libc::O_TRUNC as u32, set: 0 })]));
+        rules.push(FilterRule::when(call, &[(flags, keeps), (flags + 1, PLAIN_MODE)]));
     }
     let own = process::own().as_raw_nonzero().get() as u32;
     rules.push(FilterRule::when(Call::TGKILL, &[(0, Test::Is(own)), (2, Test::Is(libc::SIGABRT as u32))]));
@@ -344,6 +349,8 @@ mod tests {
             rustix::fs::fchmod(&file, plain).expect("SQLite does");
             rustix::fs::chmod(&own, plain).expect("SQLite does");
             for mode in special {
+                let new = rustix::fs::openat(CWD, &own, OFlags::CREATE | OFlags::WRONLY, mode);
+                assert_eq!(new.err(), Some(Errno::PERM));
                 assert_eq!(rustix::fs::fchmod(&file, mode), Err(Errno::PERM));
                 assert_eq!(rustix::fs::chmod(&own, mode), Err(Errno::PERM));
             }
