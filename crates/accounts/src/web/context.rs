@@ -73,6 +73,14 @@ impl Web {
         Ok(Web { settings, templates })
     }
 
+    /// Renders each page once. A custom template can take much memory and time: call this in a process with bounds.
+    ///
+    /// # Errors
+    /// One line: a template cannot be rendered.
+    pub fn check(&self) -> Result<(), String> {
+        self.templates.check()
+    }
+
     /// The page after a login without `next=`.
     pub(super) fn home(&self) -> String {
         match self.settings.protect.first() {

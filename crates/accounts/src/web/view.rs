@@ -20,9 +20,8 @@ const BUILT_IN: &[(&str, &str)] = &[
 ];
 const STYLE: &str = include_str!("templates/style.css");
 
-/// The most instructions of one page. The supervisor renders each template at a start and at a reload, and the folder of
-/// custom ones may belong to another user.
-const LONGEST: u64 = 1_000_000;
+/// The most steps of one page.
+const MOST_STEPS: u64 = 1_000_000;
 
 #[derive(Debug)]
 pub(super) struct Templates {
@@ -37,16 +36,17 @@ impl Templates {
             Ok::<_, String>(custom(name)?.unwrap_or_else(|| built_in.to_owned()))
         };
         let mut environment = Environment::new();
-        environment.set_fuel(Some(LONGEST));
+        environment.set_fuel(Some(MOST_STEPS));
         for (name, built_in) in BUILT_IN {
             let added = environment.add_template_owned(*name, own(name, built_in)?);
             added.map_err(|error| format!("the template {name} is invalid: {error}"))?;
         }
-        let templates = Templates { environment, style: own("style.css", STYLE)? };
-        for (name, _) in BUILT_IN.iter().skip(1) {
-            templates.render(name, &View::default())?;
-        }
-        Ok(templates)
+        Ok(Templates { environment, style: own("style.css", STYLE)? })
+    }
+
+    /// Renders each page once.
+    pub(super) fn check(&self) -> Result<(), String> {
+        BUILT_IN.iter().skip(1).try_for_each(|(name, _)| self.render(name, &View::default()).map(drop))
     }
 
     pub(super) fn render(&self, name: &str, view: &View) -> Result<String, String> {
@@ -129,8 +129,8 @@ mod tests {
     #[test]
     fn a_template_that_takes_too_long_is_an_error() {
         let endless = "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}";
-        let why = Templates::load(|name| Ok((name == "login.html").then(|| endless.to_owned())));
-        let why = why.expect_err("it has too many steps");
+        let templates = Templates::load(|name| Ok((name == "login.html").then(|| endless.to_owned())));
+        let why = templates.expect("it can be parsed").check().expect_err("it has too many steps");
         assert!(why.contains("login.html"), "{why}");
     }
 }

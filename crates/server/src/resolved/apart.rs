@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tenfold_sys::limits;
 use tenfold_sys::process::{self, Fork};
 use tenfold_sys::signal::Signal;
 use tenfold_sys::user::{self, SystemUser};
@@ -17,6 +18,8 @@ use crate::sandbox;
 
 /// The most bytes of a result.
 const LONGEST: usize = 1 << 20;
+/// The time in which a child must report the problems that it finds.
+const LATEST_LOOK: Duration = Duration::from_secs(8);
 /// The time for work with keys.
 pub(super) const LATEST: Duration = Duration::from_secs(30);
 
@@ -59,6 +62,28 @@ pub(crate) fn apart<T: Serialize + DeserializeOwned>(
             result.map_err(io::Error::other)
         }
     }
+}
+
+/// The problems with `what` that `look` finds in a child process with the rights of `user`, if there is one, and with at most
+/// `memory` beside what it has.
+pub(crate) fn problems_in_child(
+    what: &str,
+    user: Option<&SystemUser>,
+    memory: Option<u64>,
+    look: impl FnOnce() -> Vec<String>,
+) -> Vec<String> {
+    let confine = || {
+        user::drop_capabilities()?;
+        memory.map_or(Ok(()), limits::limit_memory)
+    };
+    let told = apart(user, LATEST_LOOK, || match confine() {
+        Ok(()) => look(),
+        Err(error) => vec![format!("cannot give up privileges: {error}")],
+    });
+    told.unwrap_or_else(|why| {
+        let rights = user.map(|user| format!(" as user {}", user.name)).unwrap_or_default();
+        vec![format!("cannot check {what}{rights}: {why}")]
+    })
 }
 
 /// Returns the problems of keys, which a short-lived process without privileges reads: this one never has them in its

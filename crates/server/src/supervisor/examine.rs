@@ -2,28 +2,23 @@
 //! nothing is changed.
 
 use std::io::ErrorKind;
-use std::time::Duration;
 
 use tenfold_sys::file::Root;
 use tenfold_sys::folder::OpenFolder;
-use tenfold_sys::limits;
 use tenfold_sys::socket::{self, ListenAddress, Listener};
-use tenfold_sys::user::{self, SystemUser};
+use tenfold_sys::user::SystemUser;
 
 use super::generation::open_roots;
-use super::{child, privileges, sockets};
+use super::{child, pages, privileges, sockets};
 use crate::diagnostics::warning;
 use crate::log::open;
 use crate::members::database::{self, Users};
 use crate::members::process::most_memory;
-use crate::resolved::apart::apart;
+use crate::resolved::apart::problems_in_child;
 use crate::resolved::config::ResolvedConfig;
 use crate::resolved::{engines, names};
 use crate::sandbox;
 use crate::settings::values::Settings;
-
-/// The time in which a child must report.
-const LATEST: Duration = Duration::from_secs(8);
 
 /// Returns everything that would keep a server with this configuration from serving. An address in use is a warning,
 /// because the server of this configuration may be running.
@@ -86,12 +81,17 @@ fn unreadable(roots: &[Root], user: Option<&SystemUser>) -> Vec<String> {
 /// Lists the problems of the members' pages and database.
 fn accounts(settings: &Settings, workers: Option<&SystemUser>) -> Result<Vec<String>, String> {
     let Some(place) = &settings.members.accounts else { return Ok(Vec::new()) };
-    settings.members.web()?;
+    pages::load(settings)?;
     let keeper = workers.map(|workers| privileges::accounts_user(settings, workers)).transpose()?;
     let users = keeper.as_ref().zip(workers).map(|(accounts, workers)| Users { accounts, workers });
     let check = || database::check(place, users, &settings.members).err().into_iter().collect();
     // The database may be hostile.
-    Ok(in_child("the database of accounts", keeper.as_ref(), Some(most_memory(&settings.members)), check))
+    Ok(problems_in_child(
+        "the database of accounts",
+        keeper.as_ref(),
+        Some(most_memory(&settings.members)),
+        check,
+    ))
 }
 
 /// Whether the address can be listened on.
@@ -115,27 +115,5 @@ fn listening(address: &ListenAddress, config: &ResolvedConfig) -> Result<(), Str
 /// The problems that `look` finds with the rights of `user`, in a child process; in this process if there is no user.
 fn as_user(user: Option<&SystemUser>, look: impl FnOnce() -> Vec<String>) -> Vec<String> {
     let Some(user) = user else { return look() };
-    in_child("files", Some(user), None, look)
-}
-
-/// The problems with `what` that `look` finds in a child process with the rights of `user`, if there is one, and with at most
-/// `memory` beside what it has.
-fn in_child(
-    what: &str,
-    user: Option<&SystemUser>,
-    memory: Option<u64>,
-    look: impl FnOnce() -> Vec<String>,
-) -> Vec<String> {
-    let confine = || {
-        user::drop_capabilities()?;
-        memory.map_or(Ok(()), limits::limit_memory)
-    };
-    let told = apart(user, LATEST, || match confine() {
-        Ok(()) => look(),
-        Err(error) => vec![format!("cannot give up privileges: {error}")],
-    });
-    told.unwrap_or_else(|why| {
-        let rights = user.map(|user| format!(" as user {}", user.name)).unwrap_or_default();
-        vec![format!("cannot check {what}{rights}: {why}")]
-    })
+    problems_in_child("files", Some(user), None, look)
 }

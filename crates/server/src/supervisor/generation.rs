@@ -16,6 +16,7 @@ use tenfold_sys::user::SystemUser;
 use super::book::Book;
 use super::forked::CANNOT_SERVE;
 use super::handover::FormerWorkers;
+use super::pages;
 use super::signing::SigningProcess;
 use crate::admission::Addresses;
 use crate::diagnostics::{error, warning};
@@ -126,7 +127,7 @@ impl Generation {
             written::weakness(&log).into_iter().for_each(|weakness| warning!("{weakness}"));
         }
         let has_members = !null && settings.members.accounts.is_some();
-        let web = has_members.then(|| settings.members.web().map(Arc::new)).transpose()?;
+        let web = has_members.then(|| pages::load(&settings).map(Arc::new)).transpose()?;
         let words = if settings.admin.is_some() { counters::OBSERVED_WORDS } else { counters::WORDS };
         let rows = SharedRows::new(config.plan.counted_threads(), words)
             .map_err(|error| format!("cannot allocate memory for counters: {error}"))?;

@@ -31,6 +31,7 @@ mod helpers;
 mod leave;
 mod notify;
 pub(crate) mod open;
+mod pages;
 pub(crate) mod privileges;
 mod reload;
 mod renewal;
