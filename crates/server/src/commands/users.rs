@@ -136,12 +136,12 @@ fn open_as_keeper(at: &AccountsLocation, settings: &Settings) -> Result<Accounts
         // The change of user may open the memory again (fs.suid_dumpable).
         let switch_to = || switch_to().and_then(|()| process::hide_memory());
         switch_to().map_err(|error| format!("cannot become user {}: {error}", keeper.name))?;
-    } else if user::is_root() {
-        user::drop_capabilities().map_err(|error| format!("cannot drop capabilities: {error}"))?;
     }
-    // A database server may send replies without end.
-    limits::limit_memory(most_memory(&settings.members))
-        .map_err(|error| format!("cannot limit memory: {error}"))?;
+    if url.file().is_none() {
+        // A database server could send replies without end.
+        limits::limit_memory(most_memory(&settings.members))
+            .map_err(|error| format!("cannot limit memory: {error}"))?;
+    }
     database::open_accounts(
         &url,
         true,
