@@ -104,8 +104,9 @@ impl RunPlan {
 
     /// About how long a trial of a cell takes.
     fn trial_milliseconds(&self, planned: &PlannedExperiment, cell: &str) -> u64 {
-        let own = planned.experiment.cells.get(cell).and_then(|cell| cell.load.milliseconds);
-        own.unwrap_or(planned.milliseconds) + AROUND
+        let cell = planned.experiment.cells.get(cell);
+        let around = if cell.is_some_and(|cell| cell.subject.is_in_process()) { 0 } else { AROUND };
+        cell.and_then(|cell| cell.load.milliseconds).unwrap_or(planned.milliseconds) + around
     }
 }
 
@@ -162,7 +163,7 @@ impl ActiveRun<'_> {
     }
 
     /// The number of blocks that the pilot asks for. It reads the noise of the pilot, and no difference; also when a
-    /// run continues and has blocks behind the pilot.
+    /// run continues and has blocks after the pilot.
     fn final_blocks(&self, planned: &PlannedExperiment) -> usize {
         let trials = Blocks::of(&self.trials, &planned.experiment.name);
         let blocks = trials.first(PILOT_BLOCKS).complete(planned.cells.len());
@@ -348,7 +349,7 @@ rule = { ratio = ["published", "wheel"], is = "greater" }
             begun += usize::from(matches!(progress, RunProgress::Trial { .. }))
         });
         assert_eq!((again, begun), (Ok(RunEnd::Done), all));
-        // The pilot was steady and asked for no more; the noise of the blocks behind it asks for nothing.
+        // The pilot was steady and asked for no more; the noise of the blocks after it asks for nothing.
         trials.retain(|trial| trial.block < PILOT_BLOCKS);
         let steady = |trial: &mut Trial| trial.values.values_mut().for_each(|value| *value = 1.0);
         trials.iter_mut().for_each(steady);
@@ -364,6 +365,7 @@ rule = { ratio = ["published", "wheel"], is = "greater" }
         assert_eq!((again, begun), (Ok(RunEnd::Done), all));
         std::fs::remove_dir_all(&folder).expect("it is removed");
     }
+
     fn rewrite(folder: &Path, trials: &[Trial]) {
         let lines = trials.iter().map(|trial| serde_json::to_string(trial).expect("a trial") + "\n");
         std::fs::write(folder.join(record::TRIALS), lines.collect::<String>()).expect("our own folder");
