@@ -30,9 +30,9 @@ use pulse::{Pulse, ThreadPulse};
 
 /// The most waiting questions without a password.
 const QUEUE: usize = 1024;
-/// The niceness of hashing relative to serving (`man 2 nice`): with it, a thread gets about a quarter of a processor that
-/// others want, too. With 19 it is a sixtieth, and a thread waits for that after each statement of the database: beside
-/// four busy programs a login took five seconds.
+/// The niceness of hashing relative to serving (`man 2 nice`): beside one busy thread, a hash gets about a quarter of a
+/// processor. With 19 it is a seventieth, and a thread waits for that after each statement of the database: beside four
+/// busy programs a login took five seconds.
 const NICE: i32 = 5;
 /// The pause after a receive that failed for lack of memory or descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
