@@ -18,6 +18,7 @@ use tenfold_sys::process::{self, Fork, Pid, WaitStatus};
 use tenfold_sys::seccomp::REPORT_WORDS;
 use tenfold_sys::shared::SharedRows;
 use tenfold_sys::signal::Signal;
+use tenfold_sys::socket::refuse_descriptors;
 use tenfold_sys::user::SystemUser;
 use tenfold_sys::wait;
 use tenfold_tls::certificates::files::KeyFile;
@@ -243,12 +244,14 @@ impl SigningProcess {
 
     /// Kills the process, which has nothing to save. Returns whether it is gone.
     pub(super) fn end(&mut self) -> bool {
-        if let Some(pid) = self.pid
-            && !self.ending
-        {
-            process::send_signal(pid, Signal::Kill);
+        if !self.ending {
+            (self.ending, self.again) = (true, None);
+            // A compromised worker may have queued sockets there.
+            process::close_aside(std::mem::take(&mut self.places));
+            if let Some(pid) = self.pid {
+                process::send_signal(pid, Signal::Kill);
+            }
         }
-        (self.ending, self.again) = (true, None);
         self.pid.is_none()
     }
 }
@@ -259,6 +262,9 @@ fn pairs(plan: &Plan) -> io::Result<Vec<Vec<SigningPair>>> {
     let each = if plan.processes() > 1 { 1 } else { processors };
     let pair = || {
         let (worker, signer) = messages::pair()?;
+        if plan.engine != Engine::Fork {
+            refuse_descriptors(&signer);
+        }
         Ok(SigningPair { worker: worker.into(), signer: signer.into() })
     };
     (0..plan.processes()).map(|_| (0..each).map(|_| pair()).collect()).collect()

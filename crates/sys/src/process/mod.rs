@@ -173,6 +173,26 @@ pub fn end_child(process: Pid) {
     let _ = rustix::io::retry_on_intr(|| waitid(WaitId::Pid(process), WaitIdOptions::EXITED));
 }
 
+/// Closes descriptors at which sockets of others may be queued. The last close of a socket waits for as long as its
+/// SO_LINGER says, but not in a process that ends: so a child process has them, too, until it is killed. If there can be
+/// no child, the close may wait.
+pub fn close_aside<T>(descriptors: T) {
+    let parent = own();
+    match fork() {
+        Ok(Fork::Child) => {
+            let _ = end_with(parent, Signal::Kill);
+            loop {
+                std::thread::park();
+            }
+        }
+        Ok(Fork::Parent(child)) => {
+            drop(descriptors);
+            end_child(child);
+        }
+        Err(_) => drop(descriptors),
+    }
+}
+
 /// Requests `signal` for this process when `parent` ends (`PR_SET_PDEATHSIG`). Call it after the last change of user,
 /// which resets the request. Returns whether the parent still exists.
 ///
