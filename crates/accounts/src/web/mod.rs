@@ -23,6 +23,7 @@ use tenfold_http::{Connection, Method, Request};
 use crate::ask::{Query, Reply};
 pub use context::{PendingQuery, ReplyAction, RequestAction, Web, WebSettings};
 pub use page::{MemberPage, PLACE};
+pub use view::template_names;
 use visitor::RequestClient;
 pub use visitor::counted_address;
 

@@ -23,6 +23,11 @@ const STYLE: &str = include_str!("templates/style.css");
 /// The most steps of one page.
 const MOST_STEPS: u64 = 1_000_000;
 
+/// The names of the files that can replace built-in templates.
+pub fn template_names() -> impl Iterator<Item = &'static str> {
+    BUILT_IN.iter().map(|(name, _)| *name).chain(["style.css"])
+}
+
 #[derive(Debug)]
 pub(super) struct Templates {
     environment: Environment<'static>,

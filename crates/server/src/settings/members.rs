@@ -1,5 +1,6 @@
 //! The settings about members.
 
+use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use tenfold_accounts::passwords::Cost;
 use tenfold_accounts::store::url::DatabaseUrl;
 use tenfold_accounts::web::protect::ProtectedFolder;
-use tenfold_accounts::web::{Web, WebSettings};
+use tenfold_accounts::web::{Web, WebSettings, template_names};
 use tenfold_accounts::{AccountPolicy, Lifetime, Registration};
 use tenfold_sys::location;
 
@@ -90,30 +91,38 @@ impl MembersSettings {
         }
     }
 
-    /// Returns the members' pages, with the custom templates.
+    /// Returns the members' pages, with custom templates.
     ///
     /// # Errors
-    /// One line: the folder or a template is unreadable, or a template is invalid.
-    pub(crate) fn web(&self) -> Result<Web, String> {
-        if let Some(folder) = self.templates.as_ref().filter(|folder| !folder.is_dir()) {
-            return Err(format!("the template folder {} does not exist", folder.display()));
-        }
+    /// One line: a template is invalid.
+    pub(crate) fn web(&self, templates: &HashMap<&str, String>) -> Result<Web, String> {
         let settings = WebSettings {
             protect: self.protect.clone(),
             registration: self.registration,
             least_password: self.least_password,
             absolute: self.absolute,
         };
-        Web::new(settings, |name| self.template(name))
+        Web::new(settings, |name| Ok(templates.get(name).cloned()))
     }
 
-    /// Reads the custom template `name`. Its folder may belong to another user, while this process may be root.
-    fn template(&self, name: &str) -> Result<Option<String>, String> {
-        let Some(path) = self.templates.as_ref().map(|folder| folder.join(name)) else { return Ok(None) };
-        match location::read_text(&path, MOST_TEMPLATE) {
-            Ok(text) => Ok(Some(text)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(format!("cannot read the template {}: {error}", path.display())),
+    /// Reads the custom templates. Their folder may belong to another user, while this process may be root.
+    ///
+    /// # Errors
+    /// One line: the folder or a template is unreadable.
+    pub(crate) fn read_templates(&self) -> Result<HashMap<&'static str, String>, String> {
+        let mut texts = HashMap::new();
+        let Some(folder) = &self.templates else { return Ok(texts) };
+        if !folder.is_dir() {
+            return Err(format!("the template folder {} does not exist", folder.display()));
         }
+        for name in template_names() {
+            let path = folder.join(name);
+            match location::read_text(&path, MOST_TEMPLATE) {
+                Ok(text) => drop(texts.insert(name, text)),
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(format!("cannot read the template {}: {error}", path.display())),
+            }
+        }
+        Ok(texts)
     }
 }

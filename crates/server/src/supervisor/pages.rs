@@ -5,20 +5,21 @@ use tenfold_accounts::web::Web;
 use crate::resolved::apart::problems_in_child;
 use crate::settings::values::Settings;
 
-/// The memory in which the pages of members are rendered.
+/// The memory in which custom templates are compiled and rendered.
 const MEMORY: u64 = 256 << 20;
 
-/// Loads the members' pages. Custom templates are rendered once in a child process: their folder may belong to another
-/// user, and they can take much memory and time.
+/// Loads the members' pages. Custom templates are first compiled and rendered in a child process: their folder may belong
+/// to another user, and they can take much memory, stack and time.
 ///
 /// # Errors
 /// One line: the folder or a template is unreadable or invalid, or takes too much.
 pub(super) fn load(settings: &Settings) -> Result<Web, String> {
-    let web = settings.members.web()?;
-    if settings.members.templates.is_some() {
-        let render = || web.check().err().into_iter().collect();
+    let templates = settings.members.read_templates()?;
+    let compile = || settings.members.web(&templates);
+    if !templates.is_empty() {
+        let render = || compile().and_then(|web| web.check()).err().into_iter().collect();
         let problems = problems_in_child("the templates of members", None, Some(MEMORY), render);
         problems.into_iter().next().map_or(Ok(()), Err)?;
     }
-    Ok(web)
+    compile()
 }
