@@ -109,7 +109,9 @@ impl AdminProcess {
         let address = listener.address().clone();
         let listens = match address {
             ListenAddress::Internet(_) => listener.listen_again(BACKLOG),
-            ListenAddress::Unix(_) => bind(&address).map(|bound| *listener = bound),
+            ListenAddress::Unix(_) => {
+                bind(&address).map(|bound| process::close_aside(std::mem::replace(listener, bound)))
+            }
         };
         match listens {
             Ok(()) => warning!("the admin process shut down its listener {address}; it listens again"),

@@ -1,9 +1,11 @@
 //! The listening sockets. The supervisor keeps all of them, so that waiting connections survive a worker.
 
 use std::io::{self, ErrorKind};
+use std::mem;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use tenfold_sys::process;
 use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
 
 use super::activation::NamedSocket;
@@ -195,7 +197,9 @@ impl Sockets {
         let all = self.by_process.iter_mut().flatten().filter(|listener| listener.address() == address);
         let same: Vec<_> = all.collect();
         let bound = bind_all(address, options, same.len())?;
-        same.into_iter().zip(bound).for_each(|(listener, bound)| *listener = bound);
+        let replaced = same.into_iter().zip(bound).map(|(listener, bound)| mem::replace(listener, bound));
+        // An accomplice of a compromised worker may have queued sockets there.
+        process::close_aside(replaced.collect::<Vec<_>>());
         Ok(())
     }
 

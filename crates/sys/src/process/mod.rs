@@ -174,8 +174,8 @@ pub fn end_child(process: Pid) {
 }
 
 /// Closes descriptors at which sockets of others may be queued. The last close of a socket waits for as long as its
-/// SO_LINGER says, but not in a process that ends: so a child process has them, too, until it is killed. If there can be
-/// no child, the close may wait.
+/// SO_LINGER says, but not in a process that ends: so a child process has them, too, until it is killed. If the system
+/// gives no child, the close may wait.
 pub fn close_aside<T>(descriptors: T) {
     let parent = own();
     match fork() {
