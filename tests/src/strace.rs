@@ -199,6 +199,12 @@ fn is_call(line: &str) -> bool {
     !call.starts_with("<...") && !call.starts_with("---") && !call.starts_with("+++") && call.contains('(')
 }
 
+/// Whether the call of a line has returned, and without an error.
+pub fn has_succeeded(line: &str) -> bool {
+    line.rsplit_once(" = ")
+        .is_some_and(|(_, result)| result.starts_with(|first: char| first.is_ascii_digit()))
+}
+
 /// Each line begins with the number of the task.
 fn without_process(line: &str) -> &str {
     line.trim_start_matches(|letter: char| letter.is_ascii_digit()).trim_start()
@@ -251,6 +257,13 @@ impl Calls {
         self.lines.iter().filter(holds).map(String::as_str).collect()
     }
 
+    /// The calls of this name that brought a result, and no error. One that had not returned when the tracer left has
+    /// none.
+    pub fn successes(&self, name: &str) -> Vec<&str> {
+        let of_it = self.with(&[&format!(" {name}(")]);
+        of_it.into_iter().filter(|line| has_succeeded(line)).collect()
+    }
+
     /// The number of calls, by name.
     pub fn counts(&self) -> BTreeMap<&str, usize> {
         let mut counts = BTreeMap::new();
@@ -287,5 +300,17 @@ mod tests {
         let expected =
             ["7 recvmsg(3,  \"ab\", 2) = 2", "8 close(4) = 0", "7 write(5, \"c\", 1 <unfinished ...>"];
         assert_eq!(Calls::of(text).lines, expected);
+    }
+
+    #[test]
+    fn a_call_that_has_not_returned_brought_nothing() {
+        let lines = [
+            "7 accept4(3, NULL, NULL, SOCK_CLOEXEC) = 10",
+            "7 accept4(3, NULL, NULL, SOCK_CLOEXEC) = -1 EAGAIN (Resource temporarily unavailable)",
+            "7 accept4(3, 0x7ffff09ad, [128], 0) = ? ERESTARTSYS (To be restarted if SA_RESTART is set)",
+            "7 accept4(3,  <detached ...>",
+            "7 close(10) = 0",
+        ];
+        assert_eq!(Calls::of(&lines.join("\n")).successes("accept4"), [lines[0]]);
     }
 }
