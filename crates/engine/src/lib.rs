@@ -19,6 +19,7 @@ mod worker;
 pub use dispatch::offload;
 #[cfg(feature = "test-layer")]
 pub use drivers::completion::faults;
+pub use models::uring::UNREAD_BYTES;
 pub use plan::choice::{
     Accept, Dispatch, Engine, Method, Sender, TimerKind, TimerUpdate, Topology, Trigger, Triggers,
 };

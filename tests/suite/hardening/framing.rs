@@ -1,9 +1,13 @@
 //! The end of a message (RFC 9112): ambiguous messages are rejected, and the bytes after them are never read as a
 //! request.
 
+use std::fs;
 use std::io::Write;
+use std::net::SocketAddr;
 use std::thread;
+use std::time::Duration;
 
+use rustix::process::Signal;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
@@ -11,7 +15,8 @@ use tenfold_tests::launch::Launch;
 use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
 use tenfold_tests::site;
-use tenfold_tests::wire::{ConnectionEnd, request};
+use tenfold_tests::time::{SOON, becomes_true};
+use tenfold_tests::wire::{ConnectionEnd, Wire, request};
 
 pub(crate) const THEME: Theme = Theme {
     name: "hardening",
@@ -22,7 +27,8 @@ pub(crate) const THEME: Theme = Theme {
             h08_bare_line_feeds, h09_bare_carriage_returns, h10_control_characters, h13_an_invalid_host,
             h14_the_authority_of_an_absolute_target_wins, h16_an_upgrade_is_ignored,
             h20_versions_and_methods;
-        Engines Own: h17_a_thousand_unread_responses_take_bounded_memory;
+        Engines Own: h17_a_thousand_unread_responses_take_bounded_memory,
+            h17_requests_behind_a_response_that_waits_are_bounded;
     ],
 };
 
@@ -225,7 +231,7 @@ fn h17_a_thousand_unread_responses_take_bounded_memory(config: &Config) {
             let all = request("GET", "/128k.bin", &[]).repeat(REQUESTS);
             sender.write_all(&all).expect("the server takes them in the end");
         });
-        thread::sleep(std::time::Duration::from_millis(500));
+        thread::sleep(Duration::from_millis(500));
         let grown = private(&server).saturating_sub(before);
         assert!(grown < 8 * 1024, "{grown} KiB more for answers that nobody read");
         let expected = site::content("128k.bin");
@@ -234,6 +240,54 @@ fn h17_a_thousand_unread_responses_take_bounded_memory(config: &Config) {
             wire.expect_body(&expected);
         }
     });
+    drop(wire);
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// Bytes in the queues of a connection: those that this end has sent and the system has not, and those that this end has
+/// not read (`man 5 proc`, /proc/net/tcp).
+fn queues(local: SocketAddr, remote: SocketAddr) -> (usize, usize) {
+    let table = fs::read_to_string("/proc/net/tcp").expect("Linux has it");
+    let port = |address: SocketAddr| format!(":{:04X}", address.port());
+    let of_it = |row: &Vec<&str>| row[1].ends_with(&port(local)) && row[2].ends_with(&port(remote));
+    let rows = table.lines().map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
+    let row = rows.into_iter().find(of_it).expect("it is connected");
+    let (sent, received) = row[4].split_once(':').expect("the columns tx_queue and rx_queue");
+    let bytes = |text| usize::from_str_radix(text, 16).expect("a number in hexadecimal");
+    (bytes(sent), bytes(received))
+}
+
+/// A server that reads fast lets the system grow its receive buffer. A multishot receive would take all of it at once.
+fn h17_requests_behind_a_response_that_waits_are_bounded(config: &Config) {
+    // The pool of buffers of `uring`, and what other engines take.
+    const TAKEN: usize = (256 + 32) * 1024;
+    let server = Launch::new(config, site::shared()).start();
+    let mut wire = Wire::connect_with_buffer(4096, server.address);
+    let mut sender = wire.socket().try_clone().expect("descriptors");
+    thread::scope(|scope| {
+        let small = request("GET", "/1k.html", &[]).repeat(5000);
+        scope.spawn(move || sender.write_all(&small).expect("the server reads"));
+        for _ in 0..5000 {
+            assert_eq!(wire.response().status, 200);
+        }
+    });
+    let own = wire.socket().local_addr().expect("it is connected");
+    let serving = &server.process.with_descendants()[1..];
+    serving.iter().for_each(|process| process.signal(Signal::STOP));
+    becomes_true(SOON, "the server stops", || serving.iter().all(|process| process.is_stopped()));
+    let large = request("GET", "/3m.bin", &[]).repeat(100_000);
+    let mut socket = wire.socket();
+    socket.set_nonblocking(true).expect("a socket takes options");
+    let mut sent = 0;
+    while let Ok(count) = socket.write(&large[sent..]) {
+        sent += count;
+    }
+    socket.set_nonblocking(false).expect("a socket takes options");
+    serving.iter().for_each(|process| process.signal(Signal::CONT));
+    becomes_true(SOON, "the response has begun", || queues(own, server.address).1 > 0);
+    thread::sleep(Duration::from_millis(300));
+    let taken = sent - queues(own, server.address).0 - queues(server.address, own).1;
+    assert!(taken <= TAKEN, "{taken} of {sent} bytes were taken");
     drop(wire);
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }

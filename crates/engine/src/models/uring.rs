@@ -20,6 +20,7 @@ use tenfold_sys::uring::{Ring, RingBuffer, RingCompletion, Sizes};
 
 #[cfg(feature = "test-layer")]
 use crate::drivers::completion::faults;
+use crate::drivers::completion::receiving::INBOX_BYTES;
 use crate::drivers::completion::ring::{self, forward};
 use crate::drivers::completion::run::serve;
 use crate::drivers::input::ReceiveBuffer;
@@ -30,8 +31,13 @@ use crate::protocol::Protocol;
 use crate::worker::confine::confine;
 use crate::worker::intake::Intake;
 
-/// The sizes of a worker's ring, probed before it runs.
-const SIZES: Sizes = Sizes { submissions: 1024, completions: 4096, buffers: 512, buffer_bytes: 4096 };
+/// The sizes of a worker's ring, probed before it runs. Buffers are small, because the requests of one client can take all
+/// of them: [`UNREAD_BYTES`].
+const SIZES: Sizes = Sizes { submissions: 1024, completions: 4096, buffers: 256, buffer_bytes: 1024 };
+
+/// The most bytes that a connection has received and its task has not read. A multishot receive, which is cancelled at
+/// [`INBOX_BYTES`], uses all buffers first if the peer sends fast enough: the kernel reports nothing in between.
+pub const UNREAD_BYTES: u64 = (SIZES.buffers as u64) * (SIZES.buffer_bytes as u64) + INBOX_BYTES as u64;
 
 /// The bytes that a ring counts against the limit of locked memory (`ulimit -l`), rounded up: 64 bytes for each
 /// submission entry, 16 for each completion entry, and the descriptors of the buffers.

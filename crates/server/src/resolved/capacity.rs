@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use tenfold_engine::{Dispatch, Engine, Plan, Sender, Topology};
+use tenfold_engine::{Dispatch, Engine, Plan, Sender, Topology, UNREAD_BYTES};
 use tenfold_sys::limits;
 use tenfold_sys::select::FD_SETSIZE;
 
@@ -15,8 +15,8 @@ const OWN_DESCRIPTORS: u64 = 32;
 const RESERVE: u64 = 10;
 /// The default limit of processes or threads for a model with one per connection.
 const CONNECTION_PROCESSES: u64 = 1024;
-/// The memory of a connection whose client sends requests and reads nothing, with `uring` and with TLS: requests, responses,
-/// and both again as records.
+/// The memory of a connection whose client sends requests and reads nothing, with TLS: requests, responses, and both again
+/// as records. With `uring`, more requests come on top.
 const STALLED_CONNECTION: u64 = 256 << 10;
 /// The size of a request head in it.
 const USUAL_HEAD: usize = 16 << 10;
@@ -185,7 +185,9 @@ pub(super) fn of_stalled(settings: &Settings, plan: &Plan) -> u64 {
     // A body is whole before it is sent back.
     let body = if settings.echo.is_some() { 2 * settings.limits.max_body } else { 0 };
     let work = if plan.engine == Engine::Fork { of_work(settings) } else { 0 };
-    STALLED_CONNECTION + (settings.limits.max_head.saturating_sub(USUAL_HEAD) + cache) as u64 + body + work
+    let unread = if plan.engine == Engine::Uring { UNREAD_BYTES } else { 0 };
+    let head = settings.limits.max_head.saturating_sub(USUAL_HEAD);
+    STALLED_CONNECTION + unread + (head + cache) as u64 + body + work
 }
 
 /// The memory of listing a folder and of compressing a file. The processes of `fork` share neither the threads for it nor

@@ -10,7 +10,7 @@ pub mod faults;
 mod io;
 mod link;
 mod proactor;
-mod receiving;
+pub(crate) mod receiving;
 pub(crate) mod ring;
 pub(crate) mod run;
 mod sending;

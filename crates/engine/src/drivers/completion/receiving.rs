@@ -15,7 +15,7 @@ use crate::worker::slots::{Key, SlotState};
 use crate::worker::tasks::Start;
 
 /// The number of unread bytes at which receiving stops.
-const INBOX_BYTES: usize = 16 * 1024;
+pub(crate) const INBOX_BYTES: usize = 16 * 1024;
 
 impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> CompletionLoop<'_, R, P, M> {
     /// Handles a completed cancellation. An operation that it did not find has completed or soon will. After any
@@ -92,8 +92,12 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
                     link.current.replace(buffer);
                     return self.poll(key, task);
                 }
-                link.inbox.borrow_mut().extend_from_slice(buffer.as_deref().unwrap_or_default());
-                // A multishot receive has no back pressure, so it is cancelled and started again on demand.
+                let bytes = buffer.as_deref().unwrap_or_default();
+                // Exactly, because many connections may wait with a full inbox.
+                link.inbox.borrow_mut().reserve_exact(bytes.len());
+                link.inbox.borrow_mut().extend_from_slice(bytes);
+                // A multishot receive has no back pressure, so it is cancelled and started again on demand. By then it may
+                // have used all buffers.
                 if link.inbox.borrow().len() >= INBOX_BYTES
                     && in_flight.contains(InFlight::MULTISHOT)
                     && !in_flight.contains(InFlight::CANCELLING)
