@@ -1,12 +1,17 @@
 //! HUP on engines with a loop: idle connections move to the new workers.
 
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, IoSlice, Read, Write};
+use std::mem::MaybeUninit;
 use std::net::{Shutdown, TcpStream};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use rustix::net::{AddressFamily, SendFlags, SocketType, bind, connect, ipproto, listen, socket};
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketType, bind, connect, ipproto,
+    listen, sendmsg, socket, sockopt,
+};
 use rustix::process::Signal;
 use tenfold_engine::Engine;
 use tenfold_tests::cases;
@@ -15,7 +20,7 @@ use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::{Launch, free_address};
 use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
-use tenfold_tests::site::{TempFolder, bytes};
+use tenfold_tests::site::{self, TempFolder, bytes};
 use tenfold_tests::time::{SOON, becomes_true, eventually};
 use tenfold_tests::wire::{Wire, request};
 
@@ -29,7 +34,8 @@ pub(crate) const THEME: Theme = Theme {
             the_client_of_a_proxy_header_moves_with_its_connection,
             connections_of_another_kind_stay, a_client_that_never_pauses_does_not_keep_the_former_configuration;
         LoopsOnce Own: connections_of_mptcp_stay_and_others_move;
-        LoopsOnce OwnAsRoot: h86_a_malformed_message_ends_the_hand_over_to_one_worker;
+        LoopsOnce OwnAsRoot: h86_a_malformed_message_ends_the_hand_over_to_one_worker,
+            h86_a_queued_socket_whose_close_waits_does_not_delay_the_end;
         LoopsTls OwnLayered: connections_with_tls_move, pipelined_requests_with_tls_lose_nothing;
     ],
 };
@@ -170,6 +176,40 @@ fn h86_a_malformed_message_ends_the_hand_over_to_one_worker(config: &Config) {
     assert!(kept.iter_mut().all(|wire| is_kept(wire, NEW)), "the next worker takes over what it sends");
     assert_eq!(site.connection_count("handed_over"), 2);
     site.stop();
+}
+
+/// Code in a worker leaves a socket where only the supervisor has the queue. Its last close waits (SO_LINGER).
+fn h86_a_queued_socket_whose_close_waits_does_not_delay_the_end(config: &Config) {
+    const LINGER: Duration = Duration::from_secs(60);
+    if config.engine == Engine::Busy {
+        // It looks at the queue when a word of shared memory says so, which a test cannot write.
+        return;
+    }
+    let server = Launch::new(config, site::shared()).start();
+    let queues: Vec<_> = server.workers().into_iter().flat_map(Process::message_sockets).collect();
+    for queue in &queues {
+        rustix::net::send(queue, b"no connection", SendFlags::DONTWAIT).expect("it has room");
+    }
+    becomes_true(SOON, "its worker reads no more", || {
+        server.errors().contains("takes over no more connections")
+    });
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+    let _silent = TcpStream::connect(listener.local_addr().expect("it listens")).expect("it is accepted");
+    let (mut full, _) = listener.accept().expect("there is one");
+    sockopt::set_socket_linger(&full, Some(LINGER)).expect("a socket has it");
+    full.set_nonblocking(true).expect("a socket has it");
+    let end = std::iter::repeat_with(|| full.write(&[0; 65536])).find_map(Result::err);
+    assert_eq!(end.expect("nobody reads").kind(), ErrorKind::WouldBlock);
+    let passed = [full.as_fd()];
+    for queue in &queues {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        assert!(control.push(SendAncillaryMessage::ScmRights(&passed)));
+        // One end of each pair takes descriptors.
+        let _ = sendmsg(queue, &[IoSlice::new(b"?")], &mut control, SendFlags::DONTWAIT);
+    }
+    drop((full, queues));
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
 /// The silent one has not made a request yet.

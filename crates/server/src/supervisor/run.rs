@@ -1,6 +1,7 @@
 //! The loop of the supervisor: signals, processes that end, and what is due.
 
 use std::io::ErrorKind;
+use std::mem;
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::thread;
@@ -43,7 +44,7 @@ impl Supervisor {
             self.settle_former();
             self.settle_generations();
             self.press_on();
-            if std::mem::take(&mut self.reload_asked) {
+            if mem::take(&mut self.reload_asked) {
                 self.reload();
             }
             self.look_after_upgrade();
@@ -76,6 +77,9 @@ impl Supervisor {
         if let Some(control) = &self.control {
             control.remove();
         }
+        // The end of this process closes them. Before it, the last close of a socket that a compromised process has queued
+        // there would wait for as long as its SO_LINGER says.
+        mem::forget((self.accounts.take(), self.successions.take(), self.sockets));
         match self.failed {
             true => ExitCode::FAILURE,
             false => {

@@ -169,7 +169,7 @@ impl Supervisor {
 
 /// Reports and counts the upgrade that `handover` belongs to, when the first generation of this program serves.
 pub(super) fn finish(upgrades: &mut UpgradeCounts, handover: Handover) {
-    match handover.state.failure {
+    match &handover.state.failure {
         None => {
             upgrades.succeeded += 1;
             info!(
@@ -178,8 +178,10 @@ pub(super) fn finish(upgrades: &mut UpgradeCounts, handover: Handover) {
             );
         }
         Some(why) => {
-            upgrades.failed(&why);
+            upgrades.failed(why);
             error!("{why}; the old program serves again, and counters begin again");
         }
     }
+    // A listener of the former program may have been replaced meanwhile.
+    process::close_aside(handover);
 }
