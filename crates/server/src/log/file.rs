@@ -16,7 +16,7 @@ use std::path::Path;
 use tenfold_sys::errno;
 use tenfold_sys::folder::OpenFolder;
 use tenfold_sys::location::Location;
-use tenfold_sys::user::{self, SystemUser};
+use tenfold_sys::user::SystemUser;
 
 /// The mode of a new file. Its lines name visitors, so others may not read it.
 const MODE: u32 = 0o640;
@@ -37,16 +37,13 @@ pub(super) fn open(path: &Path) -> Result<File, String> {
     opened(path, None).map(|(file, _)| file).map_err(|error| why(path, &error))
 }
 
-/// Checks that the file could be opened or created. Creates nothing.
+/// Checks that the file could be opened or created, and given to `owner`. Creates nothing.
 ///
 /// # Errors
 /// The error of the system, and the remedy.
-pub(super) fn check(path: &Path) -> Result<(), String> {
+pub(super) fn check(path: &Path, owner: Option<&SystemUser>) -> Result<(), String> {
     if fs::symlink_metadata(path).is_ok() {
-        let allowed = opened(path, None).and_then(|(file, location)| {
-            let is_given = user::is_root() && file.metadata()?.is_file();
-            if is_given { location.expect_only_name_of(&file) } else { Ok(()) }
-        });
+        let allowed = opened(path, None).and_then(|(file, location)| expect_given(&file, &location, owner));
         return allowed.map_err(|error| why(path, &error));
     }
     let allowed = OpenFolder::around(path).and_then(|(folder, _)| folder.allows_new_files());
@@ -55,13 +52,23 @@ pub(super) fn check(path: &Path) -> Result<(), String> {
 
 fn made(path: &Path, owner: Option<&SystemUser>) -> io::Result<File> {
     let (file, location) = opened(path, Some(MODE))?;
+    expect_given(&file, &location, owner)?;
     if let Some(owner) = owner
         && file.metadata()?.is_file()
     {
-        location.expect_only_name_of(&file)?;
         fchown(&file, Some(owner.id), Some(owner.group))?;
     }
     Ok(file)
+}
+
+/// Checks that a file may be given to `owner`: nobody has made it appear here who may not read it.
+fn expect_given(file: &File, location: &Location, owner: Option<&SystemUser>) -> io::Result<()> {
+    let Some(owner) = owner else { return Ok(()) };
+    if !file.metadata()?.is_file() {
+        return Ok(());
+    }
+    location.expect_only_name_of(file)?;
+    location.expect_not_moved(file, owner.id)
 }
 
 /// Returns the file, and the place of its name.
@@ -232,15 +239,15 @@ mod tests {
     #[test]
     fn a_missing_folder_is_named_and_a_check_makes_nothing() {
         let folder = ScratchFolder::new("check");
-        for opened in [make(&folder.at("none/log"), None).map(drop), check(&folder.at("none/log"))] {
+        for opened in [make(&folder.at("none/log"), None).map(drop), check(&folder.at("none/log"), None)] {
             let why = opened.expect_err("there is no such folder");
             assert!(why.contains("there is no folder ") && why.contains("none; create it"), "{why}");
         }
-        check(&folder.at("log")).expect("it could be made");
+        check(&folder.at("log"), None).expect("it could be made");
         assert!(!folder.at("log").exists());
         fs::write(folder.at("log"), "kept").expect("our own folder");
-        check(&folder.at("log")).expect("it can be written");
-        check(&folder.at("log/more")).expect_err("its folder is a file");
+        check(&folder.at("log"), None).expect("it can be written");
+        check(&folder.at("log/more"), None).expect_err("its folder is a file");
     }
 
     #[test]

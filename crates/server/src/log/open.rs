@@ -24,13 +24,13 @@ pub(super) struct Open {
     pub(super) manner: Manner,
 }
 
-/// Checks that the access log of `settings` could be opened. Creates nothing.
+/// Checks that the access log of `settings` could be opened for workers that run as `owner`. Creates nothing.
 ///
 /// # Errors
 /// As [`Log::open`].
-pub(crate) fn check(settings: &Settings) -> Result<(), String> {
+pub(crate) fn check(settings: &Settings, owner: Option<&SystemUser>) -> Result<(), String> {
     let LogTarget::File(path) = &settings.access_log else { return Ok(()) };
-    file::check(path).map_err(|why| format!("cannot open the access log {}: {why}", path.display()))
+    file::check(path, owner).map_err(|why| format!("cannot open the access log {}: {why}", path.display()))
 }
 
 /// Whether the access log is a path to the standard output of this process, such as `/dev/stdout`.

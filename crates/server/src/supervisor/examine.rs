@@ -57,9 +57,11 @@ fn missing_files(settings: &Settings) -> Vec<String> {
 
 /// Returns the problems with everything that a start opens besides sockets.
 pub(crate) fn resources(settings: &Settings) -> Vec<String> {
-    let mut problems: Vec<String> = open::check(settings).err().into_iter().collect();
+    let workers = privileges::worker_user(settings);
+    let owner = workers.as_ref().ok().and_then(Option::as_ref);
+    let mut problems: Vec<String> = open::check(settings, owner).err().into_iter().collect();
     problems.extend(names::check_folder(settings).err());
-    let workers = match privileges::worker_user(settings) {
+    let workers = match workers {
         Ok(workers) => workers,
         Err(why) => {
             problems.push(why);

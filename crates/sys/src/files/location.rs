@@ -7,7 +7,7 @@
 //! only in a folder where nobody else can create names: a system can allow others to give a link of root another name.
 
 use std::ffi::{CString, OsStr};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -74,8 +74,9 @@ impl Location {
     /// writer of a pipe.
     ///
     /// # Errors
-    /// The error of `openat(2)` or `read(2)`, and `FileTooLarge`; or it is not a regular file, or a second name of a
-    /// file in a directory where others than its owner can create names.
+    /// The error of `openat(2)` or `read(2)`, and `FileTooLarge`; or it is not a regular file. In a directory where others
+    /// than its owner can create names, also if it has a second name, or if those others may not read it: they can have
+    /// linked or moved it there.
     pub fn read(&self, most: u64) -> io::Result<Vec<u8>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = File::from(openat(&self.directory, &self.name, flags, Mode::empty())?);
@@ -84,8 +85,15 @@ impl Location {
             return Err(io::Error::other("it is not a regular file"));
         }
         let around = fstat(&self.directory)?;
-        if facts.uid() != around.st_uid || around.st_mode & WRITABLE_BY_OTHERS != 0 {
+        if !is_closed(&around, &facts) {
             self.expect_only_name_of(&file)?;
+            let by_group = facts.mode() & 0o040 != 0 && facts.gid() == around.st_gid;
+            if facts.uid() != around.st_uid && facts.mode() & 0o004 == 0 && !by_group {
+                return Err(maybe_moved(
+                    &facts,
+                    "make it readable for them, or give it to the folder's owner",
+                ));
+            }
         }
         let mut bytes = Vec::new();
         file.take(most + 1).read_to_end(&mut bytes)?;
@@ -111,6 +119,19 @@ impl Location {
         }
         let why = "it has several names, so it may be another's file; name a file with one name";
         Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+    }
+
+    /// Checks that nobody has moved a file of another here that they may not read, before user `heir` gets it. A file that is
+    /// empty, or belongs to `heir`, tells that user nothing.
+    ///
+    /// # Errors
+    /// `PermissionDenied` if others than its owner can create names in its directory, or the error of `fstat(2)`.
+    pub fn expect_not_moved(&self, file: &File, heir: u32) -> io::Result<()> {
+        let facts = file.metadata()?;
+        if facts.uid() == heir || facts.len() == 0 || is_closed(&fstat(&self.directory)?, &facts) {
+            return Ok(());
+        }
+        Err(maybe_moved(&facts, &format!("give it to user {heir}, or name another file")))
     }
 
     /// Renames the file within its directory without replacing another.
@@ -142,6 +163,19 @@ impl Location {
     pub fn remove(&self) -> io::Result<()> {
         Ok(unlinkat(&self.directory, &self.name, AtFlags::empty())?)
     }
+}
+
+/// Whether only the owner of a file can create names in the directory around it.
+fn is_closed(around: &Stat, facts: &Metadata) -> bool {
+    facts.uid() == around.st_uid && around.st_mode & WRITABLE_BY_OTHERS == 0
+}
+
+fn maybe_moved(facts: &Metadata, remedy: &str) -> io::Error {
+    let owner = facts.uid();
+    let why = format!(
+        "it belongs to user {owner}, and others can move files to its folder, even such as they may not read; {remedy}"
+    );
+    io::Error::new(io::ErrorKind::PermissionDenied, why)
 }
 
 /// Reads a regular file of text, of at most `most` bytes, through no link of another user. It waits for no pipe.
@@ -322,7 +356,7 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
     use super::*;
     use crate::files::test_folder::TestFolder;
@@ -351,6 +385,37 @@ mod tests {
         read(open.join("log")).expect_err("it may be planted");
         fs::remove_file(&link).expect("our own folder");
         Location::find(&open.join("link").join("log")).expect("its only name");
+    }
+
+    #[test]
+    fn h75_a_moved_file_is_not_read_or_given_away() {
+        const OTHER: u32 = 12_345;
+        let folder = TestFolder::new("moved");
+        fs::create_dir(folder.at("site")).expect("our own folder");
+        let moved = folder.at("site").join("style.css");
+        let place = |bytes: &str, mode: u32| {
+            fs::write(&moved, bytes).expect("our own folder");
+            fs::set_permissions(&moved, fs::Permissions::from_mode(mode)).expect("our own file");
+        };
+        place("kept", 0o600);
+        // Only root can give a folder away.
+        if chown(folder.at("site"), Some(OTHER), None).is_err() {
+            return;
+        }
+        let find = || Location::find(&moved).expect("the folder is there");
+        let given = || find().expect_not_moved(&File::open(&moved).expect("it is there"), OTHER);
+        let why = find().read(10).expect_err("the owner of the folder may not read it").to_string();
+        assert!(why.contains("it belongs to user 0, and others can move files to its folder"), "{why}");
+        let why = given().expect_err("it has content").to_string();
+        assert!(why.contains("give it to user 12345, or name another file"), "{why}");
+        place("", 0o600);
+        given().expect("it tells nothing");
+        place("kept", 0o604);
+        assert_eq!(find().read(10).expect("everybody may read it"), b"kept");
+        chown(&moved, Some(OTHER), None).expect("it could be done before");
+        place("kept", 0o600);
+        assert_eq!(find().read(10).expect("it belongs to the owner of the folder"), b"kept");
+        given().expect("it belongs to that user");
     }
 
     #[test]
