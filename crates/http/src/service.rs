@@ -47,8 +47,8 @@ pub trait Service: Send + Sync {
         connection: &Connection,
         response: &mut ResponseWriter<'_>,
     ) {
-        let _ = (request, connection);
-        response.refusal(refusal);
+        let _ = connection;
+        response.refusal(refusal, !request.is_head());
     }
 }
 

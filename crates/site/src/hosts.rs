@@ -142,11 +142,11 @@ impl Hosts {
         }
     }
 
-    /// Answers a malformed or rejected request with the first site's own page for it, if it has one. The
-    /// connection ends after it. Returns the length of the body.
-    pub fn refuse(&self, status: u16, response: &mut ResponseWriter<'_>) -> Option<u64> {
+    /// Answers a malformed or rejected request with the first site's own page for it, if it has one; if not `whole`, with
+    /// its head alone. The connection ends after it. Returns the number of bytes of the body.
+    pub fn refuse(&self, status: u16, whole: bool, response: &mut ResponseWriter<'_>) -> Option<u64> {
         let site = &self.sites[0];
-        store::with(site, |store| store.refuse_with_page(site, status, response))
+        store::with(site, |store| store.refuse_with_page(site, status, whole, response))
     }
 
     /// Answers 500: the work failed.

@@ -102,6 +102,21 @@ fn h52_answers_without_body(server: &Server) {
     assert_eq!(options.field("Content-Length"), None, "RFC 9110 §8.6");
     wire.get("/1k.html");
     assert_eq!(wire.response().body.len(), 1024, "the next answer begins right behind");
+    let long = "a".repeat(20_000);
+    for (status, line, field) in [
+        (400, "HEAD / HTTP/1.1", "Host: b\r\n"),
+        (400, "HEAD nowhere HTTP/1.1", ""),
+        (417, "HEAD / HTTP/1.1", "Expect: something\r\n"),
+        (431, "HEAD / HTTP/1.1", &*format!("Long: {long}\r\n")),
+        (505, "HEAD / HTTP/3.0", ""),
+    ] {
+        let mut wire = server.connect();
+        wire.send(format!("{line}\r\nHost: a\r\n{field}\r\n"));
+        let refused = wire.head();
+        assert_eq!(refused.status, status, "{line} {field:.40}");
+        assert_ne!(refused.need("Content-Length"), "0", "HEAD says what GET would");
+        assert_eq!(wire.rest().0, b"", "{line} {field:.40}");
+    }
 }
 
 /// A name that alternates between a file inside and a link to one outside, and a folder that does the same, while both

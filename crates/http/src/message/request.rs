@@ -104,6 +104,14 @@ pub enum RequestSummary<'a> {
 }
 
 impl RequestSummary<'_> {
+    /// Whether its method is HEAD, so that its response has no body (RFC 9110 §9.3.2).
+    pub fn is_head(&self) -> bool {
+        match self {
+            RequestSummary::Parsed { method, .. } => *method == Method::Head,
+            RequestSummary::Unparsed(bytes) => bytes.starts_with(b"HEAD "),
+        }
+    }
+
     /// Appends the summary as access logs show it: `GET / HTTP/1.1`.
     pub fn write(&self, to: &mut Vec<u8>) {
         match self {

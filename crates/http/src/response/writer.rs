@@ -107,9 +107,9 @@ impl<'o> ResponseWriter<'o> {
         self.extra.get_or_insert_default().replaced.replace(name, value);
     }
 
-    /// Writes the whole response to a refused request, as a line of text. Returns the length of its body in bytes.
-    /// The connection closes after it.
-    pub fn refusal(&mut self, refusal: Refusal) -> u64 {
+    /// Writes the response to a refused request, as a line of text; if not `whole`, only its head. Returns the number of
+    /// bytes of its body. The connection closes after it.
+    pub fn refusal(&mut self, refusal: Refusal, whole: bool) -> u64 {
         let status = refusal.status();
         let code = Decimal::new(u64::from(status));
         let line =
@@ -124,6 +124,9 @@ impl<'o> ResponseWriter<'o> {
             head.number(FieldName::RETRY_AFTER, 1);
         }
         head.end();
+        if !whole {
+            return 0;
+        }
         line.iter().for_each(|piece| self.body(piece));
         length
     }

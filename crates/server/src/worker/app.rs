@@ -224,8 +224,9 @@ impl Service for SharedService {
         response: &mut ResponseWriter<'_>,
     ) {
         self.amend(connection, response);
-        let page = self.hosts.refuse(refusal.status(), response);
-        let body = page.unwrap_or_else(|| response.refusal(refusal));
+        let whole = !request.is_head();
+        let page = self.hosts.refuse(refusal.status(), whole, response);
+        let body = page.unwrap_or_else(|| response.refusal(refusal, whole));
         self.worker.with(|local| {
             local.tally.refuse(refusal);
             if let Some(writer) = local.writer.as_mut() {

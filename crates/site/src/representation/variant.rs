@@ -115,9 +115,13 @@ impl Variant {
         ResponseSummary::of(self.status, self.facts.size)
     }
 
-    /// Answers with all of it on a connection that ends; returns the length of the body.
-    pub(crate) fn last(&mut self, response: &mut ResponseWriter<'_>) -> u64 {
-        response.template(&mut self.template, true);
+    /// Answers with all of it on a connection that ends; if not `whole`, with the head alone. Returns the number of bytes of
+    /// the body.
+    pub(crate) fn last(&mut self, whole: bool, response: &mut ResponseWriter<'_>) -> u64 {
+        response.template(&mut self.template, whole);
+        if !whole {
+            return 0;
+        }
         self.put_rest(response);
         self.facts.size
     }

@@ -173,16 +173,17 @@ impl ResponseStore {
         cache.insert(canonical, resource, weight, now);
     }
 
-    /// Answers a malformed request with the site's own page for it, if it has one. The connection ends after it.
-    /// Returns the length of the body.
+    /// Answers a malformed request with the site's own page for it, if it has one; if not `whole`, with its head alone. The
+    /// connection ends after it. Returns the number of bytes of the body.
     pub(crate) fn refuse_with_page(
         &mut self,
         site: &Site,
         status: u16,
+        whole: bool,
         response: &mut ResponseWriter<'_>,
     ) -> Option<u64> {
         let page = self.pages.of(status, site, clock::now()).filter(|page| page.guard().is_open());
-        page.map(|page| page.last(response))
+        page.map(|page| page.last(whole, response))
     }
 }
 

@@ -143,14 +143,14 @@ fn errors_have_pages_of_their_own() {
     let hosts = Hosts::new(site, []);
     let mut response = writer(&mut out);
     response.close();
-    assert_eq!(hosts.refuse(431, &mut response), Some(18));
+    assert_eq!(hosts.refuse(431, true, &mut response), Some(18));
     let text = String::from_utf8(flatten(&mut out)).expect("text");
     assert!(text.starts_with("HTTP/1.1 431 Request Header Fields Too Large\r\n"), "{text}");
     assert!(
         text.contains("\r\nConnection: close\r\n") && text.ends_with("\r\n\r\nsomething is wrong"),
         "{text}"
     );
-    assert_eq!(hosts.refuse(501, &mut writer(&mut out)), None);
+    assert_eq!(hosts.refuse(501, true, &mut writer(&mut out)), None);
 }
 
 #[test]

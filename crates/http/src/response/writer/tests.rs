@@ -66,7 +66,8 @@ fn connection_is_sent_if_it_differs_from_the_default_of_the_version() {
 #[test]
 fn a_refusal_is_a_whole_response() {
     let mut length = 0;
-    let text = written(ENCODER, |response| length = response.refusal(Refusal::Malformed("Host is missing")));
+    let text =
+        written(ENCODER, |response| length = response.refusal(Refusal::Malformed("Host is missing"), true));
     assert_eq!(
         text,
         "HTTP/1.1 400 Bad Request\r\nServer: tenfold\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
