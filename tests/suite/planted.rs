@@ -38,13 +38,19 @@ const NOBODY: u32 = 65534;
 #[track_caller]
 fn plant(target: impl AsRef<Path>, at: &Path) {
     symlink(target, at).unwrap_or_else(|error| panic!("link {}: {error}", at.display()));
-    lchown(at, Some(NOBODY), Some(NOBODY)).expect("this runs as root");
+    give_away(at);
+}
+
+/// Gives a file, a folder or a link to the workers' user.
+#[track_caller]
+fn give_away(path: &Path) {
+    lchown(path, Some(NOBODY), Some(NOBODY)).expect("this runs as root");
 }
 
 /// A folder of the workers' user.
 fn theirs(name: &str) -> TempFolder {
     let folder = TempFolder::new(name);
-    lchown(folder.path(), Some(NOBODY), Some(NOBODY)).expect("this runs as root");
+    give_away(folder.path());
     folder
 }
 
@@ -119,6 +125,7 @@ fn h75_a_link_at_the_log_is_not_followed_when_it_is_reopened(config: &Config) {
 fn h75_rotation_follows_no_link(config: &Config) {
     let (roots, folder) = (TempFolder::new("roots"), theirs("log"));
     let log = folder.write("access.log", "of yesterday\n");
+    give_away(&log);
     site::set_modified(&log, site::now() - 24 * 60 * 60);
     let launch = Launch::new(config, site::shared()).flag("--access-log", log.display());
     // The first access of the log names the file that the next server finds taken.
@@ -136,6 +143,7 @@ fn h75_rotation_follows_no_link(config: &Config) {
     fs::remove_file(&name).expect("a folder of this case");
     plant(roots.at("made"), &name);
     fs::write(&log, "of yesterday, too\n").expect("a folder of this case");
+    give_away(&log);
     site::set_modified(&log, site::now() - 24 * 60 * 60);
     let launch = Launch::new(config, site::shared()).flag("--access-log", log.display());
     let server = launch.flag("--log-rotate", "daily").start();
@@ -290,7 +298,7 @@ fn h75_root_serves_no_folder_through_another_users_link(config: &Config) {
     fs::set_permissions(roots.path(), fs::Permissions::from_mode(0o700)).expect("root's own folder");
     for (name, content) in [("site", "first"), ("next", "second")] {
         folder.write(&format!("{name}/page"), content);
-        lchown(folder.at(name), Some(NOBODY), Some(NOBODY)).expect("this runs as root");
+        give_away(&folder.at(name));
     }
     let site = folder.at("site");
     let server = Launch::new(config, &site).start();

@@ -237,6 +237,27 @@ mod tests {
     }
 
     #[test]
+    fn h75_a_moved_file_is_not_given_away() {
+        let folder = ScratchFolder::new("moved");
+        let log = folder.at("log");
+        let other = SystemUser { id: 12_345, ..ourselves() };
+        fs::write(&log, "kept").expect("our own folder");
+        // Only root can give a folder away.
+        if lchown(&folder.0, Some(other.id), None).is_err() {
+            return;
+        }
+        for opened in [make(&log, Some(&other)).map(drop), check(&log, Some(&other))] {
+            let why = opened.expect_err("the owner of the folder can have moved it there");
+            assert!(why.contains("it belongs to user 0, and others can move files to its folder"), "{why}");
+        }
+        fs::write(&log, "").expect("our own file");
+        check(&log, Some(&other)).expect("it tells nothing");
+        make(&log, Some(&other)).expect("it tells nothing");
+        fs::write(&log, "a line").expect("root can write it");
+        make(&log, Some(&other)).expect("it belongs to the workers");
+    }
+
+    #[test]
     fn a_missing_folder_is_named_and_a_check_makes_nothing() {
         let folder = ScratchFolder::new("check");
         for opened in [make(&folder.at("none/log"), None).map(drop), check(&folder.at("none/log"), None)] {
