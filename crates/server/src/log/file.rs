@@ -61,7 +61,7 @@ fn made(path: &Path, owner: Option<&SystemUser>) -> io::Result<File> {
     Ok(file)
 }
 
-/// Checks that a file may be given to `owner`: nobody has made it appear here who may not read it.
+/// Checks that a file may be given to `owner`: that no neighbour has linked or moved it here.
 fn expect_given(file: &File, location: &Location, owner: Option<&SystemUser>) -> io::Result<()> {
     let Some(owner) = owner else { return Ok(()) };
     if !file.metadata()?.is_file() {

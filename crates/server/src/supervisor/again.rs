@@ -1,6 +1,7 @@
 //! The way out for a program that cannot serve after an upgrade. It returns to the former program. A program that came
 //! back has none: it starts itself again after a pause, and the former workers serve meanwhile.
 
+use std::mem;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::thread;
@@ -108,6 +109,8 @@ impl Handover {
             }
         }
         sockets.iter().for_each(Listener::remove_file);
+        // As at the end of the supervisor, the end of the process closes them.
+        mem::forget((sockets, self));
     }
 
     fn stop(&self, by: &mut Option<Instant>) {

@@ -79,7 +79,7 @@ impl Supervisor {
         }
         // The end of this process closes them. Before it, the last close of a socket that a compromised process has queued
         // there would wait for as long as its SO_LINGER says.
-        mem::forget((self.accounts.take(), self.successions.take(), self.sockets));
+        mem::forget((self.accounts, self.successions, self.sockets, self.admin, self.control, self.handover));
         match self.failed {
             true => ExitCode::FAILURE,
             false => {

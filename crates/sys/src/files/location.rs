@@ -75,8 +75,8 @@ impl Location {
     ///
     /// # Errors
     /// The error of `openat(2)` or `read(2)`, and `FileTooLarge`; or it is not a regular file. In a directory where others
-    /// than its owner can create names, also if it has a second name, or if those others may not read it: they can have
-    /// linked or moved it there.
+    /// than root and its owner can create names, also if it has a second name, or if those others may not read it: they can
+    /// have linked or moved it there.
     pub fn read(&self, most: u64) -> io::Result<Vec<u8>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = File::from(openat(&self.directory, &self.name, flags, Mode::empty())?);
@@ -87,11 +87,10 @@ impl Location {
         let around = fstat(&self.directory)?;
         if !is_closed(&around, &facts) {
             self.expect_only_name_of(&file)?;
-            let by_group = facts.mode() & 0o040 != 0 && facts.gid() == around.st_gid;
-            if facts.uid() != around.st_uid && facts.mode() & 0o004 == 0 && !by_group {
+            if !is_readable_by_movers(&around, &facts) {
                 return Err(maybe_moved(
                     &facts,
-                    "make it readable for them, or give it to the folder's owner",
+                    "put it into a folder that only root or its owner can write",
                 ));
             }
         }
@@ -121,11 +120,11 @@ impl Location {
         Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
     }
 
-    /// Checks that nobody has moved a file of another here that they may not read, before user `heir` gets it. A file that is
-    /// empty, or belongs to `heir`, tells that user nothing.
+    /// Checks that user `heir` may be given a file: a neighbour may have moved it here from a folder where it is a secret. A
+    /// file that is empty, or belongs to `heir`, tells that user nothing.
     ///
     /// # Errors
-    /// `PermissionDenied` if others than its owner can create names in its directory, or the error of `fstat(2)`.
+    /// `PermissionDenied` if others than root and its owner can create names in its directory, or the error of `fstat(2)`.
     pub fn expect_not_moved(&self, file: &File, heir: u32) -> io::Result<()> {
         let facts = file.metadata()?;
         if facts.uid() == heir || facts.len() == 0 || is_closed(&fstat(&self.directory)?, &facts) {
@@ -165,9 +164,19 @@ impl Location {
     }
 }
 
-/// Whether only the owner of a file can create names in the directory around it.
+/// Whether only root, this process and the owner of a file can create names in the directory around it.
 fn is_closed(around: &Stat, facts: &Metadata) -> bool {
-    facts.uid() == around.st_uid && around.st_mode & WRITABLE_BY_OTHERS == 0
+    [0, geteuid().as_raw(), facts.uid()].contains(&around.st_uid) && around.st_mode & WRITABLE_BY_OTHERS == 0
+}
+
+/// Whether those who can create names in the directory around a file may read it where it was before, too. A group that can
+/// write is taken for that of one user, if the owner of the directory is not root.
+fn is_readable_by_movers(around: &Stat, facts: &Metadata) -> bool {
+    let is_of_everybody = around.st_mode & 0o002 != 0;
+    let is_of_a_group = around.st_mode & 0o020 != 0 && !is_of_everybody;
+    let by_owner = facts.uid() == around.st_uid && facts.uid() != 0;
+    let by_group = facts.mode() & 0o040 != 0 && facts.gid() == around.st_gid;
+    facts.mode() & 0o004 != 0 || (is_of_a_group && (by_owner || by_group))
 }
 
 fn maybe_moved(facts: &Metadata, remedy: &str) -> io::Error {
@@ -416,6 +425,25 @@ mod tests {
         place("kept", 0o600);
         assert_eq!(find().read(10).expect("it belongs to the owner of the folder"), b"kept");
         given().expect("it belongs to that user");
+        // The owner, the group and the mode of the folder; the owner of the file, of mode 640 and group 0.
+        for (folder_owner, group, folder_mode, owner, is_read) in [
+            (0, 0, 0o755, OTHER, true),
+            (0, OTHER, 0o775, OTHER, false),
+            (0, 0, 0o775, OTHER, true),
+            (0, OTHER, 0o775, 0, false),
+            (0, 0, 0o1777, 0, false),
+            (OTHER, 0, 0o755, 0, false),
+            (OTHER, OTHER, 0o775, OTHER, true),
+        ] {
+            place("kept", 0o640);
+            chown(&moved, Some(owner), Some(0)).expect("it could be done before");
+            chown(folder.at("site"), Some(folder_owner), Some(group)).expect("it could be done before");
+            let mode = fs::Permissions::from_mode(folder_mode);
+            fs::set_permissions(folder.at("site"), mode).expect("root may set it");
+            let read = find().read(10);
+            let case = format!("{folder_owner}:{group} {folder_mode:o}, {owner}: {read:?}");
+            assert_eq!(read.is_ok(), is_read, "{case}");
+        }
     }
 
     #[test]

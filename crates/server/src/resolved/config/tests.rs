@@ -456,6 +456,9 @@ fn h17_off_loopback_connections_are_bounded_by_memory() {
     let settings = settings(&[("engine", "thread")]);
     let plan = ResolvedConfig::resolve(&settings, DESCRIPTORS).expect("it can be done").plan;
     assert_eq!(capacity::of_stalled(&settings, &plan), (256 << 10) + (1 << 20), "each has a cache");
+    let settings = self::settings(&[("engine", "uring")]);
+    let plan = ResolvedConfig::resolve(&settings, DESCRIPTORS).expect("it can be done").plan;
+    assert_eq!(capacity::of_stalled(&settings, &plan), (256 + 16 + 256) << 10, "a receive takes all buffers");
     let settings = of_file("fork", "", &[("engine", "fork"), ("compress", "gzip")]);
     let config = ResolvedConfig::resolve(&settings, DESCRIPTORS).expect("it can be done");
     let bytes = capacity::of_stalled(&settings, &config.plan);
