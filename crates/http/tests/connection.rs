@@ -310,6 +310,9 @@ fn an_answer_that_does_not_come_in_time_is_503() {
     let response = only_response(&outcome.sent);
     assert_eq!((response.status, response.field("Connection")), (503, Some("close")));
     assert_eq!((outcome.took, outcome.next), (limits().later_timeout, Next::Linger));
+    let whole = outcome.sent;
+    let outcome = run(Script::new().sends("HEAD /never HTTP/1.1\r\nHost: a\r\n\r\n").sends(GET));
+    assert!(outcome.sent.ends_with(b"\r\n\r\n") && whole.starts_with(&outcome.sent), "it has a body");
 }
 
 #[test]

@@ -108,7 +108,7 @@ impl RequestSummary<'_> {
     pub fn is_head(&self) -> bool {
         match self {
             RequestSummary::Parsed { method, .. } => *method == Method::Head,
-            RequestSummary::Unparsed(bytes) => bytes.starts_with(b"HEAD "),
+            RequestSummary::Unparsed(bytes) => bytes.split(|byte| *byte == b' ').next() == Some(b"HEAD"),
         }
     }
 

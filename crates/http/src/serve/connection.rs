@@ -15,7 +15,7 @@ use crate::io::{Finish, Io, IoError, Patience, Received};
 use crate::limits::Limits;
 use crate::message::connection::Connection;
 use crate::message::refusal::Refusal;
-use crate::message::request::Body;
+use crate::message::request::{Body, Request};
 use crate::out::Out;
 use crate::response::encoder::Encoder;
 use crate::response::writer::ResponseWriter;
@@ -146,16 +146,24 @@ enum ParseOutcome {
 impl ParseOutcome {
     /// Returns what follows an answer; none if it is the next head.
     #[inline]
-    fn behind(answer: Answer, encoder: Http1Encoder, after: After) -> Option<ParseOutcome> {
+    fn behind(
+        answer: Answer,
+        encoder: Http1Encoder,
+        after: After,
+        request: &Request<'_>,
+    ) -> Option<ParseOutcome> {
         match (answer, after) {
             (Answer::Done, After::Continue) => None,
             (Answer::Done, after) => Some(ParseOutcome::Then(after)),
             (Answer::Close | Answer::NeedBody { .. }, _) => {
                 Some(ParseOutcome::Then(After::End(Finish::Linger)))
             }
-            (Answer::Later(deferred), after) => {
-                Some(ParseOutcome::Wait(Box::new(PendingResponse::Later(deferred, encoder, after))))
-            }
+            (Answer::Later(deferred), after) => Some(ParseOutcome::Wait(Box::new(PendingResponse::Later(
+                deferred,
+                encoder,
+                after,
+                request.method,
+            )))),
         }
     }
 }
@@ -241,7 +249,7 @@ impl<S: Service + ?Sized> HeadHandler<'_, S> {
                 drop(response);
                 need_body(*service, head, max, limits, (more, encoder, after), connection, out)
             }
-            answer => ParseOutcome::behind(answer, encoder, after),
+            answer => ParseOutcome::behind(answer, encoder, after, request),
         }
     }
 
@@ -313,7 +321,7 @@ fn need_body<S: Service + ?Sized>(
     if head.request.body == Body::Empty {
         let mut response = ResponseWriter::new(out, Encoder::Http1(encoder));
         let answer = service.answer_body(&head.request, b"", connection, &mut response);
-        return ParseOutcome::behind(answer, encoder, after);
+        return ParseOutcome::behind(answer, encoder, after, &head.request);
     }
     match PendingResponse::body(head, max.min(limits.max_body), more, out) {
         Ok(pending) => Some(ParseOutcome::Wait(Box::new(pending))),

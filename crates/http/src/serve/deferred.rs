@@ -14,7 +14,7 @@ use crate::io::{Finish, Io, IoError};
 use crate::limits::Limits;
 use crate::message::owned::OwnedRequest;
 use crate::message::refusal::Refusal;
-use crate::message::request::{Body, RequestSummary};
+use crate::message::request::{Body, Method, RequestSummary};
 use crate::out::Out;
 use crate::response::encoder::Encoder;
 use crate::response::writer::ResponseWriter;
@@ -25,8 +25,8 @@ use crate::service::{Answer, DeferredResponse, Service};
 pub(crate) enum PendingResponse {
     /// The content of its request.
     Body(AwaitedBody),
-    /// Something else than the client; how the response is encoded, and what follows it.
-    Later(DeferredResponse, Http1Encoder, After),
+    /// Something else than the client; how the response is encoded, what follows it, and the method of its request.
+    Later(DeferredResponse, Http1Encoder, After, Method),
 }
 
 /// A request whose content is awaited.
@@ -75,8 +75,12 @@ where
     I: Io,
     S: Service + ?Sized,
 {
+    let method = match &pending {
+        PendingResponse::Later(.., method) => *method,
+        PendingResponse::Body(awaited) => awaited.request.read(|request| request.method),
+    };
     let (mut answer, encoder, after) = match pending {
-        PendingResponse::Later(deferred, encoder, after) => (Answer::Later(deferred), encoder, after),
+        PendingResponse::Later(deferred, encoder, after, _) => (Answer::Later(deferred), encoder, after),
         PendingResponse::Body(awaited) => match collect(io, limits, awaited.body, awaited.most).await {
             Ok(content) => answer_body(io, service, limits, session, &awaited, &content),
             Err(Broken::Refused(refusal)) => {
@@ -98,7 +102,7 @@ where
         answer = match answer {
             Answer::Done => return Ok(after),
             Answer::Close | Answer::NeedBody { .. } => return Ok(After::End(Finish::Linger)),
-            Answer::Later(deferred) => later(io, service, limits, deferred, encoder, by).await?,
+            Answer::Later(deferred) => later(io, service, limits, deferred, (encoder, method), by).await?,
         };
     }
 }
@@ -133,7 +137,7 @@ async fn later<I, S>(
     service: &S,
     limits: &Limits,
     mut deferred: DeferredResponse,
-    encoder: Http1Encoder,
+    (encoder, method): (Http1Encoder, Method),
     by: Instant,
 ) -> Result<Answer, IoError>
 where
@@ -151,7 +155,8 @@ where
         Ok(reply) => Ok(reply(&mut ResponseWriter::new(out, Encoder::Http1(encoder)))),
         Err(IoError::TimedOut) => {
             let mut response = ResponseWriter::new(out, Encoder::Http1(Http1Encoder::last(limits.write)));
-            service.refuse(Refusal::Overdue, RequestSummary::Unparsed(b""), &connection, &mut response);
+            let summary = RequestSummary::Unparsed(method.as_str().as_bytes());
+            service.refuse(Refusal::Overdue, summary, &connection, &mut response);
             Ok(Answer::Close)
         }
         Err(lost) => Err(lost),
