@@ -90,7 +90,7 @@ impl Location {
             if !is_readable_by_movers(&around, &facts) {
                 return Err(maybe_moved(
                     &facts,
-                    "put it into a folder that only root or its owner can write",
+                    "put it into a folder that only root or the file's owner can write",
                 ));
             }
         }
@@ -169,14 +169,12 @@ fn is_closed(around: &Stat, facts: &Metadata) -> bool {
     [0, geteuid().as_raw(), facts.uid()].contains(&around.st_uid) && around.st_mode & WRITABLE_BY_OTHERS == 0
 }
 
-/// Whether those who can create names in the directory around a file may read it where it was before, too. A group that can
-/// write is taken for that of one user, if the owner of the directory is not root.
+/// Whether those who can create names in the directory around a file may read the file wherever it was before. A group that
+/// can write is taken for that of one user, if the owner of the directory is not root. The mode does not tell of other
+/// groups: it shows the mask of an access list in place of the group's bits (`man 5 acl`).
 fn is_readable_by_movers(around: &Stat, facts: &Metadata) -> bool {
-    let is_of_everybody = around.st_mode & 0o002 != 0;
-    let is_of_a_group = around.st_mode & 0o020 != 0 && !is_of_everybody;
-    let by_owner = facts.uid() == around.st_uid && facts.uid() != 0;
-    let by_group = facts.mode() & 0o040 != 0 && facts.gid() == around.st_gid;
-    facts.mode() & 0o004 != 0 || (is_of_a_group && (by_owner || by_group))
+    let is_of_one_user = facts.uid() == around.st_uid && facts.uid() != 0 && around.st_mode & 0o002 == 0;
+    is_of_one_user || facts.mode() & 0o004 != 0
 }
 
 fn maybe_moved(facts: &Metadata, remedy: &str) -> io::Error {
@@ -425,24 +423,24 @@ mod tests {
         place("kept", 0o600);
         assert_eq!(find().read(10).expect("it belongs to the owner of the folder"), b"kept");
         given().expect("it belongs to that user");
-        // The owner, the group and the mode of the folder; the owner of the file, of mode 640 and group 0.
-        for (folder_owner, group, folder_mode, owner, is_read) in [
-            (0, 0, 0o755, OTHER, true),
-            (0, OTHER, 0o775, OTHER, false),
-            (0, 0, 0o775, OTHER, true),
-            (0, OTHER, 0o775, 0, false),
-            (0, 0, 0o1777, 0, false),
-            (OTHER, 0, 0o755, 0, false),
-            (OTHER, OTHER, 0o775, OTHER, true),
+        // The owner and the mode of the folder, and the owner of the file, which has mode 640; the group of both is 0.
+        for (folder_owner, folder_mode, owner, is_read) in [
+            (0, 0o755, OTHER, true),
+            (0, 0o775, OTHER, false),
+            (0, 0o775, 0, false),
+            (0, 0o1777, 0, false),
+            (OTHER, 0o755, 0, false),
+            (OTHER, 0o775, 0, false),
+            (OTHER, 0o775, OTHER, true),
+            (OTHER, 0o777, OTHER, false),
         ] {
             place("kept", 0o640);
             chown(&moved, Some(owner), Some(0)).expect("it could be done before");
-            chown(folder.at("site"), Some(folder_owner), Some(group)).expect("it could be done before");
+            chown(folder.at("site"), Some(folder_owner), Some(0)).expect("it could be done before");
             let mode = fs::Permissions::from_mode(folder_mode);
             fs::set_permissions(folder.at("site"), mode).expect("root may set it");
             let read = find().read(10);
-            let case = format!("{folder_owner}:{group} {folder_mode:o}, {owner}: {read:?}");
-            assert_eq!(read.is_ok(), is_read, "{case}");
+            assert_eq!(read.is_ok(), is_read, "{folder_owner} {folder_mode:o}, {owner}: {read:?}");
         }
     }
 
