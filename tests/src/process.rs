@@ -1,14 +1,36 @@
 //! Processes according to `/proc`, and signals to them (`man 5 proc`).
 
 use std::fs;
-use std::os::fd::OwnedFd;
+use std::io::IoSlice;
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketType, sockopt};
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketType, sendmsg, sockopt,
+};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process, pidfd_getfd, pidfd_open};
+
+/// Sends a message with descriptors, at most two, to a socket of [`Process::message_sockets`].
+///
+/// # Errors
+/// The error of `sendmsg(2)`, such as that the receiver refuses descriptors.
+pub fn send_message(
+    to: &OwnedFd,
+    bytes: &[u8],
+    descriptors: &[BorrowedFd<'_>],
+    flags: SendFlags,
+) -> rustix::io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() {
+        assert!(control.push(SendAncillaryMessage::ScmRights(descriptors)), "there is room for two");
+    }
+    sendmsg(to, &[IoSlice::new(bytes)], &mut control, flags).map(drop)
+}
 
 /// A field of a `stat` file, counted from the state.
 fn field(stat: &str, number: usize) -> Option<String> {

@@ -1,8 +1,6 @@
 //! Attacks on the accounts by code that runs as the user of the workers.
 
 use std::fs;
-use std::io::IoSlice;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::os::unix::net::UnixStream;
@@ -10,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, send, sendmsg};
+use rustix::net::{SendFlags, send};
 use rustix::process::Signal;
 use tenfold_engine::Engine;
 use tenfold_tests::config::Config;
 use tenfold_tests::databases::{DatabaseProduct, fresh};
 use tenfold_tests::harness::each_at_once;
 use tenfold_tests::launch::{Launch, free_address, tenfold};
-use tenfold_tests::process::Process;
+use tenfold_tests::process::{Process, send_message};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::TempFolder;
 use tenfold_tests::time::{SOON, becomes_true};
@@ -220,12 +218,7 @@ fn asking_end(server: &Server) -> OwnedFd {
 
 #[track_caller]
 fn send_raw(door: &OwnedFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    if !descriptors.is_empty() {
-        control.push(SendAncillaryMessage::ScmRights(descriptors));
-    }
-    sendmsg(door, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL).expect("it is open");
+    send_message(door, bytes, descriptors, SendFlags::NOSIGNAL).expect("it is open");
 }
 
 pub(super) fn h78_workers_share_one_page_with_the_accounts() {

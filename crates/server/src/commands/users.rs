@@ -138,7 +138,7 @@ fn open_as_keeper(at: &AccountsLocation, settings: &Settings) -> Result<Accounts
         switch_to().map_err(|error| format!("cannot become user {}: {error}", keeper.name))?;
     }
     if url.file().is_none() || settings.members.sessions.is_some() {
-        // A database server could send replies without end.
+        // A server, of the database or of the sessions, could send replies without end.
         limits::limit_memory(most_memory(&settings.members))
             .map_err(|error| format!("cannot limit memory: {error}"))?;
     }
