@@ -225,7 +225,7 @@ impl Script {
 
     /// Plays the script to its end. Panics if the connection waits for something that never comes, or
     /// breaks the contract of [`crate::Io`].
-    pub fn run<S: Service + ?Sized>(self, service: &S, limits: &Limits) -> Outcome {
+    pub fn run(self, service: &dyn Service, limits: &Limits) -> Outcome {
         let mut session = Session::default();
         let outcome = self.drive(async |io| serve_connection(io, service, limits, &mut session).await);
         Outcome { session, ..outcome }

@@ -25,16 +25,12 @@ use crate::service::{Answer, Service};
 /// Serves the requests that arrive on `io` until there is nothing in hand. Returns what the driver does with the
 /// connection then.
 #[expect(clippy::manual_async_fn, reason = "an async fn holds its arguments twice")]
-pub fn serve_connection<I, S>(
+pub fn serve_connection<I: Io>(
     io: &mut I,
-    service: &S,
+    service: &dyn Service,
     limits: &Limits,
     session: &mut Session,
-) -> impl Future<Output = Next>
-where
-    I: Io,
-    S: Service + ?Sized,
-{
+) -> impl Future<Output = Next> {
     async move {
         let mut progress = HeadProgress { answered: false, ..HeadProgress::BEHIND_AN_ANSWER };
         loop {
@@ -173,17 +169,13 @@ impl ParseOutcome {
 const HEADS_AT_ONCE: usize = 32;
 
 /// Answers the heads in hand until none is left, there were many, the output is full, or a response has to wait.
-fn answer_heads<I, S>(
+fn answer_heads<I: Io>(
     io: &mut I,
-    service: &S,
+    service: &dyn Service,
     limits: &Limits,
     session: &mut Session,
     progress: &mut HeadProgress,
-) -> ParseOutcome
-where
-    I: Io,
-    S: Service + ?Sized,
-{
+) -> ParseOutcome {
     let mut handler = HeadHandler {
         service,
         limits,
@@ -225,15 +217,15 @@ where
 }
 
 /// The parties to answering the heads in hand.
-struct HeadHandler<'a, S: ?Sized> {
-    service: &'a S,
+struct HeadHandler<'a> {
+    service: &'a dyn Service,
     limits: &'a Limits,
     session: &'a mut Session,
     connection: Connection,
     draining: bool,
 }
 
-impl<S: Service + ?Sized> HeadHandler<'_, S> {
+impl HeadHandler<'_> {
     /// Answers a head. `more` says that bytes stand behind it. Returns what follows; none if it is the next head.
     #[inline(always)]
     fn answer(&mut self, head: &Head<'_>, more: bool, out: &mut Out) -> Option<ParseOutcome> {
@@ -309,8 +301,8 @@ impl<S: Service + ?Sized> HeadHandler<'_, S> {
 
 /// Waits for the content that the service asked for; `after` follows if there is none.
 #[cold]
-fn need_body<S: Service + ?Sized>(
-    service: &S,
+fn need_body(
+    service: &dyn Service,
     head: &Head<'_>,
     max: u64,
     limits: &Limits,

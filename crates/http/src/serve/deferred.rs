@@ -64,17 +64,13 @@ impl PendingResponse {
 }
 
 /// Waits for what a response needs, and sends it. Returns what follows it.
-pub(crate) async fn resolve<I, S>(
+pub(crate) async fn resolve<I: Io>(
     io: &mut I,
-    service: &S,
+    service: &dyn Service,
     limits: &Limits,
     session: &Session,
     pending: PendingResponse,
-) -> Result<After, IoError>
-where
-    I: Io,
-    S: Service + ?Sized,
-{
+) -> Result<After, IoError> {
     let method = match &pending {
         PendingResponse::Later(.., method) => *method,
         PendingResponse::Body(awaited) => awaited.request.read(|request| request.method),
@@ -108,18 +104,14 @@ where
 }
 
 /// Answers a request whose content is all there. Whether the connection persists is decided now.
-fn answer_body<I, S>(
+fn answer_body<I: Io>(
     io: &mut I,
-    service: &S,
+    service: &dyn Service,
     limits: &Limits,
     session: &Session,
     awaited: &AwaitedBody,
     content: &[u8],
-) -> (Answer, Http1Encoder, After)
-where
-    I: Io,
-    S: Service + ?Sized,
-{
+) -> (Answer, Http1Encoder, After) {
     let (connection, draining) = (io.connection().clone(), io.draining());
     let (input, out) = io.split();
     let persistence = Persistence { limits, session, draining, more: !input.is_empty() };
@@ -132,18 +124,14 @@ where
 }
 
 /// Waits for something else than the client, while the client is there and the time lasts.
-async fn later<I, S>(
+async fn later<I: Io>(
     io: &mut I,
-    service: &S,
+    service: &dyn Service,
     limits: &Limits,
     mut deferred: DeferredResponse,
     (encoder, method): (Http1Encoder, Method),
     by: Instant,
-) -> Result<Answer, IoError>
-where
-    I: Io,
-    S: Service + ?Sized,
-{
+) -> Result<Answer, IoError> {
     let reply = poll_fn(|cx| match Pin::new(&mut deferred).poll(cx) {
         Poll::Ready(reply) => Poll::Ready(Ok(reply)),
         Poll::Pending => io.poll_lost(cx, by).map(Err),

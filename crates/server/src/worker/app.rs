@@ -122,10 +122,11 @@ impl Protocol for App {
     type State = Session;
 
     async fn serve<I: Io>(&self, io: &mut I, state: &mut Session) -> Next {
-        match &self.proactor {
-            None => serve_connection(io, &*self.shared, &self.shared.limits, state).await,
-            Some(proactor) => serve_connection(io, &**proactor, &self.shared.limits, state).await,
-        }
+        let service: &dyn Service = match &self.proactor {
+            None => &*self.shared,
+            Some(proactor) => &**proactor,
+        };
+        serve_connection(io, service, &self.shared.limits, state).await
     }
 
     async fn serve_anywhere<I: Io + Send>(&self, io: &mut I, state: &mut Session) -> Next {
