@@ -15,8 +15,8 @@ use crate::seal::Below;
 use crate::server::Server;
 use crate::{binary, databases, left, pool, seal, site};
 
-/// The default number of concurrent cases, most of which mainly wait: with four, a third of two processors was idle.
-const THREADS: usize = 6;
+/// The default number of concurrent cases, most of which mainly wait: with six, a third of two processors was idle.
+const THREADS: usize = 10;
 
 /// A statement about the server.
 #[derive(Clone, Copy, Debug)]
