@@ -1,13 +1,16 @@
 //! Folders to serve, outside the sources.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+use crate::server::lock;
 
 /// Bytes of the largest file of the shared site.
 pub const LARGE: usize = 64 * 1024 * 1024;
@@ -90,16 +93,24 @@ pub fn now() -> u64 {
 
 /// `length` reproducible bytes without a pattern.
 pub fn bytes(length: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut bytes = Vec::with_capacity(length + 8);
-    while bytes.len() < length {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        bytes.extend_from_slice(&state.to_le_bytes());
-    }
-    bytes.truncate(length);
-    bytes
+    made_bytes(length, seed).to_vec()
+}
+
+/// The same, made once: this loop is slow without optimisation, and hundreds of cases want the same bytes.
+fn made_bytes(length: usize, seed: u64) -> &'static [u8] {
+    static MADE: Mutex<BTreeMap<(usize, u64), &[u8]>> = Mutex::new(BTreeMap::new());
+    lock(&MADE).entry((length, seed)).or_insert_with(|| {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut bytes = Vec::with_capacity(length + 8);
+        while bytes.len() < length {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            bytes.extend_from_slice(&state.to_le_bytes());
+        }
+        bytes.truncate(length);
+        bytes.leak()
+    })
 }
 
 /// The expected content of `name` in the shared site.
@@ -140,8 +151,7 @@ const NAMES: [&str; 13] = [
 
 /// The content of `large.bin`.
 pub fn large() -> &'static [u8] {
-    static LARGE_BYTES: OnceLock<Vec<u8>> = OnceLock::new();
-    LARGE_BYTES.get_or_init(|| bytes(LARGE, 64))
+    made_bytes(LARGE, 64)
 }
 
 fn text(length: usize, about: &str) -> Vec<u8> {
