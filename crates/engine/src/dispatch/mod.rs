@@ -2,9 +2,9 @@
 //!
 //! With `reactor`, the readiness driver moves a ready task to a thread, which polls it: see
 //! `drivers/readiness/pool.rs`. With `proactor`, the loop reads and writes, and a thread processes the request: see
-//! [`proactor`]. Both use the queues of `handover`.
+//! [`proactor`]. Both use the queues of [`queue`].
 
-pub(crate) mod handover;
 pub mod offload;
 pub mod proactor;
+pub(crate) mod queue;
 mod sync;

@@ -12,8 +12,8 @@ use tenfold_http::{
     ResponseWriter, Service,
 };
 
-use super::handover::JobQueue;
 use super::offload::promise;
+use super::queue::JobQueue;
 use crate::worker::tick::read_clock;
 
 type AnswerJob = Box<dyn FnOnce() + Send>;

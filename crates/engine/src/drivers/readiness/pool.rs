@@ -20,7 +20,7 @@ use super::executor::{Dispatched, Executor, PolledTask, Returned};
 use super::io::{ReadinessIo, Signals};
 use super::reactor::Reactor;
 use super::selector::{Interest, Rearm, Selector};
-use crate::dispatch::handover::{IMMEDIATELY, JobQueue, Mailbox};
+use crate::dispatch::queue::{IMMEDIATELY, JobQueue, Mailbox};
 use crate::plan::Plan;
 use crate::protocol::Protocol;
 use crate::worker::inbox::Inbox;

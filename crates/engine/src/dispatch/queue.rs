@@ -1,4 +1,4 @@
-//! The hand-over between a loop and a pool of threads: a bounded [`JobQueue`] there, and a [`Mailbox`] back.
+//! The queues between a loop and a pool of threads: a bounded [`JobQueue`] there, and a [`Mailbox`] back.
 //!
 //! No job is lost and no thread spins: a thread sleeps while the queue is empty, and a sleeping loop is woken
 //! only for messages that no other event announces.

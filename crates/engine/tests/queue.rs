@@ -1,9 +1,9 @@
-//! The hand-over between a loop and its pool in every order in which threads can run, by loom: its source is
+//! The queues between a loop and its pool in every order in which threads can run, by loom: its source is
 //! compiled once more with loom's locks.
 
-#[path = "../src/dispatch/handover.rs"]
+#[path = "../src/dispatch/queue.rs"]
 #[allow(dead_code, reason = "the crate uses all of it")]
-mod handover;
+mod queue;
 
 /// The locks of loom in place of those of the standard library.
 mod sync {
@@ -19,7 +19,7 @@ use loom::sync::{Arc, Notify};
 use loom::thread;
 use tenfold_http::Instant;
 
-use handover::{IMMEDIATELY, JobQueue, Mailbox, NextJob};
+use queue::{IMMEDIATELY, JobQueue, Mailbox, NextJob};
 
 /// Tries every order in which threads run, with at most so many switches that no thread asked for: what goes
 /// wrong at all goes wrong with two of them.
