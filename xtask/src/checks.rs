@@ -68,7 +68,7 @@ pub(crate) fn address_sanitizer(root: &Path, all: bool) -> Result<(), Failed> {
     let cargo = ["run", "nightly", "cargo", "test", "--lib", "--tests", "--target", &platform];
     let packages =
         ["-p", "tenfold-http", "-p", "tenfold-sys", "-p", "tenfold-engine", "-p", "tenfold-accounts"];
-    // The tests of its drivers move much data: optimised, they take half of the time.
+    // The tests of its drivers move much data: optimised, they take two thirds of the time.
     let optimised = ["--config", "profile.dev.package.tenfold-engine.opt-level=1"];
     // Clients of database servers contain no `unsafe` code of ours: they would cost only build time.
     let features = ["--no-default-features", "--features", "tenfold-accounts/sqlite"];
