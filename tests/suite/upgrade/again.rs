@@ -266,6 +266,19 @@ pub(super) fn a_worker_that_starts_during_a_check_has_no_part_of_it(config: &Con
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
+/// The end of a process with much memory takes the system a while.
+pub(super) fn a_check_ends_before_the_server(config: &Config) {
+    let folder = folder();
+    let server = start(config, &folder);
+    put_script(&folder, "exec perl -e '$filled = \"x\" x 400_000_000; sleep 20'");
+    server.process.signal(Signal::USR2);
+    becomes_true(SOON, "the check has its memory", || {
+        let children = server.process.children();
+        children.iter().filter_map(|child| child.private_memory()).any(|memory| memory > 380_000)
+    });
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
 /// The listeners are shut down and made connections while no program looks after them.
 pub(super) fn h94_an_upgrade_revives_listeners(config: &Config) {
     let (folder, admin) = (folder(), free_address());

@@ -287,8 +287,6 @@ impl AccountsProcess {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        if let Some(pid) = self.pid {
-            process::send_signal(pid, Signal::Kill);
-        }
+        process::end_children(self.pid.take());
     }
 }

@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 use tenfold_sys::process::{self, Fork, Pid, WaitStatus};
 use tenfold_sys::seccomp::REPORT_WORDS;
 use tenfold_sys::shared::SharedRows;
-use tenfold_sys::signal::Signal;
 use tenfold_sys::socket::refuse_descriptors;
 use tenfold_tls::certificates::facts::KeyId;
 use tenfold_tls::challenges::{ChallengeBoard, MAX_BYTES};
@@ -45,8 +44,6 @@ pub(super) struct AcmeProcess {
     began: Instant,
     /// Ends in a row, each soon after the start.
     failures: u32,
-    /// Whether it was told to end.
-    ending: bool,
     /// When it is started.
     pub(super) again: Option<Instant>,
     /// A byte comes from it for each new certificate.
@@ -75,8 +72,8 @@ impl AcmeProcess {
         let reports = Arc::new(SharedRows::new(2, REPORT_WORDS).map_err(failed)?);
         let memory = Some(AcmeMemory { board, reports });
         let (began, not_before, failures) = (Instant::now(), Instant::now(), 0);
-        let (task, pid, ending, again, news, take_up) = Default::default();
-        Ok(AcmeProcess { memory, task, pid, began, failures, ending, again, news, take_up, not_before })
+        let (task, pid, again, news, take_up) = Default::default();
+        Ok(AcmeProcess { memory, task, pid, began, failures, again, news, take_up, not_before })
     }
 
     /// Returns the place of the responses to challenges, for a worker.
@@ -96,11 +93,8 @@ impl AcmeProcess {
 
     /// Ends the process, which may be interrupted at any point.
     pub(super) fn end(&mut self) {
-        (self.task, self.again, self.take_up) = (None, None, None);
-        if let Some(pid) = self.pid {
-            self.ending = true;
-            process::send_signal(pid, Signal::Kill);
-        }
+        (self.task, self.again, self.take_up, self.news) = (None, None, None, None);
+        process::end_children(self.pid.take());
     }
 
     /// System calls that the sandbox has refused in this and former processes.
@@ -117,15 +111,13 @@ impl AcmeProcess {
         (self.pid, self.news) = (None, None);
         let Some(memory) = &self.memory else { return };
         let why = sandbox::end_of(memory.reports.row(0), end);
-        if !std::mem::take(&mut self.ending) {
-            self.failures = if self.began.elapsed() >= LIVED { 0 } else { self.failures.saturating_add(1) };
-            let pause = PAUSE.saturating_mul(1 << self.failures.saturating_sub(1).min(12)).min(LONGEST_PAUSE);
-            warning!(
-                "the process that obtains certificates {why}; another takes its place in {}",
-                shown_duration(pause)
-            );
-            self.again = Some(Instant::now() + pause);
-        }
+        self.failures = if self.began.elapsed() >= LIVED { 0 } else { self.failures.saturating_add(1) };
+        let pause = PAUSE.saturating_mul(1 << self.failures.saturating_sub(1).min(12)).min(LONGEST_PAUSE);
+        warning!(
+            "the process that obtains certificates {why}; another takes its place in {}",
+            shown_duration(pause)
+        );
+        self.again = Some(Instant::now() + pause);
     }
 
     /// When there is something to do.

@@ -238,18 +238,7 @@ impl AdminProcess {
 
     /// Ends the process and removes the socket's file, when no worker is left.
     pub(super) fn end(&mut self) {
-        if let Some(pid) = self.pid.take() {
-            process::send_signal(pid, Signal::Kill);
-            // It cannot resist, so this is a moment.
-            for _ in 0..1000 {
-                match process::reap() {
-                    Ok(Some((ended, _))) if ended == pid => break,
-                    Ok(Some(_)) => {}
-                    Ok(None) => std::thread::sleep(Duration::from_millis(1)),
-                    Err(_) => break,
-                }
-            }
-        }
+        process::end_children(self.pid.take());
         if let Some(listener) = &self.listener {
             listener.remove_file();
         }

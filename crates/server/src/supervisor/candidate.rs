@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tenfold_sys::process::Pid;
+use tenfold_sys::process::{self, Pid};
 
 use super::handover::{Program, check_variable, ready_line};
 
@@ -27,8 +27,8 @@ pub(super) struct Upgrade {
 /// A child that runs the new program.
 #[derive(Debug)]
 pub(super) struct Check {
-    pub(super) pid: Pid,
-    pub(super) by: Instant,
+    pid: Pid,
+    by: Instant,
     answer: UnixStream,
     file: Option<ProgramFile>,
 }
@@ -76,6 +76,11 @@ impl Upgrade {
     /// The time at which the check is given up.
     pub(super) fn by(&self) -> Option<Instant> {
         self.check.as_ref().map(|check| check.by)
+    }
+
+    /// Ends the child that checks.
+    pub(super) fn end_check(&mut self) {
+        process::end_children(self.check.take().map(|check| check.pid));
     }
 
     pub(super) fn is(&self, pid: Pid) -> bool {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tenfold_engine::Dispatch;
 use tenfold_sys::limits;
 use tenfold_sys::process::{self, Pid};
-use tenfold_sys::signal::{Signal, Signals};
+use tenfold_sys::signal::Signals;
 
 use super::accounts::AccountsProcess;
 use super::acme::AcmeProcess;
@@ -169,7 +169,7 @@ impl Supervisor {
     ) -> Result<Supervisor, String> {
         let mut started = Vec::new();
         let opened = Supervisor::open_all(serve, settings, config, inherited, handover, &mut started);
-        opened.inspect_err(|_| started.iter().for_each(|pid| process::send_signal(*pid, Signal::Kill)))
+        opened.inspect_err(|_| process::end_children(started))
     }
 
     /// Opens everything, in the order in which privileges are needed. Adds the processes that it starts to `started`.

@@ -1,6 +1,5 @@
 //! New certificates: the process that obtains them is kept running, and workers get what it obtained.
 
-use std::thread;
 use std::time::{Duration, Instant};
 
 use tenfold_tls::certificates::facts::KeyId;
@@ -56,18 +55,6 @@ impl Supervisor {
                 error!("cannot start the process that obtains certificates: {error}");
                 self.acme.again = Some(now + PAUSE);
             }
-        }
-    }
-
-    /// Ends the process and waits for its end.
-    pub(super) fn end_acme(&mut self) {
-        self.acme.end();
-        for _ in 0..200 {
-            if self.acme.pid.is_none() {
-                return;
-            }
-            thread::sleep(Duration::from_millis(1));
-            self.reap();
         }
     }
 

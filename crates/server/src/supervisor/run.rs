@@ -68,7 +68,7 @@ impl Supervisor {
             admin.end();
         }
         self.archive.abandon();
-        self.end_acme();
+        self.acme.end();
         if let Some(accounts) = &mut self.accounts {
             accounts.end_and_wait();
         }

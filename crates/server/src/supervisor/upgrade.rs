@@ -26,17 +26,15 @@ use crate::status::report::UpgradeCounts;
 impl Supervisor {
     /// Begins an upgrade if one was asked for, and gives up a check that takes too long.
     pub(super) fn look_after_upgrade(&mut self) {
-        if let Some(check) = self.upgrade.check.take_if(|check| check.by <= Instant::now()) {
-            process::send_signal(check.pid, Signal::Kill);
+        if self.upgrade.by().is_some_and(|by| by <= Instant::now()) {
+            self.upgrade.end_check();
             self.upgrade_failed(&format!(
                 "the new program did not check the configuration within {LATEST_CHECK:?}"
             ));
         }
         if self.leaving.is_some() {
             self.upgrade.asked = false;
-            if let Some(check) = self.upgrade.check.take() {
-                process::send_signal(check.pid, Signal::Kill);
-            }
+            self.upgrade.end_check();
         }
         if !self.upgrade.asked || self.upgrade.check.is_some() || !self.may_upgrade() {
             return;

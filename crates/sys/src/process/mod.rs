@@ -16,6 +16,8 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 pub use rustix::process::Pid;
 use rustix::process::{
@@ -24,6 +26,11 @@ use rustix::process::{
 };
 
 use crate::process::signal::Signal;
+
+/// The time in which killed children must end. One that waits for a disk can take longer.
+const LATEST_END: Duration = Duration::from_secs(1);
+/// The interval of looks at them.
+const TICK: Duration = Duration::from_millis(1);
 
 /// The side of a [`fork`] that this process is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,6 +180,21 @@ pub fn end_child(process: Pid) {
     let _ = rustix::io::retry_on_intr(|| waitid(WaitId::Pid(process), WaitIdOptions::EXITED));
 }
 
+/// Kills children that nobody has reaped, and reaps them. It waits a second at most, and leaves the others behind.
+pub fn end_children(processes: impl IntoIterator<Item = Pid>) {
+    let mut left: Vec<Pid> = processes.into_iter().collect();
+    left.iter().for_each(|child| send_signal(*child, Signal::Kill));
+    let by = Instant::now() + LATEST_END;
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+    loop {
+        left.retain(|child| matches!(waitid(WaitId::Pid(*child), options), Ok(None)));
+        if left.is_empty() || by <= Instant::now() {
+            return;
+        }
+        thread::sleep(TICK);
+    }
+}
+
 /// Closes descriptors at which sockets of others may be queued. The last close of a socket waits for as long as its
 /// SO_LINGER says, but not in a process that ends: so a child process has them, too, until it is killed. If the system
 /// gives no child, the close may wait.
@@ -182,7 +204,7 @@ pub fn close_aside<T>(descriptors: T) {
         Ok(Fork::Child) => {
             let _ = end_with(parent, Signal::Kill);
             loop {
-                std::thread::park();
+                thread::park();
             }
         }
         Ok(Fork::Parent(child)) => {
@@ -223,6 +245,16 @@ mod tests {
         // The test harness runs tests on other threads.
         let error = fork().expect_err("there are several threads");
         assert!(error.to_string().contains("cannot fork a process with"), "{error}");
+    }
+
+    #[test]
+    fn ended_children_are_gone() {
+        let begin = || std::process::Command::new("sleep").arg("60").spawn().expect("coreutils");
+        let pid = |child: std::process::Child| i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let children = [begin(), begin()].map(|child| pid(child).expect("it has a number"));
+        assert!(children.iter().all(|child| is_child(*child)));
+        end_children(children);
+        assert!(!children.iter().any(|child| is_child(*child)));
     }
 
     #[test]

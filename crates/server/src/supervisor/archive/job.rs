@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use tenfold_sys::folder::OpenFolder;
 use tenfold_sys::process::{self, Pid, WaitStatus};
-use tenfold_sys::signal::Signal;
 
 use super::compress::STILL_WRITTEN;
 use super::names::COMPRESSED;
@@ -90,7 +89,7 @@ impl Archive {
     /// Ends the work, before the server ends.
     pub(in crate::supervisor) fn abandon(&mut self) {
         if let Some(job) = self.job.take() {
-            process::send_signal(job.process, Signal::Kill);
+            process::end_children([job.process]);
             job.discard();
         }
     }
