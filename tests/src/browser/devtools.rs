@@ -43,7 +43,8 @@ impl DevTools {
         command.args(["--disable-dev-shm-usage", "--disable-extensions", "--mute-audio"]);
         command.args(["--autoplay-policy=no-user-gesture-required", "--remote-debugging-port=0"]);
         command.arg(format!("--user-data-dir={}", profile.path().display())).arg("about:blank");
-        command.env("HOME", profile.path());
+        // It leaves folders behind when it is killed.
+        command.env("HOME", profile.path()).env("TMPDIR", profile.path());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap_or_else(|error| panic!("run chromium: {error}"));
         let url = announced(child.stderr.take().expect("its standard error is a pipe"));
