@@ -180,6 +180,8 @@ impl Database {
                 // Megabytes: the default is 16 per segment, and several are kept.
                 let words = [&words[..], &["--wal-segsize=1"]].concat();
                 let mut init = words.iter().fold(self.program(&postgres("initdb")), with);
+                // Without room for its log it would restart, and say nothing else.
+                init.arg("--waldir").arg(self.folder.at("wal"));
                 run(init.arg("--pwfile").arg(secret));
             }
             DatabaseProduct::Mariadb => {

@@ -191,8 +191,10 @@ pub(super) fn a_short_run_names_its_few_samples() {
     let short = folder.write("short.json", bench(&["--json", "-n", "1", "-c", "1", &address]).stdout);
     let short = short.display().to_string();
     let output = expect_code(0, &["compare", &short, &short], &[]);
-    let why = "not compared: too few samples (0 parts of a run in A, 0 in B; 2 needed)";
-    assert_eq!(said(&output).matches(why).count(), 4, "{}", said(&output));
+    // A busy machine can make a part of the run of it, in which the rate is 0.
+    assert_eq!(said(&output).matches("not compared: ").count(), 4, "{}", said(&output));
+    let why = "p50     not compared: too few samples (0 parts of a run in A, 0 in B; 2 needed)";
+    assert!(said(&output).contains(why), "{}", said(&output));
 }
 
 pub(super) fn compare_names_the_settings_that_differ() {

@@ -62,7 +62,7 @@ pub(super) fn h80_a_login_in_flight_does_not_survive_a_change_of_the_member() {
     for place in SessionSetup::all() {
         let url = fresh(place.kind, &folder);
         // The hash is slow enough for a change to happen meanwhile.
-        let server = launch_costing(&Config::of(Engine::Epoll), &folder, &url, "64 MiB", 12)
+        let server = launch_costing(&Config::of(Engine::Epoll), &folder, &url, "64 MiB", 6)
             .flag("--sessions", place.sessions())
             .flag("--login-throttle", "off")
             .start();
