@@ -1,5 +1,6 @@
-//! Bounded waits for conditions.
+//! Bounded waits for conditions, and the end of threads that run meanwhile.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -31,4 +32,14 @@ pub fn eventually<T>(bound: Duration, what: &str, mut probe: impl FnMut() -> Opt
 #[track_caller]
 pub fn becomes_true(bound: Duration, what: &str, mut probe: impl FnMut() -> bool) {
     eventually(bound, what, || probe().then_some(()));
+}
+
+/// Ends the threads that look at it, also if the case fails: their scope waits for them.
+#[derive(Debug)]
+pub struct EndOnDrop<'f>(pub &'f AtomicBool);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }

@@ -1,6 +1,8 @@
 //! HUP: changeable settings change, others are rejected by name, and an invalid file changes nothing.
 
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use rustix::process::Signal;
 use tenfold_engine::{Sender, Topology};
@@ -10,7 +12,8 @@ use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::Launch;
 use tenfold_tests::server::Server;
 use tenfold_tests::site::TempFolder;
-use tenfold_tests::time::{SOON, becomes_true};
+use tenfold_tests::strace::{CallFailure, Tracer};
+use tenfold_tests::time::{EndOnDrop, SOON, becomes_true};
 
 pub(crate) const THEME: Theme = Theme {
     name: "reload",
@@ -18,7 +21,7 @@ pub(crate) const THEME: Theme = Theme {
         Topologies Own: site_and_limits_change, h72_an_invalid_file_changes_nothing, settings_that_need_a_restart_are_rejected_by_name,
             a_reload_interrupts_no_request;
         Stays OwnLayered: an_idle_connection_that_stays_outlives_a_reload;
-        Epoll Own: a_sender_changes_if_the_sockets_permit_it;
+        Epoll Own: a_sender_changes_if_the_sockets_permit_it, workers_accept_when_all_can_serve;
         Uring Own: a_sender_changes_if_the_sockets_permit_it, clients_that_do_not_read_leave_memory_for_new_workers;
         Epoll OwnAsRoot: the_last_reload_wins_even_after_a_failed_one;
     ],
@@ -187,6 +190,33 @@ fn leave_memory(config: &Config) {
         becomes_true(SOON, "the other folder is served", || server.get("/").body == page);
     }
     drop(waiting);
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// Connections that a worker has accepted would end with it if another one cannot start.
+fn workers_accept_when_all_can_serve(config: &Config) {
+    const NO_EPOLL: CallFailure = CallFailure { calls: "epoll_create1", error: "EMFILE", when: "1+" };
+    let folder = folder();
+    // Its thread that accepts needs none.
+    let server = start(&Config { topology: Topology::Handoff, ..*config }, &folder, "root = \"site\"\n");
+    let (over, tracer) = (AtomicBool::new(false), Tracer::inject(&[server.process], &[NO_EPOLL]));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let _over = EndOnDrop(&over);
+            for _ in 0..10 {
+                let before = server.errors().len();
+                reload(&server, &folder, "root = \"new\"\n");
+                is_said(&server, before, "the old one goes on");
+            }
+        });
+        while !over.load(Ordering::Relaxed) {
+            assert_eq!(server.get("/").body, b"the first\n");
+        }
+    });
+    assert!(tracer.failed(&NO_EPOLL) >= 10, "no worker wanted one");
+    drop(tracer);
+    reload(&server, &folder, "root = \"new\"\n");
+    becomes_true(SOON, "the new folder is served", || server.get("/").body == b"another folder\n");
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 

@@ -21,7 +21,7 @@ use tenfold_tests::process::Process;
 use tenfold_tests::seal::{Below, get_once, new_client};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
-use tenfold_tests::time::{SOON, becomes_true};
+use tenfold_tests::time::{EndOnDrop, SOON, becomes_true};
 use tenfold_tests::tools;
 use tenfold_tests::visitor::Visitor;
 use tenfold_tests::wire::Wire;
@@ -126,15 +126,6 @@ fn an_upgrade_interrupts_no_request(config: &Config) {
     assert_eq!(server.process.descriptors().len(), descriptors, "no descriptor is left over");
     assert_eq!(server.get("/").body, b"the page\n");
     server.stop().unwrap_or_else(|why| panic!("{why}"));
-}
-
-/// Ends the threads that look at it, also if the case fails: their scope waits for them.
-struct EndOnDrop<'f>(&'f AtomicBool);
-
-impl Drop for EndOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// Keep-alive clients, which obey `Connection: close`, and clients with a connection for each request.

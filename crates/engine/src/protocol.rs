@@ -70,6 +70,13 @@ pub trait Protocol: Clone + Send + Sync + 'static {
     /// Called on the worker's thread before it ends or forks: writes everything that is buffered.
     fn drain(&self) {}
 
+    /// Called on a thread that starts others which serve, before it does so: it is known before them.
+    fn join(&self) {}
+
+    /// Called on a thread that accepts connections or is handed them, when it is able to serve. Returns when it may begin,
+    /// or when the phase changes.
+    fn begin(&self) {}
+
     /// Called on the worker's thread before it waits: writes what is due. Returns the time of the next call at the
     /// latest.
     fn before_wait(&self) -> Instant {

@@ -139,8 +139,7 @@ fn handoff<P: Protocol>(
     let queues: Result<Vec<_>, _> =
         (0..plan.workers).map(|_| Handoff::new(plan.bounds.handoff_queue)).collect();
     let queues = queues.map_err(|error| format!("cannot make an eventfd: {error}"))?;
-    // The thread that accepts is the first to be known.
-    protocol.before_wait();
+    protocol.join();
     let accept = |protocol: &P| {
         let mut next = 0;
         let accepted = accept_each(

@@ -10,10 +10,10 @@ use tenfold_tests::harness::Named;
 use tenfold_tests::launch::Launch;
 use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
-use tenfold_tests::time::{SOON, becomes_true};
+use tenfold_tests::time::{EndOnDrop, SOON, becomes_true};
 use tenfold_tests::visitor::Visitor;
 
-use super::{EndOnDrop, folder, program, succeeds};
+use super::{folder, program, succeeds};
 
 const UPGRADES: usize = 10;
 

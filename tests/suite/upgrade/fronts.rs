@@ -9,10 +9,10 @@ use tenfold_tests::config::Config;
 use tenfold_tests::launch::free_address;
 use tenfold_tests::proxy::Proxy;
 use tenfold_tests::server::Server;
-use tenfold_tests::time::{SOON, becomes_true};
+use tenfold_tests::time::{EndOnDrop, SOON, becomes_true};
 use tenfold_tests::wire::Wire;
 
-use super::{EndOnDrop, folder, start, succeeds};
+use super::{folder, start, succeeds};
 
 const UPGRADES: usize = 3;
 /// Reloads before the first upgrade, and after each.

@@ -147,6 +147,14 @@ impl<L: Layer, P: Protocol> Protocol for Layered<L, P> {
         self.above.drain();
     }
 
+    fn join(&self) {
+        self.above.join();
+    }
+
+    fn begin(&self) {
+        self.above.begin();
+    }
+
     fn before_wait(&self) -> Instant {
         self.turns.next_tick();
         self.above.before_wait()

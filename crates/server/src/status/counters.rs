@@ -215,13 +215,9 @@ impl Tally {
         &self.words[counter as usize]
     }
 
-    /// Marks the worker as serving.
-    #[inline]
+    /// Marks the worker as one that can serve.
     pub(crate) fn ready(&self) {
-        let word = &self.words[Counter::Ready as usize];
-        if word.load(Ordering::Relaxed) == 0 {
-            word.store(1, Ordering::Relaxed);
-        }
+        self.words[Counter::Ready as usize].store(1, Ordering::Relaxed);
     }
 }
 

@@ -73,7 +73,7 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
     let addresses = generation.addresses.map(|addresses| &**Box::leak(Box::new(addresses)));
     let admission = addresses.map(|addresses| Admission::new(addresses, lane, shares));
     let has_book = generation.book.is_some();
-    let Generation { settings, config, mut roots, log, rows, reports, web, signing, .. } = generation;
+    let Generation { settings, config, mut roots, log, rows, gate, reports, web, signing, .. } = generation;
     let signing = signing.map(|signing| signing.into_ends(place));
     // The workers' user may not have access to protected folders.
     let protect = if web.is_some() { &settings.members.protect[..] } else { &[] };
@@ -117,7 +117,7 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
         sandbox::confine_worker(process, &serving)?;
     }
     let shared = plan.is_many() || plan.dispatch != Dispatch::Inline;
-    let worker = WorkerShared::new(all, rows, shared, log)?;
+    let worker = WorkerShared::new(all, rows, gate, shared, log)?;
     match how.null {
         Some(response) => {
             let null = NullProtocol::new(response, settings.limits, worker);

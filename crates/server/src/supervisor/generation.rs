@@ -26,6 +26,7 @@ use crate::resolved::config::ResolvedConfig;
 use crate::sandbox;
 use crate::settings::values::Settings;
 use crate::status::counters::{self, Sums};
+use crate::worker::gate::Gate;
 
 /// A worker that ran at least this long is replaced immediately; another one after a pause.
 const LIVED: Duration = Duration::from_secs(1);
@@ -66,6 +67,8 @@ pub(super) struct Generation {
     pub(super) book: Option<Arc<Book>>,
     pub(super) log: Log,
     pub(super) rows: SharedRows,
+    /// Opened when all workers can serve.
+    pub(super) gate: Gate,
     /// A row for each process, in which its sandbox reports.
     pub(super) reports: SharedRows,
     /// The table in which its processes count addresses, and its first lane; `None` if nothing is counted.
@@ -133,6 +136,7 @@ impl Generation {
             .map_err(|error| format!("cannot allocate memory for counters: {error}"))?;
         let reports = SharedRows::new(config.plan.processes(), REPORT_WORDS)
             .map_err(|error| format!("cannot allocate memory for reports: {error}"))?;
+        let gate = Gate::new().map_err(|error| format!("cannot allocate memory for a gate: {error}"))?;
         let now = Instant::now();
         let place = || WorkerPlace { pid: None, began: now, failures: 0, again: Some(now), restarts: 0 };
         let workers = (0..config.plan.processes()).map(|_| place()).collect();
@@ -147,6 +151,7 @@ impl Generation {
             book,
             log,
             rows,
+            gate,
             reports,
             addresses,
             lane,

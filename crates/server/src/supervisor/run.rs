@@ -295,6 +295,7 @@ impl Supervisor {
         if let Some(newest) = self.generations.last_mut() {
             if newest.stage == Stage::Starting && newest.is_ready() && self.leaving.is_none() {
                 newest.stage = Stage::Serving;
+                newest.gate.open();
                 let number = newest.number;
                 self.served_by(number);
                 self.took_over();

@@ -177,6 +177,14 @@ impl Protocol for App {
         self.shared.worker.observe(event);
     }
 
+    fn join(&self) {
+        self.shared.worker.join();
+    }
+
+    fn begin(&self) {
+        self.shared.worker.begin();
+    }
+
     #[inline]
     fn before_wait(&self) -> Instant {
         self.shared.worker.before_wait()

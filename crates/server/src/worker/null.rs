@@ -111,6 +111,14 @@ impl Protocol for NullProtocol {
         self.worker.observe(event);
     }
 
+    fn join(&self) {
+        self.worker.join();
+    }
+
+    fn begin(&self) {
+        self.worker.begin();
+    }
+
     #[inline]
     fn before_wait(&self) -> Instant {
         self.worker.before_wait()

@@ -17,6 +17,7 @@ use crate::log::outlet::Outlet;
 use crate::log::writer::Writer;
 use crate::sandbox;
 use crate::status::counters::Tally;
+use crate::worker::gate::Gate;
 
 /// The state that the threads of a worker process share.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub(crate) struct WorkerShared {
     own: Range<usize>,
     /// The number of threads that have asked for a row.
     come: AtomicUsize,
+    /// Opened by the supervisor: see [`Gate`].
+    gate: Gate,
     /// Whether several processes or threads count in a row (`fork`, a pool).
     shared: bool,
     outlet: Option<Arc<Outlet>>,
@@ -60,6 +63,7 @@ impl WorkerShared {
     pub(crate) fn new(
         rows: &'static SharedRows,
         own: Range<usize>,
+        gate: Gate,
         shared: bool,
         log: Log,
     ) -> Result<Arc<WorkerShared>, String> {
@@ -67,7 +71,7 @@ impl WorkerShared {
         let outlet = outlet.map_err(|error| format!("cannot start the thread of the access log: {error}"))?;
         let number = WORKERS.fetch_add(1, Ordering::Relaxed);
         let (come, said_full, said_evicted) = Default::default();
-        Ok(Arc::new(WorkerShared { rows, own, come, shared, outlet, number, said_full, said_evicted }))
+        Ok(Arc::new(WorkerShared { rows, own, come, gate, shared, outlet, number, said_full, said_evicted }))
     }
 
     /// Calls `use_it` with the state of this thread. Does nothing if the thread is about to end.
@@ -78,14 +82,25 @@ impl WorkerShared {
                 let mut local = local.borrow_mut();
                 match local.as_mut() {
                     Some(local) if local.worker == self.number => use_it(local),
-                    _ => use_it(local.insert(self.join())),
+                    _ => use_it(local.insert(self.arrive())),
                 }
             })
             .ok()
     }
 
+    /// See [`tenfold_engine::Protocol::join`].
+    pub(crate) fn join(&self) {
+        self.with(|_| ());
+    }
+
+    /// See [`tenfold_engine::Protocol::begin`].
+    pub(crate) fn begin(&self) {
+        self.with(|local| local.tally.ready());
+        self.gate.pass();
+    }
+
     #[cold]
-    fn join(&self) -> WorkerLocal {
+    fn arrive(&self) -> WorkerLocal {
         let place = self.own.start + self.come.fetch_add(1, Ordering::Relaxed);
         let place = place.min(self.own.end - 1);
         let tally = Tally::new(self.rows.row(place), self.shared);
@@ -100,10 +115,7 @@ impl WorkerShared {
     /// Writes buffered lines before a wait: see [`tenfold_engine::Protocol::before_wait`].
     #[inline]
     pub(crate) fn before_wait(&self) -> Instant {
-        let due = self.with(|local| {
-            local.tally.ready();
-            local.writer.as_mut().map_or(Instant::NEVER, Writer::before_wait)
-        });
+        let due = self.with(|local| local.writer.as_mut().map_or(Instant::NEVER, Writer::before_wait));
         due.unwrap_or(Instant::NEVER)
     }
 

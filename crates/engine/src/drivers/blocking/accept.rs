@@ -29,6 +29,7 @@ pub(crate) fn accept_each<P: Protocol>(
     mut hand_on: impl FnMut(Socket, Option<SocketAddr>, u16),
 ) -> Result<(), String> {
     let mut waiting = AcceptWait::begin(listeners)?;
+    protocol.begin();
     while lifecycle::phase() == Phase::Serving {
         read_clock();
         protocol.before_wait();

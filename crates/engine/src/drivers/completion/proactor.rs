@@ -65,6 +65,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
             lifecycle::PhaseWatch::new().map_err(|error| format!("cannot make an eventfd: {error}"))?;
         sources.open(&mut self.ring, watch.event(), self.inbox.event(), self.heir.number());
         let (mut completions, mut keys) = (Vec::new(), Vec::new());
+        self.protocol.begin();
         loop {
             match lifecycle::phase() {
                 Phase::Serving => {}

@@ -107,6 +107,7 @@ where
         acceptor.begin(self.selector.as_mut(), read_clock(), self.protocol)?;
         let (mut events, mut keys, mut returned) = (Vec::new(), Vec::new(), Vec::new());
         let mut reported = Vec::new();
+        self.protocol.begin();
         loop {
             match lifecycle::phase() {
                 Phase::Serving => {}
