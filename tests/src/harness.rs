@@ -13,7 +13,7 @@ use crate::config::{Breadth, Config};
 use crate::part::SuitePart;
 use crate::seal::Below;
 use crate::server::Server;
-use crate::{binary, databases, left, pool, seal, site};
+use crate::{binary, databases, launch, left, pool, seal, site};
 
 /// The default number of concurrent cases, most of which mainly wait: with six, a third of two processors was idle.
 const THREADS: usize = 10;
@@ -107,7 +107,7 @@ pub fn main(themes: &[Theme]) -> ExitCode {
         left::remove(&std::env::temp_dir());
     }
     remember_panics();
-    raise_descriptors();
+    raise_limits();
     let mut trials = trials(themes, layered);
     trials.retain(|trial| part.is_none_or(|part| part.has(trial.name())));
     let conclusion = libtest_mimic::run(&arguments, trials);
@@ -206,11 +206,12 @@ fn trial(name: String, run: impl FnOnce() + Send + 'static) -> Trial {
     })
 }
 
-/// A thousand connections have two ends, and cases run concurrently.
-fn raise_descriptors() {
+/// A thousand connections have two ends, and the rings of all servers are locked memory of one user.
+fn raise_limits() {
     let limit = getrlimit(Resource::Nofile);
-    // If the limit cannot be raised, the case that needs more reports it.
+    // If a limit cannot be raised, the case that needs more reports it.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    launch::raise_locked_memory();
 }
 
 thread_local! {

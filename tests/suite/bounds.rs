@@ -16,7 +16,7 @@ use tenfold_tests::harness::{Named, Theme};
 use tenfold_tests::launch::Launch;
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
-use tenfold_tests::time::{SOON, becomes_true};
+use tenfold_tests::time::{EndOnDrop, SOON, becomes_true};
 use tenfold_tests::tools::program;
 use tenfold_tests::wire::{Wire, request};
 
@@ -68,8 +68,7 @@ fn workers_that_are_held_up(config: &Config) {
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         let lines = scope.spawn(|| count_lines(&mut pipe, &over));
-        // Also if an assertion fails.
-        let ends = OnDrop(&over);
+        let ends = EndOnDrop(&over);
         let heads = wires.iter_mut().filter_map(Wire::try_head);
         let answered = heads.filter(|head| head.status == 200).count();
         assert!(answered >= 2 * WORKERS, "{answered}: those that had a place are answered");
@@ -78,15 +77,6 @@ fn workers_that_are_held_up(config: &Config) {
         drop(ends);
         assert_eq!(lines.join().expect("it does not panic"), answered, "lines in the log");
     });
-}
-
-/// Sets the flag when it is dropped.
-struct OnDrop<'a>(&'a AtomicBool);
-
-impl Drop for OnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// Requests a page, on a connection that may be refused.

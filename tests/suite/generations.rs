@@ -17,7 +17,7 @@ use tenfold_tests::launch::{Launch, free_address};
 use tenfold_tests::process::{Process, send_message};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder, bytes};
-use tenfold_tests::time::{SOON, becomes_true, eventually};
+use tenfold_tests::time::{EndOnDrop, SOON, becomes_true, eventually};
 use tenfold_tests::wire::{Wire, request};
 
 pub(crate) const THEME: Theme = Theme {
@@ -80,8 +80,12 @@ impl Reloaded {
         becomes_true(SOON, "the new configuration serves", || {
             let status = self.server.status();
             let workers = status["workers"].as_array().expect("a list");
-            let of_newest = workers.iter().filter(|worker| worker["generation"] == self.generation);
-            status["generation"] == self.generation && of_newest.clone().all(|one| one["state"] == "serving")
+            let mut of_newest =
+                workers.iter().filter(|worker| worker["generation"] == self.generation).peekable();
+            // It has none if it cannot be served.
+            status["generation"] == self.generation
+                && of_newest.peek().is_some()
+                && of_newest.all(|one| one["state"] == "serving")
         });
         former
     }
@@ -270,11 +274,12 @@ fn pipelined_requests_beside_reloads_lose_nothing(config: &Config) {
         assert!(answered > RELOADS, "{answered} requests");
     };
     std::thread::scope(|scope| {
+        let at_end = EndOnDrop(&over);
         let clients: Vec<_> = (0..4).map(|number| scope.spawn(move || client(number))).collect();
         for round in 0..RELOADS {
             end_soon(&site.reload(if round % 2 == 0 { "new" } else { "old" }, ""));
         }
-        over.store(true, Ordering::Relaxed);
+        drop(at_end);
         clients.into_iter().for_each(|client| client.join().expect("a client lost nothing"));
     });
     site.stop();
@@ -295,6 +300,7 @@ fn a_client_that_never_pauses_does_not_keep_the_former_configuration(config: &Co
                 }
             }
         });
+        let at_end = EndOnDrop(&over);
         let reload = scope.spawn(|| site.reload("new", ""));
         let mut reader = BufReader::new(&stream);
         let mut line = Vec::new();
@@ -310,7 +316,7 @@ fn a_client_that_never_pauses_does_not_keep_the_former_configuration(config: &Co
             }
             assert!(begin.elapsed() < 3 * SOON, "it keeps the former configuration");
         }
-        over.store(true, Ordering::Relaxed);
+        drop(at_end);
         let _ = stream.shutdown(Shutdown::Both);
         end_soon(&reload.join().expect("the reload succeeds"));
     });

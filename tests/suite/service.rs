@@ -2,9 +2,12 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{Shutdown, TcpListener};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener, UnixStream};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Instant;
 
 use rustix::process::Signal;
 use tenfold_engine::Topology;
@@ -31,29 +34,47 @@ fn plain(server: Server) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// A service manager that listens for reports.
-struct Manager(UnixDatagram);
+/// A service manager that listens for reports. A thread receives them: the queue of the socket has room for few, and the
+/// server drops those that find no room within a second.
+struct Manager {
+    socket: UnixDatagram,
+    reports: Receiver<String>,
+}
 
 impl Manager {
     fn at(address: &SocketAddr) -> Manager {
         let socket = UnixDatagram::bind_addr(address).expect("the name is free");
-        socket.set_read_timeout(Some(SOON)).expect("it is open");
-        Manager(socket)
+        let (received, reports) = channel();
+        let own = socket.try_clone().expect("a descriptor is left");
+        thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = own.recv(&mut bytes) {
+                let _ = received.send(String::from_utf8_lossy(&bytes[..count]).into_owned());
+            }
+        });
+        Manager { socket, reports }
     }
 
     /// The next report, apart from signs of life.
     #[track_caller]
     fn next(&self) -> String {
+        let by = Instant::now() + SOON;
         std::iter::repeat_with(|| self.receive())
+            .take_while(|_| Instant::now() < by)
             .find(|report| report != "WATCHDOG=1")
-            .expect("it has no end")
+            .expect("a report arrives beside signs of life")
     }
 
     #[track_caller]
     fn receive(&self) -> String {
-        let mut bytes = [0; 4096];
-        let count = self.0.recv(&mut bytes).expect("a report arrives");
-        String::from_utf8_lossy(&bytes[..count]).into_owned()
+        self.reports.recv_timeout(SOON).expect("a report arrives")
+    }
+}
+
+impl Drop for Manager {
+    fn drop(&mut self) {
+        // It ends the thread.
+        let _ = self.socket.shutdown(Shutdown::Both);
     }
 }
 

@@ -12,7 +12,7 @@ use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::Launch;
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
-use tenfold_tests::time::{SOON, becomes_true};
+use tenfold_tests::time::{EndOnDrop, SOON, becomes_true};
 use tenfold_tests::wire::request;
 
 pub(crate) const THEME: Theme = Theme {
@@ -143,6 +143,7 @@ fn h45_swaps_of_links_show_nothing_from_outside(config: &Config) {
                 swap("site/page.html", "real/page.html");
             }
         });
+        let _at_end = EndOnDrop(&done);
         let begin = Instant::now();
         let mut wire = server.connect();
         while begin.elapsed() < Duration::from_secs(2) {
@@ -158,7 +159,6 @@ fn h45_swaps_of_links_show_nothing_from_outside(config: &Config) {
                 );
             }
         }
-        done.store(true, Ordering::Relaxed);
     });
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }

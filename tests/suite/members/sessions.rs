@@ -13,7 +13,7 @@ use tenfold_tests::config::Config;
 use tenfold_tests::databases::{DatabaseProduct, RedisServer, execute, fresh};
 use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
-use tenfold_tests::time::{SOON, becomes_true, eventually};
+use tenfold_tests::time::{EndOnDrop, SOON, becomes_true, eventually};
 use tenfold_tests::visitor::Visitor;
 use tenfold_tests::wire::{Wire, request};
 
@@ -211,6 +211,7 @@ pub(super) fn h81_forged_cookies_do_not_block_members(config: &Config) {
     assert_eq!(wire.response().status, 200, "a member who waited");
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
+        let at_end = EndOnDrop(&over);
         let flood = scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
                 flood();
@@ -219,7 +220,7 @@ pub(super) fn h81_forged_cookies_do_not_block_members(config: &Config) {
         for _ in 0..67 {
             assert_eq!(member.get("/members/").status, 200, "a member");
         }
-        over.store(true, Ordering::Relaxed);
+        drop(at_end);
         flood.join().expect("each is answered");
     });
     stop(server);
