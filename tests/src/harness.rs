@@ -3,17 +3,18 @@
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tenfold_engine::Engine;
 
 use crate::config::{Breadth, Config};
 use crate::part::SuitePart;
 use crate::seal::Below;
-use crate::server::Server;
-use crate::{binary, databases, launch, left, pool, seal, site};
+use crate::server::{Server, lock};
+use crate::{binary, databases, left, pool, seal, site};
 
 /// The default number of concurrent cases, most of which mainly wait: with six, a third of two processors was idle.
 const THREADS: usize = 10;
@@ -107,7 +108,7 @@ pub fn main(themes: &[Theme]) -> ExitCode {
         left::remove(&std::env::temp_dir());
     }
     remember_panics();
-    raise_limits();
+    raise_descriptors();
     let mut trials = trials(themes, layered);
     trials.retain(|trial| part.is_none_or(|part| part.has(trial.name())));
     let conclusion = libtest_mimic::run(&arguments, trials);
@@ -175,12 +176,42 @@ fn trials(themes: &[Theme], layered: bool) -> Vec<Trial> {
     trials
 }
 
-/// Runs a case with a server of its own; cases run in turn if two such servers would exceed a limit of the system.
+/// Runs a case with a server of its own; cases run in turn if such servers would exceed a limit of the system together.
 fn with_own(config: &Config, run: fn(&Config)) {
     static TURN: Mutex<()> = Mutex::new(());
-    let _turn = config.locks_memory().then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner));
+    let _turn = config.locks_memory().then(|| lock(&TURN));
+    let has_rings = config.engine == Engine::Uring && !config.locks_memory();
+    let _rings = has_rings.then(|| RingWorkers::begin(config.workers()));
     run(config);
 }
+
+/// Workers with rings, which are locked memory of one user. 8 MiB, a common limit, have room for some sixty rings: those of
+/// these workers, of the former ones while configurations change, and of ended ones, which the system frees later.
+struct RingWorkers(usize);
+
+impl RingWorkers {
+    const MOST: usize = 12;
+
+    /// Waits until that many more may begin.
+    fn begin(count: usize) -> RingWorkers {
+        let has_no_room = |running: &mut usize| *running + count > RingWorkers::MOST;
+        let mut running =
+            ENDED.wait_while(lock(&RUNNING), has_no_room).unwrap_or_else(PoisonError::into_inner);
+        *running += count;
+        RingWorkers(count)
+    }
+}
+
+impl Drop for RingWorkers {
+    fn drop(&mut self) {
+        *lock(&RUNNING) -= self.0;
+        ENDED.notify_all();
+    }
+}
+
+/// The workers of [`RingWorkers`], and the notice that some have ended.
+static RUNNING: Mutex<usize> = Mutex::new(0);
+static ENDED: Condvar = Condvar::new();
 
 /// Runs `part` for each of `items` on separate threads, and fails as the first one does.
 ///
@@ -206,12 +237,11 @@ fn trial(name: String, run: impl FnOnce() + Send + 'static) -> Trial {
     })
 }
 
-/// A thousand connections have two ends, and the rings of all servers are locked memory of one user.
-fn raise_limits() {
+/// A thousand connections have two ends, and cases run concurrently.
+fn raise_descriptors() {
     let limit = getrlimit(Resource::Nofile);
-    // If a limit cannot be raised, the case that needs more reports it.
+    // If the limit cannot be raised, the case that needs more reports it.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
-    launch::raise_locked_memory();
 }
 
 thread_local! {

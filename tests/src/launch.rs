@@ -7,11 +7,10 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
-use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
-use tenfold_engine::Sender;
+use rustix::process::Signal;
 
 use crate::binary;
 use crate::config::Config;
@@ -20,19 +19,6 @@ use crate::server::{Server, lock};
 use crate::site::TempFolder;
 use crate::time::{SOON, becomes_true, eventually};
 use crate::tools;
-
-/// The usual limit of locked memory, if this process has raised its own.
-static LOCKED_MEMORY: OnceLock<u64> = OnceLock::new();
-
-/// Removes the limit of locked memory (RLIMIT_MEMLOCK), which only root may, from all servers but those that send without
-/// copies: their cases are about it.
-pub(crate) fn raise_locked_memory() {
-    let usual = getrlimit(Resource::Memlock);
-    let raised = setrlimit(Resource::Memlock, Rlimit { current: None, maximum: None });
-    if let (Ok(()), Some(usual)) = (raised, usual.current) {
-        LOCKED_MEMORY.get_or_init(|| usual);
-    }
-}
 
 /// The command line of a server.
 #[derive(Debug)]
@@ -209,13 +195,7 @@ impl Launch {
 
     fn command(&self) -> Command {
         let binary = binary::server().unwrap_or_else(|why| panic!("{why}"));
-        let mut words = Vec::new();
-        if self.config.sender == Sender::Zerocopy
-            && let Some(limit) = LOCKED_MEMORY.get()
-        {
-            words.extend([tools::program("prlimit").display().to_string(), format!("--memlock={limit}")]);
-        }
-        words.extend_from_slice(&self.wrapper);
+        let mut words = self.wrapper.clone();
         let program = self.program.as_ref().unwrap_or(&binary.path);
         words.extend([program.display().to_string(), "serve".into()]);
         words.extend_from_slice(&self.flags);

@@ -75,9 +75,12 @@ impl Reloaded {
     fn reload(&mut self, root: &str, settings: &str) -> Vec<Process> {
         let former = self.server.workers();
         self.folder.write("tenfold.toml", format!("root = \"{root}\"\n{settings}"));
+        let before = self.server.errors().len();
         self.server.process.signal(Signal::HUP);
         self.generation += 1;
         becomes_true(SOON, "the new configuration serves", || {
+            let errors = self.server.errors();
+            assert!(!errors[before..].contains("goes on"), "{errors}");
             let status = self.server.status();
             let workers = status["workers"].as_array().expect("a list");
             let mut of_newest =
