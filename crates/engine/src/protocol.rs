@@ -70,7 +70,7 @@ pub trait Protocol: Clone + Send + Sync + 'static {
     /// Called on the worker's thread before it ends or forks: writes everything that is buffered.
     fn drain(&self) {}
 
-    /// Called on a thread that starts others which serve, before it does so: it is known before them.
+    /// Called on the thread that accepts for others, before it starts them: it is known before them.
     fn join(&self) {}
 
     /// Called on a thread that accepts connections or is handed them, when it is able to serve. Returns when it may begin,

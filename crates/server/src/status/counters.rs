@@ -14,7 +14,7 @@ use super::latency::{self, Observed, Until};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum Counter {
-    /// 1 when the worker has begun to serve.
+    /// 1 when the worker can serve.
     Ready,
     Accepted,
     Closed,
@@ -237,7 +237,7 @@ fn reason(refusal: Refusal) -> Counter {
     }
 }
 
-/// Whether the worker of a row serves.
+/// Whether the worker of a row can serve.
 pub(crate) fn is_ready(row: &[AtomicU64]) -> bool {
     row[Counter::Ready as usize].load(Ordering::Relaxed) != 0
 }

@@ -20,7 +20,7 @@ use tenfold_tls::signing::remote::SigningClient;
 
 use super::book::NAME;
 use super::forked::end_with;
-use super::generation::Generation;
+use super::generation::{Generation, Stage};
 use super::privileges;
 use super::signing::WorkerEnds;
 use crate::admission::Admission;
@@ -73,7 +73,8 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
     let addresses = generation.addresses.map(|addresses| &**Box::leak(Box::new(addresses)));
     let admission = addresses.map(|addresses| Admission::new(addresses, lane, shares));
     let has_book = generation.book.is_some();
-    let Generation { settings, config, mut roots, log, rows, gate, reports, web, signing, .. } = generation;
+    let Generation { settings, config, mut roots, log, rows, gate, stage, reports, web, signing, .. } =
+        generation;
     let signing = signing.map(|signing| signing.into_ends(place));
     // The workers' user may not have access to protected folders.
     let protect = if web.is_some() { &settings.members.protect[..] } else { &[] };
@@ -116,6 +117,7 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
         };
         sandbox::confine_worker(process, &serving)?;
     }
+    let gate = (stage == Stage::Starting).then_some(gate);
     let shared = plan.is_many() || plan.dispatch != Dispatch::Inline;
     let worker = WorkerShared::new(all, rows, gate, shared, log)?;
     match how.null {

@@ -32,7 +32,7 @@ use crate::worker::gate::Gate;
 const LIVED: Duration = Duration::from_secs(1);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// A worker that does not serve after this time is considered to hang.
+/// A worker that cannot serve after this time is considered to hang.
 const LATEST_START: Duration = Duration::from_secs(30);
 
 /// The most generations that may be leaving when a new one begins.
@@ -251,7 +251,7 @@ impl Generation {
         }
     }
 
-    /// Whether all of its workers serve.
+    /// Whether all of its workers can serve.
     pub(super) fn is_ready(&self) -> bool {
         let all_there = self.workers.iter().all(|worker| worker.pid.is_some());
         all_there && (0..self.rows.rows()).all(|row| counters::is_ready(self.rows.row(row)))

@@ -28,8 +28,8 @@ pub(crate) struct WorkerShared {
     own: Range<usize>,
     /// The number of threads that have asked for a row.
     come: AtomicUsize,
-    /// Opened by the supervisor: see [`Gate`].
-    gate: Gate,
+    /// None if the generation serves already: a compromised worker could close it again.
+    gate: Option<Gate>,
     /// Whether several processes or threads count in a row (`fork`, a pool).
     shared: bool,
     outlet: Option<Arc<Outlet>>,
@@ -63,7 +63,7 @@ impl WorkerShared {
     pub(crate) fn new(
         rows: &'static SharedRows,
         own: Range<usize>,
-        gate: Gate,
+        gate: Option<Gate>,
         shared: bool,
         log: Log,
     ) -> Result<Arc<WorkerShared>, String> {
@@ -96,7 +96,7 @@ impl WorkerShared {
     /// See [`tenfold_engine::Protocol::begin`].
     pub(crate) fn begin(&self) {
         self.with(|local| local.tally.ready());
-        self.gate.pass();
+        self.gate.iter().for_each(Gate::pass);
     }
 
     #[cold]

@@ -63,9 +63,10 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
     pub(super) fn run(&mut self, mut sources: Sources<'_>) -> Result<(), String> {
         let watch =
             lifecycle::PhaseWatch::new().map_err(|error| format!("cannot make an eventfd: {error}"))?;
+        // Some mechanisms accept as soon as they are asked to.
+        self.protocol.begin();
         sources.open(&mut self.ring, watch.event(), self.inbox.event(), self.heir.number());
         let (mut completions, mut keys) = (Vec::new(), Vec::new());
-        self.protocol.begin();
         loop {
             match lifecycle::phase() {
                 Phase::Serving => {}
