@@ -122,7 +122,9 @@ fn a_stall_counts_from_the_due_time_of_requests() {
     assert!(uncorrected < p99 / 4.0, "from sending, p99 is {uncorrected} us, and {p99} us from the schedule");
     // Each of the 500 requests per second is counted, including those answered after the end.
     assert_eq!((number(&run, "/schedule/asked"), &run["errors"]), (500.0, &serde_json::json!({})), "{run:#}");
-    // A busy machine delays the generator, too, but by milliseconds.
+    // A busy machine delays the generator, too, but by milliseconds. At the median that can be much.
+    let reasons = run["invalid"].as_array().expect("a list");
+    assert!(reasons.iter().all(|why| why.to_string().contains("its own delay")), "{run:#}");
     let own = number(&run, "/generator/delay_us/max");
     assert!(own < second / 2.0, "the server was late, and not the generator: {run:#}");
 }

@@ -197,7 +197,7 @@ fn leave_memory(config: &Config) {
 fn workers_accept_when_all_can_serve(config: &Config) {
     const NO_EPOLL: CallFailure = CallFailure { calls: "epoll_create1", error: "EMFILE", when: "1+" };
     let folder = folder();
-    // Its thread that accepts needs none.
+    // The thread that accepts needs no epoll instance.
     let server = start(&Config { topology: Topology::Handoff, ..*config }, &folder, "root = \"site\"\n");
     let (over, tracer) = (AtomicBool::new(false), Tracer::inject(&[server.process], &[NO_EPOLL]));
     thread::scope(|scope| {

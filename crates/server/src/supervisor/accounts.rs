@@ -267,10 +267,8 @@ impl AccountsProcess {
     }
 
     /// Kills the process, which acknowledges nothing before the database has it.
-    pub(super) fn kill(&self) {
-        if let Some(pid) = self.pid {
-            process::send_signal(pid, Signal::Kill);
-        }
+    pub(super) fn kill(&mut self) {
+        process::end_children(self.pid.take());
     }
 
     /// Asks the process to end, waits briefly, and then kills it.
@@ -287,6 +285,6 @@ impl AccountsProcess {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        process::end_children(self.pid.take());
+        self.kill();
     }
 }

@@ -149,7 +149,7 @@ impl Supervisor {
         let Some(mut handover) = self.handover.take() else { return };
         self.acme.end();
         self.admin.iter().for_each(AdminProcess::kill);
-        self.accounts.iter().for_each(AccountsProcess::kill);
+        self.accounts.iter_mut().for_each(AccountsProcess::kill);
         handover.state.former = std::mem::take(&mut self.former);
         handover.give_way("the workers of the new program did not begin to serve", &self.serve.given);
         self.leaving = Some(Leaving::Killed);

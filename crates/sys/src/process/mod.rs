@@ -180,9 +180,11 @@ pub fn end_child(process: Pid) {
     let _ = rustix::io::retry_on_intr(|| waitid(WaitId::Pid(process), WaitIdOptions::EXITED));
 }
 
-/// Kills children that nobody has reaped, and reaps them. It waits a second at most, and leaves the others behind.
+/// Kills those of `processes` that are children nobody has reaped, and reaps them. It waits a second at most, and leaves
+/// the others behind.
 pub fn end_children(processes: impl IntoIterator<Item = Pid>) {
-    let mut left: Vec<Pid> = processes.into_iter().collect();
+    // Another process can have the number of a child that was reaped.
+    let mut left: Vec<Pid> = processes.into_iter().filter(|process| is_child(*process)).collect();
     left.iter().for_each(|child| send_signal(*child, Signal::Kill));
     let by = Instant::now() + LATEST_END;
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
@@ -255,6 +257,19 @@ mod tests {
         assert!(children.iter().all(|child| is_child(*child)));
         end_children(children);
         assert!(!children.iter().any(|child| is_child(*child)));
+    }
+
+    #[test]
+    fn a_process_that_is_no_child_is_not_ended() {
+        // The process in the background is a child of the shell, which ends.
+        let script = "sleep 60 >/dev/null 2>&1 & echo $!";
+        let output = std::process::Command::new("sh").args(["-c", script]).output().expect("a shell");
+        let number = String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number");
+        let stranger = Pid::from_raw(number).expect("it is not 0");
+        end_children([stranger]);
+        let state = fs::read_to_string(format!("/proc/{number}/stat"));
+        send_signal(stranger, Signal::Kill);
+        assert!(state.is_ok_and(|state| !state.contains(" Z ")), "it was killed");
     }
 
     #[test]
