@@ -57,8 +57,9 @@ fn find() -> Result<Binary, String> {
 fn build(profile: &str) -> Result<(), String> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(workspace()).stdin(Stdio::null());
-    cargo.args(["build", "--package", "tenfold", "--features", "test-layer", "--profile", profile]);
-    cargo.arg("--target-dir").arg(target());
+    // All crates, and one of the tests, decide the features of dependencies, as in the crates' own tests.
+    cargo.args(["build", "--workspace", "--features", "tenfold/test-layer", "--profile", profile]);
+    cargo.args(["--bin", "tenfold", "--test", "admission", "--target-dir"]).arg(target());
     let status = cargo.status().map_err(|error| format!("run cargo: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("building the server failed: {status}")) }
 }

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::time::Instant;
 
+use crate::checks::TESTED;
 use crate::fuzz::FuzzLength;
 use crate::shell::Failed;
 use crate::{checks, fuzz, house, package, setup, shell};
@@ -88,7 +89,7 @@ const STEPS: &[TestStep] = &[
         |root, selection| {
             let (length, only) = match selection.all {
                 true => (FuzzLength::Minutes(5), &[][..]),
-                false => (FuzzLength::Seconds(5), fuzz::BRIEF),
+                false => (FuzzLength::Seconds(6), fuzz::BRIEF),
             };
             Ok(fuzz::fuzz(root, length, only)?)
         },
@@ -253,16 +254,21 @@ fn rustdoc(root: &Path, _: &Selection) -> Result<(), Failed> {
 
 /// The tests of engine take minutes, and the step `sanitizer` runs all of them; here only the long suites run them.
 fn unit(root: &Path, selection: &Selection) -> Result<(), Failed> {
-    let crates = ["test", "--workspace", "--exclude", "tenfold-tests"];
     let without: &[&str] = if selection.all { &[] } else { &["--exclude", "tenfold-engine"] };
-    shell::run(root, "cargo", &[&crates[..], without].concat(), &[])
+    let args = [&["test"], &TESTED[..], &["--exclude", "tenfold-tests"], without].concat();
+    shell::run(root, "cargo", &args, &[])
 }
 
 /// The suites of `tests/`; they compare system calls with the floor programs.
 fn server(root: &Path, selection: &Selection) -> Result<(), Failed> {
     make_bench(root)?;
     let vars: &[(&str, &str)] = if selection.all { &[("TENFOLD_TEST_ALL", "1")] } else { &[] };
-    shell::run(root, "cargo", &["test", "--package", "tenfold-tests"], vars)
+    suite(root, &[], vars)
+}
+
+/// Runs the suite of whole-server tests with its own arguments.
+fn suite(root: &Path, args: &[&str], vars: &[(&str, &str)]) -> Result<(), Failed> {
+    shell::run(root, "cargo", &[&["test"], &TESTED[..], &["--test", "suite", "--"], args].concat(), vars)
 }
 
 /// Only the whole-server tests that drive a browser.
@@ -271,7 +277,7 @@ fn server(root: &Path, selection: &Selection) -> Result<(), Failed> {
 /// A missing tool, or a failed run.
 pub(crate) fn browser(root: &Path) -> Result<(), Failed> {
     match setup::missing(&["chromium", "fonts-liberation", "axe-core"]).as_slice() {
-        [] => shell::run(root, "cargo", &["test", "--package", "tenfold-tests", "--", "browser"], &[]),
+        [] => suite(root, &["browser"], &[]),
         lines => Err(lines.join("\n").into()),
     }
 }
