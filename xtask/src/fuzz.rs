@@ -78,8 +78,7 @@ pub(crate) fn knows(name: &str) -> bool {
 pub(crate) enum FuzzLength {
     /// Optimised, with every feature of the server.
     Minutes(u64),
-    /// Hardly optimised and without database clients, because the build takes most of the time. The engine of the
-    /// fuzzer is optimised.
+    /// Hardly optimised and without database clients, because the build takes most of the time.
     Seconds(u64),
 }
 
@@ -102,7 +101,7 @@ impl FuzzLength {
                     "--config",
                     "profile.dev.package.'*'.opt-level=0",
                     "--config",
-                    "profile.dev.package.bolero-libfuzzer.opt-level=3",
+                    "profile.dev.package.bolero-libfuzzer.opt-level=1",
                 ],
                 &[("CARGO_PROFILE_DEV_OPT_LEVEL", "1"), ("TENFOLD_LIBRARIES", "off")],
             ),

@@ -10,6 +10,9 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
 
+/// The cases, all at once: they wait for the authority more than they work.
+const AT_ONCE: usize = 9;
+
 fn main() -> ExitCode {
     // A child that a case ends in the middle of its work.
     if let Some(result) = cases::interrupted::child() {
@@ -21,5 +24,7 @@ fn main() -> ExitCode {
             Ok(())
         })
     });
-    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(AT_ONCE);
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
