@@ -15,7 +15,7 @@ use crate::launch::tenfold;
 use crate::process::Process;
 use crate::response::WireResponse;
 use crate::site::{self, TempFolder};
-use crate::time::eventually;
+use crate::time::{SOON, eventually, within};
 use crate::wire::{BEGUN, Wire, request};
 
 /// A server that runs until this value is dropped.
@@ -123,6 +123,16 @@ impl Server {
     /// Its standard error so far, with each value of the start block in one line.
     pub fn errors(&self) -> String {
         lock(&self.errors).replace("\n           ", " ")
+    }
+
+    /// Waits until its standard error contains `words`.
+    ///
+    /// # Panics
+    /// If that does not happen soon.
+    #[track_caller]
+    pub fn reports(&self, words: &str) {
+        let reported = within(SOON, || self.errors().contains(words).then_some(())).is_some();
+        assert!(reported, "{}: it does not report {words:?}; it said:\n{}", self.config, self.errors());
     }
 
     /// Its serving processes: the children of the supervisor, without the one that signs handshakes.

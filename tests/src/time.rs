@@ -12,14 +12,24 @@ pub const SOON: Duration = Duration::from_secs(10);
 /// # Panics
 /// If it returns none in time; `what` describes the expected event.
 #[track_caller]
-pub fn eventually<T>(bound: Duration, what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
+pub fn eventually<T>(bound: Duration, what: &str, probe: impl FnMut() -> Option<T>) -> T {
+    match within(bound, probe) {
+        Some(found) => found,
+        None => panic!("{what}: not within {bound:?}"),
+    }
+}
+
+/// The value that `probe` returns within `bound`.
+pub fn within<T>(bound: Duration, mut probe: impl FnMut() -> Option<T>) -> Option<T> {
     let begin = Instant::now();
     let mut pause = Duration::from_millis(2);
     loop {
         if let Some(found) = probe() {
-            return found;
+            return Some(found);
         }
-        assert!(begin.elapsed() < bound, "{what}: not within {bound:?}");
+        if begin.elapsed() >= bound {
+            return None;
+        }
         sleep(pause);
         pause = (pause * 3 / 2).min(Duration::from_millis(100));
     }

@@ -42,7 +42,9 @@ impl DevTools {
         command.args(["--disable-background-networking", "--disable-component-update", "--disable-sync"]);
         command.args(["--disable-dev-shm-usage", "--disable-extensions", "--mute-audio"]);
         command.args(["--autoplay-policy=no-user-gesture-required", "--remote-debugging-port=0"]);
-        command.arg(format!("--user-data-dir={}", profile.path().display())).arg("about:blank");
+        // A window and a process for graphics, which no page needs, take a fifth of the time of its start.
+        command.args(["--no-startup-window", "--in-process-gpu"]);
+        command.arg(format!("--user-data-dir={}", profile.path().display()));
         // It leaves folders behind when it is killed.
         command.env("HOME", profile.path()).env("TMPDIR", profile.path());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());

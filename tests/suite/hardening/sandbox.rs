@@ -54,9 +54,7 @@ pub(super) fn is_fatal(server: &Server, call: &str, reported: &str) {
     let before = server.workers();
     assert!(!attempt(server, call), "an answer came behind {call}");
     let line = format!("ended by its sandbox, which forbids {reported}");
-    becomes_true(SOON, &format!("{call} is reported by name: {}", server.errors()), || {
-        server.errors().contains(&line)
-    });
+    server.reports(&line);
     if !server.config.process_per_connection() {
         let replaced = || {
             let now = server.workers();
@@ -148,7 +146,7 @@ fn h79_handlers_and_filters_stay_as_they_are(config: &Config) {
     for call in ["rt_sigaction"].into_iter().chain(filters) {
         assert!(attempt(&server, call), "it is refused, and no more");
         let line = format!("the sandbox refused the system call {call} (");
-        becomes_true(SOON, &format!("{call} is reported"), || server.errors().contains(&line));
+        server.reports(&line);
     }
     is_fatal(&server, "ptrace", "the system call ptrace (");
 }
@@ -159,7 +157,7 @@ fn h79_a_memory_fault_ends_the_worker(config: &Config) {
     assert!(!attempt(&server, "fault"), "an answer came");
     if config.engine != Engine::Fork {
         let line = "was killed by signal 11 (SEGV: segmentation fault); another takes its place";
-        becomes_true(SOON, "the end of the worker is reported", || server.errors().contains(line));
+        server.reports(line);
     }
     assert_eq!(server.get("/1k.html").status, 200, "{}", server.errors());
     server.stop().unwrap_or_else(|why| panic!("{why}"));
@@ -201,7 +199,7 @@ fn h79_arguments_that_reach_other_processes_are_refused(config: &Config) {
     for call in ["socketpair", "fcntl"].into_iter().chain(connects) {
         assert!(attempt(&server, call), "it is refused, and no more");
         let line = format!("the sandbox refused the system call {call} (");
-        becomes_true(SOON, &format!("{call} is reported"), || server.errors().contains(&line));
+        server.reports(&line);
     }
 }
 
