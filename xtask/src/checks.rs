@@ -7,8 +7,8 @@ use std::process::Command;
 use crate::fuzz;
 use crate::shell::{self, Failed};
 
-/// The crates of the steps that run tests: all, even where a step runs the tests of some. Cargo builds a dependency once
-/// for every set of features, and the selected crates decide the features.
+/// The crates that the steps with tests select. A step that runs some of the tests selects the other crates, too: the
+/// selected crates decide the features of a dependency, which cargo builds once for each set of features.
 pub(crate) const TESTED: [&str; 3] = ["--workspace", "--features", "tenfold/test-layer"];
 
 /// Parts of package names that a server for files alone must not link.
@@ -72,10 +72,13 @@ pub(crate) fn address_sanitizer(root: &Path, all: bool) -> Result<(), Failed> {
     let cargo = ["run", "nightly", "cargo", "test", "--lib", "--tests", "--target", &platform];
     let packages =
         ["-p", "tenfold-http", "-p", "tenfold-sys", "-p", "tenfold-engine", "-p", "tenfold-accounts"];
-    // What their tests spend time in, beside the crates that are always optimised.
-    let optimised = ["tenfold-accounts", "loom"]
-        .map(|package| format!("--config=profile.dev.package.{package}.opt-level=1"));
-    let optimised = optimised.each_ref().map(String::as_str);
+    // Their tests spend most of their time in these.
+    let optimised = [
+        "--config=profile.dev.package.tenfold-engine.opt-level=1",
+        "--config=profile.dev.package.tenfold-http.opt-level=1",
+        "--config=profile.dev.package.tenfold-accounts.opt-level=1",
+        "--config=profile.dev.package.loom.opt-level=1",
+    ];
     // Clients of database servers contain no `unsafe` code of ours: they would cost only build time.
     let features = ["--no-default-features", "--features", "tenfold-accounts/sqlite"];
     // The sanitizer does not intercept fortified functions.
@@ -117,7 +120,7 @@ pub(crate) fn thread_sanitizer(root: &Path) -> Result<(), Failed> {
 /// It does not build, or it lacks the named protections.
 pub(crate) fn protections(root: &Path, optimised: bool) -> Result<(), Failed> {
     let (profile, folder) = if optimised { ("suite", "suite") } else { ("dev", "debug") };
-    // With a test among them, dependencies have the features that they have for tests.
+    // Because one target is a test, dependencies have the features that they have in tests.
     let targets = ["--bin", "tenfold", "--test", "admission", "--profile", profile];
     shell::run(root, "cargo", &[&["build"], &TESTED[..], &targets].concat(), &[])?;
     let program = root.join("target").join(folder).join("tenfold");

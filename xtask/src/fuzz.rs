@@ -78,7 +78,8 @@ pub(crate) fn knows(name: &str) -> bool {
 pub(crate) enum FuzzLength {
     /// Optimised, with every feature of the server.
     Minutes(u64),
-    /// Hardly optimised and without database clients, because the build takes most of the time.
+    /// Hardly optimised and without database clients, because the build takes most of the time. The engine of the
+    /// fuzzer is optimised.
     Seconds(u64),
 }
 
@@ -101,7 +102,7 @@ impl FuzzLength {
                     "--config",
                     "profile.dev.package.'*'.opt-level=0",
                     "--config",
-                    "profile.dev.package.bolero-libfuzzer.opt-level=1",
+                    "profile.dev.package.bolero-libfuzzer.opt-level=3",
                 ],
                 &[("CARGO_PROFILE_DEV_OPT_LEVEL", "1"), ("TENFOLD_LIBRARIES", "off")],
             ),

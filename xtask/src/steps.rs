@@ -89,7 +89,7 @@ const STEPS: &[TestStep] = &[
         |root, selection| {
             let (length, only) = match selection.all {
                 true => (FuzzLength::Minutes(5), &[][..]),
-                false => (FuzzLength::Seconds(6), fuzz::BRIEF),
+                false => (FuzzLength::Seconds(5), fuzz::BRIEF),
             };
             Ok(fuzz::fuzz(root, length, only)?)
         },
@@ -266,7 +266,7 @@ fn server(root: &Path, selection: &Selection) -> Result<(), Failed> {
     suite(root, &[], vars)
 }
 
-/// Runs the suite of whole-server tests with its own arguments.
+/// Runs the whole-server tests, with `args` for the suite itself.
 fn suite(root: &Path, args: &[&str], vars: &[(&str, &str)]) -> Result<(), Failed> {
     shell::run(root, "cargo", &[&["test"], &TESTED[..], &["--test", "suite", "--"], args].concat(), vars)
 }

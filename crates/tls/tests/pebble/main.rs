@@ -10,9 +10,6 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
 
-/// The cases, all at once: they wait for the authority more than they work.
-const AT_ONCE: usize = 9;
-
 fn main() -> ExitCode {
     // A child that a case ends in the middle of its work.
     if let Some(result) = cases::interrupted::child() {
@@ -25,6 +22,7 @@ fn main() -> ExitCode {
         })
     });
     let mut arguments = Arguments::from_args();
-    arguments.test_threads.get_or_insert(AT_ONCE);
+    // All at once: they wait for the authority more than they work.
+    arguments.test_threads.get_or_insert(cases::ALL.len());
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
