@@ -1,7 +1,7 @@
 //! A Pebble of one test, with a name server that knows every name as this machine.
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -41,37 +41,28 @@ impl Drop for TestFolder {
 /// A running authority.
 pub(crate) struct Pebble {
     pub(crate) scratch: TestFolder,
-    pub(crate) ports: Ports,
+    address: Ipv4Addr,
     root: PathBuf,
     reject: u8,
     server: Child,
     names: Child,
 }
 
-/// The ports of one test.
-#[derive(Clone, Copy)]
-pub(crate) struct Ports {
-    pub(crate) directory: u16,
-    pub(crate) management: u16,
-    pub(crate) http: u16,
-    pub(crate) tls: u16,
-    pub(crate) dns: u16,
-    pub(crate) dns_management: u16,
-}
+/// The ports of the sockets of a test, below those of outgoing connections (`man 7 ip`, `ip_local_port_range`): one of
+/// these could take the port first.
+const DIRECTORY: u16 = 11_701;
+const MANAGEMENT: u16 = 11_702;
+const NAMES: u16 = 11_703;
+const NAMES_MANAGEMENT: u16 = 11_704;
+const HTTP: u16 = 11_705;
+const TLS: u16 = 11_706;
 
-/// Returns ports that are free now. They are held together, so that they differ.
-fn free_ports() -> Ports {
-    let held: Vec<TcpListener> =
-        (0..6).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port")).collect();
-    let port = |place: usize| held[place].local_addr().expect("it is bound").port();
-    Ports {
-        directory: port(0),
-        management: port(1),
-        http: port(2),
-        tls: port(3),
-        dns: port(4),
-        dns_management: port(5),
-    }
+/// An address of the loopback interface that no other test has, also in another process: all tests use the same ports.
+fn own_address() -> Ipv4Addr {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    assert!(number < 16, "four bits are for the test, and twenty for the process");
+    Ipv4Addr::from(u32::from(Ipv4Addr::new(127, 0, 0, 0)) | (std::process::id() << 4 | number) & 0x00ff_ffff)
 }
 
 fn now() -> i64 {
@@ -87,10 +78,10 @@ fn start(command: &mut Command) -> Child {
     })
 }
 
-fn wait_for(port: u16) {
+fn wait_for(at: SocketAddr) {
     let deadline = Instant::now() + Duration::from_secs(30);
-    while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-        assert!(Instant::now() < deadline, "nothing listens on port {port}");
+    while TcpStream::connect(at).is_err() {
+        assert!(Instant::now() < deadline, "nothing listens at {at}");
         thread::sleep(Duration::from_millis(20));
     }
 }
@@ -100,20 +91,15 @@ impl Pebble {
     pub(crate) fn start(reject: u8) -> Pebble {
         let scratch = TestFolder::new();
         let own = StateFolder::open(&scratch.0.join("authority")).expect("a folder of our own");
-        let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
-        let certificate = internal::certificate(&own, &names, now()).expect("a certificate");
-        let ports = free_ports();
+        let address = own_address();
+        let certificate = internal::certificate(&own, &[address.to_string()], now()).expect("a certificate");
         let config = format!(
-            r#"{{"pebble": {{"listenAddress": "127.0.0.1:{}", "managementListenAddress": "127.0.0.1:{}",
-            "certificate": {:?}, "privateKey": {:?}, "httpPort": {}, "tlsPort": {},
+            r#"{{"pebble": {{"listenAddress": "{address}:{DIRECTORY}",
+            "managementListenAddress": "{address}:{MANAGEMENT}",
+            "certificate": {:?}, "privateKey": {:?}, "httpPort": {HTTP}, "tlsPort": {TLS},
             "retryAfter": {{"authz": 1, "order": 1}}, "keyAlgorithm": "ecdsa",
             "profiles": {{"default": {{"description": "of a test", "validityPeriod": 7776000}}}}}}}}"#,
-            ports.directory,
-            ports.management,
-            certificate.chain.path,
-            certificate.key_path,
-            ports.http,
-            ports.tls
+            certificate.chain.path, certificate.key_path
         );
         fs::write(scratch.0.join("pebble.json"), config).expect("our own folder");
         let names = start(Command::new("pebble-challtestsrv").args([
@@ -122,13 +108,29 @@ impl Pebble {
             "-tlsalpn01=",
             "-doh=",
             "-defaultIPv6=",
-            &format!("-dnsserver=127.0.0.1:{}", ports.dns),
-            &format!("-management=127.0.0.1:{}", ports.dns_management),
+            &format!("-defaultIPv4={address}"),
+            &format!("-dnsserver={address}:{NAMES}"),
+            &format!("-management={address}:{NAMES_MANAGEMENT}"),
         ]));
-        let server = run_pebble(&scratch.0, ports, reject);
-        wait_for(ports.directory);
-        wait_for(ports.dns_management);
-        Pebble { scratch, ports, root: certificate.root, reject, server, names }
+        let server = run_pebble(&scratch.0, address, reject);
+        let pebble = Pebble { scratch, address, root: certificate.root, reject, server, names };
+        wait_for(pebble.at(DIRECTORY));
+        wait_for(pebble.at(NAMES_MANAGEMENT));
+        pebble
+    }
+
+    fn at(&self, port: u16) -> SocketAddr {
+        SocketAddr::from((self.address, port))
+    }
+
+    /// The address where its name server accepts records.
+    pub(crate) fn names(&self) -> SocketAddr {
+        self.at(NAMES_MANAGEMENT)
+    }
+
+    /// The addresses that it validates names at, by HTTP and by TLS.
+    pub(crate) fn validated(&self) -> [SocketAddr; 2] {
+        [HTTP, TLS].map(|port| self.at(port))
     }
 
     /// Ends the authority; its name server stays.
@@ -140,8 +142,8 @@ impl Pebble {
     /// Starts it again: it has forgotten all accounts, orders and certificates.
     pub(crate) fn restart(&mut self) {
         self.stop();
-        self.server = run_pebble(&self.scratch.0, self.ports, self.reject);
-        wait_for(self.ports.directory);
+        self.server = run_pebble(&self.scratch.0, self.address, self.reject);
+        wait_for(self.at(DIRECTORY));
     }
 
     /// Makes the authority suggest a renewal between two moments.
@@ -153,7 +155,7 @@ impl Pebble {
         let status = Command::new("curl")
             .args(["--silent", "--show-error", "--fail", "--data", &body, "--cacert"])
             .arg(&self.root)
-            .arg(format!("https://127.0.0.1:{}/set-renewal-info/", self.ports.management))
+            .arg(format!("https://{}/set-renewal-info/", self.at(MANAGEMENT)))
             .status();
         assert!(status.expect("curl is there").success());
     }
@@ -161,7 +163,7 @@ impl Pebble {
     pub(crate) fn settings(&self, names: &[&str], validation: Validation) -> AcmeSettings {
         let settings = AcmeSettings {
             names: names.iter().map(|name| (*name).to_owned()).collect(),
-            directory: format!("https://127.0.0.1:{}/dir", self.ports.directory),
+            directory: format!("https://{}/dir", self.at(DIRECTORY)),
             authority_roots: Some(self.root.clone()),
             contact: Some("admin@example.org".to_owned()),
             validation,
@@ -177,7 +179,7 @@ impl Pebble {
     /// Starts the sockets that the authority validates by.
     pub(crate) fn responder(&self) -> (ChallengeBoard, Responder) {
         let board = board();
-        let responder = Responder::start(&board, self.ports.http, self.ports.tls);
+        let responder = Responder::start(&board, self.validated());
         (board, responder)
     }
 
@@ -202,12 +204,12 @@ pub(crate) fn board() -> ChallengeBoard {
     ChallengeBoard::new(SharedBytes::new(private_words(SharedBytes::words_for(MAX_BYTES))))
 }
 
-fn run_pebble(scratch: &Path, ports: Ports, reject: u8) -> Child {
+fn run_pebble(scratch: &Path, address: Ipv4Addr, reject: u8) -> Child {
     start(
         Command::new("pebble")
             .arg("-config")
             .arg(scratch.join("pebble.json"))
-            .args(["-strict", &format!("-dnsserver=127.0.0.1:{}", ports.dns)])
+            .args(["-strict", &format!("-dnsserver={address}:{NAMES}")])
             .env("PEBBLE_VA_NOSLEEP", "1")
             .env("PEBBLE_AUTHZREUSE", "0")
             .env("PEBBLE_WFE_NONCEREJECT", reject.to_string()),

@@ -76,7 +76,7 @@ fn over_http() {
 fn wildcard() {
     let pebble = Pebble::start(0);
     let command = pebble.scratch.0.join("dns");
-    let url = format!("http://127.0.0.1:{}", pebble.ports.dns_management);
+    let url = format!("http://{}", pebble.names());
     let script = format!(
         "#!/bin/sh\nexec curl --silent --fail --data \"{{\\\"host\\\":\\\"$2.\\\",\\\"value\\\":\\\"$3\\\"}}\" {url}/$1-txt\n"
     );

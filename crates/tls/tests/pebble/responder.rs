@@ -1,7 +1,7 @@
 //! The sockets that an authority validates by: TLS with `acme-tls/1`, and plain HTTP.
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,28 +19,30 @@ use tenfold_tls::tickets::ticketer::SharedTicketer;
 /// Threads that answer until it is dropped.
 pub(crate) struct Responder {
     stop: Arc<AtomicBool>,
-    ports: [u16; 2],
+    addresses: [SocketAddr; 2],
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Responder {
-    pub(crate) fn start(board: &ChallengeBoard, http: u16, tls: u16) -> Responder {
+    /// Listens at the addresses for HTTP and for TLS.
+    pub(crate) fn start(board: &ChallengeBoard, addresses: [SocketAddr; 2]) -> Responder {
+        let [http, tls] = addresses;
         let stop = Arc::new(AtomicBool::new(false));
         let config = config(board);
         let (for_http, board) = (Arc::clone(&stop), board.clone());
         let answer_http = move |stream: TcpStream| drop(answer_http(&board, stream));
         let answer_tls = move |stream: TcpStream| handshake(&config, stream);
         let threads = vec![serve(http, for_http, answer_http), serve(tls, Arc::clone(&stop), answer_tls)];
-        Responder { stop, ports: [http, tls], threads }
+        Responder { stop, addresses, threads }
     }
 }
 
 impl Drop for Responder {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
-        for port in self.ports {
+        for address in self.addresses {
             // It wakes the thread.
-            let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, port));
+            let _ = TcpStream::connect(address);
         }
         for thread in self.threads.drain(..) {
             let _ = thread.join();
@@ -48,8 +50,12 @@ impl Drop for Responder {
     }
 }
 
-fn serve(port: u16, stop: Arc<AtomicBool>, answer: impl Fn(TcpStream) + Send + 'static) -> JoinHandle<()> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("the port is free");
+fn serve(
+    at: SocketAddr,
+    stop: Arc<AtomicBool>,
+    answer: impl Fn(TcpStream) + Send + 'static,
+) -> JoinHandle<()> {
+    let listener = TcpListener::bind(at).expect("no other test listens there");
     thread::spawn(move || {
         for stream in listener.incoming() {
             if stop.load(Ordering::SeqCst) {

@@ -14,7 +14,7 @@ use super::NAMES;
 use crate::authority::{self, Pebble};
 use crate::responder::Responder;
 
-/// The variable that makes this program such a process: folder, directory, roots, port of HTTP, port of TLS.
+/// The variable that makes this program such a process: folder, directory, roots, and where it answers HTTP and TLS.
 const CHILD: &str = "TENFOLD_TEST_ACME_CHILD";
 
 /// Runs as the child if the variable says so: success is a certificate.
@@ -30,8 +30,7 @@ pub(crate) fn child() -> Option<ExitCode> {
         validation: Validation::TlsAlpn01,
     };
     let board = authority::board();
-    let port = |word: &str| word.parse().expect("a port");
-    let _responder = Responder::start(&board, port(http), port(tls));
+    let _responder = Responder::start(&board, [http, tls].map(|word| word.parse().expect("an address")));
     let state = authority::state(&PathBuf::from(scratch));
     let mut client = AcmeClient::new(settings, state, board, None).expect("a client");
     let event = client.step().event;
@@ -46,14 +45,9 @@ pub(crate) fn ended_at_any_point() {
     let pebble = Pebble::start(0);
     let settings = pebble.settings(NAMES, Validation::TlsAlpn01);
     let roots = settings.authority_roots.expect("its own roots");
-    let words = format!(
-        "{} {} {} {} {}",
-        pebble.scratch.0.display(),
-        settings.directory,
-        roots.display(),
-        pebble.ports.http,
-        pebble.ports.tls
-    );
+    let [http, tls] = pebble.validated();
+    let (scratch, directory) = (pebble.scratch.0.display(), settings.directory);
+    let words = format!("{scratch} {directory} {} {http} {tls}", roots.display());
     let start = || {
         pebble.forget_wait();
         let program = env::current_exe().expect("this program");
