@@ -19,9 +19,9 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// One of `kilobytes` on this folder, which everybody may write to.
-    ///
     /// Mounts a disk of `kilobytes` on this folder, writable for all users.
+    ///
+    /// # Panics
     /// If it cannot be mounted.
     #[track_caller]
     pub fn new(folder: &Path, kilobytes: u32) -> Disk {

@@ -161,6 +161,11 @@ pub(super) fn h69_a_full_disk_loses_no_account() {
         assert_eq!(register("ann").status, 303);
 
         disk.fill();
+        if let (DatabaseProduct::Postgres, Some(database)) = (kind, &database) {
+            // As its autovacuum does now and then. This frees pages, often an odd number: then PostgreSQL writes a part of
+            // its next block, and its error is another one.
+            database.query("VACUUM pg_class").expect("it needs no room");
+        }
         let mut acknowledged = vec!["ann".to_owned()];
         let (refused, response) = loop {
             let name = format!("member-{}", acknowledged.len());
@@ -177,7 +182,7 @@ pub(super) fn h69_a_full_disk_loses_no_account() {
         assert_eq!(server.get("/").status, 200, "{kind:?}");
         let why = match kind {
             DatabaseProduct::Sqlite => "accounts: database or disk is full",
-            DatabaseProduct::Postgres => "No space left on device",
+            DatabaseProduct::Postgres => "(Check free disk space.)",
             DatabaseProduct::Mariadb => "accounts: The table 'tenfold_users' is full",
         };
         server.reports(why);

@@ -138,7 +138,11 @@ fn fault(error: Error) -> StoreError {
         &SqlState::UNIQUE_VIOLATION => StoreError::Taken,
         // 57P: the server is starting or stopping.
         code if code.code().starts_with("57P") => StoreError::Lost(said.message().to_owned()),
-        _ => StoreError::Failed(said.message().to_owned()),
+        // The details may contain values of a row; the hint does not, and without it a full disk is a short write.
+        _ => StoreError::Failed(match said.hint() {
+            Some(hint) => format!("{} ({hint})", said.message()),
+            None => said.message().to_owned(),
+        }),
     }
 }
 
