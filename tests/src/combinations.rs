@@ -120,23 +120,3 @@ pub fn product(parameters: &[Parameter], legal: &dyn Fn(&Partial) -> bool) -> Ve
     }
     rows.into_iter().filter_map(|row| row.into_iter().collect()).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn completing_a_row_is_legal_and_reproducible() {
-        let of =
-            |name, count: usize| Parameter { name, values: (0..count).map(|at| at.to_string()).collect() };
-        let parameters = [of("a", 2), of("b", 3), of("c", 3)];
-        // The last two values are never equal.
-        let legal = |row: &Partial| row[1].is_none() || row[1] != row[2];
-        let whole = |number| completed(&[1], number, &parameters, &legal).expect("there is a legal one");
-        let rows: Vec<_> = (0..100).map(whole).collect();
-        assert!(rows.iter().all(|row| row.len() == 3 && row[0] == 1 && row[1] != row[2]));
-        assert!((0..3).all(|value| rows.iter().any(|row| row[2] == value)), "{rows:?}");
-        assert_eq!(rows, (0..100).map(whole).collect::<Vec<_>>());
-        assert_eq!(completed(&[1], 0, &parameters, &|row| row[2].is_none()), None);
-    }
-}

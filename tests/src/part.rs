@@ -47,30 +47,3 @@ impl FromStr for SuitePart {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_test_is_in_one_part_and_parts_are_about_equal() {
-        let names: Vec<String> = (0..2000).map(|at| format!("theme::engine::case_{at}")).collect();
-        let parts: Vec<SuitePart> =
-            (1..=10).map(|number| format!("{number}/10").parse().expect("a part")).collect();
-        for name in &names {
-            assert_eq!(parts.iter().filter(|part| part.has(name)).count(), 1, "{name}");
-        }
-        for part in &parts {
-            let count = names.iter().filter(|name| part.has(name)).count();
-            assert!((120..280).contains(&count), "{part:?} has {count} of 2,000");
-        }
-    }
-
-    #[test]
-    fn invalid_parts_are_rejected() {
-        for text in ["", "3", "0/5", "6/5", "1/0", "a/b", "1/2/3", "-1/5"] {
-            assert!(text.parse::<SuitePart>().is_err(), "{text:?}");
-        }
-        assert_eq!("1/1".parse(), Ok(SuitePart { number: 1, of: 1 }));
-    }
-}

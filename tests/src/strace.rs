@@ -229,7 +229,7 @@ impl Calls {
 
     /// Parses the output of `strace`, in the order in which calls began; the rest of an interrupted call is joined to
     /// its beginning.
-    fn of(text: &str) -> Calls {
+    pub fn of(text: &str) -> Calls {
         let mut lines: Vec<String> = Vec::new();
         let mut unfinished: BTreeMap<&str, usize> = BTreeMap::new();
         for line in text.lines() {
@@ -286,31 +286,5 @@ impl Calls {
         let other =
             |line: &&str| !names.iter().any(|name| without_process(line).starts_with(&format!("{name}(")));
         self.lines.iter().map(String::as_str).filter(other).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_result_of_an_interrupted_call_is_joined_to_its_beginning() {
-        let text = "7 recvmsg(3,  <unfinished ...>\n8 close(4) = 0\n7 <... recvmsg resumed>\"ab\", 2) = 2\n\
-            9 <... poll resumed>) = 1\n7 --- SIGTERM ---\n7 write(5, \"c\", 1 <unfinished ...>\n7 +++ exited +++";
-        let expected =
-            ["7 recvmsg(3,  \"ab\", 2) = 2", "8 close(4) = 0", "7 write(5, \"c\", 1 <unfinished ...>"];
-        assert_eq!(Calls::of(text).lines, expected);
-    }
-
-    #[test]
-    fn a_call_that_has_not_returned_brought_nothing() {
-        let lines = [
-            "7 accept4(3, NULL, NULL, SOCK_CLOEXEC) = 10",
-            "7 accept4(3, NULL, NULL, SOCK_CLOEXEC) = -1 EAGAIN (Resource temporarily unavailable)",
-            "7 accept4(3, 0x7ffff09ad, [128], 0) = ? ERESTARTSYS (To be restarted if SA_RESTART is set)",
-            "7 accept4(3,  <detached ...>",
-            "7 close(10) = 0",
-        ];
-        assert_eq!(Calls::of(&lines.join("\n")).successes("accept4"), [lines[0]]);
     }
 }

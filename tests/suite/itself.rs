@@ -1,4 +1,4 @@
-//! The suite itself: its remains, and the scope of its long runs.
+//! The suite itself: its remains, the scope of its long runs, and how it reads what others print.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,18 +6,24 @@ use std::process::{Command, Stdio};
 
 use tenfold_engine::{MODELS, Sender, probe};
 use tenfold_tests::cases;
+use tenfold_tests::combinations::{Parameter, Partial, completed};
 use tenfold_tests::config::Config;
 use tenfold_tests::databases::RedisServer;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::left;
+use tenfold_tests::part::SuitePart;
 use tenfold_tests::site::TempFolder;
+use tenfold_tests::strace::Calls;
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::tools;
 
 pub(crate) const THEME: Theme = Theme {
     name: "itself",
     cases: cases![
-        Every Once: remains_of_killed_runs_are_removed, a_long_comparison_is_of_every_configuration
+        Every Once: remains_of_killed_runs_are_removed, a_long_comparison_is_of_every_configuration,
+            completing_a_row_is_legal_and_reproducible, every_test_is_in_one_part_and_parts_are_about_equal,
+            invalid_parts_are_rejected, the_result_of_an_interrupted_call_is_joined_to_its_beginning,
+            a_call_that_has_not_returned_brought_nothing
     ],
 };
 
@@ -71,4 +77,55 @@ fn remains_of_killed_runs_are_removed() {
         assert!(temporary.at(name).exists(), "{name} was somebody else's");
     }
     becomes_true(SOON, "the server that was at work there ends", || !redis.process().is_running());
+}
+
+fn completing_a_row_is_legal_and_reproducible() {
+    let of = |name, count: usize| Parameter { name, values: (0..count).map(|at| at.to_string()).collect() };
+    let parameters = [of("a", 2), of("b", 3), of("c", 3)];
+    // The last two values are never equal.
+    let legal = |row: &Partial| row[1].is_none() || row[1] != row[2];
+    let whole = |number| completed(&[1], number, &parameters, &legal).expect("there is a legal one");
+    let rows: Vec<_> = (0..100).map(whole).collect();
+    assert!(rows.iter().all(|row| row.len() == 3 && row[0] == 1 && row[1] != row[2]));
+    assert!((0..3).all(|value| rows.iter().any(|row| row[2] == value)), "{rows:?}");
+    assert_eq!(rows, (0..100).map(whole).collect::<Vec<_>>());
+    assert_eq!(completed(&[1], 0, &parameters, &|row| row[2].is_none()), None);
+}
+
+fn every_test_is_in_one_part_and_parts_are_about_equal() {
+    let names: Vec<String> = (0..2000).map(|at| format!("theme::engine::case_{at}")).collect();
+    let parts: Vec<SuitePart> =
+        (1..=10).map(|number| format!("{number}/10").parse().expect("a part")).collect();
+    for name in &names {
+        assert_eq!(parts.iter().filter(|part| part.has(name)).count(), 1, "{name}");
+    }
+    for part in &parts {
+        let count = names.iter().filter(|name| part.has(name)).count();
+        assert!((120..280).contains(&count), "{part:?} has {count} of 2,000");
+    }
+}
+
+fn invalid_parts_are_rejected() {
+    for text in ["", "3", "0/5", "6/5", "1/0", "a/b", "1/2/3", "-1/5"] {
+        assert!(text.parse::<SuitePart>().is_err(), "{text:?}");
+    }
+    assert!("1/1".parse::<SuitePart>().is_ok_and(|part| part.has("any")));
+}
+
+fn the_result_of_an_interrupted_call_is_joined_to_its_beginning() {
+    let text = "7 recvmsg(3,  <unfinished ...>\n8 close(4) = 0\n7 <... recvmsg resumed>\"ab\", 2) = 2\n\
+        9 <... poll resumed>) = 1\n7 --- SIGTERM ---\n7 write(5, \"c\", 1 <unfinished ...>\n7 +++ exited +++";
+    let expected = ["7 recvmsg(3,  \"ab\", 2) = 2", "8 close(4) = 0", "7 write(5, \"c\", 1 <unfinished ...>"];
+    assert_eq!(Calls::of(text).lines, expected);
+}
+
+fn a_call_that_has_not_returned_brought_nothing() {
+    let lines = [
+        "7 accept4(3, NULL, NULL, SOCK_CLOEXEC) = 10",
+        "7 accept4(3, NULL, NULL, SOCK_CLOEXEC) = -1 EAGAIN (Resource temporarily unavailable)",
+        "7 accept4(3, 0x7ffff09ad, [128], 0) = ? ERESTARTSYS (To be restarted if SA_RESTART is set)",
+        "7 accept4(3,  <detached ...>",
+        "7 close(10) = 0",
+    ];
+    assert_eq!(Calls::of(&lines.join("\n")).successes("accept4"), [lines[0]]);
 }
