@@ -7,8 +7,8 @@ use std::process::Command;
 use crate::fuzz;
 use crate::shell::{self, Failed};
 
-/// The crates that the steps with tests select. A step that runs some of the tests selects the other crates, too: the
-/// selected crates decide the features of a dependency, which cargo builds once for each set of features.
+/// The crates and features that steps with tests select, also for the tests of few crates: cargo builds a dependency
+/// again if the selected crates need other features of it.
 pub(crate) const TESTED: [&str; 3] = ["--workspace", "--features", "tenfold/test-layer"];
 
 /// Parts of package names that a server for files alone must not link.

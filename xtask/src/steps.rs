@@ -252,7 +252,7 @@ fn rustdoc(root: &Path, _: &Selection) -> Result<(), Failed> {
     shell::run(root, "cargo", &args, &[("RUSTDOCFLAGS", flags)])
 }
 
-/// The tests of engine take minutes, and the step `sanitizer` runs all of them; here only the long suites run them.
+/// The tests of engine take minutes, and the step `sanitizer` runs most of them; here only the long suites run them.
 fn unit(root: &Path, selection: &Selection) -> Result<(), Failed> {
     let without: &[&str] = if selection.all { &[] } else { &["--exclude", "tenfold-engine"] };
     let args = [&["test"], &TESTED[..], &["--exclude", "tenfold-tests"], without].concat();
@@ -263,12 +263,13 @@ fn unit(root: &Path, selection: &Selection) -> Result<(), Failed> {
 fn server(root: &Path, selection: &Selection) -> Result<(), Failed> {
     make_bench(root)?;
     let vars: &[(&str, &str)] = if selection.all { &[("TENFOLD_TEST_ALL", "1")] } else { &[] };
-    suite(root, &[], vars)
+    suite(root, &[], &[], vars)
 }
 
-/// Runs the whole-server tests, with `args` for the suite itself.
-fn suite(root: &Path, args: &[&str], vars: &[(&str, &str)]) -> Result<(), Failed> {
-    shell::run(root, "cargo", &[&["test"], &TESTED[..], &["--test", "suite", "--"], args].concat(), vars)
+/// Runs the whole-server tests, with `cargo` for cargo and `args` for the suite itself.
+fn suite(root: &Path, cargo: &[&str], args: &[&str], vars: &[(&str, &str)]) -> Result<(), Failed> {
+    let all = [&["test"], &TESTED[..], cargo, &["--test", "suite", "--"], args].concat();
+    shell::run(root, "cargo", &all, vars)
 }
 
 /// Only the whole-server tests that drive a browser.
@@ -277,7 +278,7 @@ fn suite(root: &Path, args: &[&str], vars: &[(&str, &str)]) -> Result<(), Failed
 /// A missing tool, or a failed run.
 pub(crate) fn browser(root: &Path) -> Result<(), Failed> {
     match setup::missing(&["chromium", "fonts-liberation", "axe-core"]).as_slice() {
-        [] => suite(root, &["browser"], &[]),
+        [] => suite(root, &[], &["browser"], &[]),
         lines => Err(lines.join("\n").into()),
     }
 }
@@ -289,9 +290,8 @@ pub(crate) fn browser(root: &Path) -> Result<(), Failed> {
 /// A run failed; the suite printed the difference.
 pub(crate) fn compare(root: &Path, requests: u32, part: &str) -> Result<(), Failed> {
     let filter = format!("compare::{part}");
-    let cargo = ["test", "--profile", "suite", "--package", "tenfold-tests", "--test", "suite"];
-    let args = [&cargo[..], &["--", "--test-threads", "2", &filter]].concat();
-    shell::run(root, "cargo", &args, &[("TENFOLD_TEST_REQUESTS", &requests.to_string())])
+    let args = ["--test-threads", "2", &filter];
+    suite(root, &["--profile", "suite"], &args, &[("TENFOLD_TEST_REQUESTS", &requests.to_string())])
 }
 
 /// Runs the tests of the crates whose parsers read untrusted input, optimised, with `cases` generated cases per
