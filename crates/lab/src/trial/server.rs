@@ -164,7 +164,7 @@ pub(crate) fn spawn_pinned(mut command: Command, processors: &[usize]) -> io::Re
 /// these could take the port before the server does.
 fn free_address() -> io::Result<SocketAddr> {
     const FIRST: u16 = 10_000;
-    const COUNT: u16 = 22_000;
+    const COUNT: u16 = 2_000;
     static NEXT: AtomicU32 = AtomicU32::new(0);
     // Other programs that search at the same time begin elsewhere.
     let begin = std::process::id().wrapping_mul(7_919);
