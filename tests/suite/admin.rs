@@ -4,8 +4,9 @@ mod prometheus;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::process::{Command, Stdio};
 use std::thread;
 
 use prometheus::scrapes_and_the_dashboard_finds_its_metrics;
@@ -20,6 +21,7 @@ use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::wire::{Wire, request};
+use tenfold_tests::{binary, tools};
 
 pub(crate) const THEME: Theme = Theme {
     name: "admin",
@@ -240,7 +242,7 @@ fn the_process_is_replaced(config: &Config) {
     first.signal(Signal::KILL);
     becomes_true(SOON, "another takes its place", || process(&server).is_some_and(|next| next != first));
     assert_eq!(metrics(admin)["tenfold_requests_total{method=\"GET\",status=\"2xx\"}"], 1.0);
-    assert!(server.errors().contains("the admin process was killed by signal 9"), "{}", server.errors());
+    server.reports("the admin process was killed by signal 9");
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
@@ -311,14 +313,17 @@ fn status_asks_an_admin_listener(config: &Config) {
     assert!(said.contains(" is no admin listener: it answered /status with 404"), "{said}");
     assert_eq!(output.status.code(), Some(1));
     // It ends when the server has gone.
-    let watching = thread::spawn(move || tenfold(&["status", "--watch", &admin.to_string()]));
-    thread::sleep(std::time::Duration::from_millis(1500));
+    let mut watch = Command::new(tools::program("timeout"));
+    watch.arg("60").arg(&binary::server().expect("the server").path).args(["status", "--watch"]);
+    let mut watching = watch.arg(admin.to_string()).stdout(Stdio::piped()).spawn().expect("it starts");
+    let (mut output, mut shown) = (BufReader::new(watching.stdout.take().expect("a pipe")), String::new());
+    while !shown.contains("\nlatency  p50 ") {
+        assert!(output.read_line(&mut shown).expect("text") > 0, "it has ended: {shown}");
+    }
     server.stop().unwrap_or_else(|why| panic!("{why}"));
-    let output = watching.join().expect("it does not panic");
-    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(shown.contains(" requests/s ") && shown.contains("\nlatency  p50 "), "{shown}");
-    assert!(!shown.contains('\x1b'), "no terminal: {shown}");
-    assert_eq!(output.status.code(), Some(1));
+    output.read_to_string(&mut shown).expect("text");
+    assert!(shown.contains(" requests/s ") && !shown.contains('\x1b'), "no terminal: {shown}");
+    assert_eq!(watching.wait().expect("it ends").code(), Some(1));
 }
 
 fn an_address_in_use_is_named(config: &Config) {

@@ -72,10 +72,11 @@ fn send_slowly(server: &Server, timeout: Duration) {
     assert_eq!(wire.response().status, 200, "a head in time is answered");
 }
 
-/// A connection with a part of a record is not idle, and would keep its place for the time of an idle one.
+/// A connection with a part of a record is not idle, and would keep its place for the time of an idle one. Its handshake
+/// has the time of a head, too.
 fn a_record_between_requests_has_the_time_of_a_head(config: &Config) {
     let launch = Launch::new(&config.through(Below::Tls), site::shared());
-    let server = launch.flag("--head-timeout", "1s").flag("--idle-timeout", "60s").start();
+    let server = launch.flag("--head-timeout", "3s").flag("--idle-timeout", "60s").start();
     let mut wire = server.connect();
     wire.get("/1k.html");
     assert_eq!(wire.response().status, 200);
@@ -106,9 +107,9 @@ fn h24_a_slow_body_ends(config: &Config) {
 fn an_idle_connection_times_out(config: &Config) {
     // Longer than the others, so that even a late request is in time.
     let launch = Launch::new(config, site::shared()).flag("--head-timeout", "1s");
-    let server = launch.flag("--idle-timeout", "2500ms").start();
+    let server = launch.flag("--idle-timeout", "4500ms").start();
     let mut wire = server.connect();
-    for _ in 0..6 {
+    for _ in 0..10 {
         wire.get("/1k.html");
         assert_eq!(wire.response().status, 200);
         sleep(Duration::from_millis(500));
@@ -122,9 +123,9 @@ fn an_idle_connection_times_out(config: &Config) {
     assert_eq!(server.get("/1k.html").status, 200, "the server goes on");
 }
 
-/// Ten deadlines of time, at a rate above the minimum.
+/// It reads for longer than two deadlines, at a rate above the minimum. On a busy machine it may pause for seconds.
 fn a_slow_but_steady_client_is_served(config: &Config) {
-    let server = impatient(config);
+    let server = Launch::new(config, site::shared()).flag("--send-timeout", "4s").start();
     let mut wire = server.connect();
     rustix::net::sockopt::set_socket_recv_buffer_size(wire.socket(), 16 * 1024).expect("a socket of ours");
     wire.get("/large.bin");
@@ -132,9 +133,9 @@ fn a_slow_but_steady_client_is_served(config: &Config) {
     let large = site::large();
     let mut at = 0;
     let begin = Instant::now();
-    while begin.elapsed() < Duration::from_secs(5) {
-        wire.expect_body(&large[at..at + 200_000]);
-        at += 200_000;
+    while begin.elapsed() < Duration::from_secs(10) {
+        wire.expect_body(&large[at..at + 100_000]);
+        at += 100_000;
         sleep(Duration::from_millis(100));
     }
     wire.expect_body(&large[at..]);

@@ -96,7 +96,9 @@ fn h35_connections_past_the_bound_are_closed_and_counted(config: &Config) {
     for wire in &mut full.kept {
         assert_eq!(wire.response_between().status, 200, "a connection within the bound");
     }
-    let said = server.errors().matches("more connections at once than").count();
+    let words = "more connections at once than";
+    server.reports(words);
+    let said = server.errors().matches(words).count();
     assert!((1..=config.workers()).contains(&said), "each process says it once: {}", server.errors());
     drop(full);
     becomes_true(SOON, "there is room again", || server.idle().is_some());

@@ -1,6 +1,6 @@
 //! The first command lines: short forms of addresses, ports, and hints that lead to the right word.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Output};
 
 use tenfold_tests::cases;
@@ -67,7 +67,8 @@ fn a_taken_port_is_passed_over_only_with_auto(config: &Config) {
     let said = text(&refused.stderr);
     assert_eq!(refused.status.code(), Some(1), "{said}");
     assert!(said.contains("in use") && said.contains("--port auto"), "{said}");
-    let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
+    // A process forked meanwhile would inherit a socket that tests it by binding.
+    let is_free = |port: &u16| TcpStream::connect((Ipv4Addr::LOCALHOST, *port)).is_err();
     let next = (8081..8180).find(is_free).expect("one of them is free");
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, next));
     let server = Launch::new(config, site::shared()).flag("--port", "auto").start_at(address);

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use rustix::net::{AddressFamily, SendFlags, SocketType, bind, connect, ipproto, listen, socket, sockopt};
+use rustix::net::{
+    AddressFamily, SendFlags, SocketFlags, SocketType, bind, connect, ipproto, listen, socket_with, sockopt,
+};
 use rustix::process::Signal;
 use tenfold_engine::Engine;
 use tenfold_tests::cases;
@@ -128,8 +130,10 @@ fn end_soon(workers: &[Process]) {
 
 /// A service manager passes a socket of MPTCP. Its connections stay, as those of Unix sockets do.
 fn connections_of_mptcp_stay_and_others_move(config: &Config) {
-    let mptcp_socket =
-        || socket(AddressFamily::INET, SocketType::STREAM, Some(ipproto::MPTCP)).expect("Linux 5.6");
+    let mptcp_socket = || {
+        let (kind, flags) = (SocketType::STREAM, SocketFlags::CLOEXEC);
+        socket_with(AddressFamily::INET, kind, flags, Some(ipproto::MPTCP)).expect("Linux 5.6")
+    };
     let listener = mptcp_socket();
     let local = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
     bind(&listener, &local).and_then(|()| listen(&listener, 100)).expect("loopback has a free port");
@@ -368,7 +372,7 @@ fn a_worker_without_room_leaves_connections_where_they_are(config: &Config) {
 fn the_idle_deadline_moves_with_a_connection(config: &Config) {
     let settings = "idle-timeout = \"4s\"\n";
     // On a busy machine a reload may take longer than the connection has left: then it is tried again.
-    let took = eventually(SOON, "a reload ends before the connection", || {
+    let took = eventually(3 * SOON, "a reload ends before the connection, and that ends in time", || {
         let mut site = Reloaded::start(config, settings);
         let mut wire = site.idle(1).remove(0);
         let began = Instant::now();
@@ -380,10 +384,10 @@ fn the_idle_deadline_moves_with_a_connection(config: &Config) {
         end_soon(&former);
         assert!(is_late || site.connection_count("handed_over") == 1);
         site.stop();
-        (!is_late).then_some(took)
+        // With a new deadline, it would end after 6.5 s.
+        (!is_late && took < Duration::from_millis(6300)).then_some(took)
     });
-    // With a new deadline, it would end after 6.5 s.
-    assert!((3500..6300).contains(&took.as_millis()), "{took:?}");
+    assert!(took >= Duration::from_millis(3500), "{took:?}");
 }
 
 fn an_address_is_counted_once(config: &Config) {
@@ -442,7 +446,7 @@ fn the_client_of_a_proxy_header_moves_with_its_connection(config: &Config) {
 fn connections_of_another_kind_stay(config: &Config) {
     let (mut site, mut wire) = behind(config, "trusted-proxy = [\"127.0.0.1\"]\n");
     let former = site.reload("new", "trusted-proxy = [\"127.0.0.2\"]\n");
-    assert!(!is_kept(&mut wire, OLD), "the old worker ends it");
+    becomes_true(SOON, "the old worker ends it", || !is_kept(&mut wire, OLD));
     wire.expect_end();
     end_soon(&former);
     assert_eq!(site.connection_count("handed_over"), 0);

@@ -1,4 +1,5 @@
-//! Members: a visitor's whole journey on every engine, and the numbered cases of HARDENING on every database.
+//! Members: a visitor's whole journey on every engine, and the numbered cases of `docs/hardening.md` on every
+//! database.
 
 mod boundary;
 mod browser;

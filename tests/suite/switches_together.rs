@@ -14,7 +14,6 @@ use tenfold_tests::harness::{Named, Theme};
 use tenfold_tests::launch::{Launch, free_address};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
-use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::wire::{Wire, request};
 
 pub(crate) const THEME: Theme = Theme {
@@ -179,11 +178,11 @@ fn output_matches_the_log_level(server: &Server, level: &str) {
     let told = format!(":{}/", server.address.port());
     let loud = ["info", "debug"].contains(&level);
     assert_eq!(server.errors().contains(&told), loud, "log-level {level}: {}", server.errors());
-    let detailed = || server.errors().contains("worker 1 is process");
-    if level == "debug" {
-        becomes_true(SOON, "details are said", detailed);
+    let detail = "worker 1 is process";
+    match level {
+        "debug" => server.reports(detail),
+        _ => assert!(!server.errors().contains(detail), "log-level {level}: {}", server.errors()),
     }
-    assert_eq!(detailed(), level == "debug", "log-level {level}: {}", server.errors());
 }
 
 /// Requests a page, a file, a condition, a range, and several pipelined ones; returns their number.

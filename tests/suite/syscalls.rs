@@ -140,12 +140,13 @@ fn a_cached_file_costs_no_file_call(config: &Config) {
     );
 }
 
-/// Calls per request, with wrk keeping 64 connections busy.
+/// Calls per request, with wrk keeping 64 connections busy; infinite if the machine stood still meanwhile.
 fn calls_per_request(address: std::net::SocketAddr, processes: &[Process]) -> f64 {
     let wrk = tools::program("wrk");
     let tracer = Tracer::attach(processes);
     let url = format!("http://{address}/1k.html");
-    let output = Command::new(wrk).args(["-t1", "-c64", "-d2s", &url]).output().expect("wrk runs");
+    let output =
+        Command::new(wrk).args(["-t1", "-c64", "-d2s", "--timeout", "20s", &url]).output().expect("wrk runs");
     let calls = tracer.detach();
     let said = String::from_utf8_lossy(&output.stdout);
     let line = said
@@ -154,8 +155,10 @@ fn calls_per_request(address: std::net::SocketAddr, processes: &[Process]) -> f6
         .unwrap_or_else(|| panic!("wrk said: {said}"));
     let requests: f64 =
         line.split_ascii_whitespace().next().and_then(|count| count.parse().ok()).expect("a number");
-    assert!(requests > 1000.0, "{requests} requests are too few to count by: {said}");
     assert!(!said.contains("Socket errors") && !said.contains("Non-2xx"), "wrk said: {said}");
+    if requests < 1000.0 {
+        return f64::INFINITY;
+    }
     let total = u32::try_from(calls.lines.len()).expect("a test makes fewer calls");
     f64::from(total) / requests
 }

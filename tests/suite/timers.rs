@@ -22,8 +22,8 @@ pub(crate) const THEME: Theme = Theme {
 
 const HEAD: Duration = Duration::from_millis(400);
 const IDLE: Duration = Duration::from_millis(700);
-/// For cases with concurrent requests, which may be late, too.
-const LONG_IDLE: Duration = Duration::from_millis(2500);
+/// For cases with concurrent requests, which may be late, too: by seconds on a busy machine.
+const LONG_IDLE: Duration = Duration::from_secs(5);
 /// The clock of the server moves with the kernel's ticks, of 10 ms at most, so a wait may have begun earlier (`man 2
 /// clock_gettime`, CLOCK_MONOTONIC_COARSE).
 const TICK: Duration = Duration::from_millis(20);

@@ -134,8 +134,8 @@ fn change_in_flight(server: &Server, url: &str, change: &str, cheap: bool) {
             assert_eq!(again.log_in(&name, GOOD).status, 422, "{name}: the former password");
             assert_eq!(again.log_in(&name, BETTER).status, 303, "{name}: the new password");
         }
-        if in_time {
-            assert_eq!(status, 422, "{change} {name}: the login was refused");
+        // A login that was answered before the change may be told after it.
+        if in_time && status == 422 {
             return;
         }
     }
@@ -268,12 +268,13 @@ pub(super) fn a_session_that_is_used_does_not_end_early() {
             let mut used = Instant::now();
             assert_eq!(member.log_in("ann", GOOD).status, 303);
             for _ in 0..10 {
+                let asked = Instant::now();
                 let status = member.get("/members/").status;
                 if used.elapsed() >= Duration::from_secs(1) {
                     return None;
                 }
                 assert_eq!(status, 200, "{:?}: {:?} after the last use", place.kind, used.elapsed());
-                used = Instant::now();
+                used = asked;
                 thread::sleep(Duration::from_millis(400));
             }
             Some(used)

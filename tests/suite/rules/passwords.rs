@@ -3,6 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use data_encoding::BASE64;
+use rustix::process::Signal;
 use tenfold_tests::config::Config;
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::wire::{Wire, request};
@@ -144,11 +145,15 @@ pub(super) fn h85_one_address_does_not_fill_a_queue_of_work(config: &Config) {
     let listings = vec![request("GET", "/many/", &[]); 14];
     for (work, own) in [(guesses, guess(99)), (listings, request("GET", "/list/", &[]))] {
         let (before, mut strangers) = (refused(), Vec::new());
+        // A client that is slow would leave time for the work.
+        let workers = server.workers();
+        workers.iter().for_each(|worker| worker.signal(Signal::STOP));
         for bytes in work {
             let mut wire = Wire::connect_from("127.0.0.2", server.address);
             wire.send(bytes);
             strangers.push(wire);
         }
+        workers.iter().for_each(|worker| worker.signal(Signal::CONT));
         becomes_true(SOON, "there is no room for so many", || refused() >= before + 5);
         let mut wire = server.connect();
         wire.send(own);

@@ -249,7 +249,7 @@ pub(super) fn a_worker_that_starts_during_a_check_has_no_part_of_it(config: &Con
     };
     let first = worker().expect("it serves");
     let expected = kinds(first);
-    put_script(&folder, "exec sleep 2");
+    put_script(&folder, "exec sleep 60");
     server.process.signal(Signal::USR2);
     becomes_true(SOON, "the check runs", || {
         server

@@ -69,9 +69,12 @@ pub(super) fn h96_no_helper_remembers_the_keys_of_tickets(config: &Config) {
         // A name alone in memory that is free has numbers of the allocator behind it, which are small.
         secrets.retain(|secret| !secret.windows(4).any(|bytes| bytes == [0; 4]));
         assert!(!secrets.is_empty(), "the server has the key {when}");
-        let mut others = server.process.with_descendants();
-        others.retain(|process| *process != server.process);
-        assert_eq!(others.len(), 4, "accounts, signing, admin and a worker: {others:?}");
+        // The former worker leaves after the upgrade has succeeded, and then its helpers do.
+        let others = eventually(SOON, "accounts, signing, admin and a worker", || {
+            let mut others = server.process.with_descendants();
+            others.retain(|process| *process != server.process);
+            (others.len() == 4).then_some(others)
+        });
         let has = |process: &&Process| secrets.iter().any(|secret| process.remembers(secret));
         // A helper drops them after its fork, and the server does not wait for that before it serves.
         becomes_true(SOON, &format!("only the worker of {others:?} has the key {when}"), || {

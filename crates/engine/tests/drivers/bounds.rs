@@ -154,11 +154,12 @@ fn who_sends_and_is_not_read_is_held_back(configuration: &Configuration) {
 
 /// Room is reported late, when much of it is free: what a reader takes counts before.
 fn a_slow_reader_that_goes_on_reading_lives(configuration: &Configuration) {
-    let server = Server::start_with(configuration, &[("send-timeout", "2500")]);
+    // The client may be late by seconds, so the timeout is longer than that.
+    let server = Server::start_with(configuration, &[("send-timeout", "4000")]);
     let mut clients = [server.connect(), server.connect()];
     clients[0].ask("/large?60000000");
     clients[1].send(&request("/shared").repeat(10));
-    for _ in 0..80 {
+    for _ in 0..110 {
         clients.iter_mut().for_each(|client| drop(client.exactly(10_000)));
         thread::sleep(Duration::from_millis(80));
     }

@@ -160,7 +160,8 @@ fn a_peer_that_goes_away(configuration: &Configuration) {
 }
 
 fn a_refusal_reaches_a_peer_that_still_sends(configuration: &Configuration) {
-    let server = Server::start(configuration);
+    // The client may be late by seconds.
+    let server = Server::start_with(configuration, &[("linger-time", "20000")]);
     let mut client = server.connect();
     client.send(b"GET / HTTP/1.1\r\nHost : localhost\r\n\r\n");
     for _ in 0..20 {

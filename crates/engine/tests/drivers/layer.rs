@@ -85,13 +85,14 @@ fn a_note_is_answered_on_an_idle_connection(configuration: &Configuration) {
 }
 
 fn a_peer_that_never_completes_its_hello(configuration: &Configuration) {
-    let server = Server::start_with(configuration, &[("head-timeout", "300")]);
-    for count in [1, 3, 20] {
+    let server = Server::start_with(configuration, &[("head-timeout", "3000")]);
+    let mut clients = [1, 3, 20].map(|count| {
         let mut client = server.connect();
         let hello = client.layer().hello();
         assert!(client.try_send_raw(&hello[..count]));
-        client.ends();
-    }
+        client
+    });
+    clients.iter_mut().for_each(Client::ends);
     assert_eq!(server.connect().get("/small").body, SMALL);
     server.stop();
 }

@@ -129,6 +129,7 @@ fn serve(settings: &Settings) -> Result<(), String> {
         connections: settings.value("connections", 2000),
         pool_threads: settings.value("pool-threads", Bounds::default().pool_threads),
         pool_queue: settings.value("pool-queue", Bounds::default().pool_queue),
+        linger_time: settings.milliseconds("linger-time", Bounds::default().linger_time),
         ..Bounds::default()
     };
     let topology = settings.text("topology").map(|text| text.parse()).transpose()?;
