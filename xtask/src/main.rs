@@ -37,8 +37,9 @@ usage: cargo xtask COMMAND
                       sender, or to those with PART in their name (epoll+single+auto), and compare all bytes
   fuzz [CASES]        test parsers with generated input, with many more cases than `test`
   fuzz --minutes N [HARNESS]...
-                      fuzz guided by coverage, under the address sanitizer: head, target, ranges, chunked, form,
-                      cookie, configuration, accounts
+                      fuzz guided by coverage, under the address sanitizer: head, target, ranges, chunked, proxy,
+                      forwarded, record, form, cookie, ticket, signature, challenge, certificate, configuration,
+                      accounts
   package [--binary FILE] [--test]
                       make packages in target/package: a .deb, an archive with a static program, checksums, a bill of
                       materials, and a container image if a builder runs here (--binary: pack FILE instead of building

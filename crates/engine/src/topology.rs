@@ -21,9 +21,9 @@ use crate::worker::handoff::Handoff;
 use crate::worker::intake::Intake;
 use crate::worker::succession::Succession;
 
-/// Serves `protocol` on `listeners` as `plan` says, on this process, until [`lifecycle::phase`] says
-/// otherwise. `successions` are the pairs of its workers by which generations hand over; none if they do not. Where each thread has sockets of its own, `listeners` holds those of the first thread, then
-/// those of the second, and so on.
+/// Serves `protocol` on `listeners` as `plan` says, on this process, until [`lifecycle::phase`] says otherwise.
+/// `successions` are the pairs of its workers by which generations hand over; none if they do not. Where each thread has
+/// sockets of its own, `listeners` holds those of the first thread, then those of the second, and so on.
 ///
 /// # Errors
 /// A message if a worker cannot start or continue; the others are then stopped.

@@ -1,5 +1,5 @@
-//! Bodies in chunks, against a reader that is slow and simple. A fuzz target, too: `cargo bolero test -p
-//! tenfold-http chunks_are_read_as_a_slow_reader_reads_them_however_they_are_cut`.
+//! Bodies in chunks, against a reader that is slow and simple. It is also a fuzz target:
+//! `cargo xtask fuzz --minutes 10 chunked`.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,4 +1,4 @@
-//! The output of a connection beside a model of it, which is a queue of single bytes: another fuzz target.
+//! The output of a connection beside a model of it, which is a queue of single bytes.
 
 use std::collections::VecDeque;
 use std::fs::File;

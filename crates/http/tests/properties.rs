@@ -1,4 +1,4 @@
-//! Properties of any input. Each test is also a fuzz target: `cargo bolero test -p tenfold-http NAME`.
+//! Properties of any input. Two tests are also fuzz targets: `cargo xtask fuzz --minutes 10 head target`.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Headers of the PROXY protocol, good and bad. A fuzz target, too: `cargo bolero test -p tenfold-http
-//! a_proxy_header_is_read_as_a_slow_reader_reads_it_however_it_is_cut`.
+//! Headers of the PROXY protocol, good and bad. They are also a fuzz target:
+//! `cargo xtask fuzz --minutes 10 proxy`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 

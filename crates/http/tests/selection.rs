@@ -1,5 +1,5 @@
-//! The selection of ranges, conditions and codings, for any input. Each test is also a fuzz target:
-//! `cargo bolero test -p tenfold-http NAME`.
+//! The selection of ranges, conditions and codings, for any input. The test of ranges is also a fuzz target:
+//! `cargo xtask fuzz --minutes 10 ranges`.
 
 mod common;
 

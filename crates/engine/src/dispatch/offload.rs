@@ -184,7 +184,7 @@ impl<T> Drop for Promise<T> {
     }
 }
 
-/// The result of work that was given to a [`OffloadPool`].
+/// The result of work that was given to an [`OffloadPool`].
 pub struct OffloadResult<T>(Arc<Mutex<PromiseState<T>>>);
 
 impl<T> Future for OffloadResult<T> {

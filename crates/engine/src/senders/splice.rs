@@ -122,7 +122,7 @@ mod tests {
     use super::*;
     use crate::senders::failure::Failure;
 
-    /// Sends `piece` until the socket is full; says how much left.
+    /// Sends `file` until the socket is full. Returns the number of sent bytes.
     fn until_full(splicer: &mut Splicer, socket: &Socket, file: &Arc<OpenFile>) -> u64 {
         let mut at = 0;
         loop {

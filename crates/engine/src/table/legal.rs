@@ -10,7 +10,7 @@ use crate::plan::mechanism::Driver;
 use crate::plan::{Bounds, Plan};
 
 impl Plan {
-    /// A plan for `engine` with the defaults of `workers` workers.
+    /// A plan for `engine`. `None` is the default; that of the topology depends on `workers`.
     ///
     /// # Errors
     /// In words, where the combination makes no sense, with the ones that do.

@@ -57,7 +57,7 @@ pub(crate) enum SlotState {
     },
 }
 
-/// An inactive connection. `T` is the state of the protocol and a layer, and `D` that of the driver.
+/// A place for a connection. `T` is the state of the protocol and a layer, and `D` that of the driver.
 pub(crate) struct Slot<T, D> {
     /// The socket, unless a task owns it.
     pub(crate) socket: Option<Socket>,

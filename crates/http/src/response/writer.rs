@@ -198,8 +198,9 @@ impl ResponseHead<'_> {
         }
     }
 
-    /// The longest of these values has three numbers.
+    /// Adds a field whose value consists of `pieces`.
     fn pieces(&mut self, name: &str, pieces: &[&[u8]]) {
+        // The longest value has three numbers.
         let mut value = [0; 3 * 20 + 16];
         let mut length = 0;
         for piece in pieces {

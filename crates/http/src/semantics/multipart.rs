@@ -81,7 +81,7 @@ impl<'a> Multipart<'a> {
         &self.content_type[MEDIA_TYPE.len()..]
     }
 
-    /// Returns the bytes in front of the content of a part.
+    /// Hands the bytes in front of the content of a part to `put`.
     fn begin_part(&self, at: usize, range: &Range<u64>, put: &mut dyn FnMut(&[u8])) {
         debug_assert!(range.start < range.end && range.end <= self.size);
         // The line end in front of a boundary belongs to it; the first one needs none.
@@ -98,7 +98,7 @@ impl<'a> Multipart<'a> {
         put(b"\r\n\r\n");
     }
 
-    /// Returns the bytes behind the last part.
+    /// Hands the bytes behind the last part to `put`.
     fn end(&self, put: &mut dyn FnMut(&[u8])) {
         put(b"\r\n--");
         put(self.boundary());

@@ -91,7 +91,7 @@ pub fn of_file(path: &Path) -> Result<Experiment, String> {
     file::read(&shown, &text).map_err(|problem| problem.to_string())
 }
 
-/// Selects experiments: by name, by a prefix that ends with a hyphen is left out (`n16`), or by the path of a file.
+/// Selects experiments: by name, by the part of a name in front of a hyphen (`n16`), or by the path of a file or folder.
 ///
 /// # Errors
 /// Names the word that selects nothing, and the closest name.

@@ -23,11 +23,11 @@ pub(crate) struct LogFields<'a> {
     pub(crate) query: Option<&'a str>,
     pub(crate) referer: Option<&'a [u8]>,
     pub(crate) agent: Option<&'a [u8]>,
-    /// The handshake of the connection. Only `json` shows it.
+    /// The handshake of the connection. Only `json` and the user's own formats show it.
     pub(crate) tls: Option<&'a Arc<TlsFacts>>,
 }
 
-/// The known times of a response. Only `json` shows them.
+/// The known times of a response. Only `json` and the user's own formats show them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Times {
     /// From the request to a response that is ready to be sent.

@@ -1,4 +1,4 @@
-//! The process that seals records of TLS: a worker, or the kernel.
+//! Whether a worker or the kernel seals records of TLS.
 
 use std::fmt;
 

@@ -1,9 +1,9 @@
 //! The resolved configuration, from settings and the limits of this system, before anything is opened.
 //!
 //! [`config`] puts it together, [`refusals`] refuses combinations that make no sense, [`capacity`] divides the
-//! descriptors, [`certificates`] reads those of TLS,
-//! [`kernel_tls`] asks whether the kernel encrypts, [`apart`] works with their keys in another process,
-//! [`names`] has those that the server makes or obtains by itself, and [`engines`] asks the kernel.
+//! descriptors, [`certificates`] reads those of TLS, [`names`] has those that the server makes or obtains by itself,
+//! [`apart`] works with their keys in another process, [`kernel_tls`] asks whether the kernel encrypts, and [`engines`]
+//! asks it about engines.
 
 pub(crate) mod apart;
 mod capacity;

@@ -78,7 +78,7 @@ impl GivenSettings {
     }
 }
 
-/// Returns the variables that look like settings but are unknown, so that a typing error does not go unnoticed.
+/// Warns of variables that look like settings but are unknown, so that a typing error does not go unnoticed.
 pub(crate) fn warn_of_slips() {
     for (variable, _) in std::env::vars_os() {
         let Some(name) = variable.to_str().and_then(|name| name.strip_prefix("TENFOLD_")) else { continue };

@@ -41,8 +41,8 @@ pub(crate) fn shown_duration(duration: Duration) -> String {
     format!("{}{unit}", milliseconds / scale)
 }
 
-/// Bytes within bounds: a bare number, or one with `KiB`, `MiB` or `GiB`. `k` and the units of earlier versions, such as `KB`, mean
-/// the same.
+/// Bytes within bounds: a bare number, or one with `KiB`, `MiB` or `GiB`. `k` and the units of earlier versions, such as
+/// `KB`, mean the same.
 pub(crate) fn size(text: &str, bounds: RangeInclusive<u64>) -> Result<u64, String> {
     let wrong = || {
         let (from, to) = (shown_size(*bounds.start()), shown_size(*bounds.end()));

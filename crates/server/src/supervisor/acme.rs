@@ -64,6 +64,8 @@ struct AcmeMemory {
 }
 
 impl AcmeProcess {
+    /// A client that has not started.
+    ///
     /// # Errors
     /// There is no memory.
     pub(super) fn new() -> Result<AcmeProcess, String> {

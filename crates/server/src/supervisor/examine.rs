@@ -96,7 +96,7 @@ fn accounts(settings: &Settings, workers: Option<&SystemUser>) -> Result<Vec<Str
     ))
 }
 
-/// Whether the address can be listened on.
+/// Checks that the address can be listened on. One in use is only a warning.
 fn listening(address: &ListenAddress, config: &ResolvedConfig) -> Result<(), String> {
     let result = match address {
         ListenAddress::Internet(at) => Listener::expect_free(at, &config.options),

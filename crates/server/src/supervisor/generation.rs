@@ -61,7 +61,7 @@ pub(super) struct Generation {
     pub(super) era: u64,
     pub(super) settings: Settings,
     pub(super) config: ResolvedConfig,
-    /// The folders of the site, of each host and of the manual; `None` without a site.
+    /// The folders of the site, of each host and of the manual; empty with `--null`.
     pub(super) roots: Vec<Root>,
     /// The manual, if it is served.
     pub(super) book: Option<Arc<Book>>,
@@ -71,7 +71,7 @@ pub(super) struct Generation {
     pub(super) gate: Gate,
     /// A row for each process, in which its sandbox reports.
     pub(super) reports: SharedRows,
-    /// The table in which its processes count addresses, and its first lane; `None` if nothing is counted.
+    /// The table in which its processes count addresses; `None` if nothing is counted.
     pub(super) addresses: Option<Arc<Addresses>>,
     /// The first of its lanes.
     pub(super) lane: usize,

@@ -387,8 +387,8 @@ impl SharedService {
         self.echo.as_deref() == Some(request.target.path) && request.method != Method::Trace
     }
 
-    /// Responds if an authority that validates names asks for the response to a challenge (RFC 8555 §8.3). Other paths
-    /// of the folder are the site's.
+    /// Responds if an authority that validates names asks for the response to a challenge (RFC 8555 §8.3). Returns
+    /// whether it did; other paths of the folder are the site's.
     fn validate(
         &self,
         request: &Request<'_>,

@@ -51,7 +51,7 @@ impl TryPaths {
     }
 }
 
-/// The file that a path means by itself.
+/// Adds the files that a path means by itself.
 fn itself(path: &SitePath, settings: &Settings, all: &mut Vec<LookupName>) {
     let relative = path.relative();
     match (path.asks_for_directory() || relative.is_empty(), settings.routes.slash) {

@@ -179,7 +179,7 @@ impl Variant {
         match range::select(value, self.facts.size, settings.max_ranges) {
             Ranges::Whole => None,
             Ranges::One(range) => Some(self.part(range, response)),
-            // `BodyContent-Encoding` would speak of all parts as one.
+            // `Content-Encoding` would speak of all parts as one.
             Ranges::Many(_) if self.description.coding != ContentCoding::Identity => None,
             Ranges::Many(ranges) => Some(self.parts(&ranges, response)),
             Ranges::Unsatisfiable => Some(

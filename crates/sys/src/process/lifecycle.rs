@@ -118,8 +118,9 @@ impl Drop for PhaseWatch {
     }
 }
 
-/// Lets signals control this process as a worker: `USR2` hands over or retires, `QUIT` and `TERM` drain, `INT` stops, `USR1` reopens
-/// logs. `HUP` is ignored, because the supervisor handles it. Broken pipes and the file size limit become errors instead of signals.
+/// Lets signals control this process as a worker: `USR2` hands over or retires, `QUIT` and `TERM` drain, `INT` stops,
+/// `USR1` reopens logs. `HUP` is ignored, because the supervisor handles it. Broken pipes and the file size limit become
+/// errors instead of signals.
 ///
 /// # Errors
 /// The error of `sigaction(2)`.

@@ -142,7 +142,7 @@ impl TrafficKey {
         expand(self.suite, &self.secret, b"iv", &mut self.iv);
     }
 
-    /// The key behind a KeyUpdate (RFC 8446 §7.2).
+    /// Becomes the key behind a KeyUpdate (RFC 8446 §7.2).
     pub(super) fn update(&mut self) {
         let mut next = [0; 48];
         let next = &mut next[..self.secret.bytes().len()];

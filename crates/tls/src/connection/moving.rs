@@ -9,7 +9,7 @@ use super::capture::{PROTOCOLS, Secret};
 use super::keys::{Suite, TrafficKey};
 use super::records::Records;
 
-/// The facts of a connection of TLS 1.3 (RFC 8446).
+/// The version in the facts of a connection of TLS 1.3 (RFC 8446).
 pub(super) const VERSION: &str = "TLSv1.3";
 
 /// The most bytes of a name.

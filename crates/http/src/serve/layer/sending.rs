@@ -133,7 +133,7 @@ where
         self.piece = Some(PlainPiece { from: PieceSource::Buffer(count), sealed: 0, joined: true });
     }
 
-    /// Whether a file is being read. Output that is sealed is flushed before it is waited for.
+    /// Waits for the read of a file, if one is under way, and takes its bytes. Sealed output is flushed before this wait.
     pub(super) fn poll_file(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), IoError>> {
         const EIO: i32 = 5;
         let Some(reading) = &mut self.reading else { return Poll::Ready(Ok(())) };

@@ -31,7 +31,7 @@ pub struct TuneResult {
     pub large: usize,
     /// Paths for which the survey had no time.
     pub late: usize,
-    /// Processors of servers and of clients; none if nothing was pinned.
+    /// The numbers of processors of servers and of clients; 0 if nothing was pinned.
     pub processors: (usize, usize),
     /// Requests per second by a schedule, if latencies were compared.
     pub rate: Option<u32>,

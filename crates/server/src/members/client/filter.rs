@@ -20,6 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct Starts(Arc<SharedRows>);
 
 impl Starts {
+    /// No starts.
+    ///
     /// # Errors
     /// There is no memory.
     pub(crate) fn new() -> io::Result<Starts> {

@@ -15,6 +15,8 @@ const UNREAD: usize = 1;
 const REJECTED: usize = 2;
 
 impl Pulse {
+    /// The memory of a process that has not started.
+    ///
     /// # Errors
     /// There is no memory.
     pub(crate) fn new() -> io::Result<Pulse> {

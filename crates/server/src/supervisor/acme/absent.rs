@@ -2,8 +2,10 @@
 
 use super::task::ClientTask;
 
+/// Refuses.
+///
 /// # Errors
-/// There is no client.
+/// Always: this build has no client.
 pub(super) fn obtain(_: ClientTask<'_>) -> Result<(), String> {
     Err("this build lacks the feature acme".into())
 }

@@ -18,7 +18,7 @@ use crate::diagnostics::error;
 
 /// The exit code if a worker has the file open and may write to it.
 pub(super) const STILL_WRITTEN: i32 = 3;
-/// As in [`crate::members::process`].
+/// The lowest priority (`man 2 nice`): nobody waits for the result.
 const NICE: i32 = 19;
 /// Bytes that are compressed between two looks at signals.
 const PIECE: usize = 64 * 1024;

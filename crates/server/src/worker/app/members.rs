@@ -9,7 +9,7 @@ use tenfold_site::{Answered, ResponseSummary};
 use super::state::{DeferredRequest, SharedService};
 
 impl SharedService {
-    /// Responds if the path is protected or a members' page. `path` is normalised.
+    /// Takes the step `wanted` of a request; `None` if the request does not concern members.
     pub(super) fn member(
         &self,
         wanted: RequestAction,

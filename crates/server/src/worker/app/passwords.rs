@@ -96,6 +96,8 @@ impl RunningHashes {
 }
 
 impl Passwords {
+    /// The part of a worker that serves by `plan`.
+    ///
     /// # Errors
     /// There is no shared memory.
     pub(super) fn new(plan: &Plan, settings: &Settings) -> io::Result<Passwords> {

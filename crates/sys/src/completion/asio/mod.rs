@@ -1,6 +1,6 @@
 //! Asio (think-async.com), standalone or Boost's: readiness and completion through an `io_context`.
 //!
-//! `native/asio.cpp` has the few functions that are called. One thread runs a [`IoContext`]; others may begin waits.
+//! `native/asio.cpp` has the few functions that are called. One thread runs an [`IoContext`]; others may begin waits.
 //! Results are stored and reported after the run has returned: no code of ours runs below a C++ frame, and no exception
 //! leaves one.
 

@@ -45,7 +45,7 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Whether this kernel makes connections in slots and sets their options (Linux 6.7). The probe runs every step,
+    /// Checks that this kernel makes connections in slots and sets their options (Linux 6.7). The probe runs every step,
     /// and its connect names an empty slot.
     ///
     /// # Errors

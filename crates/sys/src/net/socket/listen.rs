@@ -137,8 +137,8 @@ impl Listener {
         Ok(Listener { socket, address, file })
     }
 
-    /// Checks that no socket has this address, with or without `SO_REUSEPORT`, and that the options can be set. It does not listen: a connection that
-    /// arrived meanwhile would be reset when the socket is closed.
+    /// Checks that no socket has this address, with or without `SO_REUSEPORT`, and that the options can be set. It does
+    /// not listen: a connection that arrived meanwhile would be reset when the socket is closed.
     ///
     /// # Errors
     /// The error of `bind(2)`: the address is in use or not local, or its port is privileged.

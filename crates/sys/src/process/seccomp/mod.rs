@@ -65,7 +65,7 @@ impl FilterRule {
     }
 }
 
-/// Whether this kernel has filters that raise SIGSYS.
+/// Checks that this kernel has filters that raise SIGSYS.
 ///
 /// # Errors
 /// The error of `seccomp(2)`: ENOSYS if the kernel was built without filters.

@@ -1,4 +1,4 @@
-//! Any input. The test is also a fuzz target: `cargo xtask fuzz record`.
+//! Any input. The test is also a fuzz target: `cargo xtask fuzz --minutes 10 record`.
 
 use rustls::ContentType;
 use tenfold_http::Out;

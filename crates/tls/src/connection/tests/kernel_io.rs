@@ -23,7 +23,7 @@ struct FakeKernel {
     /// Those of the next record; empty before the first ones came.
     parameters: Vec<u8>,
     queued: u64,
-    /// A byte for which the socket's queue has room only then.
+    /// The times at which the socket's queue has room for one more byte each.
     held: Vec<Instant>,
     /// How often it was asked about its output.
     asked: Cell<usize>,
