@@ -57,7 +57,7 @@ fn find() -> Result<Binary, String> {
 fn build(profile: &str) -> Result<(), String> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(workspace()).stdin(Stdio::null());
-    // The selection of `cargo xtask test`, whose other steps have built the dependencies with the same features.
+    // The same crates as in `cargo xtask test`, whose other steps have built the dependencies with these features.
     cargo.args(["build", "--workspace", "--features", "tenfold/test-layer", "--profile", profile]);
     cargo.args(["--bin", "tenfold", "--test", "admission", "--target-dir"]).arg(target());
     let status = cargo.status().map_err(|error| format!("run cargo: {error}"))?;

@@ -130,7 +130,7 @@ impl Server {
     /// # Panics
     /// If that does not happen soon.
     #[track_caller]
-    pub fn reports(&self, words: &str) {
+    pub fn expect_report(&self, words: &str) {
         let reported = within(SOON, || self.errors().contains(words).then_some(())).is_some();
         assert!(reported, "{}: it does not report {words:?}; it said:\n{}", self.config, self.errors());
     }

@@ -76,7 +76,7 @@ fn challenges_are_answered_and_other_handshakes_refused_without_a_certificate(co
     closes_behind_a_validation(server.address, &version::TLS12);
     let said = server.errors();
     assert!(said.contains("a.test (waiting for https://localhost:1/dir; handshakes are refused"), "{said}");
-    server.reports("no new certificate for a.test: ");
+    server.expect_report("no new certificate for a.test: ");
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
@@ -177,7 +177,7 @@ fn an_internal_certificate_is_made_and_kept(config: &Config) {
     let state = folder.at("state/internal");
     let root = state.join("root.pem");
     let source = format!("(internal, root certificate {})", root.display());
-    server.reports(&source);
+    server.expect_report(&source);
     let said = server.errors();
     assert!(said.contains(&format!(
         "curl --cacert {} https://localhost:{}/",
@@ -251,7 +251,7 @@ fn a_certificate_is_obtained_renewed_and_kept_while_the_authority_is_away(config
         wire.response().field("Location") == Some(&location)
     });
     assert_eq!(presented("a.test").as_ref(), Some(&first));
-    server.reports("a new certificate: a.test www.a.test, expires ");
+    server.expect_report("a new certificate: a.test www.a.test, expires ");
     let state = folder.at("state").join(pebble.folder_name());
 
     assert_eq!(rights(client_process(&server)), ("2".into(), NO_CAPABILITIES.into()), "a filter");
@@ -261,7 +261,7 @@ fn a_certificate_is_obtained_renewed_and_kept_while_the_authority_is_away(config
     fs::remove_file(state.join("attempts.json")).expect("an attempt was made");
     client_process(&server).signal(Signal::KILL);
     let second = eventually(SOON, "another certificate", || presented("a.test").filter(|now| *now != first));
-    server.reports("another takes its place");
+    server.expect_report("another takes its place");
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 
     // Without the authority the site has the certificate that it had, also for a name more.
@@ -277,7 +277,7 @@ fn a_certificate_is_obtained_renewed_and_kept_while_the_authority_is_away(config
         .flag("--listen", address)
         .start_at(address);
     assert_eq!(presented("a.test"), Some(second));
-    server.reports("no new certificate for a.test, b.test: ");
+    server.expect_report("no new certificate for a.test, b.test: ");
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 

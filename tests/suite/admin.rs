@@ -242,7 +242,7 @@ fn the_process_is_replaced(config: &Config) {
     first.signal(Signal::KILL);
     becomes_true(SOON, "another takes its place", || process(&server).is_some_and(|next| next != first));
     assert_eq!(metrics(admin)["tenfold_requests_total{method=\"GET\",status=\"2xx\"}"], 1.0);
-    server.reports("the admin process was killed by signal 9");
+    server.expect_report("the admin process was killed by signal 9");
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 

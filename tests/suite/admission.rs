@@ -51,7 +51,7 @@ fn h35_connections_past_the_bound_of_an_address_are_closed_and_counted(config: &
         }
     }
     becomes_true(SOON, "refusals are counted", || refusals(&server, "too-many-of-address") == 5);
-    server.reports("127.0.0.1 has 6 connections");
+    server.expect_report("127.0.0.1 has 6 connections");
     // Another address of this machine has a limit of its own.
     let mut other = Wire::connect_from("127.0.0.2", server.address);
     other.get("/1k.html");

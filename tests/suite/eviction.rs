@@ -67,7 +67,7 @@ fn h84_an_idle_connection_gives_way_to_a_new_one(config: &Config) {
     }
     assert_eq!(evicted(&server), 1);
     let words = "idle connections are closed for new ones";
-    server.reports(words);
+    server.expect_report(words);
     assert_eq!(server.errors().matches(words).count(), 1, "{}", server.errors());
     drop(kept);
     stop(server);

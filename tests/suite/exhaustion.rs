@@ -97,7 +97,7 @@ fn h35_connections_past_the_bound_are_closed_and_counted(config: &Config) {
         assert_eq!(wire.response_between().status, 200, "a connection within the bound");
     }
     let words = "more connections at once than";
-    server.reports(words);
+    server.expect_report(words);
     let said = server.errors().matches(words).count();
     assert!((1..=config.workers()).contains(&said), "each process says it once: {}", server.errors());
     drop(full);

@@ -201,7 +201,7 @@ fn h86_a_queued_socket_whose_close_waits_does_not_delay_the_end(config: &Config)
     for queue in &queues {
         rustix::net::send(queue, b"no connection", SendFlags::DONTWAIT).expect("it has room");
     }
-    server.reports("takes over no more connections");
+    server.expect_report("takes over no more connections");
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
     let _silent = TcpStream::connect(listener.local_addr().expect("it listens")).expect("it is accepted");
     let (mut full, _) = listener.accept().expect("there is one");
@@ -325,7 +325,7 @@ fn a_client_that_never_pauses_does_not_keep_the_former_configuration(config: &Co
         let _ = stream.shutdown(Shutdown::Both);
         end_soon(&reload.join().expect("the reload succeeds"));
     });
-    // It has responses that nobody reads: the server would wait for them until `send-timeout`.
+    // It has unread responses, and the server would wait for them until `send-timeout`.
     drop(stream);
     site.stop();
 }

@@ -99,13 +99,13 @@ fn a_life(config: &Config, level: &str) -> String {
     replaced(&server, &before);
     write(&folder, "backlog = 77\n");
     server.process.signal(Signal::HUP);
-    server.reports("the old configuration");
+    server.expect_report("the old configuration");
     reload(&server, &folder, "max-target = \"100\"\n");
     server.process.signal(Signal::TERM);
     assert!(server.ends_within(SOON).success(), "{}", server.errors());
     // Its last output may still be in the pipe.
     if level_of("tenfold: left") <= LEVELS.iter().position(|name| *name == level).expect("it is a level") {
-        server.reports("tenfold: left");
+        server.expect_report("tenfold: left");
     }
     sleep(Duration::from_millis(100));
     server.errors()

@@ -69,7 +69,7 @@ fn the_user_of_a_request_is_logged_unless_rejected(config: &Config) {
 fn messages_have_their_time(config: &Config) {
     let server = Launch::new(config, site::shared()).start();
     server.process.signal(Signal::USR1);
-    server.reports("the access log was opened again");
+    server.expect_report("the access log was opened again");
     let errors = server.errors();
     let line = errors.lines().find(|line| line.contains("opened again")).expect("it was found");
     let (time, message) = line.split_at(21);

@@ -84,7 +84,7 @@ fn a_file_that_is_still_written_is_compressed_later(config: &Config) {
     let launch = Launch::new(config, site::shared()).flag("--access-log", folder.at("access.log").display());
     let launch = launch.flag("--log-rotate", "daily").flag("--log-compress", "on");
     let server = launch.flag("--log-level", "debug").start();
-    server.reports("access.log.2026-01-03 is still written");
+    server.expect_report("access.log.2026-01-03 is still written");
     writer.write_all(b"the last line\n").expect("our own file");
     drop(writer);
     becomes_true(SOON, "it is compressed", || {

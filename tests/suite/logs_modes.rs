@@ -233,7 +233,7 @@ fn h31_a_full_log_is_counted_and_serving_continues(config: &Config) {
         becomes_true(SOON, "what is lost is counted", || number(&server, "log_lines_lost") == 30);
         assert_eq!(number(&server, "log_lines"), 0, "{mode}");
         ask(&server, 1);
-        server.reports("cannot write the access log");
+        server.expect_report("cannot write the access log");
         // Each process remembers its own messages.
         let said = server.errors().matches("cannot write the access log").count();
         assert!(said >= 1 && (said == 1 || config.process_per_connection()), "{mode}: {}", server.errors());
@@ -380,7 +380,7 @@ fn a_reload_does_not_rotate_unrenamable_files(config: &Config) {
     let server = launch.flag("--access-log", "/dev/null").start();
     folder.write("tenfold.toml", "root = \".\"\nlog-rotate = \"daily\"\n");
     server.process.signal(Signal::HUP);
-    server.reports("/dev/null is none; name a file with access-log, or leave log-rotate out; the old");
+    server.expect_report("/dev/null is none; name a file with access-log, or leave log-rotate out; the old");
     stop(server);
 }
 

@@ -129,7 +129,7 @@ fn a_blocked_pipe_makes_requests_wait_and_says_so(config: &Config) {
             count += 1;
         }
         assert!(count < REQUESTS, "every request was answered, and 4 MiB of lines fit nowhere");
-        server.reports("requests, which wait for it now");
+        server.expect_report("requests, which wait for it now");
         assert_eq!(number(&server, "log_lines_dropped"), 0);
         assert_eq!(read_lines(end, REQUESTS), REQUESTS, "no line is lost");
     });
@@ -150,7 +150,7 @@ fn a_pipe_without_its_reader_delays_no_signal(config: &Config) {
         [(Signal::USR1, "the old file is written on"), (Signal::HUP, "the old configuration goes on")]
     {
         server.process.signal(signal);
-        server.reports(how);
+        server.expect_report(how);
         let said = server.errors();
         let line = said.lines().find(|line| line.contains(how)).expect("it was just there");
         for part in [&named, "no process reads this pipe", "start its reader, then try again"] {

@@ -170,7 +170,7 @@ fn h75_the_log_may_be_a_link_of_root_to_a_stream(config: &Config) {
         let server = launch.flag("--log-mode", "sync").start();
         assert_eq!(server.get("/1k.html").status, 200);
         if log == "to-stderr" {
-            server.reports("GET /1k.html");
+            server.expect_report("GET /1k.html");
         }
         stop(server);
     }
@@ -282,7 +282,7 @@ fn h75_a_pipe_in_place_of_a_file_stops_no_reload(config: &Config) {
         let _ = fs::remove_file(&pipe);
         mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a folder of this case");
         server.process.signal(Signal::HUP);
-        server.reports(words);
+        server.expect_report(words);
         assert!(server.errors().contains("not a regular file"), "{}", server.errors());
         assert_eq!(server.get("/1k.html").status, 200);
         assert!(server.status()["send"].is_string(), "the supervisor answers");
@@ -309,7 +309,7 @@ fn h75_root_serves_no_folder_through_another_users_link(config: &Config) {
     };
     let words = "site is a link of user 65534";
     replace(&roots.at("docs"));
-    server.reports(words);
+    server.expect_report(words);
     assert_eq!(server.get("/page").body, b"first");
     let said = Launch::new(config, &site).refused();
     assert_eq!(said.status.code(), Some(1));

@@ -94,7 +94,7 @@ fn fields_of_a_trusted_proxy_name_the_client_in_the_log(config: &Config) {
             "127.0.0.1",
         ],
     );
-    server.reports("name different clients: neither is used");
+    server.expect_report("name different clients: neither is used");
     stop(server);
 }
 

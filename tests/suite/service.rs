@@ -150,7 +150,7 @@ fn passed_sockets_take_the_place_of_listen(config: &Config) {
     assert_eq!(server.status()["listen"][1], format!("unix:{}", folder.at("socket").display()));
     // A reload keeps them.
     server.process.signal(Signal::HUP);
-    server.reports("(generation 2)");
+    server.expect_report("(generation 2)");
     assert_eq!(server.get("/1k.html").status, 200);
     plain(server);
     assert!(folder.at("socket").exists(), "the file is the service manager's");
@@ -296,7 +296,7 @@ fn lines_for_the_journal_have_priorities(config: &Config) {
     let script = "JOURNAL_STREAM=$(stat -L -c %d:%i /proc/self/fd/2) exec \"$@\"";
     let server = Launch::new(config, site::shared()).through("sh", &["-c", script, "sh"]).start();
     server.workers()[0].signal(Signal::KILL);
-    server.reports("another takes its place");
+    server.expect_report("another takes its place");
     let errors = server.errors();
     assert!(errors.starts_with("<6>tenfold "), "{errors}");
     assert!(errors.lines().all(|line| line.starts_with("<6>") || line.starts_with("<4>")), "{errors}");
@@ -311,6 +311,6 @@ fn lines_for_the_journal_have_priorities(config: &Config) {
 fn usr1_reports_the_new_log(config: &Config) {
     let server = Launch::new(config, site::shared()).start();
     server.process.signal(Signal::USR1);
-    server.reports("the access log was opened again");
+    server.expect_report("the access log was opened again");
     plain(server);
 }

@@ -111,7 +111,7 @@ fn h96_a_killed_signing_process_is_replaced(config: &Config) {
     assert_ne!(second, first);
     assert_eq!(server.status()["signing"]["replaced"], 1);
     assert_eq!(server.workers(), workers, "workers stay");
-    server.reports("the signing process was killed by signal 9");
+    server.expect_report("the signing process was killed by signal 9");
     // A reload begins one of its own, and the former one ends with its workers.
     server.process.signal(Signal::HUP);
     becomes_true(SOON, "the new generation serves alone", || {

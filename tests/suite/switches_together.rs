@@ -180,7 +180,7 @@ fn output_matches_the_log_level(server: &Server, level: &str) {
     assert_eq!(server.errors().contains(&told), loud, "log-level {level}: {}", server.errors());
     let detail = "worker 1 is process";
     match level {
-        "debug" => server.reports(detail),
+        "debug" => server.expect_report(detail),
         _ => assert!(!server.errors().contains(detail), "log-level {level}: {}", server.errors()),
     }
 }

@@ -54,7 +54,7 @@ pub(super) fn is_fatal(server: &Server, call: &str, reported: &str) {
     let before = server.workers();
     assert!(!attempt(server, call), "an answer came behind {call}");
     let line = format!("ended by its sandbox, which forbids {reported}");
-    server.reports(&line);
+    server.expect_report(&line);
     if !server.config.process_per_connection() {
         let replaced = || {
             let now = server.workers();
@@ -146,7 +146,7 @@ fn h79_handlers_and_filters_stay_as_they_are(config: &Config) {
     for call in ["rt_sigaction"].into_iter().chain(filters) {
         assert!(attempt(&server, call), "it is refused, and no more");
         let line = format!("the sandbox refused the system call {call} (");
-        server.reports(&line);
+        server.expect_report(&line);
     }
     is_fatal(&server, "ptrace", "the system call ptrace (");
 }
@@ -157,7 +157,7 @@ fn h79_a_memory_fault_ends_the_worker(config: &Config) {
     assert!(!attempt(&server, "fault"), "an answer came");
     if config.engine != Engine::Fork {
         let line = "was killed by signal 11 (SEGV: segmentation fault); another takes its place";
-        server.reports(line);
+        server.expect_report(line);
     }
     assert_eq!(server.get("/1k.html").status, 200, "{}", server.errors());
     server.stop().unwrap_or_else(|why| panic!("{why}"));
@@ -199,7 +199,7 @@ fn h79_arguments_that_reach_other_processes_are_refused(config: &Config) {
     for call in ["socketpair", "fcntl"].into_iter().chain(connects) {
         assert!(attempt(&server, call), "it is refused, and no more");
         let line = format!("the sandbox refused the system call {call} (");
-        server.reports(&line);
+        server.expect_report(&line);
     }
 }
 

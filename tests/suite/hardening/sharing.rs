@@ -118,7 +118,7 @@ fn h94_no_worker_changes_how_others_wait_at_a_unix_socket(config: &Config) {
     if config.engine != Engine::Fork {
         let refused = || server.status()["refused_calls"].as_u64();
         becomes_true(SOON, "both ways are refused", || refused() >= Some(2));
-        CALLS.iter().for_each(|call| server.reports(&format!("refused the system call {call} (")));
+        CALLS.iter().for_each(|call| server.expect_report(&format!("refused the system call {call} (")));
     }
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
@@ -231,7 +231,7 @@ fn h79_the_process_of_a_connection_accepts_no_other(config: &Config) {
         let server = start(config);
         assert!(attempt(&server, "accept4"), "it is refused, and no more");
         let line = "the sandbox refused the system call accept4 (";
-        server.reports(line);
+        server.expect_report(line);
         assert_eq!(server.get("/1k.html").status, 200);
     }
 }

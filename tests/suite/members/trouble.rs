@@ -162,8 +162,8 @@ pub(super) fn h69_a_full_disk_loses_no_account() {
 
         disk.fill();
         if let (DatabaseProduct::Postgres, Some(database)) = (kind, &database) {
-            // As its autovacuum does now and then. This frees pages, often an odd number: then PostgreSQL writes a part of
-            // its next block, and its error is another one.
+            // Autovacuum does this now and then. It frees pages of memory, often an odd number. Then PostgreSQL writes
+            // half of its next block, and reports another error.
             database.query("VACUUM pg_class").expect("it needs no room");
         }
         let mut acknowledged = vec!["ann".to_owned()];
@@ -185,7 +185,7 @@ pub(super) fn h69_a_full_disk_loses_no_account() {
             DatabaseProduct::Postgres => "(Check free disk space.)",
             DatabaseProduct::Mariadb => "accounts: The table 'tenfold_users' is full",
         };
-        server.reports(why);
+        server.expect_report(why);
 
         disk.make_room();
         // A rejected registration leaves no partial account behind.

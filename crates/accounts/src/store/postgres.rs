@@ -138,7 +138,7 @@ fn fault(error: Error) -> StoreError {
         &SqlState::UNIQUE_VIOLATION => StoreError::Taken,
         // 57P: the server is starting or stopping.
         code if code.code().starts_with("57P") => StoreError::Lost(said.message().to_owned()),
-        // The details may contain values of a row; the hint does not, and without it a full disk is a short write.
+        // The details may contain values of a row. The hint names a full disk if the message is about a short write.
         _ => StoreError::Failed(match said.hint() {
             Some(hint) => format!("{} ({hint})", said.message()),
             None => said.message().to_owned(),

@@ -48,8 +48,8 @@ pub(crate) struct Pebble {
     names: Child,
 }
 
-/// The ports of the sockets of a test, below those of outgoing connections (`man 7 ip`, `ip_local_port_range`): one of
-/// these could take the port first.
+/// The ports of a test. They are below those of outgoing connections (`man 7 ip`, `ip_local_port_range`), which could
+/// take a port first.
 const DIRECTORY: u16 = 11_701;
 const MANAGEMENT: u16 = 11_702;
 const NAMES: u16 = 11_703;

@@ -14,7 +14,7 @@ use super::NAMES;
 use crate::authority::{self, Pebble};
 use crate::responder::Responder;
 
-/// The variable that makes this program such a process: folder, directory, roots, and where it answers HTTP and TLS.
+/// The variable that makes this program such a process: folder, directory, roots, addresses of HTTP and TLS.
 const CHILD: &str = "TENFOLD_TEST_ACME_CHILD";
 
 /// Runs as the child if the variable says so: success is a certificate.
