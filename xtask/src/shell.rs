@@ -12,7 +12,7 @@ use std::time::Duration;
 const KEPT: usize = 40;
 
 /// The longest wait for output after a program has ended: a process that it left running may hold the pipe.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const LAST_WORDS: Duration = Duration::from_secs(if cfg!(test) { 10 } else { 2 });
 
 /// The last output of a failed program, and the failure.
 pub(crate) struct Failed {

@@ -30,7 +30,14 @@ pub struct StateFolder {
 /// The lock of a folder, held until it is dropped or the process ends.
 #[derive(Debug)]
 pub struct FolderLock {
-    _file: OwnedFd,
+    file: OwnedFd,
+}
+
+impl Drop for FolderLock {
+    fn drop(&mut self) {
+        // A process that is being started may have a copy of the descriptor, which would keep the lock.
+        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+    }
 }
 
 /// Readers of a file.
@@ -182,7 +189,7 @@ impl StateFolder {
     pub fn lock(&self) -> io::Result<Option<FolderLock>> {
         let file = self.open_lock()?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(FolderLock { _file: file })),
+            Ok(()) => Ok(Some(FolderLock { file })),
             Err(Errno::WOULDBLOCK) => Ok(None),
             Err(error) => Err(self.failed("lock", LOCK, error.into())),
         }

@@ -185,7 +185,11 @@ mod tests {
         assert!(listens(std::process::id(), port));
         assert!(!listens(other.id(), port));
         drop(socket);
-        assert!(!listens(std::process::id(), port));
+        // A process that another test starts has a copy for a moment.
+        let begin = std::time::Instant::now();
+        while listens(std::process::id(), port) {
+            assert!(begin.elapsed() < Duration::from_secs(20), "nobody listens there");
+        }
         other.kill().expect("it runs");
         other.wait().expect("it ended");
     }

@@ -72,9 +72,14 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
     use std::path::PathBuf;
+    use std::sync::{Mutex, PoisonError};
 
     use super::*;
     use crate::state::scratch::ScratchState;
+
+    /// A program started by one test holds a copy of a file that another test writes, which then cannot be started
+    /// (`man 2 execve`, ETXTBSY).
+    static ALONE: Mutex<()> = Mutex::new(());
 
     fn program(scratch: &ScratchState, body: &str) -> PathBuf {
         let path = scratch.0.join("dns");
@@ -85,6 +90,7 @@ mod tests {
 
     #[test]
     fn a_record_is_set_and_cleared() {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let scratch = ScratchState::new("dns");
         let log = scratch.0.join("log");
         let program = program(&scratch, &format!("echo \"$@\" >> {}", log.display()));
@@ -97,6 +103,7 @@ mod tests {
 
     #[test]
     fn a_program_that_fails_or_does_not_end_is_an_error() {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let scratch = ScratchState::new("dns-failure");
         let failing = program(&scratch, "exit 3");
         let error = TxtRecord::set(&failing, "a.test", String::new()).err().expect("it fails").to_string();

@@ -46,6 +46,11 @@ impl GivenUp {
         let last = Duration::from_millis(self.0.load(SeqCst));
         !last.is_zero() && now.saturating_sub(last) < IMPATIENCE
     }
+
+    #[cfg(test)]
+    pub(super) fn last(&self) -> u64 {
+        self.0.load(SeqCst)
+    }
 }
 
 /// Waits for `lock` and takes it. `None` if a live thread keeps it for [`LONGEST`], or briefly if this process has

@@ -51,7 +51,7 @@ impl Listener {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{TcpListener, TcpStream};
+    use std::net::{SocketAddr, TcpListener, TcpStream};
     use std::os::unix::net::UnixStream;
     use std::time::Duration;
 
@@ -91,8 +91,10 @@ mod tests {
         if !rustix::process::geteuid().is_root() {
             return;
         }
-        // No other program listens at this address of loopback.
-        let address: ListenAddress = "127.94.94.94:894".parse().expect("an address");
+        // No other process listens at this address of loopback.
+        let [_, own @ ..] = std::process::id().to_be_bytes();
+        let at = SocketAddr::from(([127, own[0] | 0x40, own[1], own[2]], 894));
+        let address = ListenAddress::Internet(at);
         let listener = Listener::bind(&address, &ListenOptions::default()).expect("this is root");
         listener.shut_down();
         // Capabilities belong to a thread.
@@ -104,7 +106,7 @@ mod tests {
         let (listens, listener) = revived.join().expect("no panic");
         listens.expect("it has kept its port");
         assert!(!listener.is_shut_down());
-        TcpStream::connect("127.94.94.94:894").expect("it listens");
+        TcpStream::connect(at).expect("it listens");
     }
 
     #[test]

@@ -322,7 +322,8 @@ mod tests {
         let event = EventFd::new().expect("descriptors");
         base.set(event.number(), 7, READING).expect("it can be watched");
         assert_eq!(heard(&mut base, 30), []);
-        assert!(begun.elapsed().as_millis() >= 29);
+        // Its clock moves with the kernel's ticks, of 10 ms at most.
+        assert!(begun.elapsed().as_millis() >= 20);
     }
 
     #[test]
