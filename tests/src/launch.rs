@@ -218,8 +218,23 @@ fn says_it_serves(control: &Path) -> bool {
 /// If it cannot be run, or does not end.
 #[track_caller]
 pub fn tenfold(words: &[&str]) -> Output {
+    run(&mut command(words))
+}
+
+/// Runs another command of the server that takes long by itself, to its end.
+///
+/// # Panics
+/// If it cannot be run.
+#[track_caller]
+pub fn tenfold_slowly(words: &[&str]) -> Output {
+    command(words).output().expect("the server runs")
+}
+
+fn command(words: &[&str]) -> Command {
     let binary = binary::server().unwrap_or_else(|why| panic!("{why}"));
-    run(Command::new(&binary.path).args(words).stdin(Stdio::null()))
+    let mut command = Command::new(&binary.path);
+    command.args(words).stdin(Stdio::null());
+    command
 }
 
 #[track_caller]

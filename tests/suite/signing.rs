@@ -26,8 +26,8 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![
         Engines OwnAsRoot: h96_no_other_process_has_the_key;
         Engines Own: h96_a_killed_signing_process_is_replaced;
-        Epoll OwnAsRoot: h96_a_handshake_without_a_signature_gets_an_alert, h96_only_handshakes_are_signed, h96_no_other_process_has_the_key_of_an_internal_certificate,
-            workers_have_the_keys_without_isolation;
+        Epoll OwnAsRoot: h96_a_handshake_without_a_signature_gets_an_alert, h96_only_handshakes_are_signed,
+            h96_no_other_process_has_the_key_of_an_internal_certificate, workers_have_the_keys_without_isolation;
     ],
 };
 

@@ -2,18 +2,16 @@
 
 use std::fs::{self, DirEntry};
 use std::net::TcpListener;
-use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tenfold_engine::Engine;
-use tenfold_tests::binary;
 use tenfold_tests::config::{Config, everything};
 use tenfold_tests::databases::{Database, DatabaseProduct, execute, fresh};
 use tenfold_tests::harness::Named;
-use tenfold_tests::launch::{free_address, tenfold};
+use tenfold_tests::launch::{free_address, tenfold, tenfold_slowly};
 use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
 use tenfold_tests::strace::Tracer;
@@ -137,9 +135,7 @@ pub(super) fn h69_a_silent_database_holds_up_no_check() {
         "root = \"site\"\naccounts = \"postgres://tenfold:secret@{at}/x\"\nprotect = [\"/members/\"]\n"
     );
     let file = folder.write("tenfold.toml", text).display().to_string();
-    // Without the usual bound: it takes 8 s by itself.
-    let program = &binary::server().expect("the server").path;
-    let output = Command::new(program).args(["check", &file]).output().expect("it runs");
+    let output = tenfold_slowly(&["check", &file]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("cannot check the database of accounts as user"), "{said}");

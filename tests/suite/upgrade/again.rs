@@ -9,7 +9,7 @@ use rustix::net::{Shutdown, connect, shutdown};
 use rustix::process::Signal;
 use tenfold_tests::binary;
 use tenfold_tests::config::Config;
-use tenfold_tests::launch::{Launch, free_address};
+use tenfold_tests::launch::{Launch, free_address, tenfold_slowly};
 use tenfold_tests::process::Process;
 use tenfold_tests::seal::{Below, get_once, new_client};
 use tenfold_tests::server::Server;
@@ -59,9 +59,7 @@ fn fails_twice(server: &Server, begin: usize) {
 
 /// Runs `tenfold upgrade`, which waits for its result longer than a test waits for other commands.
 fn upgrade_slowly(server: &Server) -> (Option<i32>, String) {
-    let program = &binary::server().expect("the server").path;
-    let output = Command::new(program).args(["upgrade", "--control"]).arg(server.at("control")).output();
-    let output = output.expect("it runs");
+    let output = tenfold_slowly(&["upgrade", "--control", &server.at("control").display().to_string()]);
     (output.status.code(), String::from_utf8([output.stdout, output.stderr].concat()).expect("it is text"))
 }
 

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct Starts(Arc<SharedRows>);
 
 impl Starts {
-    /// No starts.
+    /// A count of zero.
     ///
     /// # Errors
     /// There is no memory.
