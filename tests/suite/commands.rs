@@ -1,7 +1,9 @@
 //! Command lines: invalid ones are rejected with a message, valid ones print the right information.
 
+use std::fs::Permissions;
 use std::io::Write;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::process::{Command, Output};
 use std::thread;
@@ -15,6 +17,7 @@ use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::{Launch, free_address, tenfold};
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true};
+use tenfold_tests::tools;
 use tenfold_tests::wire::request;
 
 pub(crate) const THEME: Theme = Theme {
@@ -159,7 +162,7 @@ fn check_looks_at_what_serve_would_use() {
         tenfold(&["check", &file.display().to_string()])
     };
     for (text, words) in [
-        ("root = \"none\"", &["none", "create it, or name another directory"][..]),
+        ("root = \"none\"", &["none", "create it, or name another folder"][..]),
         ("root = \"file\"", &["file", "name the folder"]),
         ("root = \"site\"\n[[host]]\nname = \"a.example\"\nroot = \"gone\"", &["gone", "create it"]),
         (
@@ -296,7 +299,25 @@ fn manuals_and_completions_are_read() {
 
 fn status_without_a_server() {
     let output = tenfold(&["status", "--control", "/nonexistent/control"]);
-    expect_refused(&output, 1, &["/nonexistent/control"]);
+    expect_refused(&output, 1, &["no server answers at /nonexistent/control"]);
+    let program = &binary::server().expect("the server is built").path;
+    let folder = TempFolder::new("status-private");
+    std::fs::set_permissions(folder.path(), Permissions::from_mode(0o700)).expect("our own folder");
+    // A server's `off` is the name of no socket.
+    let mut command = Command::new(program);
+    command.arg("status").env("TENFOLD_CONTROL", "off").env("XDG_RUNTIME_DIR", folder.path());
+    expect_refused(
+        &command.output().expect("a program"),
+        1,
+        &["no server found in", "name its socket with --control"],
+    );
+    std::fs::set_permissions(folder.path(), Permissions::from_mode(0o000)).expect("our own folder");
+    for word in ["status", "upgrade"] {
+        let mut command = tools::as_nobody(program);
+        let output = command.args([word, "--control"]).arg(folder.at("control")).output().expect("a program");
+        expect_refused(&output, 1, &["cannot connect to", "as root or as the user of the server"]);
+    }
+    std::fs::set_permissions(folder.path(), Permissions::from_mode(0o700)).expect("our own folder");
 }
 
 fn status_escapes_what_a_server_sends() {

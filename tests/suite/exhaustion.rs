@@ -96,7 +96,7 @@ fn h35_connections_past_the_bound_are_closed_and_counted(config: &Config) {
     for wire in &mut full.kept {
         assert_eq!(wire.response_between().status, 200, "a connection within the bound");
     }
-    let words = "more connections at once than";
+    let words = "there are as many connections as the bounds allow";
     server.expect_report(words);
     let said = server.errors().matches(words).count();
     assert!((1..=config.workers()).contains(&said), "each process says it once: {}", server.errors());

@@ -105,11 +105,12 @@ fn words_of_other_servers_lead_to_settings() {
         ("ssl_certificate = \"x\"", "did you mean tls-certificate?"),
         ("proxy_pass = \"http://x\"", "forwards no request"),
         ("[site]\nproxy_pass = \"http://x\"", "forwards no request"),
-        ("[site]\ngzip = true", "the setting compress has this purpose"),
+        ("[site]\ngzip = true", "the setting compress does this"),
         ("[[redirect]]\nfrom = \"/a\"\nto = \"/b\"", "[[site.redirect]]"),
         ("error-pages.404 = \"/missing.html\"", "[site.error-pages]"),
         ("server_name = \"a.example\"", "[[host]] with name"),
         ("server_tokens = \"off\"", "never names a version"),
+        ("http2 = true", "speaks HTTP/1.1 alone"),
         ("[site]\nprecompressed = \"gzip\"", "a setting of the whole server"),
         ("[[site.path]]\nmatch = \"/a/**\"\nexpires = \"1h\"", "did you mean cache?"),
         ("[[host]]\nserver_name = \"a.example\"", "did you mean name?"),
@@ -130,7 +131,7 @@ fn words_of_other_servers_lead_to_settings() {
         ("example.org {\n  file_server\n}\n", "a Caddyfile"),
     ] {
         let said = text(&tenfold(&["check", &folder.write("foreign", content).display().to_string()]).stderr);
-        assert!(said.contains(hint) && said.contains("docs/migrate"), "{content}: {said}");
+        assert!(said.contains(hint) && said.contains("(Moving from another server)"), "{content}: {said}");
     }
 }
 
@@ -159,6 +160,9 @@ fn words_of_other_programs_lead_to_commands() {
         assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
         assert!(said.contains(hint), "{words:?}: {said}");
     }
+    // Only `lab run` has the flag.
+    let said = text(&tenfold(&["lab", "doctor", "n16-tcp"]).stderr);
+    assert!(said.contains("n16-tcp") && !said.contains("--only"), "{said}");
 }
 
 fn completions_offer_values() {

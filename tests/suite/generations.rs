@@ -82,7 +82,7 @@ impl Reloaded {
         self.generation += 1;
         becomes_true(SOON, "the new configuration serves", || {
             let errors = self.server.errors();
-            assert!(!errors[before..].contains("goes on"), "{errors}");
+            assert!(!errors[before..].contains("stays in use"), "{errors}");
             let status = self.server.status();
             let workers = status["workers"].as_array().expect("a list");
             let mut of_newest =

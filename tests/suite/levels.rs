@@ -23,13 +23,13 @@ const LEVELS: [&str; 4] = ["error", "warn", "info", "debug"];
 
 /// The messages of `a_life` at each level, from the supervisor and the workers.
 const SAID: [&[&str]; 4] = [
-    &["tenfold: error: backlog cannot change without a restart; the old configuration goes on"],
+    &["tenfold: error: backlog cannot change without a restart; the old configuration stays in use"],
     &[
         "tenfold: warning: there is no setting TENFOLD_LOG_FORMT; did you mean TENFOLD_LOG_FORMAT?",
         "tenfold: warning: cannot write the access log: No space left on device",
         "; another takes its place",
     ],
-    &["serves   http://", "tenfold: the configuration was read again", "tenfold: left"],
+    &["serves   http://", "tenfold: the configuration was read again", "tenfold: stopped"],
     &["tenfold: debug: heard HangUp", "tenfold: debug: generation # is gone"],
 ];
 
@@ -104,8 +104,8 @@ fn a_life(config: &Config, level: &str) -> String {
     server.process.signal(Signal::TERM);
     assert!(server.ends_within(SOON).success(), "{}", server.errors());
     // Its last output may still be in the pipe.
-    if level_of("tenfold: left") <= LEVELS.iter().position(|name| *name == level).expect("it is a level") {
-        server.expect_report("tenfold: left");
+    if level_of("tenfold: stopped") <= LEVELS.iter().position(|name| *name == level).expect("it is a level") {
+        server.expect_report("tenfold: stopped");
     }
     sleep(Duration::from_millis(100));
     server.errors()

@@ -83,8 +83,15 @@ fn a_folder_is_listed_by_default_and_a_configured_site_is_not(config: &Config) {
     assert_eq!(page_of(&server), (404, format!("404 Not Found\n\n{advice}\n")));
 
     let file = folder.write("tenfold.toml", "root = \"site\"\n");
-    let server = Launch::bare(config).flag("--config", file.display()).start();
-    assert_eq!(page_of(&server), (404, format!("404 Not Found\n\n{advice}\n")));
+    let configured = || Launch::bare(config).flag("--config", file.display());
+    assert_eq!(page_of(&configured().start()), (404, format!("404 Not Found\n\n{advice}\n")));
+
+    folder.write("tenfold.toml", "root = \"site\"\n[site]\nlisting = \"html\"\ndotfiles = [\"/.a\"]\n");
+    let said = configured().start().errors();
+    assert!(said.contains("(no index.html: its files are listed)") && !said.contains("dotfiles"), "{said}");
+    folder.write("tenfold.toml", "root = \"site\"\n[site]\nlisting = \"off\"\n");
+    let said = configured().flag("--listing", "html").start().errors();
+    assert!(said.contains("listing = \"html\" in [site] lists its files"), "{said}");
 
     // Clients of other machines get no advice about the server.
     for flags in [["--listen", ":PORT"], ["--trusted-proxy", "127.0.0.1"]] {

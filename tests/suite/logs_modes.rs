@@ -380,7 +380,9 @@ fn a_reload_does_not_rotate_unrenamable_files(config: &Config) {
     let server = launch.flag("--access-log", "/dev/null").start();
     folder.write("tenfold.toml", "root = \".\"\nlog-rotate = \"daily\"\n");
     server.process.signal(Signal::HUP);
-    server.expect_report("/dev/null is none; name a file with access-log, or leave log-rotate out; the old");
+    server.expect_report(
+        "/dev/null is not a regular file; name a file with access-log, or leave log-rotate out; the old",
+    );
     stop(server);
 }
 

@@ -146,9 +146,10 @@ fn a_pipe_without_its_reader_delays_no_signal(config: &Config) {
     // A child that another test has forked has a copy until it executes its program.
     becomes_true(SOON, "no process reads the pipe", || !is_read(&path));
     let named = format!("the access log {}", path.display());
-    for (signal, how) in
-        [(Signal::USR1, "the old file is written on"), (Signal::HUP, "the old configuration goes on")]
-    {
+    for (signal, how) in [
+        (Signal::USR1, "lines still go to the old file"),
+        (Signal::HUP, "the old configuration stays in use"),
+    ] {
         server.process.signal(signal);
         server.expect_report(how);
         let said = server.errors();

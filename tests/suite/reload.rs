@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use tenfold_engine::{Sender, Topology};
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
-use tenfold_tests::harness::Theme;
+use tenfold_tests::harness::{Theme, lock_memory};
 use tenfold_tests::launch::Launch;
 use tenfold_tests::server::Server;
 use tenfold_tests::site::TempFolder;
@@ -138,7 +138,7 @@ fn a_sender_changes_if_the_sockets_permit_it(config: &Config) {
         reload(&server, &folder, &format!("root = \"new\"\nsend = \"zerocopy\"\n{more}"));
         is_said(&server, before, "\n");
         let said = server.errors()[before..].to_owned();
-        for words in ["send cannot become zerocopy without a restart", "the old configuration goes on"] {
+        for words in ["send cannot become zerocopy without a restart", "the old configuration stays in use"] {
             assert!(said.contains(words), "{said}");
         }
         assert_eq!(said.lines().count(), 1, "{said}");
@@ -156,6 +156,7 @@ fn a_sender_changes_if_the_sockets_permit_it(config: &Config) {
 /// Sockets opened for zero-copy sends suit every sender.
 fn may_become_zerocopy_again(config: &Config, folder: &TempFolder) {
     let config = Config { sender: Sender::Zerocopy, ..*config };
+    let _turn = lock_memory(&config);
     let text = |sender| format!("root = \"site\"\nsend = \"{sender}\"\n");
     let file = folder.write("tenfold.toml", text("zerocopy"));
     let server = Launch::bare(&config).without("--send").flag("--config", file.display()).start();
@@ -176,6 +177,7 @@ fn clients_that_do_not_read_leave_memory_for_new_workers(config: &Config) {
 }
 
 fn leave_memory(config: &Config) {
+    let _turn = lock_memory(config);
     let folder = folder();
     let file = folder.write("tenfold.toml", "root = \"site\"\nsend = \"zerocopy\"\n");
     let server = Launch::bare(config).without("--send").flag("--config", file.display()).start();
@@ -206,7 +208,7 @@ fn workers_accept_when_all_can_serve(config: &Config) {
             for _ in 0..10 {
                 let before = server.errors().len();
                 reload(&server, &folder, "root = \"new\"\n");
-                is_said(&server, before, "the old one goes on");
+                is_said(&server, before, "the old one stays in use");
             }
         });
         while !over.load(Ordering::Relaxed) {

@@ -253,7 +253,7 @@ fn a_failed_reload_is_reported(config: &Config) {
     assert!(manager.next().starts_with("RELOADING=1\n"));
     assert_eq!(
         manager.next(),
-        "READY=1\nSTATUS=the configuration was not taken up; the old configuration goes on"
+        "READY=1\nSTATUS=the configuration was not applied; the old configuration stays in use"
     );
     plain(server);
 }
@@ -284,7 +284,10 @@ fn an_upgrade_is_reported(config: &Config) {
     assert_eq!(upgrade().status.code(), Some(1));
     begins();
     let ready = manager.next();
-    assert!(ready.starts_with("READY=1\nSTATUS=") && ready.ends_with("; the old program goes on"), "{ready}");
+    assert!(
+        ready.starts_with("READY=1\nSTATUS=") && ready.ends_with("; the old program stays in use"),
+        "{ready}"
+    );
     assert_eq!(server.get("/1k.html").status, 200);
     server.process.signal(Signal::TERM);
     assert!(manager.next().starts_with("STOPPING=1\n"));

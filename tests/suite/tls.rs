@@ -301,7 +301,9 @@ fn certificates_are_chosen_by_name_and_a_reload_replaces_them(config: &Config) {
     folder.write("b-key.pem", std::fs::read(folder.at("a-key.pem")).expect("our own file"));
     let before = server.errors().len();
     server.process.signal(Signal::HUP);
-    becomes_true(SOON, "an error", || server.errors()[before..].contains("the old configuration goes on"));
+    becomes_true(SOON, "an error", || {
+        server.errors()[before..].contains("the old configuration stays in use")
+    });
     let said = server.errors()[before..].to_owned();
     assert!(said.contains("does not belong to certificate"), "{said}");
     assert_eq!(presented(&[&third], "b.test").expect("the old one is kept"), third);

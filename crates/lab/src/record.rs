@@ -124,7 +124,9 @@ impl TrialLog {
         let written = self.file.write_all(&line).and_then(|()| self.file.sync_data());
         written.map_err(|error| {
             let path = self.path.display();
-            format!("cannot write {path}: {error}; make room, then continue with `--resume`")
+            format!(
+                "cannot write {path}: {error}; make room, then continue a run with `tenfold lab run --resume`"
+            )
         })
     }
 }

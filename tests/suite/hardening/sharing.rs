@@ -210,7 +210,7 @@ fn h94_workers_with_another_unix_socket_are_started_until_they_serve() {
     attempt(&server, "shutdown");
     becomes_true(SOON, "they fail", || {
         let said = server.errors();
-        said.contains("the old one goes on") || said.contains("workers cannot be replaced")
+        said.contains("the old one stays in use") || said.contains("workers cannot be replaced")
     });
     root.allow(".", 0o755);
     becomes_true(SOON, &format!("it answers on the Unix socket again: {}", server.errors()), || {

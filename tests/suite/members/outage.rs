@@ -4,7 +4,7 @@ use std::fs::{self, DirEntry};
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::Signal;
 use tenfold_engine::Engine;
@@ -138,7 +138,7 @@ pub(super) fn h69_a_silent_database_holds_up_no_check() {
     let output = tenfold_slowly(&["check", &file]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("cannot check the database of accounts as user"), "{said}");
+    assert!(said.contains("cannot check the members' database as user"), "{said}");
     assert!(said.contains(": no result within 8s"), "{said}");
     let names_it = |entry: &DirEntry| {
         fs::read_to_string(entry.path().join("cmdline")).is_ok_and(|line| line.contains(&file))
@@ -168,12 +168,10 @@ pub(super) fn an_unusable_database_is_a_one_line_error() {
         ("sqlite:/nonexistent/members.db".into(), "/nonexistent/members.db"),
         (newer, "its schema version is 99"),
     ] {
-        let begin = Instant::now();
         let output = launch(&config, &folder, &url).refused();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{url}: {said}");
         assert!(said.contains(words) && said.lines().count() == 1, "{url}: {said}");
         assert!(!said.contains("secret") && !said.contains("wrong@"), "{said}");
-        assert!(begin.elapsed() < LONG);
     }
 }

@@ -16,8 +16,8 @@ impl Accounts {
     /// One line: the name or password is rejected, the name is taken, or the error of the database.
     pub fn add_member(&self, name: &str, password: &str) -> Result<(), String> {
         let parsed = MemberName::parse(name)
-            .map_err(|why| format!("{name:?} is not a valid name: {}", why.words()))?;
-        passwords::check(password, parsed.shown(), self.policy.least_password).map_err(|why| why.words())?;
+            .map_err(|why| format!("{name:?} is not a valid name: {}", uncapitalised(why.words())))?;
+        self.check_password(password, parsed.shown())?;
         match self.add(&parsed, password, None) {
             Ok(_) => Ok(()),
             Err(StoreError::Taken) => Err(format!("the name {name} is taken, or looks like one that is")),
@@ -52,7 +52,7 @@ impl Accounts {
     /// The member does not exist, the password is rejected, or the error of the database.
     pub fn set_password(&self, name: &str, password: &str) -> Result<(), String> {
         let user = self.named(name)?;
-        passwords::check(password, &user.name, self.policy.least_password).map_err(|why| why.words())?;
+        self.check_password(password, &user.name)?;
         self.replace_password(&user, password).map_err(|fault| fault.to_string())
     }
 
@@ -81,9 +81,20 @@ impl Accounts {
         kept.map(|_| code).map_err(|fault| fault.to_string())
     }
 
+    fn check_password(&self, password: &str, name: &str) -> Result<(), String> {
+        let checked = passwords::check(password, name, self.policy.least_password);
+        checked.map_err(|why| format!("the password is rejected: {}", uncapitalised(&why.words())))
+    }
+
     fn named(&self, name: &str) -> Result<Member, String> {
-        let none = || format!("no member is called {name}");
+        let none = || format!("no member is called {name}; `tenfold users list` shows all");
         let parsed = MemberName::parse(name).map_err(|_| none())?;
         self.store.user_by_key(parsed.key()).map_err(|fault| fault.to_string())?.ok_or_else(none)
     }
+}
+
+/// Sentences of a page, as the end of a message.
+fn uncapitalised(words: &str) -> String {
+    let (first, rest) = words.split_at(1);
+    first.to_lowercase() + rest.trim_end_matches('.')
 }

@@ -118,7 +118,7 @@ impl Web {
             Reply::Throttled { after } => {
                 (429, *after, "Too many attempts", format!("Please try again in {after} seconds."))
             }
-            _ => (503, 5, "Not now", "The member database is unavailable. Please try again soon.".into()),
+            _ => (503, 5, "Not now", "The members' database is unavailable. Please try again soon.".into()),
         };
         let view = View::message(heading, text);
         self.render(status, "message", &view).with(FieldName::RETRY_AFTER, seconds.to_string())

@@ -138,7 +138,7 @@ choice! {
 
 choice! {
     /// The number of connections accepted for one report of the listener.
-    Accept, "way to accept" {
+    Accept, "accept mode" {
         /// All that wait, up to a bound.
         All = "all",
         /// One.
@@ -162,7 +162,7 @@ choice! {
 
 choice! {
     /// The moment at which a timer is touched.
-    TimerUpdate, "way to update timers" {
+    TimerUpdate, "timer update" {
         /// Only for a deadline that is earlier than the armed one.
         Lazy = "lazy",
         /// For every new deadline; shows what laziness saves.

@@ -58,7 +58,8 @@ impl Plan {
         }
         if triggers.is_some() && !model.triggers {
             let able: Vec<_> = MODELS.iter().filter(|model| model.triggers).map(|model| model.name).collect();
-            return Err(format!("engine {engine} has no trigger to choose; {} has", able.join(", ")));
+            let able = able.join(" and ");
+            return Err(format!("engine {engine} has no choice of triggers; engines {able} have one"));
         }
         let triggers = triggers.unwrap_or_default();
         Ok(Plan {
@@ -92,7 +93,7 @@ impl Plan {
         let able: Vec<_> = able.map(|model| model.name).collect();
         let why = match self.engine.model().driver {
             Driver::Blocking => "it has no loop",
-            Driver::Readiness | Driver::Completion => "what it hands over comes back done",
+            Driver::Readiness | Driver::Completion => "its calls are done when it learns of them",
         };
         let (engine, able) = (self.engine, able.join(", "));
         Err(format!("engine {engine} does not run with dispatch {dispatch}: {why}; {able} do"))

@@ -38,7 +38,7 @@ pub struct Model {
     /// Under [`Dispatch::Reactor`], the thread that registers a connection anew after a thread of the pool served it.
     pub rearms: Option<Rearms>,
     /// The number of connections that it serves at once, in words.
-    pub at_once: &'static str,
+    pub connections: &'static str,
     /// The memory that each worker locks, of what its user may lock (`ulimit -l`).
     pub locked_bytes: u64,
     /// Returns the facilities that are missing, with the error of the system.

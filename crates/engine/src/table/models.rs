@@ -42,7 +42,7 @@ const BLOCKING: Model = Model {
     triggers: false,
     dispatches: INLINE,
     rearms: None,
-    at_once: "as many as max-connections allows",
+    connections: "as many as max-connections allows",
     locked_bytes: 0,
     probe: Vec::new,
     file: "",
@@ -87,7 +87,7 @@ models! {
         run: naive::run,
         summary: "one blocking process: accept, serve until closed, accept the next",
         calls: &[ACCEPT, RECEIVE, SEND, CLOSE],
-        at_once: "one",
+        connections: "one",
         file: "crates/engine/src/models/naive.rs",
         ..BLOCKING
     }
@@ -105,7 +105,7 @@ models! {
             step(&[Call::EXIT_GROUP]),
             step(&[Call::WAIT4]),
         ],
-        at_once: "as many as max-connections allows, a process each",
+        connections: "as many as max-connections allows, a process each",
         file: "crates/engine/src/models/fork.rs",
         ..BLOCKING
     }
@@ -113,7 +113,7 @@ models! {
         run: thread::run,
         summary: "a thread per connection, which ends with its connection",
         calls: &[ACCEPT, step(&[Call::CLONE]), RECEIVE, SEND, CLOSE, step(&[Call::EXIT])],
-        at_once: "as many as max-connections allows, a thread each",
+        connections: "as many as max-connections allows, a thread each",
         file: "crates/engine/src/models/thread.rs",
         ..BLOCKING
     }
@@ -121,7 +121,7 @@ models! {
         run: pool::run,
         summary: "a fixed pool of threads that take accepted connections from a bounded queue",
         calls: &[ACCEPT, step(&[Call::FUTEX]), RECEIVE, SEND, CLOSE],
-        at_once: "as many as the pool has threads; the queue waits",
+        connections: "as many as the pool has threads; the queue waits",
         file: "crates/engine/src/models/pool.rs",
         ..BLOCKING
     }
@@ -141,7 +141,7 @@ models! {
         run: select::run,
         summary: "readiness: non-blocking calls, retried when select reports",
         calls: &[step(&[Call::PSELECT6]), ACCEPT, RECEIVE, SEND, CLOSE],
-        at_once: "those whose descriptors are below 1024",
+        connections: "those whose descriptors are below 1024",
         file: "crates/engine/src/models/select.rs",
         ..READINESS
     }
@@ -201,8 +201,8 @@ models! {
             step(EPOLL),
             step(&[Call::ACCEPT]),
             step(&[Call::GETPEERNAME]),
-            noted(&[Call::RECVFROM], "also in vain"),
-            noted(&[Call::SENDTO], "also in vain"),
+            noted(&[Call::RECVFROM], "also without a result"),
+            noted(&[Call::SENDTO], "also without a result"),
             noted(&[Call::SENDFILE], "for large files"),
             noted(&[Call::EPOLL_CTL], "twice a connection"),
             CLOSE,
@@ -210,7 +210,7 @@ models! {
         setup: &[Call::EPOLL_CREATE1, Call::TIMERFD_CREATE, Call::TIMERFD_SETTIME],
         needs: &[Facility::Asio],
         senders: COPYING,
-        at_once: "as many as max-connections allows; each keeps the 4 KiB of its next read",
+        connections: "as many as max-connections allows; each keeps the 4 KiB of its next read",
         file: "crates/engine/src/models/asio_proactor.rs",
         ..COMPLETION
     }

@@ -29,9 +29,9 @@ pub static SENDERS: &[SenderRow] = &[
     SenderRow {
         sender: Sender::Auto,
         summary: "small responses whole from memory, the rest by sendfile",
-        calls: "send or sendmsg; beyond the size as sendfile",
-        operations: "IORING_OP_SEND; beyond the size as sendfile",
-        begun: "async_write_some (send); beyond the size as sendfile",
+        calls: "send or sendmsg; for larger files as sendfile",
+        operations: "IORING_OP_SEND; for larger files as sendfile",
+        begun: "async_write_some (send); for larger files as sendfile",
         adds: &[Call::SENDMSG, Call::SENDFILE],
         file: "crates/engine/src/senders/sender.rs",
     },
@@ -65,7 +65,7 @@ pub static SENDERS: &[SenderRow] = &[
     SenderRow {
         sender: Sender::Splice,
         summary: "the kernel moves pages of the file to a pipe, and from there to the socket",
-        calls: "sendmsg, splice and splice, pipe2 where no pipe is free, fstat behind what waited in one",
+        calls: "sendmsg, splice and splice, pipe2 if no pipe is free, fstat after bytes waited in one",
         operations: "IORING_OP_SEND, the plain splice and splice, IORING_OP_POLL_ADD",
         begun: "async_write_some (send), the plain splice and splice, async_wait",
         adds: &[Call::SENDMSG, Call::SPLICE, Call::PIPE2],

@@ -207,7 +207,10 @@ impl Admission {
             return;
         }
         match entry {
-            Admitting::NoRoom => warning!("{} is turned away: max-addresses are known already", at.ip()),
+            Admitting::NoRoom => warning!(
+                "{} is refused: every place of an address is taken by one with connections; raise max-addresses",
+                at.ip()
+            ),
             _ => {
                 warning!("{} has {bound} connections (max-connections-per-address); more are closed", at.ip())
             }

@@ -25,11 +25,8 @@ const COMMANDS: &[(&[&str], &str)] = &[
     ),
     (&["ab", "wrk", "wrk2", "hey", "oha", "load", "benchmark"], "`tenfold bench URL` measures a server"),
     (&["test", "validate", "configtest", "-t", "--test"], "`tenfold check FILE` checks a configuration"),
-    (
-        &["reload", "restart"],
-        "`kill -HUP` reads the configuration of a running server again: see docs/operating.md",
-    ),
-    (&["stop", "quit"], "Ctrl-C or `kill -QUIT` stops a running server: see docs/operating.md"),
+    (&["reload", "restart"], "`kill -HUP` reads the configuration of a running server again"),
+    (&["stop", "quit"], "Ctrl-C or `kill -QUIT` stops a running server"),
     (&["docs", "manual", "doc"], "`tenfold book` shows the manual"),
     (&["user", "members", "member"], "`tenfold users` manages members"),
     (
@@ -65,7 +62,7 @@ pub(super) fn advise(mut error: clap::Error) -> clap::Error {
             let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else {
                 return error;
             };
-            match hint_of_argument(command, argument) {
+            match hint_of_argument(command, words.get(2).map_or("", String::as_str), argument) {
                 Some(Remedy::Setting(setting)) => {
                     error.remove(ContextKind::Suggested);
                     error.insert(ContextKind::SuggestedArg, ContextValue::String(format!("--{setting}")));
@@ -100,7 +97,7 @@ fn hint_of_command(word: &str) -> Option<String> {
     found(COMMANDS, word)
 }
 
-fn hint_of_argument(command: &str, argument: &str) -> Option<Remedy> {
+fn hint_of_argument(command: &str, next: &str, argument: &str) -> Option<Remedy> {
     let sentence = |text: String| Some(Remedy::Sentence(text));
     match command {
         "serve" if argument.starts_with('-') => remedy(argument.trim_start_matches('-')),
@@ -110,7 +107,9 @@ fn hint_of_argument(command: &str, argument: &str) -> Option<Remedy> {
         "check" if ["-c", "--config"].contains(&argument) => {
             sentence("`tenfold check FILE` needs no flag".into())
         }
-        "lab" if !argument.starts_with('-') => sentence(format!("--only {argument} selects an experiment")),
+        "lab" if next == "run" && !argument.starts_with('-') => {
+            sentence(format!("--only {argument} selects an experiment"))
+        }
         "bench" => found(BENCH, argument).map(Remedy::Sentence),
         _ => None,
     }

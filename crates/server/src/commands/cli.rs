@@ -88,10 +88,10 @@ pub(crate) fn parse() -> Command {
     }
 }
 
-/// The control socket that was typed, or that of the environment.
+/// The control socket that was typed, or that of the environment. `off`, as a server takes it, names none.
 fn read_control(matches: &ArgMatches) -> Option<PathBuf> {
-    let variable = || std::env::var_os("TENFOLD_CONTROL").map(PathBuf::from);
-    matches.get_one::<PathBuf>("control").cloned().or_else(variable)
+    let variable = || std::env::var_os("TENFOLD_CONTROL").filter(|path| !path.is_empty() && path != "off");
+    matches.get_one::<PathBuf>("control").cloned().or_else(|| variable().map(PathBuf::from))
 }
 
 /// The whole command line.
@@ -99,11 +99,12 @@ pub(crate) fn program() -> clap::Command {
     let json = || Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON");
     let config = |arg: Arg| arg.value_name("FILE").value_parser(value_parser!(PathBuf));
     let check = config(Arg::new("config"))
-        .help("The configuration file; without it, only the environment variables are checked");
+        .help("The configuration file [env: TENFOLD_CONFIG]; without one, only other environment variables are checked");
     let schema = Arg::new("schema").long("schema").action(ArgAction::SetTrue).conflicts_with("config");
     let schema = schema.help("Print the schema of the file for editors (JSON Schema)");
     let control = Arg::new("control").long("control").value_name("PATH").value_parser(value_parser!(PathBuf));
-    let control = control.help("The server's control socket; not needed if only one server runs");
+    let control = control
+        .help("The server's control socket [env: TENFOLD_CONTROL]; not needed if only one server runs");
     let address = Arg::new("address").value_name("ADDRESS").conflicts_with("control");
     let watch = Arg::new("watch").long("watch").action(ArgAction::SetTrue);
     let listen = Arg::new("listen").long("listen").value_name("ADDRESS").default_value("127.0.0.1:0");

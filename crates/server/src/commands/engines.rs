@@ -48,7 +48,7 @@ fn table() -> String {
     for row in SENDERS {
         text += &line(row.sender.name(), "", row.summary);
     }
-    text + "\n`tenfold engines NAME` shows one with its system calls, and why it does not run here.\n"
+    text + "\n`tenfold engines NAME` shows one with its system calls, and the reason if it does not run here.\n"
 }
 
 fn described(model: &Model, missing: &[(Facility, String)]) -> String {
@@ -66,12 +66,12 @@ fn described(model: &Model, missing: &[(Facility, String)]) -> String {
         None => String::new(),
     };
     format!(
-        "{}: {}\n  runs here   {runs}{method}\n  calls       {}\n  at once     {}\n  topologies  {}\n  senders     \
+        "{}: {}\n  runs here   {runs}{method}\n  calls       {}\n  connections {}\n  topologies  {}\n  senders     \
          {}{triggers}{rearms}\n  code        {}\n\n",
         model.name,
         model.summary,
         Steps(model.calls),
-        model.at_once,
+        model.connections,
         joined(model.topologies),
         joined(model.senders),
         model.file,
@@ -84,7 +84,7 @@ fn method(model: &Model) -> Option<&'static str> {
 }
 
 fn described_sender(row: &SenderRow) -> String {
-    let begun = if row.begun.is_empty() { "not to be had" } else { row.begun };
+    let begun = if row.begun.is_empty() { "unavailable" } else { row.begun };
     format!(
         "sender {}: {}\n  calls       {}\n  on a ring   {}\n  proactor    {begun}\n  code        {}\n\n",
         row.sender, row.summary, row.calls, row.operations, row.file
@@ -107,7 +107,7 @@ fn as_value(model: &Model, missing: &[(Facility, String)]) -> Value {
         })).collect::<Vec<_>>(),
         "calls": Steps(model.calls).to_string(),
         "needs": model.needs.iter().map(|facility| facility.name()).collect::<Vec<_>>(),
-        "at_once": model.at_once,
+        "connections": model.connections,
         "topologies": words(model.topologies.iter().map(Topology::to_string).collect()),
         "senders": words(model.senders.iter().map(Sender::to_string).collect()),
         "sender_calls": model.senders.iter().map(|sender| {

@@ -23,7 +23,10 @@ pub(crate) fn man(program: Command, command: Option<&str>, folder: Option<&Path>
             let name = command.map_or("tenfold".to_owned(), |command| format!("tenfold-{command}"));
             match pages.iter().find(|page| page.name == name) {
                 Some(page) => print(&page.text),
-                None => Err(format!("there is no command {}", command.unwrap_or_default())),
+                None => Err(format!(
+                    "there is no command {}; `tenfold --help` lists all",
+                    command.unwrap_or_default()
+                )),
             }
         }
     };

@@ -14,7 +14,7 @@ use tenfold_sys::task::ProcessWatch;
 use tenfold_sys::user;
 
 use super::output::{end, print};
-use super::status::source::StatusSource;
+use super::status::source::{StatusSource, unanswered};
 use crate::status::place;
 
 /// The longest wait for the result: the bounds of the check and of the start of every process together.
@@ -41,7 +41,9 @@ fn run(control: PathBuf) -> Result<(), String> {
         match after {
             Ok((_, after)) if after.upgrades.failed > before.upgrades.failed => {
                 let why = after.upgrades.last_failure.unwrap_or_default();
-                return Err(format!("{why}; the old program goes on; the server's diagnostics have details"));
+                return Err(format!(
+                    "{why}; the old program stays in use; the server's diagnostics have details"
+                ));
             }
             Ok((_, after)) if after.upgrades.succeeded > before.upgrades.succeeded => {
                 let (old, new) = (before.version, after.version);
@@ -62,7 +64,7 @@ fn run(control: PathBuf) -> Result<(), String> {
 fn server_at(control: &Path) -> Result<(Pid, ProcessWatch), String> {
     let shown = control.display();
     let peer = UnixStream::connect(control).and_then(|stream| listening_process(&stream));
-    let (server, owner) = peer.map_err(|error| format!("no server answers at {shown}: {error}"))?;
+    let (server, owner) = peer.map_err(|error| unanswered(&shown, &error))?;
     if owner != user::own() && !user::is_root() {
         return Err(format!(
             "the server at {shown} belongs to user {owner}; only that user and root can upgrade it"

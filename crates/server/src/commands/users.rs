@@ -42,14 +42,14 @@ pub(crate) fn command() -> clap::Command {
                 .value_name("FILE")
                 .value_parser(value_parser!(PathBuf))
                 .global(true)
-                .help("The server's configuration file, which names the database of members"),
+                .help("The server's configuration file, which names the members' database"),
         )
         .arg(
             Arg::new("accounts")
                 .long("accounts")
                 .value_name("URL")
                 .global(true)
-                .help("The database of members, as in the server's --accounts"),
+                .help("The members' database, as in the server's --accounts"),
         )
         .arg(
             Arg::new("sessions")
@@ -113,7 +113,7 @@ fn open(words: &ArgMatches) -> Result<Accounts, ExitCode> {
         ExitCode::from(WRONG_USAGE)
     })?;
     let Some(at) = &settings.members.accounts else {
-        error!("nothing says where members are kept: give --accounts URL, or --config FILE");
+        error!("no members' database is configured; name it with --accounts URL or --config FILE");
         return Err(ExitCode::from(WRONG_USAGE));
     };
     open_as_keeper(at, &settings).map_err(|why| {
@@ -183,7 +183,7 @@ fn obey(accounts: &Accounts, command: &str, words: &ArgMatches) -> Result<(), St
         }
         "passwd" => {
             accounts.set_password(name(), &password()?)?;
-            say(&format!("{} has another password, and is logged in nowhere", name()))
+            say(&format!("the password of {} is changed, and all sessions have ended", name()))
         }
         "remove" => {
             accounts.remove_member(name())?;
@@ -226,7 +226,7 @@ fn password() -> Result<String, String> {
     }
     let first = hidden("Password: ")?;
     if first != hidden("Once more: ")? {
-        return Err("the two are not the same".into());
+        return Err("the two passwords differ".into());
     }
     Ok(first)
 }

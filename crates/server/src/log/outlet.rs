@@ -83,7 +83,9 @@ impl Outlet {
                 Some((_, Ok(file))) => current.1 = Arc::new(Sink::new(file, true)),
                 Some((path, Err(why))) => {
                     let path = path.display();
-                    warning!("cannot open the access log {path} again: {why}; the old file is written on");
+                    warning!(
+                        "cannot open the access log {path} again: {why}; lines still go to the old file"
+                    );
                 }
             }
         }

@@ -139,7 +139,8 @@ pub(super) fn connections(
     let watched = (FD_SETSIZE as u64).saturating_sub(OWN_DESCRIPTORS) / workers;
     if plan.engine == Engine::Select && watched == 0 {
         return Err(format!(
-            "engine select watches descriptors below {FD_SETSIZE}: too few for {workers} workers in one process"
+            "engine select watches descriptors below {FD_SETSIZE}: too few for {workers} workers in one process; set \
+             fewer workers, or choose another engine"
         ));
     }
     if plan.engine == Engine::Pool {

@@ -64,8 +64,8 @@ impl ResolvedConfig {
         let plan = plan.and_then(|plan| plan.with_dispatch(dispatch));
         let mut plan = plan.map_err(|why| {
             format!(
-                "{why} (engine, topology, workers, dispatch, send and trigger: `tenfold engines --matrix` shows what \
-                 goes together)"
+                "{why} (engine, topology, workers, dispatch, send and trigger: `tenfold engines --matrix` lists \
+                 the legal combinations)"
             )
         })?;
         if let Some(method) = settings.libevent_method {
@@ -180,7 +180,8 @@ fn warning_of(settings: &Settings) -> Option<String> {
     let entry = settings.listen.iter().find(is_open).filter(|_| settings.asks_for_passwords())?;
     let address = &entry.address;
     Some(format!(
-        "basic authentication on {address} sends passwords unencrypted; listen on 127.0.0.1 behind a proxy that ends TLS"
+        "basic authentication on {address} sends passwords unencrypted; set tls, or listen on 127.0.0.1 behind a proxy \
+         with TLS"
     ))
 }
 

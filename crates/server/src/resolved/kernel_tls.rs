@@ -54,7 +54,11 @@ enum Missing {
 impl Missing {
     fn with_remedy(&self) -> String {
         match self {
-            Missing::InKernel(_) => format!("needs {self}; load its module (modprobe tls)"),
+            Missing::InKernel(why) => {
+                format!(
+                    "needs TLS in the kernel (CONFIG_TLS), which refuses: {why}; load its module (modprobe tls)"
+                )
+            }
             Missing::InEngine => format!("does not go with engine uring: {self}; take another engine"),
         }
     }
@@ -63,7 +67,7 @@ impl Missing {
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Missing::InKernel(why) => write!(f, "TLS in the kernel (CONFIG_TLS), which refuses: {why}"),
+            Missing::InKernel(why) => write!(f, "TLS in the kernel (CONFIG_TLS) is refused: {why}"),
             Missing::InEngine => {
                 f.write_str("TLS in the kernel refuses MSG_WAITALL, with which the ring sends")
             }

@@ -189,7 +189,7 @@ pub(crate) fn prepare(settings: &Settings) -> Result<(), String> {
             _ => 8443,
         };
         info!(
-            "made an authority of this machine's own\n{}",
+            "made a certificate authority for this machine\n{}",
             internal::how_to_trust(&internal::root(&folder), port)
         );
     }
@@ -231,7 +231,7 @@ pub(super) fn files(settings: &Settings) -> Result<Option<CertificateFiles>, Str
         if problems.is_empty() { Ok(Some(files)) } else { Err(problems.join("; ")) }
     });
     Ok(usable.unwrap_or_else(|why| {
-        warning!("cannot read the stored certificate: {why}; another certificate will be obtained");
+        warning!("{why}; another certificate will be obtained");
         None
     }))
 }

@@ -220,14 +220,14 @@ fn a_log_that_can_not_be_renamed(log: &LogTarget) -> Result<(), String> {
         LogTarget::Output => "standard output cannot be renamed".to_owned(),
         LogTarget::File(path) => match fs::symlink_metadata(path) {
             Ok(facts) if facts.is_symlink() => {
-                format!("{} is a link, and what it leads to is not renamed with it", path.display())
+                format!("{} is a link, and its target is not renamed with it", path.display())
             }
-            Ok(facts) if !facts.is_file() => format!("{} is none", path.display()),
+            Ok(facts) if !facts.is_file() => format!("{} is not a regular file", path.display()),
             Ok(_) | Err(_) => return Ok(()),
         },
     };
     Err(format!(
-        "log-rotate is for an access log that is a file: {what}; name a file with access-log, or leave log-rotate out"
+        "log-rotate requires an access log in a file: {what}; name a file with access-log, or leave log-rotate out"
     ))
 }
 
@@ -338,8 +338,8 @@ fn fastopen_without_the_kernel(settings: &Settings) -> Result<(), String> {
     match said.trim().parse::<u32>() {
         Ok(bits) if bits & SERVERS != 0 => Ok(()),
         _ => Err(format!(
-            "fastopen needs bit {SERVERS} of net.ipv4.tcp_fastopen, which is {}: this kernel would do without in \
-             silence; set it (sysctl -w net.ipv4.tcp_fastopen=3), or leave fastopen off",
+            "fastopen needs bit {SERVERS} of net.ipv4.tcp_fastopen, which is {}: the kernel would silently ignore \
+             fastopen; set it (sysctl -w net.ipv4.tcp_fastopen=3), or leave fastopen off",
             said.trim()
         )),
     }

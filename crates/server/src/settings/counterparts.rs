@@ -26,7 +26,8 @@ const TABLE: &[(&[&str], Counterpart)] = &[
     (&["gzip-types"], Setting("compress-types")),
     (&["gzip-min-length"], Setting("compress-from")),
     (&["autoindex", "browse", "directory-listing", "dir-listing", "options"], Setting("listing")),
-    (&["ssl", "https", "http2", "letsencrypt", "acme"], Setting("tls")),
+    (&["ssl", "https", "letsencrypt", "acme"], Setting("tls")),
+    (&["http2", "http3", "quic"], Advice("remove it: the server speaks HTTP/1.1 alone; tls encrypts it")),
     (
         &["ssl-certificate", "cert", "certificate", "tls-cert", "http2-tls-cert", "sslcertificatefile"],
         Setting("tls-certificate"),
@@ -54,9 +55,7 @@ const TABLE: &[(&[&str], Counterpart)] = &[
     (&["use", "io", "model"], Setting("engine")),
     (
         &["proxy-pass", "reverse-proxy", "fastcgi-pass", "uwsgi-pass", "proxypass", "cgi", "upstream"],
-        Advice(
-            "Tenfold serves files and forwards no request: put a proxy in front of both, as docs/operating.md shows",
-        ),
+        Advice("Tenfold serves files and forwards no request: put a proxy in front of both"),
     ),
     (&["server-name", "server-alias", "servername", "serveralias"], Key("name")),
     (
@@ -77,15 +76,12 @@ const TABLE: &[(&[&str], Counterpart)] = &[
             "no rule allows or denies addresses: protect the path with auth, or use a firewall or a proxy",
         ),
     ),
-    (
-        &["map", "if", "set"],
-        Advice("there are no variables and no conditions: rules match paths and hosts, see docs/migrate"),
-    ),
+    (&["map", "if", "set"], Advice("there are no variables and no conditions: rules match paths and hosts")),
     (&["server-tokens", "servertokens"], Advice("remove it: the field Server never names a version")),
     (&["gzip-vary"], Advice("remove it: Vary is sent whenever a client has a choice")),
     (
         &["daemon", "background", "detach"],
-        Advice("the server stays in the foreground; docs/operating.md has a unit for systemd"),
+        Advice("the server stays in the foreground; `tenfold book` has a unit for systemd (Operating)"),
     ),
     (
         &["quiet", "silent"],

@@ -41,7 +41,9 @@ pub(super) fn read_text(path: &Path, content: &str, settings: &mut Settings, pro
         Err(error) => {
             let end = content.len();
             let mend = match foreign(content) {
-                Some(server) => format!("this is {server}; docs/migrate shows the same in TOML"),
+                Some(server) => format!(
+                    "this is {server}; `tenfold book` shows the same in TOML (Moving from another server)"
+                ),
                 None => error.message().into(),
             };
             return complain("this is not TOML".into(), error.span().unwrap_or(end..end), mend);
@@ -64,7 +66,7 @@ pub(super) fn read_text(path: &Path, content: &str, settings: &mut Settings, pro
             settings.take(row, &texts, base, SettingSource::File)
         });
         if let Err(why) = result {
-            complain(format!("{name} has a value that is not legal"), value.span(), why);
+            complain(format!("invalid value of {name}"), value.span(), why);
         }
     }
 }

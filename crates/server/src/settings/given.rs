@@ -178,6 +178,11 @@ impl Settings {
         said.chain([self.listing()]).any(|listing| listing != Listing::Off)
     }
 
+    /// Whether any host names the hidden files that it serves.
+    pub(crate) fn serves_dotfiles(&self) -> bool {
+        std::iter::once(&self.site).chain(&self.hosts).any(SiteTable::names_dotfiles)
+    }
+
     /// Whether any path of any host requires a password.
     pub(crate) fn asks_for_passwords(&self) -> bool {
         self.all_policies().any(|policy| matches!(policy.auth, Some(Some(_))))

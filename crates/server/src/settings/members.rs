@@ -113,7 +113,10 @@ impl MembersSettings {
         let mut texts = HashMap::new();
         let Some(folder) = &self.templates else { return Ok(texts) };
         if !folder.is_dir() {
-            return Err(format!("the template folder {} does not exist", folder.display()));
+            return Err(format!(
+                "there is no folder {} for templates; create it, or name another",
+                folder.display()
+            ));
         }
         for name in template_names() {
             let path = folder.join(name);

@@ -185,10 +185,9 @@ impl SettingRow {
 
     /// Whether the file may have a number in place of its text.
     pub(super) fn takes_numbers(&self) -> bool {
-        let placeholder = self.value;
-        placeholder.starts_with('N')
-            || ["BYTES", "TIME"].contains(&placeholder)
-            || placeholder.contains("PORT")
+        self.value.split('|').any(|word| {
+            word.starts_with('N') || ["BYTES", "TIME", "SECONDS"].contains(&word) || word.contains("PORT")
+        })
     }
 
     /// Whether it takes several values.

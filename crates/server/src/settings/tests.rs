@@ -144,17 +144,17 @@ const WRONG: &[(&str, &str, &str)] = &[
         "pigeon",
         "there is no sender \"pigeon\"; there are auto, copy, mmap, sendfile, splice, zerocopy",
     ),
-    ("write", "twice", "there is no way to write \"twice\"; there are joined, split, per-header"),
-    ("accept", "some", "there is no way to accept \"some\"; there are all, one"),
+    ("write", "twice", "there is no write mode \"twice\"; there are joined, split, per-header"),
+    ("accept", "some", "there is no accept mode \"some\"; there are all, one"),
     ("pool-threads", "0", "\"0\" is not a number from 1 to 4096"),
     ("pool-queue", "none", "\"none\" is not a number from 1 to 1000000"),
     ("handoff-queue", "0", "\"0\" is not a number from 1 to 1000000"),
     ("busy-sleep", "2s", "\"2s\" is not a duration from 0s to 1s, such as 250ms, 10s, 2m, 1h or 30d"),
     ("timer", "sundial", "there is no timer \"sundial\"; there are list, heap, wheel, hierarchical"),
-    ("timer-update", "never", "there is no way to update timers \"never\"; there are lazy, eager"),
+    ("timer-update", "never", "there is no timer update \"never\"; there are lazy, eager"),
     ("tls-key-isolation", "no", "\"no\" is neither on nor off"),
     ("tls-preset", "old", "there is no TLS preset \"old\"; there are modern, intermediate"),
-    ("tls-kernel", "maybe", "there is no use of TLS in the kernel \"maybe\"; there are on, off, auto"),
+    ("tls-kernel", "maybe", "there is no choice of TLS in the kernel \"maybe\"; there are on, off, auto"),
     ("https-redirect", "yes", "\"yes\" is not a number from 1 to 65535, or on or off"),
     (
         "hsts",
@@ -197,7 +197,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "sessions",
         "memory",
-        "sessions are kept in database, redis://HOST:PORT, rediss://HOST:PORT or file:PATH",
+        "sessions are kept in database, redis://HOST:PORT, rediss://HOST:PORT, redis+unix://PATH or file:PATH",
     ),
     ("session-idle", "0s", "\"0s\" is not a duration from 1s to 8760h, such as 250ms, 10s, 2m, 1h or 30d"),
     (
@@ -280,7 +280,7 @@ const WRONG: &[(&str, &str, &str)] = &[
         "63 KiB",
         "\"63 KiB\" is not a size from 64 KiB to 1 GiB, such as 4096, 16k, 64 KiB or 1 MiB",
     ),
-    ("log-full", "burst", "there is no way to be full \"burst\"; there are block, drop"),
+    ("log-full", "burst", "there is no rule for a full queue \"burst\"; there are block, drop"),
     (
         "log-rotate",
         "weekly",
@@ -332,7 +332,7 @@ fn a_key_that_is_none_is_shown_with_the_one_that_was_meant() {
 fn a_value_that_is_wrong_is_shown_where_it_stands() {
     assert_eq!(
         refusal("engine = \"kqueue\"\n"),
-        "error: engine has a value that is not legal\n\
+        "error: invalid value of engine\n\
          \x20--> conf/tenfold.toml:1:10\n\
          \x20 |\n\
          1 | engine = \"kqueue\"\n\
@@ -357,12 +357,13 @@ fn all_that_is_wrong_is_said_in_the_order_of_the_file() {
 #[test]
 fn the_file_may_say_things_in_its_own_way() {
     let settings = from_file(
-        "tcp-nodelay = false\naccess-log = false\nmax-head = 4096\nlisten = [\"127.0.0.1:1\", \"unix:site.sock\"]\n",
+        "tcp-nodelay = false\naccess-log = false\nmax-head = 4096\nmax-rate = 4096\nlinger = 1\n\
+         listen = [\"127.0.0.1:1\", \"unix:site.sock\"]\n",
     )
     .expect("legal");
     assert!(!settings.tcp_nodelay);
     assert_eq!(settings.access_log, LogTarget::Off);
-    assert_eq!(settings.limits.max_head, 4096);
+    assert_eq!((settings.limits.max_head, settings.max_rate, settings.linger), (4096, Some(4096), Some(1)));
     assert_eq!(settings.listen[1].address, ListenAddress::Unix("conf/site.sock".into()));
     let said = refusal("root = true\n");
     assert!(said.contains("root is not written as a TOML boolean; put it in quotes"), "{said}");

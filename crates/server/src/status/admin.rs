@@ -161,7 +161,7 @@ impl Service for AdminService {
         let made = match request.method {
             _ if self.is_misdirected(request, &connection.peer) => AdminResponse::text(
                 421,
-                "on this machine, ask for an address or localhost: another name may be that of a page that must not read this\n",
+                "use an IP address or localhost: with another name, a web page could read this (DNS rebinding)\n",
             ),
             Method::Get | Method::Head => self.respond(request),
             _ => AdminResponse::text(405, "only GET and HEAD are allowed\n"),
@@ -215,7 +215,7 @@ impl AdminService {
             }
             "/healthz" => AdminResponse::text(200, "ok\n"),
             _ if report.ready => AdminResponse::text(200, "ready\n"),
-            _ if report.leaving => AdminResponse::text(503, "draining\n"),
+            _ if report.draining => AdminResponse::text(503, "draining\n"),
             _ => AdminResponse::text(503, "starting\n"),
         }
     }

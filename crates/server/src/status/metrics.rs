@@ -154,7 +154,7 @@ fn encode_server(report: &StatusReport, to: &mut Encoder<'_>) -> Result<(), Erro
     )?;
     to.gauge(
         "tenfold_config_loaded_timestamp_seconds",
-        "When the configuration that serves was taken up",
+        "When the configuration that serves was loaded",
         reloads.loaded_unix_seconds,
     )?;
     let upgrades = &report.upgrades;

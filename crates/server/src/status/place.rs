@@ -77,7 +77,7 @@ fn is_private(path: &Path) -> io::Result<()> {
             facts.uid()
         )),
         mode if mode & 0o077 != 0 => refused(format!(
-            "others may enter {}, whose mode is {mode:03o}; let it be 700, or name another place with control",
+            "others may enter {0}, whose mode is {mode:03o}; run `chmod 700 {0}`, or name another place with control",
             path.display()
         )),
         _ => Ok(()),
@@ -102,9 +102,15 @@ pub(crate) fn find() -> Result<PathBuf, String> {
             // A socket without a server is left over from a server that was killed.
             && UnixStream::connect(path).is_ok()
     };
-    let entries =
-        fs::read_dir(folder).map_err(|error| format!("cannot look in {}: {error}", folder.display()))?;
-    let mut found: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(ours).collect();
+    let entries = match fs::read_dir(folder) {
+        // No server of this user has made it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        entries => {
+            Some(entries.map_err(|error| format!("cannot read the folder {}: {error}", folder.display()))?)
+        }
+    };
+    let paths = entries.into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let mut found: Vec<_> = paths.filter(ours).collect();
     found.sort();
     match found.as_slice() {
         [only] => Ok(only.clone()),
@@ -112,7 +118,7 @@ pub(crate) fn find() -> Result<PathBuf, String> {
         several => {
             let several: Vec<_> =
                 several.iter().map(|path| format!("--control {}", path.display())).collect();
-            Err(format!("several servers run; say {}", several.join(" or ")))
+            Err(format!("several servers run; name one with {}", several.join(" or ")))
         }
     }
 }

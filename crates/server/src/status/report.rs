@@ -18,7 +18,7 @@ pub(crate) struct StatusReport {
     pub(crate) uptime_seconds: u64,
     /// The number of loaded configurations, including the first.
     pub(crate) generation: u32,
-    pub(crate) leaving: bool,
+    pub(crate) draining: bool,
     /// Whether new requests are served.
     pub(crate) ready: bool,
     pub(crate) reloads: ReloadCounts,
@@ -128,8 +128,8 @@ pub(crate) struct WorkerReport {
 
 impl std::fmt::Display for StatusReport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let leaving = if self.leaving { ", leaving" } else { "" };
-        writeln!(f, "tenfold {} on {}{leaving}", self.version, self.listen.join(", "))?;
+        let draining = if self.draining { ", draining" } else { "" };
+        writeln!(f, "tenfold {} on {}{draining}", self.version, self.listen.join(", "))?;
         writeln!(
             f,
             "process {}, up {}, configuration {}",
@@ -228,7 +228,7 @@ mod tests {
             process: 10,
             uptime_seconds: 61,
             generation: 1,
-            leaving: false,
+            draining: false,
             ready: true,
             upgrades: UpgradeCounts::default(),
             reloads: ReloadCounts::default(),

@@ -101,7 +101,7 @@ impl AccountsProcess {
             Ok(why) => Err(why.to_owned()),
             Err(_) => {
                 accounts.kill();
-                Err(format!("the accounts in {} do not open within {LATEST_START:?}", accounts.url))
+                Err(format!("the members' database {} does not open within {LATEST_START:?}", accounts.url))
             }
         }
     }
@@ -216,7 +216,7 @@ impl AccountsProcess {
         }
         if self.silent >= LOOKS {
             self.silent = 0;
-            warning!("the process of the accounts (process {pid}) hangs and is killed");
+            warning!("the accounts process (process {pid}) hangs and is killed");
             process::send_signal(pid, Signal::Kill);
         }
     }
@@ -253,7 +253,7 @@ impl AccountsProcess {
         self.pid = None;
         if !expected {
             let why = sandbox::end_of(self.reports.row(0), end);
-            warning!("the process of the accounts {why}; another takes its place");
+            warning!("the accounts process {why}; another takes its place");
             let pause = if self.began.elapsed() >= LIVED { Duration::ZERO } else { PAUSE };
             self.again = Some(Instant::now() + pause);
             self.replaced += 1;

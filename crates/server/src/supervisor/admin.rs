@@ -73,7 +73,7 @@ impl AdminProcess {
                  access with a firewall, or listen on 127.0.0.1"
             );
         }
-        info!("metrics, status and checks of health are on {address} (/metrics, /status, /healthz, /readyz)");
+        info!("metrics, status and health checks are on {address} (/metrics, /status, /healthz, /readyz)");
         let reports = SharedRows::new(2, REPORT_WORDS)
             .map_err(|error| format!("cannot allocate memory for reports: {error}"))?;
         let now = Instant::now();

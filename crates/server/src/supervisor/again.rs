@@ -73,7 +73,7 @@ impl Handover {
 
     /// Ends the former workers as `signal` asks, and removes the files of sockets.
     fn leave(mut self, signals: &Signals, signal: Signal, drain_timeout: Duration) {
-        info!("leaving");
+        info!("draining: the former workers finish");
         ServiceManager::from_environment().stopping("the former workers finish");
         let sockets: Vec<_> = self.sockets().filter_map(|socket| self.listener(socket).ok()).collect();
         let mut by = None;

@@ -158,8 +158,13 @@ fn root(facts: &StartFacts<'_>) -> Option<String> {
     let settings = facts.settings;
     let root = std::path::absolute(&settings.root).unwrap_or_else(|_| settings.root.clone());
     let names = settings.index.join(" or ");
-    let said = match (settings.index.iter().find(|index| root.join(index).is_file()), settings.listing()) {
+    let by_site = settings.site.policy.listing;
+    let listing = by_site.unwrap_or(settings.listing());
+    let said = match (settings.index.iter().find(|index| root.join(index).is_file()), listing) {
         (Some(index), _) => index.clone(),
+        (None, Listing::Off) if by_site.is_some() => {
+            format!("no {names}: 404; listing = \"html\" in [site] lists its files")
+        }
         (None, Listing::Off) => format!("no {names}: 404; --listing html lists its files"),
         (None, Listing::Html | Listing::Json) => format!("no {names}: its files are listed"),
     };
@@ -194,7 +199,7 @@ fn members(facts: &StartFacts<'_>) -> Option<String> {
         [] => write!(text, ", nothing is protected"),
         folders => write!(
             text,
-            ", for them alone: {}",
+            ", members only: {}",
             folders.iter().map(ProtectedFolder::url).collect::<Vec<_>>().join(" ")
         ),
     };
@@ -268,10 +273,10 @@ fn off(facts: &StartFacts<'_>) -> Option<String> {
         off.push("`tenfold status` (control off)");
     }
     if facts.null.is_none() {
-        off.push(match facts.settings.lists_folders() {
-            false => "folder listings, dotfiles, links that leave the root (for safety)",
-            true => "dotfiles, links that leave the root (for safety)",
-        });
+        let (listed, hidden) = (facts.settings.lists_folders(), facts.settings.serves_dotfiles());
+        off.extend((!listed).then_some("folder listings"));
+        off.extend((!hidden).then_some("dotfiles"));
+        off.push("links that leave the root (for safety)");
     }
     if facts.config.certificates.is_none() {
         off.push("TLS (tls off)");

@@ -89,7 +89,7 @@ fn accounts(settings: &Settings, workers: Option<&SystemUser>) -> Result<Vec<Str
     let check = || database::check(place, users, &settings.members).err().into_iter().collect();
     // The database may be hostile.
     Ok(problems_in_child(
-        "the database of accounts",
+        "the members' database",
         keeper.as_ref(),
         Some(most_memory(&settings.members)),
         check,

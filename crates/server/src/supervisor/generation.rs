@@ -237,7 +237,7 @@ impl Generation {
             }
             Stage::Retiring | Stage::Draining | Stage::Failed => {
                 if end != WaitStatus::Exited(0) {
-                    warning!("{name} {why} while it was leaving");
+                    warning!("{name} {why} while it drained");
                 }
             }
         }

@@ -29,8 +29,8 @@ impl Supervisor {
 
     fn drain(&mut self, bound: Option<Duration>) {
         match bound {
-            Some(bound) => info!("leaving when running answers are finished, in {bound:?} at the latest"),
-            None => info!("leaving when running answers are finished"),
+            Some(bound) => info!("draining: running responses finish, in {bound:?} at the latest"),
+            None => info!("draining: running responses finish"),
         }
         self.manager.stopping("running responses finish");
         self.turn_away();
@@ -38,7 +38,7 @@ impl Supervisor {
     }
 
     fn stop(&mut self) {
-        info!("leaving at once");
+        info!("stopping at once");
         self.manager.stopping("workers stop immediately");
         self.turn_away();
         self.tell_all(Signal::Interrupt);
@@ -62,7 +62,7 @@ impl Supervisor {
         let due = self.leaving.as_ref().and_then(Leaving::by).is_some_and(|by| by <= Instant::now());
         match &self.leaving {
             Some(Leaving::Draining { .. }) if due => {
-                warning!("answers are cut off: the time to finish them is over");
+                warning!("running responses are cut off: their time (drain-timeout) is over");
                 self.stop();
             }
             Some(Leaving::Stopping { .. }) if due => {

@@ -152,7 +152,7 @@ fn null_is_alone(serve: &Serve, settings: &Settings) -> Result<(), String> {
     }
     match settings.ignored_by_null() {
         Some(name) if serve.null.is_some() => {
-            Err(format!("--null looks at no request, so --{name} would mean nothing"))
+            Err(format!("--null reads no request, so --{name} has no effect; leave it out"))
         }
         _ => Ok(()),
     }

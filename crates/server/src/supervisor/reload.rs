@@ -33,8 +33,8 @@ impl Supervisor {
             Ok(()) => info!("the configuration was read again"),
             Err(why) => {
                 self.reloads.count(false);
-                error!("{why}; the old configuration goes on");
-                self.manager.reloaded(&format!("{why}; the old configuration goes on"));
+                error!("{why}; the old configuration stays in use");
+                self.manager.reloaded(&format!("{why}; the old configuration stays in use"));
             }
         }
     }
@@ -94,7 +94,7 @@ impl Supervisor {
     pub(super) fn prepare(&self, old: &Settings) -> Result<(Settings, ResolvedConfig), String> {
         let mut settings = self.serve.given.resolve().map_err(|problems| {
             complain(&problems);
-            "the configuration was not taken up".to_owned()
+            "the configuration was not applied".to_owned()
         })?;
         if old.passed {
             settings.passed = true;

@@ -83,7 +83,7 @@ impl Supervisor {
         match self.failed {
             true => ExitCode::FAILURE,
             false => {
-                info!("left");
+                info!("stopped");
                 ExitCode::SUCCESS
             }
         }
@@ -182,7 +182,7 @@ impl Supervisor {
                     reopened = has_path;
                 }
                 Err(why) => {
-                    error!("{why}; the old file is written on");
+                    error!("{why}; lines still go to the old file");
                     reopened = false;
                 }
             }
@@ -329,8 +329,8 @@ impl Supervisor {
                 }
                 false => {
                     self.reloads.count(false);
-                    error!("the new configuration cannot be served; the old one goes on");
-                    self.manager.reloaded("the new configuration cannot be served; the old one goes on");
+                    error!("the new configuration cannot be served; the old one stays in use");
+                    self.manager.reloaded("the new configuration cannot be served; the old one stays in use");
                 }
             }
         }

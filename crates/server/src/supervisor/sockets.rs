@@ -257,10 +257,12 @@ fn share(listener: &Listener, processes: usize) -> io::Result<Vec<Listener>> {
 
 pub(super) fn explain(address: &ListenAddress, error: &io::Error) -> String {
     let advice = match (error.kind(), address) {
-        (ErrorKind::AddrInUse, _) => {
-            "the address is in use: stop that process, or listen on another address (`--port auto` takes a free port)"
-                .into()
+        (ErrorKind::AddrInUse, ListenAddress::Unix(_)) => {
+            "a file or another server has this name: remove the file, stop that server, or choose another path".into()
         }
+        (ErrorKind::AddrInUse, _) => "the address is in use: stop the process that has it, or listen on another \
+             address (`--port auto` takes a free port)"
+            .into(),
         (ErrorKind::PermissionDenied, ListenAddress::Internet(at)) if at.port() < 1024 => format!(
             "port {} requires root: start as root (workers drop privileges), or use a port above 1023",
             at.port()

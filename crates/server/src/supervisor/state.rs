@@ -155,7 +155,7 @@ impl Supervisor {
             process: std::process::id(),
             uptime_seconds: self.began.elapsed().as_secs(),
             generation: self.count,
-            leaving: self.leaving.is_some(),
+            draining: self.leaving.is_some(),
             ready: self.leaving.is_none() && self.generations.iter().any(serves),
             reloads: self.reloads,
             upgrades: self.upgrades.clone(),

@@ -139,8 +139,8 @@ impl Supervisor {
 
     fn upgrade_failed(&mut self, why: &str) {
         self.upgrades.failed(why);
-        error!("{why}; the old program goes on");
-        self.manager.reloaded(&format!("{why}; the old program goes on"));
+        error!("{why}; the old program stays in use");
+        self.manager.reloaded(&format!("{why}; the old program stays in use"));
     }
 
     /// This program cannot serve: returns to the former one, or starts again. Returns if there was no upgrade, or when a

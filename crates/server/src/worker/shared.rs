@@ -126,8 +126,8 @@ impl WorkerShared {
             Event::TooMany => self.say_full(),
             Event::Evicted => self.say_evicted(),
             Event::Spoiled => warning!(
-                "a worker of a former configuration sent what is no connection: it may be compromised; this worker \
-                 takes over no more connections"
+                "a worker of a former configuration sent an invalid message: it may be compromised; this worker takes \
+                 over no more connections"
             ),
             Event::Trapped => sandbox::report_connection(),
             _ => {}
@@ -140,8 +140,8 @@ impl WorkerShared {
     fn say_full(&self) {
         if !self.said_full.swap(true, Ordering::Relaxed) {
             warning!(
-                "more connections at once than the bounds said at the start allow: what is beyond is closed; it is \
-                 counted (`tenfold status`) and not said again"
+                "there are as many connections as the bounds allow (`tenfold serve -v` prints them): new ones are \
+                 closed and counted (`tenfold status`; logged once)"
             );
         }
     }
@@ -151,8 +151,8 @@ impl WorkerShared {
     fn say_evicted(&self) {
         if !self.said_evicted.swap(true, Ordering::Relaxed) {
             warning!(
-                "the bound on connections is reached: idle connections are closed for new ones, which is counted \
-                 (`tenfold status`) and not said again; raise max-connections or shorten idle-timeout"
+                "the bound on connections is reached: idle connections are closed for new ones and counted (`tenfold \
+                 status`; logged once); raise max-connections or shorten idle-timeout"
             );
         }
     }

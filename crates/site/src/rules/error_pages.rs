@@ -54,10 +54,7 @@ impl Default for ErrorPages {
 /// In words that say how to mend it.
 pub fn page_name(path: &str) -> Result<String, String> {
     let Some(name) = path.strip_prefix('/') else {
-        return Err(format!(
-            "it is beneath the root, and begins with a slash; write {:?}",
-            format!("/{path}")
-        ));
+        return Err(format!("a path beneath the root begins with a slash: write {:?}", format!("/{path}")));
     };
     let wrong =
         |name: &str| matches!(name, "" | "." | "..") || name.bytes().any(|byte| byte.is_ascii_control());

@@ -43,7 +43,7 @@ impl Pattern {
             return Err(format!("a pattern has at most {LONGEST} bytes"));
         }
         if text.contains("***") {
-            return Err("*** has no meaning; * is a part of a name, ** any number of names".into());
+            return Err("*** has no meaning; * is a part of a name, ** any characters, slashes too".into());
         }
         if rest.contains("//") || rest.split('/').any(|name| matches!(name, "." | "..")) {
             return Err("a path has no empty name, . or ..".into());

@@ -34,7 +34,10 @@ impl TryFile {
         let rest = after.unwrap_or_default();
         let begins = before.starts_with('/') || before.is_empty() && after.is_some();
         if !begins {
-            return Err(format!("it begins with {{path}} or with a slash; write {:?}", format!("/{text}")));
+            return Err(format!(
+                "a file begins with {{path}} or with a slash; write {:?}",
+                format!("/{text}")
+            ));
         }
         if [before, rest].iter().any(|piece| piece.contains(['{', '}', '*', '%', '\\'])) {
             return Err(

@@ -268,10 +268,10 @@ impl AsFd for Root {
 impl fmt::Display for RootError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let RootError { path, what, error } = self;
-        write!(f, "cannot {what} the root directory {}: {error}", path.display())?;
+        write!(f, "cannot {what} the root folder {}: {error}", path.display())?;
         let Some(errno) = Errno::from_io_error(error) else { return Ok(()) };
         match errno {
-            Errno::NOENT => f.write_str("; create it, or name another directory"),
+            Errno::NOENT => f.write_str("; create it, or name another folder"),
             Errno::NOTDIR => {
                 f.write_str("; name the folder of the site (a configuration file follows --config)")
             }
@@ -354,7 +354,7 @@ mod tests {
     fn errors_of_a_root_say_what_to_do() {
         let folder = TestFolder::new("file-none");
         let absent = Root::open(&folder.at("nowhere")).expect_err("it is not there").to_string();
-        assert!(absent.contains("nowhere") && absent.ends_with("name another directory"), "{absent}");
+        assert!(absent.contains("nowhere") && absent.ends_with("name another folder"), "{absent}");
         fs::write(folder.at("plain"), b"").expect("the directory is ours");
         let plain = Root::open(&folder.at("plain")).expect_err("it is a file").to_string();
         assert!(plain.contains("; name the folder of the site"), "{plain}");

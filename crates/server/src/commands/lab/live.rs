@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 
+use tenfold_lab::measure::show_count;
 use tenfold_lab::plan::RunPlan;
 use tenfold_lab::report::results::RunResults;
 use tenfold_lab::runner::RunProgress;
@@ -29,8 +30,8 @@ impl LiveView {
             verdicts: true,
         };
         eprintln!(
-            "{} experiments, profile {}, seed {}, {} at most",
-            view.experiments,
+            "{}, profile {}, seed {}, {} at most",
+            show_count(view.experiments, "experiment"),
             plan.profile.name(),
             plan.seed,
             time(plan.budget)

@@ -204,7 +204,7 @@ pub(super) fn folder(typed: &ArgMatches, stem: &str) -> Result<PathBuf, LabFailu
         Some(folder) if folder.join(PLAN).symlink_metadata().is_ok() => {
             let shown = folder.display();
             Err(usage(format!(
-                "{shown} has a run already; continue it with --resume {shown}, or name another folder"
+                "{shown} has a run already; continue it with `tenfold lab run --resume {shown}`, or name another folder"
             )))
         }
         Some(folder) => make_own_folder(folder).map(|()| folder.clone()),

@@ -1,5 +1,6 @@
 //! The two ways to a report: the control socket of this machine, and an admin listener.
 
+use std::fmt::Display;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
@@ -36,18 +37,33 @@ impl StatusSource {
             StatusSource::Control(path) => (ask_control(path), path.display().to_string()),
             StatusSource::Admin(address) => (ask_admin(address), address.clone()),
         };
-        let text = text.map_err(|error| match error.kind() {
-            ErrorKind::InvalidData => format!("{whom} is no admin listener: {error}"),
-            _ => format!("no server answers at {whom}: {error}"),
+        let text = text.map_err(|error| match (error.kind(), self) {
+            (ErrorKind::InvalidData, StatusSource::Admin(_)) => {
+                format!("{whom} is no admin listener: {error}")
+            }
+            _ => unanswered(&whom, &error),
         })?;
         let report = serde_json::from_str(&text).and_then(|mut value| {
             escape_controls(&mut value);
             serde_json::from_value(value)
         });
         let report = report.map_err(|error| {
-            format!("the process at {whom} does not answer as a server of this version: {error}")
+            format!(
+                "the process at {whom} does not answer as a server of this version; use the program of that server: \
+                 {error}"
+            )
         })?;
         Ok((escape_json(&text), report))
+    }
+}
+
+/// The error of a command that got no answer at `whom`.
+pub(in crate::commands) fn unanswered(whom: impl Display, error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::PermissionDenied => {
+            format!("cannot connect to {whom}: {error}; run the command as root or as the user of the server")
+        }
+        _ => format!("no server answers at {whom}: {error}"),
     }
 }
 

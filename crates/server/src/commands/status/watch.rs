@@ -34,7 +34,7 @@ pub(super) fn watch(source: &StatusSource) -> Result<(), String> {
 fn screen(before: &StatusReport, now: &StatusReport, time: Duration) -> String {
     let rate = |then: u64, now: u64| now.saturating_sub(then) as f64 / time.as_secs_f64();
     let mut text = String::new();
-    let state = match (now.leaving, now.ready) {
+    let state = match (now.draining, now.ready) {
         (true, _) => "draining",
         (_, true) => "serving",
         _ => "starting",

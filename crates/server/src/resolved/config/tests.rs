@@ -94,17 +94,17 @@ fn logs_that_can_not_be_are_refused() {
         ),
         (
             [("access-log", "-"), ("log-rotate", "daily")],
-            "log-rotate is for an access log that is a file: standard output cannot be renamed; name a file with \
+            "log-rotate requires an access log in a file: standard output cannot be renamed; name a file with \
              access-log, or leave log-rotate out",
         ),
         (
             [("access-log", "/dev/null"), ("log-rotate", "1 MiB")],
-            "log-rotate is for an access log that is a file: /dev/null is none; name a file with access-log, or \
+            "log-rotate requires an access log in a file: /dev/null is not a regular file; name a file with access-log, or \
              leave log-rotate out",
         ),
         (
             [("access-log", "/dev/stderr"), ("log-rotate", "100 lines")],
-            "log-rotate is for an access log that is a file: /dev/stderr is a link, and what it leads to is not \
+            "log-rotate requires an access log in a file: /dev/stderr is a link, and its target is not \
              renamed with it; name a file with access-log, or leave log-rotate out",
         ),
     ] {

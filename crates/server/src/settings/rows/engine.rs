@@ -33,7 +33,7 @@ pub(super) static MODEL: &[SettingRow] = rows! { "The I/O model":
         send = some(parsed);
         "how to send files: auto (small files from memory, larger files with sendfile), copy, mmap, sendfile, splice or zerocopy";
     one "write" "HOW" = Value("joined"), null_only("joined");
-        limits.write = word("way to write", WriteMode::WORDS);
+        limits.write = word("write mode", WriteMode::WORDS);
         "system calls to send a head and its body: joined (one call), split (two calls) or per-header (a call for each header line)";
     one "accept" "all|one" = Value("all"), fixed;
         accept = some(parsed);

@@ -57,7 +57,7 @@ pub(super) static BOUNDS: &[SettingRow] = rows! { "Bounds":
         "number of each process's threads for slow work, and the same number for the passwords of basic authentication";
     one "work-queue" "N" = Value("64"), not_null;
         work_queue = count(1..=100_000);
-        "maximum number of responses that wait for one of these threads; beyond it, 503";
+        "maximum number of responses that wait for one of the work-threads; beyond it, 503";
     one "requests-per-connection" "N|off" = Value("off"), not_null;
         limits.requests_per_connection = or_off(number(1..=u32::MAX));
         "number of requests after which a connection is closed";

@@ -22,7 +22,7 @@ const REGISTRATION: &[(&str, Registration)] = &[
 pub(super) static ROWS: &[SettingRow] = rows! { "Members":
     one "accounts" "URL|off" = Value("off"), fixed, null_only("off");
         members.accounts = accounts;
-        "the database of members: sqlite:PATH, sqlite (at this system's usual path), \
+        "the members' database: sqlite:PATH, sqlite (at this system's usual path), \
          postgres://USER:PASSWORD@HOST/NAME, mysql://USER:PASSWORD@HOST/NAME, file:PATH (a file that holds such a URL), or off";
     one "accounts-user" "NAME" = Follows("if started as root, tenfold-accounts if that user exists, else the user of the workers"), fixed, not_null;
         members.user = name;
@@ -54,7 +54,7 @@ pub(super) static ROWS: &[SettingRow] = rows! { "Members":
         "memory to hash one password (Argon2id)";
     one "password-passes" "N" = Value("2"), fixed, not_null;
         members.passes = number(1..=64u32);
-        "passes over that memory";
+        "passes over password-memory to hash one password (Argon2id)";
     one "password-threads" "N" = Value("1"), fixed, not_null;
         members.hash_threads = count(1..=64);
         "maximum number of passwords that the whole server hashes at the same time";
@@ -89,7 +89,7 @@ fn sessions(given: Text<'_>) -> Result<Option<String>, String> {
         url => match url.strip_prefix("file:") {
             Some(path) if !path.is_empty() => Ok(Some(format!("file:{}", given.base.join(path).display()))),
             _ => {
-                Err("sessions are kept in database, redis://HOST:PORT, rediss://HOST:PORT or file:PATH"
+                Err("sessions are kept in database, redis://HOST:PORT, rediss://HOST:PORT, redis+unix://PATH or file:PATH"
                     .into())
             }
         },

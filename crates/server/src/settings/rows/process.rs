@@ -27,7 +27,7 @@ pub(super) static ROWS: &[SettingRow] = rows! { "Log and process":
         log.mode = word("log mode", Mode::WORDS);
         "how to write lines: buffered (in batches, at least every second), sync (each immediately) or async (by a thread)";
     one "log-full" "WHAT" = Value("block"), not_null;
-        log.full = word("way to be full", Full::WORDS);
+        log.full = word("rule for a full queue", Full::WORDS);
         "if the queue of log-mode async is full: block (requests wait) or drop (lines are lost and counted)";
     one "log-queue" "BYTES" = Value("1 MiB"), not_null;
         log.queue = bytes(64 * 1024..=1 << 30);
@@ -49,10 +49,10 @@ pub(super) static ROWS: &[SettingRow] = rows! { "Log and process":
         "the user that workers run as, if the server is started as root";
     one "control" "PATH|off" = Follows("in the runtime folder, named by the first address"), fixed;
         control = control;
-        "the socket that `tenfold status` connects to";
+        "the socket for `tenfold status` and `tenfold upgrade`";
     one "admin" "ADDRESS|off" = Value("off"), fixed;
         admin = or_off(admin);
-        "an address for metrics and checks of health: 127.0.0.1:9145 or unix:PATH; serves /metrics, /status, /healthz and /readyz";
+        "an address for metrics and health checks: 127.0.0.1:9145 or unix:PATH; serves /metrics, /status, /healthz and /readyz";
     one "sandbox" "on|off" = Value("on"), fixed;
         sandbox = sandbox;
         "restrict each process to the system calls that it needs; off only in builds with a sanitizer";

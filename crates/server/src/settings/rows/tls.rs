@@ -29,8 +29,8 @@ pub(super) static ROWS: &[SettingRow] = rows! { "TLS":
         tls_preset = word("TLS preset", &[("modern", SecurityPreset::Modern), ("intermediate", SecurityPreset::Intermediate)]);
         "TLS versions and their cipher suites: modern (1.3) or intermediate (1.2 and 1.3)";
     one "tls-kernel" "on|off|auto" = Value("off"), not_null;
-        tls_kernel = word("use of TLS in the kernel", &[("on", KernelTlsChoice::On), ("off", KernelTlsChoice::Off), ("auto", KernelTlsChoice::Auto)]);
-        "have the kernel encrypt what connections of TLS 1.3 send, so that files leave by sendfile (CONFIG_TLS): on, off or, if the kernel can, auto";
+        tls_kernel = word("choice of TLS in the kernel", &[("on", KernelTlsChoice::On), ("off", KernelTlsChoice::Off), ("auto", KernelTlsChoice::Auto)]);
+        "have the kernel (CONFIG_TLS) encrypt responses on TLS 1.3 connections, so that sendfile can send files: on, off, or auto (if the kernel can)";
     one "https-redirect" "on|off|PORT" = Follows("on with names in tls, else off"), not_null;
         https_redirect = some(redirect);
         "redirect requests on addresses with the prefix http: to https (308), with PORT if clients use another port than that of the first address with TLS";

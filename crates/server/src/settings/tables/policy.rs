@@ -133,7 +133,7 @@ fn each_field(
         // Everything below the head of a table belongs to it.
         if (reader.is_setting)(name.text()) {
             return Err(name.wrong(format!(
-                "{} is a setting of the whole server: write it above all tables; a field of this name has a capital",
+                "{} is a setting of the whole server: write it above all tables, or a header field of this name with a capital",
                 name.text()
             )));
         }

@@ -137,7 +137,7 @@ impl<T> TableKeys<T> {
         let result = self.set(name, into, &GivenValue { value }, reader)?;
         let legal = result.is_ok();
         if let Err(BadValue::Wrong { place, mend }) = result {
-            (reader.complain)(format!("{name} has a value that is not legal"), place, mend);
+            (reader.complain)(format!("invalid value of {name}"), place, mend);
         }
         Some(legal)
     }
@@ -165,7 +165,7 @@ impl<T> TableKeys<T> {
                 format!("did you mean {key}?")
             }
             (None, Some(Counterpart::Setting(setting))) => {
-                format!("the setting {setting} has this purpose, above all tables")
+                format!("the setting {setting} does this; write it above all tables")
             }
             (None, Some(Counterpart::Advice(advice))) => advice.to_owned(),
             (None, _) if is_setting(name) => {

@@ -59,6 +59,11 @@ impl SiteTable {
         std::iter::once(&self.policy).chain(self.rules.iter().map(|rule| &rule.policy))
     }
 
+    /// Whether it has the key `dotfiles`.
+    pub(crate) fn names_dotfiles(&self) -> bool {
+        self.shown.is_some()
+    }
+
     /// The files that it names as bodies of errors and as fallbacks, beneath the root.
     pub(crate) fn named_files(&self) -> impl Iterator<Item = &str> {
         let pages = self.error_pages.iter().filter_map(|(_, path)| path.as_deref());
@@ -109,7 +114,7 @@ macro_rules! site_keys {
                 |site, given, reader| read_rewrites(site, given, reader)?;
             "trailing-slash" Shape::Word(&["add", "remove", "either"]);
                 "the trailing slash of folders: add, remove or either; other requests are redirected";
-                |site, given, _| site.slash = Some(given.parse(|text| word(text, "way to ask for a folder", SLASHES))?);
+                |site, given, _| site.slash = Some(given.parse(|text| word(text, "rule for slashes", SLASHES))?);
             "dotfiles" Shape::Many(&Shape::Text("/.well-known"));
                 "hidden files and folders to serve; default: /.well-known";
                 |site, given, _| site.shown = Some(Shown::new(given.parse_each(Pattern::new)?));

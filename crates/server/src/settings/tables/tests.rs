@@ -105,7 +105,7 @@ fn a_value_that_is_wrong_is_shown_where_it_stands() {
             .take(5)
             .collect::<Vec<_>>(),
         [
-            "error: name has a value that is not legal",
+            "error: invalid value of name",
             " --> conf/tenfold.toml:2:22",
             "  |",
             "2 | name = [\"a.example\", \"http://b.example\"]",

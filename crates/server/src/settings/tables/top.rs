@@ -40,7 +40,7 @@ pub(crate) fn remedy(name: &str) -> Option<Remedy> {
                 _ => format!("{key}, below [site]"),
             };
             Remedy::Sentence(format!(
-                "this belongs to a site, in the configuration file: {place}; see docs/site"
+                "this belongs to a site, in the configuration file: {place}; see \"Rules of a site\" in `tenfold book`"
             ))
         }
     })

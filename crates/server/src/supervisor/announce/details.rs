@@ -66,16 +66,19 @@ fn switches(facts: &StartFacts<'_>) -> Option<String> {
 }
 
 fn files(facts: &StartFacts<'_>) -> Option<String> {
-    let up_to = shown_size(facts.config.site.memory_up_to);
+    let from_memory = match facts.config.site.memory_up_to {
+        0 => String::new(),
+        up_to => format!("up to {} from memory; others ", shown_size(up_to)),
+    };
     match (facts.null, facts.config.plan.sender) {
         (Some(_), _) => None,
         _ if facts.config.kernel_tls.used().is_none()
             && facts.settings.listen.iter().all(|entry| facts.settings.has_tls(entry)) =>
         {
-            Some(format!("up to {up_to} from memory, read beyond, and encrypted"))
+            Some(format!("{from_memory}read and encrypted"))
         }
-        (None, Sender::Auto) => Some(format!("auto: up to {up_to} from memory, sendfile beyond")),
-        (None, sender) => Some(format!("{sender}, every one")),
+        (None, Sender::Auto) => Some(format!("auto: {from_memory}by sendfile")),
+        (None, sender) => Some(format!("{sender} for every file")),
     }
 }
 
@@ -98,7 +101,7 @@ fn bounds(facts: &StartFacts<'_>) -> Option<String> {
     };
     let backlog = match facts.config.kernel_backlog {
         Some(kernel) => {
-            format!("backlog {kernel} (net.core.somaxconn; {} was wished)", facts.settings.backlog)
+            format!("backlog {kernel} (net.core.somaxconn; {} was requested)", facts.settings.backlog)
         }
         None => format!("backlog {}", facts.settings.backlog),
     };

@@ -56,7 +56,7 @@ fn the_start_says_where_what_and_how() {
         format!(
             "  process  {process}\n\
              \x20 engine   epoll, topology single, 1 worker, trigger lt+et\n\
-             \x20 files    auto: up to 32 KiB from memory, sendfile beyond\n\
+             \x20 files    auto: up to 32 KiB from memory; others by sendfile\n\
              \x20 bounds   663 connections a worker (from 1024 descriptors), backlog 64, idle 75s\n\
              \x20 sandbox  on: workers are held to the system calls of epoll,\n\
              \x20          and not to folders (this kernel has no Landlock)\n\

@@ -77,7 +77,7 @@ impl Book {
         let places = RuntimeFolder::find();
         let failed = |path: &Path, error: io::Error| {
             format!(
-                "cannot unpack the manual into {}: {error}; free the folder, or set book off",
+                "cannot unpack the manual into {}: {error}; make room there, or name another folder with TMPDIR",
                 path.display()
             )
         };

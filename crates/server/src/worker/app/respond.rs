@@ -31,7 +31,7 @@ impl SharedService {
         if client.ambiguous && !self.said_ambiguous.swap(true, Ordering::Relaxed) {
             warning!(
                 "X-Forwarded-For and Forwarded of a trusted proxy name different clients: neither is used; name the \
-                 field that the proxy sets with forwarded-fields (not said again)"
+                 field that the proxy sets with forwarded-fields (logged once)"
             );
         }
         let request_id =
