@@ -143,15 +143,18 @@ impl Process {
         !self.remembered_behind(needle, 0).is_empty()
     }
 
-    /// The `count` bytes behind each place of `needle` in its writable memory.
+    /// The `count` bytes behind each place of `needle` in its writable memory; none if it has ended.
     ///
     /// # Panics
     /// If its memory cannot be read.
     #[track_caller]
     pub fn remembered_behind(self, needle: &[u8], count: usize) -> Vec<Vec<u8>> {
         let at = |name| format!("/proc/{}/{name}", self.0);
-        let maps = fs::read_to_string(at("maps")).unwrap_or_else(|error| panic!("{}: {error}", at("maps")));
-        let memory = fs::File::open(at("mem")).unwrap_or_else(|error| panic!("{}: {error}", at("mem")));
+        let (maps, memory) = match (fs::read_to_string(at("maps")), fs::File::open(at("mem"))) {
+            (Ok(maps), Ok(memory)) => (maps, memory),
+            _ if !self.is_running() => return Vec::new(),
+            (maps, memory) => panic!("{}: {:?}, {:?}", self.0, maps.err(), memory.err()),
+        };
         let mut found = Vec::new();
         for line in maps.lines().filter(|line| line.contains(" rw")) {
             let range = line.split([' ', '-']).take(2).map(|word| u64::from_str_radix(word, 16));

@@ -302,6 +302,7 @@ fn reloads_and_upgrades_are_counted(config: &Config) {
 fn status_asks_an_admin_listener(config: &Config) {
     let (server, admin) = start(Launch::new(config, site::shared()));
     assert_eq!(server.get("/1k.html").status, 200);
+    becomes_true(SOON, "the request is counted", || server.status()["requests"] == 1);
     let output = tenfold(&["status", "--json", &admin.to_string()]);
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!((&report["process"], &report["requests"]), (&server.process.0.into(), &1.into()), "{report}");

@@ -81,6 +81,16 @@ fn measured(words: &[&str]) -> Value {
     report["runs"][0].clone()
 }
 
+/// A run in which the generator itself was never late by `most` microseconds, if one of a few is. On a machine that
+/// stands still, a run says nothing about the server.
+#[track_caller]
+fn undisturbed(most: f64, run: impl Fn() -> Value) -> Value {
+    const MORE: usize = 3;
+    let is_on_time = |run: &Value| number(run, "/generator/delay_us/max") < most;
+    let first = run();
+    if is_on_time(&first) { first } else { (0..MORE).map(|_| run()).find(is_on_time).unwrap_or(first) }
+}
+
 #[track_caller]
 fn number(run: &Value, path: &str) -> f64 {
     let found = run.pointer(path).unwrap_or_else(|| panic!("no {path} in {run:#}"));
@@ -98,23 +108,25 @@ fn expect_code(code: i32, words: &[&str], says: &[&str]) -> Output {
 }
 
 fn a_stall_counts_from_the_due_time_of_requests() {
-    // The server stalls for one second in ten: requests of that second wait for its end.
-    let (begin, stall) = (Instant::now(), Arc::new(Mutex::new(None)));
-    let peer = FaultyServer::start(move |stream, _| {
-        let until = {
-            let mut stall = stall.lock().expect("no holder panics");
-            if stall.is_none() && begin.elapsed() > Duration::from_secs(4) {
-                *stall = Some(Instant::now() + Duration::from_secs(1));
-            }
-            *stall
-        };
-        if let Some(left) = until.and_then(|until| until.checked_duration_since(Instant::now())) {
-            thread::sleep(left);
-        }
-        ok(stream, "hello")
-    });
-    let run = measured(&["-c", "10", "-d", "10s", "--rate", "500", &peer.address.to_string()]);
     let second = 1e9 / NANOSECONDS;
+    let run = undisturbed(second / 2.0, || {
+        // The server stalls for one second in ten: requests of that second wait for its end.
+        let (begin, stall) = (Instant::now(), Arc::new(Mutex::new(None)));
+        let peer = FaultyServer::start(move |stream, _| {
+            let until = {
+                let mut stall = stall.lock().expect("no holder panics");
+                if stall.is_none() && begin.elapsed() > Duration::from_secs(4) {
+                    *stall = Some(Instant::now() + Duration::from_secs(1));
+                }
+                *stall
+            };
+            if let Some(left) = until.and_then(|until| until.checked_duration_since(Instant::now())) {
+                thread::sleep(left);
+            }
+            ok(stream, "hello")
+        });
+        measured(&["-c", "10", "-d", "10s", "--rate", "500", &peer.address.to_string()])
+    });
     let (p99, most) = (number(&run, "/latency_us/percentiles/p99"), number(&run, "/latency_us/max"));
     let uncorrected = number(&run, "/uncorrected_us/percentiles/p99");
     assert!(p99 >= 0.85 * second, "p99 is {p99} us");
@@ -222,7 +234,7 @@ fn connections_that_fail_are_errors_by_kind() {
     assert!(run["invalid"].to_string().contains("no response was OK"), "{run:#}");
 
     let silent = FaultyServer::start(|_, _| true);
-    let run = measured(&["-n", "4", "-c", "2", "--timeout", "200ms", &silent.address.to_string()]);
+    let run = measured(&["-n", "4", "-c", "2", "--timeout", "2s", &silent.address.to_string()]);
     assert_eq!(number(&run, "/errors/timeout"), 4.0, "{run:#}");
     assert_eq!(number(&run, "/connections/never_answered"), 2.0, "{run:#}");
 }
@@ -354,7 +366,7 @@ fn idle_and_slow_connections_are_counted_apart() {
     let server = Launch::new(&Config::of(Engine::Epoll), site::shared()).start();
     let url = format!("{}/1k.html", server.address);
     let words = ["--idle", "50", "--slow-readers", "3", "--slow-writers", "3", "--slow-rate", "4000"];
-    let run = measured(&[&["-d", "2s", "-c", "4", &url], &words[..]].concat());
+    let run = measured(&[&["-d", "4s", "-c", "4", &url], &words[..]].concat());
     assert_eq!(number(&run, "/connections/idle_held"), 50.0, "{run:#}");
     assert_eq!(number(&run, "/connections/most_at_once"), 60.0, "{run:#}");
     let slow = number(&run, "/connections/slow_answers");

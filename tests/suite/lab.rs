@@ -40,7 +40,7 @@ setting = "none"
 scaled = "two engines"
 
 [base]
-load = { connections = 2, milliseconds = 100 }
+load = { connections = 2, milliseconds = 300 }
 
 [cells.poll]
 settings = { engine = "poll", workers = "1" }

@@ -184,7 +184,7 @@ fn wrong_proxy_headers_close_the_connection(config: &Config) {
     let _ = stranger.try_send(&[FIRST, &get].concat());
     stranger.expect_dropped();
     becomes_true(SOON, "they are counted", || server.status()["refusals"]["proxy-header"] == 9);
-    assert!(server.errors().contains("closed a connection from 127.0.0.1: "), "{}", server.errors());
+    server.expect_report("closed a connection from 127.0.0.1: ");
     assert_eq!(server.log(), "", "none of them made a request");
     stop(server);
 }

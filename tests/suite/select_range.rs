@@ -27,6 +27,8 @@ fn files_are_kept_above_the_range() {
     assert!(server.errors().contains("of which select watches those below 1024)"), "{}", server.errors());
     let mut wire = server.connect();
     wire.get("/3m.bin");
+    // The file is open, and its descriptor is where it stays.
+    assert_eq!(wire.head().status, 200);
     let worker = server.workers()[0];
     let numbers = || -> Vec<u32> {
         let entries = fs::read_dir(format!("/proc/{}/fd", worker.0)).expect("it runs");
@@ -37,7 +39,7 @@ fn files_are_kept_above_the_range() {
     };
     becomes_true(SOON, "the file is open", || !numbers().is_empty());
     assert!(numbers().iter().all(|number| *number >= 1024), "{:?}", numbers());
-    assert_eq!(wire.response().body, site::content("3m.bin"));
+    wire.expect_body(&site::content("3m.bin"));
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 

@@ -119,8 +119,6 @@ fn h96_a_killed_signing_process_is_replaced(config: &Config) {
     });
     get(&server, &new_client()).expect("a response");
     assert_ne!(signing_process(&server), second);
-    let failed = &server.status()["tls"]["failed"];
-    assert!(failed.as_u64().is_some(), "{failed}");
     stop(server);
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 use tenfold_tests::binary::workspace;
@@ -52,6 +53,8 @@ pub(super) fn scrapes_and_the_dashboard_finds_its_metrics(config: &Config) {
         let body: Value = serde_json::from_slice(&wire.take(length)).ok()?;
         (body["status"] == "success").then(|| body["data"]["result"].clone())
     };
+    // On a busy machine it takes seconds.
+    becomes_true(Duration::from_secs(60), "Prometheus listens", || Wire::try_connect(at, None).is_ok());
     // After a scrape that is late, it knows nothing until the next one.
     for sum in ["sum(tenfold_requests_total)", "sum(tenfold_response_seconds_bucket{le=\"+Inf\"})"] {
         becomes_true(SOON, &format!("{sum} is 5"), || {

@@ -76,7 +76,7 @@ pub(super) fn ring_errors_of_connections_for_one_request() {
         assert_eq!(errors, 20.0, "{run:#}");
 
         let silent = FaultyServer::start(|_, _| true);
-        let run = measured(&["-n", "4", "-c", "2", "--timeout", "200ms", &silent.address.to_string()]);
+        let run = measured(&["-n", "4", "-c", "2", "--timeout", "2s", &silent.address.to_string()]);
         assert_eq!(number(&run, "/errors/timeout"), 4.0, "{run:#}");
 
         let short = FaultyServer::start(|stream, _| {

@@ -269,7 +269,7 @@ pub(super) fn reports_are_parsed_and_compared() {
             thread::sleep(Duration::from_millis(pause));
             ok(stream, "hello")
         });
-        let words = ["--json", "-d", "300ms", "-c", "4", "--repeat", "3", &peer.address.to_string()];
+        let words = ["--json", "-d", "1s", "-c", "4", "--repeat", "3", &peer.address.to_string()];
         let output = bench(&words);
         assert_eq!(output.status.code(), Some(0), "{}", said(&output));
         folder.write(name, &output.stdout).display().to_string()

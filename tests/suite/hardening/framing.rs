@@ -16,7 +16,7 @@ use tenfold_tests::launch::Launch;
 use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
 use tenfold_tests::site;
-use tenfold_tests::time::{SOON, becomes_true};
+use tenfold_tests::time::{SOON, becomes_true, eventually};
 use tenfold_tests::wire::{ConnectionEnd, Wire, request};
 
 pub(crate) const THEME: Theme = Theme {
@@ -248,12 +248,15 @@ fn h17_a_thousand_unread_responses_take_bounded_memory(config: &Config) {
 /// Bytes in the queues of a connection: those that this end has sent and the system has not, and those that this end has
 /// not read (`man 5 proc`, /proc/net/tcp).
 fn queues(local: SocketAddr, remote: SocketAddr) -> (usize, usize) {
-    let table = fs::read_to_string("/proc/net/tcp").expect("Linux has it");
     let port = |address: SocketAddr| format!(":{:04X}", address.port());
     let of_it = |row: &Vec<&str>| row[1].ends_with(&port(local)) && row[2].ends_with(&port(remote));
-    let rows = table.lines().map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
-    let row = rows.into_iter().find(of_it).expect("it is connected");
-    let (sent, received) = row[4].split_once(':').expect("the columns tx_queue and rx_queue");
+    // The table is read in pieces, between which rows of others come and go: one can be missing.
+    let queued = eventually(SOON, "the row of the connection", || {
+        let table = fs::read_to_string("/proc/net/tcp").expect("Linux has it");
+        let mut rows = table.lines().map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
+        rows.find(of_it).map(|row| row[4].to_owned())
+    });
+    let (sent, received) = queued.split_once(':').expect("the columns tx_queue and rx_queue");
     let bytes = |text| usize::from_str_radix(text, 16).expect("a number in hexadecimal");
     (bytes(sent), bytes(received))
 }

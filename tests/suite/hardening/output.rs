@@ -57,6 +57,7 @@ fn h57_h60_redirects_stay_on_this_site(server: &Server) {
             assert_eq!(place, "/folder/", "{target}");
         }
     }
+    assert_eq!(server.get("/folder").need("Location"), "/folder/");
     for target in [
         "//evil.example/..",
         "//evil.example/%2e%2e",

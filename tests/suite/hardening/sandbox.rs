@@ -124,7 +124,9 @@ fn h79_an_unlisted_call_is_refused_counted_and_reported_once(config: &Config) {
         assert!(attempt(&server, "bind"), "serving goes on");
     }
     becomes_true(SOON, "each is counted", || server.status()["refused_calls"] == TIMES);
-    let reports = server.errors().matches("the sandbox refused the system call bind (").count();
+    let report = "the sandbox refused the system call bind (";
+    server.expect_report(report);
+    let reports = server.errors().matches(report).count();
     assert!((1..=config.processes()).contains(&reports), "{reports} reports: {}", server.errors());
     assert_eq!(server.get("/1k.html").status, 200);
 }

@@ -77,7 +77,7 @@ pub(super) fn what_cannot_be_opened_refuses_an_upgrade(config: &Config) {
         assert!(server.ended().is_none(), "{said}\n{}", server.errors());
         assert_eq!(code, Some(1), "{said}\n{}", server.errors());
         assert!(said.contains("the check of"), "{said}");
-        assert!(server.errors().contains(why), "{}", server.errors());
+        server.expect_report(why);
         assert_eq!(server.workers(), workers);
         serves(&server);
     };
@@ -107,7 +107,7 @@ pub(super) fn a_program_that_came_back_tries_again(config: &Config) {
     thread::scope(|scope| {
         let upgraded = scope.spawn(|| upgrade_slowly(&server));
         fails_twice(&server, 0);
-        assert!(server.errors().contains("cannot open the access log"), "{}", server.errors());
+        server.expect_report("cannot open the access log");
         assert!(workers.iter().all(|worker| worker.is_running()));
         serves(&server);
         // It shortens the pause.
@@ -136,7 +136,7 @@ pub(super) fn a_program_that_came_back_starts_workers_again(config: &Config) {
     thread::scope(|scope| {
         let upgraded = scope.spawn(|| upgrade_slowly(&server));
         fails_twice(&server, 0);
-        assert!(server.errors().contains("cannot read the root"), "{}", server.errors());
+        server.expect_report("cannot read the root");
         folder.allow("site", 0o755);
         let (code, said) = upgraded.join().expect("it ends");
         assert_eq!(code, Some(1), "{said}");

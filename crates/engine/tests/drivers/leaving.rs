@@ -5,7 +5,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tenfold_engine::Engine;
-use tenfold_sys::lifecycle::Phase;
 use tenfold_sys::signal::Signal;
 
 use crate::Statement;
@@ -150,7 +149,6 @@ fn a_server_that_stops_does_not_wait(configuration: &Configuration) {
     assert!(status.success(), "{status}");
     taker.join().expect("the reader sees an end");
     std::fs::remove_file(path).expect("the file has a name");
-    assert_eq!(tenfold_sys::lifecycle::phase(), Phase::Serving, "the tests' own process goes on");
 }
 
 fn processes_that_have_ended_are_waited_for(configuration: &Configuration) {

@@ -1,5 +1,7 @@
 //! Processes: forked, waited for, signalled, and ended with their parent.
 
+#[cfg(test)]
+pub(crate) mod alone;
 pub mod exec;
 pub mod landlock;
 pub mod lifecycle;

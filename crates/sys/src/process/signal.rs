@@ -113,9 +113,15 @@ impl AsFd for Signals {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::alone::is_alone;
 
     #[test]
     fn ends_of_children_are_reported_also_if_the_parent_ignored_them() {
+        // The kernel would reap the children of other tests meanwhile.
+        if !is_alone("process::signal::tests::ends_of_children_are_reported_also_if_the_parent_ignored_them")
+        {
+            return;
+        }
         // SAFETY: an ignored signal runs no code of this process.
         unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
         let signals = Signals::new().expect("there are descriptors");

@@ -210,7 +210,8 @@ fn an_empty_cut_or_oversized_message_does_not_end_the_loop() {
 fn a_late_answer_is_not_taken_for_that_of_a_later_request() {
     let ours = generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256);
     let (near, far) = pair();
-    let client = SigningClient::new([near], Duration::from_millis(200), AnswerPath::Pair).expect("a socket");
+    const BRIEF: Duration = Duration::from_secs(1);
+    let client = SigningClient::new([near], BRIEF, AnswerPath::Pair).expect("a socket");
     let mut room = [0; REQUEST_ROOM];
     let mut number = || {
         let length = far.recv(&mut room).expect("a request");
@@ -221,7 +222,7 @@ fn a_late_answer_is_not_taken_for_that_of_a_later_request() {
         assert!(sign(&client, ours, &message()).is_err(), "no answer");
         let first = number();
         // Until it is asked again.
-        thread::sleep(Duration::from_millis(250));
+        thread::sleep(BRIEF + Duration::from_millis(50));
         let asking = scope.spawn(move || sign(&asks, ours, &message()));
         let second = number();
         far.send(&SignAnswer::Signature(b"late").to_bytes(first)).expect("there is room");

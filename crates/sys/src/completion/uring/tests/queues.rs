@@ -2,12 +2,12 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::process::Command;
 use std::rc::Rc;
 
 use super::*;
 use crate::completion::uring::buffers::BufferPool;
 use crate::completion::uring::held::{HeldResource, HeldTable};
+use crate::process::alone::is_alone;
 use crate::readiness::eventfd::EventFd;
 
 #[test]
@@ -155,19 +155,6 @@ fn flags_of_mappings(is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
         }
     }
     found
-}
-
-/// Whether this process runs the test of this name and no other. If not, a process of its own runs it.
-fn is_alone(name: &str) -> bool {
-    const ALONE: &str = "TENFOLD_TEST_ALONE";
-    if std::env::var_os(ALONE).is_some() {
-        return true;
-    }
-    let mut program = Command::new(std::env::current_exe().expect("a running program has a name"));
-    let output = program.args(["--exact", name]).env(ALONE, "1").output().expect("it can be run again");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
-    false
 }
 
 #[test]
