@@ -25,7 +25,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("engine", &["tenfold-http", "tenfold-sys"]),
     ("load", &["tenfold-chart", "tenfold-http", "tenfold-sys", "tenfold-tls"]),
     ("tls", &["tenfold-http"]),
-    ("lab", &["tenfold-chart", "tenfold-load", "tenfold-engine", "tenfold-http", "tenfold-sys"]),
+    ("rounds", &["tenfold-engine", "tenfold-http"]),
+    (
+        "lab",
+        &["tenfold-chart", "tenfold-load", "tenfold-rounds", "tenfold-engine", "tenfold-http", "tenfold-sys"],
+    ),
     (
         "server",
         &[
@@ -36,6 +40,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "tenfold-engine",
             "tenfold-load",
             "tenfold-tls",
+            "tenfold-rounds",
             "tenfold-lab",
         ],
     ),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use tenfold_rounds::Operation;
 
 use crate::measure::Measure;
 
@@ -135,38 +136,6 @@ pub struct Workload {
     pub armed: Option<u32>,
     /// Operations in process: which one.
     pub operation: Option<Operation>,
-}
-
-/// An operation in process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Operation {
-    /// Add a timer that is the latest of all.
-    AddLatest,
-    /// Add a timer with a deadline at random.
-    AddRandom,
-    /// Add a timer with the deadline of all others.
-    AddSame,
-    /// Move a timer to later.
-    Adjust,
-    /// Look for timers that are due; none is.
-    Tick,
-    /// Add a line to an access log.
-    LogLine,
-    /// Parse the head of a small program's request.
-    ParseSmall,
-    /// Parse the head of a browser's request.
-    ParseBrowser,
-    /// Parse the head of a browser's request with 4 KB of cookies.
-    ParseCookies,
-}
-
-impl Operation {
-    /// Whether it is an operation of timers.
-    pub fn is_of_timers(self) -> bool {
-        use Operation::{AddLatest, AddRandom, AddSame, Adjust, Tick};
-        matches!(self, AddLatest | AddRandom | AddSame | Adjust | Tick)
-    }
 }
 
 impl Workload {

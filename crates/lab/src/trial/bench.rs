@@ -4,6 +4,7 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use tenfold_rounds::log::LineLog;
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::{limits, user};
 
@@ -13,14 +14,6 @@ use crate::trial::site::TrialSite;
 
 /// The folder of configurations and error output, in the folder of a run.
 pub const KEPT: &str = "subjects";
-
-/// An access log of this server, in process.
-pub trait LineLog: Send {
-    /// Adds a whole line, as the path of a request does.
-    fn add(&mut self, line: &[u8]);
-    /// Waits until every line is written.
-    fn settle(&mut self);
-}
 
 /// Opens the access log of this server in a mode on a file.
 pub type OpenLog = fn(&str, &Path) -> Result<Box<dyn LineLog>, String>;

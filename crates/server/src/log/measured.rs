@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use tenfold_lab::trial::bench::LineLog;
+use tenfold_rounds::log::LineLog;
 
 use super::queue::LogQueue;
 use super::sink::{self, Sink};
