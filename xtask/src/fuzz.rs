@@ -43,9 +43,9 @@ const HARNESSES: &[Harness] = harnesses! {
         "challenges::tests::any_bytes_are_responses_that_can_be_written_again_or_none";
     "certificate" "tenfold-tls" ["--lib"]
         "certificates::facts::tests::any_bytes_are_a_certificate_or_an_error";
-    "configuration" "tenfold" ["--bin", "tenfold"]
+    "configuration" "tenfold" ["--lib"]
         "settings::tests::any::any_text_is_read_or_refused_in_words";
-    "accounts" "tenfold" ["--bin", "tenfold"] "members::channel::any::any_message_is_a_question_or_is_dropped";
+    "accounts" "tenfold" ["--lib"] "members::channel::any::any_message_is_a_question_or_is_dropped";
 };
 
 /// The harnesses that build within a minute; building the server takes longer than all of these. The step `unit` runs

@@ -20,8 +20,10 @@ impl Imports {
     pub(crate) fn of(sources: &[(PathBuf, String)]) -> Imports {
         let has_library = sources.iter().any(|(file, _)| file == Path::new("lib.rs"));
         let (mut files, mut codes, mut tests) = (BTreeMap::new(), Vec::new(), Vec::new());
-        for (file, text) in sources {
-            let module = module_of(file, has_library);
+        // A program beside a library is another crate.
+        let is_other = |file: &Path| has_library && file == Path::new("main.rs");
+        for (file, text) in sources.iter().filter(|(file, _)| !is_other(file)) {
+            let module = module_of(file);
             let (code, test_modules) = without_tests(text);
             tests.extend(test_modules.into_iter().map(|name| child(&module, &name)));
             files.insert(module.clone(), file.clone());
@@ -50,11 +52,11 @@ fn child(module: &Module, name: &str) -> Module {
     module.iter().map(String::as_str).chain([name]).map(str::to_owned).collect()
 }
 
-/// The module of a file. A `main.rs` beside a `lib.rs` is the root of another crate and counts as a module.
-fn module_of(file: &Path, has_library: bool) -> Module {
+/// The module of a file.
+fn module_of(file: &Path) -> Module {
     let name = file.with_extension("");
     let mut module: Module = name.iter().map(|part| part.to_string_lossy().into_owned()).collect();
-    let is_root = file == Path::new("lib.rs") || file == Path::new("main.rs") && !has_library;
+    let is_root = ["lib.rs", "main.rs"].map(Path::new).contains(&file);
     if is_root || module.last().is_some_and(|last| last == "mod") {
         module.pop();
     }
@@ -192,6 +194,7 @@ mod tests {
             ("a/mod.rs", "mod deep;\nfn f() { deep::g(); crate::b::h() }"),
             ("a/deep.rs", "use super::Name;\nuse super::super::b;\nuse std::fmt;\n"),
             ("b.rs", "use crate::{\n    Name,\n    a::deep::Other,\n};"),
+            ("main.rs", "use crate::a;\n"),
         ]);
         let expected = [
             "lib.rs a/mod.rs",

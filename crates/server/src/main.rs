@@ -1,45 +1,9 @@
-//! `tenfold`: an HTTP server for static sites and media whose I/O model is a switch.
-//!
-//! [`commands`] reads the command line. `serve` reads the [`settings`], resolves them for this system ([`resolved`]),
-//! and starts the [`supervisor`], which opens everything, forks workers and watches them. A [`worker`] serves on an
-//! engine.
+//! The program `tenfold`. Its code is a library, which cargo compiles while it still generates code of the dependencies.
 
 #![forbid(unsafe_code)]
 
-mod admission;
-mod commands;
-mod diagnostics;
-mod log;
-mod members;
-mod resolved;
-mod sandbox;
-mod settings;
-mod status;
-mod supervisor;
-mod worker;
-
 use std::process::ExitCode;
 
-use commands::cli::{self, Command};
-use commands::{bench, book, check, engines, lab, manual, next, status as counts, upgrade, users};
-
 fn main() -> ExitCode {
-    match cli::parse() {
-        Command::Bench(typed) => bench::run(&typed),
-        Command::Lab(typed) => lab::run(&typed),
-        Command::Tune(typed) => lab::tune::run(&typed),
-        Command::Users(typed) => users::run(&typed),
-        Command::NextStep => next::show(),
-        Command::Serve(serve) => supervisor::open::serve(serve),
-        Command::Book(listen) => book::serve(listen),
-        Command::Check(given) => check::check(&given),
-        Command::Schema => check::print_schema(),
-        Command::Engines { name, matrix, json } => engines::show(name.as_deref(), matrix, json),
-        Command::Man { command, folder } => {
-            manual::man(cli::program(), command.as_deref(), folder.as_deref())
-        }
-        Command::Completions(shell) => manual::completions(cli::program(), &shell),
-        Command::Status(command) => counts::show(command),
-        Command::Upgrade { control } => upgrade::upgrade(control),
-    }
+    tenfold::run()
 }
