@@ -32,7 +32,7 @@ say "logs to its file, and warns of nothing"
 echo 'nonsense = 1' >> /etc/tenfold/tenfold.toml
 systemctl reload tenfold.service
 sleep 1
-systemctl show -p StatusText --value tenfold.service | grep -q 'old configuration goes on' || fail "a wrong file counts"
+systemctl show -p StatusText --value tenfold.service | grep -q 'old configuration stays in use' || fail "a wrong file counts"
 sed -i '$d' /etc/tenfold/tenfold.toml
 echo '# changed here' >> /etc/tenfold/tenfold.toml
 systemctl reload tenfold.service

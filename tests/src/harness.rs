@@ -178,16 +178,16 @@ fn trials(themes: &[Theme], layered: bool) -> Vec<Trial> {
 
 /// Runs a case with a server of its own; cases run in turn if such servers would exceed a limit of the system together.
 fn with_own(config: &Config, run: fn(&Config)) {
-    let _turn = lock_memory(config);
+    let _turn = config.locks_memory().then(lock_memory);
     let has_rings = config.engine == Engine::Uring && !config.locks_memory();
     let _rings = has_rings.then(|| RingWorkers::begin(config.workers()));
     run(config);
 }
 
-/// Waits until no other case locks much memory, if a server of `config` does.
-pub fn lock_memory(config: &Config) -> Option<MutexGuard<'static, ()>> {
+/// Waits until no other case locks much memory. A case whose own configuration does has this turn already.
+pub fn lock_memory() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
-    config.locks_memory().then(|| lock(&TURN))
+    lock(&TURN)
 }
 
 /// Workers with rings, which are locked memory of one user. 8 MiB, a common limit, have room for some sixty rings: those of

@@ -155,8 +155,8 @@ fn a_sender_changes_if_the_sockets_permit_it(config: &Config) {
 
 /// Sockets opened for zero-copy sends suit every sender.
 fn may_become_zerocopy_again(config: &Config, folder: &TempFolder) {
+    let _turn = (!config.locks_memory()).then(lock_memory);
     let config = Config { sender: Sender::Zerocopy, ..*config };
-    let _turn = lock_memory(&config);
     let text = |sender| format!("root = \"site\"\nsend = \"{sender}\"\n");
     let file = folder.write("tenfold.toml", text("zerocopy"));
     let server = Launch::bare(&config).without("--send").flag("--config", file.display()).start();
@@ -171,13 +171,13 @@ fn may_become_zerocopy_again(config: &Config, folder: &TempFolder) {
 
 /// Zero-copy sends hold locked memory of the user. The ring of a worker that starts is locked memory, too.
 fn clients_that_do_not_read_leave_memory_for_new_workers(config: &Config) {
+    let _turn = (!config.locks_memory()).then(lock_memory);
     for topology in [config.topology, Topology::Threads] {
         leave_memory(&Config { sender: Sender::Zerocopy, topology, ..*config });
     }
 }
 
 fn leave_memory(config: &Config) {
-    let _turn = lock_memory(config);
     let folder = folder();
     let file = folder.write("tenfold.toml", "root = \"site\"\nsend = \"zerocopy\"\n");
     let server = Launch::bare(config).without("--send").flag("--config", file.display()).start();

@@ -93,8 +93,9 @@ impl Accounts {
     }
 }
 
-/// Sentences of a page, as the end of a message.
-fn uncapitalised(words: &str) -> String {
-    let (first, rest) = words.split_at(1);
-    first.to_lowercase() + rest.trim_end_matches('.')
+/// The first sentence of a text for a page, as the end of a message.
+fn uncapitalised(text: &str) -> String {
+    let sentence = text.split(". ").next().unwrap_or(text).trim_end_matches('.');
+    let (first, rest) = sentence.split_at(1);
+    first.to_lowercase() + rest
 }

@@ -93,7 +93,7 @@ impl Plan {
         let able: Vec<_> = able.map(|model| model.name).collect();
         let why = match self.engine.model().driver {
             Driver::Blocking => "it has no loop",
-            Driver::Readiness | Driver::Completion => "its calls are done when it learns of them",
+            Driver::Readiness | Driver::Completion => "the kernel completes its calls before it reports them",
         };
         let (engine, able) = (self.engine, able.join(", "));
         Err(format!("engine {engine} does not run with dispatch {dispatch}: {why}; {able} do"))

@@ -208,7 +208,7 @@ impl Admission {
         }
         match entry {
             Admitting::NoRoom => warning!(
-                "{} is refused: every place of an address is taken by one with connections; raise max-addresses",
+                "{} is refused: its places in the table belong to addresses with connections; raise max-addresses",
                 at.ip()
             ),
             _ => {

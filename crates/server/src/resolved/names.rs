@@ -227,7 +227,8 @@ pub(super) fn files(settings: &Settings) -> Result<Option<CertificateFiles>, Str
         let Some(StoredCertificate { chain, key }) = stored else { return Ok(None) };
         let files = CertificateFiles { certificate: chain.path.clone(), key };
         let key = KeyFile::open(&chain, &files.key).map_err(|error| error.to_string())?;
-        let problems = check_keys(&[key], settings.sandbox).map_err(|error| error.to_string())?;
+        let problems = check_keys(&[key], settings.sandbox)
+            .map_err(|error| format!("cannot check the key of the stored certificate: {error}"))?;
         if problems.is_empty() { Ok(Some(files)) } else { Err(problems.join("; ")) }
     });
     Ok(usable.unwrap_or_else(|why| {

@@ -185,9 +185,10 @@ impl SettingRow {
 
     /// Whether the file may have a number in place of its text.
     pub(super) fn takes_numbers(&self) -> bool {
-        self.value.split('|').any(|word| {
-            word.starts_with('N') || ["BYTES", "TIME", "SECONDS"].contains(&word) || word.contains("PORT")
-        })
+        let is_number = |word: &str| {
+            word.starts_with('N') || ["BYTES", "SECONDS"].contains(&word) || word.contains("PORT")
+        };
+        self.value == "TIME" || self.value.split('|').any(is_number)
     }
 
     /// Whether it takes several values.

@@ -154,7 +154,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("timer-update", "never", "there is no timer update \"never\"; there are lazy, eager"),
     ("tls-key-isolation", "no", "\"no\" is neither on nor off"),
     ("tls-preset", "old", "there is no TLS preset \"old\"; there are modern, intermediate"),
-    ("tls-kernel", "maybe", "there is no choice of TLS in the kernel \"maybe\"; there are on, off, auto"),
+    ("tls-kernel", "maybe", "there is no value of tls-kernel \"maybe\"; there are on, off, auto"),
     ("https-redirect", "yes", "\"yes\" is not a number from 1 to 65535, or on or off"),
     (
         "hsts",

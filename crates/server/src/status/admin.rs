@@ -1,4 +1,4 @@
-//! The admin listener: metrics, the status, and checks of health, over HTTP. Its process asks the supervisor for each
+//! The admin listener: metrics, the status, and health checks, over HTTP. Its process asks the supervisor for each
 //! report and knows nothing itself.
 
 use std::io::{self, Read, Write};

@@ -18,6 +18,8 @@ pub(crate) struct StatusReport {
     pub(crate) uptime_seconds: u64,
     /// The number of loaded configurations, including the first.
     pub(crate) generation: u32,
+    // The name that earlier versions use.
+    #[serde(alias = "leaving")]
     pub(crate) draining: bool,
     /// Whether new requests are served.
     pub(crate) ready: bool,
@@ -30,7 +32,7 @@ pub(crate) struct StatusReport {
     pub(crate) engine: String,
     pub(crate) topology: String,
     pub(crate) send: String,
-    /// The process of the accounts, if there are members.
+    /// The accounts process, if there are members.
     pub(crate) accounts: Option<AccountsReport>,
     /// Requests by method and their latency, if there is an admin listener.
     pub(crate) observed: Option<Observed>,
@@ -49,7 +51,7 @@ pub(crate) struct ReloadCounts {
     pub(crate) failed: u64,
     /// Whether the last one failed.
     pub(crate) last_failed: bool,
-    /// When the configuration that serves was taken up, in seconds since 1970.
+    /// When the configuration that serves was loaded, in seconds since 1970.
     pub(crate) loaded_unix_seconds: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Tests that change what a whole process has.
+//! Tests that change a property of the whole process.
 
 use std::process::Command;
 

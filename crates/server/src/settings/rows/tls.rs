@@ -29,7 +29,7 @@ pub(super) static ROWS: &[SettingRow] = rows! { "TLS":
         tls_preset = word("TLS preset", &[("modern", SecurityPreset::Modern), ("intermediate", SecurityPreset::Intermediate)]);
         "TLS versions and their cipher suites: modern (1.3) or intermediate (1.2 and 1.3)";
     one "tls-kernel" "on|off|auto" = Value("off"), not_null;
-        tls_kernel = word("choice of TLS in the kernel", &[("on", KernelTlsChoice::On), ("off", KernelTlsChoice::Off), ("auto", KernelTlsChoice::Auto)]);
+        tls_kernel = word("value of tls-kernel", &[("on", KernelTlsChoice::On), ("off", KernelTlsChoice::Off), ("auto", KernelTlsChoice::Auto)]);
         "have the kernel (CONFIG_TLS) encrypt responses on TLS 1.3 connections, so that sendfile can send files: on, off, or auto (if the kernel can)";
     one "https-redirect" "on|off|PORT" = Follows("on with names in tls, else off"), not_null;
         https_redirect = some(redirect);

@@ -59,9 +59,9 @@ impl SiteTable {
         std::iter::once(&self.policy).chain(self.rules.iter().map(|rule| &rule.policy))
     }
 
-    /// Whether it has the key `dotfiles`.
+    /// Whether its key `dotfiles` names files.
     pub(crate) fn names_dotfiles(&self) -> bool {
-        self.shown.is_some()
+        self.shown.as_ref().is_some_and(|shown| *shown != Shown::new(Vec::new()))
     }
 
     /// The files that it names as bodies of errors and as fallbacks, beneath the root.

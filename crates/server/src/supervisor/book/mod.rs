@@ -65,7 +65,9 @@ impl Book {
         let demonstration = settings.is_demonstration();
         match former.filter(|former| former.demonstration == demonstration) {
             Some(former) => Ok(Some(Arc::clone(former))),
-            None => Book::unpack(demonstration).map(|book| Some(Arc::new(book))),
+            None => Book::unpack(demonstration)
+                .map(|book| Some(Arc::new(book)))
+                .map_err(|why| format!("{why}, or set book off")),
         }
     }
 
@@ -76,10 +78,7 @@ impl Book {
     pub(crate) fn unpack(demonstration: bool) -> Result<Book, String> {
         let places = RuntimeFolder::find();
         let failed = |path: &Path, error: io::Error| {
-            format!(
-                "cannot unpack the manual into {}: {error}; make room there, or name another folder with TMPDIR",
-                path.display()
-            )
+            format!("cannot unpack the manual into {}: {error}; make room there", path.display())
         };
         // A user who took that name must not stop the server: a folder of another name is as private.
         let temporary = std::env::temp_dir();
