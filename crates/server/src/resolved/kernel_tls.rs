@@ -140,7 +140,8 @@ mod tests {
         assert_eq!(decided(Auto, Modern, Sender::Sendfile, None), used(true));
         let refuses = "TLS in the kernel (CONFIG_TLS), which refuses: TCP_ULP \"tls\": No such file";
         let missing = decided(Auto, Intermediate, Sender::Auto, no_module());
-        assert_eq!(missing, Ok(KernelTls::Missing(refuses.into())));
+        let is_refused = "TLS in the kernel (CONFIG_TLS) is refused: TCP_ULP \"tls\": No such file";
+        assert_eq!(missing, Ok(KernelTls::Missing(is_refused.into())));
         for (choice, sender, missing, expected) in [
             (
                 On,
