@@ -24,7 +24,7 @@ const BROWSER: &str = "GET /assets/pictures/header.png?version=17 HTTP/1.1\r\nHo
 /// The parser of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parser {
-    /// That of this server.
+    /// The parser of this server.
     Own,
     /// One that looks at a head byte by byte, as T23 published it.
     ByByte,
