@@ -36,7 +36,13 @@ pub(crate) fn measure(
         Subject::Timers => timers::round(Timers::Own(own_timers(cell)?), operation, armed),
         other => return Err(format!("{} does not run in process", other.name())),
     };
-    let mut round = round.ok_or_else(|| format!("{} has no such operation", cell.subject.name()))?;
+    let mut round = round.ok_or_else(|| {
+        format!(
+            "{} has no such operation: timers and head-list have add-latest, add-random, add-same, adjust and tick; \
+             parser and byte-parser have parse-small, parse-browser and parse-cookies; log has log-line",
+            cell.subject.name()
+        )
+    })?;
     let processors = &bench.server_processors;
     let noise = NoiseWatch::start();
     // A thread of its own, so that this one keeps its processors.
