@@ -3,14 +3,14 @@
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::PathBuf;
 
 use rustix::io::Errno;
 use rustix::net::sockopt;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-use crate::net::socket::Socket;
+use crate::net::socket::{Socket, option};
 
 /// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -82,31 +82,16 @@ fn set_options(socket: &OwnedFd, options: &ConnectOptions) -> io::Result<()> {
         sockopt::set_tcp_nodelay(socket, true)?;
     }
     if options.join_ack {
-        crate::net::socket::option::defer_accept(socket.as_fd())?;
+        option::defer_accept(socket.as_fd())?;
     }
     if let Some(bytes) = options.receive_buffer {
         sockopt::set_socket_recv_buffer_size(socket, bytes as usize)?;
     }
     if let Some(source) = options.source {
-        choose_port_late(socket.as_fd())?;
+        option::set_option(socket.as_fd(), libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)?;
         rustix::net::bind(socket, &SocketAddr::new(source, 0))?;
     }
     Ok(())
-}
-
-fn choose_port_late(socket: BorrowedFd<'_>) -> io::Result<()> {
-    let on: libc::c_int = 1;
-    // SAFETY: the option takes an int; the pointer and length are those of a live one.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::IPPROTO_IP,
-            libc::IP_BIND_ADDRESS_NO_PORT,
-            (&raw const on).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 impl Socket {

@@ -29,7 +29,7 @@ pub fn refuse_descriptors(socket: impl AsFd) {
 }
 
 /// Sets an option whose value is an int.
-pub(super) fn set_option(
+pub(in crate::net) fn set_option(
     socket: BorrowedFd<'_>,
     level: libc::c_int,
     option: libc::c_int,
