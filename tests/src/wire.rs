@@ -114,7 +114,8 @@ impl Wire {
     #[track_caller]
     fn connect_prepared(prepare: impl FnOnce(&OwnedFd) -> rustix::io::Result<()>, to: SocketAddr) -> Wire {
         let connect = || -> rustix::io::Result<TcpStream> {
-            let socket = new_socket()?;
+            // Closed on exec: a server that another case starts would otherwise keep it open.
+            let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
             prepare(&socket)?;
             connect(&socket, &to)?;
             Ok(socket.into())
@@ -402,15 +403,6 @@ impl Wire {
 
 /// A request that lacks its last line.
 pub const BEGUN: &[u8] = b"GET /1k.html HTTP/1.1\r\nHost: localhost\r\n";
-
-/// A socket to set up before it connects. It is closed on exec, because a server that another case starts would
-/// otherwise keep it open.
-///
-/// # Errors
-/// No descriptor is left.
-pub fn new_socket() -> rustix::io::Result<OwnedFd> {
-    socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)
-}
 
 /// A request with a Host and further fields, without a body.
 pub fn request(method: &str, target: &str, fields: &[(&str, &str)]) -> Vec<u8> {

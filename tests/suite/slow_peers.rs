@@ -1,22 +1,23 @@
 //! Thousands of deliberately slow peers and one fast one: it gets every response, and memory follows the work in
 //! progress.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use rustix::net::{connect, sockopt};
 use rustix::process::{Resource, getrlimit};
+use socket2::{Domain, Socket, Type};
 use tenfold_engine::{Dispatch, Driver, Engine, Sender};
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::Launch;
 use tenfold_tests::process::Process;
-use tenfold_tests::server::Server;
+use tenfold_tests::server::{Server, lock};
 use tenfold_tests::site;
 use tenfold_tests::time::{SOON, becomes_true};
-use tenfold_tests::wire::{new_socket, request};
+use tenfold_tests::wire::request;
 
 pub(crate) const THEME: Theme =
     Theme { name: "slow-peers", cases: cases![Concurrent Own: an_honest_client_gets_every_response] };
@@ -44,12 +45,18 @@ fn crowd(config: &Config) -> (usize, usize) {
     (most.0.min(fits * 5 / 6), most.1.min(fits / 6))
 }
 
+/// Bytes of a segment, as on an Ethernet. The server's kernel takes as much unsent data as its first ten segments hold and
+/// more: with the segments of the loopback, 64 KiB each, a thousand readers would use all memory that TCP may have on the
+/// machine, and the kernel would drop packets of every other test.
+const SEGMENT: u32 = 1460;
+
 /// A connection whose window is small from the start, so unread data stays in the file and not in the kernel.
 fn narrow(to: SocketAddr) -> TcpStream {
-    let open = || -> rustix::io::Result<TcpStream> {
-        let socket = new_socket()?;
-        sockopt::set_socket_recv_buffer_size(&socket, 2048)?;
-        connect(&socket, &to)?;
+    let open = || -> io::Result<TcpStream> {
+        let socket = Socket::new(Domain::for_address(to), Type::STREAM, None)?;
+        socket.set_recv_buffer_size(2048)?;
+        socket.set_tcp_mss(SEGMENT)?;
+        socket.connect(&to.into())?;
         Ok(socket.into())
     };
     open().unwrap_or_else(|error| panic!("connect to {to}: {error}"))
@@ -75,7 +82,11 @@ fn go_on(heads: &mut [TcpStream], readers: &mut [TcpStream]) {
     }
 }
 
+/// One crowd at a time: this process has the other ends of all of them, and a bound for its descriptors.
+static TURN: Mutex<()> = Mutex::new(());
+
 fn an_honest_client_gets_every_response(config: &Config) {
+    let _turn = lock(&TURN);
     let (slow_heads, slow_readers) = crowd(config);
     let launch =
         Launch::new(config, site::shared()).flag("--head-timeout", "10m").flag("--send-timeout", "10m");
