@@ -236,8 +236,24 @@ impl Client {
                 Ok(count)
             }
             Err(error) if error.kind() == ErrorKind::ConnectionReset => Err(End::Reset),
-            Err(error) => panic!("nothing came: {error}; in hand are {} bytes", self.received.len()),
+            Err(error) => {
+                let sockets = self.sockets();
+                panic!("nothing came: {error}; in hand are {} bytes\n{sockets}", self.received.len())
+            }
         }
+    }
+
+    /// Both ends of a TCP connection as the kernel has them: what they hold, which timer runs, and what was repeated; and the
+    /// memory of all of them (`man 5 proc_pid_net`, tcp and sockstat). This tells a server that sends nothing from a kernel
+    /// that waits.
+    fn sockets(&self) -> String {
+        let Stream::Tcp(_) = self.stream else { return String::new() };
+        let [table, memory] = ["tcp", "sockstat"]
+            .map(|name| std::fs::read_to_string(format!("/proc/net/{name}")).unwrap_or_default());
+        let port = format!(":{:04X} ", self.port());
+        let ends = table.lines().filter(|line| line.contains("local_address") || line.contains(&port));
+        let memory = memory.lines().filter(|line| line.starts_with("TCP:"));
+        ends.chain(memory).collect::<Vec<_>>().join("\n")
     }
 
     /// Receives once, and keeps nothing.
