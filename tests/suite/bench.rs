@@ -182,6 +182,7 @@ fn a_wrong_response_is_an_error() {
         assert_eq!(number(&run, &format!("/errors/{kind}")), 20.0, "{run:#}");
         assert_eq!(number(&run, "/answers"), 0.0, "a wrong answer is counted: {run:#}");
         assert!(run["latency_us"].is_null(), "a wrong answer is timed: {run:#}");
+        assert!(run["generator"]["per_answer_us"].is_null(), "it cost what a right answer costs: {run:#}");
     }
     let missing = measured(&["-n", "20", &at("/missing")]);
     assert_eq!((number(&missing, "/errors/status"), number(&missing, "/statuses/404")), (20.0, 20.0));

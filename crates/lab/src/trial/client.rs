@@ -69,7 +69,7 @@ impl LoadResult {
             unanswered: run.connections.never_answered,
             fairness: run.fairness,
             latencies,
-            generator_cpu: run.generator.per_answer_us * responses as f64 / 1e6,
+            generator_cpu: run.generator.per_answer_us.unwrap_or(0.0) * responses as f64 / 1e6,
             invalid: run.invalid.clone(),
             notes: run.notes.clone(),
         }

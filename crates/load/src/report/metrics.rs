@@ -42,7 +42,7 @@ const PLAIN: [PlainMetric; 16] = [
     ("fairness", |summary| summary.fairness),
     ("in_flight", |summary| Some(summary.little.counted)),
     ("generator_cpu", |summary| Some(summary.generator.busiest)),
-    ("generator_us", |summary| Some(summary.generator.per_answer_us)),
+    ("generator_us", |summary| summary.generator.per_answer_us),
 ];
 
 /// The names of all metrics.

@@ -136,7 +136,7 @@ fn generator(record: &Record) -> Generator {
     Generator {
         busiest: shares.iter().copied().fold(0.0, f64::max),
         average: shares.iter().sum::<f64>() / shares.len().max(1) as f64,
-        per_answer_us: used as f64 / 1e3 / answers.max(1) as f64,
+        per_answer_us: (answers > 0).then(|| used as f64 / 1e3 / answers as f64),
         delay_us: Distribution::of(record.delay.clone()),
     }
 }

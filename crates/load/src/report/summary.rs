@@ -145,8 +145,8 @@ pub struct Generator {
     pub busiest: f64,
     /// The mean over all threads.
     pub average: f64,
-    /// Processor time per response in microseconds.
-    pub per_answer_us: f64,
+    /// Processor time per response in microseconds; none without a response.
+    pub per_answer_us: Option<f64>,
     /// The generator's own delay in microseconds, with a schedule: the time from the due time of a request, with a
     /// connection free, to its start. Latencies contain it.
     pub delay_us: Option<Distribution>,

@@ -242,15 +242,9 @@ fn write_validity(text: &mut String, run: &RunSummary) {
         shown.push(format!("{} at most", time(delay.max)));
         format!(", late by {}", shown.join(", "))
     });
-    line(
-        text,
-        "generator",
-        &format!(
-            "{:.0} % of a processor (busiest thread), {:.2} us per response{delay}",
-            100.0 * generator.busiest,
-            generator.per_answer_us
-        ),
-    );
+    let each = generator.per_answer_us.map_or_else(String::new, |us| format!(", {us:.2} us per response"));
+    let busiest = 100.0 * generator.busiest;
+    line(text, "generator", &format!("{busiest:.0} % of a processor (busiest thread){each}{delay}"));
     run.notes.iter().for_each(|note| line(text, "note", note));
     run.invalid.iter().for_each(|why| line(text, "INVALID", why));
 }
