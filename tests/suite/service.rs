@@ -214,14 +214,14 @@ fn start_reload_and_end_are_reported(config: &Config) {
     let manager = Manager::at(&SocketAddr::from_pathname(&path).expect("a short path"));
     let server = managed(config, &path.display().to_string(), &folder).start();
     let ready = manager.next();
-    let serving = format!("READY=1\nSTATUS=serving {} with engine epoll, ", server.address);
-    assert!(ready.starts_with(&serving), "{ready}");
+    let serving = format!("READY=1\nSTATUS=serving {} with engine epoll, 1 worker", server.address);
+    assert_eq!(ready, serving);
     server.process.signal(Signal::HUP);
     let reloading = manager.next();
     let time = reloading.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").and_then(|rest| rest.split_once('\n'));
     assert!(time.is_some_and(|(time, _)| time.parse().is_ok_and(|time: u64| time > 0)), "{reloading}");
     let ready = manager.next();
-    assert!(ready.starts_with(&serving) && ready.ends_with(", generation 2"), "{ready}");
+    assert_eq!(ready, format!("{serving}, generation 2"));
     assert_eq!(server.get("/1k.html").status, 200);
     server.process.signal(Signal::TERM);
     assert_eq!(manager.next(), "STOPPING=1\nSTATUS=running responses finish");

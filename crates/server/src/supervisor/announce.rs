@@ -21,6 +21,7 @@ use crate::settings::log::{LogTarget, Rotate};
 use crate::settings::units::shown_size;
 use crate::settings::values::{Control, Settings};
 
+pub(crate) use details::workers;
 pub(crate) use facts::StartFacts;
 
 /// Prints the start block.

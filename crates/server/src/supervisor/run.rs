@@ -370,8 +370,8 @@ impl Supervisor {
         self.archive.wake();
         let plan = &newest.config.plan;
         let addresses: Vec<_> = self.addresses.iter().map(ToString::to_string).collect();
-        let status =
-            format!("serving {} with engine {}, {} workers", addresses.join(" "), plan.engine, plan.workers);
+        let workers = announce::workers(plan.workers);
+        let status = format!("serving {} with engine {}, {workers}", addresses.join(" "), plan.engine);
         match newest.number {
             1 => self.manager.ready(&status),
             number => self.manager.reloaded(&format!("{status}, generation {number}")),

@@ -24,9 +24,13 @@ pub(super) fn lines(facts: &StartFacts<'_>) -> [(&'static str, Option<String>); 
     ]
 }
 
+/// The number of workers, in words.
+pub(crate) fn workers(count: usize) -> String {
+    format!("{count} worker{}", if count == 1 { "" } else { "s" })
+}
+
 fn engine(facts: &StartFacts<'_>) -> Option<String> {
     let plan = &facts.config.plan;
-    let workers = if plan.workers == 1 { "1 worker".to_owned() } else { format!("{} workers", plan.workers) };
     let triggers =
         if plan.engine.model().triggers { format!(", trigger {}", plan.triggers) } else { String::new() };
     let method = match (plan.engine, plan.method) {
@@ -43,7 +47,10 @@ fn engine(facts: &StartFacts<'_>) -> Option<String> {
     };
     let reason = facts.config.reason.map(|why| format!(" (auto: {why})")).unwrap_or_default();
     let (engine, topology) = (plan.engine, plan.topology);
-    Some(format!("{engine}{method}, topology {topology}, {workers}{dispatch}{triggers}{reason}"))
+    Some(format!(
+        "{engine}{method}, topology {topology}, {}{dispatch}{triggers}{reason}",
+        workers(plan.workers)
+    ))
 }
 
 /// Transport and timer settings that differ from their defaults, for the record of measurements.
