@@ -94,6 +94,7 @@ mod tests {
     use super::*;
     use crate::measure::histogram::{self, Counts};
     use crate::measure::record::TlsStats;
+    use crate::report::summary::Generator;
 
     #[test]
     fn every_metric_has_a_unit_and_a_value() {
@@ -108,6 +109,7 @@ mod tests {
             handshake_us: latency,
             tls: Some(TlsStats::default()),
             fairness: Some(1.0),
+            generator: Generator { per_answer_us: Some(1.0), ..Generator::default() },
             measured: 1.0,
             ..RunSummary::default()
         };
@@ -117,5 +119,6 @@ mod tests {
         assert_eq!(unit("p98"), None);
         assert_eq!(unit("p99"), Some(MetricUnit::Time));
         assert_eq!(value(&RunSummary::default(), "p99"), None);
+        assert_eq!(value(&RunSummary::default(), "generator_us"), None);
     }
 }
