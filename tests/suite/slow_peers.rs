@@ -45,9 +45,9 @@ fn crowd(config: &Config) -> (usize, usize) {
     (most.0.min(fits * 5 / 6), most.1.min(fits / 6))
 }
 
-/// Bytes of a segment, as on an Ethernet. The server's kernel takes as much unsent data as its first ten segments hold and
-/// more: with the segments of the loopback, 64 KiB each, a thousand readers would use all memory that TCP may have on the
-/// machine, and the kernel would drop packets of every other test.
+/// Bytes of a segment, as on an Ethernet. The kernel sizes send buffers by segments: with those of the loopback, 64 KiB, it
+/// holds 4 MiB for each reader. A thousand readers then leave TCP short of memory on the whole machine, and packets of
+/// every other test are dropped (`man 7 tcp`, tcp_mem).
 const SEGMENT: u32 = 1460;
 
 /// A connection whose window is small from the start, so unread data stays in the file and not in the kernel.
@@ -82,7 +82,7 @@ fn go_on(heads: &mut [TcpStream], readers: &mut [TcpStream]) {
     }
 }
 
-/// One crowd at a time: this process has the other ends of all of them, and a bound for its descriptors.
+/// One crowd at a time: the clients of all of them share the descriptor limit of this process.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn an_honest_client_gets_every_response(config: &Config) {

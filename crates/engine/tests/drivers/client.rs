@@ -243,9 +243,8 @@ impl Client {
         }
     }
 
-    /// Both ends of a TCP connection as the kernel has them: what they hold, which timer runs, and what was repeated; and the
-    /// memory of all of them (`man 5 proc_pid_net`, tcp and sockstat). This tells a server that sends nothing from a kernel
-    /// that waits.
+    /// The kernel's view of both ends of a TCP connection (queues, timer, retransmissions) and of the memory of all TCP
+    /// sockets (`man 5 proc_pid_net`, tcp and sockstat). This tells a server that sends nothing from a kernel that waits.
     fn sockets(&self) -> String {
         let Stream::Tcp(_) = self.stream else { return String::new() };
         let [table, memory] = ["tcp", "sockstat"]
