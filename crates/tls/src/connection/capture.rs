@@ -58,6 +58,8 @@ pub(super) struct Captured {
     pub(super) server: Option<Secret>,
     /// `SERVER_HANDSHAKE_TRAFFIC_SECRET`, for an alert that rustls does not send.
     pub(super) handshake: Option<Secret>,
+    /// `CLIENT_HANDSHAKE_TRAFFIC_SECRET`, to tell skipped early data from parts of messages.
+    pub(super) client_handshake: Option<Secret>,
     /// The server's name in the hello (RFC 6066 §3), in lower case.
     pub(super) name: Option<Box<str>>,
     /// The names of the certificate.
@@ -67,10 +69,12 @@ pub(super) struct Captured {
 impl Captured {
     /// Moves the facts of the last call to rustls on this thread here.
     pub(super) fn collect(&mut self) {
-        let Captured { client, server, handshake, name, certificate_names } = CAPTURED.take();
+        let Captured { client, server, handshake, client_handshake, name, certificate_names } =
+            CAPTURED.take();
         self.client = client.or(self.client.take());
         self.server = server.or(self.server.take());
         self.handshake = handshake.or(self.handshake.take());
+        self.client_handshake = client_handshake.or(self.client_handshake.take());
         self.name = name.or(self.name.take());
         self.certificate_names = certificate_names.or(self.certificate_names.take());
     }
@@ -109,6 +113,7 @@ impl KeyLog for SecretCapture {
             "CLIENT_TRAFFIC_SECRET_0" => captured.client = Secret::new(secret),
             "SERVER_TRAFFIC_SECRET_0" => captured.server = Secret::new(secret),
             "SERVER_HANDSHAKE_TRAFFIC_SECRET" => captured.handshake = Secret::new(secret),
+            "CLIENT_HANDSHAKE_TRAFFIC_SECRET" => captured.client_handshake = Secret::new(secret),
             _ => {}
         });
     }
@@ -116,7 +121,10 @@ impl KeyLog for SecretCapture {
     fn will_log(&self, label: &str) -> bool {
         matches!(
             label,
-            "CLIENT_TRAFFIC_SECRET_0" | "SERVER_TRAFFIC_SECRET_0" | "SERVER_HANDSHAKE_TRAFFIC_SECRET"
+            "CLIENT_TRAFFIC_SECRET_0"
+                | "SERVER_TRAFFIC_SECRET_0"
+                | "SERVER_HANDSHAKE_TRAFFIC_SECRET"
+                | "CLIENT_HANDSHAKE_TRAFFIC_SECRET"
         )
     }
 }

@@ -12,7 +12,7 @@ use tenfold_http::{Out, TlsFacts};
 use super::capture::{Captured, PROTOCOLS};
 use super::keys::{Suite, TrafficKey};
 use super::moving;
-use super::records::Records;
+use super::records::{HEADER_BYTES, Records};
 use super::running::HandshakePlace;
 use super::unbuffered::{Processed, Unbuffered, Waits, length, process};
 use crate::challenges::ACME_TLS_1;
@@ -61,6 +61,7 @@ impl Handshake {
     pub(super) fn advance(&mut self, input: &mut [u8], out: &mut Out) -> Result<HandshakeStep, Error> {
         let Some(length) = length(self.unseen(input)) else { return Ok(HandshakeStep::Incomplete) };
         let end = self.seen + length;
+        let sealed = self.may_be_skipped(&input[..end]).then(|| input[..end].to_vec());
         let (mut plaintext, before) = (Vec::new(), out.len());
         let processed = process(&mut self.connection, &mut input[..end], out, &mut plaintext);
         self.captured.collect();
@@ -72,12 +73,32 @@ impl Handshake {
         if !plaintext.is_empty() {
             return Err(Error::General("plaintext came within the handshake".into()));
         }
+        let skipped = discard == 0 && sealed.is_some_and(|record| self.is_skipped(record));
+        let discard = if skipped { end } else { discard };
         self.seen = end - discard;
         Ok(match waits {
             Waits::Handshake => HandshakeStep::Processed(discard),
             Waits::Traffic => HandshakeStep::Over(discard),
             Waits::Sending => HandshakeStep::Closed(discard),
         })
+    }
+
+    /// Whether rustls may skip this record as early data, which the server never accepts. rustls counts skipped bytes up to
+    /// 16 KiB (RFC 8446 §4.2.10).
+    fn may_be_skipped(&self, record: &[u8]) -> bool {
+        self.seen == 0
+            && self.captured.client_handshake.is_some()
+            && record.first() == Some(&u8::from(ContentType::ApplicationData))
+    }
+
+    /// Whether rustls has skipped this record: the client's key does not open it. rustls asks to discard neither such a
+    /// record nor the first part of a message. It needs the part again, but would count the skipped record twice.
+    fn is_skipped(&self, mut record: Vec<u8>) -> bool {
+        let suite = suite(self.connection.negotiated_cipher_suite());
+        let Some((suite, secret)) = suite.zip(self.captured.client_handshake.clone()) else { return false };
+        let (header, sealed) = record.split_at_mut(HEADER_BYTES);
+        let header = <[u8; HEADER_BYTES]>::try_from(&*header).expect("it was split there");
+        TrafficKey::derived(suite, secret).open(&header, sealed).is_err()
     }
 
     /// Whether an authority made the handshake to validate a name: nothing follows it (RFC 8737 §3).

@@ -276,6 +276,37 @@ fn an_alert_behind_the_servers_finished_reaches_the_client() {
 }
 
 #[test]
+fn a_finished_may_be_split_over_records() {
+    let fixture = Fixture::new(&TLS13);
+    let log = Arc::new(SecretLog::default());
+    let mut config = (*fixture.client).clone();
+    config.key_log = log.clone();
+    let client = super::TestClient::new(&config.into());
+    let reader = client.clone();
+    let script = Script::new().sends(client.wire()).responds(move |sent| {
+        reader.read(sent);
+        let secret = log.0.lock().expect("no panic").clone().expect("the server has answered");
+        let key = || TrafficKey::derived(Suite::Aes256GcmSha384, secret.clone());
+        let mut wire = reader.wire();
+        let at = wire.iter().position(|kind| *kind == 23).expect("a sealed record follows the others");
+        let (header, sealed) = wire[at..].split_at_mut(5);
+        let header = <[u8; 5]>::try_from(&*header).expect("five bytes");
+        let length = key().open(&header, sealed).expect("the first record of this key");
+        let (_, message) = sealed[..length].split_last().expect("the kind is last");
+        let mut records = Out::new();
+        let mut sealing = Records::new(key(), key());
+        for part in message.chunks(20) {
+            sealing.stage(ContentType::Handshake, part, &mut records);
+        }
+        reader.write(&request("/"));
+        vec![records.staged_alone().expect("records are staged").to_vec(), reader.wire()]
+    });
+    let outcome = fixture.play(script);
+    client.read(&outcome.sent);
+    assert_eq!((client.small_answers(), client.error()), (1, None));
+}
+
+#[test]
 fn a_protocol_that_is_not_served_gets_an_alert() {
     let fixture = Fixture::new(&TLS13);
     for (offered, served) in [("h2", false), ("http/1.0", true), ("http/1.1", true)] {

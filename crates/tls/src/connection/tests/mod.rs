@@ -1,6 +1,7 @@
 //! The layer against rustls' own client, played from scripts.
 
 mod any;
+mod early_data;
 mod handshakes;
 mod kernel;
 mod kernel_io;
@@ -196,7 +197,11 @@ struct ClientState {
 
 impl TestClient {
     pub(super) fn new(config: &Arc<ClientConfig>) -> TestClient {
-        let name = ServerName::try_from(NAME).expect("a name");
+        TestClient::named(config, NAME)
+    }
+
+    pub(super) fn named(config: &Arc<ClientConfig>, name: &'static str) -> TestClient {
+        let name = ServerName::try_from(name).expect("a name");
         let connection = ClientConnection::new(config.clone(), name).expect("the configuration is legal");
         TestClient(Arc::new(Mutex::new(ClientState {
             connection,
