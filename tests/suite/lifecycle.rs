@@ -1,8 +1,13 @@
 //! Workers that die, and servers that stop.
 
 use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::Write;
 use std::net::TcpStream;
+use std::thread;
 use std::time::Duration;
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use rustix::process::Signal;
 use tenfold_tests::cases;
@@ -24,6 +29,7 @@ pub(crate) const THEME: Theme = Theme {
             a_second_term_does_not_wait, a_drain_has_a_bound,
             int_ends_it;
         Processes Own: h73_other_workers_do_not_notice, a_socket_that_listened_stays_open_at_the_start;
+        Epoll Own: signals_wait_until_the_server_has_started;
     ],
 };
 
@@ -140,7 +146,7 @@ fn a_second_term_does_not_wait(config: &Config) {
     let all = server.process.with_descendants();
     server.process.signal(Signal::TERM);
     becomes_true(SOON, "new connections are refused", || refuses_connections(&server));
-    std::thread::sleep(Duration::from_millis(300));
+    thread::sleep(Duration::from_millis(300));
     assert!(server.ended().is_none(), "the first TERM did not wait; it said:\n{}", server.errors());
     server.process.signal(Signal::TERM);
     server.ends_within(SOON);
@@ -190,4 +196,34 @@ fn a_socket_that_listened_stays_open_at_the_start(config: &Config) {
         assert!(closed.is_none_or(|closed| !listening.contains(&closed)), "{call}: {own:#?}");
     }
     assert!(!listening.is_empty(), "{own:#?}");
+}
+
+/// HUP, USR1 and USR2 while the start reads the configuration.
+fn signals_wait_until_the_server_has_started(config: &Config) {
+    let folder = TempFolder::new("early");
+    folder.write("site/index.html", "the page\n");
+    let (path, text) = (folder.at("tenfold.toml"), "root = \"site\"\n");
+    mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("our own folder");
+    let word = path.display().to_string();
+    let server = thread::scope(|scope| {
+        scope.spawn(|| {
+            // It opens when the server does.
+            let mut pipe = File::options().write(true).open(&path).expect("it was made");
+            fs::rename(folder.write("later", text), &path).expect("our own folder");
+            let all = Process::all().into_iter().filter(|process| process.words().contains(&word));
+            for server in all {
+                [Signal::HUP, Signal::USR1, Signal::USR2]
+                    .into_iter()
+                    .for_each(|signal| server.signal(signal));
+            }
+            pipe.write_all(text.as_bytes()).expect("it is read");
+        });
+        Launch::bare(config).flag("--config", &word).start()
+    });
+    becomes_true(SOON, "the signals are obeyed", || {
+        let status = server.status();
+        (&status["reloads"]["succeeded"], &status["upgrades"]["succeeded"]) == (&1.into(), &1.into())
+    });
+    assert_eq!(server.get("/").body, b"the page\n");
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
 }

@@ -20,12 +20,20 @@ mod worker;
 
 use std::process::ExitCode;
 
+use tenfold_sys::signal::Held;
+
 use commands::cli::{self, Command};
 use commands::{bench, book, check, engines, lab, manual, next, status as counts, upgrade, users};
 
 /// Runs the command of this process's command line.
 pub fn run() -> ExitCode {
-    match cli::parse() {
+    // A signal for a server may come before its command line is read.
+    let held = Held::begin();
+    let command = cli::parse();
+    if !matches!(command, Command::Serve(_) | Command::Book(_)) {
+        held.release();
+    }
+    match command {
         Command::Bench(typed) => bench::run(&typed),
         Command::Lab(typed) => lab::run(&typed),
         Command::Tune(typed) => lab::tune::run(&typed),

@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tenfold_sys::process::{self, Pid};
+use tenfold_sys::signal;
 
 use super::handover::{Program, check_variable, ready_line};
 
@@ -54,6 +55,7 @@ impl Check {
         let file = file_at(&program.path);
         let mut command = Command::new(&program.path);
         command.arg0(name_word).args(words).env(name, value);
+        signal::clear_mask(&mut command);
         let child = command.stdin(Stdio::null()).stdout(OwnedFd::from(theirs)).spawn()?;
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let pid = pid.ok_or_else(|| io::Error::other("it has no process"))?;

@@ -7,6 +7,7 @@ use std::io;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, Ordering, fence};
 
+use crate::process::signal::unblock_all;
 use crate::readiness::eventfd::EventFd;
 
 /// The phase of a worker.
@@ -140,14 +141,6 @@ fn install(signal: libc::c_int, handler: libc::sighandler_t) -> io::Result<()> {
     action.sa_sigaction = handler;
     // SAFETY: `action` is initialised and outlives the call; the old action is not asked for.
     let result = unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-fn unblock_all() -> io::Result<()> {
-    // SAFETY: all-zero bytes are an empty signal set on Linux.
-    let none: libc::sigset_t = unsafe { std::mem::zeroed() };
-    // SAFETY: `none` outlives the call; the old mask is not asked for.
-    let result = unsafe { libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut()) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 

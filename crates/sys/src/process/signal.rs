@@ -4,6 +4,8 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 /// A signal with a meaning for a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +57,56 @@ impl Signal {
     }
 }
 
+/// The signals that ask a server for work and whose default action ends a process, blocked until [`Signals`] reads them.
+/// INT, TERM and QUIT still end a start that takes long.
+#[derive(Debug)]
+pub struct Held {
+    before: libc::sigset_t,
+}
+
+impl Held {
+    /// Blocks HUP, USR1 and USR2 in the calling thread, which must be the only one.
+    pub fn begin() -> Held {
+        let set = set_of(&[Signal::HangUp, Signal::Reopen, Signal::Retire]);
+        let mut before = set_of(&[]);
+        // SAFETY: both sets are initialised and outlive the call, which has no other reason to fail.
+        unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, &raw mut before) };
+        Held { before }
+    }
+
+    /// Restores the former mask, for a program that is no server.
+    pub fn release(self) {
+        // SAFETY: the set is initialised and outlives the call; the old one is not requested.
+        unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
+    }
+}
+
+/// Starts the program of `command` with an empty mask. The standard library would pass it the mask of this process.
+pub fn clear_mask(command: &mut Command) {
+    // SAFETY: between fork and exec, the function only calls sigprocmask(2), which is async-signal-safe.
+    unsafe { command.pre_exec(unblock_all) };
+}
+
+/// Empties the mask of the calling thread.
+pub(crate) fn unblock_all() -> io::Result<()> {
+    let none = set_of(&[]);
+    // SAFETY: `none` outlives the call; the old mask is not requested.
+    match unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn set_of(signals: &[Signal]) -> libc::sigset_t {
+    // SAFETY: all-zero bytes are an empty signal set on Linux.
+    let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
+    for signal in signals {
+        // SAFETY: the set is initialised and the number is a signal's.
+        unsafe { libc::sigaddset(&raw mut set, signal.number()) };
+    }
+    set
+}
+
 /// The signals of [`Signal`], blocked in this process and readable from a descriptor. A forked child inherits the mask
 /// until [`crate::process::lifecycle::install_worker_signals`] unblocks them, so no signal is lost in between.
 #[derive(Debug)]
@@ -71,12 +123,7 @@ impl Signals {
         if unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) } == libc::SIG_ERR {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: all-zero bytes are an empty signal set on Linux.
-        let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
-        for signal in Signal::READ {
-            // SAFETY: the set is initialised and the number is a signal's.
-            unsafe { libc::sigaddset(&raw mut set, signal.number()) };
-        }
+        let set = set_of(&Signal::READ);
         // SAFETY: the set outlives the call; the old one is not requested.
         if unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) } != 0 {
             return Err(io::Error::last_os_error());
@@ -128,5 +175,23 @@ mod tests {
         let mut child = std::process::Command::new("true").spawn().expect("true is a program");
         assert!(child.wait().expect("the kernel kept its status").success());
         drop(signals);
+    }
+
+    #[test]
+    fn a_program_starts_without_the_blocked_signals_of_its_parent() {
+        let held = Held::begin();
+        let mut command = Command::new("grep");
+        command.args(["SigBlk", "/proc/self/status"]);
+        let blocked = |command: &mut Command| {
+            let output = command.output().expect("grep is a program").stdout;
+            let line = String::from_utf8(output).expect("it is text");
+            let mask = line.split_ascii_whitespace().nth(1).expect("a mask");
+            u64::from_str_radix(mask, 16).expect("a number")
+        };
+        assert_ne!(blocked(&mut command) & 1 << (libc::SIGHUP - 1), 0);
+        clear_mask(&mut command);
+        assert_eq!(blocked(&mut command), 0);
+        held.release();
+        assert_eq!(blocked(Command::new("grep").args(["SigBlk", "/proc/self/status"])), 0);
     }
 }
