@@ -13,14 +13,16 @@ fn explained(ratio: &Effect, without: &Effect) -> bool {
 #[cfg(test)]
 mod tests;
 
+use tenfold_load::statistics::holm;
+use tenfold_load::statistics::sample::ALPHA;
+
 use crate::experiment::claim::{CellPair, PublishedClaim, Side, VerdictRule};
 use crate::measure::{Measure, show_count, show_number};
 use crate::plan::PlannedExperiment;
 use crate::record::Blocks;
 use crate::statistics::decision::{Decision, Direction, decide};
 use crate::statistics::effect::{Effect, FEWEST_BLOCKS, p_value};
-use crate::statistics::sample::ALPHA;
-use crate::statistics::{holm, stages};
+use crate::statistics::stages;
 use crate::verdict::ruling::{ClaimVerdict, ControlResult, Ruling, middle, shown};
 
 /// Verdicts of all claims of an experiment.

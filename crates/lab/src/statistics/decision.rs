@@ -1,9 +1,9 @@
 //! The rule of verdicts on ratios. It is fixed before a run, and reads nothing but an interval and a p-value.
 
 use serde::{Deserialize, Serialize};
+use tenfold_load::statistics::sample::ALPHA;
 
 use crate::statistics::effect::{Effect, FEWEST_BLOCKS};
-use crate::statistics::sample::ALPHA;
 
 /// The claimed side of 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,9 +1,10 @@
 //! Effects within blocks, with their intervals: a geometric mean of ratios, and a mean of differences.
 
 use serde::{Deserialize, Serialize};
+use tenfold_load::statistics::sample::{ALPHA, moments};
+use tenfold_load::statistics::student;
 
-use crate::statistics::sample::{ALPHA, moments};
-use crate::statistics::{stages, student};
+use crate::statistics::stages;
 
 /// Below this number of blocks, an interval earns no verdict.
 pub const FEWEST_BLOCKS: usize = 8;
@@ -81,14 +82,14 @@ pub fn p_value(samples: &[f64], value: f64) -> f64 {
         (false, false) => mean.abs() * (logs.len() as f64).sqrt() / deviation,
     };
     let pilot = pilot(&logs);
-    let stein = student::p_value(t(moments(pilot).1), pilot.len() - 1);
-    student::p_value(t(deviation), logs.len() - 1).max(stein)
+    let stein = student::p_value(t(moments(pilot).1), pilot.len() as f64 - 1.0);
+    student::p_value(t(deviation), logs.len() as f64 - 1.0).max(stein)
 }
 
 /// Half of the width of an interval: the wider of Stein's and Student's.
 pub(super) fn half_width(logs: &[f64], alpha: f64) -> f64 {
     let root = (logs.len() as f64).sqrt();
-    let of = |part: &[f64]| student::quantile(alpha, part.len() - 1) * moments(part).1 / root;
+    let of = |part: &[f64]| student::quantile(alpha, part.len() as f64 - 1.0) * moments(part).1 / root;
     of(logs).max(of(pilot(logs)))
 }
 

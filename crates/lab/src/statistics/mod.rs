@@ -1,9 +1,7 @@
-//! Statistics of paired trials: pure functions, tested on data whose truth is known.
+//! Statistics of paired trials: pure functions, tested on data whose truth is known. Student's distribution and Holm's
+//! correction are those of the load generator.
 
 pub mod decision;
 pub mod effect;
-pub mod holm;
-pub mod sample;
 pub mod simulation;
 pub mod stages;
-pub mod student;

@@ -1,8 +1,10 @@
 //! The whole procedure on synthetic trials whose truth is known: pilot blocks, the number of blocks, Holm, decisions.
 
+use tenfold_load::statistics::holm;
+
 use crate::statistics::decision::{Decision, Direction, decide};
 use crate::statistics::effect::{Effect, p_value};
-use crate::statistics::{holm, stages};
+use crate::statistics::stages;
 
 /// A synthetic experiment.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! Stein's two-stage procedure: pilot blocks fix how many blocks there will be, and no result is looked at in between.
 
-use crate::statistics::sample::{ALPHA, moments};
-use crate::statistics::student;
+use tenfold_load::statistics::sample::{ALPHA, moments};
+use tenfold_load::statistics::student;
 
 /// Blocks of the first stage.
 pub const PILOT_BLOCKS: usize = 8;
@@ -17,7 +17,7 @@ pub fn blocks(pilot: &[f64], margin: f64, claims: usize) -> usize {
         return PILOT_BLOCKS;
     }
     let aim = margin.ln_1p() / 2.0;
-    let t = student::quantile(ALPHA / claims.max(1) as f64, logs.len() - 1);
+    let t = student::quantile(ALPHA / claims.max(1) as f64, logs.len() as f64 - 1.0);
     let needed = (t * moments(&logs).1 / aim).powi(2).ceil();
     (needed as usize).max(PILOT_BLOCKS)
 }

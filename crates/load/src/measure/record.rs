@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::measure::histogram::Counts;
-use crate::measure::statistics::FairnessSums;
+use crate::measure::statistics::fairness::FairnessSums;
 
 macro_rules! error_kinds {
     ($($kind:ident = $name:literal, $about:literal;)+) => {

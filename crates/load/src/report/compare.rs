@@ -1,75 +1,100 @@
 //! `compare A.json B.json`: ratios of B to A, with intervals.
 
-use crate::measure::statistics::{self, Estimate};
+use crate::measure::statistics::estimate::{self, Estimate, FEWEST_SAMPLES};
+use crate::measure::statistics::holm;
+use crate::measure::statistics::sample::{ALPHA, moments};
+use crate::report::metrics;
 use crate::report::output::units;
-use crate::report::summary::{Batch, LoadReport, RunSummary};
+use crate::report::summary::{LoadReport, RunSummary};
 
 /// The compared metrics, and whether a higher value is better.
 const COMPARED: [(&str, bool); 4] = [("rate", true), ("mean", false), ("p50", false), ("p99", false)];
 
-/// A metric in both reports.
+/// A metric of two reports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComparedMetric {
     /// Its name.
     pub name: &'static str,
-    /// The mean over the samples of report A.
-    pub a: f64,
-    /// The mean over the samples of report B.
-    pub b: f64,
+    /// The geometric mean over the runs of report A that have the metric, if there are any.
+    pub a: Option<f64>,
+    /// The same of report B.
+    pub b: Option<f64>,
+    /// The comparison, or the reason why there is none.
+    pub comparison: Result<Comparison, String>,
+}
+
+/// A ratio of two reports, and its conclusion.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
     /// The ratio of B to A.
     pub ratio: Estimate,
+    /// The p-value of equality, adjusted for all compared metrics.
+    pub adjusted_p: f64,
     /// Whether a higher value is better.
     pub more_is_better: bool,
 }
 
-impl ComparedMetric {
-    /// Interprets the interval.
+impl Comparison {
+    /// Names the better report, if there is a difference.
     pub fn verdict(&self) -> &'static str {
-        let better = |more: bool| if more == self.more_is_better { "B is better" } else { "A is better" };
-        match (self.ratio.low > 1.0, self.ratio.high < 1.0) {
-            (true, _) => better(true),
-            (_, true) => better(false),
-            _ => "no measurable difference",
+        match self.adjusted_p <= ALPHA {
+            true if (self.ratio.mean > 1.0) == self.more_is_better => "B is better",
+            true => "A is better",
+            false => "no measurable difference",
         }
     }
 }
 
-/// The comparison of each metric, or the reason why it is impossible.
-fn compare(a: &LoadReport, b: &LoadReport) -> Vec<Result<ComparedMetric, String>> {
-    let by_runs = a.runs.len() > 1 && b.runs.len() > 1;
-    let line = |(name, more_is_better): (&'static str, bool)| {
-        let (a, b) = (samples(a, name, by_runs), samples(b, name, by_runs));
-        let ratio = statistics::ratio(&a, &b, 1).ok_or_else(|| {
-            let unit = if by_runs { "runs" } else { "parts of a run" };
-            match a.len().min(b.len()) < statistics::FEWEST_SAMPLES {
-                true => format!(
-                    "{name:<8}not compared: too few samples ({} {unit} in A, {} in B; {} needed); measure longer, or --repeat",
-                    a.len(),
-                    b.len(),
-                    statistics::FEWEST_SAMPLES
-                ),
-                false => format!("{name:<8}not compared: it is 0 in one of the {unit}"),
-            }
-        })?;
-        let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
-        Ok(ComparedMetric { name, a: mean(&a), b: mean(&b), ratio, more_is_better })
-    };
-    COMPARED.into_iter().map(line).collect()
+/// The comparison of each metric. The chance that it names a better report between equal servers is at most 5 % for
+/// all metrics together.
+fn compare(a: &LoadReport, b: &LoadReport) -> Vec<ComparedMetric> {
+    let mut lines: Vec<ComparedMetric> = COMPARED.into_iter().map(|metric| line(metric, a, b)).collect();
+    let compared: Vec<&mut Comparison> =
+        lines.iter_mut().filter_map(|line| line.comparison.as_mut().ok()).collect();
+    let p_values: Vec<f64> = compared.iter().map(|comparison| comparison.adjusted_p).collect();
+    for (comparison, adjusted) in compared.into_iter().zip(holm::adjust(&p_values)) {
+        comparison.adjusted_p = adjusted;
+    }
+    lines
 }
 
-/// The samples of a metric: runs, or the tenths of a single run. Tenths do not show how runs differ.
-fn samples(report: &LoadReport, name: &str, by_runs: bool) -> Vec<f64> {
-    let of_run = |run: &RunSummary| crate::report::metrics::value(run, name);
-    let of_batch = |batch: &Batch| match name {
-        "rate" => Some(batch.rate),
-        "mean" => batch.mean,
-        "p50" => batch.p50,
-        _ => batch.p99,
+/// The comparison of one metric; its p-value is not adjusted yet.
+fn line((name, more_is_better): (&'static str, bool), a: &LoadReport, b: &LoadReport) -> ComparedMetric {
+    let samples = |report: &LoadReport| -> Vec<f64> {
+        report.runs.iter().filter_map(|run| metrics::value(run, name)).collect()
     };
-    match by_runs {
-        true => report.runs.iter().filter_map(of_run).collect(),
-        false => report.runs.iter().flat_map(|run| &run.batches).filter_map(of_batch).collect(),
+    let (of_a, of_b) = (samples(a), samples(b));
+    let reason = [("A", a), ("B", b)].into_iter().find_map(|(side, report)| incomparable(side, report));
+    let comparison = match reason {
+        Some(why) => Err(format!("not comparable: {why}")),
+        None => estimate::ratio(&of_a, &of_b)
+            .map(|(ratio, adjusted_p)| Comparison { ratio, adjusted_p, more_is_better })
+            .ok_or_else(|| missing(&of_a, &of_b)),
+    };
+    ComparedMetric { name, a: middle(&of_a), b: middle(&of_b), comparison }
+}
+
+/// The reason why a metric of a report cannot be compared, whatever its samples are.
+fn incomparable(side: &str, report: &LoadReport) -> Option<String> {
+    (!report.invalid().is_empty()).then(|| format!("{side} is invalid"))
+}
+
+/// The reason why samples have no ratio.
+fn missing(a: &[f64], b: &[f64]) -> String {
+    match a.len().min(b.len()) < FEWEST_SAMPLES {
+        true => format!(
+            "not compared: too few runs have it ({} in A, {} in B; {FEWEST_SAMPLES} needed); use --repeat, or measure longer",
+            a.len(),
+            b.len()
+        ),
+        false => "not compared: it is 0 in one of the runs".to_owned(),
     }
+}
+
+/// The geometric mean; zero if a sample is.
+fn middle(samples: &[f64]) -> Option<f64> {
+    let logs: Vec<f64> = samples.iter().map(|value| value.ln()).collect();
+    (!logs.is_empty()).then(|| moments(&logs).0.exp())
 }
 
 /// A line for each setting that differs. Reports of older versions have no settings.
@@ -96,34 +121,15 @@ pub fn text(a: &LoadReport, b: &LoadReport) -> String {
     text += &differences(a, b);
     text.push('\n');
     text += &format!("{:<8}{:>12}{:>12}{:>8}  {:<16}\n", "", "A", "B", "B/A", "95 % interval");
-    for line in compare(a, b) {
-        let line = match line {
-            Ok(line) => line,
-            Err(why) => {
-                text += &(why + "\n");
-                continue;
-            }
-        };
-        let shown = |value: f64| match line.name {
-            "rate" => format!("{value:.0}/s"),
-            _ => units::time(value),
-        };
-        text += &format!(
-            "{:<8}{:>12}{:>12}{:>8.3}  {:<16}  {}\n",
-            line.name,
-            shown(line.a),
-            shown(line.b),
-            line.ratio.mean,
-            format!("{:.3} .. {:.3}", line.ratio.low, line.ratio.high),
-            line.verdict()
-        );
-    }
+    compare(a, b).iter().for_each(|line| text += &shown(line));
     let errors = |report: &LoadReport| report.runs.iter().map(RunSummary::errors).sum::<u64>();
     text += &format!("{:<8}{:>12}{:>12}\n", "errors", errors(a), errors(b));
-    text += match a.runs.len() > 1 && b.runs.len() > 1 {
-        true => "\nintervals: bootstrap over runs\n",
+    text += match a.runs.len().min(b.runs.len()) < FEWEST_SAMPLES {
+        true => {
+            "\none run does not show how runs differ, so it has no interval and no conclusion (use --repeat)\n"
+        }
         false => {
-            "\nintervals: bootstrap over the tenths of one run; they do not show how runs differ (use --repeat)\n"
+            "\nintervals: Student's t over the logarithms of runs; conclusions: 5 % for all lines together (Holm)\n"
         }
     };
     for (name, report) in [("A", a), ("B", b)] {
@@ -140,6 +146,23 @@ pub fn text(a: &LoadReport, b: &LoadReport) -> String {
     text
 }
 
+fn shown(line: &ComparedMetric) -> String {
+    let value = |value: Option<f64>| match (value, line.name) {
+        (None, _) => "-".to_owned(),
+        (Some(value), "rate") => format!("{value:.0}/s"),
+        (Some(value), _) => units::time(value),
+    };
+    let values = format!("{:<8}{:>12}{:>12}", line.name, value(line.a), value(line.b));
+    match &line.comparison {
+        Ok(comparison) => {
+            let ratio = &comparison.ratio;
+            let interval = format!("{:.3} .. {:.3}", ratio.low, ratio.high);
+            format!("{values}{:>8.3}  {interval:<16}  {}\n", ratio.mean, comparison.verdict())
+        }
+        Err(why) => format!("{values}{:>8}  {why}\n", "-"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -147,6 +170,7 @@ mod tests {
     use super::*;
     use crate::plan::io::ChosenIo;
     use crate::report::environment::Environment;
+    use crate::report::summary::Distribution;
 
     fn report(rates: &[f64]) -> LoadReport {
         let run = |rate: &f64| RunSummary { rate: *rate, ..RunSummary::default() };
@@ -162,13 +186,13 @@ mod tests {
     }
 
     #[test]
-    fn a_number_with_too_few_samples_is_reported_as_not_compared() {
+    fn a_number_with_too_few_runs_is_reported_as_not_compared() {
         let text = text(&report(&[100.0]), &report(&[100.0]));
         for name in ["rate", "mean", "p50", "p99"] {
-            let reported =
-                text.lines().any(|line| line.starts_with(name) && line.contains("too few samples"));
+            let reported = text.lines().any(|line| line.starts_with(name) && line.contains("too few runs"));
             assert!(reported, "{name} is missing:\n{text}");
         }
+        assert!(text.contains("rate           100/s       100/s       -  not compared"), "{text}");
     }
 
     #[test]
@@ -183,14 +207,80 @@ mod tests {
         assert!(!text.contains("--pipeline"), "{text}");
     }
 
+    fn verdicts(a: &LoadReport, b: &LoadReport) -> Vec<(&'static str, &'static str)> {
+        let verdict = |line: ComparedMetric| Some((line.name, line.comparison.ok()?.verdict()));
+        compare(a, b).into_iter().filter_map(verdict).collect()
+    }
+
     #[test]
     fn a_difference_is_distinguished_from_noise() {
         let (a, b) = (report(&[100.0, 101.0, 99.0, 100.0]), report(&[121.0, 119.0, 120.0, 120.0]));
-        let compared = [compare(&a, &b), compare(&a, &a)].concat();
-        let lines: Vec<ComparedMetric> = compared.into_iter().flatten().collect();
-        assert_eq!((lines[0].name, lines[0].verdict()), ("rate", "B is better"));
-        assert!((1.19..1.21).contains(&lines[0].ratio.mean));
-        assert_eq!((lines[1].name, lines[1].verdict()), ("rate", "no measurable difference"));
-        assert!(text(&a, &b).contains("over runs"));
+        assert_eq!(verdicts(&a, &b), [("rate", "B is better")]);
+        assert_eq!(verdicts(&b, &a), [("rate", "A is better")]);
+        assert_eq!(verdicts(&a, &a), [("rate", "no measurable difference")]);
+        assert!(text(&a, &b).contains("over the logarithms of runs"));
+    }
+
+    #[test]
+    fn two_runs_that_differ_as_much_as_servers_have_no_winner() {
+        let text = text(&report(&[100.0, 101.0]), &report(&[102.0, 103.0]));
+        assert!(text.contains("1.020  0.990 .. 1.051    no measurable difference"), "{text}");
+    }
+
+    #[test]
+    fn one_run_on_a_side_never_has_a_winner() {
+        for (a, b) in [(1, 1), (1, 8), (8, 1)] {
+            let (a, b) = (report(&vec![100.0; a]), report(&vec![200.0; b]));
+            assert_eq!(verdicts(&a, &b), []);
+            assert!(text(&a, &b).contains("one run does not show how runs differ"));
+        }
+    }
+
+    #[test]
+    fn invalid_numbers_are_not_comparable() {
+        let (mut invalid, valid) = (synthetic(8, 1), synthetic(8, 2));
+        invalid.runs[0].invalid.push("Little's law does not hold".to_owned());
+        assert_eq!(verdicts(&valid, &invalid), []);
+        assert_eq!(text(&valid, &invalid).matches("not comparable: B is invalid").count(), 4);
+    }
+
+    /// Runs of one server. The machine changes from run to run, by 5 % and sometimes by a third, and rate and latencies
+    /// with it; each metric has noise of its own. The values are those of a histogram with three digits.
+    fn synthetic(runs: usize, seed: u64) -> LoadReport {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut normal = || (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
+        let mut run = || {
+            let disturbed = if normal() > 1.6 { 0.3 } else { 0.0 };
+            let slowness = 0.05 * normal() + disturbed;
+            let mut time = |micros: f64, noise: f64| {
+                let value = micros * (slowness + noise * normal()).exp();
+                let unit = 10.0_f64.powf(value.log10().floor() - 2.0);
+                (value / unit).round() * unit
+            };
+            let (mean, p50, p99) = (time(120.0, 0.01), time(100.0, 0.01), time(400.0, 0.1));
+            let percentiles = [("p50".to_owned(), p50), ("p99".to_owned(), p99)].into();
+            let latency = Distribution { mean, percentiles, ..Distribution::default() };
+            RunSummary { rate: 1e6 / mean, latency_us: Some(latency), ..RunSummary::default() }
+        };
+        LoadReport { runs: (0..runs).map(|_| run()).collect(), ..LoadReport::default() }
+    }
+
+    #[test]
+    fn a_server_is_rarely_better_than_itself() {
+        let pool = synthetic(160, 1).runs;
+        let mut random = fastrand::Rng::with_seed(1);
+        for runs in [2, 3, 8] {
+            let mut draw = || {
+                let (mut a, mut b) = (LoadReport::default(), LoadReport::default());
+                let mut drawn = random.choose_multiple(&pool, 2 * runs).into_iter().cloned();
+                a.runs = drawn.by_ref().take(runs).collect();
+                b.runs = drawn.collect();
+                verdicts(&a, &b)
+            };
+            let won =
+                |found: &[(&str, &str)]| found.iter().any(|(_, verdict)| verdict.ends_with("is better"));
+            let wrong = (0..1_000).filter(|_| won(&draw())).count();
+            assert!(wrong <= 50, "{wrong} of 1000 comparisons of {runs} runs on each side have a winner");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::measure::histogram::{self, Counts};
 use crate::measure::record::{Record, TimeSlice, Timing};
-use crate::measure::statistics::{self, Estimate};
+use crate::measure::statistics::estimate::{self, Estimate};
 use crate::plan::{LoadPlan, WarmUp, nanoseconds};
 use crate::report::summary::{Batch, Distribution, Generator, LittlesLaw, RunSummary, Schedule, WarmUpCut};
 use crate::report::{validity, warmup};
@@ -59,12 +59,12 @@ impl RunSummary {
     }
 }
 
-/// The interval of the rate over the parts of a run. There is none for a ramp, whose parts differ by plan, or for few
-/// samples, whose interval would be wider than the rate.
+/// The interval of the rate over the parts of a run. There is none for a ramp, whose parts differ by plan, for few
+/// samples, or if a part has no response.
 fn rate_interval(plan: &LoadPlan, answers: u64, rates: &[f64]) -> Option<Estimate> {
     let is_ramp = [plan.rate, plan.connection_rate].into_iter().flatten().any(|rate| rate.is_ramp());
     let is_enough = rates.len() == BATCHES && answers >= FEWEST_ANSWERS;
-    statistics::mean(rates).filter(|_| is_enough && !is_ramp)
+    estimate::mean(rates).filter(|_| is_enough && !is_ramp)
 }
 
 fn cut(plan: &LoadPlan, record: &Record, within: usize) -> (usize, WarmUpCut) {
@@ -104,14 +104,8 @@ fn batches(slices: &[TimeSlice], length: u64, window: f64) -> Vec<Batch> {
     // The last slice of a run with a number of requests is incomplete.
     let slices = &slices[..slices.len().min(whole)];
     let batch = |part: &[TimeSlice]| {
-        let latency = Distribution::of(sum(part, Timing::Latency));
         let answers: u64 = part.iter().map(|slice| slice.answers).sum();
-        Batch {
-            rate: answers as f64 / (part.len() as u64 * length) as f64 * 1e9,
-            mean: latency.as_ref().map(|latency| latency.mean),
-            p50: latency.as_ref().and_then(|latency| latency.percentile("p50")),
-            p99: latency.as_ref().and_then(|latency| latency.percentile("p99")),
-        }
+        Batch { rate: answers as f64 / (part.len() as u64 * length) as f64 * 1e9 }
     };
     slices.chunks_exact(each).take(BATCHES).map(batch).collect()
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::measure::histogram::{self, Counts};
 use crate::measure::record::{ConnectionStats, ErrorKind, TlsStats};
-use crate::measure::statistics::Estimate;
+use crate::measure::statistics::estimate::Estimate;
 use crate::plan::io::ChosenIo;
 use crate::report::environment::Environment;
 
@@ -163,17 +163,11 @@ pub struct Schedule {
     pub answered: f64,
 }
 
-/// A tenth of a run, for intervals within a run.
+/// A tenth of a run.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Batch {
     /// Correct responses per second.
     pub rate: f64,
-    /// Mean latency in microseconds.
-    pub mean: Option<f64>,
-    /// Median in microseconds.
-    pub p50: Option<f64>,
-    /// 99th percentile in microseconds, if there are enough samples.
-    pub p99: Option<f64>,
 }
 
 /// The results of one run.

@@ -151,7 +151,7 @@ fn notes_of_statuses(summary: &RunSummary) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::measure::histogram::{self, Counts};
-    use crate::measure::statistics::FairnessSums;
+    use crate::measure::statistics::fairness::FairnessSums;
     use crate::report::summary::{Distribution, Generator, LittlesLaw, Schedule};
 
     fn summary() -> RunSummary {

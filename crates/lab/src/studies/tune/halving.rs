@@ -2,7 +2,7 @@
 //! and Somekh 2013). Its measurements choose a candidate, and never tell how good it is: the best of many equal ones
 //! looks better by chance.
 
-use crate::statistics::sample::moments;
+use tenfold_load::statistics::sample::moments;
 
 /// The candidates that remain, by number, with the gains that were measured so far.
 #[derive(Debug)]

@@ -155,10 +155,7 @@ mod tests {
             rate: 5_000.0,
             measured: 1.0,
             latency_us: Distribution::of(Counts::take(&mut histogram)),
-            batches: vec![
-                Batch { rate: 4_000.0, ..Batch::default() },
-                Batch { rate: 6_000.0, ..Batch::default() },
-            ],
+            batches: vec![Batch { rate: 4_000.0 }, Batch { rate: 6_000.0 }],
             statuses: [(200, 5_000)].into(),
             invalid: vec!["the <generator> was the limit".to_owned()],
             ..RunSummary::default()

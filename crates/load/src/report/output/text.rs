@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::measure::record::TlsStats;
-use crate::measure::statistics;
+use crate::measure::statistics::estimate;
 use crate::report::metrics;
 use crate::report::output::bars::bars;
 use crate::report::output::units::{bytes, number, time};
@@ -94,6 +94,9 @@ fn spread(run: &RunSummary) -> String {
             "no interval: too few samples ({} responses in {parts} parts of the run; {FEWEST_ANSWERS} in {BATCHES} needed)",
             number(run.answers as f64)
         ),
+        _ if run.batches.iter().any(|batch| batch.rate == 0.0) => {
+            "no interval: a part of the run has no response".to_owned()
+        }
         _ => "no interval: the rate changes by plan".to_owned(),
     }
 }
@@ -250,14 +253,28 @@ fn write_validity(text: &mut String, run: &RunSummary) {
 }
 
 fn over_runs(text: &mut String, report: &LoadReport) {
-    let _ = writeln!(text, "\nover {} runs     mean   95 % interval", report.runs.len());
+    let _ = writeln!(text, "\nover {} runs  geo. mean   95 % interval", report.runs.len());
     for name in ["rate", "mean", "p50", "p99", "max"] {
         let values: Vec<f64> = report.runs.iter().filter_map(|run| metrics::value(run, name)).collect();
-        let shown =
-            |value: f64| if name == "rate" { format!("{}/s", number(value)) } else { time(value.max(0.0)) };
-        if let Some(found) = statistics::mean(&values) {
+        let shown = |value: f64| if name == "rate" { format!("{}/s", number(value)) } else { time(value) };
+        if let Some(found) = estimate::mean(&values) {
             let interval = format!("{} .. {}", shown(found.low), shown(found.high));
             let _ = writeln!(text, "  {name:<10}{:>12}   {interval}", shown(found.mean));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_over_runs_that_differ_much_has_no_negative_end() {
+        let run = |rate: f64| RunSummary { rate, ..RunSummary::default() };
+        let report = LoadReport { runs: vec![run(5_000.0), run(12_000.0)], ..LoadReport::default() };
+        let text = text(&report);
+        let line = text.lines().rfind(|line| line.starts_with("  rate")).expect("two runs have an interval");
+        // The logarithms are 8.517 and 9.393, and t is 12.706: 8.955 ± 5.562.
+        assert_eq!(line, "  rate           7,746/s   30/s .. 2,016,492/s");
     }
 }

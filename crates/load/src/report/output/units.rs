@@ -18,7 +18,7 @@ pub(crate) fn time(microseconds: f64) -> String {
 /// Formats a number with a comma between thousands.
 pub(crate) fn number(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
-    let mut text = String::new();
+    let mut text = if value < 0.0 && digits != "0" { "-".to_owned() } else { String::new() };
     for (place, digit) in digits.chars().enumerate() {
         if place > 0 && (digits.len() - place).is_multiple_of(3) {
             text.push(',');
@@ -50,6 +50,7 @@ mod tests {
         assert_eq!(time(1_000_000.0), "1.00 s");
         assert_eq!(number(1_234_567.4), "1,234,567");
         assert_eq!(number(12.0), "12");
+        assert_eq!((number(-12_682.0), number(-0.4)), ("-12,682".to_owned(), "0".to_owned()));
         assert_eq!(bytes(1_530_000.0), "1.5 MB");
     }
 }

@@ -1,17 +1,16 @@
 //! Student's t distribution, by the incomplete beta function (Press et al., Numerical Recipes, §6.4).
 
 /// The two-sided p-value of `t` with `degrees` degrees of freedom.
-pub fn p_value(t: f64, degrees: usize) -> f64 {
+pub fn p_value(t: f64, degrees: f64) -> f64 {
     if !t.is_finite() {
         return if t.is_nan() { 1.0 } else { 0.0 };
     }
-    let degrees = degrees as f64;
     incomplete_beta(degrees / 2.0, 0.5, degrees / (degrees + t * t))
 }
 
 /// The positive `t` whose two-sided p-value is `alpha`: 0.05 gives the factor of a 95 % interval.
-pub fn quantile(alpha: f64, degrees: usize) -> f64 {
-    if degrees == 0 {
+pub fn quantile(alpha: f64, degrees: f64) -> f64 {
+    if degrees <= 0.0 {
         return f64::INFINITY;
     }
     let (mut low, mut high) = (0.0, 1.0);
@@ -98,13 +97,13 @@ mod tests {
     #[test]
     fn quantiles_are_those_of_the_printed_tables() {
         for (alpha, degrees, table) in [
-            (0.05, 1, 12.706_205),
-            (0.05, 2, 4.302_653),
-            (0.05, 7, 2.364_624),
-            (0.05, 30, 2.042_272),
-            (0.05, 1000, 1.962_339),
-            (0.01, 7, 3.499_483),
-            (0.10, 11, 1.795_885),
+            (0.05, 1.0, 12.706_205),
+            (0.05, 2.0, 4.302_653),
+            (0.05, 7.0, 2.364_624),
+            (0.05, 30.0, 2.042_272),
+            (0.05, 1000.0, 1.962_339),
+            (0.01, 7.0, 3.499_483),
+            (0.10, 11.0, 1.795_885),
         ] {
             let found = quantile(alpha, degrees);
             assert!((found - table).abs() < 1e-5, "alpha {alpha}, {degrees} degrees: {found}, not {table}");
@@ -113,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_quantile_has_its_own_p_value() {
-        for degrees in [1, 3, 7, 20, 200] {
+        for degrees in [1.0, 1.5, 3.0, 7.0, 20.0, 200.0] {
             for alpha in [0.2, 0.05, 0.0125, 0.001] {
                 assert!((p_value(quantile(alpha, degrees), degrees) - alpha).abs() < 1e-9);
             }
@@ -122,9 +121,9 @@ mod tests {
 
     #[test]
     fn extremes_have_a_p_value() {
-        assert!((p_value(0.0, 5) - 1.0).abs() < 1e-12);
-        assert_eq!(p_value(f64::INFINITY, 5), 0.0);
-        assert_eq!(p_value(f64::NAN, 5), 1.0);
-        assert_eq!(quantile(0.05, 0), f64::INFINITY);
+        assert!((p_value(0.0, 5.0) - 1.0).abs() < 1e-12);
+        assert_eq!(p_value(f64::INFINITY, 5.0), 0.0);
+        assert_eq!(p_value(f64::NAN, 5.0), 1.0);
+        assert_eq!(quantile(0.05, 0.0), f64::INFINITY);
     }
 }
