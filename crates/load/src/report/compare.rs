@@ -3,9 +3,9 @@
 use crate::measure::statistics::estimate::{self, Estimate, FEWEST_SAMPLES};
 use crate::measure::statistics::holm;
 use crate::measure::statistics::sample::{ALPHA, moments};
-use crate::report::metrics;
 use crate::report::output::units;
 use crate::report::summary::{LoadReport, RunSummary};
+use crate::report::{metrics, validity};
 
 /// The compared metrics, and whether a higher value is better.
 const COMPARED: [(&str, bool); 4] = [("rate", true), ("mean", false), ("p50", false), ("p99", false)];
@@ -64,7 +64,7 @@ fn line((name, more_is_better): (&'static str, bool), a: &LoadReport, b: &LoadRe
         report.runs.iter().filter_map(|run| metrics::value(run, name)).collect()
     };
     let (of_a, of_b) = (samples(a), samples(b));
-    let reason = [("A", a), ("B", b)].into_iter().find_map(|(side, report)| incomparable(side, report));
+    let reason = [("A", a), ("B", b)].into_iter().find_map(|(side, report)| incomparable(name, side, report));
     let comparison = match reason {
         Some(why) => Err(format!("not comparable: {why}")),
         None => estimate::ratio(&of_a, &of_b)
@@ -75,8 +75,12 @@ fn line((name, more_is_better): (&'static str, bool), a: &LoadReport, b: &LoadRe
 }
 
 /// The reason why a metric of a report cannot be compared, whatever its samples are.
-fn incomparable(side: &str, report: &LoadReport) -> Option<String> {
-    (!report.invalid().is_empty()).then(|| format!("{side} is invalid"))
+fn incomparable(name: &str, side: &str, report: &LoadReport) -> Option<String> {
+    if !report.invalid().is_empty() {
+        return Some(format!("{side} is invalid"));
+    }
+    let why = report.runs.iter().find_map(validity::without_latency).filter(|_| name != "rate")?;
+    Some(format!("in {side}, {why}"))
 }
 
 /// The reason why samples have no ratio.
@@ -234,6 +238,19 @@ mod tests {
             assert_eq!(verdicts(&a, &b), []);
             assert!(text(&a, &b).contains("one run does not show how runs differ"));
         }
+    }
+
+    #[test]
+    fn latencies_of_some_connections_are_not_comparable() {
+        let (mut starved, fair) = (synthetic(8, 1), synthetic(8, 2));
+        let names = |a: &LoadReport, b: &LoadReport| verdicts(a, b).len();
+        assert_eq!(names(&starved, &fair), 4);
+        let all = &mut starved.runs[3].connections;
+        (all.slots, all.never_answered) = (20, 19);
+        assert_eq!((names(&starved, &fair), names(&fair, &starved)), (1, 1));
+        let text = text(&starved, &fair);
+        let why = "-  not comparable: in A, 19 of 20 connections never got a response";
+        assert_eq!(text.matches(why).count(), 3, "{text}");
     }
 
     #[test]

@@ -92,19 +92,9 @@ fn own_delay(summary: &RunSummary, is_too_great: impl Fn(f64, f64) -> bool) -> O
 
 fn notes(plan: &LoadPlan, summary: &RunSummary) -> Vec<String> {
     let mut all = Vec::new();
-    let connections = &summary.connections;
-    if connections.never_answered > 0 {
-        all.push(format!(
-            "{} of {} connections never got a response{}: latencies are those of the others",
-            connections.never_answered,
-            connections.slots,
-            match connections.never_connected {
-                0 => String::new(),
-                count => format!(" ({count} never connected)"),
-            }
-        ));
-    }
-    all.extend(notes_of_statuses(summary));
+    all.extend(starved(summary).map(|why| format!("{why}: latencies are those of the others")));
+    all.extend(failed(summary).map(|why| format!("{why}: rate and latencies are those of the others")));
+    all.extend(redirected(summary));
     match summary.schedule {
         None if plan.hold.is_none() && summary.generator.busiest > BUSY => all.push(format!(
             "the generator's busiest thread used {:.0} % of a processor: the rate may be its own limit, and is a lower bound of the server's",
@@ -126,25 +116,42 @@ fn notes(plan: &LoadPlan, summary: &RunSummary) -> Vec<String> {
     all
 }
 
-/// Responses that are not what a measurement usually wants: errors, and redirects in place of the page.
-fn notes_of_statuses(summary: &RunSummary) -> Vec<String> {
-    let mut all = Vec::new();
-    let failed: u64 = summary.errors.values().sum();
-    let sent = failed + summary.answers;
-    if summary.answers > 0 && failed as f64 > MANY_FAILED * sent as f64 {
-        all.push(format!(
-            "{:.1} % of the requests failed: rate and latencies are those of the others",
-            100.0 * failed as f64 / sent as f64
-        ));
-    }
+/// The reason why the latencies of a run are those of some of its connections or requests only.
+pub(crate) fn without_latency(summary: &RunSummary) -> Option<String> {
+    starved(summary).or_else(|| failed(summary))
+}
+
+/// Connections without a response, if there are any.
+fn starved(summary: &RunSummary) -> Option<String> {
+    let connections = &summary.connections;
+    let unconnected = match connections.never_connected {
+        0 => String::new(),
+        count => format!(" ({count} never connected)"),
+    };
+    (connections.never_answered > 0).then(|| {
+        format!(
+            "{} of {} connections never got a response{unconnected}",
+            connections.never_answered, connections.slots
+        )
+    })
+}
+
+/// The part of failed requests, if there are many.
+fn failed(summary: &RunSummary) -> Option<String> {
+    let failed = summary.errors();
+    let share = failed as f64 / (failed + summary.answers).max(1) as f64;
+    (summary.answers > 0 && share > MANY_FAILED)
+        .then(|| format!("{:.1} % of the requests failed", 100.0 * share))
+}
+
+/// Redirects in place of the page.
+fn redirected(summary: &RunSummary) -> Option<String> {
     let redirects: u64 =
         [301, 302, 303, 307, 308].iter().filter_map(|status| summary.statuses.get(status)).sum();
-    if summary.answers > 0 && redirects >= summary.statuses.values().sum::<u64>() {
-        all.push(
-            "every response was a redirect, and none was followed: name the URL that it leads to".into(),
-        );
-    }
-    all
+    let are_all = summary.answers > 0 && redirects >= summary.statuses.values().sum::<u64>();
+    are_all.then(|| {
+        "every response was a redirect, and none was followed: name the URL that it leads to".to_owned()
+    })
 }
 
 #[cfg(test)]
@@ -198,12 +205,12 @@ mod tests {
         let mut busy = summary();
         busy.statuses = [(200, 100), (503, 900)].into();
         busy.errors.insert(ErrorKind::Status, 9 * busy.answers);
-        assert!(notes_of_statuses(&busy)[0].starts_with("90.0 % of the requests failed"));
+        assert_eq!(failed(&busy).as_deref(), Some("90.0 % of the requests failed"));
         let mut moved = summary();
         moved.statuses = [(301, 60), (308, 40)].into();
-        assert!(notes_of_statuses(&moved)[0].contains("redirect"));
+        assert!(redirected(&moved).is_some());
         moved.statuses.insert(200, 1);
-        assert_eq!(notes_of_statuses(&moved), Vec::<String>::new());
+        assert_eq!((redirected(&moved), failed(&moved)), (None, None));
     }
 
     #[test]
