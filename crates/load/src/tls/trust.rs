@@ -79,7 +79,7 @@ mod tests {
         let one = made.cert.pem();
         assert_eq!(said(one.as_bytes()), Ok(1));
         assert_eq!(said(format!("{one}{one}").as_bytes()), Ok(2));
-        assert!(said(b"").is_err_and(|why| why.ends_with("it has no certificate in PEM form")));
+        assert!(said(b"").is_err_and(|why| why.ends_with("it has no CERTIFICATE section")));
         let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         assert!(said(broken.as_bytes()).is_err_and(|why| why.starts_with("cannot use --ca ")));
         std::fs::remove_file(&file).expect("the file is there");

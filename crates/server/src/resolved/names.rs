@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tenfold_sys::folder::OpenFolder;
-use tenfold_sys::location;
 use tenfold_sys::socket::ListenAddress;
 use tenfold_tls::acme::settings::{AcmeSettings, Validation};
 use tenfold_tls::acme::stored::{self, StoredCertificate};
 use tenfold_tls::certificates::files::{CertificateFiles, KeyFile, LoadedCertificates};
+use tenfold_tls::certificates::roots::trusted;
 use tenfold_tls::internal;
 use tenfold_tls::state::StateFolder;
 
@@ -34,9 +34,6 @@ impl AcmeTask {
         loaded.pairs.iter().any(|pair| pair.chain.path.starts_with(&self.folder))
     }
 }
-
-/// The most bytes of a file of authorities.
-const MOST_ROOTS: u64 = 1 << 20;
 
 /// Settings for an authority on the network.
 const OF_ACME: [&str; 5] =
@@ -92,16 +89,9 @@ fn refuse_challenge(settings: &Settings) -> Result<(), String> {
 /// Checks the files that the ACME process needs.
 fn refuse_files(settings: &Settings) -> Result<(), String> {
     if let Some(path) = &settings.names.directory_root {
-        let failed = |why: String| {
-            format!(
-                "cannot read tls-directory-root {}: {why}; name a PEM file with certificates",
-                path.display()
-            )
-        };
-        let text = location::read_text(path, MOST_ROOTS).map_err(|error| failed(error.to_string()))?;
-        if !text.contains("-----BEGIN CERTIFICATE-----") {
-            return Err(failed("it has no CERTIFICATE section".into()));
-        }
+        trusted(Some(path)).map_err(|why| {
+            format!("cannot read tls-directory-root {why}; name a PEM file with certificates")
+        })?;
     }
     if let Some(path) = &settings.names.dns_command {
         let failed = |why: String| {

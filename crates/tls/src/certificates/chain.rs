@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
 use rustls::sign::{CertifiedKey, SigningKey};
 
 use super::facts::CertificateFacts;
 use super::file;
+use super::pem::{self, PemError};
 
 /// The most certificates of a chain; public ones have two to four.
 const MAX_CERTIFICATES: usize = 10;
@@ -20,7 +20,7 @@ const MAX_CERTIFICATES: usize = 10;
 pub struct Chain {
     /// The file that has it.
     pub path: PathBuf,
-    /// The certificates, in the order of the file.
+    /// The certificates. If possible, each is followed by the certificate of its issuer.
     pub certificates: Vec<CertificateDer<'static>>,
     /// The facts of each certificate, in the same order.
     facts: Vec<CertificateFacts>,
@@ -36,9 +36,10 @@ pub struct ChainError {
 #[derive(Debug)]
 enum ChainReason {
     Read(io::Error),
-    Pem(String),
+    Pem(PemError),
     Empty,
     TooLong,
+    /// The certificate whose section begins in this line.
     Certificate(usize, String),
 }
 
@@ -59,20 +60,22 @@ impl Chain {
     /// Returns the reason if the text has no valid certificate.
     pub fn parse(path: &Path, pem: &[u8]) -> Result<Chain, ChainError> {
         let failed = |reason| ChainError { path: path.to_owned(), reason };
-        let certificates: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(pem)
-            .collect::<Result<_, _>>()
-            .map_err(|error| failed(ChainReason::Pem(error.to_string())))?;
-        if certificates.is_empty() {
+        let located = pem::certificates(pem).map_err(|error| failed(ChainReason::Pem(error)))?;
+        if located.is_empty() {
             return Err(failed(ChainReason::Empty));
         }
-        if certificates.len() > MAX_CERTIFICATES {
+        if located.len() > MAX_CERTIFICATES {
             return Err(failed(ChainReason::TooLong));
         }
-        let facts = (1..).zip(&certificates).map(|(place, certificate)| {
-            CertificateFacts::read(certificate)
-                .map_err(|error| failed(ChainReason::Certificate(place, error)))
+        let facts = located.iter().map(|found| {
+            CertificateFacts::read(&found.der)
+                .map_err(|error| failed(ChainReason::Certificate(found.line, error)))
         });
-        let facts = facts.collect::<Result<_, _>>()?;
+        let facts: Vec<_> = facts.collect::<Result<_, _>>()?;
+        let all = (0..facts.len()).collect();
+        let order: Vec<usize> = if is_in_order(&facts) { all } else { ordered(&facts).unwrap_or(all) };
+        let certificates = order.iter().map(|at| located[*at].der.clone()).collect();
+        let facts = order.iter().map(|at| facts[*at].clone()).collect();
         Ok(Chain { path: path.to_owned(), certificates, facts })
     }
 
@@ -83,13 +86,39 @@ impl Chain {
 
     /// Whether each certificate is followed by the one of its issuer. A root at the end may be absent.
     pub fn is_in_order(&self) -> bool {
-        self.facts.windows(2).all(|pair| pair[0].issuer == pair[1].subject)
+        is_in_order(&self.facts)
     }
 
     /// Joins the chain and the key that signs for it.
     pub fn with_key(&self, key: Arc<dyn SigningKey>) -> CertifiedKey {
         CertifiedKey::new(self.certificates.clone(), key)
     }
+}
+
+/// Whether `issuer` has the name of the certificate's issuer. That name is not empty (RFC 5280 §4.1.2.4); the name of a
+/// server's own certificate often is.
+fn names_issuer(certificate: &CertificateFacts, issuer: &CertificateFacts) -> bool {
+    const EMPTY: [u8; 2] = [0x30, 0];
+    certificate.issuer == issuer.subject && certificate.issuer != EMPTY
+}
+
+fn is_in_order(facts: &[CertificateFacts]) -> bool {
+    facts.windows(2).all(|pair| pair[0].issuer == pair[1].subject)
+}
+
+/// Returns the places of the certificates from the server's own to its root, such as those of a reversed chain; `None` if
+/// the certificates are no single chain.
+fn ordered(facts: &[CertificateFacts]) -> Option<Vec<usize>> {
+    let others = |at: usize| facts.iter().enumerate().filter(move |(other, _)| *other != at);
+    let issues = |at: usize| others(at).any(|(_, other)| names_issuer(other, &facts[at]));
+    let mut last = (0..facts.len()).find(|at| !issues(*at))?;
+    let mut order = vec![last];
+    while order.len() < facts.len() {
+        let is_next = |at: &usize| !order.contains(at) && names_issuer(&facts[last], &facts[*at]);
+        last = (0..facts.len()).find(is_next)?;
+        order.push(last);
+    }
+    Some(order)
 }
 
 impl fmt::Display for ChainError {
@@ -100,7 +129,7 @@ impl fmt::Display for ChainError {
                 write!(f, "cannot read certificate {path}: {error}; name a PEM file that the server may read")
             }
             ChainReason::Pem(error) => {
-                write!(f, "cannot read certificate {path}: invalid PEM: {error}; replace the file")
+                write!(f, "cannot read certificate {path}: {error}; replace the file")
             }
             ChainReason::Empty => write!(
                 f,
@@ -110,8 +139,8 @@ impl fmt::Display for ChainError {
             ChainReason::TooLong => {
                 write!(f, "too many certificates in {path}: a chain has at most {MAX_CERTIFICATES}")
             }
-            ChainReason::Certificate(place, error) => {
-                write!(f, "cannot read certificate {place} in {path}: {error}; replace the file")
+            ChainReason::Certificate(line, error) => {
+                write!(f, "cannot read the certificate in line {line} of {path}: {error}; replace the file")
             }
         }
     }
@@ -141,17 +170,26 @@ mod tests {
     }
 
     #[test]
+    fn a_reversed_chain_is_put_in_order() {
+        let issued = generate::issued(&["a.test"]);
+        let chain = parse(&format!("{}{}", issued.issuer, issued.leaf)).expect("a chain");
+        assert_eq!(chain.facts().names, ["a.test"]);
+        assert!(chain.is_in_order());
+        // A certificate of another chain leaves the order of the file.
+        let other = generate::pair(&["b.test"], &rcgen::PKCS_ED25519).certificate_pem;
+        let text = format!("{}{}{other}", issued.issuer, issued.leaf);
+        assert!(!parse(&text).expect("three certificates").is_in_order());
+    }
+
+    #[test]
     fn a_file_without_a_usable_certificate_is_an_error_with_its_reason() {
         let pair = generate::pair(&["a.test"], &rcgen::PKCS_ED25519);
         let broken = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n";
         for (pem, expected) in [
             (pair.key_pem.clone(), "no certificate in chain.pem: it has no CERTIFICATE section"),
             (pair.certificate_pem.repeat(11), "too many certificates in chain.pem"),
-            (format!("{}{broken}", pair.certificate_pem), "cannot read certificate 2 in chain.pem"),
-            (
-                pair.certificate_pem.replace("-----END", "----END"),
-                "cannot read certificate chain.pem: invalid PEM",
-            ),
+            (format!("\n{broken}"), "cannot read the certificate in line 2 of chain.pem"),
+            (pair.certificate_pem.replace("-----END", "----END"), "cannot read certificate chain.pem: line "),
         ] {
             let error = parse(&pem).expect_err(expected).to_string();
             assert!(error.starts_with(expected), "{error}");

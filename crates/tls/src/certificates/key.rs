@@ -6,13 +6,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use base64ct::{Base64, Encoding};
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::sign::SigningKey;
 use zeroize::Zeroizing;
 
 use super::file;
+use super::pem::{self, PemError};
 
 /// The reason why a file is no private key.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ enum KeyReason {
     Read(io::Error),
     Encrypted,
     Empty,
-    Pem(String),
+    Pem(PemError),
     Unsupported(String),
 }
 
@@ -74,32 +74,11 @@ pub fn parse(path: &Path, pem: &[u8]) -> Result<Arc<dyn SigningKey>, KeyError> {
     if encrypted(b"BEGIN ENCRYPTED PRIVATE KEY") || encrypted(b"Proc-Type: 4,ENCRYPTED") {
         return Err(failed(KeyReason::Encrypted));
     }
-    let encoded = section(pem);
-    if encoded.is_empty() {
-        return Err(failed(KeyReason::Empty));
-    }
-    let mut decoded = Zeroizing::new(vec![0; encoded.len()]);
-    let der =
-        Base64::decode(&*encoded, &mut decoded).map_err(|error| failed(KeyReason::Pem(error.to_string())))?;
-    let der =
-        PrivateKeyDer::try_from(der).map_err(|error| failed(KeyReason::Unsupported(error.to_owned())))?;
+    let der = pem::private_key(pem).map_err(|error| failed(KeyReason::Pem(error)))?;
+    let der = der.ok_or_else(|| failed(KeyReason::Empty))?;
+    let der = PrivateKeyDer::try_from(&der[..])
+        .map_err(|error| failed(KeyReason::Unsupported(error.to_owned())))?;
     any_supported_type(&der).map_err(|error| failed(KeyReason::Unsupported(error.to_string())))
-}
-
-/// Returns the encoded bytes of the first section of a private key (RFC 7468), without white space.
-fn section(pem: &[u8]) -> Zeroizing<Vec<u8>> {
-    let mut encoded = Zeroizing::new(Vec::with_capacity(pem.len()));
-    let mut is_key = false;
-    for line in pem.split(|byte| matches!(byte, b'\n' | b'\r')).map(<[u8]>::trim_ascii) {
-        if line.starts_with(b"-----BEGIN ") {
-            is_key = line.ends_with(b"PRIVATE KEY-----");
-        } else if is_key && line.starts_with(b"-----END ") {
-            break;
-        } else if is_key {
-            encoded.extend_from_slice(line);
-        }
-    }
-    encoded
 }
 
 impl fmt::Display for KeyError {
@@ -120,7 +99,7 @@ impl fmt::Display for KeyError {
                 )
             }
             KeyReason::Pem(error) => {
-                write!(f, "cannot read key {path}: invalid PEM: {error}; replace the file")
+                write!(f, "cannot read key {path}: {error}; replace the file")
             }
             KeyReason::Unsupported(error) => write!(
                 f,
@@ -152,6 +131,14 @@ mod tests {
         assert!(error(broken).starts_with("cannot use key key.pem"), "{}", error(broken));
         let cut = pair.key_pem.replacen("MIG", "", 1);
         assert!(error(&cut).starts_with("cannot "), "{}", error(&cut));
+        let cut = pair.key_pem.lines().next().expect("a line");
+        assert_eq!(
+            error(cut),
+            "cannot read key key.pem: line 1: the file ends within the section of line 1; replace the file"
+        );
+        assert!(error(&pair.key_pem.repeat(2)).contains(": a second private key;"));
+        let other = pair.key_pem.replace("PRIVATE KEY", "OPENSSH PRIVATE KEY");
+        assert!(error(&other).contains("line 1: the section OPENSSH PRIVATE KEY cannot be used here"));
     }
 
     #[test]
@@ -162,7 +149,8 @@ mod tests {
             key.public_key().expect("it has one").to_vec()
         };
         let other = "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n";
-        for spelling in [pem.replace('\n', "\r\n"), format!("a key:\n{other}{pem}{other}")] {
+        let joined = format!("\u{feff}{}{}{other}", other.trim_end(), pem.trim_end());
+        for spelling in [pem.replace('\n', "\r\n"), format!("a key:\n{other}{pem}{other}"), joined] {
             assert_eq!(public(&spelling), public(&pem), "{spelling}");
         }
     }

@@ -11,6 +11,7 @@ pub mod roots;
 pub mod unverified;
 
 mod file;
+mod pem;
 
 #[cfg(test)]
 pub(crate) mod generate;

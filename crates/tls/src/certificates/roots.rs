@@ -1,12 +1,13 @@
 //! The authorities that a client trusts.
 
+use std::fmt::Display;
 use std::path::Path;
 
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
 
 use super::file;
+use super::pem::{self, LocatedCertificate};
 
 /// Returns the certificates of a PEM file, or without one those of the system; at least one.
 ///
@@ -20,11 +21,13 @@ pub fn trusted(file: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, Stri
             false => Ok(found),
         };
     };
-    let wrong = |why: &str| format!("{}: {why}", path.display());
-    let bytes = pem(path)?;
-    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
-    match all.map_err(|error| wrong(&error.to_string()))? {
-        none if none.is_empty() => Err(wrong("it has no certificate in PEM form")),
+    Ok(located(path)?.into_iter().map(|found| found.der).collect())
+}
+
+fn located(path: &Path) -> Result<Vec<LocatedCertificate>, String> {
+    let wrong = |why: &dyn Display| format!("{}: {why}", path.display());
+    match pem::certificates(&pem(path)?).map_err(|error| wrong(&error))? {
+        none if none.is_empty() => Err(wrong(&"it has no CERTIFICATE section")),
         some => Ok(some),
     }
 }
@@ -43,14 +46,16 @@ pub fn pem(path: &Path) -> Result<Vec<u8>, String> {
 /// See [`trusted`]; or a certificate cannot be parsed.
 pub fn usable(file: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, String> {
     let mut roots = RootCertStore::empty();
-    let mut certificates = trusted(file)?;
-    match file {
-        None => certificates.retain(|certificate| roots.add(certificate.clone()).is_ok()),
-        Some(path) => certificates.iter().try_for_each(|certificate| {
-            roots.add(certificate.clone()).map_err(|error| format!("{}: {error}", path.display()))
-        })?,
-    }
-    Ok(certificates)
+    let Some(path) = file else {
+        let mut certificates = trusted(None)?;
+        certificates.retain(|certificate| roots.add(certificate.clone()).is_ok());
+        return Ok(certificates);
+    };
+    let usable = located(path)?.into_iter().map(|found| {
+        let added = roots.add(found.der.clone());
+        added.map(|()| found.der).map_err(|error| format!("{}: line {}: {error}", path.display(), found.line))
+    });
+    usable.collect()
 }
 
 /// Returns them for a client of rustls.

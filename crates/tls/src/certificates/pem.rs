@@ -1,0 +1,343 @@
+//! Sections of PEM files (RFC 7468). Each section is read, or refused with its line; text between sections is ignored.
+
+use std::fmt;
+
+use base64ct::{Base64, Encoding};
+use rustls::pki_types::CertificateDer;
+use zeroize::Zeroizing;
+
+const BEGIN: &[u8] = b"-----BEGIN ";
+const END: &[u8] = b"-----END ";
+const DASHES: &[u8] = b"-----";
+
+/// Labels of certificates. RFC 7468 §5.1 has two spellings of old programs.
+const CERTIFICATES: [&str; 3] = ["CERTIFICATE", "X509 CERTIFICATE", "X.509 CERTIFICATE"];
+/// OpenSSL's label of a certificate that is followed by the purposes for which it is trusted.
+const TRUSTED: &str = "TRUSTED CERTIFICATE";
+/// Ends of the labels that may stand beside certificates, in the file of a certificate and its key.
+const OTHERS: [&str; 5] = ["PRIVATE KEY", "PUBLIC KEY", "PARAMETERS", "CERTIFICATE REQUEST", "X509 CRL"];
+const KEYS: [&str; 3] = ["PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY"];
+
+/// A section, not decoded.
+struct Section<'p> {
+    label: &'p str,
+    /// The line of its beginning, counted from 1.
+    line: usize,
+    body: &'p [u8],
+}
+
+/// A certificate, and the line where its section begins.
+pub(super) struct LocatedCertificate {
+    pub(super) line: usize,
+    pub(super) der: CertificateDer<'static>,
+}
+
+/// The reason why a section cannot be read, and its line.
+#[derive(Debug)]
+pub(super) struct PemError {
+    line: usize,
+    reason: PemReason,
+}
+
+#[derive(Debug)]
+enum PemReason {
+    Utf16,
+    /// A line begins with the dashes of a marker, and does not end with them.
+    Marker,
+    EndOnly,
+    /// The end has another label than the beginning in this line.
+    OtherEnd(usize),
+    /// A section begins within the section that begins in this line.
+    Nested(usize),
+    /// The file ends within the section that begins in this line.
+    Cut(usize),
+    Text,
+    Base64,
+    NoCertificate,
+    /// Bytes that the certificate has, and its length.
+    Short(usize, usize),
+    Long(usize),
+    OtherLabel(String),
+    SecondKey,
+}
+
+/// Returns the certificates of a file. Sections of keys are skipped and not decoded.
+///
+/// # Errors
+/// Returns the first section that cannot be read.
+pub(super) fn certificates(pem: &[u8]) -> Result<Vec<LocatedCertificate>, PemError> {
+    let mut found = Vec::new();
+    for section in sections(pem)? {
+        let is_trusted = section.label == TRUSTED;
+        if is_trusted || CERTIFICATES.contains(&section.label) {
+            let mut der = std::mem::take(&mut *section.decode()?);
+            let failed = |reason| Err(PemError { line: section.line, reason });
+            match sequence_length(&der) {
+                None => return failed(PemReason::NoCertificate),
+                Some(length) if length > der.len() => return failed(PemReason::Short(der.len(), length)),
+                Some(length) if is_trusted => der.truncate(length),
+                Some(length) if length < der.len() => return failed(PemReason::Long(der.len() - length)),
+                Some(_) => {}
+            }
+            found.push(LocatedCertificate { line: section.line, der: der.into() });
+        } else if !OTHERS.iter().any(|label| section.label.ends_with(label)) {
+            return Err(section.refused());
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the private key of a file, in DER; `None` if it has no section of a key.
+///
+/// # Errors
+/// The section cannot be read, or is not the only one of a private key.
+pub(super) fn private_key(pem: &[u8]) -> Result<Option<Zeroizing<Vec<u8>>>, PemError> {
+    let mut keys = sections(pem)?.into_iter().filter(|section| section.label.ends_with(KEYS[0]));
+    let Some(key) = keys.next() else { return Ok(None) };
+    if let Some(second) = keys.next() {
+        return Err(PemError { line: second.line, reason: PemReason::SecondKey });
+    }
+    if !KEYS.contains(&key.label) {
+        return Err(key.refused());
+    }
+    key.decode().map(Some)
+}
+
+impl Section<'_> {
+    /// Decodes the body, with any white space. The result is wiped, because it may be a key.
+    fn decode(&self) -> Result<Zeroizing<Vec<u8>>, PemError> {
+        let mut encoded = Zeroizing::new(Vec::with_capacity(self.body.len()));
+        for (line, text) in (self.line..).zip(self.body.split(|byte| *byte == b'\n')) {
+            for byte in text.iter().filter(|byte| !byte.is_ascii_whitespace()) {
+                if !(byte.is_ascii_alphanumeric() || b"+/=".contains(byte)) {
+                    return Err(PemError { line, reason: PemReason::Text });
+                }
+                encoded.push(*byte);
+            }
+        }
+        let mut decoded = Zeroizing::new(vec![0; encoded.len()]);
+        match Base64::decode(&*encoded, &mut decoded).map(<[u8]>::len) {
+            Ok(length) if length > 0 => {
+                decoded.truncate(length);
+                Ok(decoded)
+            }
+            Ok(_) | Err(_) => Err(PemError { line: self.line, reason: PemReason::Base64 }),
+        }
+    }
+
+    fn refused(&self) -> PemError {
+        PemError { line: self.line, reason: PemReason::OtherLabel(self.label.to_owned()) }
+    }
+}
+
+/// The beginning or the end of a section.
+struct Marker<'p> {
+    label: &'p str,
+    is_begin: bool,
+    line: usize,
+    /// Its place in the file.
+    start: usize,
+    end: usize,
+}
+
+fn sections(pem: &[u8]) -> Result<Vec<Section<'_>>, PemError> {
+    if pem.starts_with(&[0xff, 0xfe]) || pem.starts_with(&[0xfe, 0xff]) {
+        return Err(PemError { line: 1, reason: PemReason::Utf16 });
+    }
+    let (mut found, mut at) = (Vec::new(), 0);
+    while let Some(begin) = marker(pem, at)? {
+        let Marker { label, line, .. } = begin;
+        if !begin.is_begin {
+            return Err(PemError { line, reason: PemReason::EndOnly });
+        }
+        let Some(end) = marker(pem, begin.end)? else {
+            // A wrong marker is one of the lines that cannot be decoded.
+            let rest = Section { label, line, body: &pem[begin.end..] };
+            let wrong = rest.decode().err().filter(|error| matches!(error.reason, PemReason::Text));
+            let last = line_of(pem, pem.trim_ascii_end().len());
+            return Err(wrong.unwrap_or(PemError { line: last, reason: PemReason::Cut(line) }));
+        };
+        let failed = |reason| PemError { line: end.line, reason };
+        if end.is_begin {
+            return Err(failed(PemReason::Nested(line)));
+        }
+        if end.label != label {
+            return Err(failed(PemReason::OtherEnd(line)));
+        }
+        found.push(Section { label, line, body: &pem[begin.end..end.start] });
+        at = end.end;
+    }
+    Ok(found)
+}
+
+/// Returns the next marker from `at` on. It may follow other text in its line, such as the end of a section or a
+/// byte-order mark, but not a number sign: such a section is a comment.
+fn marker(pem: &[u8], mut at: usize) -> Result<Option<Marker<'_>>, PemError> {
+    loop {
+        let rest = &pem[at..];
+        let found = rest.windows(DASHES.len()).position(|text| text == DASHES);
+        let Some(start) = found.map(|found| at + found) else { return Ok(None) };
+        let is_begin = pem[start..].starts_with(BEGIN);
+        let prefix = if is_begin { BEGIN } else { END };
+        let line_start = pem[..start].iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let is_comment = pem[line_start..start].trim_ascii_start().starts_with(b"#");
+        if is_comment || !pem[start..].starts_with(prefix) {
+            at = start + 1;
+            continue;
+        }
+        let line = line_of(pem, start);
+        let text = pem[start + prefix.len()..].split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let length = text.windows(DASHES.len()).position(|text| text == DASHES);
+        let label = length.and_then(|length| std::str::from_utf8(&text[..length]).ok());
+        let label = label.ok_or(PemError { line, reason: PemReason::Marker })?;
+        let end = start + prefix.len() + label.len() + DASHES.len();
+        return Ok(Some(Marker { label, is_begin, line, start, end }));
+    }
+}
+
+/// Returns the line of a place in the file, counted from 1.
+fn line_of(pem: &[u8], place: usize) -> usize {
+    1 + pem[..place].iter().filter(|byte| **byte == b'\n').count()
+}
+
+/// Returns the length of the SEQUENCE at the front of `der` (X.690 §8.1.3), with its head. A certificate has at most
+/// four bytes of length.
+fn sequence_length(der: &[u8]) -> Option<usize> {
+    const SEQUENCE: u8 = 0x30;
+    let (&[tag, first], rest) = der.split_first_chunk()?;
+    if tag != SEQUENCE {
+        return None;
+    }
+    if first < 0x80 {
+        return Some(2 + usize::from(first));
+    }
+    let count = usize::from(first & 0x7f);
+    let bytes = rest.get(..count).filter(|_| (1..=4).contains(&count))?;
+    Some(2 + count + bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)))
+}
+
+impl fmt::Display for PemError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: ", self.line)?;
+        match &self.reason {
+            PemReason::Utf16 => f.write_str("the text is UTF-16; save it as UTF-8"),
+            PemReason::Marker => f.write_str("the marker of a section does not end with -----"),
+            PemReason::EndOnly => f.write_str("a section ends that has no beginning"),
+            PemReason::OtherEnd(line) => write!(f, "the section of line {line} ends with another label"),
+            PemReason::Nested(line) => {
+                write!(f, "a section begins before the end of the section of line {line}")
+            }
+            PemReason::Cut(line) => write!(f, "the file ends within the section of line {line}"),
+            PemReason::Text => f.write_str("text that is not base64 within a section"),
+            PemReason::Base64 => f.write_str("the base64 text of the section is incomplete"),
+            PemReason::NoCertificate => f.write_str("the section has no certificate"),
+            PemReason::Short(bytes, length) => {
+                write!(f, "{bytes} of {length} bytes of the certificate: lines are missing in its section")
+            }
+            PemReason::Long(bytes) => write!(f, "{bytes} bytes follow the certificate in its section"),
+            PemReason::OtherLabel(label) => write!(f, "the section {label} cannot be used here"),
+            PemReason::SecondKey => {
+                f.write_str("a second private key; only one key can belong to a certificate")
+            }
+        }
+    }
+}
+
+impl std::error::Error for PemError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::certificates::generate;
+
+    fn certificate() -> (String, Vec<u8>) {
+        let pair = generate::pair(&["a.test"], &rcgen::PKCS_ED25519);
+        (pair.certificate_pem.replace("\r\n", "\n"), pair.certificate.to_vec())
+    }
+
+    fn read(pem: &[u8]) -> Vec<(usize, Vec<u8>)> {
+        let found = certificates(pem).unwrap_or_else(|error| panic!("{error}"));
+        found.into_iter().map(|found| (found.line, found.der.to_vec())).collect()
+    }
+
+    fn refused(pem: impl AsRef<[u8]>) -> String {
+        certificates(pem.as_ref()).err().expect("it is refused").to_string()
+    }
+
+    /// The text as a section with this label.
+    fn section(label: &str, der: &[u8]) -> String {
+        format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", Base64::encode_string(der))
+    }
+
+    #[test]
+    fn every_spelling_of_a_certificate_is_read() {
+        let (pem, der) = certificate();
+        let lines = pem.lines().count();
+        let joined = format!("{}{pem}", pem.trim_end());
+        assert_eq!(read(joined.as_bytes()), [(1, der.clone()), (lines, der.clone())]);
+        let marked = format!("\u{feff}{pem}\u{feff}{pem}");
+        assert_eq!(read(marked.as_bytes()), [(1, der.clone()), (lines + 1, der.clone())]);
+        for label in ["X509 CERTIFICATE", "X.509 CERTIFICATE"] {
+            assert_eq!(read(pem.replace("CERTIFICATE", label).as_bytes()), [(1, der.clone())]);
+        }
+        let trusted = [&der[..], &[0x30, 0x03, 0x0c, 0x01, b'a']].concat();
+        assert_eq!(read(section("TRUSTED CERTIFICATE", &trusted).as_bytes()), [(1, der.clone())]);
+        assert_eq!(read(section("TRUSTED CERTIFICATE", &der).as_bytes()), [(1, der.clone())]);
+        let key = "-----BEGIN PRIVATE KEY-----\nnot decoded!\n-----END PRIVATE KEY-----";
+        let commented: String = pem.lines().map(|line| format!("# {line}\n")).collect();
+        let text = format!("subject=a.test\n{commented}{key}{pem}-----\n{key}");
+        assert_eq!(read(text.replace('\n', "\r\n").as_bytes()), [(lines + 4, der.clone())]);
+        assert_eq!(read(pem.replace('\n', " ").as_bytes()), [(1, der)], "in one line");
+        assert!(read(b"").is_empty() && read(b"-----\nBEGIN").is_empty());
+    }
+
+    #[test]
+    fn a_section_that_cannot_be_read_is_refused_with_its_line() {
+        let (pem, der) = certificate();
+        let (first, last) = (pem.lines().count() + 1, 2 * pem.lines().count());
+        let text: Vec<&str> = pem.lines().collect();
+        let without = |line: usize| {
+            let kept = text.iter().enumerate().filter(|(at, _)| *at != line);
+            kept.map(|(_, line)| format!("{line}\n")).collect::<String>()
+        };
+        let second = |wrong: &str| refused(format!("{pem}{wrong}"));
+        let at = |line: usize, reason: &str| format!("line {line}: {reason}");
+        let cut = text[..3].join("\n");
+        assert_eq!(second(&cut), at(first + 2, &format!("the file ends within the section of line {first}")));
+        assert_eq!(
+            second(pem[..pem.len() - 3].trim_end()),
+            at(last, "the marker of a section does not end with -----")
+        );
+        assert_eq!(
+            refused(format!("{cut}\n{pem}")),
+            at(4, "a section begins before the end of the section of line 1")
+        );
+        assert_eq!(second(&without(0)), at(last - 1, "a section ends that has no beginning"));
+        assert_eq!(
+            second(&pem.replace("-----END", "----END")),
+            at(last, "text that is not base64 within a section")
+        );
+        let key = pem.replace("END CERTIFICATE", "END PRIVATE KEY");
+        assert_eq!(second(&key), at(last, &format!("the section of line {first} ends with another label")));
+        assert!(second(&without(2)).starts_with(&at(first, &format!("{} of ", der.len() - 48))));
+        assert_eq!(
+            second(&pem.replace("==", "")),
+            second("-----BEGIN CERTIFICATE-----\nA\n-----END CERTIFICATE-----")
+        );
+        let long = section("CERTIFICATE", &[&der[..], &[0, 0]].concat());
+        assert_eq!(second(&long), at(first, "2 bytes follow the certificate in its section"));
+        assert_eq!(second(&section("PKCS7", &der)), at(first, "the section PKCS7 cannot be used here"));
+        assert_eq!(second(&section("CERTIFICATE", b"\0")), at(first, "the section has no certificate"));
+        assert_eq!(refused([0xff, 0xfe, b'-', 0]), at(1, "the text is UTF-16; save it as UTF-8"));
+    }
+
+    #[test]
+    fn any_bytes_are_sections_or_refused() {
+        let (pem, _) = certificate();
+        bolero::check!().with_iterations(5000).with_type::<(u16, Vec<u8>)>().for_each(|(at, bytes)| {
+            let _ = (certificates(bytes), private_key(bytes));
+            let (front, back) = pem.split_at(usize::from(*at) % pem.len());
+            let _ = certificates(&[front.as_bytes(), bytes, back.as_bytes()].concat());
+        });
+    }
+}
