@@ -16,7 +16,7 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![
         Engines Own: h54_a_precompressed_sibling_suits_its_client, compressed_responses_decode_to_the_original,
             concurrent_clients_get_the_same_compressed_file;
-        Epoll Own: invalid_settings_are_rejected, the_page_of_the_book_holds;
+        Epoll Own: invalid_settings_are_rejected, stale_compressed_files_are_named_once, the_page_of_the_book_holds;
     ],
 };
 
@@ -143,6 +143,27 @@ fn invalid_settings_are_rejected(_: &Config) {
     let output = tenfold(&["serve", "--compress-from", "2k"]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("compress-from has no effect while compress is off"), "{said}");
+}
+
+fn stale_compressed_files_are_named_once(config: &Config) {
+    let folder = TempFolder::new("stale");
+    for (name, seconds) in [("page.html", 1002), ("page.html.br", 1000), ("page.html.gz", 999)] {
+        site::set_modified(&folder.write(&format!("site/{name}"), name), seconds);
+    }
+    let file = folder.write("tenfold.toml", "root = \"site\"\nprecompressed = [\"gzip\", \"br\"]\n");
+    let words = "site/page.html.gz is older than ";
+    let server = Launch::bare(config).flag("--config", file.display()).start();
+    for _ in 0..3 {
+        let response = server.ask("GET", "/page.html", &[("Accept-Encoding", "br, gzip")]);
+        assert_eq!((response.need("Content-Encoding"), &response.body[..]), ("br", &b"page.html.br"[..]));
+        std::thread::sleep(std::time::Duration::from_millis(400));
+    }
+    server.expect_report(words);
+    assert_eq!(server.errors().matches("is older than ").count(), 1, "{}", server.errors());
+    let check = tenfold(&["check", &file.display().to_string()]);
+    let said = String::from_utf8_lossy(&check.stderr).into_owned();
+    assert!(check.status.success() && said.contains(words), "{said}");
+    assert_eq!(said.matches("is older than ").count(), 1, "{said}");
 }
 
 /// The first example of a page of the book.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use tenfold_http::{Method, Request, ResponseWriter, without_port};
 
 use crate::files::protection::MemberFolders;
+use crate::files::siblings::Remarks;
 use crate::representation::status_text;
 use crate::representation::summary::ResponseSummary;
 use crate::respond::steps::ResponseSteps;
@@ -113,6 +114,13 @@ impl Hosts {
     }
 
     /// As [`Hosts::respond`], to a client that has logged in as a member.
+    /// The same, with remarks about files for the log.
+    #[must_use]
+    pub fn with_remarks(mut self, remarks: Remarks) -> Hosts {
+        self.sites.iter_mut().for_each(|site| site.remarks = Some(remarks));
+        self
+    }
+
     pub fn respond_to_member(&self, request: &Request<'_>, response: &mut ResponseWriter<'_>) -> Answered {
         self.site(request).respond_to_member(request, response)
     }

@@ -23,6 +23,7 @@ mod rules;
 mod site;
 
 pub use files::protection::MemberFolders;
+pub use files::siblings::{Remarks, stale_files};
 pub use hosts::{HostName, Hosts};
 pub use representation::summary::ResponseSummary;
 pub use respond::message::{misdirected, redirect, too_many_requests};

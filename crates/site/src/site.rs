@@ -9,6 +9,7 @@ use crate::cache::encoded::EncodedCache;
 use crate::files::open::Files;
 use crate::files::protection::{Area, Protection};
 use crate::files::roots::Roots;
+use crate::files::siblings::Remarks;
 use crate::files::watch::FolderWatch;
 use crate::rules::settings::Settings;
 
@@ -25,6 +26,8 @@ pub struct Site {
     pub(crate) settings: Settings,
     /// The files, and who may have which of them, here and on other hosts.
     pub(crate) files: Files,
+    /// Remarks about files, for the log.
+    pub(crate) remarks: Option<Remarks>,
     /// Changes on disk, if they are watched.
     pub(crate) watch: Option<FolderWatch>,
     /// Compressed content, for all threads.
@@ -63,6 +66,6 @@ impl Site {
         let watch = (settings.watched_folders > 0).then(|| FolderWatch::new(settings.watched_folders));
         let encoded = Arc::new(EncodedCache::new(settings.codings.cache_bytes));
         let digests = Arc::new(EncodedCache::new(MOST_DIGESTS));
-        Site { id, alive: Arc::default(), settings, files, watch, encoded, digests }
+        Site { id, alive: Arc::default(), settings, files, remarks: None, watch, encoded, digests }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tenfold_accounts::web::protect::ProtectedFolder;
 use tenfold_engine::layer::Layered;
 use tenfold_engine::{Dispatch, Engine, Plan, Protocol, Succession, run};
-use tenfold_site::{Hosts, MemberFolders, Site};
+use tenfold_site::{Hosts, MemberFolders, Remarks, Site};
 use tenfold_sys::file::Root;
 use tenfold_sys::process::Pid;
 use tenfold_sys::select::FD_SETSIZE;
@@ -24,7 +24,7 @@ use super::generation::{Generation, Stage};
 use super::privileges;
 use super::signing::WorkerEnds;
 use crate::admission::Admission;
-use crate::diagnostics;
+use crate::diagnostics::{self, warning};
 use crate::log::written;
 use crate::members::channel::AccountsClient;
 use crate::members::client::WorkerMembers;
@@ -73,8 +73,20 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
     let addresses = generation.addresses.map(|addresses| &**Box::leak(Box::new(addresses)));
     let admission = addresses.map(|addresses| Admission::new(addresses, lane, shares));
     let has_book = generation.book.is_some();
-    let Generation { settings, config, mut roots, log, rows, gate, stage, reports, web, signing, .. } =
-        generation;
+    let Generation {
+        settings,
+        config,
+        mut roots,
+        log,
+        rows,
+        gate,
+        stage,
+        reports,
+        remarks,
+        web,
+        signing,
+        ..
+    } = generation;
     let signing = signing.map(|signing| signing.into_ends(place));
     // The workers' user may not have access to protected folders.
     let protect = if web.is_some() { &settings.members.protect[..] } else { &[] };
@@ -127,6 +139,9 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
         }
         None => {
             let mut hosts = hosts(roots, has_book, &settings, &config, user)?;
+            let remarks: &'static _ = Box::leak(Box::new(remarks));
+            hosts =
+                hosts.with_remarks(Remarks::new(remarks.row(0), |remark| warning!("{remark} (logged once)")));
             if web.is_some() {
                 hosts = hosts.for_members(member_folders(&settings.members.protect));
             }

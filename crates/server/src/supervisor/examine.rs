@@ -20,6 +20,9 @@ use crate::resolved::{engines, names};
 use crate::sandbox;
 use crate::settings::values::Settings;
 
+/// The most stale compressed files that a check names.
+const MOST_SHOWN: usize = 20;
+
 /// Returns everything that would keep a server with this configuration from serving. An address in use is a warning,
 /// because the server of this configuration may be running.
 pub(crate) fn examine(settings: &Settings, config: &ResolvedConfig) -> Vec<String> {
@@ -30,6 +33,7 @@ pub(crate) fn examine(settings: &Settings, config: &ResolvedConfig) -> Vec<Strin
     problems.extend(settings.listen.iter().filter_map(|entry| listening(&entry.address, config).err()));
     problems.extend(resources(settings));
     missing_files(settings).iter().for_each(|warning| warning!("{warning}"));
+    stale_files(settings, config).iter().for_each(|warning| warning!("{warning}"));
     problems
 }
 
@@ -52,6 +56,30 @@ fn missing_files(settings: &Settings) -> Vec<String> {
                 )
             })
             .collect()
+    })
+}
+
+/// Lists compressed files that are not served because they are older than their originals.
+fn stale_files(settings: &Settings, config: &ResolvedConfig) -> Vec<String> {
+    let (Ok(workers), Ok(roots)) = (privileges::worker_user(settings), open_roots(settings)) else {
+        return Vec::new();
+    };
+    as_user(workers.as_ref(), || {
+        let sites = std::iter::once(&config.site).chain(&config.hosts);
+        let mut all: Vec<_> = roots
+            .iter()
+            .zip(sites)
+            .flat_map(|(root, site)| tenfold_site::stale_files(root, &site.codings))
+            .collect();
+        // Hosts may have the same root.
+        all.sort();
+        all.dedup();
+        let more = all.len().saturating_sub(MOST_SHOWN);
+        all.truncate(MOST_SHOWN);
+        all.extend(
+            (more > 0).then(|| format!("{more} more compressed files are older than their originals")),
+        );
+        all
     })
 }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use tenfold_accounts::web::Web;
 use tenfold_engine::Topology;
+use tenfold_site::Remarks;
 use tenfold_sys::file::Root;
 use tenfold_sys::landlock;
 use tenfold_sys::process::{self, Pid, WaitStatus};
@@ -71,6 +72,8 @@ pub(super) struct Generation {
     pub(super) gate: Gate,
     /// A row for each process, in which its sandbox reports.
     pub(super) reports: SharedRows,
+    /// The remarks that its workers have made.
+    pub(super) remarks: SharedRows,
     /// The table in which its processes count addresses; `None` if nothing is counted.
     pub(super) addresses: Option<Arc<Addresses>>,
     /// The first of its lanes.
@@ -136,6 +139,8 @@ impl Generation {
             .map_err(|error| format!("cannot allocate memory for counters: {error}"))?;
         let reports = SharedRows::new(config.plan.processes(), REPORT_WORDS)
             .map_err(|error| format!("cannot allocate memory for reports: {error}"))?;
+        let remarks = SharedRows::new(1, Remarks::WORDS)
+            .map_err(|error| format!("cannot allocate memory for remarks: {error}"))?;
         let gate = Gate::new().map_err(|error| format!("cannot allocate memory for a gate: {error}"))?;
         let now = Instant::now();
         let place = || WorkerPlace { pid: None, began: now, failures: 0, again: Some(now), restarts: 0 };
@@ -153,6 +158,7 @@ impl Generation {
             rows,
             gate,
             reports,
+            remarks,
             addresses,
             lane,
             web,

@@ -5,5 +5,6 @@ pub(crate) mod media_type;
 pub(crate) mod open;
 pub(crate) mod protection;
 pub(crate) mod roots;
+pub(crate) mod siblings;
 pub(crate) mod try_paths;
 pub(crate) mod watch;

@@ -8,6 +8,7 @@ use tenfold_sys::file::FileStat;
 
 use crate::files::media_type;
 use crate::files::open::LookupName;
+use crate::files::siblings::is_current;
 use crate::representation::description::RepresentationForm;
 use crate::representation::tags::Untagged;
 use crate::representation::variant::Variant;
@@ -159,8 +160,7 @@ pub(crate) fn has_no_siblings(site: &Site, name: &str, facts: &FileStat, guard: 
     codings.all(|&coding| usable_sibling(site, name, coding, facts, guard).is_none())
 }
 
-/// The facts of the sibling of a file in this coding, if it is at least as new as the file and has the same
-/// guard. An older sibling was made of an older version.
+/// The facts of the sibling of a file in this coding, if it is current and has the same guard.
 fn usable_sibling(
     site: &Site,
     name: &str,
@@ -169,7 +169,13 @@ fn usable_sibling(
     guard: &Guard,
 ) -> Option<FileStat> {
     let wanted = LookupName::file(&format!("{name}{}", suffix(coding)));
-    let sibling = wanted.look(&site.files.roots).ok().filter(|sibling| sibling.modified >= facts.modified)?;
+    let sibling = wanted.look(&site.files.roots).ok()?;
+    if !is_current(sibling.modified, facts.modified) {
+        if let Some(remarks) = &site.remarks {
+            remarks.stale(site.files.roots.of(name), wanted.name(), name);
+        }
+        return None;
+    }
     site.files.is_guarded_by(wanted.name(), &sibling, guard).then_some(sibling)
 }
 
@@ -177,6 +183,6 @@ fn usable_sibling(
 fn load_sibling(site: &Site, name: &str, form: RepresentationForm<'_>) -> Option<Variant> {
     let wanted = LookupName::file(&format!("{name}{}", suffix(form.coding)));
     let found = site.files.open(&wanted).ok()?;
-    let usable = found.keep && found.guard == *form.guard && found.facts.modified >= form.modified;
+    let usable = found.keep && found.guard == *form.guard && is_current(found.facts.modified, form.modified);
     usable.then(|| Variant::new(200, name, found.facts, found.opened, form))
 }

@@ -1,10 +1,12 @@
 //! Content codings: files beside others, and what is made on the fly.
 
+use std::sync::atomic::AtomicU64;
+
 use tenfold_http::semantics::negotiate::ContentCoding::{self, Brotli, Gzip, Zstd};
 
 use super::*;
 use crate::representation::compress::tests::decode;
-use crate::{Codings, FieldEdit, Policies, Policy};
+use crate::{Codings, FieldEdit, Policies, Policy, Remarks, stale_files};
 
 fn with_siblings(folder: &Folder) -> Site {
     let codings = Codings { siblings: vec![Brotli, Zstd, Gzip], ..Codings::default() };
@@ -97,18 +99,60 @@ fn a_file_that_is_older_than_the_one_beside_which_it_stands_is_not_served() {
     folder.write("page.html.gz", "gzip of the old");
     let set = |name, second| {
         let file = fs::File::options().write(true).open(folder.at(name)).expect("the file is ours");
-        file.set_modified(UNIX_EPOCH + Duration::from_secs(second)).expect("the file is ours");
+        file.set_modified(UNIX_EPOCH + Duration::from_secs_f64(second)).expect("the file is ours");
     };
-    set("page.html", 2000);
-    set("page.html.gz", 1999);
     let site = with_siblings(&folder);
-    assert_eq!(accepting(&site, "/page.html", "gzip", &[]).text(), "new");
-    set("page.html.gz", 2000);
-    pass(Duration::from_secs(1));
-    assert_eq!(accepting(&site, "/page.html", "gzip", &[]).text(), "gzip of the old");
-    set("page.html", 2001);
-    pass(Duration::from_secs(1));
-    assert_eq!(accepting(&site, "/page.html", "gzip", &[]).text(), "new");
+    for (original, compressed, expected) in [
+        (2000.0, 1997.9, "new"),
+        (2000.0, 2000.0, "gzip of the old"),
+        (2008.256, 2008.0, "gzip of the old"),
+        (2008.256, 2006.256, "gzip of the old"),
+        (2008.256, 2006.255, "new"),
+        (2003.0, 2000.999, "new"),
+    ] {
+        set("page.html", original);
+        set("page.html.gz", compressed);
+        pass(Duration::from_secs(1));
+        let response = accepting(&site, "/page.html", "gzip", &[]);
+        assert_eq!(response.text(), expected, "{original} and {compressed}");
+    }
+}
+
+thread_local! {
+    static REMARKED: std::cell::RefCell<Vec<String>> = const { std::cell::RefCell::new(Vec::new()) };
+}
+
+#[test]
+fn a_stale_compressed_file_is_named_once() {
+    let folder = Folder::new();
+    for name in ["page.html", "deep/other.html"] {
+        folder.write(name, "new");
+        folder.write(&format!("{name}.br"), "brotli of the old");
+        folder.write(&format!("{name}.gz"), "gzip of the new");
+        let old = fs::File::options().write(true).open(folder.at(&format!("{name}.br")));
+        old.and_then(|file| file.set_modified(UNIX_EPOCH)).expect("the file is ours");
+    }
+    folder.link("deep/up", "..");
+    let said = Box::leak(Box::new([const { AtomicU64::new(0) }; Remarks::WORDS]));
+    let remarks = Remarks::new(said, |remark| REMARKED.with_borrow_mut(|all| all.push(remark.to_owned())));
+    // Two workers.
+    for _ in 0..2 {
+        let mut site = with_siblings(&folder);
+        site.remarks = Some(remarks);
+        for name in ["/page.html", "/deep/other.html", "/page.html"] {
+            assert_eq!(accepting(&site, name, "br, gzip", &[]).text(), "gzip of the new");
+            pass(Duration::from_secs(1));
+        }
+    }
+    let root = Root::open(&folder.root()).expect("it is there");
+    let codings = Codings { siblings: vec![Brotli, Gzip], ..Codings::default() };
+    let checked = stale_files(&root, &codings);
+    let mut remarked = REMARKED.take();
+    remarked.sort();
+    assert_eq!(checked, remarked);
+    assert_eq!(checked.len(), 2, "{checked:?}");
+    assert!(checked[1].contains("page.html.br is older than "), "{checked:?}");
+    assert!(stale_files(&root, &Codings::default()).is_empty(), "none is served");
 }
 
 #[test]
