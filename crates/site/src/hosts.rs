@@ -94,6 +94,13 @@ impl Hosts {
             sites.push(site);
         }
         let names = (sites.len() > 1).then_some(names);
+        // Each version of a file is encoded once, whichever host has it.
+        if let Some((first, others)) = sites.split_first_mut() {
+            for site in others {
+                site.encoded = Arc::clone(&first.encoded);
+                site.digests = Arc::clone(&first.digests);
+            }
+        }
         let areas: Vec<_> = sites.iter().map(|site| Arc::clone(site.files.protection.own())).collect();
         sites.iter_mut().for_each(|site| site.files.protection.beside(&areas));
         Hosts { sites, names }
@@ -107,13 +114,6 @@ impl Hosts {
         self
     }
 
-    /// Writes the whole response to `request`, or returns the work that it needs first.
-    #[inline]
-    pub fn respond(&self, request: &Request<'_>, response: &mut ResponseWriter<'_>) -> Answered {
-        self.site(request).respond(request, response)
-    }
-
-    /// As [`Hosts::respond`], to a client that has logged in as a member.
     /// The same, with remarks about files for the log.
     #[must_use]
     pub fn with_remarks(mut self, remarks: Remarks) -> Hosts {
@@ -121,6 +121,13 @@ impl Hosts {
         self
     }
 
+    /// Writes the whole response to `request`, or returns the work that it needs first.
+    #[inline]
+    pub fn respond(&self, request: &Request<'_>, response: &mut ResponseWriter<'_>) -> Answered {
+        self.site(request).respond(request, response)
+    }
+
+    /// As [`Hosts::respond`], to a client that has logged in as a member.
     pub fn respond_to_member(&self, request: &Request<'_>, response: &mut ResponseWriter<'_>) -> Answered {
         self.site(request).respond_to_member(request, response)
     }

@@ -3,6 +3,7 @@
 mod cache;
 mod codings;
 mod files;
+mod hosts;
 mod listings;
 mod paths;
 mod rules;

@@ -48,11 +48,6 @@ fn stores(plan: &Plan) -> u64 {
     }
 }
 
-/// The number of hosts with files of their own.
-fn sites(settings: &Settings) -> usize {
-    1 + settings.hosts.len()
-}
-
 /// Returns the bounds of a site's caches in a process with `descriptors`.
 pub(super) fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfold_site::Settings {
     let mut site = tenfold_site::Settings {
@@ -92,12 +87,6 @@ pub(super) fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfol
         let shared = if plan.engine == Engine::Fork { 0 } else { site.codings.cache_bytes };
         site.codings.cache_bytes = if shared == 0 { 0 } else { bounded(shared, processes) };
     }
-    // The caches of a worker have one bound, which its hosts share.
-    let sites = sites(settings);
-    site.cache_bytes /= sites;
-    site.codings.cache_bytes /= sites;
-    site.cache_entries = (site.cache_entries / sites).max(1);
-    site.open_files = (site.open_files / sites).max(1);
     site
 }
 
@@ -160,8 +149,8 @@ pub(super) fn connections(
             _ => Ok(asked),
         };
     }
-    // Every thread keeps some files of every host open.
-    let kept = sites(settings) as u64 * site.open_files as u64;
+    // Every thread keeps some files open, which all hosts share.
+    let kept = site.open_files as u64;
     let left = possible.saturating_sub(kept * stores(plan) / workers).max(possible / 4);
     let with_files = beside_files(left, plan.sender);
     let tasks = (limits::processes().unwrap_or(u64::MAX) / 2).min(CONNECTION_PROCESSES);

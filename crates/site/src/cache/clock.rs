@@ -125,7 +125,16 @@ impl<V> ClockCache<V> {
         any
     }
 
-    fn evict(&mut self) {
+    /// The number of bounds.
+    pub(crate) const BOUNDS: usize = 2;
+
+    /// Its use and its bound: of entries, and of bytes.
+    pub(crate) fn load(&self) -> [(usize, usize); 2] {
+        [(self.slots.len(), self.most_entries), (self.bytes, self.most_bytes)]
+    }
+
+    /// Removes an entry; there is at least one.
+    pub(crate) fn evict(&mut self) {
         for _ in 0..CHANCES {
             if self.hand >= self.slots.len() {
                 self.hand = 0;

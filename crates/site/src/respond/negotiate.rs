@@ -97,7 +97,7 @@ impl PendingEncoding {
             None => plain_if_accepted(&self.plain, site, request, response)
                 .unwrap_or_else(|| self.plain.not_acceptable(request, response)),
         };
-        store::with(site, |store| {
+        store::with_growth(site, |store| {
             store.update(&self.key, |known| {
                 if known.number == self.number
                     && let Some(encodings) = &mut known.encodings

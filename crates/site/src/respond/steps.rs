@@ -42,7 +42,7 @@ impl ResponseSteps<'_> {
         access: &Access,
         take: impl FnOnce(&mut ResponseSteps<'_>) -> T,
     ) -> T {
-        store::with(site, |store| {
+        store::with_growth(site, |store| {
             take(&mut ResponseSteps { store, site, request, access, now: clock::now() })
         })
     }

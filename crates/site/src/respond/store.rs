@@ -34,7 +34,7 @@ thread_local! {
     static STORES: RefCell<Vec<(u64, Box<SiteStore>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The store of one site. The bounds of all hosts together are those of one.
+/// The store of one site.
 struct SiteStore {
     alive: Weak<()>,
     store: ResponseStore,
@@ -60,6 +60,38 @@ pub(crate) fn with<T>(site: &Site, use_it: impl FnOnce(&mut ResponseStore) -> T)
         };
         use_it(&mut stores[place].1.store)
     })
+}
+
+/// As [`with`], for uses that cache something. The bounds are those of all sites together: past one of them, the site that
+/// uses most of it gives way.
+pub(crate) fn with_growth<T>(site: &Site, use_it: impl FnOnce(&mut ResponseStore) -> T) -> T {
+    let result = with(site, use_it);
+    STORES.with_borrow_mut(|stores| {
+        if stores.len() > 1 {
+            balance(stores, |store| &mut store.memory);
+            balance(stores, |store| &mut store.files);
+            balance(stores, |store| &mut store.absent);
+        }
+    });
+    result
+}
+
+/// Evicts from the largest of these caches until all of them together are within each bound.
+fn balance<V>(stores: &mut [(u64, Box<SiteStore>)], of: fn(&mut ResponseStore) -> &mut ClockCache<V>) {
+    for bound in 0..ClockCache::<V>::BOUNDS {
+        loop {
+            let (mut all, mut most, mut largest) = (0, 0, (0, 0));
+            for (place, (_, each)) in stores.iter_mut().enumerate() {
+                let (used, at_most) = of(&mut each.store).load()[bound];
+                (all, most) = (all + used, most.max(at_most));
+                largest = largest.max((used, place));
+            }
+            if all <= most {
+                break;
+            }
+            of(&mut stores[largest.1].1.store).evict();
+        }
+    }
 }
 
 /// Makes a store for a site that is new here, and drops those of sites that are gone.
