@@ -4,7 +4,7 @@
 //! any step would leave the directory, whatever is renamed meanwhile (`man 2 openat2`).
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt;
@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::io::ReadWriteFlags;
 
 use crate::files::identity::{Identity, location_of};
-use crate::files::links::{Links, open_by_owner};
+use crate::files::links::{LinkWalk, Links};
 use crate::files::location::open_directory;
 
 /// A directory and everything beneath it.
@@ -26,6 +26,8 @@ use crate::files::location::open_directory;
 pub struct Root {
     pub(crate) directory: OwnedFd,
     pub(crate) path: PathBuf,
+    /// The absolute paths by which links lead to it: without links, and as it was opened.
+    paths: Vec<PathBuf>,
     /// The lowest descriptor number for files.
     lowest: RawFd,
     pub(crate) links: Links,
@@ -44,9 +46,11 @@ impl Root {
         let wrong = |what, error| RootError { path: path.to_owned(), what, error };
         let directory = open_directory(path).map_err(|error| wrong("open", error))?;
         let (above, names) = location_of(&directory, path);
+        let paths = [fs::canonicalize(path), std::path::absolute(path)].into_iter().flatten().collect();
         let root = Root {
             directory,
             path: path.to_owned(),
+            paths,
             lowest: 0,
             links: Links::Beneath,
             above,
@@ -94,6 +98,11 @@ impl Root {
         Ok((File::from(moved.unwrap_or(found)), facts))
     }
 
+    /// A walk name by name, for links that the kernel does not follow.
+    pub(crate) fn walk(&self) -> LinkWalk<'_> {
+        LinkWalk::new(&self.directory, &self.paths, self.links)
+    }
+
     pub(crate) fn resolve(&self, relative: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
         // The kernel fails with EAGAIN if something was renamed while it resolved a `..` in a link.
         const TRIES: usize = 8;
@@ -107,9 +116,9 @@ impl Root {
             let flags = flags | OFlags::CLOEXEC;
             match rustix::fs::openat2(&self.directory, path, flags, Mode::empty(), confined) {
                 Err(Errno::AGAIN | Errno::INTR) if tried < TRIES => tried += 1,
-                Err(Errno::LOOP) if self.links == Links::SameOwner => {
-                    return open_by_owner(&self.directory, path, flags);
-                }
+                Err(Errno::LOOP) if self.links == Links::SameOwner => return self.walk().open(path, flags),
+                // The kernel confines absolute links by refusing them (EXDEV).
+                Err(Errno::XDEV) if self.links == Links::Beneath => return self.walk().open(path, flags),
                 result => return result,
             }
         }

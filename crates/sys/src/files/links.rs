@@ -1,10 +1,14 @@
 //! Symbolic links beneath a root, filtered by owner.
 //!
-//! The kernel can follow every link or none. For the owner rule, this module walks a path name by name, with a
-//! descriptor for each directory. So a rename during the walk cannot redirect it.
+//! The kernel can follow every link or none, and beneath a directory no absolute one. For the owner rule and for absolute
+//! links, this module walks a path name by name, with a descriptor for each directory. So a rename during the walk cannot
+//! redirect it. An absolute link whose target is beneath the root by its text continues there, and nothing above the root
+//! is looked at: other absolute links count as absent.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -31,14 +35,11 @@ enum WalkStep {
     Belongs(u32),
 }
 
-/// Opens `path` beneath `root`, following only links that belong to the owner of their target.
-pub(crate) fn open_by_owner(root: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
-    LinkWalk::new(root, Links::SameOwner).open(path, flags)
-}
-
 /// A walk along a path beneath a root.
 pub(crate) struct LinkWalk<'r> {
     root: &'r OwnedFd,
+    /// The absolute paths of the root.
+    paths: &'r [PathBuf],
     links: Links,
     /// The entered directories, outermost first, with their names.
     pub(crate) entered: Vec<(CString, OwnedFd)>,
@@ -49,9 +50,9 @@ pub(crate) struct LinkWalk<'r> {
 }
 
 impl<'r> LinkWalk<'r> {
-    /// Creates a walk with this link rule.
-    pub(crate) fn new(root: &'r OwnedFd, links: Links) -> LinkWalk<'r> {
-        LinkWalk { root, links, entered: Vec::new(), last: None, left: Vec::new() }
+    /// Creates a walk with this link rule, beneath the root that has these absolute paths.
+    pub(crate) fn new(root: &'r OwnedFd, paths: &'r [PathBuf], links: Links) -> LinkWalk<'r> {
+        LinkWalk { root, paths, links, entered: Vec::new(), last: None, left: Vec::new() }
     }
 
     /// Walks along `path` and opens its target.
@@ -79,13 +80,20 @@ impl<'r> LinkWalk<'r> {
                 FileType::Symlink => {
                     links += 1;
                     let target = rustix::fs::readlinkat(&found, "", Vec::new())?;
-                    if links > MOST_LINKS || target.as_bytes().starts_with(b"/") {
-                        return Err(if links > MOST_LINKS { Errno::LOOP } else { Errno::XDEV });
+                    if links > MOST_LINKS {
+                        return Err(Errno::LOOP);
                     }
                     if self.links == Links::SameOwner {
                         self.left.push(WalkStep::Belongs(stat.st_uid));
                     }
-                    self.plan(target.as_bytes())?;
+                    let target = Path::new(OsStr::from_bytes(target.as_bytes()));
+                    let mut beneath = target;
+                    if target.is_absolute() {
+                        let own = self.paths.iter().find_map(|path| target.strip_prefix(path).ok());
+                        beneath = own.ok_or(Errno::XDEV)?;
+                        self.entered.clear();
+                    }
+                    self.plan(beneath.as_os_str().as_bytes())?;
                 }
                 _ => {
                     let opened = self.end(&name, flags)?;
@@ -142,11 +150,13 @@ mod tests {
     /// A folder whose root has links of all kinds.
     fn linked(name: &str) -> TestFolder {
         let folder = TestFolder::new(&format!("links-{name}"));
-        let own = "the directory is ours";
-        fs::create_dir_all(folder.at("root/folder/inner")).expect(own);
-        fs::write(folder.at("secret"), "secret").expect(own);
-        fs::write(folder.at("root/page"), "page").expect(own);
-        fs::write(folder.at("root/folder/leaf"), "leaves").expect(own);
+        let ours = "the directory is ours";
+        let own =
+            |name: &str| folder.at("root").join(name).display().to_string().trim_end_matches('/').to_owned();
+        fs::create_dir_all(folder.at("root/folder/inner")).expect(ours);
+        fs::write(folder.at("secret"), "secret").expect(ours);
+        fs::write(folder.at("root/page"), "page").expect(ours);
+        fs::write(folder.at("root/folder/leaf"), "leaves").expect(ours);
         for (link, target) in [
             ("to-page", "page"),
             ("to-folder", "folder"),
@@ -155,11 +165,18 @@ mod tests {
             ("chain", "to-page"),
             ("out", "../secret"),
             ("absolute", "/etc/passwd"),
+            ("absolute-own", &own("page")),
+            ("absolute-folder", &own("to-folder/inner")),
+            ("folder/absolute-dots", &own("folder/../page")),
+            ("absolute-root", &own("")),
+            ("absolute-out", &own("../secret")),
+            ("absolute-beside", &format!("{}2/page", own(""))),
+            ("absolute-into-out", &own("out")),
             ("loop", "loop"),
             ("through-file", "page/../page"),
             ("nowhere", "nothing"),
         ] {
-            symlink(target, folder.at("root").join(link)).expect(own);
+            symlink(target, folder.at("root").join(link)).expect(ours);
         }
         folder
     }
@@ -198,6 +215,15 @@ mod tests {
             "chain",
             "out",
             "absolute",
+            "absolute-own",
+            "absolute-folder",
+            "absolute-folder/round",
+            "folder/absolute-dots",
+            "absolute-root",
+            "absolute-root/folder/leaf",
+            "absolute-out",
+            "absolute-beside",
+            "absolute-into-out",
             "loop",
             "through-file",
             "nowhere",
@@ -209,6 +235,28 @@ mod tests {
             assert_eq!(opened(&walk), opened(&kernel), "{path}");
         }
         assert_eq!(walk.look("to-folder").map(|facts| facts.kind), Ok(FileKind::Directory));
+    }
+
+    #[test]
+    fn an_absolute_link_to_a_target_beneath_the_root_is_followed() {
+        let folder = linked("absolute");
+        symlink("root", folder.at("current")).expect("the directory is ours");
+        let current = folder.at("current");
+        symlink(current.join("folder"), folder.at("root/by-name")).expect("the directory is ours");
+        for links in [Links::Beneath, Links::SameOwner] {
+            let mut root = Root::open(&current).expect("a link leads to it");
+            root.follow(links);
+            let size = |path: &str| root.look(path).map(|facts| facts.size);
+            assert_eq!((size("absolute-own"), size("folder/absolute-dots")), (Ok(4), Ok(4)), "{links:?}");
+            assert_eq!((size("by-name/leaf"), size("absolute-folder/round")), (Ok(6), Ok(6)), "{links:?}");
+            assert_eq!(root.look("absolute-root").map(|facts| facts.kind), Ok(FileKind::Directory));
+            for out in ["absolute", "absolute-out", "absolute-beside", "absolute-into-out"] {
+                assert_eq!(size(out), Err(FileError::Absent), "{links:?} {out}");
+            }
+            let place = root.resolved_path("absolute-folder/../leaf");
+            assert_eq!(place, root.resolved_path("folder/leaf"), "{links:?}");
+        }
+        assert_eq!(root(&folder, Links::None).look("absolute-own"), Err(FileError::Absent));
     }
 
     #[test]

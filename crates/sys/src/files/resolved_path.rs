@@ -9,7 +9,6 @@ use rustix::io::Errno;
 use crate::files::file::{FileError, Root};
 pub use crate::files::identity::Identity;
 use crate::files::identity::{directories_above, identity};
-use crate::files::links::LinkWalk;
 
 /// The resolved path of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +34,7 @@ impl Root {
     /// # Errors
     /// The name does not exist beneath the root, or a resource is exhausted.
     pub fn resolved_path(&self, relative: &str) -> Result<ResolvedPath, FileError> {
-        let mut way = LinkWalk::new(&self.directory, self.links);
+        let mut way = self.walk();
         let found = way.open(relative, OFlags::PATH)?;
         let mut ancestry = Vec::with_capacity(way.entered.len() + self.above.len() + 2);
         if way.last.is_some() {
