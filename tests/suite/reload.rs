@@ -1,6 +1,7 @@
 //! HUP: changeable settings change, others are rejected by name, and an invalid file changes nothing.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -20,6 +21,7 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![
         Topologies Own: site_and_limits_change, h72_an_invalid_file_changes_nothing, settings_that_need_a_restart_are_rejected_by_name,
             a_reload_interrupts_no_request;
+        Drivers Own: another_folder_takes_the_name_of_a_root;
         Stays OwnLayered: an_idle_connection_that_stays_outlives_a_reload;
         Epoll Own: a_sender_changes_if_the_sockets_permit_it, workers_accept_when_all_can_serve;
         Uring Own: a_sender_changes_if_the_sockets_permit_it, clients_that_do_not_read_leave_memory_for_new_workers;
@@ -53,6 +55,39 @@ fn is_said(server: &Server, before: usize, word: &str) {
     becomes_true(SOON, &format!("standard error tells of {word:?}"), || {
         server.errors()[before..].contains(word)
     });
+}
+
+fn another_folder_takes_the_name_of_a_root(config: &Config) {
+    let folder = TempFolder::new("named-roots");
+    for name in ["r1", "r2", "public"] {
+        folder.write(&format!("{name}/index.html"), format!("{name}\n"));
+    }
+    let lead = |to: &str| {
+        symlink(to, folder.at("next")).expect("our own folder");
+        fs::rename(folder.at("next"), folder.at("current")).expect("our own folder");
+    };
+    lead("r1");
+    let text = "root = \"current\"\n[[host]]\nname = \"a.example\"\nroot = \"public\"\n";
+    let server = start(config, &folder, text);
+    let shows = |host: &str, expected: &str| {
+        becomes_true(SOON, &format!("{host} has {expected:?}"), || {
+            let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+            server.exchange(request.as_bytes()).ends_with(expected.as_bytes())
+        });
+    };
+    shows("other.example", "r1\n");
+    shows("a.example", "public\n");
+    lead("r2");
+    shows("other.example", "r2\n");
+    fs::remove_dir_all(folder.at("public")).expect("our own folder");
+    folder.write("public/index.html", "made again\n");
+    shows("a.example", "made again\n");
+    fs::rename(folder.at("public"), folder.at("elsewhere")).expect("our own folder");
+    server.expect_report("public is missing; the last folder of this name stays in use");
+    shows("a.example", "made again\n");
+    fs::rename(folder.at("elsewhere"), folder.at("public")).expect("our own folder");
+    server.expect_report("public is there again");
+    assert_eq!(server.errors().matches("another folder has the name of the root").count(), 2);
 }
 
 fn site_and_limits_change(config: &Config) {

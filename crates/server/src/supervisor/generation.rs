@@ -355,6 +355,20 @@ impl Generation {
     }
 }
 
+impl Generation {
+    /// The roots whose names are followed. A look at a name on a network file system could stop the supervisor for as long
+    /// as the other machine does not answer, and the manual has a folder of its own.
+    pub(super) fn named_roots(&self) -> impl Iterator<Item = &Root> {
+        let sites = self.roots.len() - usize::from(self.book.is_some());
+        self.roots[..sites].iter().filter(|root| !root.is_remote())
+    }
+
+    /// Whether there is a root whose name is followed.
+    pub(super) fn follows_names(&self) -> bool {
+        self.named_roots().next().is_some()
+    }
+}
+
 /// The folder of the site, and that of each host.
 pub(super) fn open_roots(settings: &Settings) -> Result<Vec<Root>, String> {
     let of_hosts = settings.hosts.iter().map(|host| host.root.as_ref().unwrap_or(&settings.root));

@@ -3,7 +3,7 @@
 //!
 //! [`open`] starts and opens everything, [`run`] is its loop over the [`state`]. [`sockets`] binds, a [`generation`] is
 //! a configuration with its workers, [`child`] is a worker from the fork on, [`reload`] takes up a new configuration,
-//! [`leave`] ends, [`rotate`] gives the log new files, [`archive`] removes and compresses old ones, [`control`] answers
+//! [`roots`] follows the names of the roots, [`leave`] ends, [`rotate`] gives the log new files, [`archive`] removes and compresses old ones, [`control`] answers
 //! `tenfold status`, [`accounts`] keeps the process of the accounts, [`admin`] that of the admin listener, [`acme`] the
 //! process that obtains certificates, which [`renewal`] gives to workers; [`helpers`] starts these and the signing
 //! processes again. [`activation`] takes sockets of a service manager, [`notify`] reports to it, [`book`] is the
@@ -37,6 +37,7 @@ mod reload;
 mod renewal;
 mod revival;
 mod revive;
+mod roots;
 mod rotate;
 mod run;
 mod signing;

@@ -23,6 +23,7 @@ use super::handover::{self, Handover, Program, Start};
 use super::notify::ServiceManager;
 use super::privileges;
 use super::revival::Revival;
+use super::roots::RootLooks;
 use super::rotate::Rotation;
 use super::signing::SigningProcess;
 use super::sockets::Sockets;
@@ -269,6 +270,7 @@ impl Supervisor {
             handover: None,
             archive: Archive::default(),
             revival: Revival::default(),
+            root_looks: RootLooks::default(),
             tickets: Some(tickets),
             failed: false,
             manager: ServiceManager::from_environment(),

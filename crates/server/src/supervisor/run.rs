@@ -49,6 +49,7 @@ impl Supervisor {
             }
             self.look_after_upgrade();
             self.look_after_sockets();
+            self.look_after_roots();
             self.look_after_accounts();
             self.look_after_certificates();
             self.look_after_admin();
@@ -127,6 +128,7 @@ impl Supervisor {
             admin,
             leave,
             self.next_look(),
+            self.next_look_at_roots(),
             self.sockets_end,
             self.rotation_by(),
             tickets,
@@ -298,6 +300,7 @@ impl Supervisor {
                 newest.gate.open();
                 let number = newest.number;
                 self.served_by(number);
+                self.settle_roots();
                 self.took_over();
             } else if newest.stage == Stage::Starting && newest.is_late() {
                 error!("a worker does not begin to serve");
@@ -319,6 +322,7 @@ impl Supervisor {
         if failed && self.leaving.is_none() {
             self.postpone_renewal();
             self.postpone_certificate();
+            self.postpone_roots();
             match self.generations.is_empty() {
                 true => {
                     self.go_back();

@@ -19,6 +19,7 @@ use super::generation::{Generation, Stage};
 use super::handover::{FormerWorkers, Handover, Program};
 use super::notify::ServiceManager;
 use super::revival::Revival;
+use super::roots::RootLooks;
 use super::rotate::Rotation;
 use super::signing::SigningProcess;
 use super::sockets::Sockets;
@@ -82,6 +83,7 @@ pub(crate) struct Supervisor {
     pub(super) handover: Option<Box<Handover>>,
     pub(super) archive: Archive,
     pub(super) revival: Revival,
+    pub(super) root_looks: RootLooks,
     /// None in a worker only.
     pub(super) tickets: Option<TicketRotation>,
     pub(super) failed: bool,

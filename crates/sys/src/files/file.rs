@@ -14,7 +14,7 @@ use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use rustix::io::ReadWriteFlags;
 
-use crate::files::identity::{Identity, location_of};
+use crate::files::identity::{Identity, identity, location_of};
 use crate::files::links::{LinkWalk, Links};
 use crate::files::location::open_directory;
 
@@ -37,7 +37,12 @@ pub struct Root {
     pub(crate) names: Vec<String>,
     /// The identities of the remembered names.
     pub(crate) remembered: Vec<(String, Identity)>,
+    remote: bool,
 }
+
+/// File systems that wait for another machine or for a process, by their numbers (`man 2 statfs`): NFS, SMB, CIFS, Ceph,
+/// AFS, FUSE.
+const REMOTE: [i64; 6] = [0x6969, 0xFE53_4D42, 0xFF53_4D42, 0x00C3_6400, 0x5346_414F, 0x6573_5546];
 
 impl Root {
     /// Opens the directory at `path` and checks that the kernel can confine path resolution to it. A process of root
@@ -46,6 +51,7 @@ impl Root {
         let wrong = |what, error| RootError { path: path.to_owned(), what, error };
         let directory = open_directory(path).map_err(|error| wrong("open", error))?;
         let (above, names) = location_of(&directory, path);
+        let remote = rustix::fs::fstatfs(&directory).is_ok_and(|system| REMOTE.contains(&system.f_type));
         let paths = [fs::canonicalize(path), std::path::absolute(path)].into_iter().flatten().collect();
         let root = Root {
             directory,
@@ -56,6 +62,7 @@ impl Root {
             above,
             names,
             remembered: Vec::new(),
+            remote,
         };
         match root.resolve("", OFlags::PATH) {
             Ok(_) => Ok(root),
@@ -66,6 +73,20 @@ impl Root {
     /// The path by which it was opened, for messages.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether the path by which it was opened still leads to it.
+    ///
+    /// # Errors
+    /// The error of `stat(2)`: nothing may have the name.
+    pub fn has_its_name(&self) -> io::Result<bool> {
+        let named = Identity::of(&rustix::fs::stat(&self.path)?);
+        Ok(named == identity(&self.directory)?)
+    }
+
+    /// Whether it is on a file system that waits for another machine or for a process.
+    pub fn is_remote(&self) -> bool {
+        self.remote
     }
 
     /// Gives files descriptors from `lowest` on, if the limit allows it: lower numbers are reserved for users that need
@@ -357,6 +378,20 @@ mod tests {
         }
         symlink("page", folder.at("root/inside")).expect("the directory is ours");
         assert_eq!(folder.root().look("inside").map(|facts| facts.size), Ok(4));
+    }
+
+    #[test]
+    fn a_root_loses_its_name_to_another_folder() {
+        let folder = TestFolder::new("file-name");
+        let root = folder.root();
+        assert!(root.has_its_name().expect("it is there"));
+        fs::rename(folder.at("root"), folder.at("old")).expect("the directory is ours");
+        assert_eq!(root.has_its_name().map_err(|error| error.kind()), Err(io::ErrorKind::NotFound));
+        symlink("old", folder.at("root")).expect("the directory is ours");
+        assert!(root.has_its_name().expect("a link leads to it"));
+        fs::remove_file(folder.at("root")).expect("the directory is ours");
+        fs::create_dir(folder.at("root")).expect("the directory is ours");
+        assert!(!root.has_its_name().expect("another folder is there"));
     }
 
     #[test]

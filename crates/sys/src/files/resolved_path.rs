@@ -3,7 +3,7 @@
 //! Many names and mounts may lead to a directory, but its device and inode are always the same. So ancestors are
 //! compared by these, never by name.
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::files::file::{FileError, Root};
@@ -64,14 +64,11 @@ impl Root {
     /// # Errors
     /// A temporary obstacle: no descriptors or memory are left, or the system failed.
     pub fn successor(&self) -> Result<Option<Root>, FileError> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let found = rustix::fs::open(&self.path, flags, Mode::empty()).map_err(FileError::from);
-        let Some(directory) = unless_unreachable(found)? else { return Ok(None) };
-        if identity(&directory)? == identity(&self.directory)? {
+        let reason = |error| FileError::from(Errno::from_io_error(&error).unwrap_or(Errno::ACCESS));
+        if unless_unreachable(self.has_its_name().map_err(reason))? != Some(false) {
             return Ok(None);
         }
-        let opened = Root::open(&self.path)
-            .map_err(|error| FileError::from(Errno::from_io_error(&error.error).unwrap_or(Errno::ACCESS)));
+        let opened = Root::open(&self.path).map_err(|failed| reason(failed.error));
         let Some(mut successor) = unless_unreachable(opened)? else { return Ok(None) };
         successor.follow(self.links);
         Ok(Some(successor))
