@@ -29,7 +29,9 @@ pub(crate) const THEME: Theme = Theme {
         Engines Own: challenges_are_answered_and_other_handshakes_refused_without_a_certificate,
             an_internal_certificate_is_made_and_kept;
         Epoll Own: a_certificate_is_obtained_renewed_and_kept_while_the_authority_is_away,
-            a_wildcard_is_obtained_by_a_program_that_sets_records;
+            a_wildcard_is_obtained_by_a_program_that_sets_records,
+            a_damaged_certificate_stays_in_memory_until_another_is_obtained,
+            an_internal_certificate_stays_in_memory_without_its_root;
         Epoll Own: check_tells_what_a_start_would_find_and_makes_nothing;
     ],
 };
@@ -201,6 +203,41 @@ fn an_internal_certificate_is_made_and_kept(config: &Config) {
     again.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
+/// Reloads the configuration and waits until other workers serve.
+fn reload(server: &Server) {
+    let generation = || server.status()["generation"].as_u64();
+    let former = generation();
+    server.process.signal(Signal::HUP);
+    becomes_true(SOON, "other workers serve", || {
+        generation() > former && server.status()["workers"][0]["state"] != "starting"
+    });
+}
+
+fn an_internal_certificate_stays_in_memory_without_its_root(config: &Config) {
+    let folder = TempFolder::new("internal-damaged");
+    let server = Launch::new(config, site::shared())
+        .flag("--tls", "internal")
+        .flag("--tls-state", folder.at("state").display())
+        .start();
+    let state = folder.at("state/internal");
+    let root = CertificateDer::from_pem_file(state.join("root.pem")).expect("a certificate").to_vec();
+    let presented = || {
+        let exchange = get_once(server.address, &trusting(root.clone()), "localhost", "/1k.html");
+        exchange.expect("a response").certificate
+    };
+    let certificate = presented();
+    fs::write(state.join("root-key.pem"), "-----BEGIN").expect("our own folder");
+    reload(&server);
+    assert_eq!(presented(), certificate);
+    server.expect_report("the running certificate stays in use");
+    fs::remove_dir_all(&state).expect("our own folder");
+    reload(&server);
+    assert_eq!(presented(), certificate);
+    server.expect_report("there is no certificate in ");
+    assert!(!state.join("root.pem").exists(), "no new root");
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
 /// The process that obtains certificates: the only child of the supervisor that neither serves nor signs.
 fn client_process(server: &Server) -> Process {
     let status = server.status();
@@ -278,6 +315,53 @@ fn a_certificate_is_obtained_renewed_and_kept_while_the_authority_is_away(config
         .start_at(address);
     assert_eq!(presented("a.test"), Some(second));
     server.expect_report("no new certificate for a.test, b.test: ");
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn a_damaged_certificate_stays_in_memory_until_another_is_obtained(config: &Config) {
+    let (folder, address, plain) = (TempFolder::new("damaged"), free_address(), free_address());
+    let pebble = Pebble::start(address);
+    let root = folder.write("root.pem", fs::read(pebble.root_file()).expect("our own file"));
+    let server = Launch::new(config, site::shared())
+        .flag("--tls", "a.test")
+        .flag("--tls-directory", pebble.directory())
+        .flag("--tls-directory-root", root.display())
+        .flag("--tls-state", folder.at("state").display())
+        .flag("--listen", address)
+        .flag("--listen", format!("http:{plain}"))
+        .start_at(address);
+    let issuer = pebble.issuer();
+    let presented = || {
+        get_once(address, &trusting(issuer.clone()), "a.test", "/1k.html")
+            .ok()
+            .map(|exchange| exchange.certificate)
+    };
+    let first = eventually(SOON, "a certificate", presented);
+    let state = folder.at("state").join(pebble.folder_name());
+    let cut_key = || {
+        let names = fs::read_dir(&state).expect("our own folder").map(|entry| entry.expect("a name").path());
+        let is_key = |path: &std::path::PathBuf| path.display().to_string().contains("/key-");
+        fs::write(names.filter(is_key).next().expect("a key"), "-----BEGIN").expect("our own folder");
+    };
+    // Neither a reload nor the end of the process that signs needs the file.
+    cut_key();
+    let signing = server.status()["signing"]["process"].as_u64().expect("it runs");
+    Process(u32::try_from(signing).expect("a process")).signal(Signal::KILL);
+    becomes_true(SOON, "another process signs", || presented().is_some());
+    reload(&server);
+    assert!(presented().is_some(), "one of the two");
+    server.expect_report("the running certificate stays in use until another one replaces it");
+    let second = eventually(SOON, "another certificate", || presented().filter(|now| *now != first));
+    drop(pebble);
+    for damage in [&cut_key as &dyn Fn(), &|| fs::remove_dir_all(&state).expect("our own folder")] {
+        damage();
+        reload(&server);
+        assert_eq!(presented().as_ref(), Some(&second));
+        let mut wire = Wire::connect(plain, None);
+        wire.send("GET /1k.html HTTP/1.1\r\nHost: a.test\r\n\r\n");
+        assert!(wire.response().field("Location").is_some(), "plaintext is redirected");
+    }
+    server.expect_report("no new certificate for a.test: ");
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 

@@ -45,8 +45,19 @@ pub struct InternalCertificate {
     pub key_path: PathBuf,
     /// The file of the root certificate.
     pub root: PathBuf,
-    /// Whether the root is new, so that no client trusts it yet.
-    pub is_new_root: bool,
+    /// The origin of the root.
+    pub root_origin: RootOrigin,
+}
+
+/// The origin of a root certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RootOrigin {
+    /// It was there.
+    Kept,
+    /// It is the first one, so that no client trusts it yet.
+    Made,
+    /// It replaces one that would have expired before the certificate.
+    Replaced,
 }
 
 /// The reason why there is no certificate.
@@ -89,21 +100,29 @@ pub fn root(folder: &StateFolder) -> PathBuf {
 }
 
 /// Returns a certificate for `names` from the folder, and makes it if there is none, if its last third has begun at
-/// `now` (seconds since 1970), or if it lacks a name.
+/// `now` (seconds since 1970), or if it lacks a name. `may_begin`: whether the folder may be empty, so that the root is
+/// the first one.
 ///
 /// # Errors
-/// Says what failed. Another process that holds the lock of the folder for seconds is an error, too.
+/// Says what failed. A root that is damaged or missing is not replaced, because clients trust it. Another process that
+/// holds the lock of the folder for seconds is an error, too.
 pub fn certificate(
     folder: &StateFolder,
     names: &[String],
     now: i64,
+    may_begin: bool,
 ) -> Result<InternalCertificate, InternalError> {
     let lock = lock(folder)?;
-    let (root, is_new_root) = match RootAuthority::load(folder, now)? {
-        Some(root) => (root, false),
-        None => (RootAuthority::make(folder, &lock, now)?, true),
+    let (root, root_origin) = match RootAuthority::load(folder, now)? {
+        FoundRoot::Usable(root) => (*root, RootOrigin::Kept),
+        FoundRoot::Ends => (RootAuthority::make(folder, &lock, now)?, RootOrigin::Replaced),
+        FoundRoot::Absent if may_begin => (RootAuthority::make(folder, &lock, now)?, RootOrigin::Made),
+        FoundRoot::Absent => return Err(lost(folder, ROOT, "it is missing")),
     };
-    let kept = if is_new_root { None } else { load(folder, &root, names, now)? };
+    let kept = match root_origin {
+        RootOrigin::Kept => load(folder, &root, names, now)?,
+        RootOrigin::Made | RootOrigin::Replaced => None,
+    };
     let (chain, key) = match kept {
         Some(kept) => kept,
         None => {
@@ -117,7 +136,7 @@ pub fn certificate(
         key,
         key_path: folder.path_of(KEY),
         root: folder.path_of(ROOT),
-        is_new_root,
+        root_origin,
     })
 }
 
@@ -154,25 +173,56 @@ struct RootAuthority {
     pem: String,
 }
 
+/// The authority in a folder.
+enum FoundRoot {
+    /// None has ever been used.
+    Absent,
+    /// It would expire before a new certificate.
+    Ends,
+    Usable(Box<RootAuthority>),
+}
+
+/// The error of a root that clients trust and that cannot be used.
+fn lost(folder: &StateFolder, name: &str, why: impl fmt::Display) -> InternalError {
+    InternalError(format!(
+        "cannot use {}: {why}; clients trust this root, so restore the file, or stop the server, remove {} and start \
+         it to make a new root",
+        folder.path_of(name).display(),
+        folder.path_of("").display()
+    ))
+}
+
 impl RootAuthority {
-    /// Reads the authority; `None` if there is none that outlives a new certificate.
-    fn load(folder: &StateFolder, now: i64) -> Result<Option<RootAuthority>, InternalError> {
-        let (Some(pem), Some(key)) =
-            (folder.read(ROOT).map_err(failed)?, folder.read(ROOT_KEY).map_err(failed)?)
-        else {
-            return Ok(None);
+    /// Reads the authority.
+    ///
+    /// # Errors
+    /// Names the file that is missing or damaged.
+    fn load(folder: &StateFolder, now: i64) -> Result<FoundRoot, InternalError> {
+        let Some(pem) = folder.read(ROOT).map_err(failed)? else {
+            // A start that was interrupted before it wrote the root has no certificate.
+            return match folder.read(CERTIFICATE).map_err(failed)? {
+                Some(_) => Err(lost(folder, ROOT, "it is missing")),
+                None => Ok(FoundRoot::Absent),
+            };
         };
-        let read = || {
-            let chain = Chain::parse(&folder.path_of(ROOT), &pem).ok()?;
-            let signing = key::parse(&folder.path_of(ROOT_KEY), &key).ok()?;
-            let facts = chain.facts();
-            let lives = facts.not_before <= now && now + LIFETIME < facts.not_after;
-            let belongs = check::key(&chain, &folder.path_of(ROOT_KEY), &*signing).is_none();
-            let key = KeyPair::from_pem(std::str::from_utf8(&key).ok()?).ok()?;
-            (lives && belongs)
-                .then(|| Some(RootAuthority { key, pem: String::from_utf8(pem.clone()).ok()?, chain }))?
-        };
-        Ok(read())
+        let damaged = |name, why: String| lost(folder, name, why);
+        let chain =
+            Chain::parse(&folder.path_of(ROOT), &pem).map_err(|error| damaged(ROOT, error.to_string()))?;
+        if now + LIFETIME >= chain.facts().not_after {
+            return Ok(FoundRoot::Ends);
+        }
+        let path = folder.path_of(ROOT_KEY);
+        let text = folder.read(ROOT_KEY).map_err(failed)?;
+        let text = text.ok_or_else(|| lost(folder, ROOT_KEY, "it is missing"))?;
+        let bad_key = |error: &dyn fmt::Display| damaged(ROOT_KEY, error.to_string());
+        let signing = key::parse(&path, &text).map_err(|error| bad_key(&error))?;
+        if let Some(finding) = check::key(&chain, &path, &*signing) {
+            return Err(bad_key(&finding));
+        }
+        let text = String::from_utf8(text).map_err(|error| bad_key(&error))?;
+        let key = KeyPair::from_pem(&text).map_err(|error| bad_key(&error))?;
+        let pem = String::from_utf8(pem).map_err(|error| damaged(ROOT, error.to_string()))?;
+        Ok(FoundRoot::Usable(Box::new(RootAuthority { chain, key, pem })))
     }
 
     fn make(folder: &StateFolder, lock: &FolderLock, now: i64) -> Result<RootAuthority, InternalError> {
@@ -265,7 +315,7 @@ mod tests {
     }
 
     fn made(folder: &StateFolder, wanted: &[&str], now: i64) -> InternalCertificate {
-        certificate(folder, &names(wanted), now).expect("a certificate")
+        certificate(folder, &names(wanted), now, true).expect("a certificate")
     }
 
     #[test]
@@ -273,8 +323,8 @@ mod tests {
         let scratch = ScratchState::new("trust");
         let folder = scratch.folder();
         let wanted = machine_names();
-        let made = certificate(&folder, &wanted, NOW).expect("a certificate");
-        assert!(made.is_new_root && wanted.len() >= 3);
+        let made = certificate(&folder, &wanted, NOW, true).expect("a certificate");
+        assert!(made.root_origin == RootOrigin::Made && wanted.len() >= 3);
         let root = Chain::read(&made.root).expect("a root").certificates.remove(0);
         let mut roots = RootCertStore::empty();
         roots.add(root).expect("a root");
@@ -307,31 +357,67 @@ mod tests {
         let first = made(&folder, &["a.test"], NOW);
         let expiry = |certificate: &InternalCertificate| certificate.chain.facts().not_after;
         let again = made(&folder, &["a.test"], NOW + LIFETIME * 2 / 3 - 1);
-        assert_eq!((again.chain.certificates, again.is_new_root), (first.chain.certificates.clone(), false));
+        assert_eq!(again.chain.certificates, first.chain.certificates);
+        assert_eq!(again.root_origin, RootOrigin::Kept);
         let renewed = made(&folder, &["a.test"], NOW + LIFETIME * 2 / 3);
-        assert_eq!((expiry(&renewed), renewed.is_new_root), (NOW + LIFETIME * 2 / 3 + LIFETIME, false));
+        assert_eq!(expiry(&renewed), NOW + LIFETIME * 2 / 3 + LIFETIME);
+        assert_eq!(renewed.root_origin, RootOrigin::Kept);
         let more = made(&folder, &["a.test", "b.test"], NOW + LIFETIME * 2 / 3);
         assert!(more.chain.facts().covers("b.test"));
         let late = made(&folder, &["a.test"], NOW + ROOT_LIFETIME - LIFETIME);
-        assert!(late.is_new_root, "the root would not outlive the certificate");
+        assert_eq!(late.root_origin, RootOrigin::Replaced, "the root would not outlive the certificate");
         let moved = made(&folder, &["a.test"], NOW - 365 * DAY);
-        assert!(moved.is_new_root, "the clock went back");
+        assert_eq!(moved.root_origin, RootOrigin::Kept, "the clock went back");
     }
 
     #[test]
-    fn a_folder_interrupted_at_any_write_is_repaired() {
-        for missing in [ROOT, ROOT_KEY, CERTIFICATE, KEY] {
+    fn an_interrupted_write_of_a_certificate_is_repaired() {
+        for missing in [CERTIFICATE, KEY] {
             let scratch = ScratchState::new(missing);
             let folder = scratch.folder();
-            made(&folder, &["a.test"], NOW);
-            let lock = folder.lock().expect("no error").expect("it is free");
-            folder.remove(&lock, missing).expect("it is there");
-            drop(lock);
-            made(&folder, &["a.test"], NOW);
-            let lock = folder.lock().expect("no error").expect("it is free");
-            folder.write(&lock, missing, b"not PEM", Secrecy::Private).expect("room");
-            drop(lock);
-            made(&folder, &["a.test"], NOW);
+            let root = made(&folder, &["a.test"], NOW).root;
+            let root = std::fs::read(root).expect("it is there");
+            for damage in damages(&folder, missing) {
+                damage();
+                let again = made(&folder, &["a.test"], NOW);
+                assert_eq!(std::fs::read(again.root).expect("it is there"), root);
+            }
         }
+        let scratch = ScratchState::new("first-start");
+        let folder = scratch.folder();
+        std::fs::write(folder.path_of(ROOT_KEY), "half").expect("our own folder");
+        assert_eq!(made(&folder, &["a.test"], NOW).root_origin, RootOrigin::Made);
+    }
+
+    /// Two kinds of damage to a file.
+    fn damages<'a>(folder: &'a StateFolder, name: &'a str) -> [Box<dyn Fn() + 'a>; 2] {
+        let path = folder.path_of(name);
+        let cut = path.clone();
+        [
+            Box::new(move || std::fs::remove_file(&path).expect("it is there")),
+            Box::new(move || std::fs::write(&cut, b"-----BEGIN").expect("our own folder")),
+        ]
+    }
+
+    #[test]
+    fn a_damaged_root_is_never_replaced() {
+        for name in [ROOT, ROOT_KEY] {
+            let scratch = ScratchState::new(&format!("damaged-{name}"));
+            let folder = scratch.folder();
+            made(&folder, &["a.test"], NOW);
+            for damage in damages(&folder, name) {
+                damage();
+                let refused =
+                    certificate(&folder, &names(&["a.test"]), NOW, true).expect_err("refused").to_string();
+                assert!(refused.contains(name) && refused.contains("restore the file"), "{refused}");
+            }
+        }
+        let scratch = ScratchState::new("emptied");
+        let folder = scratch.folder();
+        assert!(
+            certificate(&folder, &names(&["a.test"]), NOW, false).is_err(),
+            "a running server had a root"
+        );
+        assert!(folder.read(ROOT).expect("no error").is_none(), "no new root");
     }
 }

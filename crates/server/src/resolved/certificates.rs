@@ -19,11 +19,20 @@ use crate::settings::values::Settings;
 /// The certificates, and the files of keys that another process is to have.
 pub(crate) type LoadedTls = (Option<Arc<LoadedCertificates>>, Option<Arc<Vec<KeyFile>>>);
 
+/// The certificates of the running workers. A certificate that the server made or obtained stays until the state folder
+/// has a valid one.
+#[derive(Debug)]
+pub(crate) struct RunningTls {
+    pub(crate) certificates: Arc<LoadedCertificates>,
+    /// The files of their keys, if another process has the keys.
+    pub(crate) keys: Vec<KeyFile>,
+}
+
 /// Reads and checks the certificates; `None` if there are none.
 ///
 /// # Errors
 /// Names every file that cannot be used, and why.
-pub(crate) fn load(settings: &Settings) -> Result<LoadedTls, String> {
+pub(crate) fn load(settings: &Settings, running: Option<&RunningTls>) -> Result<LoadedTls, String> {
     if !settings.uses_tls() {
         return Ok((None, None));
     }
@@ -31,13 +40,15 @@ pub(crate) fn load(settings: &Settings) -> Result<LoadedTls, String> {
     let mut files: Vec<_> = pairs
         .map(|(certificate, key)| CertificateFiles { certificate: certificate.clone(), key: key.clone() })
         .collect();
-    files.extend(names::files(settings)?);
+    let stored = names::files(settings)?;
+    files.extend(stored.files().cloned());
     let names = settings.hosts.iter().flat_map(|host| &host.names);
     // Host writes an IPv6 address in brackets.
     let names = names.map(|name| name.as_str().trim_matches(['[', ']']).to_owned());
     let names: Vec<_> = names.filter(|name| !names::will_cover(settings, name)).collect();
     let holder = if settings.tls_key_isolation { KeyHolder::Other } else { KeyHolder::Own };
     let mut loaded = LoadedCertificates::load(&files, &names, names::unix_now(), holder);
+    names::keep(settings, &stored, running, &mut loaded, holder)?;
     names::refuse_twice(settings, &loaded)?;
     let keys = std::mem::take(&mut loaded.key_files);
     let mut problems: Vec<String> = said(&loaded, Severity::Error).collect();

@@ -8,9 +8,10 @@ use tenfold_sys::socket::{ListenAddress, ListenOptions};
 use tenfold_tls::certificates::files::{KeyFile, LoadedCertificates};
 use tenfold_tls::certificates::finding::Severity;
 
+use super::certificates::{self, RunningTls};
 use super::kernel_tls::{self, KernelTls};
 use super::names::{self, AcmeTask};
-use super::{capacity, certificates, refusals};
+use super::{capacity, refusals};
 use crate::admission::AddressShares;
 use crate::diagnostics::warning;
 use crate::settings::values::{EngineChoice, ListenEntry, Settings};
@@ -46,6 +47,18 @@ impl ResolvedConfig {
     /// # Errors
     /// A message: a senseless combination, or more than the system offers.
     pub(crate) fn resolve(settings: &Settings, descriptors: u64) -> Result<ResolvedConfig, String> {
+        Self::resolve_again(settings, descriptors, None)
+    }
+
+    /// As [`ResolvedConfig::resolve`], while workers with the certificates `running` serve.
+    ///
+    /// # Errors
+    /// As [`ResolvedConfig::resolve`].
+    pub(crate) fn resolve_again(
+        settings: &Settings,
+        descriptors: u64,
+        running: Option<&RunningTls>,
+    ) -> Result<ResolvedConfig, String> {
         let (engine, reason) = match settings.engine {
             EngineChoice::Named(engine) => (engine, None),
             EngineChoice::Auto => choose(|engine| {
@@ -88,7 +101,7 @@ impl ResolvedConfig {
         let hosts = settings.hosts.iter().map(|host| capacity::host_site(settings, host, &site)).collect();
         plan.bounds.connections = capacity::connections(settings, &plan, &site, descriptors)?;
         let shares = AddressShares::of(settings, &plan);
-        let (certificates, keys) = certificates::load(settings)?;
+        let (certificates, keys) = certificates::load(settings, running)?;
         let acme = names::task(settings)?.map(Arc::new);
         let options = ListenOptions {
             backlog: settings.backlog as i32,

@@ -8,13 +8,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tenfold_sys::folder::OpenFolder;
 use tenfold_sys::socket::ListenAddress;
 use tenfold_tls::acme::settings::{AcmeSettings, Validation};
-use tenfold_tls::acme::stored::{self, StoredCertificate};
-use tenfold_tls::certificates::files::{CertificateFiles, KeyFile, LoadedCertificates};
+use tenfold_tls::acme::stored;
+use tenfold_tls::certificates::chain::Chain;
+use tenfold_tls::certificates::files::{CertificateFiles, KeyFile, KeyHolder, LoadedCertificates};
 use tenfold_tls::certificates::roots::trusted;
-use tenfold_tls::internal;
+use tenfold_tls::internal::{self, RootOrigin};
 use tenfold_tls::state::StateFolder;
 
 use super::apart::{LATEST, apart, check_keys};
+use super::certificates::RunningTls;
 use crate::diagnostics::{info, warning};
 use crate::settings::names::{Challenge, TlsNames};
 use crate::settings::values::Settings;
@@ -31,7 +33,7 @@ pub(crate) struct AcmeTask {
 impl AcmeTask {
     /// Whether the certificate is among these.
     pub(crate) fn has_certificate(&self, loaded: &LoadedCertificates) -> bool {
-        loaded.pairs.iter().any(|pair| pair.chain.path.starts_with(&self.folder))
+        has_pair_in(loaded, &self.folder)
     }
 }
 
@@ -155,24 +157,39 @@ fn existing(settings: &Settings) -> Result<Option<StateFolder>, String> {
     }
 }
 
-/// Makes the folder of the authority, and the certificate of an internal one. `tenfold check` does not.
+/// Makes the folder of the authority, and the certificate of an internal one. `tenfold check` does not. The certificate
+/// of the `running` workers stays if no other can be made.
 ///
 /// # Errors
 /// In words: the settings make no sense, the folder cannot be used, or the certificate cannot be made.
-pub(crate) fn prepare(settings: &Settings) -> Result<(), String> {
+pub(crate) fn prepare(settings: &Settings, running: Option<&RunningTls>) -> Result<(), String> {
     refuse(settings)?;
     let Some(path) = folder(settings)? else { return Ok(()) };
     let folder = StateFolder::open(&path).map_err(|error| error.to_string())?;
     if settings.names.tls != TlsNames::Internal {
         return Ok(());
     }
+    let runs = running.is_some_and(|running| has_pair_in(&running.certificates, &path));
     let made = apart(None, LATEST, || {
-        let made = internal::certificate(&folder, &internal_names(settings), unix_now());
-        made.map(|made| made.is_new_root).map_err(|error| error.to_string())
+        let made = internal::certificate(&folder, &internal_names(settings), unix_now(), !runs);
+        let is = |origin| made.as_ref().is_ok_and(|made| made.root_origin == origin);
+        let (is_new, replaces) = (is(RootOrigin::Made), is(RootOrigin::Replaced));
+        made.map(|_| (is_new || replaces, replaces)).map_err(|error| error.to_string())
     });
-    let is_new_root = made
-        .unwrap_or_else(|error| Err(format!("cannot create a certificate in a separate process: {error}")))?;
-    if is_new_root {
+    let made = made
+        .unwrap_or_else(|error| Err(format!("cannot create a certificate in a separate process: {error}")));
+    let (is_new, replaces) = match made {
+        Ok(root) => root,
+        Err(why) if runs => {
+            warning!("{why}; the running certificate stays in use");
+            return Ok(());
+        }
+        Err(why) => return Err(why),
+    };
+    if replaces {
+        warning!("the root certificate expires in less than 90 days; clients must trust its successor");
+    }
+    if is_new {
         let tls = settings.listen.iter().find(|entry| settings.has_tls(entry));
         let port = match tls.map(|entry| &entry.address) {
             Some(ListenAddress::Internet(at)) => at.port(),
@@ -203,28 +220,84 @@ fn internal_names(settings: &Settings) -> Vec<String> {
     names
 }
 
-/// Returns the files of the certificate, if there is one yet.
+/// The files of a certificate that the server makes or obtains.
+pub(super) enum StoredFiles {
+    /// There are none, or none yet.
+    Absent,
+    /// They are damaged, or one is missing.
+    Unusable(String),
+    Usable(CertificateFiles),
+}
+
+impl StoredFiles {
+    /// Returns the files that can be used.
+    pub(super) fn files(&self) -> Option<&CertificateFiles> {
+        match self {
+            StoredFiles::Usable(files) => Some(files),
+            StoredFiles::Absent | StoredFiles::Unusable(_) => None,
+        }
+    }
+}
+
+/// Returns the files of the certificate.
 ///
 /// # Errors
 /// The folder cannot be used.
-pub(super) fn files(settings: &Settings) -> Result<Option<CertificateFiles>, String> {
-    let Some(folder) = existing(settings)? else { return Ok(None) };
-    if settings.names.tls == TlsNames::Internal {
-        let files = internal::files(&folder);
-        return Ok(files.certificate.exists().then_some(files));
-    }
-    let usable = stored::find(&folder).map_err(|error| error.to_string()).and_then(|stored| {
-        let Some(StoredCertificate { chain, key }) = stored else { return Ok(None) };
-        let files = CertificateFiles { certificate: chain.path.clone(), key };
+pub(super) fn files(settings: &Settings) -> Result<StoredFiles, String> {
+    let Some(folder) = existing(settings)? else { return Ok(StoredFiles::Absent) };
+    let found = match settings.names.tls {
+        TlsNames::Internal => {
+            let files = internal::files(&folder);
+            Ok(files.certificate.exists().then_some(files))
+        }
+        _ => stored::find(&folder)
+            .map(|stored| stored.map(|it| CertificateFiles { certificate: it.chain.path, key: it.key }))
+            .map_err(|error| error.to_string()),
+    };
+    let usable = found.and_then(|found| {
+        let Some(files) = found else { return Ok(StoredFiles::Absent) };
+        let chain = Chain::read(&files.certificate).map_err(|error| error.to_string())?;
         let key = KeyFile::open(&chain, &files.key).map_err(|error| error.to_string())?;
         let problems = check_keys(&[key], settings.sandbox)
             .map_err(|error| format!("cannot check the key of the stored certificate: {error}"))?;
-        if problems.is_empty() { Ok(Some(files)) } else { Err(problems.join("; ")) }
+        if problems.is_empty() { Ok(StoredFiles::Usable(files)) } else { Err(problems.join("; ")) }
     });
-    Ok(usable.unwrap_or_else(|why| {
-        warning!("{why}; another certificate will be obtained");
-        None
-    }))
+    Ok(usable.unwrap_or_else(StoredFiles::Unusable))
+}
+
+fn has_pair_in(loaded: &LoadedCertificates, folder: &Path) -> bool {
+    loaded.pairs.iter().any(|pair| pair.chain.path.starts_with(folder))
+}
+
+/// Adds the certificate of the running workers to `loaded` if the files have no valid one, and logs that.
+///
+/// # Errors
+/// The running certificate cannot be kept.
+pub(super) fn keep(
+    settings: &Settings,
+    stored: &StoredFiles,
+    running: Option<&RunningTls>,
+    loaded: &mut LoadedCertificates,
+    holder: KeyHolder,
+) -> Result<(), String> {
+    let Some(folder) = folder(settings)? else { return Ok(()) };
+    let why = match stored {
+        StoredFiles::Usable(_) => return Ok(()),
+        StoredFiles::Absent => format!("there is no certificate in {}", folder.display()),
+        StoredFiles::Unusable(why) => why.clone(),
+    };
+    match running.filter(|running| has_pair_in(&running.certificates, &folder)) {
+        Some(running) if loaded.keep(&running.certificates, &running.keys, &folder, holder) => {
+            warning!("{why}; the running certificate stays in use until another one replaces it");
+        }
+        // Its key never was in a file of this process.
+        Some(_) => return Err(format!("{why}; restore it before tls-key-isolation changes")),
+        None if matches!(stored, StoredFiles::Unusable(_)) => {
+            warning!("{why}; another certificate will replace it")
+        }
+        None => {}
+    }
+    Ok(())
 }
 
 /// Whether a certificate for this name, in lower case, will be made or obtained.

@@ -83,9 +83,10 @@ impl AcmeProcess {
         self.memory.as_ref().map(|memory| memory.board.clone())
     }
 
-    /// Obtains this certificate from now on, or none. The process of another one ends: it goes on where it was.
-    pub(super) fn follow(&mut self, task: Option<Arc<AcmeTask>>) {
-        if self.task == task {
+    /// Obtains this certificate from now on, or none. The process of another one ends: it goes on where it was. With
+    /// `is_missing` another process looks at the folder immediately, because the present one may sleep for an hour.
+    pub(super) fn follow(&mut self, task: Option<Arc<AcmeTask>>, is_missing: bool) {
+        if self.task == task && !is_missing {
             return;
         }
         self.end();

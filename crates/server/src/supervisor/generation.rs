@@ -23,6 +23,7 @@ use crate::admission::Addresses;
 use crate::diagnostics::{error, warning};
 use crate::log::open::Log;
 use crate::log::written;
+use crate::resolved::certificates::RunningTls;
 use crate::resolved::config::ResolvedConfig;
 use crate::sandbox;
 use crate::settings::values::Settings;
@@ -165,6 +166,13 @@ impl Generation {
             signing: None,
             workers,
         })
+    }
+
+    /// Its certificates, with the files of their keys.
+    pub(super) fn running_tls(&self) -> Option<RunningTls> {
+        let certificates = self.config.certificates.clone()?;
+        let keys = self.signing.as_ref().map_or_else(Vec::new, |signing| signing.keys().to_vec());
+        Some(RunningTls { certificates, keys })
     }
 
     /// The places that need a process now.

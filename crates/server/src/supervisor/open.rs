@@ -101,7 +101,7 @@ fn begin(
     });
     let config = null_is_alone(&serve, &settings)
         .and_then(|()| privileges::allowed(&settings))
-        .and_then(|()| if is_check { Ok(()) } else { names::prepare(&settings) })
+        .and_then(|()| if is_check { Ok(()) } else { names::prepare(&settings, None) })
         .and_then(|()| ResolvedConfig::resolve(&settings, descriptors));
     let mut config = match config {
         Ok(config) => config,

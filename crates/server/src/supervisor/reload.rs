@@ -104,8 +104,9 @@ impl Supervisor {
         if !changes.is_empty() {
             return Err(format!("{} cannot change without a restart", changes.join(", ")));
         }
-        names::prepare(&settings)?;
-        let config = ResolvedConfig::resolve(&settings, self.descriptors)?;
+        let running = self.generations.last().and_then(Generation::running_tls);
+        names::prepare(&settings, running.as_ref())?;
+        let config = ResolvedConfig::resolve_again(&settings, self.descriptors, running.as_ref())?;
         warn(&settings, &config);
         if config.options.zerocopy && !self.sockets.permit_zerocopy() {
             // Connections in the backlog would not have the option, and their zero-copy sends would never be reported.

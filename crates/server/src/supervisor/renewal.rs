@@ -22,7 +22,8 @@ impl Supervisor {
     /// Looks after the certificate of the newest generation from now on.
     pub(super) fn follow_certificates(&mut self) {
         let Some(newest) = self.generations.last() else { return };
-        self.acme.follow(newest.config.acme.clone());
+        let has_kept = newest.config.certificates.as_ref().is_some_and(|certificates| certificates.has_kept);
+        self.acme.follow(newest.config.acme.clone(), has_kept);
         if newest.settings.names.tls == TlsNames::Internal {
             self.acme.take_up = Some(Instant::now() + INTERNAL);
         }
@@ -74,7 +75,10 @@ impl Supervisor {
         let newest = self.generations.last()?;
         let (settings, mut config) = (newest.settings.clone(), newest.config.clone());
         let later = (settings.names.tls == TlsNames::Internal).then_some(INTERNAL);
-        let loaded = match names::prepare(&settings).and_then(|()| certificates::load(&settings)) {
+        let running = newest.running_tls();
+        let running = running.as_ref();
+        let prepared = names::prepare(&settings, running);
+        let loaded = match prepared.and_then(|()| certificates::load(&settings, running)) {
             Ok(loaded) => loaded,
             Err(why) => {
                 error!("{why}; the old certificate stays for now");

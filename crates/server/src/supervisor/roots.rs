@@ -80,7 +80,8 @@ impl Supervisor {
         let Some(newest) = self.generations.last() else { return };
         let (settings, mut config) = (newest.settings.clone(), newest.config.clone());
         // The signing process of the newest generation took the files of its keys.
-        let begun = certificates::load(&settings).and_then(|loaded| {
+        let running = newest.running_tls();
+        let begun = certificates::load(&settings, running.as_ref()).and_then(|loaded| {
             (config.certificates, config.keys) = loaded;
             self.begin_generation(settings, config)
         });

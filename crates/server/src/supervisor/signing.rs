@@ -194,6 +194,11 @@ impl SigningProcess {
         WorkerEnds { sockets: pairs.into_iter().map(|pair| pair.worker).collect(), path: self.path }
     }
 
+    /// The files of its keys.
+    pub(super) fn keys(&self) -> &[KeyFile] {
+        &self.keys
+    }
+
     /// Its user, if the server was started as root.
     pub(super) fn user(&self) -> Option<&SystemUser> {
         self.user.as_ref()

@@ -5,7 +5,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use rustix::fs::OFlags;
+use rustix::fs::{MemfdFlags, OFlags, memfd_create, sendfile};
+use rustix::io::Errno;
 
 /// The most bytes of a PEM file: a chain of ten certificates with RSA keys has about 20 KB.
 const MAX_FILE: u64 = 1 << 20;
@@ -26,6 +27,30 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let file = File::options().read(true).custom_flags(flags).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
+}
+
+/// Copies an open file, whose later changes must not matter. The kernel copies: the bytes never are in the memory of this
+/// process.
+///
+/// # Errors
+/// Returns the system's error.
+pub(crate) fn copy(file: &File) -> io::Result<File> {
+    let closed = MemfdFlags::CLOEXEC | MemfdFlags::NOEXEC_SEAL;
+    let copy = match memfd_create("tenfold-key", closed) {
+        // Linux before 6.3 does not know the second flag.
+        Err(Errno::INVAL) => memfd_create("tenfold-key", MemfdFlags::CLOEXEC),
+        made => made,
+    }?;
+    let mut left = MAX_FILE as usize + 1;
+    while left > 0 {
+        match sendfile(&copy, file, None, left) {
+            Ok(0) => break,
+            Ok(sent) => left -= sent,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(copy.into())
 }
 
 /// Reads an open file to its end. The memory does not grow meanwhile, so that no copy of a key is left behind.

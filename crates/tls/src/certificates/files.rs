@@ -40,12 +40,12 @@ pub struct CertificatePair {
     pub key: Option<Arc<dyn SigningKey>>,
 }
 
-/// The file of a key, open and not read by the process that opened it.
-#[derive(Debug)]
+/// A copy of the file of a key, open and not read by the process that opened it.
+#[derive(Clone, Debug)]
 pub struct KeyFile {
     chain: Chain,
     path: PathBuf,
-    file: File,
+    file: Arc<File>,
 }
 
 impl KeyFile {
@@ -54,7 +54,7 @@ impl KeyFile {
     /// # Errors
     /// Returns the reason if there is no such file.
     pub fn open(chain: &Chain, path: &Path) -> Result<KeyFile, Finding> {
-        let file = key::open(path).map_err(Finding::Key)?;
+        let file = Arc::new(key::open_copy(path).map_err(Finding::Key)?);
         Ok(KeyFile { chain: chain.clone(), path: path.to_owned(), file })
     }
 
@@ -64,7 +64,7 @@ impl KeyFile {
     /// Returns the reason if there is no such key in the file.
     pub fn read(&self) -> Result<Arc<dyn SigningKey>, Finding> {
         // Processes share the position in the file.
-        let _ = (&self.file).rewind();
+        let _ = (&*self.file).rewind();
         let file =
             self.file.try_clone().map_err(|error| Finding::Key(key::KeyError::reading(&self.path, error)))?;
         let key = key::read_open(&self.path, file).map_err(Finding::Key)?;
@@ -81,6 +81,8 @@ pub struct LoadedCertificates {
     pub pairs: Vec<CertificatePair>,
     /// Errors and warnings, in the order of the files; then names that no certificate covers.
     pub findings: Vec<Finding>,
+    /// Whether a pair comes from memory, because its files have no valid one.
+    pub has_kept: bool,
 }
 
 impl LoadedCertificates {
@@ -106,6 +108,34 @@ impl LoadedCertificates {
     pub fn is_usable(&self) -> bool {
         let has_error = self.findings.iter().any(|finding| finding.severity() == Severity::Error);
         !self.pairs.is_empty() && !has_error
+    }
+
+    /// Adds the pairs of `running` whose files are in `folder`. Returns whether there are any with a key for `holder`;
+    /// `keys` are the files of keys that another process has.
+    pub fn keep(
+        &mut self,
+        running: &LoadedCertificates,
+        keys: &[KeyFile],
+        folder: &Path,
+        holder: KeyHolder,
+    ) -> bool {
+        for pair in running.pairs.iter().filter(|pair| pair.chain.path.starts_with(folder)) {
+            let file = keys.iter().find(|file| file.chain.certificates == pair.chain.certificates);
+            let key = match (holder, &pair.key, file) {
+                (KeyHolder::Own, Some(key), _) => Some(Arc::clone(key)),
+                (KeyHolder::Own, None, Some(file)) => file.read().ok(),
+                (KeyHolder::Other, _, Some(file)) => {
+                    self.key_files.push(file.clone());
+                    None
+                }
+                (_, _, None) => continue,
+            };
+            if key.is_some() || holder == KeyHolder::Other {
+                self.pairs.push(CertificatePair { chain: pair.chain.clone(), key });
+                self.has_kept = true;
+            }
+        }
+        self.has_kept
     }
 
     /// Returns the table of a server. A key that is not here comes from `remote`, by the facts of its certificate; `None`
@@ -135,13 +165,13 @@ impl LoadedCertificates {
     ) -> Option<CertificatePair> {
         let chain = Chain::read(&files.certificate);
         let chain = chain.map_err(|error| self.findings.push(Finding::Chain(error))).ok();
-        let file = key::open(&files.key).map_err(|error| self.findings.push(Finding::Key(error))).ok();
+        let file = key::open_copy(&files.key).map_err(|error| self.findings.push(Finding::Key(error))).ok();
         if let Some(chain) = &chain {
             self.findings.extend(check::chain(chain, now));
         }
         let (Some(chain), Some(file)) = (chain, file) else { return None };
         let is_supported = chain.facts().key.is_some();
-        let file = KeyFile { chain: chain.clone(), path: files.key.clone(), file };
+        let file = KeyFile { chain: chain.clone(), path: files.key.clone(), file: Arc::new(file) };
         let key = match holder {
             KeyHolder::Own => Some(file.read().map_err(|finding| self.findings.push(finding)).ok()?),
             KeyHolder::Other => {
@@ -178,6 +208,25 @@ mod tests {
         x509_parser::time::ASN1Time::now().timestamp()
     }
 
+    fn kept_pairs_do_not_depend_on_their_files(
+        folder: &Path,
+        own: &LoadedCertificates,
+        opened: &LoadedCertificates,
+    ) {
+        fs::write(folder.join("a.test-key"), "cut").expect("our own folder");
+        fs::remove_file(folder.join("a.test")).expect("our own folder");
+        let (mut kept, (own_keys, keys)) =
+            (LoadedCertificates::default(), (&own.key_files[..], &opened.key_files[..]));
+        assert!(!kept.keep(opened, keys, Path::new("/elsewhere"), KeyHolder::Other));
+        assert!(!kept.keep(own, own_keys, folder, KeyHolder::Other), "there is no file for another process");
+        assert!(kept.keep(opened, keys, folder, KeyHolder::Other) && kept.is_usable());
+        assert!(kept.key_files[0].read().is_ok(), "the key is a copy");
+        for (running, keys) in [(own, own_keys), (opened, keys)] {
+            let mut kept = LoadedCertificates::default();
+            assert!(kept.keep(running, keys, folder, KeyHolder::Own) && kept.table(|_| None).is_some());
+        }
+    }
+
     #[test]
     fn all_pairs_are_read_and_everything_wrong_is_told_at_once() {
         let folder = std::env::temp_dir().join(format!("tenfold-tls-files-{}", std::process::id()));
@@ -205,6 +254,7 @@ mod tests {
         let read: Vec<_> =
             opened.key_files.iter().map(|file| (file.read().is_ok(), file.read().is_ok())).collect();
         assert_eq!(read, [(true, true), (false, false)], "each process reads from the beginning");
+        kept_pairs_do_not_depend_on_their_files(&folder, &good, &opened);
         fs::remove_dir_all(&folder).expect("our own folder");
     }
 }

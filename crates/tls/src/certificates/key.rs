@@ -54,6 +54,14 @@ pub fn open(path: &Path) -> Result<File, KeyError> {
     file::open(path).map_err(|error| KeyError::reading(path, error))
 }
 
+/// Opens a copy of the file of a private key, for another process to read: the file may be cut or removed meanwhile.
+///
+/// # Errors
+/// As [`read`].
+pub fn open_copy(path: &Path) -> Result<File, KeyError> {
+    open(path).and_then(|file| file::copy(&file).map_err(|error| KeyError::reading(path, error)))
+}
+
 /// Reads a private key from a descriptor that another process opened; `path` names it in messages.
 ///
 /// # Errors

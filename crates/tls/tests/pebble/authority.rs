@@ -92,7 +92,7 @@ impl Pebble {
         let scratch = TestFolder::new();
         let own = StateFolder::open(&scratch.0.join("authority")).expect("a folder of our own");
         let address = own_address();
-        let certificate = internal::certificate(&own, &[address.to_string()], now()).expect("a certificate");
+        let certificate = internal::certificate(&own, &[address.to_string()], now(), true).expect("a certificate");
         let config = format!(
             r#"{{"pebble": {{"listenAddress": "{address}:{DIRECTORY}",
             "managementListenAddress": "{address}:{MANAGEMENT}",
