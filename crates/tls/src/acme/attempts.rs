@@ -16,12 +16,46 @@ const FIRST_WAIT: i64 = 60;
 const MAX_WAIT: i64 = 6 * 3600;
 
 /// The result of the last attempts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct AttemptHistory {
+    #[serde(flatten)]
+    all: Attempts,
+    /// The names that the authority refused, which the certificate of the others does not wait for.
+    #[serde(default)]
+    refused: Vec<RefusedAttempts>,
+}
+
+/// The attempts for all names, or for one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Attempts {
     /// The failures since the last certificate.
     failures: u32,
     /// The second since 1970 before which no attempt is made.
     not_before: i64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct RefusedAttempts {
+    name: String,
+    #[serde(flatten)]
+    attempts: Attempts,
+}
+
+impl Attempts {
+    /// Returns the time until the next attempt is allowed at `now`. A moment further away than any wait is of a clock
+    /// that was wrong then or is wrong now.
+    fn wait(self, now: i64) -> Duration {
+        let left = self.not_before.saturating_sub(now);
+        let left = if left > MAX_WAIT * 5 / 4 { 0 } else { left };
+        Duration::from_secs(u64::try_from(left).unwrap_or(0))
+    }
+
+    /// Returns the result with one more failure at `now`.
+    fn failed(self, now: i64) -> Attempts {
+        let doubled = FIRST_WAIT.saturating_mul(1 << self.failures.min(16));
+        let wait = doubled.min(MAX_WAIT);
+        Attempts { failures: self.failures.saturating_add(1), not_before: now.saturating_add(jitter(wait)) }
+    }
 }
 
 impl AttemptHistory {
@@ -31,38 +65,62 @@ impl AttemptHistory {
         bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
     }
 
-    /// Returns the time until the next attempt is allowed at `now`. A moment further away than any wait is of a clock
-    /// that was wrong then or is wrong now.
-    pub(super) fn wait(self, now: i64) -> Duration {
-        let left = self.not_before.saturating_sub(now);
-        let left = if left > MAX_WAIT * 5 / 4 { 0 } else { left };
-        Duration::from_secs(u64::try_from(left).unwrap_or(0))
+    /// Returns the time until the next attempt is allowed at `now`.
+    pub(super) fn wait(&self, now: i64) -> Duration {
+        self.all.wait(now)
     }
 
     /// Whether the last attempt failed.
-    pub(super) fn has_failed(self) -> bool {
-        self.failures > 0
+    pub(super) fn has_failed(&self) -> bool {
+        self.all.failures > 0
     }
 
-    /// Returns the result of a success at `now`. The wait guards against an authority that wants every certificate
-    /// renewed at once, and against a clock that is wrong by months.
-    pub(super) fn succeeded(now: i64) -> AttemptHistory {
-        AttemptHistory { failures: 0, not_before: now.saturating_add(jitter(MAX_WAIT)) }
+    /// Records a success at `now` The wait guards against an authority
+    /// that wants every certificate renewed immediately, and against a clock that is wrong by months. It leaves a third
+    /// of the time for the renewal.
+    pub(super) fn succeed(&mut self, now: i64) {
+        let wait = jitter(MAX_WAIT);
+        self.all = Attempts { failures: 0, not_before: now.saturating_add(wait) };
     }
 
-    /// Returns the result with one more failure at `now`.
-    pub(super) fn failed(self, now: i64) -> AttemptHistory {
-        let doubled = FIRST_WAIT.saturating_mul(1 << self.failures.min(16));
-        let wait = doubled.min(MAX_WAIT);
-        AttemptHistory {
-            failures: self.failures.saturating_add(1),
-            not_before: now.saturating_add(jitter(wait)),
-        }
+    /// Records a failure at `now`.
+    pub(super) fn fail(&mut self, now: i64) {
+        self.all = self.all.failed(now);
+    }
+
+    /// Records that the authority refused a name at `now`, and returns the time until the next attempt for it.
+    pub(super) fn refuse(&mut self, name: &str, now: i64) -> Duration {
+        let former = self.refused.iter().position(|refused| refused.name == name);
+        let former = former.map(|index| self.refused.swap_remove(index).attempts).unwrap_or_default();
+        let attempts = former.failed(now);
+        self.refused.push(RefusedAttempts { name: name.to_owned(), attempts });
+        attempts.wait(now)
+    }
+
+    /// Records that a certificate has these names.
+    pub(super) fn accept(&mut self, names: &[String]) {
+        self.refused.retain(|refused| !names.contains(&refused.name));
+    }
+
+    /// Returns the names that do not wait for another attempt at `now`.
+    pub(super) fn orderable(&self, names: &[String], now: i64) -> Vec<String> {
+        names.iter().filter(|name| self.wait_of(name, now).is_zero()).cloned().collect()
+    }
+
+    /// Returns the second of the next attempt for a refused name among these.
+    pub(super) fn next_refused(&self, names: &[String], now: i64) -> Option<i64> {
+        let waits = names.iter().map(|name| self.wait_of(name, now)).filter(|wait| !wait.is_zero());
+        waits.min().map(|wait| now.saturating_add_unsigned(wait.as_secs()))
+    }
+
+    fn wait_of(&self, name: &str, now: i64) -> Duration {
+        let refused = self.refused.iter().find(|refused| refused.name == name);
+        refused.map_or(Duration::ZERO, |refused| refused.attempts.wait(now))
     }
 
     /// Writes the result. If that fails, as on a full disk, the process still waits as long as it lives.
-    pub(super) fn save(self, folder: &StateFolder, lock: &FolderLock) {
-        let bytes = serde_json::to_vec(&self).expect("two numbers are JSON");
+    pub(super) fn save(&self, folder: &StateFolder, lock: &FolderLock) {
+        let bytes = serde_json::to_vec(self).expect("numbers and names are JSON");
         let _ = folder.write(lock, FILE, &bytes, Secrecy::Private);
     }
 }
@@ -88,7 +146,7 @@ mod tests {
         assert_eq!(attempts.wait(now), Duration::ZERO);
         let mut seen = Vec::new();
         for failure in 0..40 {
-            attempts = attempts.failed(now);
+            attempts.fail(now);
             let expected = (60u64 << failure.min(20)).min(6 * 3600);
             let wait = attempts.wait(now).as_secs();
             assert!((expected * 3 / 4..=expected * 5 / 4).contains(&wait), "{failure}: {wait}");
@@ -104,13 +162,37 @@ mod tests {
         let folder = scratch.folder();
         let lock = folder.lock().expect("no error").expect("it is free");
         let now = 1_800_000_000;
-        let attempts = AttemptHistory::default().failed(now);
+        let mut attempts = AttemptHistory::default();
+        attempts.fail(now);
+        attempts.refuse("b.test", now);
         attempts.save(&folder, &lock);
         assert_eq!(AttemptHistory::load(&folder), attempts);
         assert!(attempts.wait(now + 30) > Duration::ZERO);
         assert_eq!(attempts.wait(now + 76), Duration::ZERO);
         assert_eq!(attempts.wait(now - 365 * 86_400), Duration::ZERO, "the clock went back by a year");
+        folder.write(&lock, FILE, b"{\"failures\":1,\"not_before\":5}", Secrecy::Private).expect("room");
+        assert_eq!(AttemptHistory::load(&folder).all, Attempts { failures: 1, not_before: 5 }, "of 0.1");
         folder.write(&lock, FILE, b"{\"failures\":", Secrecy::Private).expect("room");
         assert_eq!(AttemptHistory::load(&folder), AttemptHistory::default());
+    }
+
+    #[test]
+    fn a_refused_name_waits_by_itself() {
+        let now = 1_800_000_000;
+        let names = ["a.test", "b.test"].map(str::to_owned);
+        let mut attempts = AttemptHistory::default();
+        assert_eq!(
+            (attempts.orderable(&names, now), attempts.next_refused(&names, now)),
+            (names.to_vec(), None)
+        );
+        let first = attempts.refuse("b.test", now);
+        attempts.succeed(now);
+        assert_eq!(attempts.orderable(&names, now), names[..1]);
+        let again = attempts.next_refused(&names, now).expect("it waits");
+        assert_eq!(again, now + i64::try_from(first.as_secs()).expect("seconds"));
+        assert_eq!(attempts.orderable(&names, again), names, "in its turn");
+        assert!(attempts.refuse("b.test", again) > Duration::from_secs(80), "twice as long");
+        attempts.accept(&names);
+        assert_eq!(attempts.orderable(&names, again), names);
     }
 }

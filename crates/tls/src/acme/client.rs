@@ -11,6 +11,7 @@ use super::authority;
 use super::dns;
 use super::error::AcmeError;
 use super::order::Attempt;
+use super::refusal::{OrderError, RefusedName};
 use super::renewal::{self, RenewalWindow};
 use super::settings::{AcmeSettings, Validation};
 use super::stored::{self, StoredCertificate};
@@ -26,6 +27,9 @@ const MAX_WAIT: Duration = Duration::from_secs(3600);
 
 /// The wait while another server has the lock.
 const LOCKED: Duration = Duration::from_secs(30);
+
+/// The most orders of one attempt: each omits the names that the authority refused in the former ones.
+const MAX_ORDERS: usize = 10;
 
 /// The seconds between two questions for the renewal window (RFC 9773 §4.3 suggests six hours).
 const WINDOW_AGE: i64 = 6 * 3600;
@@ -44,9 +48,22 @@ pub enum AcmeEvent {
     },
 }
 
+/// A name without a certificate. The other names do not wait for it.
+#[derive(Debug)]
+pub struct RefusedEvent {
+    /// The name.
+    pub name: String,
+    /// The reason of the authority.
+    pub error: AcmeError,
+    /// The time until the next attempt for this name.
+    pub retry: Duration,
+}
+
 /// The result of one step.
 #[derive(Debug)]
 pub struct AcmeStep {
+    /// The names that the authority refused.
+    pub refused: Vec<RefusedEvent>,
     /// An event, if there is one.
     pub event: Option<AcmeEvent>,
     /// The time until the next step.
@@ -96,7 +113,7 @@ impl AcmeClient {
             return changed;
         }
         self.ask_for_window(stored.as_ref(), now);
-        let due = self.due(stored.as_ref());
+        let due = self.due(stored.as_ref(), now);
         if now < due {
             return wait(Duration::from_secs((due - now).unsigned_abs()));
         }
@@ -120,17 +137,18 @@ impl AcmeClient {
         (self.window, self.asked) = (None, None);
         // The server that obtained it left the result of its attempt.
         self.attempts = AttemptHistory::load(&self.folder);
-        Some(AcmeStep { event: Some(AcmeEvent::Changed(stored.clone())), wait: Duration::ZERO })
+        Some(step(Some(AcmeEvent::Changed(stored.clone())), Duration::ZERO))
     }
 
-    /// Returns the second at which the next certificate is due.
-    fn due(&self, stored: Option<&StoredCertificate>) -> i64 {
-        match stored.map(|stored| stored.chain.facts()) {
-            Some(facts) if stored::covers_all(facts, &self.settings.names) => {
-                renewal::due(facts, self.window)
-            }
+    /// Returns the second at which the next certificate is due: for the names that can be ordered, or for a refused one.
+    fn due(&self, stored: Option<&StoredCertificate>, now: i64) -> i64 {
+        let names = self.attempts.orderable(&self.settings.names, now);
+        let due = match stored.map(|stored| stored.chain.facts()) {
+            _ if names.is_empty() => i64::MAX,
+            Some(facts) if stored::covers_all(facts, &names) => renewal::due(facts, self.window),
             _ => i64::MIN,
-        }
+        };
+        self.attempts.next_refused(&self.settings.names, now).map_or(due, |next| next.min(due))
     }
 
     /// Asks for the renewal window now and then. Without an answer the last one stands.
@@ -150,33 +168,75 @@ impl AcmeClient {
         if let Some(changed) = self.changed(stored.as_ref()) {
             return changed;
         }
-        let attempt =
-            Attempt { settings: &self.settings, folder: &self.folder, lock, board: &self.board, now };
-        let bound = bound(&self.settings);
-        let obtained = self.runtime.block_on(async { timeout(bound, attempt.obtain(stored.as_ref())).await });
-        match obtained {
-            Ok(Ok(obtained)) => {
-                let succeeded = AttemptHistory::succeeded(now);
-                succeeded.save(&self.folder, lock);
-                let changed = self.changed(Some(&obtained));
-                self.attempts = succeeded;
-                changed.unwrap_or(AcmeStep { event: None, wait: LOCKED })
+        let mut refused = Vec::new();
+        for _ in 0..MAX_ORDERS {
+            let names = self.attempts.orderable(&self.settings.names, now);
+            // The names that the authority refused were all that was due.
+            if !refused.is_empty() && self.due(stored.as_ref(), now) > now {
+                return AcmeStep { refused, ..wait(Duration::ZERO) };
             }
-            Ok(Err(error)) => self.failed(error, now, Some(lock)),
-            Err(_) => {
-                let reason = format!("it took longer than {} s", bound.as_secs());
-                self.failed(AcmeError::new("obtain a certificate", reason), now, Some(lock))
+            match self.order(lock, &names, stored.as_ref(), now) {
+                Ok(obtained) => {
+                    self.attempts.accept(&names);
+                    self.attempts.succeed(now);
+                    self.attempts.save(&self.folder, lock);
+                    let attempts = self.attempts.clone();
+                    let changed = self.changed(Some(&obtained));
+                    self.attempts = attempts;
+                    return AcmeStep { refused, ..changed.unwrap_or(step(None, LOCKED)) };
+                }
+                // Without any name there is no order.
+                Err(OrderError::Refused(now_refused)) if now_refused.len() < names.len() => {
+                    refused.extend(now_refused.into_iter().map(|name| self.refuse(name, now)));
+                    self.attempts.save(&self.folder, lock);
+                }
+                Err(OrderError::Refused(all)) => {
+                    let reasons: Vec<_> =
+                        all.iter().map(|it| format!("{}: {}", it.name, it.reason)).collect();
+                    let error = AcmeError::new("validate the names", reasons.join("; "));
+                    return AcmeStep { refused, ..self.failed(error, now, Some(lock)) };
+                }
+                Err(OrderError::Failed(error)) => {
+                    return AcmeStep { refused, ..self.failed(error, now, Some(lock)) };
+                }
             }
         }
+        let error =
+            AcmeError::new("obtain a certificate", "the authority refused names in each of many orders");
+        AcmeStep { refused, ..self.failed(error, now, Some(lock)) }
+    }
+
+    /// Makes an order for these names.
+    fn order(
+        &self,
+        lock: &FolderLock,
+        names: &[String],
+        stored: Option<&StoredCertificate>,
+        now: i64,
+    ) -> Result<StoredCertificate, OrderError> {
+        let (settings, folder, board) = (&self.settings, &self.folder, &self.board);
+        let attempt = Attempt { settings, names, folder, lock, board, now };
+        let bound = bound(settings);
+        let obtained = self.runtime.block_on(async { timeout(bound, attempt.obtain(stored)).await });
+        obtained.unwrap_or_else(|_| {
+            let reason = format!("it took longer than {} s", bound.as_secs());
+            Err(AcmeError::new("obtain a certificate", reason).into())
+        })
+    }
+
+    fn refuse(&mut self, refused: RefusedName, now: i64) -> RefusedEvent {
+        let retry = self.attempts.refuse(&refused.name, now);
+        let error = AcmeError::new(&format!("obtain a certificate for {}", refused.name), refused.reason);
+        RefusedEvent { name: refused.name, error, retry }
     }
 
     fn failed(&mut self, error: AcmeError, now: i64, lock: Option<&FolderLock>) -> AcmeStep {
-        self.attempts = self.attempts.failed(now);
+        self.attempts.fail(now);
         if let Some(lock) = lock {
             self.attempts.save(&self.folder, lock);
         }
         let retry = self.attempts.wait(now);
-        AcmeStep { event: Some(AcmeEvent::Failed { error, retry }), wait: retry.min(MAX_WAIT) }
+        step(Some(AcmeEvent::Failed { error, retry }), retry.min(MAX_WAIT))
     }
 
     /// Revokes the stored certificate (RFC 8555 §7.6) and forgets it, so that the next step obtains another one.
@@ -205,7 +265,11 @@ fn bound(settings: &AcmeSettings) -> Duration {
 }
 
 fn wait(time: Duration) -> AcmeStep {
-    AcmeStep { event: None, wait: time.min(MAX_WAIT) }
+    step(None, time.min(MAX_WAIT))
+}
+
+fn step(event: Option<AcmeEvent>, wait: Duration) -> AcmeStep {
+    AcmeStep { refused: Vec::new(), event, wait }
 }
 
 fn unix_now() -> i64 {

@@ -19,6 +19,8 @@ mod error;
 #[cfg(feature = "acme")]
 mod order;
 #[cfg(feature = "acme")]
+mod refusal;
+#[cfg(feature = "acme")]
 mod renewal;
 #[cfg(feature = "acme")]
 mod transport;

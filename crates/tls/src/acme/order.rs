@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::authority;
 use super::error::AcmeError;
+use super::refusal::OrderError;
 use super::settings::AcmeSettings;
 use super::stored::{self, StoredCertificate};
 use super::validation::{self, POLLING};
@@ -30,6 +31,8 @@ struct OpenOrder {
 /// One attempt, by the holder of the folder's lock.
 pub(super) struct Attempt<'a> {
     pub(super) settings: &'a AcmeSettings,
+    /// The names of the certificate.
+    pub(super) names: &'a [String],
     pub(super) folder: &'a StateFolder,
     pub(super) lock: &'a FolderLock,
     pub(super) board: &'a ChallengeBoard,
@@ -42,11 +45,12 @@ impl Attempt<'_> {
     /// which certificate it renews.
     ///
     /// # Errors
-    /// Says which step failed. An order that can still succeed is kept for the next attempt.
+    /// Says which step failed, or which names the authority refused. An order that can still succeed is kept for the next
+    /// attempt.
     pub(super) async fn obtain(
         &self,
         replaced: Option<&StoredCertificate>,
-    ) -> Result<StoredCertificate, AcmeError> {
+    ) -> Result<StoredCertificate, OrderError> {
         let account = authority::account(self.settings, self.folder, self.lock).await?;
         let (mut order, open) = match self.resume(&account).await {
             Some(resumed) => resumed,
@@ -61,11 +65,11 @@ impl Attempt<'_> {
                 return Err(error);
             }
         };
-        let chain = match stored::accept(self.folder, &pem, &self.settings.names, self.now) {
+        let chain = match stored::accept(self.folder, &pem, self.names, self.now) {
             Ok(chain) => chain,
             Err(error) => {
                 self.end()?;
-                return Err(error);
+                return Err(error.into());
             }
         };
         // If the disk is full, the next attempt gets the same certificate once more.
@@ -82,7 +86,7 @@ impl Attempt<'_> {
     async fn resume(&self, account: &Account) -> Option<(Order, OpenOrder)> {
         let bytes = self.folder.read(FILE).ok().flatten()?;
         let open: OpenOrder = serde_json::from_slice(&bytes).ok()?;
-        let is_same = open.directory == self.settings.directory && open.names == self.settings.names;
+        let is_same = open.directory == self.settings.directory && open.names == self.names;
         // A name in a file is not trusted to stay in the folder.
         let has_key = open.key.starts_with("key-") && self.folder.names().ok()?.contains(&open.key);
         if !is_same || !has_key {
@@ -97,7 +101,7 @@ impl Attempt<'_> {
         &self,
         account: &Account,
         replaced: Option<&StoredCertificate>,
-    ) -> Result<(Order, OpenOrder), AcmeError> {
+    ) -> Result<(Order, OpenOrder), OrderError> {
         let failed = "make a key";
         let pair = KeyPair::generate().map_err(AcmeError::at(failed))?;
         let key = stored::key_name(&KeyId::of(&rcgen::PublicKeyData::subject_public_key_info(&pair)));
@@ -113,7 +117,7 @@ impl Attempt<'_> {
                 return Err(error);
             }
         };
-        let (directory, names) = (self.settings.directory.clone(), self.settings.names.clone());
+        let (directory, names) = (self.settings.directory.clone(), self.names.to_vec());
         let open = OpenOrder { url: order.url().to_owned(), directory, names, key };
         let bytes = serde_json::to_vec(&open).map_err(AcmeError::at("store the order"))?;
         self.folder
@@ -128,8 +132,8 @@ impl Attempt<'_> {
         &self,
         account: &Account,
         replaced: Option<&StoredCertificate>,
-    ) -> Result<Order, AcmeError> {
-        let names: Vec<Identifier> = self.settings.names.iter().cloned().map(Identifier::Dns).collect();
+    ) -> Result<Order, OrderError> {
+        let names: Vec<Identifier> = self.names.iter().cloned().map(Identifier::Dns).collect();
         let replaced =
             replaced.and_then(|stored| CertificateIdentifier::try_from(&stored.chain.certificates[0]).ok());
         if let Some(identifier) = replaced
@@ -142,20 +146,22 @@ impl Attempt<'_> {
             if is_unknown_account(&error) {
                 let _ = self.folder.remove(self.lock, &authority::file(self.settings));
             }
-            AcmeError::new("order a certificate", error)
+            OrderError::of("order a certificate", error, self.names)
         })
     }
 
     /// Does what the state of an order asks for, and returns the chain as PEM.
-    async fn finish(&self, order: &mut Order, open: &OpenOrder) -> Result<String, AcmeError> {
+    async fn finish(&self, order: &mut Order, open: &OpenOrder) -> Result<String, OrderError> {
         if order.state().status == OrderStatus::Pending {
-            validation::validate(order, self.settings, self.board).await?;
+            validation::validate(order, self.names, &self.settings.validation, self.board).await?;
         }
         if order.state().status == OrderStatus::Ready {
             let request = self.request(open)?;
-            order.finalize_csr(&request).await.map_err(AcmeError::at("request the certificate"))?;
+            let finalized = order.finalize_csr(&request).await;
+            finalized.map_err(|error| OrderError::of("request the certificate", error, self.names))?;
         }
-        order.poll_certificate(&POLLING).await.map_err(AcmeError::at("get the certificate"))
+        let pem = order.poll_certificate(&POLLING).await;
+        pem.map_err(|error| OrderError::of("get the certificate", error, self.names))
     }
 
     /// Returns the certificate signing request (RFC 2986) of an order, in DER.

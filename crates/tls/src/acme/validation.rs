@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::dns::TxtRecord;
 use super::error::{AcmeError, MAX_REASON};
-use super::settings::{AcmeSettings, Validation};
+use super::refusal::{OrderError, RefusedName};
+use super::settings::Validation;
 use crate::challenges::{ChallengeBoard, PendingChallenges};
 
 /// The bound of the authority's checks.
@@ -16,6 +17,8 @@ pub(super) const POLLING: RetryPolicy = RetryPolicy::new()
 
 /// The most reasons that are told for one name.
 const MAX_REASONS: usize = 4;
+
+const VALIDATE: &str = "validate the names";
 
 const TOO_MANY: &str = "the authority asks for more proofs than there are names";
 
@@ -34,18 +37,18 @@ impl Drop for Responses<'_> {
 /// Proves the control of every name of an order.
 ///
 /// # Errors
-/// Says which name the authority rejected, and its reason.
+/// Says which names the authority rejected, and its reasons.
 pub(super) async fn validate(
     order: &mut Order,
-    settings: &AcmeSettings,
+    names: &[String],
+    validation: &Validation,
     board: &ChallengeBoard,
-) -> Result<(), AcmeError> {
-    let validation = &settings.validation;
-    let responses = prepare(order, settings, board).await?;
+) -> Result<(), OrderError> {
+    let responses = prepare(order, names, validation, board).await?;
     // The authority names authorizations again with each state of the order.
-    let (mut authorizations, mut left) = (order.authorizations(), settings.names.len());
+    let (mut authorizations, mut left) = (order.authorizations(), names.len());
     while let Some(authorization) = authorizations.next().await {
-        left = left.checked_sub(1).ok_or_else(|| AcmeError::new("validate the names", TOO_MANY))?;
+        left = left.checked_sub(1).ok_or_else(|| AcmeError::new(VALIDATE, TOO_MANY))?;
         let mut authorization = authorization.map_err(AcmeError::at("read the authorization"))?;
         if authorization.status != AuthorizationStatus::Pending {
             continue;
@@ -61,9 +64,13 @@ pub(super) async fn validate(
     match polled {
         Ok(OrderStatus::Ready) => Ok(()),
         Ok(_) | Err(instant_acme::Error::Api(_)) => {
-            Err(AcmeError::new("validate the names", reasons(order, settings.names.len()).await))
+            let refused = refused(order, names).await;
+            match refused.is_empty() {
+                true => Err(AcmeError::new(VALIDATE, "the authority gave no reason").into()),
+                false => Err(OrderError::Refused(refused)),
+            }
         }
-        Err(error) => Err(AcmeError::new("validate the names", error)),
+        Err(error) => Err(AcmeError::new(VALIDATE, error).into()),
     }
 }
 
@@ -78,36 +85,35 @@ fn kind(validation: &Validation) -> ChallengeType {
 /// Publishes the responses to all challenges that are pending.
 async fn prepare<'a>(
     order: &mut Order,
-    settings: &'a AcmeSettings,
+    names: &[String],
+    validation: &'a Validation,
     board: &'a ChallengeBoard,
-) -> Result<Responses<'a>, AcmeError> {
-    let validation = &settings.validation;
+) -> Result<Responses<'a>, OrderError> {
     let failed = "prepare the validation";
     let (mut pending, mut records, mut count) = (PendingChallenges::default(), Vec::new(), 0);
     let mut authorizations = order.authorizations();
     while let Some(authorization) = authorizations.next().await {
         let mut authorization = authorization.map_err(AcmeError::at("read the authorization"))?;
         count += 1;
-        if count > settings.names.len() {
-            return Err(AcmeError::new(failed, TOO_MANY));
+        if count > names.len() {
+            return Err(AcmeError::new(failed, TOO_MANY).into());
         }
         let name = authorization.identifier().to_string();
-        if !is_ordered(&name, &settings.names) {
-            return Err(AcmeError::new(
-                failed,
-                format!("the authority asks to prove {name}, which was not ordered"),
-            ));
-        }
+        let Some(ordered) = ordered(&name, names) else {
+            let reason = format!("the authority asks to prove {name}, which was not ordered");
+            return Err(AcmeError::new(failed, reason).into());
+        };
+        let refused =
+            |reason: String| OrderError::Refused(vec![RefusedName { name: ordered.to_owned(), reason }]);
         match authorization.status {
             AuthorizationStatus::Pending => {}
             AuthorizationStatus::Valid => continue,
             status => {
-                return Err(AcmeError::new(failed, format!("the authorization of {name} is {status:?}")));
+                return Err(refused(format!("its authorization is {status:?}")));
             }
         }
         let Some(challenge) = authorization.challenge(kind(validation)) else {
-            let reason = format!("the authority does not offer {:?} for {name}", kind(validation));
-            return Err(AcmeError::new(failed, reason));
+            return Err(refused(format!("the authority does not offer {:?}", kind(validation))));
         };
         let response = challenge.key_authorization();
         match validation {
@@ -116,21 +122,23 @@ async fn prepare<'a>(
             }
             Validation::Http01 => pending.add_http(&challenge.token, response.as_str()),
             Validation::Dns01 { command } => {
-                records.push(TxtRecord::set(command, &name, response.dns_value())?);
+                let record = TxtRecord::set(command, &name, response.dns_value());
+                records.push(record.map_err(|error| refused(error.to_string()))?);
             }
         }
     }
     if !board.publish(&pending) {
-        return Err(AcmeError::new(failed, "too many names; use several certificates"));
+        return Err(AcmeError::new(failed, "too many names; use several certificates").into());
     }
     Ok(Responses { board, _records: records })
 }
 
-/// Whether an authorization is for a name of the order, possibly a wildcard: the authority chooses the text, which becomes
-/// an argument of the command for DNS records.
-fn is_ordered(name: &str, ordered: &[String]) -> bool {
+/// Returns the name of the order that an authorization is for, possibly a wildcard: the authority chooses the text, which
+/// becomes an argument of the command for DNS records.
+fn ordered<'a>(name: &str, ordered: &'a [String]) -> Option<&'a str> {
     let domain = |name: &str| name.strip_prefix("*.").unwrap_or(name).to_owned();
-    ordered.iter().any(|ordered| domain(ordered) == domain(name))
+    let exact = ordered.iter().find(|ordered| *ordered == name);
+    exact.or_else(|| ordered.iter().find(|ordered| domain(ordered) == domain(name))).map(String::as_str)
 }
 
 /// The beginning of a text of the authority, which chooses its length.
@@ -138,10 +146,10 @@ fn shortened(text: &str) -> String {
     text.chars().take(MAX_REASON).collect()
 }
 
-/// Returns the reasons of an authority that rejected an order, those of at most `most` authorizations.
-async fn reasons(order: &mut Order, most: usize) -> String {
+/// Returns the names that an authority rejected, with its reasons.
+async fn refused(order: &mut Order, names: &[String]) -> Vec<RefusedName> {
     let mut all = Vec::new();
-    let (mut authorizations, mut left) = (order.authorizations(), most);
+    let (mut authorizations, mut left) = (order.authorizations(), names.len());
     while left > 0
         && let Some(authorization) = authorizations.next().await
     {
@@ -150,12 +158,16 @@ async fn reasons(order: &mut Order, most: usize) -> String {
         if authorization.refresh().await.is_err() {
             continue;
         }
-        let name = shortened(&authorization.identifier().to_string());
+        let identifier = authorization.identifier().to_string();
+        let Some(name) = ordered(&identifier, names) else { continue };
         let errors = authorization.challenges.iter().filter_map(|challenge| challenge.error.as_ref());
         let reasons = errors.map(|error| shortened(error.detail.as_deref().unwrap_or("no reason")));
-        all.extend(reasons.take(MAX_REASONS).map(|reason| format!("{name}: {reason}")));
+        let reasons: Vec<_> = reasons.take(MAX_REASONS).collect();
+        if !reasons.is_empty() {
+            all.push(RefusedName { name: name.to_owned(), reason: reasons.join("; ") });
+        }
     }
-    if all.is_empty() { "the authority gave no reason".to_owned() } else { all.join("; ") }
+    all
 }
 
 #[cfg(test)]
@@ -164,12 +176,12 @@ mod tests {
 
     #[test]
     fn only_names_of_the_order_are_proven() {
-        let ordered = ["example.org".to_owned(), "*.example.net".to_owned()];
+        let names = ["example.org".to_owned(), "*.example.net".to_owned()];
         for name in ["example.org", "*.example.org", "example.net", "*.example.net"] {
-            assert!(is_ordered(name, &ordered), "{name}");
+            assert!(ordered(name, &names).is_some(), "{name}");
         }
         for name in ["", "www.example.org", "example.org$(id)", "*.*.example.org", "other.example"] {
-            assert!(!is_ordered(name, &ordered), "{name}");
+            assert_eq!(ordered(name, &names), None, "{name}");
         }
     }
 }

@@ -89,17 +89,26 @@ fn wait_for(at: SocketAddr) {
 impl Pebble {
     /// Starts an authority that rejects `reject` percent of all nonces.
     pub(crate) fn start(reject: u8) -> Pebble {
+        Pebble::start_with(reject, Duration::from_secs(90 * 86_400))
+    }
+
+    /// Starts an authority whose certificates are valid for `lifetime`.
+    pub(crate) fn start_with(reject: u8, lifetime: Duration) -> Pebble {
         let scratch = TestFolder::new();
         let own = StateFolder::open(&scratch.0.join("authority")).expect("a folder of our own");
         let address = own_address();
-        let certificate = internal::certificate(&own, &[address.to_string()], now(), true).expect("a certificate");
+        let certificate =
+            internal::certificate(&own, &[address.to_string()], now(), true).expect("a certificate");
         let config = format!(
             r#"{{"pebble": {{"listenAddress": "{address}:{DIRECTORY}",
             "managementListenAddress": "{address}:{MANAGEMENT}",
             "certificate": {:?}, "privateKey": {:?}, "httpPort": {HTTP}, "tlsPort": {TLS},
             "retryAfter": {{"authz": 1, "order": 1}}, "keyAlgorithm": "ecdsa",
-            "profiles": {{"default": {{"description": "of a test", "validityPeriod": 7776000}}}}}}}}"#,
-            certificate.chain.path, certificate.key_path
+            "domainBlocklist": ["blocked.test"],
+            "profiles": {{"default": {{"description": "of a test", "validityPeriod": {}}}}}}}}}"#,
+            certificate.chain.path,
+            certificate.key_path,
+            lifetime.as_secs()
         );
         fs::write(scratch.0.join("pebble.json"), config).expect("our own folder");
         let names = start(Command::new("pebble-challtestsrv").args([
@@ -121,6 +130,21 @@ impl Pebble {
 
     fn at(&self, port: u16) -> SocketAddr {
         SocketAddr::from((self.address, port))
+    }
+
+    /// Lets a name lead to this address.
+    pub(crate) fn move_name(&self, name: &str, to: Ipv4Addr) {
+        let body = format!(r#"{{"host": "{name}", "addresses": ["{to}"]}}"#);
+        for change in ["clear-a", "add-a"] {
+            let url = format!("http://{}/{change}", self.names());
+            let status = Command::new("curl").args(["--silent", "--fail", "--data", &body, &url]).status();
+            assert!(status.expect("curl is there").success());
+        }
+    }
+
+    /// The address of this machine for it.
+    pub(crate) fn address(&self) -> Ipv4Addr {
+        self.address
     }
 
     /// The address where its name server accepts records.

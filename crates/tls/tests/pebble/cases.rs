@@ -1,12 +1,13 @@
 //! The cases.
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use tenfold_tls::acme::client::AcmeEvent;
 use tenfold_tls::acme::settings::Validation;
-use tenfold_tls::acme::stored;
+use tenfold_tls::acme::stored::{self, StoredCertificate};
 use tenfold_tls::certificates::key;
 
 use crate::authority::{Pebble, obtained};
@@ -20,6 +21,7 @@ pub(crate) const ALL: &[PebbleCase] = &[
     ("names_are_validated_over_http", over_http),
     ("a_wildcard_is_validated_by_dns", wildcard),
     ("a_failed_validation_is_told_and_the_next_attempt_succeeds", failed_validation),
+    ("one_refused_name_does_not_stop_the_others", refused_name),
     ("an_authority_that_is_away_is_an_event_and_no_more", away),
     ("an_authority_that_rejects_nonces_is_asked_again", rejected_nonces),
     ("two_servers_obtain_one_certificate", two_servers),
@@ -105,6 +107,42 @@ fn failed_validation() {
     assert!(client.step().event.is_none(), "a restart does not shorten the wait");
     pebble.forget_wait();
     obtained(&mut pebble.client(settings, &board));
+}
+
+fn refused_name() {
+    let pebble = Pebble::start(0);
+    let (board, _responder) = pebble.responder();
+    // Nothing listens there.
+    pebble.move_name("b.test", Ipv4Addr::LOCALHOST);
+    let settings = pebble.settings(&["a.test", "b.test", "blocked.test"], Validation::TlsAlpn01);
+    let names = |stored: &StoredCertificate| {
+        settings.names.iter().filter(|name| stored.chain.facts().covers(name)).cloned().collect::<Vec<_>>()
+    };
+    let mut client = pebble.client(settings.clone(), &board);
+    let step = client.step();
+    let Some(AcmeEvent::Changed(stored)) = step.event else { panic!("no certificate: {step:?}") };
+    assert_eq!(names(&stored), ["a.test"]);
+    let mut refused: Vec<_> = step.refused.iter().map(|refused| refused.name.as_str()).collect();
+    refused.sort_unstable();
+    assert_eq!(refused, ["b.test", "blocked.test"]);
+    for refused in &step.refused {
+        let (said, retry) = (refused.error.to_string(), refused.retry.as_secs());
+        assert!(said.contains(&refused.name) && (45..=75).contains(&retry), "{said}: {retry}");
+    }
+    for mut client in [client, pebble.client(settings.clone(), &board)] {
+        let step = client.step();
+        assert!(step.event.is_none() && step.refused.is_empty(), "a restart does not shorten it: {step:?}");
+        assert!((1..=75).contains(&step.wait.as_secs()), "the refused names are next: {step:?}");
+    }
+    pebble.move_name("b.test", pebble.address());
+    pebble.forget_wait();
+    let mut client = pebble.client(settings.clone(), &board);
+    let stored = obtained(&mut client);
+    assert_eq!(names(&stored), ["a.test", "b.test"]);
+    // Only a refused name is due: no certificate is ordered for the others.
+    pebble.forget_wait();
+    let step = pebble.client(settings.clone(), &board).step();
+    assert!(step.event.is_none() && step.refused.len() == 1, "{step:?}");
 }
 
 fn away() {

@@ -5,7 +5,7 @@ use std::thread;
 
 use tenfold_sys::signal::Signal;
 use tenfold_sys::{limits, process};
-use tenfold_tls::acme::client::{AcmeClient, AcmeEvent};
+use tenfold_tls::acme::client::{AcmeClient, AcmeEvent, RefusedEvent};
 use tenfold_tls::acme::settings::Validation;
 use tenfold_tls::acme::stored;
 use tenfold_tls::state::StateFolder;
@@ -54,6 +54,10 @@ pub(super) fn obtain(work: ClientTask<'_>) -> Result<(), String> {
     plant(&board);
     loop {
         let step = client.step();
+        for refused in step.refused {
+            let RefusedEvent { name, error, retry } = refused;
+            warning!("{error}; the next attempt for {name} is in {}", shown_duration(retry));
+        }
         match step.event {
             Some(AcmeEvent::Changed(_)) => {
                 news.write_all(b"!").map_err(|error| format!("cannot tell the supervisor: {error}"))?;
