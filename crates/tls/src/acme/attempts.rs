@@ -75,11 +75,11 @@ impl AttemptHistory {
         self.all.failures > 0
     }
 
-    /// Records a success at `now` The wait guards against an authority
+    /// Records a success at `now` with a certificate that expires at `not_after`. The wait guards against an authority
     /// that wants every certificate renewed immediately, and against a clock that is wrong by months. It leaves a third
     /// of the time for the renewal.
-    pub(super) fn succeed(&mut self, now: i64) {
-        let wait = jitter(MAX_WAIT);
+    pub(super) fn succeed(&mut self, now: i64, not_after: i64) {
+        let wait = jitter(MAX_WAIT).min(not_after.saturating_sub(now).max(0) / 3 * 2);
         self.all = Attempts { failures: 0, not_before: now.saturating_add(wait) };
     }
 
@@ -136,7 +136,10 @@ fn jitter(wait: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::renewal::{self, RenewalWindow};
     use super::*;
+    use crate::certificates::facts::CertificateFacts;
+    use crate::certificates::generate;
     use crate::state::scratch::ScratchState;
 
     #[test]
@@ -177,6 +180,32 @@ mod tests {
     }
 
     #[test]
+    fn a_renewal_begins_when_a_third_of_the_lifetime_is_left() {
+        const DAY: i64 = 86_400;
+        let now = 1_800_000_000;
+        for lifetime in [60, 3600, 6 * DAY, 90 * DAY] {
+            // Many authorities let a certificate begin an hour before they issue it.
+            for early in [0, 3600] {
+                let pair =
+                    generate::pair_between(&["a.test"], &rcgen::PKCS_ED25519, now - early, now + lifetime);
+                let facts = CertificateFacts::read(&pair.certificate).expect("a certificate");
+                let past = RenewalWindow { start: now - DAY, end: now - 1 };
+                for window in [None, Some(past)] {
+                    let mut attempts = AttemptHistory::default();
+                    attempts.succeed(now, facts.not_after);
+                    let guarded = now + i64::try_from(attempts.wait(now).as_secs()).expect("hours");
+                    let begins = renewal::due(&facts, window).max(guarded) - now;
+                    let latest = lifetime / 3 * 2;
+                    assert!((latest.min(4 * 3600)..=latest).contains(&begins), "{begins} of {lifetime}");
+                    if window.is_none() && early == 0 {
+                        assert_eq!(begins, latest, "two thirds");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
     fn a_refused_name_waits_by_itself() {
         let now = 1_800_000_000;
         let names = ["a.test", "b.test"].map(str::to_owned);
@@ -186,7 +215,7 @@ mod tests {
             (names.to_vec(), None)
         );
         let first = attempts.refuse("b.test", now);
-        attempts.succeed(now);
+        attempts.succeed(now, now + 90 * 86_400);
         assert_eq!(attempts.orderable(&names, now), names[..1]);
         let again = attempts.next_refused(&names, now).expect("it waits");
         assert_eq!(again, now + i64::try_from(first.as_secs()).expect("seconds"));

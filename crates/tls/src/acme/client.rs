@@ -178,7 +178,7 @@ impl AcmeClient {
             match self.order(lock, &names, stored.as_ref(), now) {
                 Ok(obtained) => {
                     self.attempts.accept(&names);
-                    self.attempts.succeed(now);
+                    self.attempts.succeed(now, obtained.chain.facts().not_after);
                     self.attempts.save(&self.folder, lock);
                     let attempts = self.attempts.clone();
                     let changed = self.changed(Some(&obtained));

@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt;
+use std::thread;
 use std::time::Duration;
 
 use tenfold_tls::acme::client::AcmeEvent;
@@ -22,6 +23,7 @@ pub(crate) const ALL: &[PebbleCase] = &[
     ("a_wildcard_is_validated_by_dns", wildcard),
     ("a_failed_validation_is_told_and_the_next_attempt_succeeds", failed_validation),
     ("one_refused_name_does_not_stop_the_others", refused_name),
+    ("a_certificate_of_seconds_is_renewed_in_time", renewed_in_time),
     ("an_authority_that_is_away_is_an_event_and_no_more", away),
     ("an_authority_that_rejects_nonces_is_asked_again", rejected_nonces),
     ("two_servers_obtain_one_certificate", two_servers),
@@ -143,6 +145,19 @@ fn refused_name() {
     pebble.forget_wait();
     let step = pebble.client(settings.clone(), &board).step();
     assert!(step.event.is_none() && step.refused.len() == 1, "{step:?}");
+}
+
+fn renewed_in_time() {
+    const LIFETIME: Duration = Duration::from_secs(9);
+    let pebble = Pebble::start_with(0, LIFETIME);
+    let (board, _responder) = pebble.responder();
+    let mut client = pebble.client(pebble.settings(&["a.test"], Validation::TlsAlpn01), &board);
+    let first = obtained(&mut client);
+    let step = client.step();
+    assert!(step.event.is_none() && step.wait <= LIFETIME * 2 / 3, "{step:?}");
+    thread::sleep(step.wait);
+    let second = obtained(&mut client);
+    assert_ne!(first.chain.certificates, second.chain.certificates);
 }
 
 fn away() {
