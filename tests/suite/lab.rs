@@ -1,5 +1,7 @@
 //! `tenfold lab`: experiments are listed, run, interrupted, continued and reported.
 
+pub(crate) mod ordinary;
+
 use std::io::{Read, Write};
 use std::process::{Command, Output, Stdio};
 use std::thread;
@@ -24,11 +26,18 @@ pub(crate) const THEME: Theme = Theme {
             a_trial_that_fails_is_marked, why_splits_the_difference_of_two_servers,
             the_wall_measures_every_engine_at_every_level,
             guesses_are_asked_for_kept_and_scored, exhibits_show_a_mistake_and_its_correction,
-            a_plan_that_does_more_than_trials_is_not_continued, explain_refuses_with_a_mend, an_interrupted_explanation_ends_with_130;
+            a_plan_that_does_more_than_trials_is_not_continued, explain_refuses_with_a_mend, an_interrupted_explanation_ends_with_130,
+            an_ordinary_user_measures_compares_and_asks_the_doctor, an_ordinary_user_sees_a_request_call_by_call,
+            an_early_end_is_reported_with_its_reason, reports_of_trials_do_not_reach_a_service_manager;
         Every OnceAsRoot: claims_that_are_counted_hold;
         Epoll OwnAsRoot: a_report_is_not_written_for_another_user;
         Engines Own: explain_shows_each_call_of_the_table_beside_its_source_line;
     ],
+};
+
+use self::ordinary::{
+    an_early_end_is_reported_with_its_reason, an_ordinary_user_measures_compares_and_asks_the_doctor,
+    an_ordinary_user_sees_a_request_call_by_call, reports_of_trials_do_not_reach_a_service_manager,
 };
 
 /// An experiment of the reader's own: a claim that a single trial decides.

@@ -2,8 +2,11 @@
 
 use std::fs;
 
+use tenfold_engine::MODELS;
+
 use crate::experiment::subject::Subject;
-use crate::machine::environment::{LabEnvironment, program};
+use crate::machine::environment::{LabEnvironment, TRACER, cannot_trace, program};
+use crate::machine::processes;
 
 /// Idle connections of the largest experiment, with room for the program itself.
 const DESCRIPTORS: u64 = 4_200;
@@ -105,11 +108,15 @@ pub fn examine(environment: &LabEnvironment) -> Vec<Diagnosis> {
             "use real hardware for a run that others will quote",
         );
     }
+    permissions(&mut add);
     for subject in Subject::ALL.iter().filter(|subject| subject.is_peer()) {
         match (program(*subject), environment.peers.get(subject.name())) {
-            (Some(path), version) => {
-                add(Gravity::Good, format!("{}: {}", path.display(), version.map_or("", String::as_str)), "")
-            }
+            (Some(path), Some(version)) => add(Gravity::Good, format!("{}: {version}", path.display()), ""),
+            (Some(path), None) => add(
+                Gravity::Limits,
+                format!("{} cannot be started: its claims cannot be tested", path.display()),
+                "make it executable for this user",
+            ),
             (None, _) => add(
                 Gravity::Limits,
                 format!("{} is not installed: its claims cannot be tested", subject.name()),
@@ -118,6 +125,36 @@ pub fn examine(environment: &LabEnvironment) -> Vec<Diagnosis> {
         }
     }
     all
+}
+
+/// Permissions that this user lacks.
+fn permissions(add: &mut impl FnMut(Gravity, String, &str)) {
+    match cannot_trace() {
+        None => add(Gravity::Good, format!("{TRACER} traces what this user starts"), ""),
+        Some(why) => add(
+            Gravity::Limits,
+            format!("{why}: system calls are neither counted nor explained"),
+            "install strace; allow it to trace: `sysctl kernel.yama.ptrace_scope=1` as root, or SYS_PTRACE in a container",
+        ),
+    }
+    match processes::closed_memory() {
+        None => add(Gravity::Good, "the memory of servers (pss) can be read".to_owned(), ""),
+        Some(why) => add(
+            Gravity::Limits,
+            format!("{why}: `tenfold tune --for memory` and claims by pss need it"),
+            "run these as root, or with this capability",
+        ),
+    }
+    for model in MODELS {
+        let Err(missing) = tenfold_engine::probe(model.engine) else { continue };
+        let whys: Vec<String> =
+            missing.into_iter().map(|(facility, why)| format!("{}: {why}", facility.name())).collect();
+        add(
+            Gravity::Limits,
+            format!("the engine {} does not run here: {}", model.name, whys.join("; ")),
+            "its trials fail without the named facility",
+        );
+    }
 }
 
 /// The state of a battery that discharges.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 use tenfold_sys::usage;
@@ -12,8 +13,8 @@ use crate::experiment::claim::Requirement;
 use crate::experiment::museum::exhibit;
 use crate::experiment::subject::Subject;
 
-/// The program that counts system calls.
-const TRACER: &str = "strace";
+/// The program that traces system calls.
+pub(crate) const TRACER: &str = "strace";
 
 /// The program that compiles the museum.
 pub(crate) const COMPILER: &str = "cc";
@@ -122,10 +123,9 @@ impl LabEnvironment {
             Requirement::Museum(name) => Some(format!(
                 "it needs a server with the published mistake ({name}), which this version does not carry"
             )),
-            Requirement::Instrument(name) if name == TRACER => match installed(TRACER) {
-                Some(_) => None,
-                None => Some(format!("it needs {TRACER}, which is not installed")),
-            },
+            Requirement::Instrument(name) if name == TRACER => {
+                cannot_trace().map(|why| format!("it needs {TRACER}: {why}"))
+            }
             Requirement::Instrument(name) => Some(format!("this version cannot measure it: {name}")),
         }
     }
@@ -145,6 +145,26 @@ pub(crate) fn installed(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
     folders.map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+/// The reason why this user cannot trace; none if a program could be traced.
+pub(crate) fn cannot_trace() -> Option<String> {
+    static FOUND: OnceLock<Option<String>> = OnceLock::new();
+    FOUND.get_or_init(try_to_trace).clone()
+}
+
+fn try_to_trace() -> Option<String> {
+    let Some(program) = installed(TRACER) else { return Some(format!("{TRACER} is not installed")) };
+    let mut command = Command::new(program);
+    let output = command.args(["-qq", "-o", "/dev/null", "true"]).stdin(Stdio::null()).output();
+    match output {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            Some(format!("{TRACER} may not trace: {}", said.lines().next().unwrap_or("it gave no reason")))
+        }
+        Err(error) => Some(format!("cannot start {TRACER}: {error}")),
+    }
 }
 
 /// The first line of a peer's version.

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use tenfold_sys::process::Pid;
-use tenfold_sys::usage;
+use tenfold_sys::{usage, user};
 
 /// Clock ticks per second of `/proc`; the kernel's interface has had this value on every architecture of Linux 2.6 on.
 const TICKS: f64 = 100.0;
@@ -114,25 +115,53 @@ pub(crate) fn descendants(root: u32) -> BTreeSet<u32> {
     found
 }
 
-/// Whether `root` or a process below it holds a TCP socket that listens on the port (`man 5 proc`, `/proc/net/tcp`).
-pub(crate) fn listens(root: u32, port: u16) -> bool {
-    let text = fs::read_to_string("/proc/net/tcp").unwrap_or_default();
-    let sockets: BTreeSet<String> = text.lines().filter_map(|line| listener(line, port)).collect();
-    let holds = |process: &u32| {
-        let descriptors = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
-        descriptors
-            .filter_map(|entry| fs::read_link(entry.path()).ok())
-            .any(|target| sockets.contains(&*target.to_string_lossy()))
-    };
-    !sockets.is_empty() && descendants(root).iter().any(holds)
+/// A child of a process.
+pub(crate) fn child(parent: u32) -> Option<u32> {
+    let is_child = |process: &u32| stat(*process).is_some_and(|stat| stat.parent == parent);
+    descendants(parent).into_iter().find(is_child)
 }
 
-/// The socket of a line of `/proc/net/tcp` as `/proc/PID/fd` names it, if it listens on the port.
-fn listener(line: &str, port: u16) -> Option<String> {
+/// The reason why this process cannot read the memory of this server, which closes it to its own user (`man 2 ptrace`,
+/// "access mode checking"); none if it can.
+pub fn closed_memory() -> Option<String> {
+    const CAP_SYS_PTRACE: u32 = 19;
+    let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let set = text.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let set = set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or_default();
+    let may_read = set >> CAP_SYS_PTRACE & 1 == 1;
+    (!may_read).then(|| "the memory of a server (pss) is closed to users without CAP_SYS_PTRACE".to_owned())
+}
+
+/// Whether `root` or a process below it holds a TCP socket that listens on the port (`man 5 proc`, `/proc/net/tcp`). If
+/// one of these processes does not show its descriptors, the socket has to be of this user.
+pub(crate) fn listens(root: u32, port: u16) -> bool {
+    let text = fs::read_to_string("/proc/net/tcp").unwrap_or_default();
+    let sockets: BTreeMap<String, u32> = text.lines().filter_map(|line| listener(line, port)).collect();
+    if sockets.is_empty() {
+        return false;
+    }
+    let mut hidden = false;
+    for process in descendants(root) {
+        match fs::read_dir(format!("/proc/{process}/fd")) {
+            Ok(descriptors) => {
+                let mut targets = descriptors.flatten().filter_map(|entry| fs::read_link(entry.path()).ok());
+                if targets.any(|target| sockets.contains_key(&*target.to_string_lossy())) {
+                    return true;
+                }
+            }
+            Err(error) => hidden |= error.kind() == ErrorKind::PermissionDenied,
+        }
+    }
+    hidden && sockets.values().any(|owner| *owner == user::own())
+}
+
+/// The socket of a line of `/proc/net/tcp` as `/proc/PID/fd` names it, and its owner, if it listens on the port.
+fn listener(line: &str, port: u16) -> Option<(String, u32)> {
     const LISTEN: &str = "0A";
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     let here = fields.get(1)?.ends_with(&format!(":{port:04X}")) && *fields.get(3)? == LISTEN;
-    here.then(|| fields.get(9).map(|inode| format!("socket:[{inode}]")))?
+    let (owner, inode) = (fields.get(7)?.parse().ok()?, fields.get(9)?);
+    here.then(|| (format!("socket:[{inode}]"), owner))
 }
 
 fn switches(process: u32) -> u64 {
@@ -195,10 +224,19 @@ mod tests {
     }
 
     #[test]
+    fn a_socket_has_an_owner() {
+        let line = "   0: 0100007F:2710 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1001        0 4711 1 0";
+        assert_eq!(listener(line, 10_000), Some(("socket:[4711]".to_owned(), 1001)));
+        assert_eq!(listener(line, 10_001), None);
+        assert_eq!(listener(&line.replace(" 0A ", " 01 "), 10_000), None, "it does not listen");
+    }
+
+    #[test]
     fn a_child_is_a_descendant() {
         let mut child = std::process::Command::new("sleep").arg("10").spawn().expect("sleep is there");
         let all = descendants(std::process::id());
         assert!(all.contains(&child.id()) && all.contains(&std::process::id()));
+        assert_eq!(super::child(child.id()), None);
         child.kill().expect("it runs");
         child.wait().expect("it ended");
     }

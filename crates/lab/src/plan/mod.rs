@@ -13,6 +13,8 @@ use crate::experiment::Experiment;
 use crate::experiment::served::ServedSite;
 use crate::experiment::subject::Subject;
 use crate::machine::environment::{self, LabEnvironment};
+use crate::machine::processes;
+use crate::measure::Measure;
 use crate::plan::profile::Profile;
 use crate::record;
 
@@ -163,7 +165,8 @@ fn plan(experiment: Experiment, wishes: &Wishes, environment: &LabEnvironment) -
     let mut untestable = BTreeMap::new();
     let mut cells: Vec<PlannedCell> = Vec::new();
     for (number, claim) in experiment.claims.iter().enumerate() {
-        let lack = claim.needs.iter().find_map(|need| environment.lacks(need));
+        let closed = || (claim.measure == Measure::Pss).then(processes::closed_memory).flatten();
+        let lack = claim.needs.iter().find_map(|need| environment.lacks(need)).or_else(closed);
         if let Some(reason) = lack.or_else(|| claim.cells().into_iter().find_map(missing)) {
             untestable.insert(number, reason);
             continue;

@@ -1,6 +1,5 @@
 //! `lab explain`: the system calls of one request, beside the lines of source that make them.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -15,7 +14,7 @@ use crate::experiment::subject::Workload;
 use crate::trial::bench::{OwnServer, Workbench, interrupted};
 use crate::trial::server::RunningServer;
 use crate::trial::site::TrialSite;
-use crate::trial::tracer::Tracer;
+use crate::trial::tracer::{self, TraceDetail};
 
 /// The parts of a trace.
 const PARTS: [&str; 3] =
@@ -71,17 +70,16 @@ impl Explanation {
             client_processors: processors,
         };
         let cell = words::cell(&engine.to_string(), &Workload::default())?;
-        let server = RunningServer::start(&bench, "explain", &cell)?;
-        // A server listens before it has workers, and a response is that of a worker.
+        let server = RunningServer::start_traced(&bench, "explain", &cell, TraceDetail::Arguments)?;
+        // Caches the file.
         visit(server.address, &file.path, &mut Vec::new())?;
-        let tracer = Tracer::attach_to_lines(server.process(), &bench.kept, "explain")?;
         sleep(AGE);
-        // Caches the file, and ends the calls that the attach interrupted.
+        // Finds it unchanged.
         visit(server.address, &file.path, &mut Vec::new())?;
         let mut times = Vec::new();
         visit(server.address, &file.path, &mut times)?;
-        let text = tracer.detach_lines()?;
-        Ok(Explanation { engine, parts: parts(&text, server.process(), &times) })
+        let supervisor = server.process();
+        Ok(Explanation { engine, parts: parts(&server.end_trace()?, supervisor, &times) })
     }
 
     /// Numbered rows for the page of this model in the book.
@@ -161,42 +159,23 @@ fn visit(address: SocketAddr, path: &str, times: &mut Vec<Duration>) -> Result<(
     // The server has closed the connection, or its process has ended.
     stream.read_to_end(&mut Vec::new()).map_err(failed)?;
     sleep(PAUSE);
+    now();
     Ok(())
 }
 
-/// The calls that returned in each part, without those of the supervisor.
+/// The calls that returned in each part, without those of the supervisor and those after the last part.
 fn parts(text: &str, supervisor: u32, times: &[Duration]) -> [Vec<TracedCall>; 3] {
     let mut parts = [const { Vec::new() }; 3];
-    let mut unfinished: BTreeMap<&str, &str> = BTreeMap::new();
-    for line in text.lines() {
-        let mut words = line.splitn(2, ' ');
-        let (Some(task), Some(rest)) = (words.next(), words.next()) else { continue };
-        let Some((time, call)) = rest.trim_start().split_once(' ') else { continue };
-        if let Some(begun) = call.strip_suffix(" <unfinished ...>") {
-            unfinished.insert(task, begun);
-            continue;
-        }
-        let resumed = call.strip_prefix("<... ").and_then(|rest| rest.split_once(" resumed>"));
-        let joined = match resumed {
-            Some((_, end)) => format!("{}{end}", unfinished.remove(task).unwrap_or_default()),
-            None => call.to_owned(),
-        };
-        // strace appends the duration, unless a call does not return.
-        let (joined, lasted) = match joined.strip_suffix('>').and_then(|text| text.rsplit_once(" <")) {
-            Some((call, lasted)) => (call.to_owned(), lasted.parse().unwrap_or(0.0)),
-            None => (joined, 0.0),
-        };
-        let since_begin = if resumed.is_some() { 0.0 } else { lasted };
-        let time = time.parse::<f64>().ok();
-        let time = time.and_then(|time| Duration::try_from_secs_f64(time + since_begin).ok());
-        let part = time.and_then(|time| times.iter().rposition(|begin| *begin <= time));
+    for call in tracer::completed(text) {
+        let part = times.iter().rposition(|begin| *begin <= call.returned);
         // A standard library with debug assertions checks each descriptor before it closes it.
-        let checks = joined.starts_with("fcntl(") && joined.contains("F_GETFD");
-        if let (Some(part), Some(call)) = (part, parsed(&joined))
+        let checks = call.text.starts_with("fcntl(") && call.text.contains("F_GETFD");
+        if let Some(part) = part.and_then(|part| parts.get_mut(part))
+            && let Some(shown) = parsed(&call.text)
             && !checks
-            && task != supervisor.to_string()
+            && call.task != supervisor.to_string()
         {
-            push(&mut parts[part.min(2)], call);
+            push(part, shown);
         }
     }
     parts
@@ -236,8 +215,8 @@ mod tests {
         let text = "7 1.0 accept4(3,  <unfinished ...>\n9 1.1 ppoll([], 2) = 1\n7 1.5 <... accept4 resumed>NULL) = 4 <0.5>\n\
             7 1.6 recvfrom(4, 0x1) = -1 EAGAIN <0.5>\n7 2.6 clock_nanosleep(1) = 0\n7 2.7 recvfrom(4, 0x1) = -1 EAGAIN\n\
             7 2.8 clock_nanosleep(1) = 0\n7 3.1 fcntl(4, F_GETFD) = 1\n7 3.2 close(4)       = 0\n7 3.3 exit(0) = ?\n\
-            7 3.4 +++ exited with 0 +++";
-        let times = [1.2, 2.0, 3.0].map(Duration::from_secs_f64);
+            7 3.4 +++ exited with 0 +++\n8 3.6 close(9) = 0";
+        let times = [1.2, 2.0, 3.0, 3.5].map(Duration::from_secs_f64);
         let parts = parts(text, 9, &times);
         let names =
             parts.map(|part| part.iter().map(|c| format!("{}*{}", c.name, c.times)).collect::<Vec<_>>());

@@ -5,6 +5,7 @@ mod check;
 mod client;
 mod in_process;
 mod museum;
+mod peers;
 pub(crate) mod server;
 pub mod site;
 pub mod survey;
@@ -25,7 +26,7 @@ use crate::record::Trial;
 use crate::trial::bench::{Workbench, interrupted};
 use crate::trial::client::LoadResult;
 use crate::trial::server::RunningServer;
-use crate::trial::tracer::Tracer;
+use crate::trial::tracer::TraceDetail;
 
 /// The time that processes of a connection get to end before their CPU time is read.
 const SETTLE: Duration = Duration::from_millis(20);
@@ -33,8 +34,7 @@ const SETTLE: Duration = Duration::from_millis(20);
 impl Workbench {
     /// Runs one trial of a cell; a failure is a trial, too. None if it was interrupted.
     pub fn run(&self, name: &str, cell: &Cell, milliseconds: u64, seed: u64) -> Option<Trial> {
-        let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let mut trial = Trial { at, ..Trial::default() };
+        let mut trial = Trial { at: since_1970().as_secs(), ..Trial::default() };
         let milliseconds = cell.load.milliseconds.unwrap_or(milliseconds);
         let result = if cell.subject.is_in_process() {
             in_process::measure(cell, milliseconds, seed, self).map(|(values, flags)| {
@@ -64,7 +64,10 @@ impl Workbench {
             Some(_) => None,
             None => Some(self.site.file(load.file_bytes())?),
         };
-        let mut server = RunningServer::start(self, name, cell)?;
+        let mut server = match load.trace {
+            true => RunningServer::start_traced(self, name, cell, TraceDetail::Names)?,
+            false => RunningServer::start(self, name, cell)?,
+        };
         trial.server = server.command.clone();
         let (path, status, expected) = match (&file, load.bare_url, load.missing) {
             (_, true, _) => ("/", 404, None),
@@ -88,9 +91,10 @@ impl Workbench {
         let words = client::words(load, &target, milliseconds);
         trial.client = words.clone();
         if load.trace {
-            let tracer = Tracer::attach(server.process(), &self.kept, name)?;
+            let begin = since_1970();
             let loaded = client::run(self, &words, milliseconds)?;
-            return traced(&loaded, &tracer.detach()?, trial);
+            let within = begin..since_1970();
+            return traced(&loaded, &tracer::counts(&server.end_trace()?, &within), trial);
         }
         let (noise, counted) = (NoiseWatch::start(), NetworkCounters::now());
         let before = Resources::of(server.process());
@@ -110,6 +114,10 @@ impl Workbench {
         trial.values.extend(pss.map(|kilobytes| (Measure::Pss, kilobytes as f64)));
         judge(load, &loaded, trial)
     }
+}
+
+fn since_1970() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 /// The values of a pass under a tracer; its other numbers are inflated, and left out.

@@ -1,8 +1,10 @@
 //! A subject as a process: started on its processors, stopped by its number.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -15,21 +17,31 @@ use tenfold_sys::signal::Signal;
 use tenfold_sys::usage;
 
 use crate::experiment::subject::{Cell, Subject};
-use crate::machine::{environment, processes};
+use crate::machine::processes;
 use crate::record;
 use crate::trial::bench::{Workbench, interrupted};
-use crate::trial::museum;
-use crate::trial::site::TrialSite;
+use crate::trial::tracer::{self, TraceDetail};
+use crate::trial::{museum, peers};
 
-/// Time in which a server has to listen.
+/// Time in which a server has to serve.
 const START: Duration = Duration::from_secs(10);
 /// Time after which a server that does not stop is killed.
 const STOP: Duration = Duration::from_secs(2);
 
+/// Variables of a service manager, which are for this program and not for its subjects (`man 3 sd_notify`,
+/// `man 3 sd_listen_fds`).
+const OF_MANAGER: [&str; 6] =
+    ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"];
+
 /// A server that runs until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct RunningServer {
+    /// The server, or the tracer that started it.
     child: Child,
+    /// The file of its calls, if it is traced.
+    trace: Option<PathBuf>,
+    /// The socket to which this server reports. It stays open, because a server also reports that it stops.
+    reports: Option<UnixDatagram>,
     /// The address that it listens on.
     pub(crate) address: SocketAddr,
     /// Its command.
@@ -38,20 +50,45 @@ pub(crate) struct RunningServer {
 }
 
 impl RunningServer {
-    /// Starts the subject of a cell, and waits until it listens.
+    /// Starts the subject of a cell, and waits until it serves.
     pub(crate) fn start(bench: &Workbench, name: &str, cell: &Cell) -> Result<RunningServer, String> {
+        RunningServer::begin(bench, name, cell, None)
+    }
+
+    /// Likewise, with a tracer from the start.
+    pub(crate) fn start_traced(
+        bench: &Workbench,
+        name: &str,
+        cell: &Cell,
+        detail: TraceDetail,
+    ) -> Result<RunningServer, String> {
+        RunningServer::begin(bench, name, cell, Some(detail))
+    }
+
+    fn begin(
+        bench: &Workbench,
+        name: &str,
+        cell: &Cell,
+        traced: Option<TraceDetail>,
+    ) -> Result<RunningServer, String> {
         let address = free_address().map_err(|error| format!("cannot find a free port: {error}"))?;
         let words = match cell.subject {
             Subject::Tenfold => tenfold(bench, cell, address),
             Subject::Museum => museum::words(bench, cell, address)?,
-            peer => peer_command(bench, peer, name, address)?,
+            peer => peers::words(bench, peer, name, address)?,
         };
+        let trace = traced.map(|_| bench.site.scratch().join(format!("{name}.calls")));
+        let mut all = match trace.as_deref().zip(traced) {
+            Some((file, detail)) => tracer::words(file, detail)?,
+            None => Vec::new(),
+        };
+        all.extend_from_slice(&words);
         let said = bench.kept.join(format!("{name}.err"));
-        let failed = |error: io::Error| format!("cannot start {}: {error}", words[0]);
+        let failed = |error: io::Error| format!("cannot start {}: {error}", all[0]);
         let output = record::create(&said).map_err(failed)?;
-        let mut command = Command::new(&words[0]);
+        let mut command = Command::new(&all[0]);
         command
-            .args(&words[1..])
+            .args(&all[1..])
             .stdin(Stdio::null())
             .stderr(output.try_clone().map_err(failed)?)
             .stdout(output);
@@ -61,33 +98,57 @@ impl RunningServer {
                 command.env_remove(name);
             }
         }
+        for name in OF_MANAGER {
+            command.env_remove(name);
+        }
+        let reports = (cell.subject == Subject::Tenfold).then(|| socket_for_reports(bench)).transpose()?;
+        if let Some((_, path)) = &reports {
+            command.env("NOTIFY_SOCKET", path);
+        }
         let child = spawn_pinned(command, &bench.server_processors).map_err(failed)?;
-        let mut server = RunningServer { child, address, command: words, said };
-        server.wait_until_it_listens()?;
+        let reports = reports.map(|(socket, _)| socket);
+        let mut server = RunningServer { child, trace, reports, address, command: words, said };
+        server.wait_until_it_serves()?;
         Ok(server)
     }
 
-    fn wait_until_it_listens(&mut self) -> Result<(), String> {
-        let begin = Instant::now();
-        loop {
-            // The port was free a moment ago. Another program that took it since would be measured in its place.
-            let answers = TcpStream::connect_timeout(&self.address, START).is_ok();
-            if answers && processes::listens(self.child.id(), self.address.port()) {
-                return Ok(());
-            }
+    fn wait_until_it_serves(&mut self) -> Result<(), String> {
+        let end = Instant::now() + START;
+        while !self.serves() {
             if !self.is_alive() {
                 return Err(self.explain("the server did not start".to_owned()));
             }
-            if interrupted() || begin.elapsed() > START {
-                return Err(self.explain(format!("the server does not listen after {} s", START.as_secs())));
+            if interrupted() || Instant::now() > end {
+                let (address, seconds) = (self.address, START.as_secs());
+                let lacks = match self.reports {
+                    Some(_) => format!("did not report within {seconds} s that it serves {address}"),
+                    None => format!("does not listen on {address} after {seconds} s"),
+                };
+                return Err(self.explain(format!("the server {lacks}")));
             }
             thread::sleep(Duration::from_millis(2));
+        }
+        Ok(())
+    }
+
+    /// Whether it serves. This server reports that, because the system does not show its sockets to its own user. With
+    /// another server, the port was free a moment ago; another program that took it since would be measured.
+    fn serves(&self) -> bool {
+        match &self.reports {
+            Some(reports) => is_ready(reports),
+            None => {
+                TcpStream::connect_timeout(&self.address, START).is_ok()
+                    && processes::listens(self.child.id(), self.address.port())
+            }
         }
     }
 
     /// Its number.
     pub(crate) fn process(&self) -> u32 {
-        self.child.id()
+        match self.trace {
+            Some(_) => processes::child(self.child.id()).unwrap_or(self.child.id()),
+            None => self.child.id(),
+        }
     }
 
     /// Whether it still runs.
@@ -103,28 +164,72 @@ impl RunningServer {
             None => why,
         }
     }
-}
 
-impl Drop for RunningServer {
-    fn drop(&mut self) {
+    /// Stops it, and returns the trace, which is complete then.
+    pub(crate) fn end_trace(mut self) -> Result<String, String> {
+        self.stop();
+        let Some(file) = &self.trace else { return Ok(String::new()) };
+        fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))
+    }
+
+    fn stop(&mut self) {
         let begin = Instant::now();
-        let number = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         // Another process can have the number of a child that has ended.
-        if let Some(number) = number.filter(|_| self.is_alive()) {
-            // Stops at once; a drain would wait for idle connections.
-            send_signal(number, Signal::Interrupt);
+        if self.is_alive() {
+            // Stops at once; a drain would wait for idle connections. A tracer ends with the processes that it traces.
+            self.signal(Signal::Interrupt);
         }
         while self.is_alive() {
             if begin.elapsed() > STOP {
+                self.signal(Signal::Kill);
                 let _ = self.child.kill();
                 let _ = self.child.wait();
             }
             thread::sleep(Duration::from_millis(2));
         }
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(number) = i32::try_from(self.process()).ok().and_then(Pid::from_raw) {
+            send_signal(number, signal);
+        }
+    }
+}
+
+impl Drop for RunningServer {
+    fn drop(&mut self) {
+        self.stop();
         if fs::metadata(&self.said).is_ok_and(|file| file.len() == 0) {
             let _ = fs::remove_file(&self.said);
         }
     }
+}
+
+/// A socket for the reports of a server to its service manager, and its path. Only this user and root can send to it.
+fn socket_for_reports(bench: &Workbench) -> Result<(UnixDatagram, PathBuf), String> {
+    let path = bench.site.scratch().join("reports");
+    let _ = fs::remove_file(&path);
+    let bound = UnixDatagram::bind(&path).and_then(|socket| {
+        fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+        socket.set_nonblocking(true).map(|()| socket)
+    });
+    match bound {
+        Ok(socket) => Ok((socket, path)),
+        Err(error) => {
+            Err(format!("cannot bind {}: {error}; set TMPDIR to a folder with a short name", path.display()))
+        }
+    }
+}
+
+/// Whether a server has reported that it serves.
+fn is_ready(reports: &UnixDatagram) -> bool {
+    let mut report = [0; 4096];
+    while let Ok(length) = reports.recv(&mut report) {
+        if report[..length].split(|byte| *byte == b'\n').any(|line| line == b"READY=1") {
+            return true;
+        }
+    }
+    false
 }
 
 /// The command of this server.
@@ -175,64 +280,4 @@ fn free_address() -> io::Result<SocketAddr> {
         }
     }
     Err(io::ErrorKind::AddrInUse.into())
-}
-
-/// The command of a server of others. Its configuration is written first, into the folder of the run.
-fn peer_command(
-    bench: &Workbench,
-    peer: Subject,
-    name: &str,
-    address: SocketAddr,
-) -> Result<Vec<String>, String> {
-    let program = environment::program(peer).ok_or_else(|| format!("{} is not installed", peer.name()))?;
-    // In a configuration, another character may end the path.
-    let is_plain = |character: char| character.is_alphanumeric() || "/._-+@~,=".contains(character);
-    if let Some(other) = bench.kept.display().to_string().chars().find(|character| !is_plain(*character)) {
-        let (peer, folder) = (peer.name(), bench.kept.display());
-        return Err(format!("{peer} cannot be configured: {folder} contains {other:?}; name another folder"));
-    }
-    let file = bench.kept.join(format!("{name}.conf"));
-    record::write(&file, configuration(peer, &bench.site, address, name))?;
-    let (program, file) = (program.display().to_string(), file.display().to_string());
-    let folder = bench.site.scratch().display().to_string();
-    let words: Vec<&str> = match peer {
-        Subject::Nginx => vec![&program, "-p", &folder, "-c", &file],
-        Subject::Apache => vec![&program, "-D", "FOREGROUND", "-f", &file],
-        Subject::Lighttpd => vec![&program, "-D", "-f", &file],
-        _ => vec![&program, "-c", &file],
-    };
-    Ok(words.into_iter().map(str::to_owned).collect())
-}
-
-/// One worker, no access log, and as many connections as a trial opens: what all of them are given.
-fn configuration(peer: Subject, site: &TrialSite, address: SocketAddr, name: &str) -> String {
-    let (site, scratch, port) = (site.folder().display(), site.scratch().display(), address.port());
-    match peer {
-        Subject::Nginx => format!(
-            "worker_processes 1;\ndaemon off;\npid {scratch}/{name}.pid;\nerror_log stderr crit;\n\
-             worker_rlimit_nofile 20000;\nevents {{ worker_connections 10000; multi_accept on; }}\n\
-             http {{\n    types {{ application/octet-stream bin; }}\n    access_log off;\n    sendfile on;\n    \
-             tcp_nopush on;\n    keepalive_requests 1000000000;\n    open_file_cache max=10000 inactive=60s;\n    \
-             server {{ listen {address} reuseport backlog=4096; root {site}; }}\n}}\n"
-        ),
-        Subject::Apache => format!(
-            "ServerRoot {scratch}\nServerName localhost\nListen {address}\nPidFile {scratch}/{name}.pid\n\
-             LoadModule mpm_event_module /usr/lib/apache2/modules/mod_mpm_event.so\n\
-             LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so\n\
-             ServerLimit 1\nStartServers 1\nThreadLimit 200\nThreadsPerChild 200\nMaxRequestWorkers 200\n\
-             MinSpareThreads 1\nMaxSpareThreads 200\nAsyncRequestWorkerFactor 50\nListenBacklog 4096\n\
-             ErrorLog /dev/stderr\nLogLevel crit\nDocumentRoot {site}\nKeepAlive On\nMaxKeepAliveRequests 0\n\
-             KeepAliveTimeout 60\n\
-             User nobody\nGroup nogroup\nDefaultRuntimeDir {scratch}\n<Directory {site}>\n    Require all granted\n</Directory>\n"
-        ),
-        Subject::Lighttpd => format!(
-            "server.document-root = \"{site}\"\nserver.bind = \"127.0.0.1\"\nserver.port = {port}\n\
-             server.max-keep-alive-requests = 100000000\nserver.max-fds = 20000\nserver.max-connections = 8000\n\
-             mimetype.assign = (\".bin\" => \"application/octet-stream\")\n"
-        ),
-        _ => format!(
-            "num-threads: 1\nmax-connections: 10000\nhosts:\n  \"default\":\n    \
-             listen: {{host: 127.0.0.1, port: {port}}}\n    paths:\n      \"/\":\n        file.dir: {site}\n"
-        ),
-    }
 }

@@ -1,118 +1,100 @@
-//! System calls by name, in a pass of their own: a tracer would inflate every other number.
+//! System calls of a server, in a pass of their own: a tracer would inflate every other number.
+//!
+//! The tracer starts the server. Later it could not attach to it: a server closes its memory to its own user, and many
+//! systems let a user trace only what the user started (`kernel.yama.ptrace_scope`).
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::ops::Range;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tenfold_sys::process::{Pid, send_signal};
-use tenfold_sys::signal::Signal;
-
-use crate::machine::environment::installed;
-use crate::machine::processes::descendants;
+use crate::machine::environment::{TRACER, installed};
 use crate::record;
 
-/// Time in which a tracer has to attach, and in which it has to stop.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// A tracer of a server and its descendants.
-#[derive(Debug)]
-pub(crate) struct Tracer {
-    child: Child,
-    table: std::path::PathBuf,
+/// The details of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TraceDetail {
+    /// Names of calls; arguments as numbers.
+    Names,
+    /// Arguments in words, with the paths and addresses of descriptors.
+    Arguments,
 }
 
-impl Tracer {
-    /// Attaches to a process and all below it; the table of calls goes to a file in `folder`.
-    pub(crate) fn attach(process: u32, folder: &Path, name: &str) -> Result<Tracer, String> {
-        Tracer::start(process, folder, name, &["-c"])
-    }
+/// A call that returned.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct CompletedCall<'a> {
+    /// The thread.
+    pub(crate) task: &'a str,
+    /// The time of its return, since 1970.
+    pub(crate) returned: Duration,
+    /// The call with its arguments and its result.
+    pub(crate) text: String,
+}
 
-    /// Attaches likewise; each call with its time, arguments and result is a line of the file.
-    pub(crate) fn attach_to_lines(process: u32, folder: &Path, name: &str) -> Result<Tracer, String> {
-        Tracer::start(process, folder, name, &["-q", "-ttt", "-T", "-yy", "-s", "16"])
-    }
-
-    fn start(process: u32, folder: &Path, name: &str, options: &[&str]) -> Result<Tracer, String> {
-        let program = installed("strace").ok_or("strace is not installed; install the package strace")?;
-        let table = folder.join(format!("{name}.calls"));
-        let all = descendants(process);
-        // Otherwise a link of this name would lead elsewhere.
-        record::create(&table).map_err(|error| format!("cannot write {}: {error}", table.display()))?;
-        let mut command = Command::new(program);
-        command.arg("-f").args(options).arg("-o").arg(&table);
-        for number in &all {
-            command.args(["-p", &number.to_string()]);
-        }
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command.spawn().map_err(|error| format!("cannot start strace: {error}"))?;
-        let mut tracer = Tracer { child, table };
-        let begin = Instant::now();
-        while !all.iter().all(|number| is_traced(*number)) {
-            let ended = tracer.child.try_wait().is_ok_and(|status| status.is_some());
-            if ended || begin.elapsed() > PATIENCE {
-                return Err(
-                    "strace cannot attach: allow it (sysctl kernel.yama.ptrace_scope=0), or run as root"
-                        .to_owned(),
-                );
-            }
-            thread::sleep(Duration::from_millis(2));
-        }
-        Ok(tracer)
-    }
-
-    /// Detaches, and returns the number of calls by name.
-    pub(crate) fn detach(self) -> Result<BTreeMap<String, u64>, String> {
-        self.detach_lines().map(|text| calls(&text))
-    }
-
-    /// Detaches, and returns the file.
-    pub(crate) fn detach_lines(mut self) -> Result<String, String> {
-        self.stop();
-        fs::read_to_string(&self.table)
-            .map_err(|error| format!("cannot read {}: {error}", self.table.display()))
-    }
-
-    fn stop(&mut self) {
-        if let Some(number) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-            send_signal(number, Signal::Interrupt);
-        }
-        let begin = Instant::now();
-        while matches!(self.child.try_wait(), Ok(None)) {
-            if begin.elapsed() > PATIENCE {
-                let _ = self.child.kill();
-            }
-            thread::sleep(Duration::from_millis(2));
-        }
+impl CompletedCall<'_> {
+    /// Its name.
+    fn name(&self) -> Option<&str> {
+        let (name, _) = self.text.split_once('(')?;
+        let is_name = name.bytes().all(|letter| letter.is_ascii_alphanumeric() || letter == b'_');
+        (is_name && !name.is_empty()).then_some(name)
     }
 }
 
-impl Drop for Tracer {
-    fn drop(&mut self) {
-        if matches!(self.child.try_wait(), Ok(None)) {
-            self.stop();
-        }
-    }
-}
-
-/// Whether a process is traced, or has ended meanwhile.
-fn is_traced(process: u32) -> bool {
-    let Ok(text) = fs::read_to_string(format!("/proc/{process}/status")) else { return true };
-    let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim();
-    value("State:").starts_with('Z') || value("TracerPid:") != "0"
-}
-
-/// The table of `strace -c`: share, seconds, microseconds for each call, calls, errors if any, name.
-fn calls(table: &str) -> BTreeMap<String, u64> {
-    let row = |line: &str| {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        let count = fields.get(3)?.parse().ok()?;
-        let name = fields.last().filter(|name| **name != "total")?;
-        fields.first()?.parse::<f64>().ok().map(|_| ((*name).to_owned(), count))
+/// The words before those of a program that is traced from its start, with all that it starts, into `file`.
+pub(crate) fn words(file: &Path, detail: TraceDetail) -> Result<Vec<String>, String> {
+    let program = installed(TRACER).ok_or("strace is not installed; install the package strace")?;
+    // Otherwise a link of this name would lead elsewhere.
+    record::create(file).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+    let details: &[&str] = match detail {
+        TraceDetail::Names => &["-e", "raw=all"],
+        TraceDetail::Arguments => &["-yy", "-s", "16"],
     };
-    table.lines().filter_map(row).collect()
+    let mut words = vec![program.display().to_string()];
+    words.extend(["-f", "-q", "-ttt", "-T"].iter().chain(details).map(|word| (*word).to_owned()));
+    words.extend(["-o".to_owned(), file.display().to_string()]);
+    Ok(words)
+}
+
+/// The calls of a trace that returned, in the order of their returns.
+pub(crate) fn completed(text: &str) -> Vec<CompletedCall<'_>> {
+    let mut unfinished: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut all = Vec::new();
+    for line in text.lines() {
+        let mut words = line.splitn(2, ' ');
+        let (Some(task), Some(rest)) = (words.next(), words.next()) else { continue };
+        let Some((time, call)) = rest.trim_start().split_once(' ') else { continue };
+        if let Some(begun) = call.strip_suffix(" <unfinished ...>") {
+            unfinished.insert(task, begun);
+            continue;
+        }
+        let resumed = call.strip_prefix("<... ").and_then(|rest| rest.split_once(" resumed>"));
+        let joined = match resumed {
+            Some((_, end)) => format!("{}{end}", unfinished.remove(task).unwrap_or_default()),
+            None => call.to_owned(),
+        };
+        // strace appends the duration, unless a call does not return.
+        let (text, lasted) = match joined.strip_suffix('>').and_then(|text| text.rsplit_once(" <")) {
+            Some((call, lasted)) => (call.to_owned(), lasted.parse().unwrap_or(0.0)),
+            None => (joined, 0.0),
+        };
+        let since_begin = if resumed.is_some() { 0.0 } else { lasted };
+        let time = time.parse::<f64>().ok();
+        if let Some(returned) = time.and_then(|time| Duration::try_from_secs_f64(time + since_begin).ok()) {
+            all.push(CompletedCall { task, returned, text });
+        }
+    }
+    all
+}
+
+/// The number of calls by name that returned in a time.
+pub(crate) fn counts(text: &str, within: &Range<Duration>) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for call in completed(text).iter().filter(|call| within.contains(&call.returned)) {
+        if let Some(name) = call.name() {
+            *counts.entry(name.to_owned()).or_default() += 1;
+        }
+    }
+    counts
 }
 
 #[cfg(test)]
@@ -120,15 +102,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_of_strace_is_read() {
-        let table = "% time     seconds  usecs/call     calls    errors syscall\n\
-            ------ ----------- ----------- --------- --------- ----------------\n \
-            60.00    0.000600           3       200           sendto\n \
-            40.00    0.000400           2       201         7 recvfrom\n\
-            ------ ----------- ----------- --------- --------- ----------------\n\
-            100.00    0.001000           2       401         7 total\n";
-        let found = calls(table);
-        assert_eq!(found, BTreeMap::from([("recvfrom".to_owned(), 201), ("sendto".to_owned(), 200)]));
-        assert!(calls("").is_empty());
+    fn calls_of_a_time_are_counted_by_name() {
+        let text = "7 1.0 accept4(0x3, <unfinished ...>\n9 1.1 --- SIGCHLD {} ---\n7 2.5 <... accept4 resumed>0) = 0x4 <1.5>\n\
+            7 2.6 recvfrom(0x4, 0x1) = 0x10 <0.000020>\n7 2.7 recvfrom(0x4, 0x1) = -1 (errno 11) <0.000020>\n\
+            7 2.9 close(0x4) = 0 <0.5>\n7 3.5 exit_group(0) = ?\n7 3.6 +++ exited with 0 +++";
+        let within = |begin: f64, end: f64| {
+            counts(text, &(Duration::from_secs_f64(begin)..Duration::from_secs_f64(end)))
+        };
+        let found = within(2.0, 3.0);
+        assert_eq!(found, BTreeMap::from([("accept4".to_owned(), 1), ("recvfrom".to_owned(), 2)]));
+        assert_eq!(within(3.0, 4.0), BTreeMap::from([("close".to_owned(), 1), ("exit_group".to_owned(), 1)]));
+        assert!(within(5.0, 6.0).is_empty());
     }
 }

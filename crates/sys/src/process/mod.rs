@@ -234,10 +234,21 @@ pub fn end_with(parent: Pid, signal: Signal) -> io::Result<bool> {
 /// `ptrace`, no `/proc/PID/mem`, no core file (`PR_SET_DUMPABLE` 0). Call it after the last change of user, which
 /// resets it.
 ///
+/// A process that is traced already stays open: its tracer controls it, and could not show strings and paths otherwise.
+///
 /// # Errors
 /// The error of `prctl(2)`.
 pub fn hide_memory() -> io::Result<()> {
+    if is_traced() {
+        return Ok(());
+    }
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
+}
+
+/// Whether a tracer is attached to this process.
+fn is_traced() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status.lines().any(|line| line.strip_prefix("TracerPid:").is_some_and(|number| number.trim() != "0"))
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches, value_parser};
 use tenfold_lab::machine::doctor::{self, Gravity};
 use tenfold_lab::machine::environment::LabEnvironment;
+use tenfold_lab::machine::processes;
 use tenfold_lab::runner::RunProgress;
 use tenfold_lab::studies::tune::configuration::{self, ConfigurationFacts};
 use tenfold_lab::studies::tune::goal::Goal;
@@ -76,6 +77,9 @@ fn tune(typed: &ArgMatches) -> Result<u8, LabFailure> {
     let path = |name: &str| typed.get_one::<PathBuf>(name);
     let goal = typed.get_one::<String>("for").map_or(Goal::default().name(), String::as_str);
     let goal = units::word(goal, "goal", &Goal::WORDS).map_err(usage)?;
+    if let Some(why) = processes::closed_memory().filter(|_| goal == Goal::Memory) {
+        return Err(LabFailure(1, format!("{why}; run as root, or name another goal with --for")));
+    }
     let budget = match typed.get_one::<String>("budget") {
         Some(text) => units::duration(text, LEAST_BUDGET..=LONGEST_BUDGET)
             .map_err(|why| usage(format!("--budget: {why}")))?,
