@@ -34,5 +34,5 @@ pub use measure::{histogram, record, statistics};
 pub use message::{request, response};
 pub use plan::{LoadPlan, expect, io, pacer, source, url};
 pub use report::summary::{LoadReport, RunSummary};
-pub use report::{assertion, compare, metrics, output, summary, warmup};
+pub use report::{assertion, compare, environment, metrics, output, summary, warmup};
 pub use run::run;

@@ -3,6 +3,7 @@
 use std::fs;
 
 use tenfold_engine::MODELS;
+use tenfold_load::environment::{self as load_environment, Environment, FEW_OTHERS};
 
 use crate::experiment::subject::Subject;
 use crate::machine::environment::{LabEnvironment, TRACER, cannot_trace, program};
@@ -11,8 +12,6 @@ use crate::machine::processes;
 /// Idle connections of the largest experiment, with room for the program itself.
 const DESCRIPTORS: u64 = 4_200;
 const SOMAXCONN: u64 = 4_096;
-/// Processes that want to run, above which a trial has company.
-const MOST_LOAD: f64 = 0.5;
 
 /// The gravity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,15 +61,7 @@ pub fn examine(environment: &LabEnvironment) -> Vec<Diagnosis> {
         ),
         count => add(Gravity::Good, format!("{count} processors"), ""),
     }
-    let load: f64 = environment.load.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or_default();
-    match load > MOST_LOAD {
-        true => add(
-            Gravity::Spoils,
-            format!("other programs run: the load average is {load:.2}"),
-            "end them, or wait; trials they disturb are flagged and repeated",
-        ),
-        false => add(Gravity::Good, format!("the load average is {load:.2}"), ""),
-    }
+    others(&load_environment::find(), &mut add);
     let hard = environment.descriptors.split(' ').nth(2).unwrap_or_default();
     match hard.parse::<u64>() {
         Ok(limit) if limit < DESCRIPTORS => add(
@@ -127,6 +118,19 @@ pub fn examine(environment: &LabEnvironment) -> Vec<Diagnosis> {
     all
 }
 
+/// Other programs, by the rule of the load generator.
+fn others(here: &Environment, add: &mut impl FnMut(Gravity, String, &str)) {
+    match here.crowded() {
+        Some(why) => add(Gravity::Spoils, why, "trials that they disturb are flagged and repeated"),
+        None if here.others > FEW_OTHERS => add(
+            Gravity::Limits,
+            format!("other programs run: {:.1} of their threads want a processor", here.others),
+            "end them, or wait; trials that they disturb are flagged and repeated",
+        ),
+        None => add(Gravity::Good, format!("no other program runs; the load average is {}", here.load), ""),
+    }
+}
+
 /// Permissions that this user lacks.
 fn permissions(add: &mut impl FnMut(Gravity, String, &str)) {
     match cannot_trace() {
@@ -177,7 +181,6 @@ mod tests {
     fn each_fault_comes_with_its_mend() {
         let bad = LabEnvironment {
             processors: vec![0],
-            load: "3.50 1 1".to_owned(),
             descriptors: "256 soft, 1024 hard".to_owned(),
             governor: "powersave".to_owned(),
             sysctls: BTreeMap::from([("net.core.somaxconn".to_owned(), "128".to_owned())]),
@@ -185,9 +188,20 @@ mod tests {
         };
         let found = examine(&bad);
         let faults: Vec<&Diagnosis> = found.iter().filter(|one| one.gravity != Gravity::Good).collect();
-        for word in ["one processor", "3.50", "1024 open files", "somaxconn is 128", "powersave"] {
+        for word in ["one processor", "1024 open files", "somaxconn is 128", "powersave"] {
             assert!(faults.iter().any(|fault| fault.found.contains(word)), "{word}: {faults:?}");
         }
         assert!(faults.iter().all(|fault| !fault.mend.is_empty()), "{faults:?}");
+    }
+
+    #[test]
+    fn a_load_that_makes_a_run_invalid_spoils() {
+        for (running, expected) in [(156.0, Gravity::Spoils), (0.6, Gravity::Spoils), (0.4, Gravity::Good)] {
+            let here = Environment { others: running, online: 2, ..Environment::default() };
+            let mut found = Vec::new();
+            others(&here, &mut |gravity, _, _| found.push(gravity));
+            assert_eq!(found, [expected]);
+            assert_eq!(here.crowded().is_some(), expected == Gravity::Spoils);
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 pub mod assertion;
 pub mod compare;
-pub(crate) mod environment;
+pub mod environment;
 pub mod metrics;
 pub mod output;
 pub(crate) mod summarize;

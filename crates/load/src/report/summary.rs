@@ -38,7 +38,8 @@ impl LoadReport {
 
     /// The reasons why the numbers are invalid; empty if they are valid.
     pub fn invalid(&self) -> Vec<String> {
-        let mut all: Vec<String> = self.runs.iter().flat_map(|run| run.invalid.clone()).collect();
+        let of_runs = self.runs.iter().flat_map(|run| run.invalid.clone());
+        let mut all: Vec<String> = self.environment.crowded().into_iter().chain(of_runs).collect();
         all.dedup();
         all
     }

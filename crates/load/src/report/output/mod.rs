@@ -35,8 +35,10 @@ pub fn read_json(text: &str) -> Result<LoadReport, String> {
 pub fn csv(report: &LoadReport) -> String {
     let names = metrics::names();
     let mut text = format!("run,elapsed,measured,valid,{}\n", names.join(","));
+    let crowded = report.environment.crowded().is_some();
     for (number, run) in (1..).zip(&report.runs) {
-        text += &format!("{number},{},{},{}", run.elapsed, run.measured, run.invalid.is_empty());
+        let valid = !crowded && run.invalid.is_empty();
+        text += &format!("{number},{},{},{valid}", run.elapsed, run.measured);
         for name in &names {
             text.push(',');
             if let Some(value) = metrics::value(run, name) {
@@ -51,6 +53,7 @@ pub fn csv(report: &LoadReport) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::environment::Environment;
     use crate::report::summary::RunSummary;
 
     #[test]
@@ -62,5 +65,18 @@ mod tests {
         assert_eq!(widths.len(), 3);
         assert!(widths.iter().all(|width| *width == widths[0]));
         assert!(text.starts_with("run,elapsed,measured,valid,answers,rate,"));
+    }
+
+    #[test]
+    fn every_output_of_a_crowded_machine_is_invalid() {
+        let runs = vec![RunSummary { rate: 5.0, ..RunSummary::default() }];
+        let environment = Environment { others: 156.0, online: 2, ..Environment::default() };
+        let report = LoadReport { runs, environment, ..LoadReport::default() };
+        assert!(report.invalid()[0].starts_with("other programs run: 156.0"));
+        assert!(csv(&report).lines().nth(1).is_some_and(|line| line.starts_with("1,0,0,false,")));
+        assert!(super::text(&report).contains("INVALID      other programs run"));
+        assert!(html(&report).contains(">INVALID"));
+        let read = read_json(&json(&report)).expect("our own report");
+        assert_eq!(read.invalid(), report.invalid());
     }
 }

@@ -24,6 +24,7 @@ pub fn text(report: &LoadReport) -> String {
         "tenfold {}, Linux {}, {} x {}, load before {}",
         here.version, here.kernel, here.processors, here.processor, here.load
     );
+    here.crowded().iter().for_each(|why| line(&mut text, "INVALID", why));
     for (number, run) in (1..).zip(&report.runs) {
         text.push('\n');
         if report.runs.len() > 1 {
