@@ -193,6 +193,12 @@ impl<'a> Blocks<'a> {
         self.blocks.is_empty()
     }
 
+    /// Without blocks that have a flag.
+    pub fn undisturbed(mut self) -> Blocks<'a> {
+        self.blocks.retain(|_, trials| trials.iter().all(|trial| trial.flags.is_empty()));
+        self
+    }
+
     /// The number of blocks with a flag.
     pub fn flagged(&self) -> usize {
         self.iter().filter(|(_, trials)| trials.iter().any(|trial| !trial.flags.is_empty())).count()

@@ -63,7 +63,7 @@ pub fn prepare(plan: &RunPlan, environment: &LabEnvironment, folder: &Path) -> R
     plan.write(folder)
 }
 
-/// Runs a plan in `folder`, from where it is.
+/// Runs a plan in `folder`, from where it is. No trial begins whose load would end after `until`.
 ///
 /// # Errors
 /// The system's reason for a failure with the folder; failures of subjects are trials.
@@ -71,13 +71,15 @@ pub fn run(
     plan: &RunPlan,
     own: &OwnServer,
     folder: &Path,
+    until: Option<Instant>,
     tell: &mut dyn FnMut(RunProgress<'_>),
 ) -> Result<RunEnd, String> {
-    let bench = bench::make(plan, own, folder)?;
+    let bench = bench::make(plan, own, folder, until)?;
     let mut log = TrialLog::open(folder)?;
     let trials = record::read(folder)?;
     let used = trials.iter().map(|trial| plan.milliseconds(trial)).sum::<u64>() / 1000;
-    let mut run = ActiveRun { plan, bench, log: &mut log, trials, tell, begin: Instant::now(), used };
+    let begin = Instant::now();
+    let mut run = ActiveRun { plan, bench, log: &mut log, trials, tell, begin, used, late: false };
     let interrupted = run.latest_experiment();
     for (number, experiment) in plan.experiments.iter().enumerate() {
         (run.tell)(RunProgress::Begins(experiment));
@@ -119,6 +121,8 @@ struct ActiveRun<'a> {
     begin: Instant,
     /// Seconds that an interrupted run used before.
     used: u64,
+    /// Whether there is no time for another trial.
+    late: bool,
 }
 
 impl ActiveRun<'_> {
@@ -137,7 +141,7 @@ impl ActiveRun<'_> {
             } else {
                 // An experiment keeps to its share, but always gets its first blocks if the run has time at all.
                 let over = begin.elapsed() > share && block >= PILOT_BLOCKS.min(wanted);
-                if over || self.left() == 0 {
+                if over || self.late || self.left() == 0 {
                     break;
                 }
                 // A disturbed block is run again only while the experiment is within its time.
@@ -220,6 +224,10 @@ impl ActiveRun<'_> {
         for attempt in first..first + self.plan.profile.attempts() {
             let mut noisy = false;
             for (order, cell) in self.plan.order(planned, block, attempt).into_iter().enumerate() {
+                self.late |= self.would_be_late(planned, &cell);
+                if self.late {
+                    return Ok(true);
+                }
                 let Some(mut trial) = self.trial(planned, &cell, block, blocks) else { return Ok(false) };
                 (trial.block, trial.attempt, trial.order) = (block, attempt, order);
                 noisy |= !trial.flags.is_empty();
@@ -235,6 +243,13 @@ impl ActiveRun<'_> {
             }
         }
         Ok(true)
+    }
+
+    /// Whether the load of a trial would end after the run.
+    fn would_be_late(&self, planned: &PlannedExperiment, cell: &PlannedCell) -> bool {
+        let cell = planned.experiment.cells.get(&cell.cell);
+        let load = cell.and_then(|cell| cell.load.milliseconds).unwrap_or(planned.milliseconds);
+        self.bench.until.is_some_and(|until| Instant::now() + Duration::from_millis(load) > until)
     }
 
     fn trial(
@@ -262,7 +277,8 @@ impl ActiveRun<'_> {
             trial.experiment.clone_from(&experiment.name);
             trial.cell.clone_from(&planned_cell.cell);
             trial.control = planned_cell.control;
-            if trial.failed.is_none() || failures.len() + 1 == TRIES {
+            let last = failures.len() + 1 == TRIES || self.would_be_late(planned, planned_cell);
+            if trial.failed.is_none() || last {
                 trial.notes.extend(failures);
                 return Some(trial);
             }
@@ -324,7 +340,7 @@ rule = { ratio = ["published", "wheel"], is = "greater" }
             open_log: |_, _| Err("there is no log".to_owned()),
         };
         let mut begun = 0;
-        let end = run(&plan, &own, &folder, &mut |progress| {
+        let end = run(&plan, &own, &folder, None, &mut |progress| {
             begun += usize::from(matches!(progress, RunProgress::Trial { .. }))
         });
         assert_eq!(end, Ok(RunEnd::Done));
@@ -336,7 +352,7 @@ rule = { ratio = ["published", "wheel"], is = "greater" }
         assert_eq!(results.controls.len(), 2);
         crate::report::write(&results, &folder).expect("there is room");
         // Everything is there, so nothing is run again.
-        let again = run(&plan, &own, &folder, &mut |progress| {
+        let again = run(&plan, &own, &folder, None, &mut |progress| {
             begun += usize::from(matches!(progress, RunProgress::Trial { .. }))
         });
         assert_eq!((again, begun), (Ok(RunEnd::Done), all));
@@ -345,7 +361,7 @@ rule = { ratio = ["published", "wheel"], is = "greater" }
         let mut trials = record::read(&folder).expect("it is whole");
         trials.retain(is_kept);
         rewrite(&folder, &trials);
-        let again = run(&plan, &own, &folder, &mut |progress| {
+        let again = run(&plan, &own, &folder, None, &mut |progress| {
             begun += usize::from(matches!(progress, RunProgress::Trial { .. }))
         });
         assert_eq!((again, begun), (Ok(RunEnd::Done), all));
@@ -359,10 +375,25 @@ rule = { ratio = ["published", "wheel"], is = "greater" }
         };
         trials.extend(trials.iter().map(noisy).collect::<Vec<_>>());
         rewrite(&folder, &trials);
-        let again = run(&plan, &own, &folder, &mut |progress| {
+        let again = run(&plan, &own, &folder, None, &mut |progress| {
             begun += usize::from(matches!(progress, RunProgress::Trial { .. }))
         });
         assert_eq!((again, begun), (Ok(RunEnd::Done), all));
+        std::fs::remove_dir_all(&folder).expect("it is removed");
+    }
+
+    #[test]
+    fn no_trial_begins_that_would_end_too_late() {
+        let folder = std::env::temp_dir().join(format!("tenfold-lab-late-{}", std::process::id()));
+        let experiment = file::read("timers.toml", TIMERS).unwrap_or_else(|problem| panic!("{problem}"));
+        let environment = LabEnvironment::find();
+        let plan = RunPlan::new(vec![experiment], &Wishes::default(), &environment);
+        prepare(&plan, &environment, &folder).expect("it is written");
+        let open_log = |_: &str, _: &Path| Err("there is no log".to_owned());
+        let own = OwnServer { program: "/no/such/program".into(), open_log };
+        let end = run(&plan, &own, &folder, Some(Instant::now()), &mut |_| {});
+        assert_eq!(end, Ok(RunEnd::Done));
+        assert!(record::read(&folder).expect("it is whole").is_empty(), "no first blocks either");
         std::fs::remove_dir_all(&folder).expect("it is removed");
     }
 

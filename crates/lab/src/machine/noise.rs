@@ -3,6 +3,8 @@
 use std::fs;
 use std::time::{Duration, Instant, SystemTime};
 
+use tenfold_sys::usage;
+
 /// CPU of other programs, as a part of one processor, above which a trial is flagged.
 const MOST_FOREIGN: f64 = 0.10;
 /// Stolen time, as a part of one processor, above which a trial is flagged.
@@ -10,12 +12,16 @@ const MOST_STEAL: f64 = 0.02;
 /// The machine slept if the clocks of time and of the processor went apart by more.
 const MOST_JUMP: Duration = Duration::from_millis(500);
 const TICKS: f64 = 100.0;
+/// Seconds that `/proc/stat` can tell, which counts a processor's ticks: a few of them are chance in a short trial.
+const PRECISION: f64 = 0.03;
 
 /// The machine at the start of a trial.
 #[derive(Debug)]
 pub struct NoiseWatch {
     busy: f64,
     steal: f64,
+    /// CPU seconds of this process and of the load generators that it has waited for.
+    own: f64,
     monotonic: Instant,
     wall: SystemTime,
 }
@@ -24,21 +30,22 @@ impl NoiseWatch {
     /// Begins to watch.
     pub fn start() -> NoiseWatch {
         let (busy, steal) = busy(&fs::read_to_string("/proc/stat").unwrap_or_default());
-        NoiseWatch { busy, steal, monotonic: Instant::now(), wall: SystemTime::now() }
+        let own = usage::with_children().map_or(0.0, |time| time.as_secs_f64());
+        NoiseWatch { busy, steal, own, monotonic: Instant::now(), wall: SystemTime::now() }
     }
 
-    /// The reasons to doubt the trial, given the CPU seconds of its own programs.
-    pub fn flags(&self, own: f64) -> Vec<String> {
+    /// The reasons to doubt the trial, given the CPU seconds of its server.
+    pub fn flags(&self, server: f64) -> Vec<String> {
         let now = NoiseWatch::start();
         let seconds = (now.monotonic - self.monotonic).as_secs_f64().max(0.001);
-        let foreign = (now.busy - self.busy - own) / seconds;
-        let steal = (now.steal - self.steal) / seconds;
+        let foreign = now.busy - self.busy - (now.own - self.own) - server;
+        let steal = now.steal - self.steal;
         let mut flags = Vec::new();
-        if foreign > MOST_FOREIGN {
-            flags.push(format!("other programs used {:.0} % of a processor", foreign * 100.0));
+        if foreign > PRECISION.max(MOST_FOREIGN * seconds) {
+            flags.push(format!("other programs used {:.0} % of a processor", foreign / seconds * 100.0));
         }
-        if steal > MOST_STEAL {
-            flags.push(format!("the hypervisor took {:.0} % of a processor", steal * 100.0));
+        if steal > PRECISION.max(MOST_STEAL * seconds) {
+            flags.push(format!("the hypervisor took {:.0} % of a processor", steal / seconds * 100.0));
         }
         let wall = now.wall.duration_since(self.wall).unwrap_or_default();
         if wall.abs_diff(now.monotonic - self.monotonic) > MOST_JUMP {

@@ -68,6 +68,7 @@ impl Explanation {
             kept,
             server_processors: processors.clone(),
             client_processors: processors,
+            until: None,
         };
         let cell = words::cell(&engine.to_string(), &Workload::default())?;
         let server = RunningServer::start_traced(&bench, "explain", &cell, TraceDetail::Arguments)?;

@@ -3,6 +3,7 @@
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use tenfold_rounds::log::LineLog;
 use tenfold_sys::lifecycle::{self, Phase};
@@ -42,9 +43,20 @@ pub struct Workbench {
     pub server_processors: Vec<usize>,
     /// Processors of clients.
     pub client_processors: Vec<usize>,
+    /// The time at which the run ends, whatever it has reached.
+    pub until: Option<Instant>,
 }
 
+/// The time beyond the end of a run in which a trial that was begun can end.
+const LAST: Duration = Duration::from_secs(1);
+
 impl Workbench {
+    /// The longest wait for a step of a trial: `most`, and less before the end of the run.
+    pub(crate) fn patience(&self, most: Duration) -> Duration {
+        let left = |until: Instant| until.saturating_duration_since(Instant::now()) + LAST;
+        self.until.map_or(most, |until| most.min(left(until)))
+    }
+
     /// The folder that this server serves.
     pub(crate) fn root(&self) -> &Path {
         self.served.as_ref().map_or(self.site.folder(), |served| &served.root)
@@ -56,11 +68,16 @@ pub fn interrupted() -> bool {
     lifecycle::phase() != Phase::Serving
 }
 
-/// Makes the workbench of a run.
+/// Makes the workbench of a run, which may have to end at a time.
 ///
 /// # Errors
 /// The system's reason for the step that failed.
-pub fn make(plan: &RunPlan, own: &OwnServer, output: &Path) -> Result<Workbench, String> {
+pub fn make(
+    plan: &RunPlan,
+    own: &OwnServer,
+    output: &Path,
+    until: Option<Instant>,
+) -> Result<Workbench, String> {
     let kept = output.join(KEPT);
     // A link may lead elsewhere, and another user could exchange files in a folder.
     let made = match fs::symlink_metadata(&kept) {
@@ -78,5 +95,6 @@ pub fn make(plan: &RunPlan, own: &OwnServer, output: &Path) -> Result<Workbench,
         kept,
         server_processors: plan.server_processors.clone(),
         client_processors: plan.client_processors.clone(),
+        until,
     })
 }

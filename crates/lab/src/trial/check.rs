@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
+use crate::trial::bench::Workbench;
 use crate::trial::site::SiteFile;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -24,12 +25,13 @@ pub(crate) struct ObservedResponse {
 
 /// Asks for `path` once, and compares the status, the length and the hash of the body.
 pub(crate) fn check(
+    bench: &Workbench,
     address: SocketAddr,
     path: &str,
     status: u16,
     file: Option<&SiteFile>,
 ) -> Result<(), String> {
-    let found = observe(address, path, u64::MAX)?;
+    let found = observe(bench, address, path, u64::MAX)?;
     if found.status != status.to_string() {
         return Err(format!("{path} was answered with status {} instead of {status}", found.status));
     }
@@ -44,9 +46,14 @@ pub(crate) fn check(
 }
 
 /// Asks for `path` once, and reads at most `most` bytes of the body.
-pub(crate) fn observe(address: SocketAddr, path: &str, most: u64) -> Result<ObservedResponse, String> {
+pub(crate) fn observe(
+    bench: &Workbench,
+    address: SocketAddr,
+    path: &str,
+    most: u64,
+) -> Result<ObservedResponse, String> {
     let failed = |error: std::io::Error| format!("cannot fetch {path} before the trial: {error}");
-    let mut stream = request(address, path).map_err(failed)?;
+    let mut stream = request(address, path, bench.patience(TIMEOUT)).map_err(failed)?;
     let (mut head, mut buffer) = (Vec::new(), vec![0; 64 * 1024]);
     let end = loop {
         let end = head.windows(4).position(|bytes| bytes == b"\r\n\r\n");
@@ -76,9 +83,9 @@ pub(crate) fn observe(address: SocketAddr, path: &str, most: u64) -> Result<Obse
     Ok(ObservedResponse { status, bytes, hash: hash.finalize().into() })
 }
 
-fn request(address: SocketAddr, path: &str) -> std::io::Result<TcpStream> {
-    let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
-    stream.set_read_timeout(Some(TIMEOUT))?;
+fn request(address: SocketAddr, path: &str, patience: Duration) -> std::io::Result<TcpStream> {
+    let mut stream = TcpStream::connect_timeout(&address, patience)?;
+    stream.set_read_timeout(Some(patience))?;
     // In one write, so that the head arrives whole.
     let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(head.as_bytes())?;
@@ -91,6 +98,7 @@ mod tests {
     use std::thread;
 
     use super::*;
+    use crate::trial::in_process::tests as in_process;
 
     #[test]
     fn a_wrong_body_is_found() {
@@ -104,15 +112,16 @@ mod tests {
                 stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").expect("it is sent");
             }
         });
+        let bench = in_process::bench();
         let file = |body: &[u8]| SiteFile {
             path: "/x".to_owned(),
             bytes: body.len() as u64,
             hash: Sha256::digest(body).into(),
         };
-        assert_eq!(check(address, "/x", 200, Some(&file(b"hi"))), Ok(()));
-        let said = check(address, "/x", 200, Some(&file(b"ho"))).expect_err("other bytes");
+        assert_eq!(check(&bench, address, "/x", 200, Some(&file(b"hi"))), Ok(()));
+        let said = check(&bench, address, "/x", 200, Some(&file(b"ho"))).expect_err("other bytes");
         assert!(said.contains("other bytes"), "{said}");
-        let said = check(address, "/x", 404, None).expect_err("another status");
+        let said = check(&bench, address, "/x", 404, None).expect_err("another status");
         assert!(said.contains("status 200 instead of 404"), "{said}");
         server.join().expect("it ends");
     }

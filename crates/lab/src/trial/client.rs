@@ -35,8 +35,6 @@ pub(crate) struct LoadResult {
     pub(crate) fairness: Option<f64>,
     /// Latencies in microseconds, by percentile.
     pub(crate) latencies: BTreeMap<String, f64>,
-    /// CPU seconds of the generator.
-    pub(crate) generator_cpu: f64,
     /// Reasons to doubt its numbers.
     pub(crate) invalid: Vec<String>,
     /// Remarks on its numbers.
@@ -69,7 +67,6 @@ impl LoadResult {
             unanswered: run.connections.never_answered,
             fairness: run.fairness,
             latencies,
-            generator_cpu: run.generator.per_answer_us.unwrap_or(0.0) * responses as f64 / 1e6,
             invalid: run.invalid.clone(),
             notes: run.notes.clone(),
         }
@@ -140,7 +137,7 @@ pub(crate) fn run(bench: &Workbench, words: &[String], milliseconds: u64) -> Res
     let mut child = spawn_pinned(command, &bench.client_processors)
         .map_err(|error| format!("cannot start the load generator: {error}"))?;
     let (out, err) = (reader(child.stdout.take()), reader(child.stderr.take()));
-    let ended = wait(&mut child, Duration::from_millis(milliseconds) + GRACE);
+    let ended = wait(&mut child, bench.patience(Duration::from_millis(milliseconds) + GRACE));
     let (out, err) = (out.join().unwrap_or_default(), err.join().unwrap_or_default());
     ended?;
     let report = output::read_json(&out).map_err(|_| {

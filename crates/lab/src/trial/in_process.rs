@@ -55,7 +55,7 @@ pub(crate) fn measure(
         });
         work.join().unwrap_or_else(|_| Err("the trial panicked".to_owned()))
     })?;
-    let flags = noise.flags(rounds.elapsed);
+    let flags = noise.flags(0.0);
     let mut values = TrialValues::from([(Measure::Operation, rounds.nanoseconds)]);
     if let Some(steps) = rounds.steps {
         values.insert(Measure::Steps, steps);
@@ -77,7 +77,7 @@ fn own_log(cell: &Cell, operation: Operation, bench: &Workbench) -> Result<Optio
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::experiment::subject::Workload;
     use crate::trial::bench::{OpenLog, OwnServer};
@@ -105,7 +105,7 @@ mod tests {
         }
     }
 
-    fn bench() -> Workbench {
+    pub(in crate::trial) fn bench() -> Workbench {
         let open_log: OpenLog = |mode, file| match mode {
             "sync" => Ok(Box::new(KeptLog(file.to_owned(), Vec::new()))),
             _ => Err(format!("there is no mode `{mode}`")),
@@ -117,6 +117,7 @@ mod tests {
             kept: std::env::temp_dir(),
             server_processors: Vec::new(),
             client_processors: Vec::new(),
+            until: None,
         }
     }
 

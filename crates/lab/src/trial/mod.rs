@@ -77,12 +77,12 @@ impl Workbench {
         };
         let mut urls = None;
         if let Some(served) = &self.served {
-            let checked = survey::check_some(server.address, served, seed);
+            let checked = survey::check_some(self, server.address, served, seed);
             checked.map_err(|why| server.explain(why))?;
             urls = Some(survey::write_urls(self, name, served, server.address)?);
         } else if !(cell.subject == Subject::Museum && load.may_fail) {
             // A mistake that truncates or loses responses would fail the check that it is there to show.
-            let checked = check::check(server.address, path, status, expected);
+            let checked = check::check(self, server.address, path, status, expected);
             checked.map_err(|why| server.explain(why))?;
         }
         let idle = open_idle(server.address, path, load.idle.unwrap_or(0))?;
@@ -102,7 +102,7 @@ impl Workbench {
         thread::sleep(SETTLE);
         let used = Resources::of(server.process()).since(&before);
         let events = NetworkCounters::now().since(&counted);
-        trial.flags = noise.flags(used.cpu + loaded.generator_cpu);
+        trial.flags = noise.flags(used.cpu);
         let pss = processes::proportional_memory(server.process());
         drop(idle);
         if !server.is_alive() {

@@ -108,18 +108,18 @@ impl RunningServer {
         let child = spawn_pinned(command, &bench.server_processors).map_err(failed)?;
         let reports = reports.map(|(socket, _)| socket);
         let mut server = RunningServer { child, trace, reports, address, command: words, said };
-        server.wait_until_it_serves()?;
+        server.wait_until_it_serves(bench.patience(START))?;
         Ok(server)
     }
 
-    fn wait_until_it_serves(&mut self) -> Result<(), String> {
-        let end = Instant::now() + START;
+    fn wait_until_it_serves(&mut self, most: Duration) -> Result<(), String> {
+        let end = Instant::now() + most;
         while !self.serves() {
             if !self.is_alive() {
                 return Err(self.explain("the server did not start".to_owned()));
             }
             if interrupted() || Instant::now() > end {
-                let (address, seconds) = (self.address, START.as_secs());
+                let (address, seconds) = (self.address, most.as_secs());
                 let lacks = match self.reports {
                     Some(_) => format!("did not report within {seconds} s that it serves {address}"),
                     None => format!("does not listen on {address} after {seconds} s"),

@@ -56,7 +56,7 @@ impl Workbench {
                 survey.late += 1;
                 continue;
             }
-            let found = check::observe(server.address, path, MOST_BYTES);
+            let found = check::observe(self, server.address, path, MOST_BYTES);
             let found = found.map_err(|why| server.explain(why))?;
             match (found.status.as_str(), found.bytes) {
                 ("200", ..=MOST_BYTES) => survey.requests.push(RequestedPath {
@@ -74,12 +74,17 @@ impl Workbench {
 }
 
 /// Compares the responses to a few paths with those of the survey. The seed selects the paths.
-pub(super) fn check_some(address: SocketAddr, served: &ServedSite, seed: u64) -> Result<(), String> {
+pub(super) fn check_some(
+    bench: &Workbench,
+    address: SocketAddr,
+    served: &ServedSite,
+    seed: u64,
+) -> Result<(), String> {
     let mut order: Vec<&RequestedPath> = served.requests.iter().collect();
     fastrand::Rng::with_seed(seed).shuffle(&mut order);
     let mut left = CHECKED_BYTES;
     for one in order.into_iter().take(CHECKED_PATHS) {
-        let found = check::observe(address, &one.path, MOST_BYTES)?;
+        let found = check::observe(bench, address, &one.path, MOST_BYTES)?;
         let same = found.status == "200" && found.bytes == one.bytes && digits(&found.hash) == one.sha256;
         if !same {
             return Err(format!(

@@ -1,7 +1,7 @@
 //! CPU time of processes, and the processors that a thread may use.
 
-use std::io;
 use std::time::Duration;
+use std::{io, mem};
 
 use rustix::process::{Pid, RawPid};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -24,6 +24,27 @@ pub fn cpu_time(process: Pid) -> io::Result<Duration> {
     }
     let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
     Ok(Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default()))
+}
+
+/// CPU time of this process, and of the children that it has waited for (`man 2 getrusage`).
+///
+/// # Errors
+/// The error of `getrusage(2)`.
+pub fn with_children() -> io::Result<Duration> {
+    let mut total = cpu_time(rustix::process::getpid())?;
+    let mut usage = mem::MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: `usage` has room for a rusage, which the call writes.
+    if unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call succeeded, so it has written all of it.
+    let usage = unsafe { usage.assume_init() };
+    for time in [usage.ru_utime, usage.ru_stime] {
+        let (seconds, microseconds) = (u64::try_from(time.tv_sec), u64::try_from(time.tv_usec));
+        total += Duration::from_secs(seconds.unwrap_or_default())
+            + Duration::from_micros(microseconds.unwrap_or_default());
+    }
+    Ok(total)
 }
 
 /// The processors that this thread may use.

@@ -46,9 +46,9 @@ pub fn text(
         (0, _) => "one processor for server and load".to_owned(),
         _ => format!("{} for the server, {client} for the load", show_count(server, "processor")),
     };
-    let noisy = match best.verdict.noisy {
-        (0, _) => String::new(),
-        (count, _) => format!(", {count} of them disturbed"),
+    let noisy = match best.disturbed {
+        0 => String::new(),
+        count => format!("; {} left out", show_count(count, "disturbed block")),
     };
     let rate = result.rate.map_or(String::new(), |rate| format!(", {rate} per second"));
     let comments = [
@@ -156,10 +156,11 @@ mod tests {
                 effect: Some(effect),
                 is_ratio: true,
                 p: Some(0.001),
-                noisy: (1, 9),
+                noisy: (0, 9),
             },
             measures: Vec::new(),
             unanswered: 0.0,
+            disturbed: 1,
             limited: (0, 18),
         }
     }
@@ -186,7 +187,7 @@ mod tests {
         let text = text(&result, &best, &facts).expect("the name is UTF-8");
         for expected in [
             "on Sat, 21 Nov 2026 08:00:00 GMT.",
-            "Best over default: 1.31 [1.25–1.37] (95 % interval, 9 fresh blocks, 1 of them disturbed).",
+            "Best over default: 1.31 [1.25–1.37] (95 % interval, 9 fresh blocks; 1 disturbed block left out).",
             "# Search: 24 settings in 5 rounds.",
             "paths left out: 1 not served with status 200",
             "4 processors for the server, 4 for the load",

@@ -41,6 +41,8 @@ pub struct TuneResult {
     pub rounds: u32,
     /// The best setting; none if all others than the default failed.
     pub best: Option<Confirmation>,
+    /// The reason why the search proves nothing; then it has no best setting.
+    pub invalid: Option<String>,
 }
 
 /// The best setting of a search, measured again in fresh blocks beside the default.
@@ -54,6 +56,8 @@ pub struct Confirmation {
     pub measures: Vec<ComparedMeasure>,
     /// Connections that the best setting usually leaves without any response.
     pub unanswered: f64,
+    /// Blocks that other programs disturbed, and that were left out.
+    pub disturbed: usize,
     /// Trials whose rate was limited by the load generator, and all trials.
     pub limited: (usize, usize),
 }
@@ -74,6 +78,7 @@ impl Confirmation {
     pub(super) fn of(
         settings: &CandidateSettings,
         verdict: ClaimVerdict,
+        disturbed: usize,
         blocks: &Blocks<'_>,
         best: &str,
         default: &str,
@@ -90,6 +95,7 @@ impl Confirmation {
             settings: settings.clone(),
             measures: SHOWN.into_iter().map(compared).collect(),
             unanswered: usually_unanswered(blocks, best),
+            disturbed,
             limited: (trials().filter(is_limited).count(), trials().count()),
             verdict,
         }
@@ -187,8 +193,8 @@ impl fmt::Display for TuneResult {
             let (of, to) = (one.measure.show(of), one.measure.show(to));
             writeln!(f, "  {:<5} {ratio:<20} {of}, default {to}{decides}", one.measure.name())?;
         }
-        if best.verdict.noisy.0 > 0 {
-            writeln!(f, "disturbed blocks: {} of {}", best.verdict.noisy.0, best.verdict.noisy.1)?;
+        if best.disturbed > 0 {
+            writeln!(f, "left out: {}", show_count(best.disturbed, "disturbed block"))?;
         }
         let (limited, trials) = best.limited;
         if self.goal == Goal::Throughput && 2 * limited > trials {

@@ -12,7 +12,6 @@ use crate::measure::{Measure, show_count};
 use crate::plan::RunPlan;
 use crate::plan::profile::Profile;
 use crate::record::{self, Blocks, Trial};
-use crate::report::results::RunResults;
 use crate::runner::{self, RunEnd, RunProgress};
 use crate::statistics::effect::FEWEST_BLOCKS;
 use crate::studies::tune::candidates::{self, CandidateSettings};
@@ -22,6 +21,7 @@ use crate::studies::tune::plans::{BEST, DEFAULT, SearchPlans, processors};
 use crate::studies::tune::requests::RequestMix;
 use crate::studies::tune::result::{Confirmation, TuneResult, usually_unanswered};
 use crate::trial::bench::{self, OwnServer};
+use crate::verdict;
 use crate::verdict::ruling::middle;
 
 /// The shortest budget: rounds and eight fresh blocks of short trials.
@@ -44,6 +44,10 @@ const LEAST_SURVEY: Duration = Duration::from_secs(2);
 const CALM: f64 = 0.5;
 /// Responses of a trial from which a 99th percentile can be told, with room for the warm-up that is left out.
 const P99_RESPONSES: f64 = 1_500.0;
+/// Time beyond the budget in which fresh blocks may end, of two seconds that the whole command has.
+const SLACK: Duration = Duration::from_millis(700);
+/// The remedy if time was short.
+const LONGER: &str = "use a longer --budget";
 /// The longest trial that waits for so many responses.
 const LONGEST_TRIAL: f64 = 5_000.0;
 
@@ -58,7 +62,9 @@ pub struct Tuner<'a> {
     pub folder: &'a Path,
     /// The goal.
     pub goal: Goal,
-    /// Time for everything, of which half is for fresh blocks.
+    /// The begin of the search.
+    pub begin: Instant,
+    /// Time for everything since then, of which half is for fresh blocks.
     pub budget: Duration,
     /// The seed of candidates, orders and requests.
     pub seed: u64,
@@ -95,7 +101,6 @@ impl Tuner<'_> {
                 load: Workload::default(),
                 milliseconds,
             },
-            begin: Instant::now(),
             trial_seconds: 0.0,
             tell,
         };
@@ -106,7 +111,6 @@ impl Tuner<'_> {
 struct ActiveSearch<'a> {
     tuner: &'a Tuner<'a>,
     plans: SearchPlans<'a>,
-    begin: Instant,
     /// Seconds of a trial with its start, check and stop, as measured last.
     trial_seconds: f64,
     tell: &'a mut dyn FnMut(TuneProgress<'_>),
@@ -124,6 +128,10 @@ impl ActiveSearch<'_> {
             return Ok(None);
         }
         result.rate = self.plans.load.rate;
+        if let Some(why) = self.too_short() {
+            result.invalid = Some(why);
+            return Ok(Some(result));
+        }
         let (server, client) = processors(self.tuner.environment);
         result.processors = (server.len(), client.len());
         let able = candidates::able_engines();
@@ -132,13 +140,20 @@ impl ActiveSearch<'_> {
         let mut halving = Halving::new(all.len());
         while halving.left().len() > 1 {
             result.rounds += 1;
-            if !self.round(result.rounds, &all, &mut halving)? {
-                return Ok(None);
+            match self.round(result.rounds, &all, &mut halving)? {
+                RoundEnd::Interrupted => return Ok(None),
+                RoundEnd::Measured => {}
+                RoundEnd::Late if result.rounds > 1 => break,
+                RoundEnd::Late => {
+                    result.invalid = Some(format!("there was no time for a round; {LONGER}"));
+                    return Ok(Some(result));
+                }
             }
         }
         let Some(best) = halving.left().first() else { return Ok(Some(result)) };
         match self.confirm(&all[*best])? {
-            Some(confirmation) => result.best = Some(confirmation),
+            Some(Ok(confirmation)) => result.best = Some(confirmation),
+            Some(Err(why)) => result.invalid = Some(why),
             None => return Ok(None),
         }
         Ok(Some(result))
@@ -149,7 +164,7 @@ impl ActiveSearch<'_> {
         let root = self.plans.served.root.display().to_string();
         (self.tell)(TuneProgress::Step(format!("asking for {}", show_count(mix.paths.len(), "path"))));
         let plan = self.plans.plan("", BTreeMap::new(), Profile::Smoke, None, 0.0);
-        let bench = bench::make(&plan, self.tuner.own, self.tuner.folder)?;
+        let bench = bench::make(&plan, self.tuner.own, self.tuner.folder, Some(self.end()))?;
         let time = (self.tuner.budget / 10).max(LEAST_SURVEY);
         let Some(survey) = bench.survey(&mix.paths, time)? else { return Ok(false) };
         if survey.requests.is_empty() {
@@ -172,7 +187,10 @@ impl ActiveSearch<'_> {
             BTreeMap::from([(DEFAULT.to_owned(), self.plans.cell(DEFAULT, &CandidateSettings::new()))]);
         (self.tell)(TuneProgress::Step(format!("measuring the default in {PILOT_TRIALS} trials")));
         let plan = self.plans.plan("pilot", cells, Profile::Smoke, Some(PILOT_TRIALS), self.left());
-        let Some(trials) = self.carry_out(&plan, "pilot")? else { return Ok(false) };
+        let Some(trials) = self.carry_out(&plan, "pilot", self.end())? else { return Ok(false) };
+        if trials.is_empty() {
+            return Err(format!("the budget ended before a trial of the default; {LONGER}"));
+        }
         let blocks = Blocks::of(&trials, "pilot");
         if let Some(why) = failure_of_default(&blocks) {
             return Err(format!("the default settings fail: {why}"));
@@ -204,13 +222,13 @@ impl ActiveSearch<'_> {
         CANDIDATES.rev().find(fits).unwrap_or(*CANDIDATES.start())
     }
 
-    /// Measures the candidates that remain beside the default. Says no if it was interrupted.
+    /// Measures the candidates that remain beside the default.
     fn round(
         &mut self,
         number: u32,
         all: &[CandidateSettings],
         halving: &mut Halving,
-    ) -> Result<bool, String> {
+    ) -> Result<RoundEnd, String> {
         let seconds = self.searching() / f64::from(halving.rounds().max(1));
         let mut cells =
             BTreeMap::from([(DEFAULT.to_owned(), self.plans.cell(DEFAULT, &CandidateSettings::new()))]);
@@ -230,8 +248,12 @@ impl ActiveSearch<'_> {
         let whole = cells.len();
         // Twice the time, so that slow candidates do not cut a round short.
         let plan = self.plans.plan(&round, cells, Profile::Smoke, Some(blocks), 2.0 * seconds);
-        let Some(trials) = self.carry_out(&plan, &round)? else { return Ok(false) };
+        let until = self.end() - self.confirmation().min(self.tuner.budget);
+        let Some(trials) = self.carry_out(&plan, &round, until)? else { return Ok(RoundEnd::Interrupted) };
         let blocks = Blocks::of(&trials, &round).complete(whole);
+        if blocks.is_empty() {
+            return Ok(RoundEnd::Late);
+        }
         if let Some(why) = failure_of_default(&blocks) {
             return Err(format!("the default settings fail: {why}"));
         }
@@ -243,11 +265,15 @@ impl ActiveSearch<'_> {
                 ratios.into_iter().map(|ratio| goal.gain(ratio)).collect()
             }
         });
-        Ok(true)
+        Ok(RoundEnd::Measured)
     }
 
-    /// Measures the best candidate and the default in fresh blocks. None if it was interrupted.
-    fn confirm(&mut self, settings: &CandidateSettings) -> Result<Option<Confirmation>, String> {
+    /// Measures the best candidate and the default in fresh blocks. None if it was interrupted; the reason why they prove
+    /// nothing, if they were too few or disturbed.
+    fn confirm(
+        &mut self,
+        settings: &CandidateSettings,
+    ) -> Result<Option<Result<Confirmation, String>>, String> {
         let flags = candidates::flags(settings);
         (self.tell)(TuneProgress::Step(format!("measuring {flags} and the default again, in fresh blocks")));
         // Trials as long as those of about twelve blocks in the time that is left, with the cost of their starts.
@@ -259,26 +285,34 @@ impl ActiveSearch<'_> {
             (DEFAULT.to_owned(), self.plans.cell(DEFAULT, &CandidateSettings::new())),
             (BEST.to_owned(), self.plans.cell(&flags, settings)),
         ]);
-        // Eight blocks have priority over the budget: fewer earn no verdict.
-        let least = 2.0 * FEWEST_BLOCKS as f64 * (around + self.plans.milliseconds as f64 / 1e3);
-        let budget = self.left().max(2.0 * least);
-        let plan = self.plans.plan(CONFIRMATION, cells, Profile::Quick, None, budget);
-        if self.carry_out(&plan, CONFIRMATION)?.is_none() {
-            return Ok(None);
+        let seconds = self.left() + SLACK.as_secs_f64();
+        let plan = self.plans.plan(CONFIRMATION, cells, Profile::Quick, None, seconds);
+        let Some(trials) = self.carry_out(&plan, CONFIRMATION, self.end() + SLACK)? else { return Ok(None) };
+        let all = Blocks::of(&trials, CONFIRMATION).complete(2);
+        let disturbed = all.flagged();
+        let flag = all.iter().flat_map(|(_, trials)| trials.iter().flat_map(|trial| &trial.flags)).next();
+        if let Some(why) = proves_nothing(all.len(), disturbed, flag.map_or("", String::as_str)) {
+            return Ok(Some(Err(why)));
         }
-        let results = RunResults::read(&self.tuner.folder.join(CONFIRMATION))?;
-        let blocks = Blocks::of(&results.trials, CONFIRMATION).complete(2);
-        let verdict = results.verdicts.first().cloned().ok_or("the plan of the fresh blocks has no claim")?;
-        Ok(Some(Confirmation::of(settings, verdict, &blocks, BEST, DEFAULT)))
+        let blocks = all.undisturbed();
+        let verdicts = plan.experiments.first().map(|planned| verdict::judge(planned, &blocks));
+        let verdict = verdicts.and_then(|all| all.into_iter().next());
+        let verdict = verdict.ok_or("the plan of the fresh blocks has no claim")?;
+        Ok(Some(Ok(Confirmation::of(settings, verdict, disturbed, &blocks, BEST, DEFAULT))))
     }
 
-    /// Carries a plan out in a folder of its own. None if it was interrupted.
-    fn carry_out(&mut self, plan: &RunPlan, name: &str) -> Result<Option<Vec<Trial>>, String> {
+    /// Carries a plan out in a folder of its own, until a time at most. None if it was interrupted.
+    fn carry_out(
+        &mut self,
+        plan: &RunPlan,
+        name: &str,
+        until: Instant,
+    ) -> Result<Option<Vec<Trial>>, String> {
         let folder: PathBuf = self.tuner.folder.join(name);
         runner::prepare(plan, self.tuner.environment, &folder)?;
         let begin = Instant::now();
         let tell = &mut self.tell;
-        let end = runner::run(plan, self.tuner.own, &folder, &mut |progress| {
+        let end = runner::run(plan, self.tuner.own, &folder, Some(until), &mut |progress| {
             tell(TuneProgress::Trials(progress));
         })?;
         if end == RunEnd::Interrupted {
@@ -289,14 +323,62 @@ impl ActiveSearch<'_> {
         Ok(Some(trials))
     }
 
+    /// The end of the search.
+    fn end(&self) -> Instant {
+        self.tuner.begin + self.tuner.budget
+    }
+
     /// Seconds of the budget that are left.
     fn left(&self) -> f64 {
-        self.tuner.budget.saturating_sub(self.begin.elapsed()).as_secs_f64()
+        self.end().saturating_duration_since(Instant::now()).as_secs_f64()
+    }
+
+    /// The time of the fewest fresh blocks that earn a verdict.
+    fn confirmation(&self) -> Duration {
+        Duration::from_secs_f64((2 * FEWEST_BLOCKS) as f64 * self.trial_seconds)
     }
 
     /// Seconds that are left for rounds; the other half of the budget is for fresh blocks.
     fn searching(&self) -> f64 {
-        (self.tuner.budget / 2).saturating_sub(self.begin.elapsed()).as_secs_f64()
+        (self.left() - self.confirmation().max(self.tuner.budget / 2).as_secs_f64()).max(0.0)
+    }
+
+    /// The reason why there is no time for the shortest search.
+    fn too_short(&self) -> Option<String> {
+        let trial = self.trial_seconds;
+        // The default and the fewest candidates once, and the fresh blocks.
+        let needed = (CANDIDATES.start() + 1) as f64 * trial + self.confirmation().as_secs_f64();
+        let spent = self.tuner.begin.elapsed().as_secs_f64();
+        (needed > self.left() + SLACK.as_secs_f64()).then(|| {
+            let budget = ((spent + needed) * 1.5).ceil();
+            format!(
+                "the budget is too short: a trial takes {trial:.2} s here; use --budget {budget:.0}s or more"
+            )
+        })
+    }
+}
+
+/// The end of a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RoundEnd {
+    /// It has blocks.
+    Measured,
+    /// There was no time for a block.
+    Late,
+    /// A signal interrupted it.
+    Interrupted,
+}
+
+/// The reason why fresh blocks prove nothing, given the number of all and of those that are flagged, with a flag.
+fn proves_nothing(all: usize, disturbed: usize, flag: &str) -> Option<String> {
+    let few = format!("fewer than {FEWEST_BLOCKS} without a disturbance earn no verdict");
+    match disturbed {
+        _ if all - disturbed >= FEWEST_BLOCKS => None,
+        0 => Some(format!("there was time for {} only, and {few}; {LONGER}", show_count(all, "fresh block"))),
+        _ => Some(format!(
+            "{disturbed} of {} were disturbed ({flag}), and {few}; end other programs (`tenfold lab doctor`), or {LONGER}",
+            show_count(all, "fresh block")
+        )),
     }
 }
 
@@ -323,6 +405,20 @@ fn failure_of_default(blocks: &Blocks<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn disturbed_blocks_prove_nothing() {
+        assert_eq!([proves_nothing(8, 0, ""), proves_nothing(20, 12, "noise")], [None, None]);
+        let why = proves_nothing(9, 2, "noise").expect("seven are left");
+        assert!(why.starts_with("2 of 9 fresh blocks were disturbed (noise), and fewer than 8"), "{why}");
+        assert!(why.contains("tenfold lab doctor"), "{why}");
+        let why = proves_nothing(7, 0, "").expect("seven are too few");
+        assert_eq!(
+            why,
+            "there was time for 7 fresh blocks only, and fewer than 8 without a disturbance earn no verdict; use a \
+             longer --budget"
+        );
+    }
 
     #[test]
     fn a_cell_that_loses_connections_does_not_count() {

@@ -3,7 +3,7 @@
 use crate::commands::output;
 use crate::diagnostics::visible;
 
-/// No trial succeeded.
+/// The measurement proves nothing: no trial succeeded, or other programs disturbed them.
 pub(super) const INVALID: u8 = 4;
 /// 128 plus the number of SIGINT, as in shells.
 pub(super) const INTERRUPTED: u8 = 130;

@@ -65,7 +65,7 @@ pub(super) fn carry_out_with(
     folder: &Path,
     tell: &mut dyn FnMut(RunProgress<'_>),
 ) -> Result<Option<RunResults>, LabFailure> {
-    let end = runner::run(plan, &own_server()?, folder, tell)?;
+    let end = runner::run(plan, &own_server()?, folder, None, tell)?;
     let results = RunResults::read(folder)?;
     page::write(&results, folder)?;
     if end == RunEnd::Interrupted {

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches, value_parser};
@@ -18,7 +18,7 @@ use tenfold_lab::studies::tune::requests::RequestMix;
 use tenfold_lab::studies::tune::tuner::{LEAST_BUDGET, TuneProgress, Tuner};
 use tenfold_lab::trial::bench::interrupted;
 
-use super::failure::{INTERRUPTED, LabFailure, print, usage};
+use super::failure::{INTERRUPTED, INVALID, LabFailure, print, usage};
 use super::flags::flag;
 use super::start::{make_own_folder, new_folder, own_server, wishes};
 use crate::diagnostics::visible;
@@ -30,8 +30,9 @@ const ABOUT: &str = "\
 The search does not change the site. In the first half of the time, each round drops the worse half
 of the settings. In the second half, new trials compare the best setting with the default, and only
 these trials count. Without a difference the default is as good, and no configuration is written.
+Nor is one if other programs disturbed the trials.
 
-Exit codes: 0 done; 1 failed; 2 wrong usage; 130 interrupted.";
+Exit codes: 0 done; 1 failed; 2 wrong usage; 4 invalid; 130 interrupted.";
 /// Time for everything, if the user names none.
 const BUDGET: Duration = Duration::from_secs(300);
 const LONGEST_BUDGET: Duration = Duration::from_secs(24 * 3600);
@@ -74,6 +75,7 @@ pub(crate) fn run(typed: &ArgMatches) -> ExitCode {
 }
 
 fn tune(typed: &ArgMatches) -> Result<u8, LabFailure> {
+    let begin = Instant::now();
     let path = |name: &str| typed.get_one::<PathBuf>(name);
     let goal = typed.get_one::<String>("for").map_or(Goal::default().name(), String::as_str);
     let goal = units::word(goal, "goal", &Goal::WORDS).map_err(usage)?;
@@ -98,7 +100,7 @@ fn tune(typed: &ArgMatches) -> Result<u8, LabFailure> {
         eprintln!("tenfold tune: {}: {}", one.found, one.mend);
     }
     let own = own_server()?;
-    let tuner = Tuner { own: &own, environment: &environment, folder: &folder, goal, budget, seed };
+    let tuner = Tuner { own: &own, environment: &environment, folder: &folder, goal, begin, budget, seed };
     let mut view = TuneView { terminal: std::io::stderr().is_terminal(), line: false };
     let found = tuner.run(&root, &mix, &mut |progress| view.tell(progress));
     view.end();
@@ -107,6 +109,13 @@ fn tune(typed: &ArgMatches) -> Result<u8, LabFailure> {
         eprintln!("tenfold tune: interrupted; no configuration was written");
         return Ok(INTERRUPTED);
     };
+    if let Some(why) = &result.invalid {
+        let folder = folder.display();
+        return Err(LabFailure(
+            INVALID,
+            format!("invalid: {why}; no configuration was written; raw data: {folder}"),
+        ));
+    }
     print(&format!("{result}\n{}\n", result.decision()))?;
     let Some(best) = result.winner() else {
         print(&format!("nothing was written; raw data: {}\n", folder.display()))?;
@@ -254,6 +263,7 @@ mod tests {
                 verdict: verdict(),
                 measures: Vec::new(),
                 unanswered: 0.0,
+                disturbed: 0,
                 limited: (0, 0),
             };
             let facts = ConfigurationFacts {
