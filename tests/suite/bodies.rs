@@ -14,7 +14,7 @@ use tenfold_tests::wire::Wire;
 pub(crate) const THEME: Theme = Theme {
     name: "bodies",
     cases: cases![
-        Every Shared: h12_h15_unread_bodies_are_drained, h11_invalid_chunks_end_the_connection;
+        Every Shared: h12_h15_unread_bodies_are_drained, h15_the_response_to_a_refused_upload_arrives, h11_invalid_chunks_end_the_connection;
         Engines OwnLayered: a_body_comes_back_as_it_was_sent, h08_h11_h12_chunks_are_read_strictly_and_bounded,
             h15_a_body_past_its_bound_is_413, h19_expect_100_continue_is_answered, h24_h26_a_slow_body_is_408_and_a_half_closed_one_is_released;
     ],
@@ -84,6 +84,28 @@ fn h12_h15_unread_bodies_are_drained(server: &Server) {
         bytes.extend(content(70_000));
         wire.send(bytes);
         assert_eq!(wire.response().status, 405, "{fields}");
+        wire.end_output();
+        wire.expect_end();
+    }
+}
+
+/// A client that reads the response only after it has sent megabytes.
+fn h15_the_response_to_a_refused_upload_arrives(server: &Server) {
+    let length = 4 * 1024 * 1024;
+    let size = format!("Content-Length: {length}\r\n");
+    // Made before: the server waits for bytes for some seconds only.
+    let (whole, chunks) = (vec![b'x'; length], in_chunks(&vec![b'x'; length], 100_000));
+    for (fields, status) in [
+        (&size[..], 405),
+        (&format!("{size}Expect: 100-continue\r\n"), 405),
+        ("Transfer-Encoding: chunked\r\n", 405),
+        (&format!("{size}Content-Length: 1\r\n"), 400),
+        (&format!("{size}X: {}\r\n", "x".repeat(20_000)), 431),
+    ] {
+        let mut wire = server.connect();
+        wire.send(post("/1k.html", fields));
+        wire.send(if fields.contains("chunked") { &chunks } else { &whole });
+        assert_eq!(wire.response().status, status, "{fields:.60}");
         wire.end_output();
         wire.expect_end();
     }

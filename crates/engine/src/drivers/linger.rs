@@ -1,37 +1,70 @@
-//! Lingering: received bytes are discarded while the peer may still send, so that closing does not reset what was sent
-//! (RFC 9112 §9.6).
+//! Lingering: the output is shut down, and received bytes are discarded while the peer may still send, so that a reset
+//! does not take the response from it (RFC 9112 §9.6).
+//!
+//! Time bounds it, as in nginx (`lingering_time`, `lingering_timeout`), and bytes do not: a client that sends a long
+//! content may read the response only after all of it.
 
 use std::io::ErrorKind;
+use std::time::Duration;
 
+use tenfold_http::{Instant, clock};
 use tenfold_sys::socket::Socket;
 
 use crate::plan::Bounds;
 use crate::senders::failure::interrupted;
 
+/// Calls of a loop on one connection before others have their turn: each discards at most 64 KiB.
+pub(crate) const TURN_CALLS: usize = 4;
+
 /// The result of one call that discards bytes.
 pub(crate) enum Discarded {
-    /// The bytes discarded so far, within the bound.
-    Some(u32),
+    /// Bytes, and more may wait.
+    Some,
     /// No bytes now, but more may follow.
     Nothing,
-    /// The peer has ended its output, has left, or has sent more than the bound.
+    /// The peer has ended its output, or has left.
     Over,
 }
 
-/// Makes one call that discards received bytes. `drained` is the number of bytes discarded before.
-pub(crate) fn discard(socket: &Socket, drained: u32, bounds: &Bounds) -> Discarded {
-    let mut scratch = [0; 8192];
-    match socket.receive(&mut scratch) {
+/// Makes one call that discards received bytes.
+pub(crate) fn discard(socket: &Socket) -> Discarded {
+    match socket.discard_input() {
         Ok(0) => Discarded::Over,
-        Ok(count) => add(drained, count as u32, bounds).map_or(Discarded::Over, Discarded::Some),
-        Err(error) if interrupted(&error) => Discarded::Some(drained),
+        Ok(_) => Discarded::Some,
+        Err(error) if interrupted(&error) => Discarded::Some,
         Err(error) if error.kind() == ErrorKind::WouldBlock => Discarded::Nothing,
         Err(_) => Discarded::Over,
     }
 }
 
-/// Adds `count` bytes; `None` if the sum exceeds the bound.
-pub(crate) fn add(drained: u32, count: u32, bounds: &Bounds) -> Option<u32> {
-    let drained = drained.saturating_add(count);
-    (u64::from(drained) <= bounds.linger_bytes).then_some(drained)
+/// The present as a slot has room for it: milliseconds, of which the upper half is missing.
+pub(crate) fn now() -> u32 {
+    clock::now().0 as u32
+}
+
+/// The deadline of a connection that has lingered since `begun` and has received bytes now.
+pub(crate) fn deadline(begun: u32, bounds: &Bounds) -> Instant {
+    let lasted = Duration::from_millis(now().wrapping_sub(begun).into());
+    clock::now() + bounds.linger_time.saturating_sub(lasted).min(bounds.linger_wait)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_extend_the_wait_and_not_the_whole_time() {
+        let bounds = Bounds::default();
+        // The lower half overflows meanwhile.
+        let first = Instant((1 << 32) - 4_000);
+        clock::set(first, 0);
+        let begun = now();
+        for (passed, left) in
+            [(0, 5_000), (4_000, 5_000), (24_999, 5_000), (27_000, 3_000), (30_000, 0), (40_000, 0)]
+        {
+            let present = first + Duration::from_millis(passed);
+            clock::set(present, 0);
+            assert_eq!(deadline(begun, &bounds), present + Duration::from_millis(left), "after {passed} ms");
+        }
+    }
 }

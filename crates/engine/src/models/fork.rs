@@ -101,8 +101,10 @@ impl Children {
         let admitted = admit();
         if let Some(place) = evicted.filter(|_| admitted) {
             let &(pid, _) = self.each.evict(place);
-            // A request that arrives meanwhile is still answered.
-            process::send_signal(pid, Signal::Quit);
+            if !IdleSince(&self.idle_since.row(0)[place]).evict_lingering() {
+                // A request that arrives meanwhile is still answered.
+                process::send_signal(pid, Signal::Quit);
+            }
             protocol.observe(Event::Evicted);
         }
         admitted

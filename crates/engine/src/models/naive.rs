@@ -1,6 +1,7 @@
 //! `naive`: one blocking process accepts a connection, serves it until it is closed, and accepts the next.
 //!
-//! Other connections wait in the backlog. A connection that has been idle for a second gives way to them.
+//! Other connections wait in the backlog. A connection that has been idle for a second gives way to them, and so does a
+//! client that still sends a second after its last response.
 //!
 //! System calls of a connection: accept4, recv, send (or sendfile), …, close. With several listening
 //! addresses a poll stands in front of accept4, because one thread that waits can wait for one thing only. While a

@@ -43,14 +43,18 @@ impl Threads {
         let now = read_clock();
         self.longest_idle(|_, served| {
             let served = served.upgrade()?;
-            served.idle().idle_for(now).filter(|_| !served.socket.has_input())
+            let idle = served.idle();
+            idle.idle_for(now).filter(|_| idle.lingers() || !served.socket.has_input())
         })
     }
 
     /// Ends the input of a connection that [`Threads::idle_one`] returned: its thread wakes up and closes it. A request
-    /// that has come meanwhile is still answered.
+    /// that has come meanwhile is still answered. A thread that discards bytes looks itself: without input, the kernel
+    /// would announce no more room, and a client that has none would not notice the close.
     pub(super) fn give_way<P: Protocol>(&mut self, place: usize, protocol: &P) {
-        if let Some(served) = self.evict(place).upgrade() {
+        if let Some(served) = self.evict(place).upgrade()
+            && !served.idle().evict_lingering()
+        {
             served.socket.shut_down_reading();
         }
         protocol.observe(Event::Evicted);

@@ -104,6 +104,7 @@ impl ring::OperationQueue for Ring {
         accept_one(listener: RawFd, tag: u64);
         receive(number: RawFd, tag: u64);
         receive_on(number: RawFd, tag: u64);
+        discard_input(number: RawFd, tag: u64);
         send(number: RawFd, bytes: Bytes, more: bool, linked: bool, tag: u64);
         send_held(number: RawFd, mapped: Mapped, more: bool, tag: u64);
         read(file: Readable, offset: u64, memory: Vec<u8>, tag: u64);

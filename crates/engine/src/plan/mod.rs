@@ -52,10 +52,10 @@ pub struct Plan {
 pub struct Bounds {
     /// Connections at once, per worker. Past it new ones are accepted and closed, and counted.
     pub connections: usize,
-    /// The longest time for which a connection whose output is shut down is drained. Default 2 s.
+    /// The longest time for which bytes of a connection are discarded after its output is shut down. Default 30 s.
     pub linger_time: Duration,
-    /// Bytes that are drained from it. Default 256 KiB.
-    pub linger_bytes: u64,
+    /// The longest wait for such bytes. Default 5 s.
+    pub linger_wait: Duration,
     /// Bytes received and sent on one connection before others have their turn. Default 1 MiB.
     pub turn_bytes: usize,
     /// Bytes of a file that the senders `mmap` and `zerocopy` map at once for a connection. Default 16 MiB.
@@ -79,8 +79,8 @@ impl Default for Bounds {
     fn default() -> Bounds {
         Bounds {
             connections: 10_000,
-            linger_time: Duration::from_secs(2),
-            linger_bytes: 256 * 1024,
+            linger_time: Duration::from_secs(30),
+            linger_wait: Duration::from_secs(5),
             turn_bytes: 1024 * 1024,
             mapped_bytes: 16 * 1024 * 1024,
             pipes: 256,

@@ -1,6 +1,7 @@
 //! The connections of a worker: their slots, and the timers of those that wait.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use tenfold_http::Instant;
 use tenfold_sys::socket::Socket;
@@ -86,7 +87,7 @@ impl<T: Default, D: Default> ConnectionTable<T, D> {
     }
 
     /// The longest idle connection of a sample: parked, `quiet` in the driver's own terms, and without input that waits
-    /// to be received. None if none is idle.
+    /// to be received. A connection that lingers comes first, because its response is sent. None if none is idle.
     pub(crate) fn longest_idle<P: Protocol>(
         &mut self,
         protocol: &P,
@@ -94,12 +95,18 @@ impl<T: Default, D: Default> ConnectionTable<T, D> {
     ) -> Option<Key> {
         let (first, next) = (protocol.first_bytes_by(), protocol.next_request_by());
         let sample = self.slots.sample_idle(|slot| {
-            // A deadline is the begin of the wait plus the protocol's limit.
-            let latest = if slot.served { next } else { first };
-            (slot.state == SlotState::Parked && quiet(slot)).then(|| latest.since(slot.deadline))
+            let idle_for = match slot.state {
+                // A deadline is the begin of the wait plus the protocol's limit.
+                SlotState::Parked => (if slot.served { next } else { first }).since(slot.deadline),
+                SlotState::Lingering { .. } => Duration::MAX,
+                _ => return None,
+            };
+            quiet(slot).then_some(idle_for)
         });
-        let no_input = |slot: &mut Slot<T, D>| slot.socket.as_ref().is_some_and(|socket| !socket.has_input());
-        sample.into_iter().find(|key| self.slots.find(*key).is_some_and(no_input))
+        let is_idle = |slot: &mut Slot<T, D>| {
+            slot.state != SlotState::Parked || slot.socket.as_ref().is_some_and(|socket| !socket.has_input())
+        };
+        sample.into_iter().find(|key| self.slots.find(*key).is_some_and(is_idle))
     }
 
     /// A time before which no wait ends.

@@ -47,8 +47,8 @@ pub(crate) enum SlotState {
     },
     /// Its output is shut down; received bytes are discarded.
     Lingering {
-        /// Bytes discarded so far.
-        drained: u32,
+        /// The time of the shutdown: see [`crate::drivers::linger`].
+        begun: u32,
     },
     /// It is closed, and operations on its socket are still in flight. Completion driver only.
     Closing {

@@ -8,12 +8,23 @@ use tenfold_engine::{Dispatch, Driver, Engine, Topology};
 use crate::Statement;
 use crate::client::request;
 use crate::configuration::{Configuration, any, at_once};
+use crate::endings::{LATE, REFUSED};
 use crate::launch::{Server, eventually};
 use crate::server::SMALL;
 
 pub(crate) const STATEMENTS: &[Statement] = &[
     ("connections_past_the_bound_are_closed", one_worker, connections_past_the_bound_are_closed),
     ("at_the_bound_the_longest_idle_connection_gives_way", sees_all_idle, the_longest_idle_gives_way),
+    (
+        "at_the_bound_a_refused_connection_gives_way_first",
+        sees_all_idle,
+        a_refused_connection_gives_way_first,
+    ),
+    (
+        "a_refused_connection_gives_way_to_those_that_wait",
+        few,
+        a_refused_connection_gives_way_to_those_that_wait,
+    ),
     ("without_descriptors_it_waits_and_goes_on", selects, without_descriptors_it_waits_and_goes_on),
     ("who_sends_and_is_not_read_is_held_back", any, who_sends_and_is_not_read_is_held_back),
     ("a_slow_reader_that_goes_on_reading_lives", once, a_slow_reader_that_goes_on_reading_lives),
@@ -30,6 +41,11 @@ fn one_worker(configuration: &Configuration) -> bool {
 fn sees_all_idle(configuration: &Configuration) -> bool {
     let tried = configuration.engine == Engine::Busy && configuration.dispatch == Dispatch::Reactor;
     one_worker(configuration) && !tried
+}
+
+/// Connections wait until another one ends.
+fn few(configuration: &Configuration) -> bool {
+    !configuration.greets_at_once()
 }
 
 fn selects(configuration: &Configuration) -> bool {
@@ -114,6 +130,54 @@ fn the_longest_idle_gives_way(configuration: &Configuration) {
     let text = String::from_utf8(clients[0].get("/counters").body).expect("counters are text");
     assert!(text.lines().any(|line| line == "evicted 1"), "{text}");
     server.stop();
+}
+
+fn a_refused_connection_gives_way_first(configuration: &Configuration) {
+    let server = Server::start_with(configuration, &[&[("connections", "4")], &LATE[..]].concat());
+    let mut refused = server.connect();
+    refused.send(REFUSED);
+    assert_eq!(refused.response().status, 400);
+    let mut clients: Vec<_> = (0..3).map(|_| server.connect()).collect();
+    for client in &mut clients {
+        assert_eq!(client.get("/small").body, SMALL);
+    }
+    // All of them count as idle by then: a thread tells late that its connection is.
+    thread::sleep(Duration::from_millis(match (configuration.driver(), configuration.dispatch) {
+        (Driver::Blocking, _) => 2500,
+        (_, Dispatch::Inline) => 0,
+        (_, _) => 300,
+    }));
+    clients.push(server.connect());
+    for client in &mut clients {
+        assert_eq!(client.get("/small").body, SMALL);
+    }
+    refused.ends();
+    eventually(|| !refused.try_send_raw(b"x"), || "the refused connection stays".into());
+    let text = String::from_utf8(clients[0].get("/counters").body).expect("counters are text");
+    assert!(text.lines().any(|line| line == "evicted 1"), "{text}");
+    server.stop();
+}
+
+fn a_refused_connection_gives_way_to_those_that_wait(configuration: &Configuration) {
+    let settings = [&[("pool-threads", "1")], &LATE[..]].concat();
+    for sends in [false, true] {
+        let server = Server::start_with(configuration, &settings);
+        let mut refused = server.connect();
+        refused.send(REFUSED);
+        assert_eq!(refused.response().status, 400);
+        let sending = thread::spawn(move || {
+            while sends && refused.try_send_raw(b"x") {
+                thread::sleep(Duration::from_millis(5));
+            }
+            refused
+        });
+        let mut client = server.connect();
+        client.be_patient_for(Duration::from_secs(10));
+        assert_eq!(client.get("/small").body, SMALL);
+        drop(client);
+        sending.join().expect("it ends with its connection");
+        server.stop();
+    }
 }
 
 fn without_descriptors_it_waits_and_goes_on(configuration: &Configuration) {

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tenfold_engine::Sender;
 
@@ -25,7 +25,10 @@ pub(crate) const STATEMENTS: &[Statement] = &[
     ("an_answer_that_never_comes_is_told_so", any, an_answer_that_never_comes),
     ("a_peer_that_goes_away_is_waited_for_no_longer", notices, a_peer_that_goes_away),
     ("a_refusal_reaches_a_peer_that_still_sends", any, a_refusal_reaches_a_peer_that_still_sends),
+    ("a_refusal_of_megabytes_reaches_its_peer", any, a_refusal_of_megabytes),
     ("a_refusal_behind_many_bytes_reaches_its_peer", any, a_refusal_behind_many_bytes),
+    ("a_refused_peer_that_falls_silent_is_closed", any, a_refused_peer_that_falls_silent),
+    ("a_refused_peer_that_sends_without_end_is_reset", any, a_refused_peer_that_sends_without_end),
     ("a_file_that_shrinks_is_not_padded", any, a_file_that_shrinks_is_not_padded),
     ("the_last_answer_comes_whole", any, the_last_answer_comes_whole),
 ];
@@ -159,11 +162,16 @@ fn a_peer_that_goes_away(configuration: &Configuration) {
     server.stop();
 }
 
+/// A request that is refused; more of it may follow.
+pub(crate) const REFUSED: &[u8] = b"GET / HTTP/1.1\r\nHost : localhost\r\n\r\n";
+
+/// Times of lingering for a client that may be late by seconds.
+pub(crate) const LATE: [(&str, &str); 2] = [("linger-time", "20000"), ("linger-wait", "20000")];
+
 fn a_refusal_reaches_a_peer_that_still_sends(configuration: &Configuration) {
-    // The client may be late by seconds.
-    let server = Server::start_with(configuration, &[("linger-time", "20000")]);
+    let server = Server::start_with(configuration, &LATE);
     let mut client = server.connect();
-    client.send(b"GET / HTTP/1.1\r\nHost : localhost\r\n\r\n");
+    client.send(REFUSED);
     for _ in 0..20 {
         if !client.try_send(&[b'x'; 8192]) {
             break;
@@ -176,13 +184,55 @@ fn a_refusal_reaches_a_peer_that_still_sends(configuration: &Configuration) {
     server.stop();
 }
 
+/// A client that reads the response only after all that it sends.
+fn a_refusal_of_megabytes(configuration: &Configuration) {
+    let server = Server::start_with(configuration, &LATE);
+    let mut client = server.connect();
+    client.send(REFUSED);
+    for sent in 0..128 {
+        assert!(client.try_send(&[b'x'; 64 * 1024]), "the connection is lost after {sent} times 64 KiB");
+    }
+    assert_eq!(client.response().status, 400);
+    client.shut_down_writing();
+    client.ends();
+    server.has_counted("closed", 1);
+    server.stop();
+}
+
+fn a_refused_peer_that_falls_silent(configuration: &Configuration) {
+    let server = Server::start_with(configuration, &[("linger-time", "60000"), ("linger-wait", "300")]);
+    let mut client = server.connect();
+    client.send(REFUSED);
+    assert_eq!(client.response().status, 400);
+    client.ends();
+    eventually(|| !client.try_send_raw(b"x"), || "the peer does not notice the close".into());
+    server.has_counted("closed", 1);
+    server.stop();
+}
+
+fn a_refused_peer_that_sends_without_end(configuration: &Configuration) {
+    // One receive can take all that has arrived.
+    let settings = [("linger-time", "150"), ("linger-wait", "60000"), ("receive-buffer", "16000")];
+    let server = Server::start_with(configuration, &settings);
+    let mut client = server.connect();
+    client.send(REFUSED);
+    let begun = Instant::now();
+    while client.try_send_raw(&[b'x'; 64 * 1024]) {
+        assert!(begun.elapsed() < PATIENCE, "the peer does not notice the close");
+    }
+    // A write that waits for room has a time limit, too.
+    assert!(begun.elapsed() < PATIENCE / 2, "the peer noticed the close after {:?}", begun.elapsed());
+    server.has_counted("closed", 1);
+    server.stop();
+}
+
 /// More has arrived than is taken unread, when the refusal is given.
 fn a_refusal_behind_many_bytes(configuration: &Configuration) {
     let server = Server::start_with_little_room(configuration);
     for target in ["/later?60", "/shared?900000"] {
         let mut client = server.connect();
         client.take_little();
-        client.send(&[request(target), b"GET / HTTP/1.1\r\nHost : localhost\r\n\r\n".to_vec()].concat());
+        client.send(&[request(target), REFUSED.to_vec()].concat());
         let mut writer = client.writer();
         // The layer's place goes on with the bytes of the writer.
         let asking = thread::spawn(move || {

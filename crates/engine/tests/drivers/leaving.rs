@@ -10,6 +10,7 @@ use tenfold_sys::signal::Signal;
 use crate::Statement;
 use crate::client::PATIENCE;
 use crate::configuration::{Configuration, any, at_once};
+use crate::endings::{LATE, REFUSED};
 use crate::launch::{Server, eventually};
 use crate::pattern;
 use crate::server::SMALL;
@@ -22,6 +23,7 @@ pub(crate) const STATEMENTS: &[Statement] = &[
     ("what_was_handed_over_arrives", any, what_was_handed_over_arrives),
     ("nobody_new_is_let_in", any, nobody_new_is_let_in),
     ("a_server_that_stops_does_not_wait", any, a_server_that_stops_does_not_wait),
+    ("a_server_that_stops_does_not_linger", any, a_server_that_stops_does_not_linger),
     ("processes_that_have_ended_are_waited_for", forks, processes_that_have_ended_are_waited_for),
 ];
 
@@ -149,6 +151,16 @@ fn a_server_that_stops_does_not_wait(configuration: &Configuration) {
     assert!(status.success(), "{status}");
     taker.join().expect("the reader sees an end");
     std::fs::remove_file(path).expect("the file has a name");
+}
+
+fn a_server_that_stops_does_not_linger(configuration: &Configuration) {
+    let mut server = Server::start_with(configuration, &LATE);
+    let mut client = server.connect();
+    client.send(REFUSED);
+    assert_eq!(client.response().status, 400);
+    server.tell(Signal::Interrupt);
+    let status = server.end(Duration::from_secs(10));
+    assert!(status.success(), "{status}");
 }
 
 fn processes_that_have_ended_are_waited_for(configuration: &Configuration) {

@@ -130,6 +130,7 @@ fn serve(settings: &Settings) -> Result<(), String> {
         pool_threads: settings.value("pool-threads", Bounds::default().pool_threads),
         pool_queue: settings.value("pool-queue", Bounds::default().pool_queue),
         linger_time: settings.milliseconds("linger-time", Bounds::default().linger_time),
+        linger_wait: settings.milliseconds("linger-wait", Bounds::default().linger_wait),
         ..Bounds::default()
     };
     let topology = settings.text("topology").map(|text| text.parse()).transpose()?;
@@ -211,6 +212,10 @@ fn listeners(settings: &Settings, count: usize) -> Result<Vec<Listener>, String>
         if let Some(bytes) = settings.text("send-buffer") {
             let bytes = bytes.parse().expect("a number");
             rustix::net::sockopt::set_socket_send_buffer_size(&listener, bytes).expect("an option is set");
+        }
+        if let Some(bytes) = settings.text("receive-buffer") {
+            let bytes = bytes.parse().expect("a number");
+            rustix::net::sockopt::set_socket_recv_buffer_size(&listener, bytes).expect("an option is set");
         }
         // The others share the port that the system chose for the first.
         address = listener.address().clone();

@@ -23,19 +23,35 @@ const PART: usize = 1024 * 1024;
 
 /// Observes connections that are idle for a slice or longer; shorter waits cost nothing.
 pub(crate) trait Idle {
-    /// Called after each slice without data, on a connection that has been idle since `since`. The connection is closed
-    /// if this returns true.
+    /// Called after each slice without data, on a connection that has been idle since `since`, and after each slice of
+    /// one that [`LINGERS`]. The connection is closed if this returns true.
     fn gives_way(&self, since: Instant) -> bool;
 
     /// Called when the wait ends.
     fn over(&self) {}
 }
 
+/// The time since which a connection that lingers counts as idle: it gives way before all others.
+pub(crate) const LINGERS: Instant = Instant(1);
+
 /// Tells other threads or processes when a connection became idle, in milliseconds of the monotonic clock; 0 while it
 /// is active.
 pub(crate) struct IdleSince<'a>(pub(crate) &'a AtomicU64);
 
+/// The word of a connection that has to give way.
+const EVICTED: u64 = u64::MAX;
+
 impl IdleSince<'_> {
+    /// Whether the connection lingers.
+    pub(crate) fn lingers(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == LINGERS.0
+    }
+
+    /// Has the connection give way after a slice if it lingers; returns whether it does.
+    pub(crate) fn evict_lingering(&self) -> bool {
+        self.0.compare_exchange(LINGERS.0, EVICTED, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
     /// Returns the time for which the connection has been idle at `now`, if it is.
     pub(crate) fn idle_for(&self, now: Instant) -> Option<Duration> {
         let since = Some(self.0.load(Ordering::Relaxed)).filter(|since| *since != 0);
@@ -45,8 +61,8 @@ impl IdleSince<'_> {
 
 impl Idle for IdleSince<'_> {
     fn gives_way(&self, since: Instant) -> bool {
-        self.0.store(since.0.max(1), Ordering::Relaxed);
-        false
+        // An idle connection has 0 before, or the same.
+        self.0.fetch_max(since.0.max(1), Ordering::Relaxed) == EVICTED
     }
 
     fn over(&self) {

@@ -12,10 +12,10 @@ use tenfold_http::Next;
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Socket;
 
-use super::io::{Blocking, BlockingIo, Idle, SLICE};
+use super::io::{Blocking, BlockingIo, Idle, LINGERS, SLICE};
 use crate::drivers::connection::Core;
 use crate::drivers::input::Input;
-use crate::drivers::linger::{Discarded, discard};
+use crate::drivers::linger::{self, Discarded, discard};
 use crate::plan::{Bounds, Plan};
 use crate::protocol::{Event, Protocol};
 use crate::worker::intake::of_accepted;
@@ -55,21 +55,30 @@ pub(crate) fn serve<P: Protocol>(
                     return;
                 }
             }
-            Ok(Next::Linger) => return linger(socket, &plan.bounds),
+            Ok(Next::Linger) => return linger(socket, &plan.bounds, &io.transport),
             Ok(Next::Close) => return,
             Err(_) => return protocol.observe(Event::Panicked),
         }
     }
 }
 
-/// Discards received bytes until the peer has ended its output, within a bound.
-fn linger(socket: &Socket, bounds: &Bounds) {
-    let (mut drained, by) = (0, read_clock() + bounds.linger_time);
+/// Discards received bytes until the peer has ended its output, or the connection gives way, within a bound of time.
+fn linger(socket: &Socket, bounds: &Bounds, Blocking { idle, before_wait }: &Blocking<'_>) {
+    let mut looks = read_clock() + SLICE;
+    let begun = linger::now();
+    let mut by = linger::deadline(begun, bounds);
     while read_clock() < by && lifecycle::phase() != Phase::Stopping {
-        match discard(socket, drained, bounds) {
-            Discarded::Some(count) => drained = count,
+        match discard(socket) {
+            Discarded::Some => by = linger::deadline(begun, bounds),
             Discarded::Nothing => {}
             Discarded::Over => return,
+        }
+        if read_clock() >= looks {
+            looks = looks + SLICE;
+            before_wait();
+            if idle.gives_way(LINGERS) {
+                return;
+            }
         }
     }
 }

@@ -89,7 +89,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
     }
 
     /// Closes connection `key` now. This first ends the operations in flight: by `shutdown(2)`, or by a reset if unsent
-    /// bytes in the socket must be discarded, because a shutdown still sends them.
+    /// bytes in the socket must be discarded, because a shutdown still sends them. After lingering, only a receive is in flight.
     pub(super) fn close(&mut self, key: Key) {
         let number = self.number(key);
         let Some(slot) = self.connections.find(key) else { return };
@@ -104,6 +104,9 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         let Some(slot) = self.connections.find(key) else { return };
         match &slot.socket {
             Some(socket) if slot.driver.past.contains(Past::RESET) => socket.reset(),
+            // Its output is shut down. Without input, the kernel would announce no more room, and a client that has
+            // none would not notice the close.
+            Some(_) if slot.driver.past.contains(Past::LINGERED) => self.cancel_receive(key),
             Some(socket) => socket.shut_down(),
             // The close is queued behind sends that do not complete, so they are cancelled.
             None => self.ring.cancel_all(number, tag(OperationKind::Cancel, key)),

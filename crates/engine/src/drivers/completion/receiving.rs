@@ -24,6 +24,20 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         let Some(slot) = self.connections.find(key) else { return };
         if result < 0 && !matches!(-result, errno::ENOENT | errno::EALREADY) {
             slot.driver.end(InFlight::CANCELLING);
+            if let (SlotState::Closing { .. }, Some(socket)) = (slot.state, &slot.socket) {
+                socket.shut_down();
+            }
+        }
+    }
+
+    /// Ends the receive of connection `key`, if one is in flight.
+    pub(super) fn cancel_receive(&mut self, key: Key) {
+        let number = self.number(key);
+        let Some(slot) = self.connections.find(key) else { return };
+        let in_flight = slot.driver.in_flight;
+        if in_flight.contains(InFlight::RECEIVING) && !in_flight.contains(InFlight::CANCELLING) {
+            slot.driver.begin(InFlight::CANCELLING);
+            self.ring.cancel(number, tag(OperationKind::Receive, key), tag(OperationKind::Cancel, key));
         }
     }
 
@@ -65,8 +79,11 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
             (SlotState::Closing { .. }, _) => self.close_when_done(key),
             // Either no buffer was free, and the end of this tick frees some, or the receive was cancelled.
             (SlotState::Parked, _) if transient(result) => self.rest(key),
-            (SlotState::Lingering { .. }, _) if transient(result) => self.receive(key),
-            (SlotState::Lingering { drained }, 1..) => self.lingered(key, drained, result as u32),
+            (SlotState::Lingering { .. }, _) if transient(result) => self.discard_input(key),
+            (SlotState::Lingering { begun }, 1..) => {
+                self.connections.set_deadline(key, linger::deadline(begun, &self.plan.bounds));
+                self.discard_input(key);
+            }
             (SlotState::Lingering { .. }, _) => self.close(key),
             (SlotState::Parked, 1..) => {
                 if let Some(buffer) = buffer {
@@ -98,19 +115,8 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
                 link.inbox.borrow_mut().extend_from_slice(bytes);
                 // A multishot receive has no back pressure, so it is cancelled and started again on demand. By then it may
                 // have used all buffers.
-                if link.inbox.borrow().len() >= INBOX_BYTES
-                    && in_flight.contains(InFlight::MULTISHOT)
-                    && !in_flight.contains(InFlight::CANCELLING)
-                {
-                    if let Some(slot) = self.connections.find(key) {
-                        slot.driver.begin(InFlight::CANCELLING);
-                    }
-                    let number = self.number(key);
-                    self.ring.cancel(
-                        number,
-                        tag(OperationKind::Receive, key),
-                        tag(OperationKind::Cancel, key),
-                    );
+                if link.inbox.borrow().len() >= INBOX_BYTES && in_flight.contains(InFlight::MULTISHOT) {
+                    self.cancel_receive(key);
                 }
                 self.receive_for_task(key, &link);
             }
@@ -128,15 +134,16 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         }
     }
 
-    /// Counts the discarded bytes of a connection whose output is shut down.
-    fn lingered(&mut self, key: Key, drained: u32, count: u32) {
+    /// Ensures that received bytes of connection `key`, whose output is shut down, are discarded. A multishot receive
+    /// ends first: it would use the buffers of other connections.
+    pub(super) fn discard_input(&mut self, key: Key) {
+        let number = self.number(key);
         let Some(slot) = self.connections.find(key) else { return };
-        match linger::add(drained, count, &self.plan.bounds) {
-            Some(drained) => {
-                slot.state = SlotState::Lingering { drained };
-                self.receive(key);
-            }
-            None => self.close(key),
+        if slot.driver.in_flight.contains(InFlight::MULTISHOT) {
+            self.cancel_receive(key);
+        } else if !slot.driver.in_flight.contains(InFlight::RECEIVING) {
+            slot.driver.begin(InFlight::RECEIVING);
+            self.ring.discard_input(number, tag(OperationKind::Receive, key));
         }
     }
 }

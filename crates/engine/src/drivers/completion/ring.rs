@@ -33,6 +33,11 @@ pub(crate) trait OperationQueue {
     /// Receives repeatedly if the mechanism supports it, otherwise once.
     fn receive_on(&mut self, number: RawFd, tag: u64);
 
+    /// Receives once, for bytes that are discarded: they may come without a buffer.
+    fn discard_input(&mut self, number: RawFd, tag: u64) {
+        self.receive(number, tag);
+    }
+
     /// Sends all of `bytes`. `more`: more bytes follow immediately (`MSG_MORE`). `linked`: the next operation on
     /// this socket begins after this one succeeds, and is cancelled if this one fails.
     fn send(&mut self, number: RawFd, bytes: Bytes, more: bool, linked: bool, tag: u64);

@@ -12,6 +12,7 @@ use super::proactor::{CompletionLoop, LAST_SENDS, RingTask};
 use super::ring::OperationQueue;
 use super::state::{InFlight, Operations, Past};
 use super::tag::{OperationKind, tag};
+use crate::drivers::linger;
 use crate::protocol::{Event, Protocol};
 use crate::worker::slots::{Key, SlotState};
 use crate::worker::tasks::{Finished, Start};
@@ -145,11 +146,12 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
             }
             Next::Linger => {
                 let Some(slot) = self.connections.find(key) else { return };
-                slot.state = SlotState::Lingering { drained: 0 };
+                let begun = linger::now();
+                slot.state = SlotState::Lingering { begun };
+                slot.driver.note(Past::LINGERED);
                 let ended = slot.driver.past.contains(Past::ENDED);
-                let by = tenfold_http::clock::now() + self.plan.bounds.linger_time;
-                self.connections.set_deadline(key, by);
-                if ended { self.close(key) } else { self.receive(key) }
+                self.connections.set_deadline(key, linger::deadline(begun, &self.plan.bounds));
+                if ended { self.close(key) } else { self.discard_input(key) }
             }
         }
     }

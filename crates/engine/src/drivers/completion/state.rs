@@ -41,6 +41,8 @@ bitflags! {
         const RESET = 1 << 3;
         /// It was idle, and is evicted for a new connection.
         const EVICTED = 1 << 4;
+        /// Its output was shut down, and received bytes are discarded.
+        const LINGERED = 1 << 5;
     }
 }
 

@@ -7,7 +7,7 @@ use tenfold_sys::socket::Socket;
 use super::executor::Executor;
 use super::io::ReadinessIo;
 use super::reactor::Reactor;
-use crate::drivers::linger::{Discarded, discard};
+use crate::drivers::linger::{self, Discarded, TURN_CALLS, discard};
 use crate::protocol::{self, Protocol};
 use crate::worker::slots::{Key, SlotState};
 use crate::worker::tasks::Start;
@@ -36,16 +36,23 @@ where
     /// Discards received bytes of a connection whose output is shut down, and closes it at the end of its input.
     pub(super) fn linger(&mut self, key: Key) {
         let Some(slot) = self.connections.find(key) else { return };
-        let Some(socket) = &slot.socket else { return };
-        let mut before = if let SlotState::Lingering { drained } = slot.state { drained } else { 0 };
-        loop {
-            match discard(socket, before, &self.plan.bounds) {
-                Discarded::Some(drained) => before = drained,
+        let (Some(socket), SlotState::Lingering { begun }) = (&slot.socket, slot.state) else { return };
+        let mut calls = 0;
+        while calls < TURN_CALLS {
+            match discard(socket) {
+                Discarded::Some => calls += 1,
                 Discarded::Nothing => break,
                 Discarded::Over => return self.close(key),
             }
         }
-        slot.state = SlotState::Lingering { drained: before };
+        // The rest is reported once more, unless only changes are.
+        if calls == TURN_CALLS && self.reporting.edge {
+            self.again.push(key);
+        }
+        if calls > 0 {
+            self.worked = true;
+            self.connections.set_deadline(key, linger::deadline(begun, &self.plan.bounds));
+        }
     }
 
     /// Closes connection `key`.

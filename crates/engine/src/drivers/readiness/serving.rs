@@ -11,6 +11,7 @@ use super::executor::{Dispatched, Executor, Polled, PolledTask};
 use super::io::{ReadinessIo, Signals};
 use super::reactor::{BOTH, Reactor, Registered};
 use super::selector::Interest;
+use crate::drivers::linger;
 use crate::protocol::{self, Protocol};
 use crate::worker::slots::{Key, SlotState};
 use crate::worker::tasks::{Finished, Start};
@@ -185,12 +186,12 @@ where
                 }
             }
             Next::Linger => {
-                slot.state = SlotState::Lingering { drained: 0 };
-                let by = tenfold_http::clock::now() + self.plan.bounds.linger_time;
+                let begun = linger::now();
+                slot.state = SlotState::Lingering { begun };
                 if !self.listen_for(key, number, Interest::READ) {
                     return self.close(key);
                 }
-                self.connections.set_deadline(key, by);
+                self.connections.set_deadline(key, linger::deadline(begun, &self.plan.bounds));
                 self.linger(key);
             }
         }

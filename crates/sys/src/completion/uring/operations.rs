@@ -12,6 +12,7 @@ use super::word::{ACCEPT, word_of};
 use crate::completion::{Bytes, Readable};
 use crate::memory::mapping::Mapped;
 use crate::net::socket::Socket;
+use crate::net::socket::stream::discarded_bytes;
 
 /// `IORING_RECVSEND_POLL_FIRST`: wait for readiness before the first try.
 const POLL_FIRST: u16 = 1;
@@ -42,6 +43,13 @@ impl Ring {
         let mut entry = opcode::RecvMulti::new(Fd(number), GROUP).build().user_data(word_of(tag));
         add_priority_flag(&mut entry, POLL_FIRST);
         self.push(entry);
+    }
+
+    /// Receives once, and discards the bytes; the completion has their number.
+    pub fn discard_input(&mut self, number: RawFd, tag: u64) {
+        let (memory, length) = discarded_bytes();
+        let entry = opcode::Recv::new(Fd(number), memory, length as u32).flags(libc::MSG_TRUNC);
+        self.push(entry.build().user_data(word_of(tag)));
     }
 
     /// Sends all of `bytes`, waiting for room as often as needed. `more` announces that more follows immediately

@@ -28,7 +28,7 @@ impl Ring {
             return self.overflow.push_back(entry);
         }
         // SAFETY: the memory of the operation is in the table of held resources, or in the pool of buffers, until its
-        // completion is read; neither is freed while it is in flight.
+        // completion is read; neither is freed while it is in flight. Discarded bytes go to static memory.
         if unsafe { self.ring.submission().push(&entry) }.is_err() {
             self.overflow.push_back(entry);
         }

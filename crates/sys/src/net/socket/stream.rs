@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::atomic::AtomicU8;
 use std::time::Duration;
 
 use rustix::net::sockopt::{self, Timeout};
@@ -22,6 +23,18 @@ pub(super) fn dissolve(socket: BorrowedFd<'_>) -> bool {
     let length = DISCONNECT_BYTES as libc::socklen_t;
     // SAFETY: the kernel reads the two bytes of the family, which live on.
     unsafe { libc::connect(socket.as_raw_fd(), (&raw const nobody).cast(), length) == 0 }
+}
+
+/// Bytes that one call discards at most.
+const DISCARD_BYTES: usize = 64 * 1024;
+
+/// The memory for discarded bytes. A TCP socket copies none (`MSG_TRUNC` in `man 7 tcp`), other sockets do.
+static DISCARDED: [AtomicU8; DISCARD_BYTES] = [const { AtomicU8::new(0) }; DISCARD_BYTES];
+
+/// The address and the length of memory that the kernel may fill with discarded bytes at any time: it is static,
+/// and no code reads it.
+pub(crate) fn discarded_bytes() -> (*mut u8, usize) {
+    (DISCARDED.as_ptr().cast_mut().cast(), DISCARD_BYTES)
 }
 
 /// The most slices that one call writes before a mapped file.
@@ -44,6 +57,17 @@ impl Socket {
     #[inline]
     pub fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
         Ok(rustix::net::recv(&self.0, into, RecvFlags::empty())?.1)
+    }
+
+    /// Receives bytes and discards them. Returns their number; 0 is the end.
+    ///
+    /// # Errors
+    /// The error of the system call; `WouldBlock` if the call would wait.
+    pub fn discard_input(&self) -> io::Result<usize> {
+        let (memory, length) = discarded_bytes();
+        // SAFETY: the kernel writes at most `length` bytes, to atomics in static memory that no code reads.
+        let result = unsafe { libc::recv(self.number(), memory.cast(), length, libc::MSG_TRUNC) };
+        usize::try_from(result).map_err(|_| io::Error::last_os_error())
     }
 
     /// Sends `bytes` as far as they fit (`man 2 send`). `more` announces that more follows immediately (`MSG_MORE`).
@@ -252,6 +276,30 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
         drop(peer);
         assert_eq!(socket.receive(&mut into).expect("the end has come"), 0);
+    }
+
+    #[test]
+    fn bytes_are_discarded_and_an_end_is_zero_bytes() {
+        fn discards(mut peer: impl Write, socket: &Socket) {
+            peer.write_all(&[7; 100_000]).expect("a peer may send");
+            let mut left = 100_000;
+            while left > 0 {
+                let count = socket.discard_input().expect("bytes have come");
+                assert!((1..=DISCARD_BYTES.min(left)).contains(&count), "{count} of {left}");
+                left -= count;
+            }
+            peer.write_all(b"x").expect("a peer may send");
+            assert_eq!(socket.receive(&mut [0; 16]).expect("no more than has come is discarded"), 1);
+            socket.set_wait_slice(Duration::from_millis(10)).expect("an option");
+            let error = socket.discard_input().expect_err("nothing has come");
+            assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+            drop(peer);
+            assert_eq!(socket.discard_input().expect("the end has come"), 0);
+        }
+        let (peer, socket) = pair();
+        discards(peer, &socket);
+        let (ours, peer) = UnixStream::pair().expect("descriptors");
+        discards(peer, &Socket::from(OwnedFd::from(ours)));
     }
 
     #[test]

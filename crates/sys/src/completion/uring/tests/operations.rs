@@ -52,6 +52,33 @@ fn a_multishot_receive_goes_on_until_the_end_or_until_it_is_cancelled() {
 }
 
 #[test]
+fn bytes_are_discarded_without_a_buffer() {
+    fn discards(mut peer: impl Write, socket: &Socket) {
+        let mut ring = ring();
+        ring.discard_input(socket.number(), 7);
+        peer.write_all(&[7; 1000]).expect("a peer may send");
+        let discarded = one(&mut ring);
+        assert_eq!((discarded.tag, discarded.result, discarded.more), (7, 1000, false));
+        assert!(discarded.buffer.is_none());
+        ring.discard_input(socket.number(), 8);
+        ring.cancel(8, 9);
+        let mut results: Vec<_> =
+            completions(&mut ring, 2).iter().map(|done| (done.tag, done.result)).collect();
+        results.sort_unstable();
+        assert_eq!(results, [(8, -libc::ECANCELED), (9, 0)]);
+        drop(peer);
+        ring.discard_input(socket.number(), 10);
+        let end = one(&mut ring);
+        assert_eq!((end.tag, end.result), (10, 0));
+        assert_eq!(ring.in_flight(), 0);
+    }
+    let (peer, socket) = pair();
+    discards(peer, &socket);
+    let (peer, socket) = internet_pair();
+    discards(peer, &socket);
+}
+
+#[test]
 fn an_accept_goes_on_until_it_is_cancelled() {
     let mut ring = ring();
     let options = ListenOptions { backlog: 16, tcp_nodelay: true, ..ListenOptions::default() };
