@@ -1,7 +1,7 @@
 //! The access log as the supervisor opens it.
 
 use std::fs::{File, Metadata};
-use std::io;
+use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use tenfold_sys::user::SystemUser;
 
 use super::file;
-use crate::settings::log::{LogTarget, Manner};
+use crate::settings::log::{LogTarget, Manner, Mode};
 use crate::settings::values::Settings;
 
 /// An access log that is open, or none.
@@ -22,6 +22,17 @@ pub(super) struct Open {
     /// The path to reopen; none for standard output.
     pub(super) path: Option<PathBuf>,
     pub(super) manner: Manner,
+}
+
+impl Open {
+    /// A person who waits at a terminal for the line of a request wants it now, and reads too slowly for a load at
+    /// which a write for each line would count.
+    fn at_once_on_a_terminal(mut self) -> Open {
+        if self.manner.mode == Mode::Buffered && self.file.is_terminal() {
+            self.manner.mode = Mode::Sync;
+        }
+        self
+    }
 }
 
 /// Checks that the access log of `settings` could be opened for workers that run as `owner`. Creates nothing.
@@ -64,7 +75,7 @@ impl Log {
                 Some(Open { file: file::make(&path, owner).map_err(wrong)?, path: Some(path), manner })
             }
         };
-        Ok(Log(open))
+        Ok(Log(open.map(Open::at_once_on_a_terminal)))
     }
 
     /// Reopens the path, creating a missing file, and writes there from now on. Returns whether the log has a path.
@@ -88,5 +99,27 @@ impl Log {
         let Open { file, path, .. } = self.0.as_ref()?;
         let facts = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
         Some((path.as_deref()?, facts))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::given::GivenSettings;
+
+    fn mode(log: &str, mode: &str) -> Mode {
+        let flags =
+            [("access-log", log), ("log-mode", mode)].map(|(key, value)| (key, vec![value.to_owned()]));
+        let settings =
+            GivenSettings { flags: flags.into(), ..GivenSettings::default() }.resolve().expect("legal");
+        Log::open(&settings, None).expect("a device").0.expect("a log").manner.mode
+    }
+
+    #[test]
+    fn a_line_is_written_at_once_only_to_a_terminal() {
+        // The end of a new pseudoterminal that a terminal emulator has (`man 4 pts`).
+        assert_eq!(mode("/dev/ptmx", "buffered"), Mode::Sync);
+        assert_eq!(mode("/dev/ptmx", "async"), Mode::Async);
+        assert_eq!(mode("/dev/null", "buffered"), Mode::Buffered);
     }
 }
