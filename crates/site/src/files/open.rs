@@ -13,6 +13,8 @@ use crate::files::roots::Roots;
 use crate::rules::access::Guard;
 use crate::rules::policy::Listing;
 use crate::rules::precheck::Route;
+use crate::rules::routes::Slash;
+use crate::rules::settings::Settings;
 
 /// The files beneath the roots of a site.
 #[derive(Debug)]
@@ -130,14 +132,16 @@ impl Files {
     }
 
     /// The result for a route on which no file was found: a directory without an index is listed as `listing`
-    /// says. `explain` distinguishes directories that are not listed.
-    pub(crate) fn without_index(&self, route: &Route, listing: Listing, explain: bool) -> Absence {
-        let looks = listing != Listing::Off || explain;
-        if !looks || route.rewritten.is_some() || !route.path.asks_for_directory() {
+    /// says. If the settings explain listings, directories that are not listed are distinguished.
+    pub(crate) fn without_index(&self, route: &Route, listing: Listing, settings: &Settings) -> Absence {
+        let looks = listing != Listing::Off || settings.explain_listing;
+        let opened = route.rewritten.as_ref().unwrap_or(&route.path);
+        let asks = opened.asks_for_directory() || settings.routes.slash != Slash::Add;
+        if !looks || !asks {
             return Absence::NotFound;
         }
         count_visit();
-        let name = route.path.relative();
+        let name = opened.relative();
         match self.roots.of(name).look(name) {
             Ok(FileStat { kind: FileKind::Directory, .. }) if listing == Listing::Off => Absence::Unlisted,
             Ok(FileStat { kind: FileKind::Directory, .. }) => Absence::Listed(listing),

@@ -102,7 +102,7 @@ impl ResponseSteps<'_> {
         let loaded = self.store.load(&paths, here, site).map_err(|absence| match absence {
             Absence::NotFound => {
                 let listing = here.policy.listing.unwrap_or(site.settings.listing);
-                site.files.without_index(route, listing, site.settings.explain_listing)
+                site.files.without_index(route, listing, &site.settings)
             }
             absence => absence,
         });
@@ -197,7 +197,7 @@ impl ResponseSteps<'_> {
     ) -> Answered {
         let site = self.site;
         let reading = Reading::of(canonical, listing, site, self.request);
-        let name = reading.path.relative();
+        let name = reading.folder();
         let found = site.files.roots.of(name).look(name).map_err(Absence::from);
         let guarded = found.and_then(|facts| {
             let guard = site.files.protection.guard(name, &facts)?;

@@ -86,6 +86,13 @@ impl SitePath {
         &self.canonical
     }
 
+    /// The path of the entry called `name` in this directory.
+    pub(crate) fn entry(&self, name: &str) -> SitePath {
+        let relative =
+            if self.relative.is_empty() { name.to_owned() } else { format!("{}/{name}", self.relative) };
+        SitePath::of(relative, false)
+    }
+
     /// The relative address of the file called `name` in this directory, if it has one: its name, encoded.
     pub(crate) fn child(&self, name: &str, shown: &Shown) -> Option<String> {
         let (mut spelled, mut above) = (String::new(), String::from("/"));

@@ -1,8 +1,8 @@
 //! Listings of folders without an index page.
 
 use super::*;
-use crate::Listing;
 use crate::rules::policy::{Policies, Policy, PolicyRule};
+use crate::{Listing, Pattern, Rewrite, Routes, Slash};
 
 fn listing(folder: &Folder, listing: Listing) -> Site {
     folder.site(Settings { listing, ..Settings::default() })
@@ -80,7 +80,7 @@ fn a_folder_in_the_place_of_the_guarded_one_is_not_listed() {
 #[test]
 fn a_rule_says_where_folders_are_listed() {
     let folder = several();
-    let paths = crate::Pattern::new("/docs/**").expect("it is a pattern");
+    let paths = Pattern::new("/docs/**").expect("it is a pattern");
     let policy = Policy { listing: Some(Listing::Json), ..Policy::default() };
     let policies = Policies::new(Policy::default(), vec![PolicyRule { paths, policy }]);
     let site = folder.site(Settings { policies, ..Settings::default() });
@@ -267,4 +267,69 @@ fn the_first_index_that_exists_stands_for_its_folder() {
     fs::remove_file(folder.at("docs/index.html")).expect("it is ours");
     pass(Duration::from_secs(1));
     assert_eq!(get(&site, "/docs/").text(), "second");
+}
+
+/// The path to which a link leads from a page at `url`.
+fn resolved(url: &str, link: &str) -> String {
+    let mut folder: Vec<_> = url.split('/').collect();
+    folder.pop();
+    for step in link.split('/').filter(|_| !link.starts_with('/')) {
+        match step {
+            "." => {}
+            ".." => drop(folder.pop()),
+            name => folder.push(name),
+        }
+    }
+    if link.starts_with('/') { link.to_owned() } else { folder.join("/") }
+}
+
+#[test]
+fn a_listing_has_the_right_links_for_each_spelling_of_a_folder() {
+    let folder = several();
+    folder.write("docs/z/in/er.txt", "deeper");
+    let rewrite = |from: &str, to: &str| Rewrite::new(Pattern::new(from).expect(from), to).expect(to);
+    for (slash, url, expected) in [
+        (Slash::Add, "/docs/", &["../", "./z/", "./A.txt"][..]),
+        (Slash::Either, "/docs/", &["../", "./z/", "./A.txt"]),
+        (Slash::Either, "/docs", &["./", "./docs/z/", "./docs/A.txt"]),
+        (Slash::Either, "/docs/z", &["./", "./z/in/", "./z/deep.txt"]),
+        (Slash::Either, "/", &["./docs/"]),
+        (Slash::Remove, "/docs", &["./", "./docs/z", "./docs/A.txt"]),
+        (Slash::Remove, "/docs/z", &["../docs", "./z/in", "./z/deep.txt"]),
+        (Slash::Remove, "/docs/z/in", &["../z", "./in/er.txt"]),
+        (Slash::Remove, "/", &["./docs"]),
+        (Slash::Add, "/dl/", &["../", "./z/", "./A.txt"]),
+        (Slash::Add, "/dl", &["./", "./dl/z/", "./dl/A.txt"]),
+        (Slash::Add, "/dl/z/", &["../", "./in/", "./deep.txt"]),
+        (Slash::Add, "/latest", &["./", "/docs/z/", "/docs/A.txt"]),
+        (Slash::Remove, "/latest", &["./", "/docs/z", "/docs/A.txt"]),
+        (Slash::Either, "/dl", &["./", "./dl/z/", "./dl/A.txt"]),
+    ] {
+        let rewrites = vec![rewrite("/dl/**", "/docs/**"), rewrite("/latest", "/docs/")];
+        let routes = Routes { slash, rewrites, ..Routes::default() };
+        let site = folder.site(Settings { routes, listing: Listing::Html, ..Settings::default() });
+        for round in ["first", "cached"] {
+            let page = get(&site, url);
+            assert_eq!(page.status(), 200, "{slash:?} {url} {round}");
+            let found = links(&page);
+            assert_eq!(found[..expected.len()], *expected, "{slash:?} {url} {round}");
+            for link in found {
+                let target = resolved(url, &link);
+                let status = get(&site, &target).status();
+                assert_eq!(status, 200, "{slash:?} {url}: {link} is {target}");
+            }
+        }
+        let json = ask(&site, "GET", "/latest", &["Accept: application/json"]);
+        assert!(json.text().starts_with("{\"path\":\"/docs/\""), "{}", json.text());
+        assert_eq!(get(&site, "/none").status(), 404);
+    }
+    let routes = Routes { slash: Slash::Remove, ..Routes::default() };
+    let site = folder.site(Settings { routes, listing: Listing::Html, ..Settings::default() });
+    assert_eq!(get(&site, "/docs/").field("Location"), Some("/docs"));
+    let text = get(&site, "/docs/z/in").text().to_owned();
+    assert!(text.contains("<a href=\"../../\">Files</a>"), "{text}");
+    assert!(
+        text.contains("<a href=\"../../docs\">docs</a>") && text.contains("<a href=\"../z\">z</a>"),
+        "{text}"
+    );
 }

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use tenfold_sys::directory::DirectoryEntry;
 use tenfold_sys::file::FileKind;
 
-use crate::rules::path::{self, SitePath};
+use crate::respond::listing::links::FolderLinks;
 
 /// The order of a listing, by its query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(super) enum By {
 
 /// The entries of a folder, in the order in which they are shown.
 pub(super) struct FolderEntries {
-    pub(super) path: SitePath,
+    pub(super) links: FolderLinks,
     pub(super) order: SortOrder,
     pub(super) entries: Vec<ListedEntry>,
     /// The bound of names that were read, if there are more.
@@ -33,7 +33,7 @@ pub(super) struct FolderEntries {
 /// An entry that can be requested.
 pub(super) struct ListedEntry {
     pub(super) entry: DirectoryEntry,
-    /// Its address, relative to the folder.
+    /// The link to it.
     pub(super) link: String,
 }
 
@@ -45,8 +45,7 @@ impl ListedEntry {
 
 impl FolderEntries {
     pub(super) fn new(
-        path: SitePath,
-        visible: &path::Shown,
+        links: FolderLinks,
         order: SortOrder,
         entries: Vec<DirectoryEntry>,
         cut: Option<usize>,
@@ -56,14 +55,14 @@ impl FolderEntries {
                 FileKind::Special => return None,
                 kind => kind == FileKind::Directory,
             };
-            let link = format!("./{}{}", path.child(&entry.name, visible)?, if folder { "/" } else { "" });
+            let link = links.to(&entry.name, folder)?;
             Some(ListedEntry { entry, link })
         };
         let mut entries: Vec<_> = entries.into_iter().filter_map(shown).collect();
         entries.sort_by_cached_key(|shown| (shown.entry.name.to_lowercase(), shown.entry.name.clone()));
         // Stable: equal entries stay in the order of names.
         entries.sort_by(|one, other| order.compare(one, other));
-        FolderEntries { path, order, entries, cut }
+        FolderEntries { links, order, entries, cut }
     }
 }
 

@@ -4,6 +4,7 @@
 //! current.
 
 mod folder;
+mod links;
 mod page;
 
 use std::sync::Arc;
@@ -20,10 +21,11 @@ use crate::representation::summary::ResponseSummary;
 use crate::representation::tags::digest;
 use crate::respond::message;
 use crate::rules::fields::ResponseFields;
-use crate::rules::path::{Shown, SitePath};
+use crate::rules::path::SitePath;
 use crate::rules::policy::Listing;
 use crate::site::Site;
 use folder::{FolderEntries, SortOrder};
+use links::FolderLinks;
 
 const HTML: FieldValue<'static> = FieldValue::constant("text/html; charset=utf-8");
 const JSON: FieldValue<'static> = FieldValue::constant("application/json");
@@ -35,9 +37,8 @@ const REVALIDATE: FieldValue<'static> = FieldValue::constant("no-cache");
 
 /// A folder that is about to be read.
 pub(crate) struct Reading {
-    pub(crate) path: SitePath,
+    links: FolderLinks,
     root: Arc<Root>,
-    visible: Shown,
     order: SortOrder,
     /// Names that are read at most.
     most: usize,
@@ -58,9 +59,9 @@ pub(crate) struct ListingBody {
 impl Reading {
     /// The folder that was found at `canonical`, as this request wants to see it.
     pub(crate) fn of(canonical: &str, listing: Listing, site: &Site, request: &Request<'_>) -> Reading {
-        let visible = site.settings.routes.shown.clone();
-        let path = match SitePath::parse_showing(canonical, &visible) {
-            Ok(path) => path,
+        let routes = &site.settings.routes;
+        let links = match SitePath::parse_showing(canonical, &routes.shown) {
+            Ok(requested) => FolderLinks::new(requested, routes),
             Err(_) => unreachable!("a path that was found is valid"),
         };
         let json = match listing {
@@ -68,19 +69,24 @@ impl Reading {
             Listing::Html | Listing::Off => prefers_json(request),
         };
         let order = SortOrder::of(request.target.query.unwrap_or_default());
-        let root = Arc::clone(site.files.roots.of(path.relative()));
+        let root = Arc::clone(site.files.roots.of(links.folder.relative()));
         let most = site.settings.listing_entries;
-        Reading { path, root, visible, order, most, json, chosen: listing == Listing::Html }
+        Reading { links, root, order, most, json, chosen: listing == Listing::Html }
+    }
+
+    /// The name of the folder beneath the root.
+    pub(crate) fn folder(&self) -> &str {
+        self.links.folder.relative()
     }
 
     /// Reads the folder if it is `guarded`, the one whose guard has let the visitor in. Its name may be another's by now.
     pub(crate) fn read(self, guarded: Identity) -> Result<ListingBody, FileError> {
-        let Reading { path, root, visible, order, most, json, chosen } = self;
-        let found = root.entries(path.relative(), most, |name| path.child(name, &visible).is_some())?;
+        let Reading { links, root, order, most, json, chosen } = self;
+        let found = root.entries(links.folder.relative(), most, |name| links.to(name, false).is_some())?;
         if found.identity != guarded {
             return Err(FileError::Absent);
         }
-        let folder = FolderEntries::new(path, &visible, order, found.entries, found.more.then_some(most));
+        let folder = FolderEntries::new(links, order, found.entries, found.more.then_some(most));
         let body = if json { page::json(&folder) } else { page::html(&folder) };
         let tag = format!("\"{}\"", digest(body.as_bytes()));
         Ok(ListingBody { body, tag, json, chosen })

@@ -20,7 +20,8 @@ struct ListingTemplate<'a> {
     trail: Vec<(&'a str, String)>,
     here: &'a str,
     columns: [Column; 3],
-    up: bool,
+    /// The link to the folder above.
+    up: Option<String>,
     rows: Vec<ListingRow<'a>>,
     /// The number of folders and files, and the size of the files together.
     total: String,
@@ -50,14 +51,15 @@ struct ListingRow<'a> {
 
 /// A page for people.
 pub(super) fn html(folder: &FolderEntries) -> String {
-    let names: Vec<_> = folder.path.relative().split('/').filter(|name| !name.is_empty()).collect();
+    let path = folder.links.requested.relative();
+    let names: Vec<_> = path.split('/').filter(|name| !name.is_empty()).collect();
     let trail = std::iter::once(TOP).chain(names.iter().copied()).enumerate().take(names.len());
     let page = ListingTemplate {
-        title: format!("Index of /{}", folder.path.relative()),
-        trail: trail.map(|(at, name)| (name, "../".repeat(names.len() - at))).collect(),
+        title: format!("Index of /{path}"),
+        trail: trail.map(|(at, name)| (name, folder.links.above(names.len() - at))).collect(),
         here: names.last().copied().unwrap_or(TOP),
         columns: [By::Name, By::Size, By::Date].map(|by| Column::of(by, folder.order)),
-        up: !names.is_empty(),
+        up: (!names.is_empty()).then(|| folder.links.above(1)),
         rows: folder.entries.iter().map(ListingRow::of).collect(),
         total: total(folder),
         more: folder.cut.is_some(),
@@ -177,7 +179,7 @@ pub(super) fn json(folder: &FolderEntries) -> String {
         modified: shown.entry.facts.modified.seconds,
     });
     let document = Document {
-        path: folder.path.canonical(),
+        path: folder.links.address().canonical(),
         truncated: folder.cut.is_some(),
         entries: entries.collect(),
     };
