@@ -32,6 +32,8 @@ pub(crate) struct LookupName {
     name: String,
     /// The result if a directory has this name.
     directory: Absence,
+    /// Whether it is the same file for every path.
+    pub(crate) fixed: bool,
 }
 
 impl LookupName {
@@ -46,7 +48,12 @@ impl LookupName {
 
     /// A file, and the result if a directory has its name.
     pub(crate) fn file_or(name: &str, directory: Absence) -> LookupName {
-        LookupName { name: name.to_owned(), directory }
+        LookupName { name: name.to_owned(), directory, fixed: false }
+    }
+
+    /// The same file for every path.
+    pub(crate) fn fixed(self) -> LookupName {
+        LookupName { fixed: true, ..self }
     }
 
     /// The facts of the file that has the name now. Nothing is opened, because opening a device or a FIFO has

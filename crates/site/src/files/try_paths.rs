@@ -19,10 +19,15 @@ impl TryPaths {
             None => itself(path, settings, &mut all),
             Some(files) => {
                 for file in files {
+                    let first = all.len();
                     match file.apply(path) {
                         Tried::Itself => itself(path, settings, &mut all),
                         Tried::File(name) => all.push(LookupName::file(&name)),
                         Tried::IndexOf(folder) => indexes_of(&folder, settings, &mut all),
+                    }
+                    if file.is_fixed() {
+                        let names: Vec<_> = all.drain(first..).map(LookupName::fixed).collect();
+                        all.extend(names);
                     }
                 }
             }
@@ -30,7 +35,7 @@ impl TryPaths {
         if let Some(Some(name)) = &here.policy.fallback
             && !last(path.relative()).contains('.')
         {
-            all.push(LookupName::file(name));
+            all.push(LookupName::file(name).fixed());
         }
         TryPaths(all)
     }

@@ -13,6 +13,7 @@ use crate::representation::encodings::{self, Encodings};
 use crate::representation::tags::Untagged;
 use crate::representation::variant::Variant;
 use crate::rules::access::Guard;
+use crate::rules::path::SitePath;
 use crate::rules::policy::Effective;
 use crate::site::Site;
 
@@ -41,6 +42,9 @@ impl Loaded {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let (wanted, found) = paths.first(|wanted| site.files.open(wanted))?;
         let Found { facts, opened, guard, keep } = found;
+        let policies = &site.settings.policies;
+        let of_file = || policies.caching_of(here, &SitePath::of_decoded(&format!("/{}", wanted.name())));
+        let here = if wanted.fixed { &of_file() } else { here };
         let form = RepresentationForm::plain(&facts, here, &guard);
         let encodings = Encodings::find(site, wanted.name(), &facts, form);
         let form = RepresentationForm { negotiated: encodings.is_some(), ..form };

@@ -77,6 +77,11 @@ impl FieldEdit {
         Ok(FieldEdit { name: name.to_owned(), what: What::Remove })
     }
 
+    /// Whether it is about this field.
+    pub(crate) fn is_of(&self, name: FieldName<'_>) -> bool {
+        self.name.eq_ignore_ascii_case(name.as_str())
+    }
+
     fn with_value(name: &str, value: &str, what: What) -> Result<FieldEdit, String> {
         allowed(name)?;
         if is_in(FOUND_OUT, name) {

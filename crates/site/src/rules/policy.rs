@@ -111,6 +111,21 @@ impl Policies {
         Effective::of(policy)
     }
 
+    /// `here`, the policy of a requested path, with the rules for caches of the file that is served for any path: those of
+    /// the requested path may be for ever, and it may have a file of its own later.
+    pub(crate) fn caching_of(&self, here: &Effective, file: &SitePath) -> Effective {
+        if self.rules.is_empty() {
+            return here.clone();
+        }
+        let own = self.at(file, None);
+        let mut policy = Policy { cache: own.policy.cache, ..Policy::clone(&here.policy) };
+        policy.fields.retain(|edit| !edit.is_of(FieldName::CACHE_CONTROL));
+        policy
+            .fields
+            .extend(own.policy.fields.iter().filter(|edit| edit.is_of(FieldName::CACHE_CONTROL)).cloned());
+        Effective { fields: ResponseFields::of(&policy.fields), policy: Arc::new(policy), ..here.clone() }
+    }
+
     /// The rules about passwords, in order: the paths, and the realm, or none if they are open.
     pub(crate) fn of_auth(&self) -> impl Iterator<Item = (Pattern, &Option<Arc<Realm>>)> {
         let everywhere = self.everywhere.policy.auth.iter().map(|auth| (Pattern::all(), auth));

@@ -53,6 +53,11 @@ impl TryFile {
         Ok(TryFile { before: before.to_owned(), after: after.map(str::to_owned) })
     }
 
+    /// Whether it is the same file for every path.
+    pub(crate) fn is_fixed(&self) -> bool {
+        self.after.is_none()
+    }
+
     /// The result for `path`.
     pub(crate) fn apply(&self, path: &SitePath) -> Tried {
         let TryFile { before, after } = self;

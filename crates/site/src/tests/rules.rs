@@ -243,6 +243,42 @@ fn an_application_answers_what_is_no_file() {
 }
 
 #[test]
+fn a_file_for_any_path_is_cached_as_its_own_path_says() {
+    let folder = folder();
+    folder.write("assets/app.js", "app");
+    folder.write("assets/about.html", "about");
+    let tried = |all: &[&str]| all.iter().map(|text| TryFile::new(text).expect(text)).collect();
+    let assets = |policy: Policy| vec![rule("/assets/**", policy)];
+    let everywhere = Policy {
+        cache: Some(CacheControl::Revalidate),
+        fallback: Some(Some("index.html".into())),
+        ..Policy::default()
+    };
+    let trying = Policy { try_files: Some(tried(&["{path}", "{path}.html", "/"])), ..everywhere.clone() };
+    let by_preset = Policy { cache: Some(CacheControl::Immutable), ..Policy::default() };
+    let fields = vec![set("Cache-Control", "max-age=9"), set("X-A", "b")];
+    let by_field = Policy { fields, ..Policy::default() };
+    for (policy, rules, expected) in [
+        (&everywhere, assets(by_preset.clone()), "public, max-age=31536000, immutable"),
+        (&trying, assets(by_preset), "public, max-age=31536000, immutable"),
+        (&trying, assets(by_field), "max-age=9"),
+    ] {
+        let site = with_policies(&folder, policy.clone(), rules);
+        for _ in 0..2 {
+            let missing = get(&site, "/assets/none");
+            assert_eq!((missing.text(), missing.field("Cache-Control")), ("home", Some("no-cache")));
+            let there = get(&site, "/assets/app.js");
+            assert_eq!((there.text(), there.field("Cache-Control")), ("app", Some(expected)));
+            assert_eq!(missing.field("X-A"), there.field("X-A"), "other rules are those of the request");
+            if policy.try_files.is_some() {
+                assert_eq!(get(&site, "/assets/none.js").field("Cache-Control"), Some("no-cache"));
+                assert_eq!(get(&site, "/assets/about").field("Cache-Control"), Some(expected));
+            }
+        }
+    }
+}
+
+#[test]
 fn hidden_names_are_shown_where_it_is_said() {
     let folder = folder();
     let site =
