@@ -132,13 +132,13 @@ pub(super) fn the_book_on_error_pages(config: &Config) {
 }
 
 pub(super) fn the_book_on_types(config: &Config) {
-    let files = [("site/a.md", ""), ("site/LICENSE", ""), ("site/a.tar.gz", ""), ("site/legacy/a.html", "")];
+    let files = [("site/a.md", ""), ("site/LICENSE", ""), ("site/a.csv.gz", ""), ("site/legacy/a.html", "")];
     let folder = folder(&files);
     let server = of_the_book(config, include_str!("../../../docs/site/types.md"), &folder);
     for (target, media_type) in [
         ("/a.md", "text/markdown; charset=utf-8"),
         ("/LICENSE", "text/plain; charset=utf-8"),
-        ("/a.tar.gz", "application/x-tar"),
+        ("/a.csv.gz", "application/gzip"),
         ("/legacy/a.html", "text/html; charset=iso-8859-1"),
     ] {
         assert_eq!(server.get(target).need("Content-Type"), media_type, "{target}");

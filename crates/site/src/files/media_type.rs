@@ -1,5 +1,8 @@
 //! The media type of a file, by the extension of its name.
 
+use tenfold_http::semantics::negotiate::ContentCoding;
+
+use crate::rules::codings::suffix;
 use crate::rules::policy::Policy;
 
 /// For names without a known extension: a browser offers to save it, and with `nosniff` does not guess.
@@ -26,6 +29,33 @@ pub(crate) fn of(name: &str, policy: &Policy) -> String {
         (Some(Some(charset)), true) => format!("{essence}; charset={charset}"),
         _ => essence.to_owned(),
     }
+}
+
+/// A file that is compressed by its name: its coding, and its name without it. The configuration has no type for the
+/// compressed name, and browsers process the type of the other one themselves: an archive of a compressed `tar` file stays
+/// one, because programs that fetch it expect it as it is.
+pub(crate) fn compressed(name: &str, policy: &Policy) -> Option<(ContentCoding, String)> {
+    const CODED: [ContentCoding; 3] = [ContentCoding::Brotli, ContentCoding::Gzip, ContentCoding::Zstd];
+    let lower = name.to_ascii_lowercase();
+    let (coding, inner) = match lower.strip_suffix(".svgz") {
+        Some(stem) => (ContentCoding::Gzip, format!("{}.svg", &name[..stem.len()])),
+        None => CODED.into_iter().find_map(|coding| {
+            let stem = lower.strip_suffix(suffix(coding))?;
+            Some((coding, name[..stem.len()].to_owned()))
+        })?,
+    };
+    let file = |name: &str| name.rsplit('/').next().unwrap_or(name).to_owned();
+    if own(&file(name), policy).is_some() {
+        return None;
+    }
+    let file = file(&inner);
+    (own(&file, policy).is_some() || is_processed(by_extension(&file))).then_some((coding, inner))
+}
+
+/// Whether browsers process content of this type, and do not only store it.
+fn is_processed(essence: &str) -> bool {
+    const KINDS: [&str; 5] = ["image/", "audio/", "video/", "font/", "model/"];
+    is_text(essence) || essence == "application/wasm" || KINDS.iter().any(|kind| essence.starts_with(kind))
 }
 
 /// The type that the configuration gives a file of this name: by all of it, or else by its longest ending.
@@ -125,6 +155,32 @@ mod tests {
         ] {
             assert_eq!(of(name), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn a_compressed_name_has_the_coding_of_its_suffix_if_its_type_is_known() {
+        use ContentCoding::{Brotli, Gzip, Zstd};
+        let found = |name: &str| super::compressed(name, &Policy::default());
+        for (name, coding, inner) in [
+            ("a.svgz", Gzip, "a.svg"),
+            ("b/A.SVGZ", Gzip, "b/A.svg"),
+            ("game.wasm.gz", Gzip, "game.wasm"),
+            ("app.js.br", Brotli, "app.js"),
+            ("site.css.zst", Zstd, "site.css"),
+        ] {
+            assert_eq!(found(name), Some((coding, inner.to_owned())), "{name}");
+        }
+        for name in
+            ["a.svg", "all.tar.gz", "all.tgz", "LICENSE.gz", "image.iso.gz", "a.js.xz", ".gz", "a.js.br/x"]
+        {
+            assert_eq!(found(name), None, "{name}");
+        }
+        let typed = |ending: &str| {
+            let types = [(ending.to_owned(), "application/x-own".to_owned())].into();
+            Policy { types, ..Policy::default() }
+        };
+        assert_eq!(super::compressed("a.js.gz", &typed(".gz")), None);
+        assert_eq!(super::compressed("a.data.gz", &typed(".data")), Some((Gzip, "a.data".to_owned())));
     }
 
     #[test]

@@ -107,6 +107,11 @@ impl Description {
         !self.by_path && self.guard.realm.is_none()
     }
 
+    /// Whether the content has a coding: its own, or by a rule.
+    pub(crate) fn is_coded(&self) -> bool {
+        self.coding != ContentCoding::Identity || !self.fields.keeps(FieldName::CONTENT_ENCODING)
+    }
+
     /// The same file in an encoding made of it. The tag names the recipe, because another build may make other
     /// bytes of the same file.
     pub(crate) fn made(&self, coding: ContentCoding) -> Description {
@@ -199,6 +204,7 @@ impl Description {
         if self.coding != ContentCoding::Identity {
             head.field(FieldName::CONTENT_ENCODING, token(self.coding));
         }
+        self.fields.write_coding(head);
         self.write_vary(head);
         if let Some(modified) = self.modified
             && self.fields.keeps(FieldName::LAST_MODIFIED)

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tenfold_http::FieldName;
+use tenfold_http::semantics::negotiate::ContentCoding;
 use tenfold_sys::file::FileStat;
 
 use crate::files::absence::Absence;
+use crate::files::media_type;
 use crate::files::open::{Files, Found, LookupName};
 use crate::files::try_paths::TryPaths;
 use crate::representation::description::RepresentationForm;
@@ -46,9 +49,16 @@ impl Loaded {
         let of_file = || policies.caching_of(here, &SitePath::of_decoded(&format!("/{}", wanted.name())));
         let here = if wanted.fixed { &of_file() } else { here };
         let form = RepresentationForm::plain(&facts, here, &guard);
-        let encodings = Encodings::find(site, wanted.name(), &facts, form);
-        let form = RepresentationForm { negotiated: encodings.is_some(), ..form };
-        let plain = Variant::new(200, wanted.name(), facts, opened, form);
+        // Content whose coding a rule sets is not encoded again.
+        let is_free = here.fields.keeps(FieldName::CONTENT_ENCODING);
+        let own = media_type::compressed(wanted.name(), &here.policy).filter(|_| is_free);
+        let (coding, name) = own.unwrap_or_else(|| (ContentCoding::Identity, wanted.name().to_owned()));
+        let mut encodings = None;
+        if is_free && coding == ContentCoding::Identity {
+            encodings = Encodings::find(site, &name, &facts, form);
+        }
+        let form = RepresentationForm { coding, negotiated: encodings.is_some(), ..form };
+        let plain = Variant::new(200, &name, facts, opened, form);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         Ok(Loaded { resource: Resource { plain, encodings, number }, keep })
     }
@@ -65,6 +75,7 @@ impl Resource {
         let looked = paths.first(|wanted| wanted.look(&site.files.roots));
         is_still(&site.files, &self.plain, looked, |name, facts| match &self.encodings {
             Some(encodings) => encodings.are_still(site, name, facts, self.guard()),
+            None if self.plain.is_coded() => true,
             None => encodings::has_no_siblings(site, name, facts, self.guard()),
         })
     }

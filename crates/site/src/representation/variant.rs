@@ -180,7 +180,7 @@ impl Variant {
             Ranges::Whole => None,
             Ranges::One(range) => Some(self.part(range, response)),
             // `Content-Encoding` would speak of all parts as one.
-            Ranges::Many(_) if self.description.coding != ContentCoding::Identity => None,
+            Ranges::Many(_) if self.is_coded() => None,
             Ranges::Many(ranges) => Some(self.parts(&ranges, response)),
             Ranges::Unsatisfiable => Some(
                 self.description
@@ -236,6 +236,11 @@ impl Variant {
             BodyContent::Shared(bytes) => push_shared(bytes, in_memory(range), response),
             BodyContent::File(file) => response.push(Part::File(Arc::clone(file), range.clone())),
         }
+    }
+
+    /// Whether the content has a coding.
+    pub(crate) fn is_coded(&self) -> bool {
+        self.description.is_coded()
     }
 
     /// The facts of the file when it was opened.

@@ -33,13 +33,15 @@ const PROTOCOL: &[&str] = &[
     "Upgrade",
 ];
 
+/// The field that describes the content of a file. Other responses do not have it.
+const CODING: &str = "Content-Encoding";
+
 /// Fields with the only value that is right; they can be removed from the answers with files.
 const FOUND_OUT: &[&str] = &["Accept-Ranges", "ETag", "Last-Modified", "X-Content-Type-Options"];
 
 /// Fields that have a key of their own, and which.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("Allow", "the site decides which methods are served"),
-    ("Content-Encoding", "a coding is chosen for each request"),
     ("Content-Type", "use the keys types and charset"),
     ("Location", "use a redirect"),
     ("WWW-Authenticate", "use the key auth"),
@@ -54,6 +56,11 @@ impl FieldEdit {
         if name.eq_ignore_ascii_case("Vary") {
             return Err("Vary is added to, and never replaced: what the server says in it holds, too".into());
         }
+        if name.eq_ignore_ascii_case(CODING)
+            && !value.split(',').all(|coding| FieldName::new(coding.trim()).is_some())
+        {
+            return Err("Content-Encoding names codings, such as br or gzip".into());
+        }
         FieldEdit::with_value(name, value, What::Set(value.to_owned()))
     }
 
@@ -62,6 +69,9 @@ impl FieldEdit {
     /// # Errors
     /// As [`FieldEdit::set`].
     pub fn add(name: &str, value: &str) -> Result<FieldEdit, String> {
+        if name.eq_ignore_ascii_case(CODING) {
+            return Err("a file has one Content-Encoding: set it, with several codings in their order".into());
+        }
         FieldEdit::with_value(name, value, What::Add(value.to_owned()))
     }
 
@@ -155,19 +165,25 @@ impl ResponseFields {
         }
     }
 
-    /// Writes the fields that the configuration adds.
+    /// Writes the fields that the configuration adds to every response.
     pub(crate) fn write(&self, head: &mut ResponseHead<'_>) {
-        self.each(|name, value| head.field(name, value));
+        self.each(false, |name, value| head.field(name, value));
     }
 
-    /// Renders the fields that the configuration adds.
+    /// Writes the coding of the content, if the configuration sets it.
+    pub(crate) fn write_coding(&self, head: &mut ResponseHead<'_>) {
+        self.each(true, |name, value| head.field(name, value));
+    }
+
+    /// Renders the fields that the configuration adds to every response.
     pub(crate) fn render(&self, lines: &mut HeaderLines) {
-        self.each(|name, value| lines.field(name, value));
+        self.each(false, |name, value| lines.field(name, value));
     }
 
-    fn each(&self, mut take: impl FnMut(FieldName<'_>, FieldValue<'_>)) {
+    /// Calls `take` with the fields of all responses, or with those of the content.
+    fn each(&self, of_content: bool, mut take: impl FnMut(FieldName<'_>, FieldValue<'_>)) {
         let Some(inner) = &self.0 else { return };
-        for (name, value) in &inner.lines {
+        for (name, value) in inner.lines.iter().filter(|(name, _)| is_in(&[CODING], name) == of_content) {
             let name = FieldName::new(name).expect("an edit is made of a token");
             let value = FieldValue::new(value.as_bytes()).expect("an edit is made of a field value");
             take(name, value);
@@ -212,6 +228,17 @@ mod tests {
         assert!(!fields.keeps(FieldName::ETAG));
         assert!(fields.keeps(FieldName::LAST_MODIFIED));
         assert!(ResponseFields::of(&[add("Vary", "Cookie")]).keeps(FieldName::VARY));
+    }
+
+    #[test]
+    fn a_coding_is_set_for_content_only() {
+        let fields = ResponseFields::of(&[set("content-encoding", "br, gzip"), set("A", "1")]);
+        assert!(!fields.keeps(FieldName::CONTENT_ENCODING));
+        assert_eq!(lines(&[set("content-encoding", "br, gzip"), set("A", "1")]), ["A: 1"]);
+        for value in ["", "b r", "br,,gzip", "\"br\""] {
+            assert!(FieldEdit::set("Content-Encoding", value).is_err(), "{value:?}");
+        }
+        assert!(FieldEdit::add("Content-Encoding", "br").is_err());
     }
 
     #[test]

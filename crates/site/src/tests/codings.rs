@@ -61,7 +61,7 @@ fn a_file_beside_another_is_served_to_who_takes_it() {
     assert_eq!((refused.status(), refused.field("Vary")), (406, Some("Accept-Encoding")));
     assert_eq!(get(&site, "/page.html").text(), "as it is");
     let itself = get(&site, "/page.html.br");
-    assert_eq!((itself.text(), coding(&itself), itself.field("Vary")), ("brotli", None, None));
+    assert_eq!((itself.text(), coding(&itself), itself.field("Vary")), ("brotli", Some("br"), None));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use rustix::fs::{CWD, FileType, Mode};
 
 use super::*;
+use crate::{Codings, FieldEdit, Pattern, Policies, Policy, PolicyRule};
 
 #[test]
 fn a_file_is_answered_with_what_it_is() {
@@ -272,4 +273,47 @@ fn a_second_root_has_its_own_name_and_the_rest_stays() {
         assert_eq!((response.status(), response.text()), (status, body), "{target}");
     }
     assert_eq!(get(&site, "/book").field("Location"), Some("/book/"));
+}
+
+#[test]
+fn a_file_that_is_compressed_by_its_name_has_its_coding() {
+    use tenfold_http::semantics::negotiate::ContentCoding::{Brotli, Gzip};
+    let folder = Folder::new();
+    let long = "0123456789".repeat(200);
+    for name in ["a.svgz", "game.wasm.gz", "app.js.br", "all.tar.gz", "own/app.bin", "app.js.br.gz"] {
+        folder.write(name, &long);
+    }
+    let set = |value: &str| Policy {
+        fields: vec![FieldEdit::set("Content-Encoding", value).expect("legal")],
+        ..Policy::default()
+    };
+    let rules = vec![PolicyRule { paths: Pattern::new("/own/**").expect("legal"), policy: set("gzip, br") }];
+    let codings = Codings { siblings: vec![Gzip], made: vec![Brotli], ..Codings::default() };
+    for codings in [Codings::default(), codings] {
+        let policies = Policies::new(Policy::default(), rules.clone());
+        let site = folder.site(Settings { policies, codings, ..Settings::default() });
+        for (name, media_type, coding) in [
+            ("/a.svgz", "image/svg+xml; charset=utf-8", Some("gzip")),
+            ("/game.wasm.gz", "application/wasm", Some("gzip")),
+            ("/app.js.br", "text/javascript; charset=utf-8", Some("br")),
+            ("/all.tar.gz", "application/gzip", None),
+            ("/own/app.bin", "application/octet-stream", Some("gzip, br")),
+        ] {
+            let response = ask(&site, "GET", name, &["Accept-Encoding: br"]);
+            assert_eq!((response.status(), response.text()), (200, &long[..]), "{name}");
+            assert_eq!(response.field("Content-Encoding"), coding, "{name}");
+            assert_eq!(response.field("Content-Type"), Some(media_type), "{name}");
+            assert_eq!(response.field("Vary"), None, "{name}");
+            let part = ask(&site, "GET", name, &["Range: bytes=1-2"]);
+            assert_eq!((part.status(), part.field("Content-Encoding")), (206, coding), "{name}");
+            let parts = ask(&site, "GET", name, &["Range: bytes=0-1,1500-1501"]);
+            assert_eq!(parts.status(), if coding.is_some() { 200 } else { 206 }, "{name}");
+            let tag = format!("If-None-Match: {}", response.field("ETag").expect("a file has one"));
+            let same = ask(&site, "GET", name, &[&tag]);
+            assert_eq!((same.status(), same.field("Content-Encoding")), (304, None), "{name}");
+            let range = ask(&site, "GET", name, &["Range: bytes=9999-"]);
+            assert_eq!((range.status(), range.field("Content-Encoding")), (416, None), "{name}");
+        }
+        assert_eq!(get(&site, "/own/none").field("Content-Encoding"), None, "an error has no coding");
+    }
 }
