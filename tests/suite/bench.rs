@@ -73,6 +73,13 @@ fn bench(words: &[&str]) -> Output {
 /// The output as on a machine without other programs: cases run side by side, and each is another program to the others.
 fn without_others(mut output: Output) -> Output {
     let text = said(&output);
+    // A report with them could not be compared.
+    let json = String::from_utf8_lossy(&output.stdout).into_owned();
+    let field =
+        json.split_once("\"others\": ").and_then(|(before, rest)| Some((before, rest.split_once(',')?.1)));
+    if let Some((before, after)) = field {
+        output.stdout = format!("{before}\"others\": 0.0,{after}").into_bytes();
+    }
     let mut doubts =
         text.lines().filter(|line| line.contains("invalid: ") || line.contains("cannot evaluate "));
     let is_other = |line: &str| line.contains("invalid: other programs run: ");
