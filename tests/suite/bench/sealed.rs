@@ -167,7 +167,7 @@ pub(super) fn https_refuses_what_it_cannot_trust() {
         (&["--ca", &other][..], &["is not trusted: no trusted certificate has signed it", "--insecure"][..]),
         (&[], &["--ca FILE", "--insecure"]),
         (&["--ca", &trusted, "--sni", "example.org"], &["is not trusted", "\"example.org\"", "localhost"]),
-        (&["--ca", &empty], &["no certificate in PEM form"]),
+        (&["--ca", &empty], &["it has no CERTIFICATE section"]),
         (&["--ca", "/no/such/file"], &["cannot use --ca /no/such/file"]),
     ] {
         let output = expect_code(1, &[&["-n", "5", &url], words].concat(), says);
