@@ -1,7 +1,9 @@
 //! Messages on standard error: one line each, none on the path of a request. If the journal reads standard error, each
-//! line begins with its priority.
+//! line begins with its priority. A server never waits for the reader: it counts lines for which there is no room, and
+//! reports their number when there is.
 
 pub(crate) mod day;
+pub(crate) mod pieces;
 
 use std::fmt;
 use std::fs::File;
@@ -9,8 +11,13 @@ use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tenfold_sys::shared::SharedRows;
+use tenfold_sys::stderr::{PIECE, StandardError};
+
+use pieces::{count, whole_lines};
 
 /// The least severe level that is logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -128,9 +135,95 @@ pub(crate) fn is_read_by_journal() -> bool {
     })
 }
 
-/// Writes text unchanged, in one call. Errors are ignored, because there is no other place to report them.
+/// Writes whole lines unchanged. Errors are ignored, because there is no other place to report them.
 pub(crate) fn raw(text: &str) {
-    let _ = std::io::stderr().write_all(text.as_bytes());
+    match OUTPUT.get() {
+        Some(output) => {
+            report_lost();
+            output.put(text.as_bytes());
+        }
+        None => {
+            let _ = io::stderr().write_all(text.as_bytes());
+        }
+    }
+}
+
+/// The output of a server; none for other commands, which wait for their reader.
+static OUTPUT: OnceLock<Output> = OnceLock::new();
+
+/// The interval of attempts to report lost lines.
+pub(crate) const RETRY: Duration = Duration::from_secs(1);
+
+/// From now on, this process and its children do not wait for the reader of standard error.
+pub(crate) fn never_wait() {
+    // Without memory for the count, the server cannot start anyway.
+    if let Ok(lost) = SharedRows::new(1, 1) {
+        OUTPUT.get_or_init(|| Output { stderr: StandardError::open(), lost, torn: AtomicBool::new(false) });
+    }
+}
+
+/// Whether lines were lost and not reported yet.
+pub(crate) fn has_lost() -> bool {
+    OUTPUT.get().is_some_and(|output| output.lost().load(Ordering::Relaxed) > 0)
+}
+
+/// Reports the number of lost lines if there is room for the report.
+pub(crate) fn report_lost() {
+    if let Some(output) = OUTPUT.get().filter(|_| has_lost()) {
+        output.report_lost();
+    }
+}
+
+/// Standard error of a server.
+#[derive(Debug)]
+struct Output {
+    stderr: StandardError,
+    /// The number of lost lines of all processes.
+    lost: SharedRows,
+    /// This process has written a part of a line.
+    torn: AtomicBool,
+}
+
+impl Output {
+    fn lost(&self) -> &AtomicU64 {
+        &self.lost.row(0)[0]
+    }
+
+    /// Writes lines as far as there is room, and counts the others.
+    fn put(&self, mut lines: &[u8]) {
+        // A report of lost lines comes before later lines.
+        let mut has_room = !has_lost();
+        while has_room && !lines.is_empty() {
+            let (piece, rest) = lines.split_at(whole_lines(lines, PIECE));
+            has_room = self.write(piece);
+            lines = if has_room { rest } else { lines };
+        }
+        self.lost().fetch_add(count(lines), Ordering::Relaxed);
+    }
+
+    fn report_lost(&self) {
+        let lost = self.lost().swap(0, Ordering::Relaxed);
+        let text = format!(
+            "{}tenfold: warning: {lost} lines of diagnostics were lost here, because standard error was not read\n",
+            time()
+        );
+        let text = if is_read_by_journal() { with_priority(Level::Warn, &text) } else { text };
+        if lost > 0 && shows(Level::Warn) && !self.write(text.as_bytes()) {
+            self.lost().fetch_add(lost, Ordering::Relaxed);
+        }
+    }
+
+    /// Writes one piece. Returns whether there was room for all of it.
+    fn write(&self, piece: &[u8]) -> bool {
+        let is_torn = self.torn.load(Ordering::Relaxed);
+        if is_torn && self.stderr.write(b"\n").is_ok_and(|written| written == 0) {
+            return false;
+        }
+        // Nothing can be reported at an output that fails.
+        let written = self.stderr.write(piece).unwrap_or(piece.len());
+        self.torn.store(written > 0 && written < piece.len(), Ordering::Relaxed);
+        written == piece.len()
+    }
 }
 
 /// Whether standard error is a terminal with colour.

@@ -17,7 +17,7 @@ pub mod readiness;
 
 pub use completion::{asio, uring};
 pub use errors::{errno, failure};
-pub use files::{directory, file, folder, inotify, links, location, resolved_path};
+pub use files::{directory, file, folder, inotify, links, location, resolved_path, stderr};
 pub use memory::{mapping, shared};
 pub use net::{connect, kernel_tls, messages, pipe, socket, zerocopy};
 pub use process::{exec, landlock, lifecycle, limits, seccomp, signal, task, terminal, usage, user};

@@ -10,7 +10,8 @@ use std::time::Duration;
 use tenfold_rounds::log::LineLog;
 
 use super::queue::LogQueue;
-use super::sink::{self, Sink};
+use super::sink::Sink;
+use crate::diagnostics::pieces::count as count_lines;
 use crate::settings::log::Full;
 
 /// Room for every line of a round.
@@ -77,7 +78,7 @@ impl QueuedLines {
             let mut lines = Vec::new();
             while taken.take(&mut lines) {
                 let _ = sink.write(&lines);
-                count.fetch_add(sink::count(&lines), Ordering::Release);
+                count.fetch_add(count_lines(&lines), Ordering::Release);
                 lines.clear();
             }
         };

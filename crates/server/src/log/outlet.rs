@@ -10,7 +10,8 @@ use tenfold_sys::lifecycle;
 use super::file;
 use super::open::{Log, Open};
 use super::queue::LogQueue;
-use super::sink::{self, Sink};
+use super::sink::Sink;
+use crate::diagnostics::pieces::count;
 use crate::diagnostics::{error, info, warning};
 use crate::sandbox;
 use crate::settings::log::{Manner, Mode};
@@ -94,7 +95,7 @@ impl Outlet {
 
     /// Writes whole lines, and counts them as written or as lost.
     pub(super) fn write(&self, sink: &Sink, lines: &[u8], tally: Tally) {
-        let all = sink::count(lines);
+        let all = count(lines);
         let lost = match sink.write(lines) {
             Ok(()) => {
                 if self.failing.swap(false, Ordering::Relaxed) {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tenfold_sys::lifecycle::{self, Phase};
 
-use super::sink;
+use crate::diagnostics::pieces::count;
 use crate::diagnostics::warning;
 use crate::settings::log::Full;
 
@@ -112,7 +112,7 @@ impl LogQueue {
             return false;
         }
         std::mem::swap(&mut state.lines, lines);
-        state.taken = sink::count(lines);
+        state.taken = count(lines);
         state.full &= state.taken > 0;
         let crowded = std::mem::take(&mut state.crowded);
         drop(state);
@@ -144,7 +144,7 @@ impl LogQueue {
         while !state.ended {
             let patient = full == Full::Block && lifecycle::phase() != Phase::Stopping;
             if !patient && Instant::now() >= by {
-                return state.taken + sink::count(&state.lines);
+                return state.taken + count(&state.lines);
             }
             state = wait(&self.emptied, state, SLICE);
         }
@@ -194,10 +194,10 @@ mod tests {
                 assert!((0..LINES).all(|_| queue.put(&line(), Full::Block)));
                 assert_eq!(queue.end(Full::Block), 0);
             });
-            let (mut lines, mut count) = (Vec::new(), 0);
+            let (mut lines, mut written) = (Vec::new(), 0);
             while queue.take(&mut lines) {
                 assert!(lines.len() <= MOST);
-                count += sink::count(&lines);
+                written += count(&lines);
                 lines.clear();
             }
             assert_eq!(count as usize, LINES);

@@ -9,6 +9,9 @@ use std::time::Duration;
 
 use tenfold_sys::wait;
 
+use crate::diagnostics::pieces::{count, whole_lines};
+use crate::status::turns;
+
 /// An open log, as the threads of a process write to it.
 #[derive(Debug)]
 pub(super) struct Sink {
@@ -76,21 +79,6 @@ impl Sink {
     }
 }
 
-/// The bytes of the whole lines that fit in `most`, or of the first line if even that does not fit.
-fn whole_lines(lines: &[u8], most: usize) -> usize {
-    if lines.len() <= most {
-        return lines.len();
-    }
-    match memchr::memrchr(b'\n', &lines[..most]) {
-        Some(end) => end + 1,
-        None => memchr::memchr(b'\n', lines).map_or(lines.len(), |end| end + 1),
-    }
-}
-
-pub(super) fn count(lines: &[u8]) -> u64 {
-    memchr::memchr_iter(b'\n', lines).count() as u64
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Read;
@@ -98,15 +86,6 @@ mod tests {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
 
     use super::*;
-
-    #[test]
-    fn a_pipe_gets_pieces_that_end_with_a_line() {
-        let lines = b"first\nsecond\nthird\n";
-        assert_eq!(whole_lines(lines, 100), lines.len());
-        assert_eq!(whole_lines(lines, 13), 13);
-        assert_eq!(whole_lines(lines, 12), 6);
-        assert_eq!(whole_lines(lines, 3), 6);
-    }
 
     #[test]
     fn what_can_not_be_written_is_counted() {

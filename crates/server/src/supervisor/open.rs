@@ -47,8 +47,9 @@ use crate::status::report::{ReloadCounts, UpgradeCounts};
 pub(crate) fn serve(serve: Serve) -> ExitCode {
     // First, because it hides the memory of a program that replaces another.
     let start = handover::start();
-    // Workers inherit the answer, and need no call for it in their sandbox.
+    // Workers inherit both, and need no call for them in their sandbox.
     diagnostics::is_read_by_journal();
+    diagnostics::never_wait();
     let resolved = serve.given.resolve();
     if let Ok(settings) = &resolved {
         diagnostics::set_level(settings.log_level);

@@ -61,6 +61,7 @@ impl Supervisor {
             self.manager.beat();
             let admin_calls = self.admin.as_ref().map(AdminProcess::refused_calls);
             if let Some(control) = &self.control {
+            diagnostics::report_lost();
                 control.answer(|| self.report(admin_calls));
             }
             self.answer_admin();
@@ -122,6 +123,7 @@ impl Supervisor {
         let tickets = self.tickets.as_ref().map(TicketRotation::by);
         let all = [
             tick,
+        let lost = diagnostics::has_lost().then(|| Instant::now() + diagnostics::RETRY);
             again,
             accounts,
             signing,
@@ -134,6 +136,7 @@ impl Supervisor {
             tickets,
         ];
         all.into_iter()
+            lost,
             .chain([self.manager.by(), self.archive_by(), self.acme.by(), self.upgrade.by()])
             .flatten()
             .min()

@@ -8,5 +8,6 @@ pub mod inotify;
 pub mod links;
 pub mod location;
 pub mod resolved_path;
+pub mod stderr;
 #[cfg(test)]
 pub(crate) mod test_folder;
