@@ -7,6 +7,7 @@ mod fronts;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -46,7 +47,7 @@ pub(crate) const THEME: Theme = Theme {
             processes_of_failed_attempts_end, a_log_on_standard_output_goes_on,
             a_program_that_was_not_checked_is_not_executed, an_order_goes_on_after_an_upgrade,
             a_worker_that_starts_during_a_check_has_no_part_of_it, a_check_ends_before_the_server;
-        Epoll Own: a_socket_of_an_ended_process_upgrades_nothing, the_end_of_the_server_ends_the_wait;
+        Epoll Own: an_exchanged_link_leads_to_the_new_program, a_socket_of_an_ended_process_upgrades_nothing, the_end_of_the_server_ends_the_wait;
         Epoll OwnAsRoot: a_server_of_another_user_is_upgraded_by_root, h94_an_upgrade_revives_listeners,
             h96_no_helper_remembers_the_keys_of_tickets;
     ],
@@ -125,6 +126,32 @@ fn an_upgrade_interrupts_no_request(config: &Config) {
     succeeds(&server, &folder);
     assert_eq!(server.process.descriptors().len(), descriptors, "no descriptor is left over");
     assert_eq!(server.get("/").body, b"the page\n");
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// A release is a folder, and a link leads to the one in use. An upgrade without an exchange says that nothing has changed.
+fn an_exchanged_link_leads_to_the_new_program(config: &Config) {
+    let folder = folder();
+    let program = |release: &str| folder.at(&format!("{release}/tenfold"));
+    for release in ["first", "second"] {
+        folder.make(release);
+        let copied = Command::new("cp").arg(self::program(&folder)).arg(program(release)).status();
+        assert!(copied.expect("coreutils").success());
+    }
+    let exchange = |release: &str| {
+        symlink(release, folder.at("next")).expect("our own folder");
+        fs::rename(folder.at("next"), folder.at("current")).expect("our own folder");
+    };
+    exchange("first");
+    let server = Launch::new(config, &folder.at("site")).program(&program("current")).start();
+    let executes = || fs::read_link(format!("/proc/{}/exe", server.process.0)).expect("it is ours");
+    for (release, said) in [("first", "still the file that ran before"), ("second", "upgraded from")] {
+        exchange(release);
+        let (code, output) = upgrade(&server);
+        assert!(code == Some(0) && output.contains(said), "{release}: {output}");
+        assert_eq!(executes(), program(release));
+    }
+    server.expect_report("the same program again");
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 

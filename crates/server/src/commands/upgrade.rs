@@ -47,7 +47,13 @@ fn run(control: PathBuf) -> Result<(), String> {
             }
             Ok((_, after)) if after.upgrades.succeeded > before.upgrades.succeeded => {
                 let (old, new) = (before.version, after.version);
-                return print(format!("process {number}: upgraded from {old} to {new}\n").as_bytes());
+                let result = match after.upgrades.same_file {
+                    Some(path) => format!(
+                        "not upgraded: {path} is still the file that ran before, version {new}; it was executed again"
+                    ),
+                    None => format!("upgraded from {old} to {new}"),
+                };
+                return print(format!("process {number}: {result}\n").as_bytes());
             }
             // Another server may answer in its place.
             Ok(_) | Err(_) if watch.has_ended().map_err(|error| format!("poll: {error}"))? => {

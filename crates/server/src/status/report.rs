@@ -82,6 +82,9 @@ pub(crate) struct UpgradeCounts {
 }
 
 impl UpgradeCounts {
+    /// The path of the program if the last one executed the file that ran before.
+    #[serde(default)]
+    pub(crate) same_file: Option<String>,
     /// Counts a failed upgrade.
     pub(crate) fn failed(&mut self, why: &str) {
         self.failed += 1;

@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -106,7 +108,7 @@ fn send(pid: i32, signal: Signal) {
     }
 }
 
-/// The program of this process. A file that takes its path later is the program of an upgrade.
+/// The program of this process. A file to which its path leads later is the program of an upgrade.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Program {
     pub(super) path: OsString,
@@ -122,14 +124,33 @@ impl Program {
             ListenAddress::Unix(_) => None,
         });
         let arguments = with_port(std::env::args_os(), port.unwrap_or_default());
-        let path = std::env::current_exe().map(OsString::from);
-        let path = path.unwrap_or_else(|_| arguments.first().cloned().unwrap_or_default());
+        let path = named_path().or_else(|| std::env::current_exe().ok()).map(OsString::from);
+        let path = path.unwrap_or_else(|| arguments.first().cloned().unwrap_or_default());
         Program { path, arguments }
     }
 }
 
 /// Replaces `--port auto` by the port that it chose: another program would find that port taken, and choose the next.
 fn with_port(arguments: impl Iterator<Item = OsString>, port: u16) -> Vec<OsString> {
+
+    /// Whether the path leads to the file that this process executes.
+    pub(super) fn is_same_file(&self) -> bool {
+        is_own(Path::new(&self.path))
+    }
+}
+
+/// The path by which this program was executed, which may be a link; `None` if it does not lead to this program, or does
+/// so only in this process.
+fn named_path() -> Option<PathBuf> {
+    let path = std::path::absolute(exec::name()).ok()?;
+    let is_of_process = path.starts_with("/proc") || path.starts_with("/dev/fd");
+    (!is_of_process && is_own(&path)).then_some(path)
+}
+
+fn is_own(path: &Path) -> bool {
+    let file = |path: &Path| fs::metadata(path).map(|facts| (facts.dev(), facts.ino())).ok();
+    let own = file(Path::new("/proc/self/exe"));
+    own.is_some() && own == file(path)
     let is_flag = |text: &str| match text.strip_prefix("--") {
         Some(name) => name == "port" || name == "port=",
         None => text.starts_with('-') && text.trim_end_matches('=').ends_with('p'),

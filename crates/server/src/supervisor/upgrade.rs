@@ -101,6 +101,8 @@ impl Supervisor {
         if let Some(newest) = former.last_mut() {
             newest.helpers.extend(accounts.map(|pid| pid.as_raw_nonzero().get()));
         }
+        let mut upgrades = self.upgrades.clone();
+        upgrades.same_file = self.program.is_same_file().then(|| self.program.path.display().to_string());
         let state = HandoverState {
             version: VERSION,
             program: self.program.clone(),
@@ -109,7 +111,7 @@ impl Supervisor {
             uptime_seconds: self.began.elapsed().as_secs(),
             generations: self.count,
             reloads: self.reloads,
-            upgrades: self.upgrades.clone(),
+            upgrades,
             sockets,
             passed: self.sockets.were_passed(),
             control,
@@ -170,6 +172,10 @@ pub(super) fn finish(upgrades: &mut UpgradeCounts, handover: Handover) {
     match &handover.state.failure {
         None => {
             upgrades.succeeded += 1;
+            let which = match &upgrades.same_file {
+                Some(path) => format!("the same program again: {path} is the file that ran before"),
+                None => "the new program".to_owned(),
+            };
             info!(
                 "serving with the new program, version {}; the old workers drain, and counters begin again",
                 env!("CARGO_PKG_VERSION")

@@ -10,6 +10,11 @@ use std::path::Path;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
 
+/// The path by which this program was executed, as its caller wrote it (`AT_EXECFN`, `man 3 getauxval`).
+pub fn name() -> OsString {
+    OsString::from_vec(rustix::param::linux_execfn().to_bytes().to_vec())
+}
+
 /// Replaces the program of this process. The process id, the children, blocked and pending signals, and the `passed`
 /// descriptors stay. All other descriptors of this program are closed. Returns only if that failed, with everything as it
 /// was.
