@@ -20,5 +20,7 @@ pub use errors::{errno, failure};
 pub use files::{directory, file, folder, inotify, links, location, resolved_path, stderr};
 pub use memory::{mapping, shared};
 pub use net::{connect, kernel_tls, messages, pipe, socket, zerocopy};
-pub use process::{exec, landlock, lifecycle, limits, seccomp, signal, task, terminal, usage, user};
+pub use process::{
+    exec, landlock, lifecycle, limits, sacrifice, seccomp, signal, task, terminal, usage, user,
+};
 pub use readiness::{epoll, eventfd, libevent, poll, select, wait};

@@ -31,6 +31,7 @@ pub(crate) fn of_connection(plan: &Plan) -> Result<Option<CompiledFilter>, Strin
         // The filter of the process allows it to abort the parent.
         Call::TGKILL.into(),
         FilterRule::when(Call::PRCTL, &[death_signal]),
+        FilterRule::when(Call::PRCTL, &[(0, Test::Is(PR_SET_DUMPABLE))]),
         Call::SECCOMP.into(),
     ];
     let compiled = plan.confined.then(|| CompiledFilter::denying(&rules)).transpose();
@@ -39,3 +40,4 @@ pub(crate) fn of_connection(plan: &Plan) -> Result<Option<CompiledFilter>, Strin
 
 /// linux/prctl.h.
 const PR_SET_PDEATHSIG: u32 = 1;
+const PR_SET_DUMPABLE: u32 = 4;

@@ -161,6 +161,11 @@ pub(super) fn of_worker(serving: &SandboxSubject<'_>) -> Vec<FilterRule> {
             // The processes of connections; neither process groups nor all processes.
             let one = [(0, Test::AtLeast(1)), (0, Test::AtMost(i32::MAX as u32))];
             rules.push(FilterRule::when(Call::KILL, &one));
+            // Each of them offers itself when memory runs out: see `tenfold_sys::sacrifice`.
+            let dumpable = [libc::PR_GET_DUMPABLE, libc::PR_SET_DUMPABLE];
+            rules.extend(
+                dumpable.map(|option| FilterRule::when(Call::PRCTL, &[(0, Test::Is(option as u32))])),
+            );
         }
         _ => rules.push(thread()),
     }

@@ -10,10 +10,12 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use tenfold_engine::Engine;
 use tenfold_sys::landlock;
 use tenfold_sys::process::WaitStatus;
 use tenfold_sys::seccomp::{self, Call, ENDED, FilterRule, REPORT_WORDS, Reports, own_fatal, take_fatal};
 use tenfold_sys::shared::SharedRows;
+use tenfold_sys::user;
 
 pub(crate) use calls::SandboxSubject;
 
@@ -46,7 +48,9 @@ pub(crate) fn require() -> Result<(), String> {
 /// A message with the system's error.
 pub(crate) fn confine_worker(process: Process, serving: &SandboxSubject<'_>) -> Result<(), String> {
     let SandboxSubject { roots, written, plan, .. } = *serving;
-    landlock::limit_worker(roots, written.iter().copied())
+    // The process of a connection writes its own `oom_score_adj`, whose folder has no name yet. Root could write more.
+    let own = Some(Path::new("/proc")).filter(|_| plan.engine == Engine::Fork && !user::is_root());
+    landlock::limit_worker(roots, written.iter().copied().chain(own))
         .map_err(|error| format!("cannot limit files: {error}"))?;
     let mut fatal = calls::DANGEROUS.to_vec();
     fatal.push(Call::CONNECT);

@@ -9,6 +9,7 @@ use tenfold_engine::{Dispatch, Engine, Plan, Protocol, Succession, run};
 use tenfold_site::{Hosts, MemberFolders, Remarks, Site};
 use tenfold_sys::file::Root;
 use tenfold_sys::process::Pid;
+use tenfold_sys::sacrifice;
 use tenfold_sys::select::FD_SETSIZE;
 use tenfold_sys::socket::Listener;
 use tenfold_sys::user::SystemUser;
@@ -24,7 +25,7 @@ use super::generation::{Generation, Stage};
 use super::privileges;
 use super::signing::WorkerEnds;
 use crate::admission::Admission;
-use crate::diagnostics::{self, warning};
+use crate::diagnostics::{self, debug, warning};
 use crate::log::written;
 use crate::members::channel::AccountsClient;
 use crate::members::client::WorkerMembers;
@@ -39,6 +40,10 @@ use crate::worker::app::{App, RequestRules, TransportRules};
 use crate::worker::null::NullProtocol;
 use crate::worker::proxies;
 use crate::worker::shared::WorkerShared;
+
+/// The thousandths of memory by which a worker counts more than the supervisor when memory runs out: the supervisor
+/// replaces workers, and nothing replaces the supervisor. systemd raises the programs of a session by as much.
+const OFFERED: i32 = 100;
 
 /// The resources that a worker gets.
 pub(super) struct WorkerTask {
@@ -94,6 +99,9 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
         root.follow(site.routes.links);
         let of_auth = site.paths_of_auth();
         root.remember(of_auth.iter().map(String::as_str).chain(protect.iter().map(ProtectedFolder::name)));
+    }
+    if let Err(error) = sacrifice::offer(OFFERED) {
+        debug!("worker {}: cannot raise /proc/self/oom_score_adj: {error}", place + 1);
     }
     if !privileges::give_up(user, supervisor)? {
         return Ok(());

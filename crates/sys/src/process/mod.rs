@@ -6,6 +6,7 @@ pub mod exec;
 pub mod landlock;
 pub mod lifecycle;
 pub mod limits;
+pub mod sacrifice;
 pub mod seccomp;
 pub mod signal;
 pub mod task;
