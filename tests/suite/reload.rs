@@ -15,6 +15,7 @@ use tenfold_tests::server::Server;
 use tenfold_tests::site::TempFolder;
 use tenfold_tests::strace::{CallFailure, Tracer};
 use tenfold_tests::time::{EndOnDrop, SOON, becomes_true};
+use tenfold_tests::wire::request;
 
 pub(crate) const THEME: Theme = Theme {
     name: "reload",
@@ -23,6 +24,7 @@ pub(crate) const THEME: Theme = Theme {
             a_reload_interrupts_no_request;
         Drivers Own: another_folder_takes_the_name_of_a_root;
         Stays OwnLayered: an_idle_connection_that_stays_outlives_a_reload;
+        Drivers Own: slow_downloads_delay_no_reload;
         Epoll Own: a_sender_changes_if_the_sockets_permit_it, workers_accept_when_all_can_serve;
         Uring Own: a_sender_changes_if_the_sockets_permit_it, clients_that_do_not_read_leave_memory_for_new_workers;
         Epoll OwnAsRoot: the_last_reload_wins_even_after_a_failed_one;
@@ -309,5 +311,27 @@ fn the_last_reload_wins_even_after_a_failed_one(config: &Config) {
         reload(&server, &folder, &format!("root = \"site\"\nindex = \"{index}.html\"\n"));
         becomes_true(SOON, "the last configuration is served", || server.get("/").body == page);
     }
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// A download in each of many configurations. Past the bound, the oldest ends within its time.
+fn slow_downloads_delay_no_reload(config: &Config) {
+    let folder = folder();
+    let server = start(config, &folder, "root = \"site\"\ndrain-timeout = \"2s\"\n");
+    let mut downloads = Vec::new();
+    for reloads in 1..=10 {
+        let mut wire = server.connect();
+        wire.send(request("GET", "/large.bin", &[("Connection", "close")]));
+        assert_eq!(wire.head().status, 200);
+        downloads.push(wire);
+        server.process.signal(Signal::HUP);
+        becomes_true(SOON, "the reload does not wait", || server.status()["reloads"]["succeeded"] == reloads);
+    }
+    server.expect_report("the oldest (number 1) ends within 2s (drain-timeout)");
+    server.expect_report("responses of a former configuration are cut off");
+    let length = 8 << 20;
+    let mut whole = downloads.into_iter().map(|mut wire| wire.rest().0.len() >= length);
+    assert!(!whole.next().expect("there are ten"), "the oldest was not cut off");
+    assert!(whole.last().expect("there are ten"), "the newest was cut off");
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }

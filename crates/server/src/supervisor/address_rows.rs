@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::generation::{Generation, MOST_FORMER};
+use super::end_bound::MOST_FORMER;
+use super::generation::Generation;
 use crate::admission::Addresses;
 
 /// The table of addresses, once a configuration has bounds by address. The supervisor owns it, so that it outlives

@@ -12,6 +12,7 @@ use tenfold_sys::signal::{Signal, Signals};
 use tenfold_sys::socket::Listener;
 use tenfold_sys::wait;
 
+use super::end_bound::STOP;
 use super::handover::{FormerWorkers, Handover};
 use super::notify::ServiceManager;
 use crate::diagnostics::{error, info, warning};
@@ -19,8 +20,6 @@ use crate::settings::given::GivenSettings;
 
 /// The pause before another attempt.
 const PAUSE: Duration = Duration::from_secs(2);
-/// The time in which workers must stop before they are killed.
-const STOP: Duration = Duration::from_secs(2);
 /// The bound of a drain if the configuration cannot be read.
 const DRAIN: Duration = Duration::from_secs(30);
 /// The path of the running program, which outlives the removal of its file.

@@ -15,6 +15,7 @@ use tenfold_sys::signal::Signal;
 use tenfold_sys::user::SystemUser;
 
 use super::book::Book;
+use super::end_bound::EndBound;
 use super::forked::CANNOT_SERVE;
 use super::handover::FormerWorkers;
 use super::pages;
@@ -36,9 +37,6 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// A worker that cannot serve after this time is considered to hang.
 const LATEST_START: Duration = Duration::from_secs(30);
-
-/// The most generations that may be leaving when a new one begins.
-pub(super) const MOST_FORMER: usize = 8;
 
 /// The stage of a generation's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +81,10 @@ pub(super) struct Generation {
     pub(super) web: Option<Arc<Web>>,
     /// The process that has its keys, if workers do not.
     pub(super) signing: Option<SigningProcess>,
-    workers: Vec<WorkerPlace>,
+    /// The bound of its end, if too many configurations came after it.
+    pub(super) ends: Option<EndBound>,
+    pub(super) pulses: Pulses,
+    pub(super) workers: Vec<WorkerPlace>,
 }
 
 /// A process of a generation, or the place of one.
@@ -187,6 +188,8 @@ impl Generation {
         let places = if first_alone { 1 } else { self.workers.len() };
         (0..places).filter(|place| due(&self.workers[*place])).collect()
     }
+            ends: None,
+            pulses,
 
     /// The time at which a place gets a process again.
     pub(super) fn again(&self) -> Option<Instant> {
@@ -345,6 +348,7 @@ impl Generation {
             .map(|place| {
                 let worker = &self.workers[if apart { place } else { 0 }];
                 let mut sums = Sums::default();
+            ends: None,
                 sums.add(self.rows.row(place));
                 let number = (place >= first).then(|| place - first + 1);
                 WorkerView { worker: number, pid: worker.pid, restarts: worker.restarts, sums }

@@ -16,6 +16,7 @@ use tenfold_sys::signal::{Signal, Signals};
 use tenfold_sys::socket::{ListenAddress, Listener};
 use zeroize::Zeroizing;
 
+use super::end_bound::EndBound;
 use super::tickets::HandedTickets;
 use crate::status::report::{ReloadCounts, UpgradeCounts};
 
@@ -73,6 +74,9 @@ pub(super) struct FormerWorkers {
     pub(super) workers: Vec<i32>,
     /// The processes that answer them, with keys of certificates or accounts. They are killed when the workers have ended.
     pub(super) helpers: Vec<i32>,
+    /// The bound of their end, if too many configurations came after theirs.
+    #[serde(skip)]
+    pub(super) ends: Option<EndBound>,
 }
 
 impl FormerWorkers {
@@ -128,10 +132,6 @@ impl Program {
         let path = path.unwrap_or_else(|| arguments.first().cloned().unwrap_or_default());
         Program { path, arguments }
     }
-}
-
-/// Replaces `--port auto` by the port that it chose: another program would find that port taken, and choose the next.
-fn with_port(arguments: impl Iterator<Item = OsString>, port: u16) -> Vec<OsString> {
 
     /// Whether the path leads to the file that this process executes.
     pub(super) fn is_same_file(&self) -> bool {
@@ -151,6 +151,10 @@ fn is_own(path: &Path) -> bool {
     let file = |path: &Path| fs::metadata(path).map(|facts| (facts.dev(), facts.ino())).ok();
     let own = file(Path::new("/proc/self/exe"));
     own.is_some() && own == file(path)
+}
+
+/// Replaces `--port auto` by the port that it chose: another program would find that port taken, and choose the next.
+fn with_port(arguments: impl Iterator<Item = OsString>, port: u16) -> Vec<OsString> {
     let is_flag = |text: &str| match text.strip_prefix("--") {
         Some(name) => name == "port" || name == "port=",
         None => text.starts_with('-') && text.trim_end_matches('=').ends_with('p'),
@@ -326,7 +330,7 @@ mod tests {
         shell.args(["-c", "sleep 60 >/dev/null 2>&1 & echo $!"]).stdout(std::process::Stdio::piped());
         let output = shell.output().expect("a shell");
         let number: i32 = String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number");
-        let mut former = FormerWorkers { workers: vec![number], helpers: vec![number] };
+        let mut former = FormerWorkers { workers: vec![number], helpers: vec![number], ends: None };
         former.tell(Signal::Kill);
         let is_gone = former.are_gone();
         let pid = Pid::from_raw(number).expect("it is not 0");

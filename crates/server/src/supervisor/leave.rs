@@ -4,12 +4,10 @@ use std::time::{Duration, Instant};
 
 use tenfold_sys::signal::Signal;
 
+use super::end_bound::STOP;
 use super::generation::Generation;
 use super::state::{Leaving, Supervisor};
 use crate::diagnostics::{info, warning};
-
-/// The time in which workers must stop before they are killed.
-const STOP: Duration = Duration::from_secs(2);
 
 /// The time in which workers must stop accepting before the listening sockets are shut down.
 const TURN_AWAY: Duration = Duration::from_millis(100);

@@ -1,9 +1,7 @@
 //! HUP: starts new workers with a new configuration, and drains the old ones. If the new configuration has problems,
 //! they are reported and the old one stays.
 
-use tenfold_sys::signal::Signal;
-
-use super::generation::{Generation, MOST_FORMER, Stage};
+use super::generation::{Generation, Stage};
 use super::signing::SigningProcess;
 use super::state::Supervisor;
 use super::succession;
@@ -21,7 +19,7 @@ impl Supervisor {
         }
         let is_ready = self.generations.last().is_some_and(|newest| newest.stage == Stage::Serving);
         // One reload at a time, and after the workers of a failed one have ended.
-        if !is_ready || self.has_too_many() {
+        if !is_ready || !self.make_room() {
             self.reload_asked = true;
             return;
         }
@@ -37,24 +35,6 @@ impl Supervisor {
                 self.manager.reloaded(&format!("{why}; the old configuration stays in use"));
             }
         }
-    }
-
-    /// Whether another generation has to wait for the end of a former one. The oldest closes its idle connections then.
-    pub(super) fn has_too_many(&mut self) -> bool {
-        let too_many = self.generations.len() + self.former.len() > MOST_FORMER;
-        if let Some(oldest) = self.former.first().filter(|_| too_many) {
-            oldest.tell(Signal::Quit);
-            return true;
-        }
-        if let Some(oldest) = self.generations.first_mut().filter(|_| too_many) {
-            if oldest.stage == Stage::Retiring {
-                info!(
-                    "{MOST_FORMER} former configurations have connections; the oldest one closes its idle ones"
-                );
-            }
-            oldest.drain();
-        }
-        too_many
     }
 
     /// Starts a generation with this configuration and the present sockets.

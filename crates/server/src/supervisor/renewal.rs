@@ -69,7 +69,7 @@ impl Supervisor {
     /// Replaces the workers by others with the certificate of the state folder, as a reload does. Returns the time until
     /// the folder is to be looked at again.
     fn take_up_certificate(&mut self) -> Option<Duration> {
-        if self.generations.last()?.stage != Stage::Serving || self.has_too_many() {
+        if self.generations.last()?.stage != Stage::Serving || !self.make_room() {
             return Some(PAUSE);
         }
         let newest = self.generations.last()?;

@@ -5,10 +5,9 @@ use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use tenfold_engine::Engine;
-use tenfold_sys::signal::Signal;
 use tenfold_sys::socket::ListenAddress;
 
-use super::generation::{Generation, MOST_FORMER, Stage};
+use super::generation::{Generation, Stage};
 use super::state::Supervisor;
 use crate::diagnostics::{debug, error, info, warning};
 use crate::resolved::certificates;
@@ -85,16 +84,11 @@ impl Supervisor {
 
     /// Begins a generation with the present configuration.
     fn renew(&mut self) {
-        let Some((newest, former)) = self.generations.split_last() else { return };
         // Wait for a generation that begins or has failed.
-        if newest.stage != Stage::Serving {
+        if self.generations.last().is_none_or(|newest| newest.stage != Stage::Serving) || !self.make_room() {
             return;
         }
-        if former.len() >= MOST_FORMER {
-            // A worker that does not end is compromised.
-            former.iter().for_each(|generation| generation.tell(Signal::Kill));
-            return;
-        }
+        let Some(newest) = self.generations.last() else { return };
         let (settings, mut config) = (newest.settings.clone(), newest.config.clone());
         // The signing process of the newest generation took the files of its keys.
         let running = newest.running_tls();

@@ -70,7 +70,7 @@ impl Supervisor {
                 }
             }
         }
-        if !replaced.is_empty() && !self.has_too_many() {
+        if !replaced.is_empty() && self.make_room() {
             self.take_up_roots(&replaced);
         }
     }

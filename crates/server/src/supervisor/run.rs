@@ -43,6 +43,8 @@ impl Supervisor {
             self.reap();
             self.settle_former();
             self.settle_generations();
+            self.end_oldest();
+            self.look_at_loops();
             self.press_on();
             if mem::take(&mut self.reload_asked) {
                 self.reload();

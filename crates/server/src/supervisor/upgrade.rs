@@ -56,7 +56,7 @@ impl Supervisor {
     /// Whether the newest generation serves, and room is left for another former one.
     fn may_upgrade(&mut self) -> bool {
         let serves = self.generations.last().is_some_and(|newest| newest.stage == Stage::Serving);
-        serves && self.handover.is_none() && !self.has_too_many()
+        serves && self.handover.is_none() && self.make_room()
     }
 
     /// The child that checked has ended.
@@ -177,7 +177,7 @@ pub(super) fn finish(upgrades: &mut UpgradeCounts, handover: Handover) {
                 None => "the new program".to_owned(),
             };
             info!(
-                "serving with the new program, version {}; the old workers drain, and counters begin again",
+                "serving with {which}, version {}; the old workers drain, and counters begin again",
                 env!("CARGO_PKG_VERSION")
             );
         }
