@@ -53,6 +53,7 @@ mod select_range;
 mod service;
 mod signing;
 mod slow_peers;
+mod stuck;
 mod switches;
 mod switches_together;
 mod syscalls;
@@ -119,6 +120,7 @@ const THEMES: &[Theme] = &[
     coming_from::THEME,
     compare::THEME,
     select_range::THEME,
+    stuck::THEME,
     switches::THEME,
     switches_together::THEME,
     syscalls::THEME,

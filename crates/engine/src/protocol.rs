@@ -82,6 +82,11 @@ pub trait Protocol: Clone + Send + Sync + 'static {
     fn before_wait(&self) -> Instant {
         Instant::NEVER
     }
+
+    /// Called in each turn of a loop, by the thread of the loop. Returns the time of the next turn at the latest.
+    fn turn(&self) -> Instant {
+        Instant::NEVER
+    }
 }
 
 /// The state of an idle connection on its way to another process.

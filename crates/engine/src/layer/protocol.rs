@@ -159,4 +159,8 @@ impl<L: Layer, P: Protocol> Protocol for Layered<L, P> {
         self.turns.next_tick();
         self.above.before_wait()
     }
+
+    fn turn(&self) -> Instant {
+        self.above.turn()
+    }
 }

@@ -12,6 +12,7 @@ use tenfold_sys::lifecycle::{self, Phase};
 use crate::diagnostics::pieces::count;
 use crate::diagnostics::warning;
 use crate::settings::log::Full;
+use crate::status::turns;
 
 /// The time for which lines are collected, and so the delay of a line.
 const GATHERING: Duration = Duration::from_millis(10);
@@ -80,6 +81,7 @@ impl LogQueue {
                 return false;
             }
             state.crowded = true;
+            turns::pause();
             state = wait(&self.emptied, state, SLICE);
         }
         state.lines.extend_from_slice(line);
@@ -200,7 +202,7 @@ mod tests {
                 written += count(&lines);
                 lines.clear();
             }
-            assert_eq!(count as usize, LINES);
+            assert_eq!(written as usize, LINES);
         });
     }
 

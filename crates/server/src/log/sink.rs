@@ -72,6 +72,7 @@ impl Sink {
     }
 
     fn wait(&self) -> bool {
+        turns::pause();
         match wait::for_output(self.file.as_fd(), PATIENCE) {
             Ok(is_ready) => is_ready || self.own,
             Err(error) => error.kind() == io::ErrorKind::Interrupted,

@@ -216,6 +216,9 @@ impl AdminService {
             "/healthz" => AdminResponse::text(200, "ok\n"),
             _ if report.ready => AdminResponse::text(200, "ready\n"),
             _ if report.draining => AdminResponse::text(503, "draining\n"),
+            _ if report.workers.iter().any(|worker| worker.state == "stuck") => {
+                AdminResponse::text(503, "a worker is stuck\n")
+            }
             _ => AdminResponse::text(503, "starting\n"),
         }
     }

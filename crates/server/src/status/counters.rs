@@ -16,6 +16,8 @@ use super::latency::{self, Observed, Until};
 pub(crate) enum Counter {
     /// 1 when the worker can serve.
     Ready,
+    /// The time of the last turn of its loop; 0 without a loop, and while nobody expects turns.
+    LastTurn,
     Accepted,
     Closed,
     Requests,
@@ -249,6 +251,12 @@ pub(crate) fn settle(row: &[AtomicU64]) {
     row[Counter::Closed as usize].store(begun.saturating_sub(of(Counter::HandedOver)), Ordering::Relaxed);
     row[Counter::WorkEnded as usize].store(of(Counter::WorkBegun), Ordering::Relaxed);
     row[Counter::Ready as usize].store(0, Ordering::Relaxed);
+    row[Counter::LastTurn as usize].store(0, Ordering::Relaxed);
+}
+
+/// The last turn of the loop of a row.
+pub(crate) fn last_turn(row: &[AtomicU64]) -> u64 {
+    row[Counter::LastTurn as usize].load(Ordering::Relaxed)
 }
 
 /// The numbers of a row at one time, or the sum of several rows.

@@ -243,10 +243,15 @@ fn encode_workers(report: &StatusReport, to: &mut Encoder<'_>) -> Result<(), Err
     let count = |state: &str| report.workers.iter().filter(|worker| worker.state == state).count() as u64;
     to.gauges(
         ("tenfold_workers", "Workers, by state"),
-        ["starting", "serving", "restarting", "draining", "failed"]
+        ["starting", "serving", "stuck", "restarting", "draining", "failed"]
             .map(|state| (vec![("state", state)], count(state))),
     )?;
     to.counter("tenfold_worker_restarts", "Workers that took the place of one that died", report.restarts)?;
+    to.counter(
+        "tenfold_workers_stuck",
+        "Workers that were killed because their loop was stuck",
+        report.stuck,
+    )?;
     let memory = all().filter_map(|(worker, (name, generation))| {
         Some((vec![("worker", &name[..]), ("generation", &generation[..])], worker.memory?))
     });

@@ -7,3 +7,4 @@ pub(crate) mod metrics;
 pub(crate) mod numbers;
 pub(crate) mod place;
 pub(crate) mod report;
+pub(crate) mod turns;

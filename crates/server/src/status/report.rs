@@ -28,6 +28,9 @@ pub(crate) struct StatusReport {
     pub(crate) upgrades: UpgradeCounts,
     /// Workers that took the place of one that died.
     pub(crate) restarts: u64,
+    /// The part of them whose loop had not turned for long.
+    #[serde(default)]
+    pub(crate) stuck: u64,
     pub(crate) listen: Vec<String>,
     pub(crate) engine: String,
     pub(crate) topology: String,
@@ -79,12 +82,12 @@ pub(crate) struct UpgradeCounts {
     pub(crate) failed: u64,
     /// The reason why the last failed one did.
     pub(crate) last_failure: Option<String>,
-}
-
-impl UpgradeCounts {
     /// The path of the program if the last one executed the file that ran before.
     #[serde(default)]
     pub(crate) same_file: Option<String>,
+}
+
+impl UpgradeCounts {
     /// Counts a failed upgrade.
     pub(crate) fn failed(&mut self, why: &str) {
         self.failed += 1;
@@ -197,6 +200,9 @@ impl std::fmt::Display for StatusReport {
         if self.total.refused_calls > 0 {
             writeln!(f, "sandbox    {} system calls refused", self.total.refused_calls)?;
         }
+        if self.stuck > 0 {
+            writeln!(f, "stuck      {} workers, which were killed", self.stuck)?;
+        }
         writeln!(f, "panics     {}", self.total.panics)
     }
 }
@@ -238,6 +244,7 @@ mod tests {
             upgrades: UpgradeCounts::default(),
             reloads: ReloadCounts::default(),
             restarts: 0,
+            stuck: 0,
             listen: vec!["127.0.0.1:8080".into()],
             engine: "epoll".into(),
             topology: "single".into(),

@@ -19,6 +19,7 @@ use super::end_bound::EndBound;
 use super::forked::CANNOT_SERVE;
 use super::handover::FormerWorkers;
 use super::pages;
+use super::pulses::Pulses;
 use super::signing::SigningProcess;
 use crate::admission::Addresses;
 use crate::diagnostics::{error, warning};
@@ -88,14 +89,18 @@ pub(super) struct Generation {
 }
 
 /// A process of a generation, or the place of one.
-struct WorkerPlace {
-    pid: Option<Pid>,
+pub(super) struct WorkerPlace {
+    pub(super) pid: Option<Pid>,
     began: Instant,
     /// Consecutive early deaths.
     failures: u32,
     /// When it is started again.
     again: Option<Instant>,
     restarts: u64,
+    /// When its process was killed because a loop had not turned.
+    pub(super) killed: Option<Instant>,
+    /// The number of these processes.
+    pub(super) stuck: u64,
 }
 
 /// A worker for `tenfold status`.
@@ -104,6 +109,8 @@ pub(super) struct WorkerView {
     pub(super) worker: Option<usize>,
     pub(super) pid: Option<Pid>,
     pub(super) restarts: u64,
+    /// Whether its loop has not turned for long.
+    pub(super) is_late: bool,
     pub(super) sums: Sums,
 }
 
@@ -145,8 +152,17 @@ impl Generation {
             .map_err(|error| format!("cannot allocate memory for remarks: {error}"))?;
         let gate = Gate::new().map_err(|error| format!("cannot allocate memory for a gate: {error}"))?;
         let now = Instant::now();
-        let place = || WorkerPlace { pid: None, began: now, failures: 0, again: Some(now), restarts: 0 };
+        let place = || WorkerPlace {
+            pid: None,
+            began: now,
+            failures: 0,
+            again: Some(now),
+            restarts: 0,
+            killed: None,
+            stuck: 0,
+        };
         let workers = (0..config.plan.processes()).map(|_| place()).collect();
+        let pulses = Pulses::new(rows.rows(), now);
         let (stage, addresses, lane) = (Stage::Starting, None, 0);
         Ok(Generation {
             number,
@@ -165,6 +181,8 @@ impl Generation {
             lane,
             web,
             signing: None,
+            ends: None,
+            pulses,
             workers,
         })
     }
@@ -188,8 +206,6 @@ impl Generation {
         let places = if first_alone { 1 } else { self.workers.len() };
         (0..places).filter(|place| due(&self.workers[*place])).collect()
     }
-            ends: None,
-            pulses,
 
     /// The time at which a place gets a process again.
     pub(super) fn again(&self) -> Option<Instant> {
@@ -221,6 +237,7 @@ impl Generation {
         let rows = self.rows_of(place);
         let worker = &mut self.workers[place];
         let Some(pid) = worker.pid.take() else { return };
+        worker.killed = None;
         rows.for_each(|row| counters::settle(self.rows.row(row)));
         if let Some(addresses) = &self.addresses {
             addresses.settle(self.lane + place);
@@ -261,7 +278,7 @@ impl Generation {
     }
 
     /// The counter rows of the process at `place`.
-    fn rows_of(&self, place: usize) -> std::ops::Range<usize> {
+    pub(super) fn rows_of(&self, place: usize) -> std::ops::Range<usize> {
         match self.config.plan.topology {
             Topology::ReuseportProcesses => place..place + 1,
             _ => 0..self.rows.rows(),
@@ -331,6 +348,7 @@ impl Generation {
         FormerWorkers {
             workers: self.workers.iter().filter_map(|worker| worker.pid).map(number).collect(),
             helpers: self.signing.iter().filter_map(SigningProcess::pid).map(number).collect(),
+            ends: None,
         }
     }
 
@@ -348,10 +366,10 @@ impl Generation {
             .map(|place| {
                 let worker = &self.workers[if apart { place } else { 0 }];
                 let mut sums = Sums::default();
-            ends: None,
                 sums.add(self.rows.row(place));
                 let number = (place >= first).then(|| place - first + 1);
-                WorkerView { worker: number, pid: worker.pid, restarts: worker.restarts, sums }
+                let is_late = self.pulses.is_late(place, Instant::now());
+                WorkerView { worker: number, pid: worker.pid, restarts: worker.restarts, is_late, sums }
             })
             .collect()
     }

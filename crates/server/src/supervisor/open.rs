@@ -260,6 +260,7 @@ impl Supervisor {
             successions,
             past: Sums::default(),
             past_restarts: 0,
+            past_stuck: 0,
             reloads: ReloadCounts::default(),
             leaving: None,
             sockets_end: None,

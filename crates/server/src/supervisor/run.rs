@@ -61,9 +61,9 @@ impl Supervisor {
             self.look_after_archive();
             self.tickets.iter_mut().for_each(TicketRotation::rotate);
             self.manager.beat();
+            diagnostics::report_lost();
             let admin_calls = self.admin.as_ref().map(AdminProcess::refused_calls);
             if let Some(control) = &self.control {
-            diagnostics::report_lost();
                 control.answer(|| self.report(admin_calls));
             }
             self.answer_admin();
@@ -123,9 +123,9 @@ impl Supervisor {
             self.generations.iter().filter_map(|generation| generation.signing.as_ref()?.again()).min();
         let leave = self.leaving.as_ref().and_then(Leaving::by);
         let tickets = self.tickets.as_ref().map(TicketRotation::by);
+        let lost = diagnostics::has_lost().then(|| Instant::now() + diagnostics::RETRY);
         let all = [
             tick,
-        let lost = diagnostics::has_lost().then(|| Instant::now() + diagnostics::RETRY);
             again,
             accounts,
             signing,
@@ -136,10 +136,11 @@ impl Supervisor {
             self.sockets_end,
             self.rotation_by(),
             tickets,
+            lost,
         ];
         all.into_iter()
-            lost,
             .chain([self.manager.by(), self.archive_by(), self.acme.by(), self.upgrade.by()])
+            .chain([self.ends_by(), self.next_look_at_loops()])
             .flatten()
             .min()
     }
@@ -319,6 +320,7 @@ impl Supervisor {
             if gone {
                 past.add_sums(&generation.sums_without_connections());
                 self.past_restarts += generation.restarts();
+                self.past_stuck += generation.stuck();
                 failed |= generation.stage == Stage::Failed;
                 debug!("generation {} is gone", generation.number);
             }

@@ -68,6 +68,8 @@ pub(crate) struct Supervisor {
     pub(super) past: Sums,
     /// Their restarts.
     pub(super) past_restarts: u64,
+    /// Their workers that were stuck.
+    pub(super) past_stuck: u64,
     pub(super) reloads: ReloadCounts,
     pub(super) leaving: Option<Leaving>,
     /// The time at which the listening sockets are shut down.
@@ -124,6 +126,7 @@ impl Supervisor {
                     generation: generation.number,
                     process: seen.pid.map(|pid| pid.as_raw_nonzero().get()),
                     state: match (generation.stage, seen.pid) {
+                        (_, Some(_)) if seen.is_late => "stuck",
                         (Stage::Serving, None) => "restarting",
                         (Stage::Starting, _) => "starting",
                         (Stage::Serving, _) => "serving",
@@ -151,6 +154,8 @@ impl Supervisor {
         let refused = others.into_iter().fold(accounts, u64::saturating_add);
         total.refused_calls = total.refused_calls.saturating_add(refused);
         let serves = |generation: &Generation| generation.stage == Stage::Serving;
+        let is_stuck = |generation: &Generation| generation.seen().iter().any(|worker| worker.is_late);
+        let is_served = self.generations.iter().any(|generation| serves(generation) && !is_stuck(generation));
         let plan = self.generations.last().map(|newest| &newest.config.plan);
         StatusReport {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -158,7 +163,8 @@ impl Supervisor {
             uptime_seconds: self.began.elapsed().as_secs(),
             generation: self.count,
             draining: self.leaving.is_some(),
-            ready: self.leaving.is_none() && self.generations.iter().any(serves),
+            ready: self.leaving.is_none() && is_served,
+            stuck: self.past_stuck + self.generations.iter().map(Generation::stuck).sum::<u64>(),
             reloads: self.reloads,
             upgrades: self.upgrades.clone(),
             restarts: self.past_restarts + self.generations.iter().map(Generation::restarts).sum::<u64>(),

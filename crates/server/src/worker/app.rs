@@ -190,6 +190,11 @@ impl Protocol for App {
         self.shared.worker.before_wait()
     }
 
+    #[inline]
+    fn turn(&self) -> Instant {
+        self.shared.worker.turn()
+    }
+
     fn drain(&self) {
         self.shared.worker.drain();
     }

@@ -124,6 +124,11 @@ impl Protocol for NullProtocol {
         self.worker.before_wait()
     }
 
+    #[inline]
+    fn turn(&self) -> Instant {
+        self.worker.turn()
+    }
+
     fn drain(&self) {
         self.worker.drain();
     }

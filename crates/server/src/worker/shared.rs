@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use tenfold_engine::Event;
-use tenfold_http::Instant;
+use tenfold_http::{Instant, clock};
 use tenfold_sys::shared::SharedRows;
 
 use crate::diagnostics::warning;
@@ -16,7 +16,8 @@ use crate::log::open::Log;
 use crate::log::outlet::Outlet;
 use crate::log::writer::Writer;
 use crate::sandbox;
-use crate::status::counters::Tally;
+use crate::status::counters::{Counter, Tally};
+use crate::status::turns;
 use crate::worker::gate::Gate;
 
 /// The state that the threads of a worker process share.
@@ -119,6 +120,14 @@ impl WorkerShared {
         due.unwrap_or(Instant::NEVER)
     }
 
+    /// Notes a turn of a loop: see [`tenfold_engine::Protocol::turn`].
+    #[inline]
+    pub(crate) fn turn(&self) -> Instant {
+        let now = clock::now();
+        self.with(|local| turns::turn(local.tally.word(Counter::LastTurn), now));
+        now + turns::LONGEST_WAIT
+    }
+
     /// Counts the events of an engine.
     #[inline]
     pub(crate) fn observe(&self, event: Event) {
@@ -181,6 +190,7 @@ impl WorkerShared {
 
     /// Writes buffered lines before the worker ends: see [`tenfold_engine::Protocol::drain`].
     pub(crate) fn drain(&self) {
+        turns::pause();
         self.with(|local| local.writer.as_mut().map(Writer::write));
     }
 }

@@ -98,7 +98,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
 
     /// The longest permitted next wait. From now on, wakers wake the loop.
     fn timeout(&mut self, sources: &Sources<'_>) -> Option<Duration> {
-        let due = self.protocol.before_wait();
+        let due = self.protocol.before_wait().min(self.protocol.turn());
         let Some(until) = self.idle_until(due).filter(|_| !self.heir.pending) else {
             return Some(Duration::ZERO);
         };

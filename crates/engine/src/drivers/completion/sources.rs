@@ -41,11 +41,11 @@ pub(super) struct Sources<'a> {
     left: bool,
 }
 
-/// The first pause between two renewals of the accepts, and the last.
+/// The first pause between two renewals of the accepts, and all after a while.
 ///
-/// A connection wakes one of the rings that wait on its socket. If that ring belongs to a worker that has just
-/// ended, the kernel may not have destroyed it yet, and no other ring is woken. So a new worker renews its
-/// accepts a few times, and finds the waiting connections.
+/// A connection wakes one of the rings that wait on its socket. If that ring belongs to a worker that has just ended, the
+/// kernel may not have destroyed it yet, and no other ring is woken. The same holds for a worker that is stuck. So a
+/// worker renews its accepts, and finds the waiting connections.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LAST_PAUSE: Duration = Duration::from_secs(4);
 
@@ -121,8 +121,8 @@ impl<'a> Sources<'a> {
             self.accept(ring);
         }
         if now >= self.renews {
-            self.pause *= 2;
-            let over = self.left || self.listeners.is_empty() || self.pause > LAST_PAUSE;
+            self.pause = (self.pause * 2).min(LAST_PAUSE);
+            let over = self.left || self.listeners.is_empty();
             self.renews = if over { Instant::NEVER } else { now + self.pause };
             if !self.left {
                 self.cancel(ring);

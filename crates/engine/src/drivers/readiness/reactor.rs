@@ -162,7 +162,7 @@ where
 
     /// The longest permitted next wait, in milliseconds. From now on, wakers wake the loop.
     fn timeout(&mut self, acceptor: &Acceptor<'_>) -> Option<u32> {
-        let due = self.protocol.before_wait();
+        let due = self.protocol.before_wait().min(self.protocol.turn());
         let until = self.idle_until(due).filter(|_| acceptor.due != AT_ONCE && !self.heir.pending);
         let Some(by) = until.map(|until| until.min(acceptor.due).min(self.departures.wakes)) else {
             return Some(0);
