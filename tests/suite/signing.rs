@@ -14,20 +14,21 @@ use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
-use tenfold_tests::launch::Launch;
+use tenfold_tests::launch::{Launch, free_address};
 use tenfold_tests::process::Process;
 use tenfold_tests::seal::{Below, certificate_folder, get_once, new_client, own_key, secret_parts};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true, eventually};
+use tenfold_tests::wire::Wire;
 
 pub(crate) const THEME: Theme = Theme {
     name: "signing",
     cases: cases![
         Engines OwnAsRoot: h96_no_other_process_has_the_key;
         Engines Own: h96_a_killed_signing_process_is_replaced;
-        Epoll OwnAsRoot: h96_a_handshake_without_a_signature_gets_an_alert, h96_only_handshakes_are_signed,
-            h96_no_other_process_has_the_key_of_an_internal_certificate, workers_have_the_keys_without_isolation;
+        Drivers OwnAsRoot: h96_only_full_handshakes_wait_until_a_stopped_signing_process_is_replaced;
+        Epoll OwnAsRoot: h96_only_handshakes_are_signed, h96_no_other_process_has_the_key_of_an_internal_certificate, workers_have_the_keys_without_isolation;
     ],
 };
 
@@ -122,25 +123,44 @@ fn h96_a_killed_signing_process_is_replaced(config: &Config) {
     stop(server);
 }
 
-fn h96_a_handshake_without_a_signature_gets_an_alert(config: &Config) {
-    let server = Launch::new(&config.through(Below::Tls), site::shared()).start();
+/// Handshakes that need a signature wait; everything else is served meanwhile.
+fn h96_only_full_handshakes_wait_until_a_stopped_signing_process_is_replaced(config: &Config) {
+    let config = config.through(Below::Tls);
+    let plain = free_address();
+    let launch = Launch::new(&config, site::shared()).flag("--listen", format!("http:{plain}"));
+    let server = launch.start();
     let resumes = new_client();
     get(&server, &resumes).expect("a response");
+    let mut open = [server.connect(), Wire::connect(plain, None)];
+    let mut serves = || {
+        for wire in &mut open {
+            wire.get("/1k.html");
+            assert!([200, 301].contains(&wire.response().status));
+        }
+    };
+    serves();
     let signer = signing_process(&server);
+    let workers = server.workers();
     signer.signal(Signal::STOP);
     becomes_true(SOON, "it has stopped", || signer.is_stopped());
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| get(&server, &new_client()));
+        let waiting: Vec<_> = (0..3).map(|_| scope.spawn(|| get(&server, &new_client()))).collect();
         let asked = signer.message_sockets();
         let waits = |socket: &OwnedFd| ioctl_fionread(socket).is_ok_and(|bytes| bytes > 0);
         becomes_true(SOON, "a signature is asked for", || asked.iter().any(waits));
-        signer.signal(Signal::KILL);
-        let error = waiting.join().expect("no panic").expect_err("there is no signature");
-        assert!(error.to_string().contains("InternalError"), "{error}");
+        serves();
+        get(&server, &resumes).expect("a resumed session needs no signature");
+        assert!(signer.is_stopped() && waiting.iter().all(|waiting| !waiting.is_finished()));
+        for waiting in waiting {
+            waiting.join().expect("no panic").expect("another process has signed");
+        }
     });
-    becomes_true(SOON, "it is counted", || server.status()["tls"]["failed"] == 1);
-    get(&server, &resumes).expect("a resumed session needs no signature");
-    becomes_true(SOON, "another process signs", || get(&server, &new_client()).is_ok());
+    server.expect_report("hangs and is killed");
+    assert_ne!(signing_process(&server), signer);
+    assert_eq!(server.workers(), workers, "workers stay");
+    let status = server.status();
+    assert_eq!((&status["signing"]["replaced"], &status["tls"]["failed"]), (&1.into(), &0.into()));
+    get(&server, &new_client()).expect("a response");
     stop(server);
 }
 

@@ -16,6 +16,7 @@ use tenfold_sys::socket::refuse_descriptors;
 use tenfold_sys::user::SystemUser;
 
 use super::forked;
+use super::heartbeat::{HeartbeatBounds, HeartbeatWatch};
 use super::privileges;
 use crate::diagnostics::{debug, warning};
 use crate::members::channel::{self, AccountsClient, AccountsServer};
@@ -36,10 +37,9 @@ const LONGEST_START: usize = 64 * 1024;
 const LIVED: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The interval of checks, and the number of checks without a heartbeat that count as a hang. Checks are counted
-/// instead of seconds, so that a stopped and continued server does not look like a hang.
-const LOOK: Duration = Duration::from_secs(4);
-const LOOKS: u32 = 4;
+/// The main thread, which never waits for long, sends a heartbeat each second.
+const HEARTBEAT: HeartbeatBounds =
+    HeartbeatBounds { latest_start: LATEST_START, look: Duration::from_secs(4), looks: 4 };
 
 /// The accounts of the server.
 pub(super) struct AccountsProcess {
@@ -61,10 +61,7 @@ pub(super) struct AccountsProcess {
     again: Option<Instant>,
     /// The number of replaced processes.
     replaced: u64,
-    /// The time of the next check; the heartbeats at the last check, and the checks since they changed.
-    look: Instant,
-    beats: u64,
-    silent: u32,
+    watch: HeartbeatWatch,
 }
 
 impl AccountsProcess {
@@ -135,9 +132,7 @@ impl AccountsProcess {
             began: now,
             again: None,
             replaced: 0,
-            look: now + LOOK,
-            beats: 0,
-            silent: 0,
+            watch: HeartbeatWatch::new(HEARTBEAT, now),
         })
     }
 
@@ -176,7 +171,7 @@ impl AccountsProcess {
                 debug!("the accounts are process {pid}");
                 let now = Instant::now();
                 (self.pid, self.began, self.again) = (Some(pid), now, None);
-                (self.look, self.beats, self.silent) = (now + LOOK, 0, 0);
+                self.watch = HeartbeatWatch::new(HEARTBEAT, now);
                 Ok(())
             }
             Fork::Child => {
@@ -203,19 +198,10 @@ impl AccountsProcess {
         }
     }
 
-    /// Kills the process if its main thread, which never waits for long, sends no heartbeat. A successor replaces it
-    /// after its end.
+    /// Kills the process if it sends no heartbeat. A successor replaces it after its end.
     pub(super) fn look_after(&mut self, now: Instant) {
-        let Some(pid) = self.pid.filter(|_| self.look <= now) else { return };
-        self.look = now + LOOK;
-        let beats = self.pulse.beats();
-        if beats != self.beats {
-            (self.beats, self.silent) = (beats, 0);
-        } else if beats > 0 || self.began.elapsed() > LATEST_START {
-            self.silent += 1;
-        }
-        if self.silent >= LOOKS {
-            self.silent = 0;
+        let Some(pid) = self.pid else { return };
+        if self.watch.hangs(self.pulse.beats(), now) {
             warning!("the accounts process (process {pid}) hangs and is killed");
             process::send_signal(pid, Signal::Kill);
         }
@@ -223,7 +209,7 @@ impl AccountsProcess {
 
     /// The time of the next action for the process.
     pub(super) fn by(&self) -> Option<Instant> {
-        self.again.or(self.pid.map(|_| self.look))
+        self.again.or(self.pid.map(|_| self.watch.by()))
     }
 
     /// System calls that the sandbox has refused in this and former processes.

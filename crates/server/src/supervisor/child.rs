@@ -23,7 +23,6 @@ use super::book::NAME;
 use super::forked::end_with;
 use super::generation::{Generation, Stage};
 use super::privileges;
-use super::signing::WorkerEnds;
 use crate::admission::Admission;
 use crate::diagnostics::{self, debug, warning};
 use crate::log::written;
@@ -158,7 +157,7 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
             let transport = TransportRules::new(&settings, config.certificates.as_deref(), &listeners);
             let before = RequestRules { members, challenges: challenges.clone(), transport };
             let app = App::new(hosts, &settings, admission, before, plan, worker.clone())?;
-            let signer = signing.map(WorkerEnds::client).transpose()?;
+            let signer = signing.map(|ends| ends.client(plan)).transpose()?;
             let tls = match &config.certificates {
                 Some(loaded) => {
                     let shared = (tickets, challenges, signer.as_ref());
@@ -199,7 +198,11 @@ fn tls_layer(
     };
     let gate = app.clone();
     let server = TlsServer::new(tls, &covered, count);
-    Ok(server.with_bounds(settings.max_handshakes, move |peer| gate.admit_handshake(peer)))
+    let server = server.with_bounds(settings.max_handshakes, move |peer| gate.admit_handshake(peer));
+    Ok(match signer.cloned() {
+        Some(signer) => server.with_signer(move || signer.is_late()),
+        None => server,
+    })
 }
 
 fn counter(result: HandshakeResult) -> Counter {

@@ -62,10 +62,11 @@ impl Supervisor {
         self.admin = Some(admin);
     }
 
-    /// Replaces signing processes that have ended.
+    /// Replaces signing processes that hang or have ended.
     pub(super) fn look_after_signing(&mut self) {
         let now = Instant::now();
         for index in 0..self.generations.len() {
+            self.generations[index].signing.iter_mut().for_each(|signing| signing.look_after(now));
             let is_due = |signing: &mut SigningProcess| signing.again().is_some_and(|again| again <= now);
             let Some(mut signing) = self.generations[index].signing.take_if(is_due) else { continue };
             // It reports problems by itself: nobody waits for it.

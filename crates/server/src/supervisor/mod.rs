@@ -28,6 +28,7 @@ pub(crate) mod examine;
 mod forked;
 mod generation;
 mod handover;
+mod heartbeat;
 mod helpers;
 mod leave;
 mod notify;

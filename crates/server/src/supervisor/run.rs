@@ -120,7 +120,7 @@ impl Supervisor {
         let accounts = self.accounts.as_ref().and_then(AccountsProcess::by);
         let admin = self.admin.as_ref().and_then(AdminProcess::by);
         let signing =
-            self.generations.iter().filter_map(|generation| generation.signing.as_ref()?.again()).min();
+            self.generations.iter().filter_map(|generation| generation.signing.as_ref()?.by()).min();
         let leave = self.leaving.as_ref().and_then(Leaving::by);
         let tickets = self.tickets.as_ref().map(TicketRotation::by);
         let lost = diagnostics::has_lost().then(|| Instant::now() + diagnostics::RETRY);

@@ -26,6 +26,7 @@ use tenfold_tls::signing::keys::{HeldKeys, tell_lost};
 use tenfold_tls::signing::remote::{AnswerPath, SigningClient};
 
 use super::forked;
+use super::heartbeat::{HeartbeatBounds, HeartbeatWatch};
 use super::privileges;
 use crate::diagnostics::{debug, error, warning};
 use crate::members::channel::read_to_end;
@@ -42,9 +43,21 @@ const READY: &str = "ready";
 /// A process that lived this long and died is replaced immediately, and so is the first one that did not.
 const LIVED: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_secs(1);
-/// The time in which a signature must come; a worker waits for it. The end of a process is told immediately, so that only
-/// a machine that is very busy, or a process that was stopped, takes long.
+/// The time in which a signature must come if its wait delays one connection.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The time if it delays a loop. A handshake that has waited in vain waits without the loop. A process that was stopped
+/// costs this time once, and again while its successor starts.
+const PATIENCE_OF_LOOP: Duration = Duration::from_millis(50);
+
+/// The interval of heartbeats, by the main thread.
+const BEAT: Duration = Duration::from_secs(1);
+/// Handshakes wait for a process that was stopped, so it is replaced sooner than clients give up.
+const HEARTBEAT: HeartbeatBounds =
+    HeartbeatBounds { latest_start: LATEST_START, look: Duration::from_millis(1500), looks: 2 };
+
+/// Places in the second row of the reports.
+const REFUSED: usize = 0;
+const BEATS: usize = 1;
 
 /// The pair of sockets between a worker and the process.
 struct SigningPair {
@@ -60,12 +73,13 @@ pub(super) struct SigningProcess {
     /// By the place of the worker. Both ends stay open, so that a successor serves the same workers.
     places: Vec<Vec<SigningPair>>,
     path: AnswerPath,
-    /// The call that ended it, and the number of refused ones.
+    /// The call that ended it; then the number of refused ones, and the heartbeats.
     reports: Arc<SharedRows>,
     sandbox: bool,
     pid: Option<Pid>,
     began: Instant,
     again: Option<Instant>,
+    watch: HeartbeatWatch,
     replaced: u64,
     /// Consecutive early deaths.
     failures: u32,
@@ -80,12 +94,13 @@ pub(super) struct WorkerEnds {
 }
 
 impl WorkerEnds {
-    /// Returns the client of the worker.
+    /// Returns the client of a worker with this plan.
     ///
     /// # Errors
     /// The system refuses timeouts or random bytes.
-    pub(super) fn client(self) -> Result<Arc<SigningClient>, String> {
-        SigningClient::new(self.sockets, PATIENCE, self.path)
+    pub(super) fn client(self, plan: &Plan) -> Result<Arc<SigningClient>, String> {
+        let patience = if plan.blocking() { PATIENCE } else { PATIENCE_OF_LOOP };
+        SigningClient::new(self.sockets, patience, self.path)
             .map_err(|error| format!("cannot connect to the signing process: {error}"))
     }
 }
@@ -123,6 +138,7 @@ impl SigningProcess {
             pid: None,
             began: Instant::now(),
             again: None,
+            watch: HeartbeatWatch::new(HEARTBEAT, Instant::now()),
             replaced: 0,
             failures: 0,
             ending: false,
@@ -144,10 +160,13 @@ impl SigningProcess {
     /// Makes the process; `forget` drops in it what is the supervisor's alone.
     pub(super) fn fork(&mut self, ready: UnixStream, forget: impl FnOnce()) -> io::Result<()> {
         let supervisor = process::own();
+        self.reports.row(1)[BEATS].store(0, Ordering::Relaxed);
         match process::fork()? {
             Fork::Parent(pid) => {
                 debug!("the keys are in process {pid}");
-                (self.pid, self.began, self.again) = (Some(pid), Instant::now(), None);
+                let now = Instant::now();
+                (self.pid, self.began, self.again) = (Some(pid), now, None);
+                self.watch = HeartbeatWatch::new(HEARTBEAT, now);
                 Ok(())
             }
             Fork::Child => {
@@ -165,7 +184,7 @@ impl SigningProcess {
         if self.sandbox {
             // Used until this process ends.
             let reports: &'static Arc<SharedRows> = Box::leak(Box::new(self.reports.clone()));
-            let (name, refused) = ("signing process".to_owned(), &reports.row(1)[0]);
+            let (name, refused) = ("signing process".to_owned(), &reports.row(1)[REFUSED]);
             sandbox::confine_signing(sandbox::Process { name, row: reports.row(0), refused })?;
         }
         let sockets = self.places.drain(..).flatten().map(|pair| pair.signer);
@@ -183,7 +202,8 @@ impl SigningProcess {
         // Workers that drain still shake hands; the supervisor kills this process when they are gone.
         while lifecycle::phase() != Phase::Stopping {
             watch.event().clear();
-            let _ = wait::for_input(&[watch.event().as_fd()], None);
+            self.reports.row(1)[BEATS].fetch_add(1, Ordering::Relaxed);
+            let _ = wait::for_input(&[watch.event().as_fd()], Some(BEAT));
         }
         Ok(())
     }
@@ -211,7 +231,7 @@ impl SigningProcess {
 
     /// System calls that the sandbox has refused.
     pub(super) fn refused_calls(&self) -> u64 {
-        self.reports.row(1)[0].load(Ordering::Relaxed)
+        self.reports.row(1)[REFUSED].load(Ordering::Relaxed)
     }
 
     pub(super) fn pid(&self) -> Option<Pid> {
@@ -227,12 +247,26 @@ impl SigningProcess {
         self.again
     }
 
+    /// The time of the next action for the process.
+    pub(super) fn by(&self) -> Option<Instant> {
+        self.again.or(self.pid.map(|_| self.watch.by()))
+    }
+
+    /// Kills the process if it sends no heartbeat. A successor replaces it after its end.
+    pub(super) fn look_after(&mut self, now: Instant) {
+        let Some(pid) = self.pid else { return };
+        if self.watch.hangs(self.reports.row(1)[BEATS].load(Ordering::Relaxed), now) {
+            warning!("the signing process (process {pid}) hangs and is killed");
+            process::send_signal(pid, Signal::Kill);
+        }
+    }
+
     /// Delays the next start, because the system could not start a process.
     pub(super) fn postpone(&mut self) {
         self.again = Some(Instant::now() + PAUSE);
     }
 
-    /// The process has ended: handshakes that wait for it fail immediately, and another process takes its place.
+    /// The process has ended: handshakes that wait for it begin again, and another process takes its place.
     pub(super) fn lost(&mut self, end: WaitStatus, expected: bool) {
         self.pid = None;
         if expected || self.ending {

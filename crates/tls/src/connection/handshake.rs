@@ -16,7 +16,7 @@ use super::records::{HEADER_BYTES, Records};
 use super::running::HandshakePlace;
 use super::unbuffered::{Processed, Unbuffered, Waits, length, process};
 use crate::challenges::ACME_TLS_1;
-use crate::failure::is_signing_failure;
+use crate::failure::signing_failure;
 
 /// A connection before and during its handshake.
 pub(super) struct Handshake {
@@ -153,7 +153,7 @@ impl Handshake {
 /// (RFC 8446 §6.2). `sent` tells whether it has sent records: without a signature, these are the first part of its answer.
 fn missing_alert(error: &Error, sent: bool) -> Option<AlertDescription> {
     match error {
-        error if is_signing_failure(error) => Some(AlertDescription::InternalError),
+        error if signing_failure(error).is_some() => Some(AlertDescription::InternalError),
         Error::InvalidMessage(_) if !sent => Some(AlertDescription::DecodeError),
         Error::PeerMisbehaved(_) if !sent => Some(AlertDescription::UnexpectedMessage),
         _ => None,

@@ -13,6 +13,7 @@ use super::moving;
 use super::records::Records;
 use super::running::RunningHandshakes;
 use super::unbuffered::{RECORD_BYTES, Unbuffered, length};
+use crate::failure::signing_failure;
 
 /// The end of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +34,9 @@ type Observer = Arc<dyn Fn(HandshakeResult) + Send + Sync>;
 /// Decides whether a client may begin a handshake.
 type Gate = Arc<dyn Fn(&Peer) -> bool + Send + Sync>;
 
+/// Whether the process that signs is late.
+type LateSigner = Arc<dyn Fn() -> bool + Send + Sync>;
+
 /// TLS on the connections of some listeners.
 #[derive(Clone)]
 pub struct TlsServer {
@@ -43,6 +47,7 @@ pub struct TlsServer {
     running: Arc<RunningHandshakes>,
     gate: Option<Gate>,
     kernel: Option<KernelUse>,
+    signer_is_late: Option<LateSigner>,
 }
 
 impl TlsServer {
@@ -54,7 +59,7 @@ impl TlsServer {
     ) -> TlsServer {
         let running = RunningHandshakes::new(usize::MAX);
         let (listeners, observer) = (listeners.into(), Arc::new(observer));
-        TlsServer { config, listeners, observer, running, gate: None, kernel: None }
+        TlsServer { config, listeners, observer, running, gate: None, kernel: None, signer_is_late: None }
     }
 
     /// Lets at most `most` handshakes run at once, of the clients that `gate` lets in.
@@ -69,12 +74,19 @@ impl TlsServer {
         TlsServer { kernel, ..self }
     }
 
+    /// Lets handshakes wait while the process that signs them is late.
+    #[must_use]
+    pub fn with_signer(self, is_late: impl Fn() -> bool + Send + Sync + 'static) -> TlsServer {
+        TlsServer { signer_is_late: Some(Arc::new(is_late)), ..self }
+    }
+
     fn shake(
         &self,
         state: &mut Option<Box<TlsState>>,
         input: &mut [u8],
         out: &mut Out,
     ) -> Result<LayerProgress, rustls::Error> {
+        let can_repeat = state.is_none() && out.is_empty();
         if state.is_none() {
             let Some(place) = self.running.begin() else {
                 (self.observer)(HandshakeResult::TooMany);
@@ -87,7 +99,16 @@ impl TlsServer {
             return Ok(LayerProgress::Failed);
         };
         let TlsPhase::Handshake(handshake) = phase else { return Ok(LayerProgress::Failed) };
-        Ok(match handshake.advance(input, out)? {
+        let step = match handshake.advance(input, out) {
+            // The client has seen nothing of it, and a hello in one record is unchanged: another attempt can begin.
+            Err(error) if can_repeat && signing_failure(&error).is_some_and(|failure| failure.is_late) => {
+                *state = None;
+                out.clear(usize::MAX);
+                return Ok(LayerProgress::Late);
+            }
+            step => step?,
+        };
+        Ok(match step {
             HandshakeStep::Incomplete => LayerProgress::Incomplete,
             HandshakeStep::Processed(length) => LayerProgress::Processed(length),
             HandshakeStep::Closed(length) => LayerProgress::Closed(length),
@@ -167,6 +188,10 @@ impl Layer for TlsServer {
 
     fn admits(&self, connection: &Connection) -> bool {
         self.gate.as_ref().is_none_or(|gate| gate(&connection.peer))
+    }
+
+    fn is_late(&self) -> bool {
+        self.signer_is_late.as_ref().is_some_and(|is_late| is_late())
     }
 
     fn is_long_step(state: Option<&TlsState>, input: &[u8]) -> bool {

@@ -5,7 +5,7 @@ use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixDatagram, UnixStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -19,12 +19,21 @@ use super::message::{ANSWER_ROOM, SignAnswer, SignRequest};
 use crate::certificates::facts::{CertificateFacts, KeyId, KeyType};
 use crate::failure::SigningFailure;
 
+/// The wait for a process that has answered late, and so lives: a busy machine, or a long key.
+const SLOW_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The most messages that are discarded in one look: a compromised process can send faster than they are discarded.
+const MOST_DISCARDED: usize = 64;
+
 /// The sockets of one worker to the process that signs. Each thread uses one that is free; without one, threads take
 /// turns.
 pub struct SigningClient {
     sockets: Vec<Mutex<SigningSocket>>,
     /// The socket of the next thread that finds none free.
     turn: AtomicUsize,
+    /// Whether an answer did not come in time, and nothing has come since: requests fail immediately, so that waits do
+    /// not add up. Processes that share a socket do not share this mark.
+    late: AtomicBool,
     patience: Duration,
     path: AnswerPath,
 }
@@ -43,14 +52,13 @@ struct SigningSocket {
     /// The number of the next request. It starts at random, so that an answer to a former worker on this socket is not
     /// taken for one of ours.
     next: u64,
-    /// After an answer did not come in time: until then, requests fail immediately, so that waits do not add up.
-    silent_until: Option<Instant>,
+    /// Whether the last answer was late. The process lives, so the next request waits longer.
+    is_slow: bool,
 }
 
 impl SigningClient {
     /// Returns a client on its ends of pairs of sockets, at least one; `SOCK_SEQPACKET` tells at once when the other
-    /// process has ended. A call waits for `patience` to send, and to receive at most twice that: once for an answer to
-    /// an earlier request.
+    /// process has ended. A call waits for `patience` to send and to receive; longer if the process has answered late.
     ///
     /// # Errors
     /// Fails if a socket takes no timeout or the system has no random bytes.
@@ -64,13 +72,19 @@ impl SigningClient {
             socket.set_write_timeout(Some(patience))?;
             let mut number = [0; 8];
             rand::fill(&mut number).map_err(|_| io::Error::other("the system has no random bytes"))?;
-            Ok(Mutex::new(SigningSocket { socket, next: u64::from_le_bytes(number), silent_until: None }))
+            Ok(Mutex::new(SigningSocket { socket, next: u64::from_le_bytes(number), is_slow: false }))
         });
         let sockets: Vec<_> = opened.collect::<io::Result<_>>()?;
         if sockets.is_empty() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        Ok(Arc::new(SigningClient { sockets, turn: AtomicUsize::new(0), patience, path }))
+        Ok(Arc::new(SigningClient {
+            sockets,
+            turn: AtomicUsize::new(0),
+            late: AtomicBool::new(false),
+            patience,
+            path,
+        }))
     }
 
     /// Returns the key of a certificate; `None` if TLS cannot use its type.
@@ -84,33 +98,52 @@ impl SigningClient {
     }
 
     fn sign(&self, key: KeyId, scheme: SignatureScheme, message: &[u8]) -> Result<Vec<u8>, Error> {
-        let failed = |why: &str| {
-            let failure = SigningFailure(format!("cannot sign the handshake: {why}"));
-            Error::Other(OtherError(Arc::new(failure)))
+        let failed = |why: &str, is_late| {
+            let reason = format!("cannot sign the handshake: {why}");
+            Error::Other(OtherError(Arc::new(SigningFailure { reason, is_late })))
         };
-        let mut socket = self.socket();
-        let now = Instant::now();
-        if socket.silent_until.is_some_and(|until| now < until) {
-            return Err(failed("the signing process does not answer"));
+        let silent = || failed("the signing process does not answer", true);
+        if self.is_late() {
+            return Err(silent());
         }
-        socket.silent_until = None;
+        let mut socket = self.socket();
+        // It became late while this thread waited for the socket.
+        if self.late.load(Ordering::Relaxed) {
+            return Err(silent());
+        }
         let number = socket.next;
         socket.next = number.wrapping_add(1);
         let request = SignRequest { number, key, scheme, message };
         let answer = match self.path {
-            AnswerPath::Pair => socket.ask(&request, now + self.patience),
+            AnswerPath::Pair => socket.ask(&request, self.patience),
             AnswerPath::Stream => ask_by_stream(&socket.socket, &request, self.patience),
         };
-        if answer.as_ref().is_err_and(is_timeout) {
-            socket.silent_until = Some(Instant::now() + self.patience);
-        }
-        match answer.map_err(|error| failed(&error.to_string()))?.answer() {
+        let answer = answer.map_err(|error| match is_timeout(&error) {
+            true => {
+                self.late.store(self.path == AnswerPath::Pair, Ordering::Relaxed);
+                silent()
+            }
+            // A stream ends with the process that had the request; a pair has both ends as long as there are workers.
+            false => failed(&error.to_string(), self.path == AnswerPath::Stream),
+        })?;
+        match answer.answer() {
             Some(SignAnswer::Signature(signature)) => Ok(signature.to_vec()),
-            Some(SignAnswer::UnknownKey) => Err(failed("the signing process does not have the key")),
-            Some(SignAnswer::Refused) => Err(failed("the signing process refused the message")),
-            Some(SignAnswer::Lost) => Err(failed("the signing process has ended")),
-            Some(SignAnswer::Failed) | None => Err(failed("the signing process failed")),
+            Some(SignAnswer::UnknownKey) => Err(failed("the signing process does not have the key", false)),
+            Some(SignAnswer::Refused) => Err(failed("the signing process refused the message", false)),
+            Some(SignAnswer::Lost) => Err(failed("the signing process has ended", true)),
+            Some(SignAnswer::Failed) | None => Err(failed("the signing process failed", false)),
         }
+    }
+
+    /// Whether requests fail immediately, because the other process has not answered in time. Its late answer, or the
+    /// report that another process takes its place, ends this. It does not wait.
+    pub fn is_late(&self) -> bool {
+        let late = || self.late.load(Ordering::Relaxed);
+        if late() && self.sockets.iter().any(|socket| free(socket).is_some_and(|mut socket| socket.discard()))
+        {
+            self.late.store(false, Ordering::Relaxed);
+        }
+        late()
     }
 
     fn socket(&self) -> MutexGuard<'_, SigningSocket> {
@@ -119,15 +152,20 @@ impl SigningClient {
             let place = std::process::id() as usize % self.sockets.len();
             return self.sockets[place].lock().unwrap_or_else(PoisonError::into_inner);
         }
-        for socket in &self.sockets {
-            match socket.try_lock() {
-                Ok(free) => return free,
-                Err(TryLockError::Poisoned(free)) => return free.into_inner(),
-                Err(TryLockError::WouldBlock) => {}
-            }
+        if let Some(socket) = self.sockets.iter().find_map(free) {
+            return socket;
         }
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) % self.sockets.len();
         self.sockets[turn].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the socket if no other thread uses it.
+fn free(socket: &Mutex<SigningSocket>) -> Option<MutexGuard<'_, SigningSocket>> {
+    match socket.try_lock() {
+        Ok(free) => Some(free),
+        Err(TryLockError::Poisoned(free)) => Some(free.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
     }
 }
 
@@ -149,33 +187,44 @@ impl AnswerBytes {
 
 impl SigningSocket {
     /// Sends a request and returns its answer. Answers to requests that were given up are dropped.
-    fn ask(&mut self, request: &SignRequest<'_>, deadline: Instant) -> io::Result<AnswerBytes> {
-        let mut received = AnswerBytes { room: [0; ANSWER_ROOM], length: 0 };
-        // Discards late answers to earlier requests, and reports of a former process's end.
-        while recv(&self.socket, &mut received.room, RecvFlags::DONTWAIT).is_ok_and(|(length, _)| length > 0)
-        {
-            // A compromised process can send faster than this loop discards.
-            if Instant::now() >= deadline {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-        }
+    fn ask(&mut self, request: &SignRequest<'_>, patience: Duration) -> io::Result<AnswerBytes> {
+        self.discard();
+        let patience = if std::mem::take(&mut self.is_slow) { SLOW_PATIENCE } else { patience };
+        let deadline = Instant::now() + patience;
         self.socket.send(&request.to_bytes())?;
+        let mut received = AnswerBytes { room: [0; ANSWER_ROOM], length: 0 };
         loop {
             match self.socket.recv(&mut received.room) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(length) => received.length = length,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(length) => {
+                    received.length = length;
+                    match SignAnswer::parse(&received.room[..length]) {
+                        Some((_, SignAnswer::Lost)) => return Ok(received),
+                        Some((number, _)) if number == request.number => return Ok(received),
+                        _ => {}
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted || is_timeout(&error) => {}
                 Err(error) => return Err(error),
-            }
-            match SignAnswer::parse(&received.room[..received.length]) {
-                Some((_, SignAnswer::Lost)) => return Ok(received),
-                Some((number, _)) if number == request.number => return Ok(received),
-                _ => {}
             }
             if Instant::now() >= deadline {
                 return Err(io::ErrorKind::TimedOut.into());
             }
         }
+    }
+
+    /// Discards late answers to earlier requests, and reports of a former process's end. Returns whether there were any.
+    fn discard(&mut self) -> bool {
+        let mut bytes = [0; ANSWER_ROOM];
+        let mut discarded = 0;
+        while discarded < MOST_DISCARDED
+            && let Ok((length @ 1.., _)) = recv(&self.socket, &mut bytes, RecvFlags::DONTWAIT)
+        {
+            discarded += 1;
+            let answer = SignAnswer::parse(&bytes[..length]);
+            self.is_slow = answer.is_some_and(|(_, answer)| answer != SignAnswer::Lost);
+        }
+        discarded > 0
     }
 }
 

@@ -25,6 +25,12 @@ pub trait Layer: Clone + Send + Sync + 'static {
     /// that may not is closed.
     fn admits(&self, connection: &Connection) -> bool;
 
+    /// Whether another process, which the handshake needs, is late. A connection asks after [`LayerProgress::Late`], before
+    /// another attempt.
+    fn is_late(&self) -> bool {
+        false
+    }
+
     /// Whether [`Layer::advance`] would take a long step of the handshake. A loop takes few of them in a tick.
     fn is_long_step(state: Option<&Self::State>, input: &[u8]) -> bool;
 
@@ -173,6 +179,10 @@ impl<L: Layer> Layer for Option<L> {
         self.as_ref().is_none_or(|layer| layer.admits(connection))
     }
 
+    fn is_late(&self) -> bool {
+        self.as_ref().is_some_and(Layer::is_late)
+    }
+
     fn is_long_step(state: Option<&L::State>, input: &[u8]) -> bool {
         L::is_long_step(state, input)
     }
@@ -256,6 +266,9 @@ pub enum LayerProgress {
     },
     /// The peer has sent its closing record, which ends here.
     Closed(usize),
+    /// The first record of a handshake needs another process, which is late. Nothing was processed; another attempt may
+    /// succeed.
+    Late,
     /// The connection cannot continue. An alert is in the output if the peer expects one.
     Failed,
 }

@@ -18,6 +18,9 @@ use crate::serve::session::Next;
 /// How long a connection waits for an alert or a closing record to leave, if the protocol does not end it.
 const CLOSING_TIME: Duration = Duration::from_secs(1);
 
+/// The interval in which a handshake looks whether the process that it needs is still late.
+const LATE_LOOK: Duration = Duration::from_millis(50);
+
 /// How far the end of the output is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Closing {
@@ -48,6 +51,8 @@ pub struct LayeredIo<'a, I: Io, L: Layer, F: FileReader> {
     record_by: Option<Instant>,
     /// Whether the layer has admitted the connection in this activation.
     admitted: bool,
+    /// The next look at a process that the handshake needs and that is late.
+    late: Option<Instant>,
     /// Whether the layer can neither open nor seal any more.
     failed: bool,
     /// Whether the connection ends behind the protocol's output.
@@ -83,6 +88,7 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
             record_time: Duration::ZERO,
             record_by: None,
             admitted: false,
+            late: None,
             failed: false,
             last: false,
             closing: Closing::No,
@@ -121,6 +127,7 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
                 }
                 self.admitted = true;
             }
+            ready!(self.poll_late(cx, by))?;
             if L::is_long_step(self.state.as_deref(), self.below.split().0)
                 && self.turns.poll_turn(&mut self.turn, cx).is_pending()
             {
@@ -140,6 +147,18 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
                 other => return Poll::Ready(Ok(other)),
             }
         }
+    }
+
+    /// Waits while a process that the handshake needs is late.
+    fn poll_late(&mut self, cx: &mut Context<'_>, by: Instant) -> Poll<Result<(), IoError>> {
+        while let Some(look) = self.late {
+            match ready!(self.below.poll_lost(cx, by.min(look))) {
+                IoError::TimedOut if clock::now() < by => {}
+                error => return Poll::Ready(Err(error)),
+            }
+            self.late = self.layer.is_late().then(|| clock::now() + LATE_LOOK);
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// Returns what to do with the connection when the protocol returned `next`, or `None` if the protocol has to go
@@ -198,6 +217,7 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
                 self.ended = true;
                 self.skip(length);
             }
+            LayerProgress::Late => self.late = Some(clock::now()),
             LayerProgress::Failed => self.failed = true,
         }
         self.record_by = None;

@@ -71,7 +71,9 @@ fn opened(suite: crate::connection::keys::Suite, wire: &[u8], step: usize) -> (V
                     plaintext.extend_from_slice(&input[content]);
                     length
                 }
-                LayerProgress::Closed(_) | LayerProgress::Failed => return (plaintext, true),
+                LayerProgress::Closed(_) | LayerProgress::Late | LayerProgress::Failed => {
+                    return (plaintext, true);
+                }
             };
             input.drain(..length);
         }

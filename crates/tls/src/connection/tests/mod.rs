@@ -6,6 +6,7 @@ mod handshakes;
 mod kernel;
 mod kernel_io;
 mod sealing;
+mod signing;
 mod transfers;
 
 use std::io::{Read, Write};

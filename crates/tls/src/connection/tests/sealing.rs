@@ -49,7 +49,7 @@ fn advance(server: &mut Records, mut wire: &mut [u8]) -> (Vec<LayerProgress>, Ve
             LayerProgress::Opened { length, .. }
             | LayerProgress::Processed(length)
             | LayerProgress::Closed(length) => *length,
-            LayerProgress::Incomplete | LayerProgress::Failed => 0,
+            LayerProgress::Incomplete | LayerProgress::Late | LayerProgress::Failed => 0,
         };
         wire = &mut wire[length..];
         results.push(progress);
