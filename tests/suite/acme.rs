@@ -339,9 +339,10 @@ fn a_damaged_certificate_stays_in_memory_until_another_is_obtained(config: &Conf
     let first = eventually(SOON, "a certificate", presented);
     let state = folder.at("state").join(pebble.folder_name());
     let cut_key = || {
-        let names = fs::read_dir(&state).expect("our own folder").map(|entry| entry.expect("a name").path());
+        let mut names =
+            fs::read_dir(&state).expect("our own folder").map(|entry| entry.expect("a name").path());
         let is_key = |path: &std::path::PathBuf| path.display().to_string().contains("/key-");
-        fs::write(names.filter(is_key).next().expect("a key"), "-----BEGIN").expect("our own folder");
+        fs::write(names.find(is_key).expect("a key"), "-----BEGIN").expect("our own folder");
     };
     // Neither a reload nor the end of the process that signs needs the file.
     cut_key();
