@@ -19,15 +19,6 @@ const LOOK: Duration = Duration::from_secs(1);
 /// The longest interval after folders that could not be served, each of which doubles it.
 const LONGEST: Duration = Duration::from_secs(64);
 
-/// The looks at the names of the roots.
-#[derive(Default)]
-pub(super) struct RootLooks {
-    next: Option<Instant>,
-    failures: u32,
-    /// The roots that were reported as missing.
-    missing: BTreeSet<PathBuf>,
-}
-
 impl Supervisor {
     /// The time of the next look.
     pub(super) fn next_look_at_roots(&self) -> Option<Instant> {

@@ -1,5 +1,7 @@
 //! The state of the supervisor, and the report that is made of it.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use tenfold_engine::Successions;
@@ -19,7 +21,6 @@ use super::generation::{Generation, Stage};
 use super::handover::{FormerWorkers, Handover, Program};
 use super::notify::ServiceManager;
 use super::revival::Revival;
-use super::roots::RootLooks;
 use super::rotate::Rotation;
 use super::signing::SigningProcess;
 use super::sockets::Sockets;
@@ -197,4 +198,15 @@ fn memory_of(pid: Pid) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * 1024)
+}
+
+/// The looks at the names of the roots.
+#[derive(Default)]
+pub(super) struct RootLooks {
+    /// The time of the next look.
+    pub(super) next: Option<Instant>,
+    /// Consecutive attempts to serve new folders that failed.
+    pub(super) failures: u32,
+    /// The roots that were reported as missing.
+    pub(super) missing: BTreeSet<PathBuf>,
 }
