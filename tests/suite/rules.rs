@@ -4,6 +4,7 @@ mod book;
 mod passwords;
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::process::Output;
 
 use rustix::process::Signal;
@@ -25,6 +26,7 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![
         Engines Own: path_rules_apply, a_folder_requires_its_password, each_host_has_its_site,
             h83_no_route_leads_to_a_file_behind_a_password, h85_wrong_passwords_are_throttled;
+        Drivers Own: h44_absolute_links_beneath_the_root_are_followed;
         LoopsOnce Own: h85_one_address_does_not_fill_a_queue_of_work;
         Epoll Own: h85_guesses_delay_no_other_work, passwords_are_asked_for_on_one_connection, rules_change_on_a_reload, the_book_on_rules,
             the_book_on_hosts, the_book_on_redirects, the_book_on_headers, the_book_on_caching, the_book_on_cors,
@@ -171,6 +173,45 @@ fn each_host_has_its_site(config: &Config) {
         assert_eq!(String::from_utf8_lossy(&wire.response().body), body);
     }
     end(server);
+}
+
+fn h44_absolute_links_beneath_the_root_are_followed(config: &Config) {
+    let files = [
+        ("site/page.html", "page\n"),
+        ("site/page.html.br", "brotli\n"),
+        ("site/folder/a.txt", "a\n"),
+        ("secret", "secret\n"),
+    ];
+    let folder = folder(&files);
+    for (link, target) in [
+        ("linked.html", "site/page.html"),
+        ("linked.html.br", "site/page.html.br"),
+        ("by-folder", "site/folder"),
+        ("folder/index.html", "site/page.html"),
+        ("404.html", "site/folder/a.txt"),
+        ("secret", "secret"),
+        ("dots", "site/../secret"),
+    ] {
+        symlink(folder.at(target), folder.at("site").join(link)).expect("our own folder");
+    }
+    for links in ["beneath", "owner"] {
+        let text = format!("root = \"site\"\nprecompressed = [\"br\"]\n[site]\nsymlinks = \"{links}\"\n");
+        let server = start(config, &folder, &text);
+        for (path, status, body) in [
+            ("/linked.html", 200, "page\n"),
+            ("/by-folder/a.txt", 200, "a\n"),
+            ("/by-folder/", 200, "page\n"),
+            ("/secret", 404, "a\n"),
+            ("/dots", 404, "a\n"),
+        ] {
+            let response = server.get(path);
+            let seen = String::from_utf8_lossy(&response.body).into_owned();
+            assert_eq!((response.status, seen.as_str()), (status, body), "{links} {path}");
+        }
+        let coded = server.ask("GET", "/linked.html", &[("Accept-Encoding", "br")]);
+        assert_eq!((coded.need("Content-Encoding"), &coded.body[..]), ("br", &b"brotli\n"[..]), "{links}");
+        end(server);
+    }
 }
 
 /// Requests that wait for their password check, and those after them, are answered in order.
