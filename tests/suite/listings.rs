@@ -62,7 +62,8 @@ fn the_page_of_the_book_holds(config: &Config) {
     }
 }
 
-/// Only this machine can see the listing: other addresses and configuration files turn the default off.
+/// A folder is listed to this machine, and to others if `--listen` opens it and it has no index. Proxies and
+/// configuration files turn the default off.
 fn a_folder_is_listed_by_default_and_a_configured_site_is_not(config: &Config) {
     let folder = TempFolder::new("listed-by-default");
     folder.write("site/docs/a.txt", "12345");
@@ -93,14 +94,25 @@ fn a_folder_is_listed_by_default_and_a_configured_site_is_not(config: &Config) {
     let said = configured().flag("--listing", "html").start().errors();
     assert!(said.contains("listing = \"html\" in [site] lists its files"), "{said}");
 
-    // Clients of other machines get no advice about the server.
-    for flags in [["--listen", ":PORT"], ["--trusted-proxy", "127.0.0.1"]] {
+    let opened = |launch: Launch| {
         let address = free_address();
-        let value = flags[1].replace("PORT", &address.port().to_string());
-        let launch = serve().flag(flags[0], value);
-        let launch = if flags[0] == "--listen" { launch } else { launch.flag("--listen", address) };
-        assert_eq!(page_of(&launch.start_at(address)), (404, "404 Not Found\n".to_owned()), "{flags:?}");
-    }
+        launch.flag("--listen", format!(":{}", address.port())).start_at(address)
+    };
+    let server = opened(serve().word("--qr"));
+    assert_eq!((page_of(&server).0, server.get("/").status), (200, 200));
+    let said = server.errors().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        said.contains("its files are listed, also to other machines; --listing off hides them"),
+        "{said}"
+    );
+
+    // Clients of other machines get no advice about the server.
+    let refused = (404, "404 Not Found\n".to_owned());
+    assert_eq!(page_of(&serve().flag("--trusted-proxy", "127.0.0.1").start()), refused);
+    folder.write("tenfold.toml", "root = \"site\"\n");
+    assert_eq!(page_of(&opened(configured())), refused);
+    folder.write("site/index.html", "a page");
+    assert_eq!(page_of(&opened(serve())), refused);
 }
 
 fn the_first_index_that_exists_stands_for_its_folder(config: &Config) {

@@ -74,6 +74,7 @@ impl GivenSettings {
                 }
             }
         }
+        settings.has_index = settings.index.iter().any(|index| settings.root.join(index).is_file());
         if problems.is_empty() { Ok(settings.listening()) } else { Err(problems) }
     }
 }
@@ -159,16 +160,26 @@ impl Settings {
 
     /// Whether only this machine can connect, without a proxy that serves others.
     pub(crate) fn is_local(&self) -> bool {
+        self.is_without_proxy() && !self.addresses().any(ListenAddress::is_off_loopback)
+    }
+
+    /// Whether clients connect to addresses of the command line or the file, and to no proxy.
+    fn is_without_proxy(&self) -> bool {
         // A Unix socket is usually for a proxy.
-        let is_loopback =
-            |at: &ListenAddress| matches!(at, ListenAddress::Internet(_)) && !at.is_off_loopback();
-        !self.passed && self.proxies.proxies.is_empty() && self.addresses().all(is_loopback)
+        let is_internet = |at: &ListenAddress| matches!(at, ListenAddress::Internet(_));
+        !self.passed && self.proxies.proxies.is_empty() && self.addresses().all(is_internet)
     }
 
     /// The form of folders without an index, unless a rule changes it. By default, a folder that someone serves to
-    /// this machine is listed, and a configured site is not.
+    /// this machine is listed, and a configured site is not. A folder without an index that the command line opens to
+    /// the network is listed too, because its first page would be an error; in a site with an index, the names of
+    /// files stay private.
     pub(crate) fn listing(&self) -> Listing {
-        let usual = if self.is_local() && !self.configured { Listing::Html } else { Listing::Off };
+        let is_opened = self.source("listen") == SettingSource::Flag && self.is_without_proxy();
+        let usual = match !self.configured && (self.is_local() || is_opened && !self.has_index) {
+            true => Listing::Html,
+            false => Listing::Off,
+        };
         self.listing.unwrap_or(usual)
     }
 

@@ -26,6 +26,8 @@ pub(crate) struct Settings {
     /// Whether there is a configuration file.
     pub(crate) configured: bool,
     pub(crate) root: PathBuf,
+    /// Whether the root had an index when the settings were read.
+    pub(crate) has_index: bool,
     /// In the order in which they are tried.
     pub(crate) index: Vec<String>,
     pub(crate) echo: Option<String>,

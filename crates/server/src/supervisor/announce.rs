@@ -167,6 +167,10 @@ fn root(facts: &StartFacts<'_>) -> Option<String> {
             format!("no {names}: 404; listing = \"html\" in [site] lists its files")
         }
         (None, Listing::Off) => format!("no {names}: 404; --listing html lists its files"),
+        // The user may not have asked for it.
+        (None, Listing::Html | Listing::Json) if !settings.is_local() && settings.listing.is_none() => {
+            format!("no {names}: its files are listed, also to other machines; --listing off hides them")
+        }
         (None, Listing::Html | Listing::Json) => format!("no {names}: its files are listed"),
     };
     Some(format!("{} ({said})", root.display()))

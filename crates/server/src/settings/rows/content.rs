@@ -54,7 +54,7 @@ pub(super) static CONTENT: &[SettingRow] = rows! { "Content":
     one "etag-up-to" "BYTES" = Value("64 MiB"), not_null;
         tags_up_to = size(1..=1024 * 1024 * MIB);
         "largest file to read for its entity tag; a larger file gets a tag of its time and size";
-    one "listing" "html|json|off" = Follows("off; html if only this machine can connect and there is no configuration file"), not_null;
+    one "listing" "html|json|off" = Follows("off; without a configuration file: html if only this machine can connect, or if the root has no index and --listen opens it"), not_null;
         listing = |given: Text<'_>| units::listing(given.text).map(Some);
         "the response for a folder without an index: html (JSON if the client prefers it), json, or off";
     one "listing-entries" "N" = Value("10000"), not_null;

@@ -95,12 +95,21 @@ fn no_line_is_wider_than_a_hundred_columns() {
 
 #[test]
 fn a_folder_without_an_index_is_listed_or_tells_how() {
-    let everyone = said(&[("root", "/srv/site"), ("listen", "0.0.0.0:80")]);
+    let words = |flags: &[_]| said(flags).split_whitespace().collect::<Vec<_>>().join(" ");
+    let everyone = [("root", "/srv/site"), ("listen", "0.0.0.0:80")];
+    let listed = words(&everyone);
     assert!(
-        everyone.contains("/srv/site (no index.html: 404; --listing html lists its files)"),
-        "{everyone}"
+        listed.contains(
+            "(no index.html: its files are listed, also to other machines; --listing off hides them)"
+        ),
+        "{listed}"
     );
-    assert!(everyone.contains("  off      folder listings, dotfiles"), "{everyone}");
+    assert!(listed.contains(" off dotfiles,"), "{listed}");
+    let wanted = words(&[&everyone[..], &[("listing", "html")]].concat());
+    assert!(wanted.contains("(no index.html: its files are listed)"), "{wanted}");
+    let proxied = words(&[&everyone[..], &[("trusted-proxy", "192.0.2.1")]].concat());
+    assert!(proxied.contains("(no index.html: 404; --listing html lists its files)"), "{proxied}");
+    assert!(proxied.contains(" off folder listings, dotfiles,"), "{proxied}");
     let chosen = said(&[("root", "/srv/site"), ("listing", "off")]);
     assert!(chosen.contains("404; --listing html"), "{chosen}");
 }
