@@ -12,6 +12,7 @@ use std::fs::File;
 use std::io::IoSlice;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// A regular file that was opened for sending.
 #[derive(Debug)]
@@ -20,6 +21,17 @@ pub struct OpenFile {
     pub file: File,
     /// Its size in bytes when it was opened.
     pub size: u64,
+    /// Whether a part of it was recently not in memory. A note of the engine, which nothing in this crate reads.
+    pub cold: AtomicBool,
+    /// Whether a part of it was found in memory. Another note of the engine.
+    pub quick: AtomicBool,
+}
+
+impl OpenFile {
+    /// An open file that had `size` bytes.
+    pub fn new(file: File, size: u64) -> OpenFile {
+        OpenFile { file, size, cold: AtomicBool::new(false), quick: AtomicBool::new(false) }
+    }
 }
 
 /// A piece of output that is not copied into the stage.

@@ -192,7 +192,7 @@ impl Pair {
 
 #[test]
 fn output_leaves_in_the_order_in_which_it_came() {
-    let file = Arc::new(OpenFile { file: File::open("/dev/null").expect("/dev/null opens"), size: 1000 });
+    let file = Arc::new(OpenFile::new(File::open("/dev/null").expect("/dev/null opens"), 1000));
     bolero::check!().with_iterations(3000).with_max_len(256).with_type::<Vec<Operation>>().for_each(
         |operations| {
             let mut pair = Pair::new(Arc::clone(&file));

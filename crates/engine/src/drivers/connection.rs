@@ -11,6 +11,7 @@ use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Socket;
 
 use super::input::{Input, ReceiveBuffer};
+use super::prefetch::{self, Prefetch};
 use crate::plan::Plan;
 use crate::senders::cork::Cork;
 use crate::senders::sender::{FileSender, Sent, send_some};
@@ -25,6 +26,8 @@ pub(crate) struct Core<S, B> {
     pub(crate) input: Input<B>,
     pub(crate) out: Out,
     pub(crate) files: FileSender,
+    /// `None` if sending may wait for a disk.
+    prefetch: Option<Prefetch>,
     /// With `tcp-cork`.
     pub(crate) cork: Option<Cork>,
     /// Bytes that calls have sent in this activation.
@@ -36,12 +39,13 @@ pub(crate) struct Core<S, B> {
 }
 
 impl<S: Borrow<Socket>, B: ReceiveBuffer> Core<S, B> {
-    pub(crate) fn new(plan: &Plan, input: Input<B>) -> Core<S, B> {
+    pub(crate) fn new(plan: &Plan, input: Input<B>, prefetch: Option<Prefetch>) -> Core<S, B> {
         Core {
             socket: None,
             input,
             out: Out::new(),
             files: FileSender::new(plan),
+            prefetch,
             cork: plan.cork.then(Cork::default),
             sent: 0,
             facts: Connection::plaintext(Peer::Unix, Local { listener: 0 }),
@@ -65,6 +69,9 @@ impl<S: Borrow<Socket>, B: ReceiveBuffer> Core<S, B> {
         self.input.release();
         self.out.clear(KEPT_OUT);
         self.files.clear();
+        if let Some(prefetch) = self.prefetch.as_mut().filter(|prefetch| prefetch.is_used) {
+            prefetch.clear();
+        }
         self.socket.take()
     }
 
@@ -77,11 +84,25 @@ impl<S: Borrow<Socket>, B: ReceiveBuffer> Core<S, B> {
         self.socket.as_ref().map(Borrow::borrow).ok_or(IoError::Gone)
     }
 
+    /// Waits until the next call has the bytes that it sends of a file in memory. Returns the number of bytes that the
+    /// call may send of it, at most `most`.
+    #[inline]
+    pub(crate) fn poll_cached(&mut self, cx: &mut Context<'_>, most: usize) -> Poll<Result<usize, IoError>> {
+        match (&mut self.prefetch, self.files.next_piece(&self.out, most)) {
+            (Some(prefetch), Some((file, piece))) => prefetch.poll(cx, file, piece),
+            _ => Poll::Ready(Ok(most)),
+        }
+    }
+
     /// Makes one call that sends from the front of the output, which is not empty; at most `most` bytes of a file.
     #[inline]
     pub(crate) fn send(&mut self, most: usize) -> Result<Sent, IoError> {
         let socket = self.socket.as_ref().ok_or(IoError::Gone)?.borrow();
-        let sent = send_some(socket, &mut self.out, &mut self.files, most)?;
+        let piece = self.prefetch.as_ref().and_then(|_| self.files.next_piece(&self.out, most));
+        let sent = match piece.map(|(file, _)| file.clone()) {
+            Some(file) => prefetch::watch(&file, || send_some(socket, &mut self.out, &mut self.files, most))?,
+            None => send_some(socket, &mut self.out, &mut self.files, most)?,
+        };
         if let Sent::Some(count) = sent {
             self.sent += count as u64;
         }
@@ -107,7 +128,12 @@ pub(crate) trait Transport: Sized {
     fn poll_lost(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<IoError>;
 
     /// See [`Io::poll_flush`].
-    fn poll_flush(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<Result<(), IoError>>;
+    fn poll_flush(
+        &mut self,
+        core: &mut CoreOf<Self>,
+        cx: &mut Context<'_>,
+        by: Instant,
+    ) -> Poll<Result<(), IoError>>;
 
     /// See [`Io::poll_finish`].
     fn poll_finish(&mut self, core: &mut CoreOf<Self>, how: Finish, by: Instant) -> Poll<()>;
@@ -172,8 +198,8 @@ impl<T: Transport> Io for ConnectionIo<T> {
         self.transport.poll_lost(&mut self.core, by)
     }
 
-    fn poll_flush(&mut self, _cx: &mut Context<'_>, by: Instant) -> Poll<Result<(), IoError>> {
-        self.transport.poll_flush(&mut self.core, by)
+    fn poll_flush(&mut self, cx: &mut Context<'_>, by: Instant) -> Poll<Result<(), IoError>> {
+        self.transport.poll_flush(&mut self.core, cx, by)
     }
 
     fn poll_finish(&mut self, _cx: &mut Context<'_>, how: Finish, by: Instant) -> Poll<()> {

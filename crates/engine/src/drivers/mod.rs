@@ -5,4 +5,5 @@ pub(crate) mod completion;
 mod connection;
 pub(crate) mod input;
 mod linger;
+mod prefetch;
 pub(crate) mod readiness;

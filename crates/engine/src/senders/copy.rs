@@ -14,7 +14,7 @@ use super::failure::Failure;
 use super::piece::{FilePiece, unless_ended};
 
 /// Bytes that are read at once.
-const BYTES: usize = 128 * 1024;
+pub(super) const BYTES: usize = 128 * 1024;
 
 thread_local! {
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };

@@ -1,10 +1,12 @@
 //! The sender of a connection's files, and what it keeps between two calls.
 
 use std::io::{ErrorKind, IoSlice};
+use std::ops::Range;
 use std::sync::Arc;
 
 use tenfold_http::{IoError, OpenFile, Out};
 use tenfold_sys::mapping::Mapped;
+use tenfold_sys::pipe::CAPACITY;
 use tenfold_sys::socket::Socket;
 
 use super::copy;
@@ -64,6 +66,28 @@ impl FileSender {
             SendMechanism::Splice(splicer) => splicer.clear(),
             SendMechanism::Zerocopy(holder) => holder.clear(),
         }
+    }
+
+    /// The piece of a file that the next call sends, at most `most` bytes.
+    #[inline]
+    pub(crate) fn next_piece<'a>(
+        &self,
+        out: &'a Out,
+        most: usize,
+    ) -> Option<(&'a Arc<OpenFile>, Range<u64>)> {
+        let (file, range) = match out.file() {
+            Some((file, range, _)) => (file, range),
+            // It is sent together with the memory in front of it.
+            None if matches!(self.means, SendMechanism::Mmap(_)) => out.next_file()?,
+            None => return None,
+        };
+        let most = most.min(match &self.means {
+            SendMechanism::Sendfile | SendMechanism::Mmap(_) => most,
+            SendMechanism::Copy => copy::BYTES,
+            SendMechanism::Splice(_) => CAPACITY,
+            SendMechanism::Zerocopy(_) => zerocopy::BYTES,
+        });
+        Some((file, range.start..range.end.min(range.start.saturating_add(most as u64))))
     }
 
     /// Makes one call that sends from the front of `out`, where that is more than staged bytes: from memory,

@@ -144,7 +144,7 @@ mod tests {
         std::fs::write(&path, vec![b'a'; 8 << 20]).expect("a folder for temporary files");
         let file = File::options().read(true).write(true).open(&path).expect("it was just written");
         std::fs::remove_file(&path).expect("it is ours");
-        let file = Arc::new(OpenFile { file, size: 8 << 20 });
+        let file = Arc::new(OpenFile::new(file, 8 << 20));
         let mut splicer = Splicer { lent: None, most: 1, lowest: 0 };
         let (ours, mut peer) = UnixStream::pair().expect("descriptors");
         ours.set_nonblocking(true).expect("it is a socket");

@@ -1,13 +1,10 @@
-//! The layer below the protocol: hellos, records without plaintext, alerts, and files off the loop.
+//! The layer below the protocol: hellos, records without plaintext, and alerts.
 
-use std::fs::File;
 use std::time::Duration;
 
-use rustix::fs::{Advice, fadvise};
 use tenfold_engine::Driver;
 use tenfold_engine::layer::framed::record::{Alert, RecordKind};
 
-use tenfold_sys::file::read_cached;
 use tenfold_sys::signal::Signal;
 
 use crate::Statement;
@@ -25,7 +22,6 @@ pub(crate) const STATEMENTS: &[Statement] = &[
     ("a_changed_record_gets_an_alert_and_an_end", layered, a_changed_record),
     ("a_closing_record_leaves_the_answer_whole", layered, a_closing_record_leaves_the_answer_whole),
     ("a_hello_is_no_answer_for_a_server_that_drains", layered_loop, a_hello_is_no_answer),
-    ("a_file_that_is_not_cached_is_read_off_the_loop", layered_loop, a_file_that_is_not_cached),
 ];
 
 fn layered(configuration: &Configuration) -> bool {
@@ -137,33 +133,4 @@ fn a_closing_record_leaves_the_answer_whole(configuration: &Configuration) {
         assert!(client.layer().received.close, "the server closes in order");
     }
     server.stop();
-}
-
-/// How often a file is evicted from the page cache. To read only what is cached starts a read of the rest
-/// (`filemap_get_pages`), and a thread that loses the processor there finds it finished: one of some 450 times on a
-/// quick disk, after which the whole file comes by reading ahead. The loop has not waited then, and asks no one else.
-const EVICTIONS: usize = 10;
-
-fn a_file_that_is_not_cached(configuration: &Configuration) {
-    let (path, length) = (pattern::scratch("cold"), 3 << 20);
-    std::fs::write(&path, &pattern::large()[..length]).expect("there is room");
-    let file = File::open(&path).expect("it was made");
-    file.sync_all().expect("it can be written");
-    let server = Server::start_with(configuration, &[("sparse", &path.to_string_lossy())]);
-    let mut client = server.connect();
-    let read_elsewhere = (0..EVICTIONS).any(|_| {
-        fadvise(&file, 0, None, Advice::DontNeed).expect("a file takes advice");
-        // Some file systems, among them those in memory, keep everything cached. To ask may read ahead: at the end.
-        let cold = !matches!(read_cached(&file, &mut [0], length as u64 - 1), Ok(Some(_)));
-        for _ in 0..2 {
-            client.ask("/sparse");
-            assert!(client.response().body == pattern::large()[..length], "the file is another one");
-        }
-        // The service of these tests has a lane, too; it begins with the first answer that takes time.
-        !cold || server.threads().iter().any(|name| name.starts_with("offload-"))
-    });
-    assert!(read_elsewhere, "the loop has read the file");
-    drop(client);
-    server.stop();
-    std::fs::remove_file(path).expect("the file has a name");
 }

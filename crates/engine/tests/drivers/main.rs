@@ -8,6 +8,7 @@
 mod answers;
 mod bounds;
 mod client;
+mod cold;
 mod configuration;
 mod duplex;
 mod endings;
@@ -38,6 +39,7 @@ const THEMES: &[(&str, &[Statement])] = &[
     ("duplex", duplex::STATEMENTS),
     ("faults", faults::STATEMENTS),
     ("layer", layer::STATEMENTS),
+    ("cold", cold::STATEMENTS),
 ];
 
 /// Of so many statements, one is tried through the layer, another in each configuration. `TENFOLD_TEST_ALL` or a filter

@@ -284,6 +284,8 @@ impl Protocol for Http {
 struct Unit {
     large: Arc<OpenFile>,
     sparse: Option<Arc<OpenFile>>,
+    /// Whether each answer finds the large file cold.
+    cold: bool,
     shared: Arc<[u8]>,
     counters: SharedRows,
     lane: OffloadPool,
@@ -292,7 +294,7 @@ struct Unit {
 fn open(path: &str) -> Result<Arc<OpenFile>, String> {
     let file = File::open(path).map_err(|error| format!("{path}: {error}"))?;
     let size = file.metadata().map_err(|error| error.to_string())?.len();
-    Ok(Arc::new(OpenFile { file, size }))
+    Ok(Arc::new(OpenFile::new(file, size)))
 }
 
 impl Unit {
@@ -300,6 +302,7 @@ impl Unit {
         Ok(Unit {
             large: open(settings.text("large").unwrap_or_default())?,
             sparse: settings.text("sparse").map(open).transpose()?,
+            cold: settings.is_set("cold"),
             shared: pattern::bytes(1 << 20).into(),
             counters: SharedRows::new(1, COUNTERS.len()).map_err(|error| error.to_string())?,
             lane: OffloadPool::new(plan, 4, 64),
@@ -354,6 +357,7 @@ fn respond(status: u16, body: &[u8], response: &mut ResponseWriter<'_>) {
 
 impl Service for Unit {
     fn answer(&self, request: &Request<'_>, _: &Connection, response: &mut ResponseWriter<'_>) -> Answer {
+        self.large.cold.fetch_or(self.cold, Ordering::Relaxed);
         let number = request.target.query.map(|query| query.parse().expect("a query here is a number"));
         let mut part = |length: u64, part: Part| {
             response.head(200).content_length(length);

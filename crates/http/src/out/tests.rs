@@ -74,7 +74,7 @@ fn an_observer_hears_of_bytes_that_were_taken_over_and_never_left() {
 
 #[test]
 fn an_observer_behind_a_file_that_was_taken_over_hears_of_it_when_it_has_left() {
-    let file = Arc::new(OpenFile { file: File::open("/dev/null").expect("Linux has it"), size: 9 });
+    let file = Arc::new(OpenFile::new(File::open("/dev/null").expect("Linux has it"), 9));
     for (lost, unsent) in [(None, 0), (Some(4), 4)] {
         let (mut out, told) = (Out::new(), Arc::default());
         out.push(Part::File(file.clone(), 0..9));
@@ -117,7 +117,7 @@ fn a_response_waits_for_the_file_of_the_one_before() {
     let path = std::env::temp_dir().join(format!("tenfold-out-{}", std::process::id()));
     std::fs::write(&path, b"content").expect("a temporary folder");
     let file = std::fs::File::open(&path).expect("it was written");
-    out.push(Part::File(Arc::new(OpenFile { file, size: 7 }), 0..7));
+    out.push(Part::File(Arc::new(OpenFile::new(file, 7)), 0..7));
     assert!(out.full(), "a second file would need another descriptor");
     out.advance(11);
     assert!(out.is_empty() && !out.full());

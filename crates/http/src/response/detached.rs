@@ -96,7 +96,7 @@ mod tests {
             describe(&mut response.head(206));
             response.body(b"before");
             let file = File::open("/dev/null").expect("Linux has it");
-            response.push(Part::File(Arc::new(OpenFile { file, size: 9 }), 0..9));
+            response.push(Part::File(Arc::new(OpenFile::new(file, 9)), 0..9));
             response.body(b"behind");
         }
     }

@@ -60,7 +60,7 @@ impl Service for Site {
                 begin(response, LARGE);
                 if body {
                     let file = File::open("/dev/null").expect("/dev/null opens");
-                    response.push(Part::File(Arc::new(OpenFile { file, size: LARGE }), 0..LARGE));
+                    response.push(Part::File(Arc::new(OpenFile::new(file, LARGE)), 0..LARGE));
                 }
             }
             "/shared" => {

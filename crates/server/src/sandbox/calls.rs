@@ -133,8 +133,8 @@ pub(super) fn of_worker(serving: &SandboxSubject<'_>) -> Vec<FilterRule> {
     if watches {
         rules.extend(WATCHING.iter().map(|&call| FilterRule::from(call)));
     }
-    // A layer asks whether a file is cached.
-    if layered {
+    // A loop and a layer ask whether a file is cached.
+    if layered || !plan.blocking() {
         rules.push(Call::PREADV2.into());
     }
     // Filters of threads are installed beneath that of the process; a thread that has its own may add none.

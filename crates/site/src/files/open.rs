@@ -124,7 +124,7 @@ impl Files {
         let keep = size.is_none() || bytes.is_some();
         let opened = match bytes {
             Some(bytes) => Opened::Read(bytes),
-            None => Opened::File(OpenFile { file, size: facts.size }),
+            None => Opened::File(OpenFile::new(file, facts.size)),
         };
         Ok(Found { facts, opened, guard, keep })
     }

@@ -238,6 +238,17 @@ pub fn read_cached(file: &File, into: &mut [u8], offset: u64) -> io::Result<Opti
     }
 }
 
+/// Whether the page cache has the byte at `offset` of a file, or the file has no such byte. `None` if the file system
+/// cannot tell without waiting for a disk.
+pub fn is_cached(file: &File, offset: u64) -> Option<bool> {
+    let mut byte = [0];
+    match rustix::io::preadv2(file, &mut [io::IoSliceMut::new(&mut byte)], offset, ReadWriteFlags::NOWAIT) {
+        Ok(_) => Some(true),
+        Err(Errno::AGAIN) => Some(false),
+        Err(_) => None,
+    }
+}
+
 /// The reason why a path beneath a root could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileError {

@@ -8,9 +8,9 @@ use rustix::pipe::{PipeFlags, SpliceFlags};
 
 use crate::net::socket::Socket;
 
-/// The requested capacity of a pipe (`F_SETPIPE_SZ`, `man 2 fcntl`). It stays smaller if the user has too many pipes
+/// The requested capacity of a pipe: the most bytes that it holds (`F_SETPIPE_SZ`, `man 2 fcntl`). It stays smaller if the user has too many pipes
 /// (`pipe-user-pages-soft`, `man 7 pipe`).
-const CAPACITY: usize = 256 * 1024;
+pub const CAPACITY: usize = 256 * 1024;
 
 /// A pipe, and the number of bytes in it.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! A connection on a blocking socket: every call waits, in slices.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tenfold_http::{Finish, Instant, IoError, Patience, Received};
@@ -177,7 +177,12 @@ impl<'a> Transport for Blocking<'a> {
         }
     }
 
-    fn poll_flush(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<Result<(), IoError>> {
+    fn poll_flush(
+        &mut self,
+        core: &mut CoreOf<Self>,
+        _cx: &mut Context<'_>,
+        by: Instant,
+    ) -> Poll<Result<(), IoError>> {
         let Some(socket) = core.socket else { return Poll::Ready(Err(IoError::Gone)) };
         if !core.out.is_empty() {
             core.cork.iter_mut().for_each(|cork| cork.put(socket));

@@ -36,7 +36,7 @@ pub(crate) fn serve<P: Protocol>(
     let before_wait = || {
         protocol.before_wait();
     };
-    let mut core = Core::new(plan, Input::that_grows());
+    let mut core = Core::new(plan, Input::that_grows(), None);
     core.begin(socket, of_accepted(peer), listener);
     let mut io = BlockingIo { core, transport: Blocking { idle, before_wait: &before_wait } };
     let mut memory = P::State::default();

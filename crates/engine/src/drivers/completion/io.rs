@@ -3,17 +3,19 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll, ready};
 
 use tenfold_http::{Finish, Instant, IoError, Memory, OpenFile, Out, Patience, Peer, Received, clock};
 use tenfold_sys::completion::Bytes;
 use tenfold_sys::socket::Socket;
 
 use super::link::{FileRead, HandedBytes, RingLink, Wants};
+use crate::dispatch::offload::OffloadPool;
 use crate::drivers::connection::{ConnectionIo, Core, CoreOf, Transport};
 use crate::drivers::input::{Input, ReceiveBuffer};
+use crate::drivers::prefetch::Prefetch;
 use crate::plan::Plan;
-use crate::plan::choice::Sender;
+use crate::plan::choice::{Engine, Sender};
 use crate::senders::piece::still_there;
 use crate::senders::sender::{MappedPiece, Sent};
 
@@ -50,7 +52,7 @@ impl AsFd for ReadFrom {
 }
 
 impl<B: ReceiveBuffer> RingIo<B> {
-    pub(super) fn new(plan: &Plan) -> RingIo<B> {
+    pub(super) fn new(plan: &Plan, readers: &OffloadPool) -> RingIo<B> {
         let transport = CompletionTransport {
             link: Rc::new(RingLink::new()),
             sender: plan.sender,
@@ -59,7 +61,10 @@ impl<B: ReceiveBuffer> RingIo<B> {
             handed: 0,
             resets: false,
         };
-        RingIo { core: Core::new(plan, Input::default()), transport }
+        // A ring reads by itself, and none of its reads waits.
+        let ring_reads = plan.sender == Sender::Copy && plan.engine == Engine::Uring;
+        let prefetch = (!ring_reads).then(|| Prefetch::new(readers.clone()));
+        RingIo { core: Core::new(plan, Input::default(), prefetch), transport }
     }
 
     /// Begins an activation.
@@ -144,14 +149,20 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
 
     /// Sends from the file at the front by system calls: the ring has no `sendfile(2)`, and its splice would occupy a
     /// kernel thread until the peer has received everything.
-    fn call_for_file(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<Result<(), IoError>> {
-        self.call_while(core, |out| out.file().is_some(), by)
+    fn call_for_file(
+        &mut self,
+        core: &mut CoreOf<Self>,
+        cx: &mut Context<'_>,
+        by: Instant,
+    ) -> Poll<Result<(), IoError>> {
+        self.call_while(core, cx, |out| out.file().is_some(), by)
     }
 
     /// Sends from the front by system calls while `is_for_calls`.
     fn call_while(
         &mut self,
         core: &mut CoreOf<Self>,
+        cx: &mut Context<'_>,
         is_for_calls: fn(&Out) -> bool,
         by: Instant,
     ) -> Poll<Result<(), IoError>> {
@@ -163,7 +174,8 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
             if !self.link.writable.get() {
                 return self.wait(core, Wants::WRITABLE, by);
             }
-            match core.send(left)? {
+            let most = ready!(self.poll_cached(core, cx, left, by))?;
+            match core.send(most)? {
                 Sent::Some(count) => left = left.saturating_sub(count),
                 Sent::Nothing => self.link.writable.set(false),
             }
@@ -171,9 +183,25 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
         Poll::Ready(Ok(()))
     }
 
-    /// Submits the mapped part of the file at the front, after earlier submissions. Returns whether there was any.
-    fn hand_over_mapped(&mut self, core: &mut CoreOf<Self>) -> Result<bool, IoError> {
-        let Some(piece) = core.files.map(&core.out, self.turn_bytes)? else { return Ok(false) };
+    /// Waits until the file at the front can be sent without waiting for a disk. Returns the number of bytes that can, at
+    /// most `most`.
+    fn poll_cached(
+        &mut self,
+        core: &mut CoreOf<Self>,
+        cx: &mut Context<'_>,
+        most: usize,
+        by: Instant,
+    ) -> Poll<Result<usize, IoError>> {
+        match core.poll_cached(cx, most) {
+            Poll::Pending => self.wait(core, Wants::default(), by),
+            cached => cached,
+        }
+    }
+
+    /// Submits the mapped part of the file at the front, at most `most` bytes, after earlier submissions. Returns whether
+    /// there was any.
+    fn hand_over_mapped(&mut self, core: &mut CoreOf<Self>, most: usize) -> Result<bool, IoError> {
+        let Some(piece) = core.files.map(&core.out, most)? else { return Ok(false) };
         let MappedPiece { file, mapped, more, held } = piece;
         let count = mapped.len();
         self.mapped = Some((file, mapped.range.end));
@@ -185,12 +213,20 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
     }
 
     /// Submits the mapped part of the file at the front, or a part read into memory if mapping is impossible.
-    fn send_mapped(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<Result<(), IoError>> {
+    fn send_mapped(
+        &mut self,
+        core: &mut CoreOf<Self>,
+        cx: &mut Context<'_>,
+        by: Instant,
+    ) -> Poll<Result<(), IoError>> {
         let reads = self.link.reading.get() || self.link.file_done.borrow().is_some();
-        if !reads && self.hand_over_mapped(core)? {
-            return Poll::Ready(Ok(()));
+        if !reads {
+            let most = ready!(self.poll_cached(core, cx, self.turn_bytes, by))?;
+            if self.hand_over_mapped(core, most)? {
+                return Poll::Ready(Ok(()));
+            }
         }
-        self.copy_file(core, by)
+        self.copy_file(core, cx, by)
     }
 
     /// Checks that all bytes sent from a mapping belonged to the file.
@@ -202,11 +238,21 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
     }
 
     /// Reads from the file at the front through the ring, and submits the bytes.
-    fn copy_file(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<Result<(), IoError>> {
+    fn copy_file(
+        &mut self,
+        core: &mut CoreOf<Self>,
+        cx: &mut Context<'_>,
+        by: Instant,
+    ) -> Poll<Result<(), IoError>> {
+        let done = self.link.file_done.take();
+        let most = match done.is_some() || self.link.reading.get() {
+            true => COPY_BYTES,
+            false => ready!(self.poll_cached(core, cx, COPY_BYTES, by))?,
+        };
         let Some((file, range, goes_on)) = core.out.file() else { return Poll::Ready(Ok(())) };
-        let Some((mut memory, result)) = self.link.file_done.take() else {
+        let Some((mut memory, result)) = done else {
             if !self.link.reading.replace(true) {
-                let length = COPY_BYTES.min(usize::try_from(range.end - range.start).unwrap_or(usize::MAX));
+                let length = most.min(usize::try_from(range.end - range.start).unwrap_or(usize::MAX));
                 let memory = vec![0; length];
                 let file = Arc::new(ReadFrom(file.clone()));
                 self.link.file_read.replace(Some(FileRead { file, offset: range.start, memory }));
@@ -225,13 +271,18 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
                 self.wait(core, Wants::SENT, by)
             }
             // A signal interrupted the call (EINTR), or the kernel lacked memory (EAGAIN).
-            Err(_) if matches!(result, -4 | -11) => self.copy_file(core, by),
+            Err(_) if matches!(result, -4 | -11) => self.copy_file(core, cx, by),
             Err(_) => Poll::Ready(Err(IoError::System(-result))),
         }
     }
 
     /// Sends all output, or the part that fits in the operations that may be in flight.
-    fn flush(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<Result<(), IoError>> {
+    fn flush(
+        &mut self,
+        core: &mut CoreOf<Self>,
+        cx: &mut Context<'_>,
+        by: Instant,
+    ) -> Poll<Result<(), IoError>> {
         loop {
             if let Some(error) = self.link.failed.get() {
                 return Poll::Ready(Err(error));
@@ -250,16 +301,16 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
             core.cork.iter_mut().for_each(|cork| cork.put(socket));
             if core.out.record().is_some() {
                 // The ring's sends have no type.
-                match self.call_while(core, |out| out.record().is_some(), by) {
+                match self.call_while(core, cx, |out| out.record().is_some(), by) {
                     Poll::Ready(Ok(())) => continue,
                     other => return other,
                 }
             }
             if core.out.file().is_some() {
                 let sent = match self.sender {
-                    Sender::Auto | Sender::Sendfile | Sender::Splice => self.call_for_file(core, by),
-                    Sender::Copy => self.copy_file(core, by),
-                    Sender::Mmap | Sender::Zerocopy => self.send_mapped(core, by),
+                    Sender::Auto | Sender::Sendfile | Sender::Splice => self.call_for_file(core, cx, by),
+                    Sender::Copy => self.copy_file(core, cx, by),
+                    Sender::Mmap | Sender::Zerocopy => self.send_mapped(core, cx, by),
                 };
                 match sent {
                     Poll::Ready(Ok(())) => continue,
@@ -267,7 +318,11 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
                 }
             }
             let handed = self.hand_over(core);
-            if self.sender == Sender::Mmap && self.in_flight() && self.hand_over_mapped(core)? {
+            if self.sender == Sender::Mmap
+                && self.in_flight()
+                && let Poll::Ready(most) = core.poll_cached(cx, self.turn_bytes)
+                && self.hand_over_mapped(core, most?)?
+            {
                 continue;
             }
             // The cork is removed only after all output has left.
@@ -317,8 +372,13 @@ impl<B: ReceiveBuffer> Transport for CompletionTransport<B> {
         self.wait::<()>(core, Wants::LOST, by).map(|waited| waited.err().unwrap_or(IoError::Gone))
     }
 
-    fn poll_flush(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<Result<(), IoError>> {
-        let flushed = match self.flush(core, by) {
+    fn poll_flush(
+        &mut self,
+        core: &mut CoreOf<Self>,
+        cx: &mut Context<'_>,
+        by: Instant,
+    ) -> Poll<Result<(), IoError>> {
+        let flushed = match self.flush(core, cx, by) {
             // If a page vanished during a send, the ring reports a short send or no result, without the reason.
             Poll::Ready(Err(error)) => Poll::Ready(Err(self.see_what_was_mapped().err().unwrap_or(error))),
             other => other,

@@ -16,6 +16,7 @@ use super::ring::OperationQueue;
 use super::sources::{self, INHERITED, Sources};
 use super::state::Operations;
 use super::tag::{GENERATION_MASK, KIND_SHIFT, KINDS, OperationKind};
+use crate::dispatch::offload::OffloadPool;
 use crate::plan::Plan;
 use crate::protocol::{Event, Protocol};
 use crate::worker::connections::ConnectionTable;
@@ -49,6 +50,8 @@ pub(super) struct CompletionLoop<'a, R: OperationQueue, P: Protocol, M: Start<Ri
     pub(super) plan: &'a Plan,
     pub(super) protocol: &'a P,
     pub(super) start: M,
+    /// Reads files that are not in memory.
+    pub(super) readers: OffloadPool,
     /// Connections accepted at the connection limit in this tick.
     pub(super) past_bound: Vec<AcceptedConnection>,
     /// Evicted connections that are not closed yet.

@@ -6,6 +6,7 @@ use super::io::RingIo;
 use super::proactor::CompletionLoop;
 use super::ring::OperationQueue;
 use super::sources::Sources;
+use crate::drivers::prefetch;
 use crate::plan::Plan;
 use crate::protocol::Protocol;
 use crate::worker::connections::ConnectionTable;
@@ -35,6 +36,7 @@ pub(crate) fn serve<R: OperationQueue, P: Protocol>(
         plan,
         protocol,
         start,
+        readers: prefetch::readers(plan),
         past_bound: Vec::new(),
         leaving: 0,
         heir: Heir::new(intake.succession, plan.bounds.connections),

@@ -24,9 +24,9 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         let Some(slot) = self.connections.find(key) else { return };
         let Some(SlotContents { socket, peer, listener, memory }) = take_up(slot) else { return };
         let Operations { sending, past, .. } = slot.driver;
-        let (plan, start, number) = (self.plan, &self.start, socket.number());
+        let (plan, readers, start, number) = (self.plan, &self.readers, &self.start, socket.number());
         let task = self.tasks.begin(key, |used, kept| {
-            let mut io = used.unwrap_or_else(|| Box::new(RingIo::new(plan)));
+            let mut io = used.unwrap_or_else(|| Box::new(RingIo::new(plan, readers)));
             io.begin(socket, peer, listener, sending);
             let link = io.link();
             link.current.replace(buffer);

@@ -4,7 +4,7 @@
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use bitflags::bitflags;
 use tenfold_http::{Finish, Instant, IoError, Patience, Peer, Received, clock};
@@ -13,8 +13,10 @@ use tenfold_sys::readiness::Ready;
 use tenfold_sys::socket::Socket;
 
 use super::selector::Interest;
+use crate::dispatch::offload::OffloadPool;
 use crate::drivers::connection::{ConnectionIo, Core, CoreOf, Transport};
 use crate::drivers::input::{Input, NoBuffer};
+use crate::drivers::prefetch::Prefetch;
 use crate::plan::Plan;
 use crate::senders::failure::{connection_error, interrupted};
 use crate::senders::sender::Sent;
@@ -28,9 +30,10 @@ pub(crate) struct ReadinessTransport {
 }
 
 impl ReadinessIo {
-    pub(super) fn new(plan: &Plan) -> ReadinessIo {
+    pub(super) fn new(plan: &Plan, readers: &OffloadPool) -> ReadinessIo {
         let transport = ReadinessTransport { link: Arc::new(TaskLink::new()) };
-        ReadinessIo { core: Core::new(plan, Input::default()), transport }
+        let prefetch = Prefetch::new(readers.clone());
+        ReadinessIo { core: Core::new(plan, Input::default(), Some(prefetch)), transport }
     }
 
     /// Begins an activation.
@@ -66,11 +69,20 @@ impl ReadinessTransport {
 
     /// Waits until the kernel has released the sent bytes, as reported in the socket's error queue.
     fn wait_for_release(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<Result<(), IoError>> {
+        self.link.clear_ready(Signals::FAULT);
+        self.wait_unless_gone(core, Signals::FAULT, by)
+    }
+
+    fn wait_unless_gone<T>(
+        &mut self,
+        core: &mut CoreOf<Self>,
+        signals: Signals,
+        by: Instant,
+    ) -> Poll<Result<T, IoError>> {
         if self.link.is_ready(Signals::GONE) {
             return Poll::Ready(Err(IoError::Gone));
         }
-        self.link.clear_ready(Signals::FAULT);
-        self.wait(core, Signals::FAULT, by)
+        self.wait(core, signals, by)
     }
 
     fn wait_for_bytes(
@@ -134,13 +146,16 @@ impl Transport for ReadinessTransport {
     /// A mechanism that reports errors without interest (`POLLERR`, `POLLHUP`) wakes the task. `select` and `busy` do
     /// not: there the wait ends with its deadline.
     fn poll_lost(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<IoError> {
-        if self.link.is_ready(Signals::GONE) {
-            return Poll::Ready(IoError::Gone);
-        }
-        self.wait::<()>(core, Signals::default(), by).map(|waited| waited.err().unwrap_or(IoError::Gone))
+        let waited = self.wait_unless_gone::<()>(core, Signals::default(), by);
+        waited.map(|waited| waited.err().unwrap_or(IoError::Gone))
     }
 
-    fn poll_flush(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<Result<(), IoError>> {
+    fn poll_flush(
+        &mut self,
+        core: &mut CoreOf<Self>,
+        cx: &mut Context<'_>,
+        by: Instant,
+    ) -> Poll<Result<(), IoError>> {
         let Some(socket) = &core.socket else { return Poll::Ready(Err(IoError::Gone)) };
         if !core.out.is_empty() {
             core.cork.iter_mut().for_each(|cork| cork.put(socket));
@@ -152,7 +167,10 @@ impl Transport for ReadinessTransport {
             if self.link.left() == 0 {
                 return self.wait(core, Signals::AGAIN, by);
             }
-            match core.send(self.link.left()) {
+            let Poll::Ready(most) = core.poll_cached(cx, self.link.left()) else {
+                return self.wait_unless_gone(core, Signals::default(), by);
+            };
+            match core.send(most?) {
                 Ok(Sent::Some(count)) => self.link.moved(count),
                 Ok(Sent::Nothing) => self.link.clear_ready(Signals::WRITE),
                 Err(error) => return Poll::Ready(Err(error)),

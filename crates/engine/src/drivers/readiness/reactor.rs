@@ -13,6 +13,8 @@ use super::accept::{AT_ONCE, Acceptor, FIRST_SPECIAL, HANDED, INBOX, INHERITED, 
 use super::executor::{Dispatched, Executor, PolledTask, Returned};
 use super::io::{ReadinessIo, Signals};
 use super::selector::{Interest, Reporting, Selector};
+use crate::dispatch::offload::OffloadPool;
+use crate::drivers::prefetch;
 use crate::plan::Plan;
 use crate::protocol::{self, Protocol};
 use crate::worker::connections::ConnectionTable;
@@ -54,6 +56,8 @@ pub(super) struct Reactor<'a, P: Protocol, M: Start<ReadinessIo, P::State>, E> {
     pub(super) worked: bool,
     /// Polls the tasks.
     pub(super) executor: E,
+    /// Reads files that are not in memory.
+    pub(super) readers: OffloadPool,
     /// Connections that were woken while their tasks were away.
     pub(super) missed: Vec<Key>,
     pub(super) heir: Heir<'a>,
@@ -88,6 +92,7 @@ where
             start,
             worked: false,
             executor,
+            readers: prefetch::readers(plan),
             missed: Vec::new(),
             heir: Heir::new(intake.succession, plan.bounds.connections),
             departures: Departures::new(intake.succession),

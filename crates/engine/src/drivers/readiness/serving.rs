@@ -31,9 +31,9 @@ where
         let Some(slot) = self.connections.find(key) else { return };
         let Some(SlotContents { socket, peer, listener, memory }) = take_up(slot) else { return };
         let ready = if slot.driver.half_closed { ready | Signals::ENDED } else { ready };
-        let (plan, start, number) = (self.plan, &self.start, socket.number());
+        let (plan, readers, start, number) = (self.plan, &self.readers, &self.start, socket.number());
         let task = self.tasks.begin(key, |used, kept| {
-            let mut io = used.unwrap_or_else(|| Box::new(ReadinessIo::new(plan)));
+            let mut io = used.unwrap_or_else(|| Box::new(ReadinessIo::new(plan, readers)));
             io.begin(socket, peer, listener, ready);
             match kept {
                 Some(active) => active.number = number,

@@ -43,7 +43,7 @@ impl Http {
         std::fs::write(&path, content).expect("a temporary file can be made");
         let file = File::open(&path).expect("it was made");
         std::fs::remove_file(&path).expect("it was made");
-        let file = Arc::new(OpenFile { file, size: content.len() as u64 });
+        let file = Arc::new(OpenFile::new(file, content.len() as u64));
         Http { limits: Limits::default(), shared: body(SHARED).into(), file, told: Told::default() }
     }
 
@@ -320,7 +320,7 @@ fn a_closing_record_in_mid_response_ends_the_connection_behind_it() {
 fn no_closing_record_follows_an_answer_that_was_cut_short() {
     let mut http = Http::new(&body(200_000));
     let file = http.file.file.try_clone().expect("there are descriptors");
-    http.file = Arc::new(OpenFile { file, size: 300_000 });
+    http.file = Arc::new(OpenFile::new(file, 300_000));
     let mut client = FramedClient::new(7);
     let outcome = http.play(Script::new().sends(client.seal(&request("/file"))));
     assert!(opened(&mut client, &outcome.sent).len() < 300_000);

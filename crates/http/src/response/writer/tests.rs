@@ -175,7 +175,7 @@ fn each_line_of_a_head_leaves_by_itself() {
 
 #[test]
 fn a_body_that_is_a_file_is_apart_from_heads_and_its_parts_are_together() {
-    let file = Arc::new(OpenFile { file: File::open("/dev/null").expect("Linux has it"), size: 9 });
+    let file = Arc::new(OpenFile::new(File::open("/dev/null").expect("Linux has it"), 9));
     let mut out = Out::new();
     for _ in 0..2 {
         answer(&mut out, WriteMode::Split, b"--part");

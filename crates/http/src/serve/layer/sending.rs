@@ -210,7 +210,7 @@ mod tests {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let file = File::open("/dev/null").expect("Linux has it");
         sending.out.stage(b"head");
-        sending.out.push(Part::File(Arc::new(OpenFile { file, size: SIZE }), 0..SIZE));
+        sending.out.push(Part::File(Arc::new(OpenFile::new(file, SIZE)), 0..SIZE));
         for next in [&b"next"[..], b""] {
             let heard = heard.clone();
             let observer = move |report: SendReport| heard.lock().expect("no panic").push(report.unsent);

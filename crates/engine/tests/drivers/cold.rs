@@ -1,0 +1,104 @@
+//! Files that are not in memory: a thread reads them, and the loop goes on.
+
+use std::fs::File;
+
+use rustix::fs::{Advice, fadvise};
+use tenfold_engine::{Driver, Engine, Sender};
+use tenfold_sys::file::{is_cached, read_cached};
+
+use crate::Statement;
+use crate::client::{length, request};
+use crate::configuration::Configuration;
+use crate::launch::Server;
+use crate::pattern;
+use crate::server::SMALL;
+
+pub(crate) const STATEMENTS: &[Statement] = &[
+    ("a_file_that_is_not_cached_is_read_off_the_loop", with_loop, a_file_that_is_not_cached),
+    ("a_cold_file_is_sent_whole_and_in_order", plain_loop, a_cold_file_is_sent_whole),
+    ("a_client_that_leaves_a_cold_file_harms_no_other", plain_loop, a_client_that_leaves),
+];
+
+/// Models whose loop a disk could stop. A ring reads for the sender `copy` by itself.
+fn with_loop(configuration: &Configuration) -> bool {
+    let ring_reads = configuration.engine == Engine::Uring && configuration.sender == Sender::Copy;
+    configuration.driver() != Driver::Blocking && (configuration.layered || !ring_reads)
+}
+
+fn plain_loop(configuration: &Configuration) -> bool {
+    with_loop(configuration) && !configuration.layered
+}
+
+/// Whether a thread of the loop has read. The service of these tests has such threads, too, which begin with the first
+/// answer that takes time.
+fn has_readers(server: &Server) -> bool {
+    server.threads().iter().any(|name| name.starts_with("offload-"))
+}
+
+/// How often a file is evicted from the page cache. To read only what is cached starts a read of the rest
+/// (`filemap_get_pages`), and a thread that loses the processor there finds it finished: one of some 450 times on a
+/// quick disk, after which the whole file comes by reading ahead. The loop has not waited then, and asks no one else.
+const EVICTIONS: usize = 10;
+
+fn a_file_that_is_not_cached(configuration: &Configuration) {
+    let (path, length) = (pattern::scratch("cold"), 3 << 20);
+    std::fs::write(&path, &pattern::large()[..length]).expect("there is room");
+    let file = File::open(&path).expect("it was made");
+    file.sync_all().expect("it can be written");
+    let server = Server::start_with(configuration, &[("sparse", &path.to_string_lossy())]);
+    let mut client = server.connect();
+    let read_elsewhere = (0..EVICTIONS).any(|_| {
+        fadvise(&file, 0, None, Advice::DontNeed).expect("a file takes advice");
+        // Some file systems, among them those in memory, keep everything cached. To ask may read ahead: at the end.
+        let last = length as u64 - 1;
+        let cold = match configuration.layered {
+            true => !matches!(read_cached(&file, &mut [0], last), Ok(Some(_))),
+            false => is_cached(&file, last) == Some(false),
+        };
+        for _ in 0..2 {
+            client.ask("/sparse");
+            assert!(client.response().body == pattern::large()[..length], "the file is another one");
+        }
+        !cold || has_readers(&server)
+    });
+    assert!(read_elsewhere, "the loop has read the file");
+    drop(client);
+    server.stop();
+    std::fs::remove_file(path).expect("the file has a name");
+}
+
+fn a_cold_file_is_sent_whole(configuration: &Configuration) {
+    let server = Server::start_with(configuration, &[("cold", "true")]);
+    let mut client = server.connect();
+    for _ in 0..3 {
+        assert!(client.get("/large?3000000").body == pattern::large()[..3_000_000], "another answer");
+    }
+    client.send(&[request("/small"), request("/large?100000"), request("/mix"), request("/small")].concat());
+    assert_eq!(client.response().body, SMALL);
+    assert!(client.response().body == pattern::large()[..100_000], "another answer");
+    let mix = client.response().body;
+    assert_eq!(client.response().body, SMALL);
+    assert!(has_readers(&server), "the loop has read the file");
+    let warm = Server::start(configuration);
+    assert!(warm.connect().get("/mix").body == mix, "another answer");
+    warm.stop();
+    drop(client);
+    server.stop();
+}
+
+fn a_client_that_leaves(configuration: &Configuration) {
+    let server = Server::start_with(configuration, &[("cold", "true")]);
+    for _ in 0..20 {
+        server.connect().ask("/large");
+        let mut half = server.connect();
+        half.ask("/large");
+        half.head();
+    }
+    let mut client = server.connect();
+    client.ask("/large?1000000");
+    assert_eq!(length(&client.head()), 1_000_000);
+    assert!(client.exactly(1_000_000) == pattern::large()[..1_000_000], "another answer");
+    assert_eq!(client.get("/small").body, SMALL);
+    drop(client);
+    server.stop();
+}
