@@ -94,8 +94,13 @@ impl Description {
         // of later changes in it (§8.8.2.2), and a date before 1970 is an error of the clock.
         let past = u64::try_from(modified.seconds).ok().filter(|&seconds| seconds < clock::unix_seconds());
         let fields = here.fields.clone();
-        let cache = here.policy.cache.filter(|_| fields.keeps(FieldName::CACHE_CONTROL));
-        let cache = cache.map(|cache| cache.value(name, here.realm().is_some() || !guard.is_open()));
+        let is_private = here.realm().is_some() || !guard.is_open();
+        let cache = match here.policy.cache {
+            _ if !fields.keeps(FieldName::CACHE_CONTROL) => None,
+            Some(cache) => Some(cache.value(name, is_private)),
+            // Some shared caches store every 200, whoever may see it.
+            None => is_private.then_some("private".into()),
+        };
         let (media_type, modified) = (media_type::of(name, &here.policy), past);
         let (by_path, guard) = (here.is_guarded(), guard.clone());
         let guarded = by_path || !guard.is_open();

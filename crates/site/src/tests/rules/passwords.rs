@@ -75,6 +75,39 @@ fn what_waits_for_a_password_gets_its_fields_once() {
 }
 
 #[test]
+fn shared_caches_do_not_store_files_behind_a_password() {
+    let folder = folder();
+    folder.link("alias.html", "a/page.html");
+    let own = |value: &str| {
+        let set = FieldEdit::set("Cache-Control", value).expect("legal");
+        Policy { fields: vec![set], ..Policy::default() }
+    };
+    let policies = |rules| Policies::new(Policy::default(), [vec![rule("/a/**", members())], rules].concat());
+    let cache = Policy { cache: Some(CacheControl::MaxAge(60)), ..Policy::default() };
+    for (rules, expected) in [
+        (Vec::new(), Some("private")),
+        (vec![rule("/a/**", cache)], Some("private, max-age=60")),
+        (vec![rule("/a/**", own("public, max-age=1"))], Some("public, max-age=1")),
+    ] {
+        for memory_up_to in [0, u64::MAX] {
+            let settings =
+                Settings { policies: policies(rules.clone()), memory_up_to, ..Settings::default() };
+            let site = folder.site(settings);
+            for _ in 0..2 {
+                let (seen, _) = ask_with_work(&site, "/a/page.html", RIGHT);
+                assert_eq!((seen.status(), seen.field("Cache-Control")), (200, expected));
+                let (seen, _) = ask_with_work(&site, "/a/page.html", &format!("{RIGHT}If-None-Match: *\r\n"));
+                assert_eq!((seen.status(), seen.field("Cache-Control")), (304, expected));
+                assert_eq!(ask_with_work(&site, "/", "").0.field("Cache-Control"), None);
+            }
+        }
+    }
+    let site = folder.site(Settings { policies: policies(Vec::new()), ..Settings::default() });
+    let (seen, _) = ask_with_work(&site, "/alias.html", RIGHT);
+    assert_eq!((seen.status(), seen.field("Cache-Control")), (200, Some("private")), "by another path");
+}
+
+#[test]
 fn an_area_may_be_open_within_one_that_is_not() {
     let folder = folder();
     let open = Policy { auth: Some(None), ..Policy::default() };
