@@ -1,8 +1,9 @@
 //! Limits of attempts, per name and per address.
 //!
 //! Each has a burst and a rate (the generic cell rate algorithm, with one number per entry). Attempts at a name from
-//! unknown browsers are counted apart from those of browsers that have logged in with it. So guessing does not lock the
-//! owner out. Only failed attempts count in the end.
+//! unknown browsers are counted apart from those of browsers that have logged in with it. A few more attempts at a name
+//! are kept for addresses that have not failed at it. So guessing does not lock the owner out. Only failed attempts count
+//! in the end.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -26,6 +27,12 @@ struct AttemptRate {
 const BY_ADDRESS: AttemptRate = AttemptRate { table: 0, burst: 20, every: 5_000 };
 const BY_NAME: AttemptRate = AttemptRate { table: 1, burst: 10, every: 30_000 };
 const NEW_ACCOUNTS: AttemptRate = AttemptRate { table: 2, burst: 10, every: 60_000 };
+/// Further attempts at a name, for addresses that have not failed at it.
+const KEPT: AttemptRate = AttemptRate { table: 3, burst: 5, every: 30_000 };
+/// The table of the addresses that have failed at a name, and the milliseconds for which they count as such. In that time
+/// [`KEPT`] has attempts for 2,885 addresses: an attacker needs as many to lock the owner out.
+const FAILED: usize = 4;
+const FAILED_FOR: u64 = 24 * 3_600_000;
 
 /// For each key, the time at which its whole burst is available, in milliseconds.
 type RefillTimes = HashMap<u64, u64>;
@@ -36,13 +43,17 @@ pub struct Throttle {
     off: bool,
     /// The key is a hash under a secret of this process, because addresses from workers may be long and must not stay
     /// in memory.
-    tables: Mutex<[RefillTimes; 3]>,
+    tables: Mutex<[RefillTimes; 5]>,
     hasher: RandomState,
 }
 
 /// An admitted attempt, which is refunded on success.
-#[derive(Debug)]
-pub struct AdmittedAttempt(Vec<(u64, AttemptRate)>);
+#[derive(Debug, Default)]
+pub struct AdmittedAttempt {
+    used: Vec<(u64, AttemptRate)>,
+    /// The entry of the address among those that failed, and its former time.
+    failed: Option<(u64, Option<u64>)>,
+}
 
 impl Throttle {
     /// Creates a throttle; it admits everything unless `on`.
@@ -65,11 +76,21 @@ impl Throttle {
             (Some(shown), true) => ("known", shown.as_str()),
             _ => ("name", key),
         };
-        let address = ("address", from.address.as_str());
-        self.admit(
-            vec![(self.hasher.hash_one(name), BY_NAME), (self.hasher.hash_one(address), BY_ADDRESS)],
-            now,
-        )
+        let address = (self.hasher.hash_one(("address", from.address.as_str())), BY_ADDRESS);
+        let failed = self.hasher.hash_one(("failed", key, from.address.as_str()));
+        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        let admitted = self.admit(&mut tables, vec![(self.hasher.hash_one(name), BY_NAME), address], now);
+        let mut admitted = admitted.or_else(|wait| {
+            let may_use_kept = !known && tables[FAILED].get(&failed).is_none_or(|until| *until <= now);
+            let kept = vec![(self.hasher.hash_one(("kept", key)), KEPT), address];
+            if may_use_kept { self.admit(&mut tables, kept, now) } else { Err(wait) }
+        })?;
+        if !self.off {
+            // Until it succeeds.
+            let former = remember(&mut tables[FAILED], failed, now, now + FAILED_FOR);
+            admitted.failed = Some((failed, former));
+        }
+        Ok(admitted)
     }
 
     /// Admits a registration from this address.
@@ -77,24 +98,41 @@ impl Throttle {
     /// # Errors
     /// The seconds after which to retry.
     pub(crate) fn register(&self, from: &ClientIdentity, now: u64) -> Result<AdmittedAttempt, u64> {
-        self.admit(vec![(self.hasher.hash_one(("new", from.address.as_str())), NEW_ACCOUNTS)], now)
+        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = (self.hasher.hash_one(("new", from.address.as_str())), NEW_ACCOUNTS);
+        self.admit(&mut tables, vec![new], now)
     }
 
-    /// Refunds an attempt.
-    pub fn give_back(&self, AdmittedAttempt(used): AdmittedAttempt) {
+    /// Refunds an attempt that succeeded. The address counts as one that has not failed.
+    pub fn succeeded(&self, mut attempt: AdmittedAttempt) {
+        attempt.failed = attempt.failed.map(|(what, _)| (what, None));
+        self.give_back(attempt);
+    }
+
+    /// Refunds an attempt that was not made.
+    pub fn give_back(&self, AdmittedAttempt { used, failed }: AdmittedAttempt) {
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         for (what, rate) in used {
             if let Some(at) = tables[rate.table].get_mut(&what) {
                 *at = at.saturating_sub(rate.every);
             }
         }
+        match failed {
+            Some((what, Some(former))) => tables[FAILED].insert(what, former),
+            Some((what, None)) => tables[FAILED].remove(&what),
+            None => None,
+        };
     }
 
-    fn admit(&self, wanted: Vec<(u64, AttemptRate)>, now: u64) -> Result<AdmittedAttempt, u64> {
+    fn admit(
+        &self,
+        tables: &mut [RefillTimes; 5],
+        wanted: Vec<(u64, AttemptRate)>,
+        now: u64,
+    ) -> Result<AdmittedAttempt, u64> {
         if self.off {
-            return Ok(AdmittedAttempt(Vec::new()));
+            return Ok(AdmittedAttempt::default());
         }
-        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         let after = |(what, rate): &(u64, AttemptRate)| {
             let at = tables[rate.table].get(what).copied().unwrap_or(0).max(now);
             (at + rate.every).saturating_sub(now + rate.burst * rate.every)
@@ -105,14 +143,19 @@ impl Throttle {
         }
         for (what, rate) in &wanted {
             let table = &mut tables[rate.table];
-            if table.len() >= REMEMBERED {
-                forget(table, now);
-            }
-            let at = table.entry(*what).or_default();
-            *at = (*at).max(now) + rate.every;
+            let at = table.get(what).copied().unwrap_or(0).max(now) + rate.every;
+            remember(table, *what, now, at);
         }
-        Ok(AdmittedAttempt(wanted))
+        Ok(AdmittedAttempt { used: wanted, failed: None })
     }
+}
+
+/// Sets an entry, and returns the former one.
+fn remember(table: &mut RefillTimes, what: u64, now: u64, at: u64) -> Option<u64> {
+    if table.len() >= REMEMBERED {
+        forget(table, now);
+    }
+    table.insert(what, at)
 }
 
 /// Drops entries with a whole burst; if these are too few, the half with the greatest burst.
@@ -135,6 +178,12 @@ mod tests {
         ClientIdentity { address: address.into(), known: None }
     }
 
+    /// Guesses from many addresses.
+    fn exhaust(throttle: &Throttle, name: &str) {
+        let fails = |n: &u32| throttle.login(&at(&format!("10.1.0.{n}")), name, false, 0).is_err();
+        assert_eq!((0..).find(fails), Some(15), "ten, and five for addresses that have not failed");
+    }
+
     #[test]
     fn h76_a_long_address_or_name_is_not_kept() {
         let throttle = Throttle::new(true);
@@ -148,8 +197,8 @@ mod tests {
     #[test]
     fn h63_guessing_at_a_name_is_throttled_from_any_address() {
         let throttle = Throttle::new(true);
-        for attempt in 0..10 {
-            throttle.login(&at(&format!("10.0.0.{attempt}")), "ann", false, 0).expect("ten at once");
+        for attempt in 0..15 {
+            throttle.login(&at(&format!("10.0.0.{attempt}")), "ann", false, 0).expect("ten and five at once");
         }
         assert_eq!(throttle.login(&at("10.0.0.99"), "ann", false, 0).expect_err("no more"), 30);
         assert!(throttle.login(&at("10.0.0.99"), "bob", false, 0).is_ok(), "another name");
@@ -158,9 +207,31 @@ mod tests {
     }
 
     #[test]
+    fn h63_an_address_that_has_not_failed_has_attempts_of_its_own() {
+        let throttle = Throttle::new(true);
+        for second in 0..=3599 {
+            let _ = throttle.login(&at("10.0.0.1"), "ann", false, second * 1000);
+        }
+        let now = 3_599_000;
+        assert!(throttle.login(&at("10.0.0.1"), "ann", false, now).is_err(), "it has failed");
+        for _ in 0..2 * KEPT.burst {
+            let owner = throttle.login(&at("10.0.0.2"), "ann", false, now).expect("it has not failed");
+            throttle.succeeded(owner);
+        }
+        let failed = throttle.login(&at("10.0.0.2"), "ann", false, now).expect("one mistake");
+        let refused = throttle.login(&at("10.0.0.2"), "ann", false, now).is_err();
+        assert!(refused, "it has failed now");
+        throttle.give_back(failed);
+        throttle.login(&at("10.0.0.2"), "ann", false, now).expect("that attempt was not made");
+        let many =
+            (3..200).filter(|n| throttle.login(&at(&format!("10.0.0.{n}")), "ann", false, now).is_ok());
+        assert_eq!(many.count() as u64, KEPT.burst - 1, "many addresses share them");
+    }
+
+    #[test]
     fn h63_an_owner_who_is_known_is_not_locked_out() {
         let throttle = Throttle::new(true);
-        while throttle.login(&at("10.0.0.1"), "ann", false, 0).is_ok() {}
+        exhaust(&throttle, "ann");
         let owner = ClientIdentity { address: "10.0.0.2".into(), known: Some("shown".into()) };
         assert!(throttle.login(&owner, "ann", false, 0).is_err(), "what is shown is not true");
         assert!(throttle.login(&owner, "ann", true, 0).is_ok());
@@ -181,14 +252,14 @@ mod tests {
         let throttle = Throttle::new(true);
         for _ in 0..100 {
             let admitted = throttle.login(&at("10.0.0.1"), "ann", false, 0).expect("it was given back");
-            throttle.give_back(admitted);
+            throttle.succeeded(admitted);
         }
     }
 
     #[test]
     fn memory_is_bounded_and_recent_guesses_are_remembered() {
         let throttle = Throttle::new(true);
-        while throttle.login(&at("10.0.0.1"), "ann", false, 0).is_ok() {}
+        exhaust(&throttle, "ann");
         for number in 0..2 * REMEMBERED {
             let _ = throttle.login(&at(&format!("a{number}")), &format!("n{number}"), false, 0);
         }

@@ -168,7 +168,7 @@ impl Accounts {
         let Some(user) = user.filter(|user| verified && !user.disabled) else {
             return Ok(Reply::Refused(Refused::Wrong));
         };
-        self.throttle.give_back(admitted);
+        self.throttle.succeeded(admitted);
         if self.hasher.is_outdated(&user.password) {
             self.store.renew_hash(&user, &self.hash(password)?)?;
         }
@@ -313,7 +313,7 @@ impl Accounts {
         if password.len() > passwords::LONGEST || !self.hasher.verify(password, Some(&user.password), None) {
             return Ok(Err(Reply::Refused(Refused::Wrong)));
         }
-        self.throttle.give_back(admitted);
+        self.throttle.succeeded(admitted);
         Ok(Ok(user))
     }
 

@@ -5,11 +5,13 @@
 //! wrong password.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use base64ct::{Base64, Encoding};
 use blake2::{Blake2s256, Digest};
 use tenfold_http::{FieldValue, Instant, Request, clock};
+use tenfold_sys::shared::SharedRows;
 
 use crate::rules::password::StoredHash;
 
@@ -73,8 +75,8 @@ struct RememberedVerdict {
     until: Instant,
 }
 
-/// Milliseconds for which a right password is remembered. One that was changed by a reload is not right any
-/// longer: a reload begins with nothing.
+/// Milliseconds for which a right password is remembered. One that was changed by a reload is not right any longer: a
+/// reload begins without verdicts. Only the fact that it was right before survives, in the [`SharedMarks`].
 const ALLOWED_FOR: u64 = 60_000;
 /// Milliseconds for which a wrong one is, so that repeating it costs no hash each time.
 const REFUSED_FOR: u64 = 5_000;
@@ -127,6 +129,8 @@ impl Realm {
         let mut digest = Blake2s256::new();
         users.iter().for_each(|(_, hash)| digest.update(hash.text()));
         let digest = digest.finalize().into();
+        // Before workers are forked, so that they share it.
+        let _ = shared();
         Ok(Realm { challenge, users, digest, known: Mutex::default(), ended: Condvar::new() })
     }
 
@@ -145,7 +149,8 @@ impl Realm {
             Some(known) if known.until > clock::now() && known.allowed => Claim::Allowed,
             Some(known) if known.until > clock::now() => Claim::Refused,
             known => {
-                credentials.were_right = known.is_some_and(|known| known.allowed);
+                credentials.were_right = known.is_some_and(|known| known.allowed)
+                    || shared().is_some_and(|shared| shared.were_right(&credentials.mark));
                 Claim::Unknown(credentials)
             }
         }
@@ -167,6 +172,9 @@ impl Realm {
         }
         let right = self.is_right(credentials);
         self.remember(credentials, right);
+        if let Some(shared) = shared() {
+            shared.set(&credentials.mark, right);
+        }
         if let Some(attempts) = attempts.filter(|_| right) {
             attempts.succeeded();
         }
@@ -264,7 +272,8 @@ impl Credentials {
         let mut room = [0; MOST_CREDENTIALS];
         let (decoded, colon) = decode(value, &mut room)?;
         let name = std::str::from_utf8(&decoded[..colon]).ok()?.to_owned();
-        let mark = Blake2s256::new().chain_update(secret()?).chain_update(decoded).finalize().into();
+        let secret = shared()?.secret;
+        let mark = Blake2s256::new().chain_update(secret).chain_update(decoded).finalize().into();
         Some(Credentials {
             name,
             password: decoded[colon + 1..].to_vec(),
@@ -301,13 +310,52 @@ pub fn basic_user<'r>(request: &Request<'_>, room: &'r mut [u8; MOST_CREDENTIALS
     Some(&decoded[..colon])
 }
 
-/// The key of this process's digests; none if the system has no random bytes, and then no login succeeds.
-fn secret() -> Option<[u8; 32]> {
-    static SECRET: OnceLock<Option<[u8; 32]>> = OnceLock::new();
-    *SECRET.get_or_init(|| {
+/// The memory that all workers share, those of later configurations too: they are forked from the process that reads the
+/// configuration.
+struct SharedMarks {
+    /// The key of the digests.
+    secret: [u8; 32],
+    /// The beginnings of digests of credentials that were right, each at the place that the digest chooses.
+    right: SharedRows,
+}
+
+/// The places for credentials that were right.
+const PLACES: usize = 4096;
+
+impl SharedMarks {
+    fn were_right(&self, mark: &Mark) -> bool {
+        let (place, value) = place(mark);
+        self.right.row(0)[place].load(Ordering::Relaxed) == value
+    }
+
+    /// Notes that credentials were right, or that they are no longer.
+    fn set(&self, mark: &Mark, right: bool) {
+        let (place, value) = place(mark);
+        let word = &self.right.row(0)[place];
+        match right {
+            true => word.store(value, Ordering::Relaxed),
+            false if word.load(Ordering::Relaxed) == value => word.store(0, Ordering::Relaxed),
+            false => {}
+        }
+    }
+}
+
+/// Returns the place of a digest, and its beginning.
+fn place(mark: &Mark) -> (usize, u64) {
+    let [a, b, c, d, e, f, g, h, first, second, ..] = *mark;
+    let place = usize::from(u16::from_be_bytes([first, second])) % PLACES;
+    (place, u64::from_be_bytes([a, b, c, d, e, f, g, h]))
+}
+
+/// Returns the memory; `None` if the system has no random bytes or no memory, and then no login succeeds.
+fn shared() -> Option<&'static SharedMarks> {
+    static SHARED: OnceLock<Option<SharedMarks>> = OnceLock::new();
+    let make = || {
         let mut secret = [0; 32];
-        getrandom::fill(&mut secret).ok().map(|()| secret)
-    })
+        getrandom::fill(&mut secret).ok()?;
+        Some(SharedMarks { secret, right: SharedRows::new(1, PLACES).ok()? })
+    };
+    SHARED.get_or_init(make).as_ref()
 }
 
 #[cfg(test)]

@@ -140,7 +140,7 @@ impl Attempts for ClientAttempts {
 
     fn succeeded(&self) {
         if let Some(admitted) = self.admitted.take() {
-            self.throttle.give_back(admitted);
+            self.throttle.succeeded(admitted);
         }
     }
 }

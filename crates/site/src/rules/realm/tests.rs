@@ -7,9 +7,14 @@ use tenfold_http::h1::parse_request;
 
 /// `alice` with the password `secret`; bcrypt with the least work there is.
 fn realm() -> Realm {
+    realm_of("alice")
+}
+
+/// The same with another user: tests share the memory of right passwords.
+fn realm_of(user: &str) -> Realm {
     let hash =
         StoredHash::new("$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC").expect("a hash");
-    Realm::new("Members", BTreeMap::from([("alice".to_owned(), hash)])).expect("legal")
+    Realm::new("Members", BTreeMap::from([(user.to_owned(), hash)])).expect("legal")
 }
 
 fn claim(realm: &Realm, name_and_password: &str) -> Claim {
@@ -154,21 +159,21 @@ fn unknown(realm: &Realm, name_and_password: &str) -> Credentials {
 
 #[test]
 fn h85_an_attempt_that_is_not_admitted_is_not_verified() {
-    let realm = realm();
+    let realm = realm_of("zoe");
     clock::set(Instant(1000), 1);
     let attempts = Few::of(1);
     let long = "x".repeat(100);
     assert_eq!(realm.verify(&unknown(&realm, &format!("{long}:a")), Some(&attempts)), PasswordVerdict::Wrong);
-    let refused = unknown(&realm, "alice:secret");
+    let refused = unknown(&realm, "zoe:secret");
     assert_eq!(realm.verify(&refused, Some(&attempts)), PasswordVerdict::Throttled(7));
     assert_eq!(
-        realm.verify(&unknown(&realm, "alice:secret"), None),
+        realm.verify(&unknown(&realm, "zoe:secret"), None),
         PasswordVerdict::Right,
         "nothing was remembered"
     );
     let users = attempts.users.lock().expect("not poisoned");
     assert_eq!(users[0], RealmUser { name: "x".repeat(COUNTED_NAME), known: None });
-    assert_eq!(users[1], RealmUser { name: "alice".into(), known: None });
+    assert_eq!(users[1], RealmUser { name: "zoe".into(), known: None });
 }
 
 #[test]
@@ -186,4 +191,19 @@ fn h85_credentials_that_come_many_times_at_once_count_once() {
     clock::set(Instant(1000 + ALLOWED_FOR), 1);
     let again = unknown(&realm, "alice:secret").user();
     assert!(again.known.is_some_and(|mark| mark.len() == 64), "an owner is told from a guess");
+}
+
+#[test]
+fn a_password_that_was_right_is_told_from_a_guess_after_a_reload() {
+    let former = realm_of("carol");
+    clock::set(Instant(1000), 1);
+    let name = "carol:secret";
+    assert_eq!(former.verify(&unknown(&former, name), None), PasswordVerdict::Right);
+    // Another configuration, in another worker.
+    let credentials = unknown(&realm_of("carol"), name);
+    assert!(credentials.user().known.is_some(), "it has attempts of its own");
+    let users = BTreeMap::from([("bob".to_owned(), former.users[0].1.clone())]);
+    let without = Realm::new("Members", users).expect("legal");
+    assert_eq!(without.verify(&credentials, None), PasswordVerdict::Wrong, "it is verified again");
+    assert!(unknown(&realm_of("carol"), name).user().known.is_none(), "it was wrong meanwhile");
 }
