@@ -28,6 +28,7 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![
         Engines Own: numbers_are_exact, h17_a_page_is_not_made_before_earlier_responses_have_left;
         Epoll Own: readiness_follows_the_life_of_the_server, stalled_and_wrong_clients_hold_up_nobody,
+            incomplete_heads_give_way,
             the_process_is_replaced, a_scrape_beside_load_is_whole, reloads_and_upgrades_are_counted,
             status_asks_an_admin_listener, an_address_in_use_is_named,
             scrapes_and_the_dashboard_finds_its_metrics;
@@ -223,6 +224,23 @@ fn stalled_and_wrong_clients_hold_up_nobody(config: &Config) {
         !metrics(admin).keys().any(|name| name.starts_with("tenfold_requests_total")),
         "its own requests do not count"
     );
+}
+
+/// More connections than the listener has, from the address of every other client.
+fn incomplete_heads_give_way(config: &Config) {
+    let (_server, admin) = start(Launch::new(config, site::shared()));
+    let stalled: Vec<_> = (0..128)
+        .map(|_| {
+            let mut wire = Wire::connect(admin, None);
+            // The listener may have closed it.
+            let _ = wire.try_send(b"G");
+            wire
+        })
+        .collect();
+    for target in ["/healthz", "/readyz", "/metrics"] {
+        assert_eq!(ask(admin, "GET", target).status, 200, "{target}");
+    }
+    drop(stalled);
 }
 
 /// The process of the admin listener, which is not a worker.

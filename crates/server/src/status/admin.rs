@@ -1,13 +1,15 @@
 //! The admin listener: metrics, the status, and health checks, over HTTP. Its process asks the supervisor for each
 //! report and knows nothing itself.
 
+mod giving_way;
+
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tenfold_engine::{Bounds, Engine, Plan, Protocol, Sender, run};
+use tenfold_engine::{Accept, Bounds, Engine, Plan, Protocol, Sender, run};
 use tenfold_http::{
     Answer, Connection, FieldName, FieldValue, Instant, Io, Limits, Method, Next, Peer, Request,
     ResponseWriter, Service, Session, clock, serve_connection,
@@ -18,12 +20,13 @@ use tenfold_tls::internal::machine_names;
 use super::metrics::{self, MetricsFormat};
 use super::report::StatusReport;
 use crate::diagnostics::error;
+use giving_way::Waiting;
 
 /// The longest wait for a report. The supervisor may be reading a configuration.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The most bytes of a report.
 const LONGEST_REPORT: u32 = 64 << 20;
-/// Connections at once; idle ones make room for new ones.
+/// Connections at once; idle ones make room for new ones, and so do some of the [`Waiting`].
 const CONNECTIONS: usize = 64;
 /// The request for a report.
 const ASK: [u8; 1] = [b'?'];
@@ -37,6 +40,8 @@ pub(crate) fn plan(confined: bool) -> Result<Plan, String> {
     let bounds = Bounds { connections: CONNECTIONS, ..Bounds::default() };
     let mut plan = Plan::new(engine, None, None, Sender::Copy, None, bounds)?;
     plan.confined = confined;
+    // Connections that give way are closed before more are accepted.
+    plan.accept = Accept::One;
     Ok(plan)
 }
 
@@ -59,6 +64,7 @@ pub(crate) fn serve(plan: &Plan, listener: Listener, supervisor: UnixStream) -> 
             supervisor: Mutex::new(supervisor),
             limits,
             names: machine_names(),
+            waiting: Waiting::default(),
         })),
     )
 }
@@ -115,11 +121,13 @@ impl Protocol for AdminProtocol {
     type State = Session;
 
     async fn serve<I: Io>(&self, io: &mut I, state: &mut Session) -> Next {
-        serve_connection(io, &*self.0, &self.0.limits, state).await
+        let peer = io.connection().peer;
+        self.0.waiting.bounded(peer, serve_connection(io, &*self.0, &self.0.limits, state)).await
     }
 
     async fn serve_anywhere<I: Io + Send>(&self, io: &mut I, state: &mut Session) -> Next {
-        serve_connection(io, &*self.0, &self.0.limits, state).await
+        let peer = io.connection().peer;
+        self.0.waiting.bounded(peer, serve_connection(io, &*self.0, &self.0.limits, state)).await
     }
 
     fn first_bytes_by(&self) -> Instant {
@@ -136,6 +144,7 @@ struct AdminService {
     limits: Limits,
     /// The names of this machine.
     names: Vec<String>,
+    waiting: Waiting,
 }
 
 /// A response of the admin listener.
