@@ -18,7 +18,7 @@ pub struct Visitor<'s> {
     socket: Option<PathBuf>,
     /// Whether a proxy in between terminates TLS.
     seals: bool,
-    /// Cookies by name.
+    /// Cookies by name, without the port at its end.
     pub cookies: BTreeMap<String, String>,
     /// Fields sent with each request.
     pub fields: Vec<(String, String)>,
@@ -108,7 +108,10 @@ impl<'s> Visitor<'s> {
     pub fn ask(&mut self, method: &str, target: &str, fields: &[(&str, &str)], body: &[u8]) -> WireResponse {
         let mut request = format!("{method} {target} HTTP/1.1\r\nHost: {}\r\n", self.address);
         if !self.cookies.is_empty() {
-            let pairs: Vec<_> = self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            // A target with another host has no port.
+            let suffix = if target.starts_with("http://") { String::new() } else { self.suffix() };
+            let pairs: Vec<_> =
+                self.cookies.iter().map(|(name, value)| format!("{name}{suffix}={value}")).collect();
             let _ = write!(request, "Cookie: {}\r\n", pairs.join("; "));
         }
         let own = self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
@@ -131,9 +134,15 @@ impl<'s> Visitor<'s> {
         response
     }
 
+    /// The end of the name of each cookie: each port has cookies of its own.
+    fn suffix(&self) -> String {
+        format!("-{}", self.address.port())
+    }
+
     fn keep_cookies(&mut self, response: &WireResponse) {
         for line in response.head.lines().filter_map(|line| line.strip_prefix("Set-Cookie: ")) {
             let (name, rest) = line.split_once('=').expect("a cookie has a value");
+            let name = name.strip_suffix(&self.suffix()).unwrap_or(name);
             match rest.split(';').next() {
                 Some("") | None => self.cookies.remove(name),
                 Some(value) => self.cookies.insert(name.to_owned(), value.to_owned()),

@@ -4,6 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::filter::Filter;
 
+/// The most cookies of a name that are tried. Another site of the same domain can set one, and so can another server on a
+/// port of this host.
+pub(crate) const MOST_TRIED: usize = 4;
+
 /// A query or a command. It contains secrets of visitors, so it is never printed.
 #[derive(Clone, Deserialize, Serialize)]
 #[cfg_attr(test, derive(Debug))]
@@ -12,7 +16,8 @@ pub enum Query {
     Filter,
     /// Looks up the member of a session.
     Check {
-        /// The stored digest of the session's token: [`crate::token::digest`].
+        /// The stored digest of the session's token: [`crate::token::digest`]. In each query it may be several, with
+        /// spaces between them: the browser sent as many cookies, of which another site may have set some.
         session: String,
     },
     /// Looks up the member of a session, with the data of the account page.
@@ -101,7 +106,7 @@ impl Query {
 pub struct ClientIdentity {
     /// The client's address; for IPv6 its network.
     pub address: String,
-    /// The marker that this browser received at its last login.
+    /// The marker that this browser received at its last login; with spaces between them if it sent several.
     pub known: Option<String>,
 }
 

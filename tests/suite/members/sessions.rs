@@ -236,6 +236,11 @@ pub(super) fn h81_one_address_does_not_take_all_places_of_members(config: &Confi
     member.submit("/account/logout", "/account/logout", &[]);
     assert_eq!(member.log_in("ann", GOOD).status, 303);
     let session = format!("session={}", member.cookies["session"]);
+    for both in [format!("{ended}; {session}"), format!("{session}; {ended}")] {
+        let mut wire = server.connect();
+        wire.send(request("GET", "/members/", &[("Cookie", &both)]));
+        assert_eq!(wire.response().status, 200, "each cookie of the name is tried");
+    }
     let accounts = stopped_accounts(&server);
     let mut strangers: Vec<Wire> =
         (0..MANY).map(|_| Wire::connect_from("127.0.0.2", server.address)).collect();

@@ -3,7 +3,7 @@
 
 mod manage;
 
-use crate::ask::{ClientIdentity, Query, Refused, Reply};
+use crate::ask::{ClientIdentity, MOST_TRIED, Query, Refused, Reply};
 use crate::clock::{milliseconds, seconds};
 use crate::filter::Filter;
 use crate::names::MemberName;
@@ -99,24 +99,42 @@ impl Accounts {
     /// # Errors
     /// The error of the database or the system; the client receives [`Reply::Unavailable`].
     pub fn answer(&self, request: Query) -> QueryResult {
-        let answered = match request {
+        self.answer_query(request).map_err(|fault| fault.to_string())
+    }
+
+    fn answer_query(&self, request: Query) -> Result<Reply, StoreError> {
+        match request {
             Query::Filter => Ok(Reply::Filter(self.filter.clone())),
-            Query::Check { session } => self.check(&session),
-            Query::Overview { session } => self.overview(&session),
+            Query::Check { session } => self.check(self.live(&session)?),
+            Query::Overview { session } => self.overview(self.live(&session)?),
             Query::Login { name, password, from, former } => {
                 self.login(&name, &password, &from, former.as_deref())
             }
             Query::Register { name, password, invitation, from } => {
                 self.register(&name, &password, invitation.as_deref(), &from)
             }
-            Query::Logout { session } => self.sessions.end(&self.store, &session).map(|()| Reply::Done),
-            Query::EndOthers { session } => self.end_others(&session),
+            Query::Logout { session } => self.end_all(&session).map(|()| Reply::Done),
+            Query::EndOthers { session } => self.end_others(self.live(&session)?),
             Query::ChangePassword { session, old, new, from } => {
-                self.change_password(&session, &old, &new, &from)
+                self.change_password(self.live(&session)?, &old, &new, &from)
             }
-            Query::Remove { session, password, from } => self.remove(&session, &password, &from),
-        };
-        answered.map_err(|fault| fault.to_string())
+            Query::Remove { session, password, from } => self.remove(self.live(&session)?, &password, &from),
+        }
+    }
+
+    /// Returns the first of the sessions that has a member. A single one is not looked up.
+    fn live<'s>(&self, sessions: &'s str) -> Result<&'s str, StoreError> {
+        let all: Vec<_> = sessions.split(' ').take(MOST_TRIED).collect();
+        for session in all.iter().filter(|_| all.len() > 1) {
+            if self.member(session)?.is_some() {
+                return Ok(session);
+            }
+        }
+        Ok(all.first().copied().unwrap_or(sessions))
+    }
+
+    fn end_all(&self, sessions: &str) -> Result<(), StoreError> {
+        sessions.split(' ').take(MOST_TRIED).try_for_each(|session| self.sessions.end(&self.store, session))
     }
 
     fn check(&self, session: &str) -> Result<Reply, StoreError> {
@@ -155,9 +173,10 @@ impl Accounts {
         }
         // Invalid names are looked up too, as a key that no member can have.
         let key = MemberName::parse(name).map_or_else(|_| " ".into(), |name| name.key().to_owned());
-        let known =
-            from.known.as_ref().is_some_and(|shown| token::is_known(self.store.secret(), shown, &key));
-        let admitted = match self.throttle.login(from, &key, known, milliseconds()) {
+        let shown = from.known.iter().flat_map(|all| all.split(' ').take(MOST_TRIED));
+        let known = { shown }.find(|shown| token::is_known(self.store.secret(), shown, &key));
+        let from = ClientIdentity { known: known.map(str::to_owned), ..from.clone() };
+        let admitted = match self.throttle.login(&from, &key, known.is_some(), milliseconds()) {
             Ok(admitted) => admitted,
             Err(after) => return Ok(Reply::Throttled { after }),
         };
@@ -173,7 +192,7 @@ impl Accounts {
             self.store.renew_hash(&user, &self.hash(password)?)?;
         }
         if let Some(former) = former {
-            self.sessions.end(&self.store, former)?;
+            self.end_all(former)?;
         }
         self.welcome(&user)
     }

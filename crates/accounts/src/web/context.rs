@@ -46,8 +46,8 @@ pub enum RequestAction {
 pub struct PendingQuery {
     /// The query.
     pub request: Query,
-    /// The session cookie of the request. If it is forged, the reply is [`Reply::Nobody`].
-    pub session: Option<String>,
+    /// The session cookies of the request. If all of them are forged, the reply is [`Reply::Nobody`].
+    pub sessions: Vec<String>,
     /// Turns the reply into the next step.
     pub then: Box<dyn FnOnce(Reply) -> ReplyAction + Send>,
 }

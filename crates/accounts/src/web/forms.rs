@@ -10,7 +10,6 @@ use super::page::{MemberPage, PLACE};
 use super::view::View;
 use super::visitor::{Cookie, RequestClient};
 use crate::ask::{Query, Refused, Reply};
-use crate::token;
 use crate::{names, passwords};
 
 /// The lifetime of the marker of a known browser, in seconds.
@@ -56,18 +55,18 @@ impl Web {
             return RequestAction::Page(MemberPage::unsupported());
         }
         let fields = FormFields::read(body);
-        let good = visitor.token().is_some_and(|token| token::same(&token, &fields.of("token")));
+        let good = visitor.has_token(&fields.of("token"));
         if !origin::is_own(request) || !good {
             return RequestAction::Page(self.foreign(form, &fields, visitor));
         }
-        match (form, visitor.session_digest()) {
+        match (form, visitor.session_digests()) {
             ("login", former) => self.log_in(&fields, former, visitor),
             ("register", _) => self.register(&fields, visitor),
             (_, None) => RequestAction::Page(MemberPage::see(&format!("/{PLACE}/login"))),
             ("logout", Some(session)) => self.log_out(session, visitor),
             ("password", Some(session)) => self.change_password(&fields, session, visitor),
             ("sessions", Some(session)) => {
-                self.ask(Query::EndOthers { session }, visitor.session, |web, reply| match reply {
+                self.ask(Query::EndOthers { session }, visitor.sessions, |web, reply| match reply {
                     Reply::Done => MemberPage::see(&format!("/{PLACE}/?said=others")),
                     other => web.not_done(&other),
                 })
@@ -80,13 +79,13 @@ impl Web {
     fn ask(
         self: &Arc<Web>,
         request: Query,
-        session: Option<String>,
+        sessions: Vec<String>,
         then: impl FnOnce(&Arc<Web>, Reply) -> MemberPage + Send + 'static,
     ) -> RequestAction {
         let web = self.clone();
         RequestAction::Query(PendingQuery {
             request,
-            session,
+            sessions,
             then: Box::new(move |reply| ReplyAction::Page(then(&web, reply))),
         })
     }
@@ -104,7 +103,7 @@ impl Web {
             from: visitor.from(),
             former,
         };
-        self.ask(request, None, move |web, reply| match reply {
+        self.ask(request, Vec::new(), move |web, reply| match reply {
             Reply::Welcome { token, known } => {
                 web.welcome(&token, &known, &visitor, &next.unwrap_or_else(|| web.home()))
             }
@@ -119,9 +118,9 @@ impl Web {
     /// Begins a session and sets its cookie.
     fn welcome(&self, token: &str, known: &str, visitor: &RequestClient, next: &str) -> MemberPage {
         let seconds = self.settings.absolute.as_secs();
-        MemberPage::see(next).cookie(Cookie::Session, visitor.secure, token, seconds).cookie(
+        MemberPage::see(next).cookie(Cookie::Session, visitor.site, token, seconds).cookie(
             Cookie::Known,
-            visitor.secure,
+            visitor.site,
             known,
             KNOWN_FOR,
         )
@@ -142,7 +141,7 @@ impl Web {
             return refuse("The two passwords differ.");
         }
         let request = Query::Register { name: name.clone(), password, invitation, from: visitor.from() };
-        self.ask(request, None, move |web, reply| match reply {
+        self.ask(request, Vec::new(), move |web, reply| match reply {
             Reply::Done => {
                 let mut query = form_urlencoded::Serializer::new(String::new());
                 query.append_pair("said", "registered");
@@ -159,10 +158,10 @@ impl Web {
     }
 
     fn log_out(self: &Arc<Web>, session: String, visitor: RequestClient) -> RequestAction {
-        self.ask(Query::Logout { session }, visitor.session.clone(), move |web, reply| match reply {
+        self.ask(Query::Logout { session }, visitor.sessions.clone(), move |web, reply| match reply {
             Reply::Done => MemberPage::see(&format!("/{PLACE}/login?said=out")).cookie(
                 Cookie::Session,
-                visitor.secure,
+                visitor.site,
                 "",
                 0,
             ),
@@ -183,7 +182,7 @@ impl Web {
             return RequestAction::Page(self.render(422, "password", &view));
         }
         let request = Query::ChangePassword { session, old, new, from: visitor.from() };
-        self.ask(request, visitor.session.clone(), move |web, reply| match reply {
+        self.ask(request, visitor.sessions.clone(), move |web, reply| match reply {
             Reply::Welcome { token, known } => {
                 web.welcome(&token, &known, &visitor, &format!("/{PLACE}/?said=password"))
             }
@@ -198,15 +197,10 @@ impl Web {
         visitor: RequestClient,
     ) -> RequestAction {
         let request = Query::Remove { session, password: fields.of("password"), from: visitor.from() };
-        self.ask(request, visitor.session.clone(), move |web, reply| match reply {
+        self.ask(request, visitor.sessions.clone(), move |web, reply| match reply {
             Reply::Done => {
                 let gone = MemberPage::see(&format!("/{PLACE}/login?said=deleted"));
-                gone.cookie(Cookie::Session, visitor.secure, "", 0).cookie(
-                    Cookie::Known,
-                    visitor.secure,
-                    "",
-                    0,
-                )
+                gone.cookie(Cookie::Session, visitor.site, "", 0).cookie(Cookie::Known, visitor.site, "", 0)
             }
             reply => web.refused("delete", View::of(&visitor), &reply),
         })
@@ -255,9 +249,7 @@ impl Web {
         view.errors.form = Some(WHY.into());
         let page = self.render(403, form, &view);
         match cookie {
-            Some(value) => {
-                page.cookie(Cookie::Form, visitor.secure, &value, self.settings.absolute.as_secs())
-            }
+            Some(value) => page.cookie(Cookie::Form, visitor.site, &value, self.settings.absolute.as_secs()),
             None => page,
         }
     }

@@ -81,11 +81,11 @@ impl Web {
     /// Asks the accounts whether the visitor is a member.
     fn admit(self: &Arc<Web>, request: &Request<'_>, visitor: RequestClient) -> RequestAction {
         let refusal = self.refusal(request);
-        let Some(session) = visitor.session_digest() else { return RequestAction::Page(refusal) };
+        let Some(session) = visitor.session_digests() else { return RequestAction::Page(refusal) };
         let web = self.clone();
         RequestAction::Query(PendingQuery {
             request: Query::Check { session },
-            session: visitor.session,
+            sessions: visitor.sessions,
             then: Box::new(move |reply| match reply {
                 Reply::Member { .. } => ReplyAction::Serve,
                 Reply::Nobody => ReplyAction::Page(refusal),

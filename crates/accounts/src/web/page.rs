@@ -2,7 +2,7 @@
 
 use tenfold_http::{FieldName, FieldValue, Method, PLAIN_TEXT, Request, ResponseWriter, reason};
 
-use super::visitor::Cookie;
+use super::visitor::{Cookie, CookieSite};
 
 /// The folder of the pages, beneath the root of the site.
 pub const PLACE: &str = "account";
@@ -94,9 +94,9 @@ impl MemberPage {
     }
 
     /// Adds a cookie that lives `seconds`; 0 removes it.
-    pub(super) fn cookie(self, cookie: Cookie, secure: bool, value: &str, seconds: u64) -> MemberPage {
-        let name = cookie.name(secure);
-        let secure = if secure { "; Secure" } else { "" };
+    pub(super) fn cookie(self, cookie: Cookie, site: CookieSite, value: &str, seconds: u64) -> MemberPage {
+        let name = site.name(cookie);
+        let secure = if site.secure { "; Secure" } else { "" };
         let line = format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}");
         self.with(SET_COOKIE, line)
     }

@@ -44,9 +44,7 @@ impl Web {
         let Ok((own, cookie)) = View::with_token(visitor) else { return self.trouble(&Reply::Unavailable) };
         let page = self.render(200, name, &View { token: own.token, ..view });
         match cookie {
-            Some(value) => {
-                page.cookie(Cookie::Form, visitor.secure, &value, self.settings.absolute.as_secs())
-            }
+            Some(value) => page.cookie(Cookie::Form, visitor.site, &value, self.settings.absolute.as_secs()),
             None => page,
         }
     }
@@ -59,11 +57,11 @@ impl Web {
         notice: Option<&'static str>,
     ) -> RequestAction {
         let refusal = MemberPage::to_login(request);
-        let Some(session) = visitor.session_digest() else { return RequestAction::Page(refusal) };
+        let Some(session) = visitor.session_digests() else { return RequestAction::Page(refusal) };
         let (web, template) = (self.clone(), if place.is_empty() { "account" } else { place }.to_owned());
         RequestAction::Query(PendingQuery {
             request: Query::Overview { session },
-            session: visitor.session.clone(),
+            sessions: visitor.sessions.clone(),
             then: Box::new(move |reply| {
                 ReplyAction::Page(match reply {
                     Reply::Overview { name, since, others } => {

@@ -117,12 +117,12 @@ impl View {
 
     /// The values for any visitor, with the cookie to set if the browser has none.
     pub(super) fn with_token(visitor: &RequestClient) -> Result<(View, Option<String>), String> {
-        if visitor.form.is_some() {
+        if !visitor.forms.is_empty() {
             return Ok((View::of(visitor), None));
         }
         let form = token::random()?;
         let mut visitor = visitor.clone();
-        visitor.form = Some(form.clone());
+        visitor.forms = vec![form.clone()];
         Ok((View::of(&visitor), Some(form)))
     }
 }

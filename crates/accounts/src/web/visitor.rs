@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use tenfold_http::{Connection, Method, Peer, Request, Scheme};
 
-use crate::ask::ClientIdentity;
+use crate::ask::{ClientIdentity, MOST_TRIED};
 use crate::token;
 
 /// The cookies, by purpose.
@@ -18,17 +18,34 @@ pub(super) enum Cookie {
     Known,
 }
 
-impl Cookie {
-    /// Its name. Browsers accept the prefix `__Host-` only from encrypted connections, and for this host alone.
-    pub(super) fn name(self, secure: bool) -> &'static str {
-        match (self, secure) {
-            (Cookie::Session, true) => "__Host-session",
-            (Cookie::Session, false) => "session",
-            (Cookie::Form, true) => "__Host-form",
-            (Cookie::Form, false) => "form",
-            (Cookie::Known, true) => "__Host-known",
-            (Cookie::Known, false) => "known",
-        }
+/// The site of a request, as far as the names of its cookies depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CookieSite {
+    /// Whether the connection to the browser is encrypted.
+    pub(super) secure: bool,
+    /// The port, if the scheme has another one by default. A browser sends the cookies of a host to all of its ports (RFC
+    /// 6265 §8.5).
+    port: Option<u16>,
+}
+
+impl CookieSite {
+    fn of(request: &Request<'_>, connection: &Connection) -> CookieSite {
+        let secure = connection.scheme == Scheme::Https;
+        let port = request.host().and_then(|host| host.rsplit_once(':')?.1.parse().ok());
+        CookieSite { secure, port: port.filter(|port| *port != if secure { 443 } else { 80 }) }
+    }
+
+    /// Returns the name of a cookie. Browsers accept the prefix `__Host-` only from encrypted connections, and for this
+    /// host alone.
+    pub(super) fn name(self, cookie: Cookie) -> String {
+        let prefix = if self.secure { "__Host-" } else { "" };
+        let name = match cookie {
+            Cookie::Session => "session",
+            Cookie::Form => "form",
+            Cookie::Known => "known",
+        };
+        let port = self.port.map(|port| format!("-{port}")).unwrap_or_default();
+        format!("{prefix}{name}{port}")
     }
 }
 
@@ -38,49 +55,68 @@ const LONGEST: usize = 256;
 /// The client of a request.
 #[derive(Clone, Debug)]
 pub(super) struct RequestClient {
-    pub(super) session: Option<String>,
-    pub(super) form: Option<String>,
-    known: Option<String>,
-    /// Whether the connection to the browser is encrypted.
-    pub(super) secure: bool,
+    /// The sessions that the browser sent.
+    pub(super) sessions: Vec<String>,
+    pub(super) forms: Vec<String>,
+    known: Vec<String>,
+    pub(super) site: CookieSite,
     address: String,
 }
 
 impl RequestClient {
     pub(super) fn read(request: &Request<'_>, connection: &Connection) -> RequestClient {
-        let secure = connection.scheme == Scheme::Https;
-        let read = |cookie: Cookie| value(request, cookie.name(secure));
+        let site = CookieSite::of(request, connection);
+        let read = |cookie: Cookie| values(request, &site.name(cookie));
         RequestClient {
-            session: read(Cookie::Session),
-            form: read(Cookie::Form),
+            sessions: read(Cookie::Session),
+            forms: read(Cookie::Form),
             known: read(Cookie::Known),
-            secure,
+            site,
             address: counted_address(connection),
         }
     }
 
-    /// The digest of the session that the browser sent.
-    pub(super) fn session_digest(&self) -> Option<String> {
-        self.session.as_deref().map(token::digest)
+    /// The digests of the sessions that the browser sent, as in [`Query::Check`](crate::ask::Query::Check).
+    pub(super) fn session_digests(&self) -> Option<String> {
+        let digests: Vec<_> = self.sessions.iter().map(|session| token::digest(session)).collect();
+        (!digests.is_empty()).then(|| digests.join(" "))
     }
 
     /// The form token for this browser.
     pub(super) fn token(&self) -> Option<String> {
-        self.form.as_deref().map(|form| token::of_form(form, self.session.as_deref()))
+        self.forms.first().map(|form| self.token_of(form))
+    }
+
+    /// Whether a form has a token of this browser.
+    pub(super) fn has_token(&self, shown: &str) -> bool {
+        self.forms.iter().any(|form| token::same(&self.token_of(form), shown))
+    }
+
+    fn token_of(&self, form: &str) -> String {
+        token::of_form(form, &self.sessions.join(" "))
     }
 
     pub(super) fn from(&self) -> ClientIdentity {
-        ClientIdentity { address: self.address.clone(), known: self.known.clone() }
+        let known = (!self.known.is_empty()).then(|| self.known.join(" "));
+        ClientIdentity { address: self.address.clone(), known }
     }
 }
 
-/// The value of a cookie that occurs once: of two, another site may have set one.
-fn value(request: &Request<'_>, name: &str) -> Option<String> {
-    let values = request.values("cookie").flat_map(|line| value_in(line, name));
-    let [first] = values.take(2).collect::<Vec<_>>()[..] else { return None };
-    let legal = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
-    let good = !first.is_empty() && first.len() <= LONGEST && first.iter().all(legal);
-    good.then(|| String::from_utf8_lossy(first).into_owned())
+/// The different values of the cookies of this name, in the order of the request.
+fn values(request: &Request<'_>, name: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for value in request.values("cookie").flat_map(|line| value_in(line, name)) {
+        let legal = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+        let good = !value.is_empty() && value.len() <= LONGEST && value.iter().all(legal);
+        let value = String::from_utf8_lossy(value);
+        if good && !found.iter().any(|known| *known == value) {
+            found.push(value.into_owned());
+        }
+        if found.len() == MOST_TRIED {
+            break;
+        }
+    }
+    found
 }
 
 /// The values of the cookies of this name in a line. Bytes are compared, and only a blank or a tab is not part of a name:
@@ -121,6 +157,7 @@ pub(super) fn wants_page(request: &Request<'_>) -> bool {
 mod tests {
     use super::*;
     use tenfold_http::Local;
+    use tenfold_http::h1::parse_request;
 
     #[test]
     fn only_the_exact_name_is_that_of_a_cookie() {
@@ -137,6 +174,37 @@ mod tests {
         assert_eq!(value_in(bytes, "__Host-session").collect::<Vec<_>>(), [b"own"], "others may be anything");
         assert_eq!(found("__Host-session=a; __Host-session=b"), ["a", "b"]);
         assert_eq!(found("__Host-sessions=a; __Host-session"), [""; 0]);
+    }
+
+    #[test]
+    fn each_port_of_a_host_has_cookies_of_its_own() {
+        let connection =
+            |scheme| Connection { scheme, ..Connection::plaintext(Peer::Unix, Local { listener: 0 }) };
+        for (host, scheme, expected) in [
+            ("a.test", Scheme::Http, "session"),
+            ("a.test:80", Scheme::Http, "session"),
+            ("a.test:8080", Scheme::Http, "session-8080"),
+            ("[::1]:8080", Scheme::Http, "session-8080"),
+            ("[::1]", Scheme::Http, "session"),
+            ("a.test:443", Scheme::Https, "__Host-session"),
+            ("a.test:8443", Scheme::Https, "__Host-session-8443"),
+        ] {
+            let mut bytes = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes();
+            parse_request(&mut bytes, |request| {
+                let site = CookieSite::of(&request.expect("the request is good"), &connection(scheme));
+                assert_eq!(site.name(Cookie::Session), expected, "{host}");
+            });
+        }
+    }
+
+    #[test]
+    fn every_cookie_of_a_name_is_tried_within_a_bound() {
+        let many: String = (0..9).map(|number| format!("; session={number}")).collect();
+        let fields = format!("Cookie: session=b; x=y; session=a; session=b; session=\"; session={many}");
+        let mut bytes = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n").into_bytes();
+        parse_request(&mut bytes, |request| {
+            assert_eq!(values(&request.expect("the request is good"), "session"), ["b", "a", "0", "1"]);
+        });
     }
 
     #[test]

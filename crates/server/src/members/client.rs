@@ -71,18 +71,18 @@ impl WorkerMembers {
         }
     }
 
-    /// Asks the accounts, outside the event loop if there is one; `session` is the cookie of the asking session, and
-    /// `address` that of the client.
+    /// Asks the accounts, outside the event loop if there is one; `sessions` are the cookies of the asking session, and
+    /// `address` is that of the client.
     ///
     /// # Errors
     /// [`QueueFull`] if the queue is full, or the part of the address.
     pub(crate) fn ask(
         &self,
         request: Query,
-        session: Option<String>,
+        sessions: Vec<String>,
         address: &str,
     ) -> Result<OffloadResult<Reply>, QueueFull> {
-        let known = session.as_deref().map(|cookie| self.filter.judge(cookie));
+        let known = (!sessions.is_empty()).then(|| self.filter.judge(&sessions));
         let is_judged = match known {
             Some(Some(CookieCheck::Forged)) => {
                 let (promise, coming) = promise();
@@ -97,9 +97,9 @@ impl WorkerMembers {
             _ if !request.hashes() => {
                 let (client, filter) = (self.client.clone(), self.filter.clone());
                 // The cookie is judged again if the filter was unknown before.
-                let unknown = session.filter(|_| known == Some(None));
-                let work = move || match unknown {
-                    Some(cookie) if filter.learn(&client).judge(&cookie) == Some(CookieCheck::Forged) => {
+                let is_unknown = known == Some(None);
+                let work = move || match is_unknown {
+                    true if filter.learn(&client).judge(&sessions) == Some(CookieCheck::Forged) => {
                         Reply::Nobody
                     }
                     _ => client.ask(&request),

@@ -50,11 +50,13 @@ impl WorkerFilter {
         WorkerFilter { starts, known: RwLock::default() }
     }
 
-    /// Judges a cookie; `None` while the filter is unknown.
-    pub(super) fn judge(&self, cookie: &str) -> Option<CookieCheck> {
+    /// Judges cookies of one request by the best of them; `None` while the filter is unknown.
+    pub(super) fn judge(&self, cookies: &[impl AsRef<str>]) -> Option<CookieCheck> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let (_, filter) = known.as_ref().filter(|(start, _)| *start == self.starts.number())?;
-        Some(filter.judge(cookie))
+        let all: Vec<_> = cookies.iter().map(|cookie| filter.judge(cookie.as_ref())).collect();
+        let best = [CookieCheck::Signed, CookieCheck::Unsigned].into_iter().find(|best| all.contains(best));
+        Some(best.unwrap_or(CookieCheck::Forged))
     }
 
     /// Asks for the filter, and waits briefly for it.
@@ -93,10 +95,10 @@ mod tests {
         let (client, server) = channel::open().expect("a pair of sockets");
         let starts = Starts::new().expect("memory");
         let worker = WorkerFilter::new(starts.clone());
-        assert_eq!(worker.judge("cookie"), None, "nothing is known");
+        assert_eq!(worker.judge(&["cookie"]), None, "nothing is known");
         for key in ["first", "second"] {
             starts.count();
-            assert_eq!(worker.judge("cookie"), None, "the key of another process may be another");
+            assert_eq!(worker.judge(&["cookie"]), None, "the key of another process may be another");
             std::thread::scope(|scope| {
                 scope.spawn(|| {
                     let (_, answer) = received(&server).expect("a question").apart();
@@ -104,7 +106,7 @@ mod tests {
                 });
                 worker.learn(&client);
             });
-            assert_eq!(worker.judge("cookie"), Some(CookieCheck::Forged), "{key}");
+            assert_eq!(worker.judge(&["cookie"]), Some(CookieCheck::Forged), "{key}");
         }
     }
 
@@ -119,7 +121,7 @@ mod tests {
                 answer.send_part();
                 answer
             });
-            assert_eq!(worker.learn(&client).judge("cookie"), None);
+            assert_eq!(worker.learn(&client).judge(&["cookie"]), None);
             drop(stalled.join().expect("a part is sent"));
         });
         assert!(begun.elapsed() < 5 * PATIENCE, "{:?}", begun.elapsed());
@@ -129,6 +131,6 @@ mod tests {
     fn h81_accounts_that_do_not_answer_are_waited_for_a_moment() {
         let (client, _server) = channel::open().expect("a pair of sockets");
         let worker = WorkerFilter::new(Starts::new().expect("memory"));
-        assert_eq!(worker.learn(&client).judge("cookie"), None);
+        assert_eq!(worker.learn(&client).judge(&["cookie"]), None);
     }
 }

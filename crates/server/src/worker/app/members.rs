@@ -30,12 +30,12 @@ impl SharedService {
 
     /// Asks the accounts off the loop, when earlier responses have been sent: a session counts until then.
     fn ask(&self, ask: PendingQuery, request: OwnedRequest, connection: Connection) -> Answer {
-        let PendingQuery { request: query, session, then } = ask;
+        let PendingQuery { request: query, sessions, then } = ask;
         // The service is there while it answers.
         let Some(this) = self.this.upgrade() else { return Answer::Close };
         Answer::later(async move {
             let address = counted_address(&connection);
-            let coming = this.members.as_ref().map(|members| members.ask(query, session, &address));
+            let coming = this.members.as_ref().map(|members| members.ask(query, sessions, &address));
             let said = match coming {
                 Some(Ok(coming)) => coming.await,
                 Some(Err(QueueFull)) | None => None,
