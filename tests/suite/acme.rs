@@ -31,6 +31,7 @@ pub(crate) const THEME: Theme = Theme {
         Epoll Own: a_certificate_is_obtained_renewed_and_kept_while_the_authority_is_away,
             a_wildcard_is_obtained_by_a_program_that_sets_records,
             a_damaged_certificate_stays_in_memory_until_another_is_obtained,
+            an_internal_certificate_covers_each_printed_address,
             an_internal_certificate_stays_in_memory_without_its_root;
         Epoll Own: check_tells_what_a_start_would_find_and_makes_nothing;
     ],
@@ -201,6 +202,29 @@ fn an_internal_certificate_is_made_and_kept(config: &Config) {
     assert_eq!(get(&again, "localhost"), certificate, "it is kept");
     assert!(!again.errors().contains("curl --cacert"), "the root is known");
     again.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn an_internal_certificate_covers_each_printed_address(config: &Config) {
+    let folder = TempFolder::new("internal-addresses");
+    let port = free_address().port();
+    let server = Launch::new(config, site::shared())
+        .flag("--tls", "internal")
+        .flag("--tls-state", folder.at("state").display())
+        .flag("--listen", format!(":{port}"))
+        .start();
+    let root = folder.at("state/internal/root.pem");
+    let client = trusting(CertificateDer::from_pem_file(&root).expect("a certificate").to_vec());
+    let said = server.errors();
+    let links = said.split_whitespace().filter_map(|word| word.strip_prefix("https://")?.strip_suffix('/'));
+    let printed: Vec<SocketAddr> = links.filter_map(|link| link.parse().ok()).collect();
+    assert!(printed.iter().any(|at| at.port() == port), "{said}");
+    let machine = fs::read_to_string("/proc/sys/kernel/hostname").expect("the kernel has a name");
+    let machine = machine.trim().to_ascii_lowercase();
+    let names = printed.iter().map(|at| at.ip().to_string());
+    for name in names.chain(["localhost".to_owned(), machine]) {
+        get_once(server.address, &client, &name, "/1k.html").unwrap_or_else(|why| panic!("{name}: {why}"));
+    }
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
 /// Reloads the configuration and waits until other workers serve.

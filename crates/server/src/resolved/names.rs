@@ -17,6 +17,7 @@ use tenfold_tls::state::StateFolder;
 
 use super::apart::{LATEST, apart, check_keys};
 use super::certificates::RunningTls;
+use super::outward::outward;
 use crate::diagnostics::{info, warning};
 use crate::settings::names::{Challenge, TlsNames};
 use crate::settings::values::Settings;
@@ -203,16 +204,17 @@ pub(crate) fn prepare(settings: &Settings, running: Option<&RunningTls>) -> Resu
     Ok(())
 }
 
-/// The names of this machine, of the hosts, and the addresses that are listened on by themselves.
+/// The names of this machine, of the hosts, and the addresses of the links that the start prints.
 fn internal_names(settings: &Settings) -> Vec<String> {
     let mut names = internal::machine_names();
     let hosts = settings.hosts.iter().flat_map(|host| &host.names);
     let hosts = hosts.map(|name| name.as_str().trim_matches(['[', ']']).to_owned());
     let addresses = settings.addresses().filter_map(|address| match address {
-        ListenAddress::Internet(at) if !at.ip().is_unspecified() => Some(at.ip().to_string()),
-        _ => None,
+        ListenAddress::Internet(at) if at.ip().is_unspecified() => outward(at.is_ipv4()),
+        ListenAddress::Internet(at) => Some(at.ip()),
+        ListenAddress::Unix(_) => None,
     });
-    for name in hosts.chain(addresses) {
+    for name in hosts.chain(addresses.map(|address| address.to_string())) {
         if !names.contains(&name) {
             names.push(name);
         }

@@ -6,7 +6,7 @@ mod facts;
 mod qr;
 
 use std::fmt::Write;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use tenfold_accounts::store::url::without_password;
 use tenfold_accounts::web::protect::ProtectedFolder;
@@ -16,6 +16,7 @@ use tenfold_tls::config::SecurityPreset;
 
 use crate::diagnostics::{self, Level};
 use crate::resolved::names;
+use crate::resolved::outward::outward;
 use crate::settings::log::{Full, Manner, Mode, name_of};
 use crate::settings::log::{LogTarget, Rotate};
 use crate::settings::units::shown_size;
@@ -140,15 +141,6 @@ fn links(facts: &StartFacts<'_>) -> Vec<Link> {
         }
     }
     links
-}
-
-/// The address of this machine toward other networks: the source of a packet that is never sent.
-fn outward(ipv4: bool) -> Option<IpAddr> {
-    // Addresses for documentation (RFC 5737 and RFC 3849), which have the default route.
-    let (own, other) = if ipv4 { ("0.0.0.0:0", "198.51.100.1:9") } else { ("[::]:0", "[2001:db8::1]:9") };
-    let socket = UdpSocket::bind(own).ok()?;
-    socket.connect(other).ok()?;
-    socket.local_addr().ok().map(|at| at.ip()).filter(|ip| !ip.is_loopback())
 }
 
 fn root(facts: &StartFacts<'_>) -> Option<String> {
