@@ -8,6 +8,7 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use tenfold_http::{Instant, clock};
+use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Socket;
 
 use crate::plan::Bounds;
@@ -15,6 +16,10 @@ use crate::senders::failure::interrupted;
 
 /// Calls of a loop on one connection before others have their turn: each discards at most 64 KiB.
 pub(crate) const TURN_CALLS: usize = 4;
+
+/// The longest wait for bytes in a process that leaves. It announced the end to each client, also to those without
+/// content to send, and they should not delay its end.
+const LEAVING_WAIT: Duration = Duration::from_secs(2);
 
 /// The result of one call that discards bytes.
 pub(crate) enum Discarded {
@@ -45,7 +50,11 @@ pub(crate) fn now() -> u32 {
 /// The deadline of a connection that has lingered since `begun` and has received bytes now.
 pub(crate) fn deadline(begun: u32, bounds: &Bounds) -> Instant {
     let lasted = Duration::from_millis(now().wrapping_sub(begun).into());
-    clock::now() + bounds.linger_time.saturating_sub(lasted).min(bounds.linger_wait)
+    let wait = match lifecycle::phase() {
+        Phase::Serving => bounds.linger_wait,
+        _ => bounds.linger_wait.min(LEAVING_WAIT),
+    };
+    clock::now() + bounds.linger_time.saturating_sub(lasted).min(wait)
 }
 
 #[cfg(test)]
