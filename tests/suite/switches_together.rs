@@ -39,7 +39,7 @@ fn parameters() -> Vec<Parameter> {
         named("tcp-nodelay", words(&["on", "off"])),
         named("tcp-cork", words(&["off", "on"])),
         named("defer-accept", words(&["on", "off"])),
-        named("backlog", words(&["4096", "16"])),
+        named("backlog", words(&["511", "16"])),
         named("linger", words(&["off", "1"])),
         named("notsent-lowat", words(&["off", "16k"])),
         named("timer", of(TimerKind::ALL, &TimerKind::Wheel)),

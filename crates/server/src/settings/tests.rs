@@ -38,7 +38,7 @@ fn defaults_are_those_of_the_book() {
     assert!(settings.addresses().eq(&["127.0.0.1:8080".parse().expect("an address")]));
     assert_eq!((settings.root, settings.index), (PathBuf::from("."), vec!["index.html".to_owned()]));
     assert_eq!((settings.engine, settings.topology, settings.workers), (EngineChoice::Auto, None, None));
-    assert_eq!((settings.tcp_nodelay, settings.backlog, settings.defer_accept), (true, 4096, true));
+    assert_eq!((settings.tcp_nodelay, settings.backlog, settings.defer_accept), (true, 511, true));
     assert_eq!((settings.tcp_cork, settings.fastopen), (false, None));
     assert_eq!((settings.linger, settings.notsent_lowat), (None, None));
     assert_eq!(settings.accept, Some(Accept::All));

@@ -65,7 +65,7 @@ pub(super) static TCP: &[SettingRow] = rows! { "TCP":
     one "tcp-cork" "on|off" = Value("off"), fixed;
         tcp_cork = switch;
         "hold back partial segments until the response is complete (TCP_CORK); costs two more system calls per response";
-    one "backlog" "N" = Value("4096"), fixed;
+    one "backlog" "N" = Value("511"), fixed;
         backlog = number(1..=65_535u32);
         "maximum number of established connections that wait for accept";
     one "defer-accept" "on|off" = Value("on"), fixed;
