@@ -94,7 +94,7 @@ impl Hosts {
             sites.push(site);
         }
         let names = (sites.len() > 1).then_some(names);
-        // Each version of a file is encoded once, whichever host has it.
+        // Each version of a file is encoded once for all hosts.
         if let Some((first, others)) = sites.split_first_mut() {
             for site in others {
                 site.encoded = Arc::clone(&first.encoded);

@@ -47,7 +47,7 @@ pub(crate) enum SlotState {
     },
     /// Its output is shut down; received bytes are discarded.
     Lingering {
-        /// The time of the shutdown: see [`crate::drivers::linger`].
+        /// The time of the shutdown, as `drivers/linger.rs` counts it.
         begun: u32,
     },
     /// It is closed, and operations on its socket are still in flight. Completion driver only.

@@ -37,7 +37,7 @@ fn has_readers(server: &Server) -> bool {
 
 /// How often a file is evicted from the page cache. To read only what is cached starts a read of the rest
 /// (`filemap_get_pages`), and a thread that loses the processor there finds it finished: one of some 450 times on a
-/// quick disk, after which the whole file comes by reading ahead. The loop has not waited then, and asks no one else.
+/// quick disk, after which the whole file comes by reading ahead. The loop has not waited then, and asks no thread.
 const EVICTIONS: usize = 10;
 
 fn a_file_that_is_not_cached(configuration: &Configuration) {

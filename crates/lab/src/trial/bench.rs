@@ -43,7 +43,7 @@ pub struct Workbench {
     pub server_processors: Vec<usize>,
     /// Processors of clients.
     pub client_processors: Vec<usize>,
-    /// The time at which the run ends, whatever it has reached.
+    /// The time at which the run ends, even if trials are missing.
     pub until: Option<Instant>,
 }
 

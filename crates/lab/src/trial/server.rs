@@ -132,7 +132,7 @@ impl RunningServer {
     }
 
     /// Whether it serves. This server reports that, because the system does not show its sockets to its own user. With
-    /// another server, the port was free a moment ago; another program that took it since would be measured.
+    /// another server, the port was free a moment ago; another program that has taken it since would be measured.
     fn serves(&self) -> bool {
         match &self.reports {
             Some(reports) => is_ready(reports),

@@ -16,7 +16,7 @@ use super::latency::{self, Observed, Until};
 pub(crate) enum Counter {
     /// 1 when the worker can serve.
     Ready,
-    /// The time of the last turn of its loop; 0 without a loop, and while nobody expects turns.
+    /// The time of the last turn of its loop; 0 without a loop, and while no turns are expected.
     LastTurn,
     Accepted,
     Closed,

@@ -3,13 +3,13 @@
 //!
 //! [`open`] starts and opens everything, [`run`] is its loop over the [`state`]. [`sockets`] binds, a [`generation`] is
 //! a configuration with its workers, [`child`] is a worker from the fork on, [`reload`] takes up a new configuration,
-//! [`roots`] follows the names of the roots, [`leave`] ends, [`rotate`] gives the log new files, [`archive`] removes and
-//! compresses old ones, [`control`] answers `tenfold status`, [`accounts`] keeps the process of the accounts, [`admin`] that of the admin listener, [`acme`] the
-//! process that obtains certificates, which [`renewal`] gives to workers; [`helpers`] starts these and the signing
-//! processes again. [`activation`] takes sockets of a service manager, [`notify`] reports to it, [`book`] is the
-//! manual, [`examine`] checks without starting, and [`announce`] prints the start block. [`upgrade`] executes another
-//! program in this process, which gets a [`handover`]; if none can serve, it starts [`again`]. Connections of workers
-//! that leave go to their [`succession`].
+//! [`roots`] follows the names of the roots, [`leave`] ends, [`rotate`] gives the log new files, [`archive`] removes
+//! and compresses old ones, [`control`] answers `tenfold status`, [`accounts`] keeps the process of the accounts,
+//! [`admin`] that of the admin listener, [`acme`] the process that obtains certificates, which [`renewal`] gives to
+//! workers; [`helpers`] starts these and the signing processes again. [`activation`] takes sockets of a service
+//! manager, [`notify`] reports to it, [`book`] is the manual, [`examine`] checks without starting, and [`announce`]
+//! prints the start block. [`upgrade`] executes another program in this process, which gets a [`handover`]; if none can
+//! serve, it starts [`again`]. Connections of workers that leave go to their [`succession`].
 
 mod accounts;
 mod acme;

@@ -75,8 +75,8 @@ struct RememberedVerdict {
     until: Instant,
 }
 
-/// Milliseconds for which a right password is remembered. One that was changed by a reload is not right any longer: a
-/// reload begins without verdicts. Only the fact that it was right before survives, in the [`SharedMarks`].
+/// Milliseconds for which a right password is remembered. A reload may change it, so each begins without verdicts. Only
+/// the fact that a password was right before survives, in the [`SharedMarks`].
 const ALLOWED_FOR: u64 = 60_000;
 /// Milliseconds for which a wrong one is, so that repeating it costs no hash each time.
 const REFUSED_FOR: u64 = 5_000;

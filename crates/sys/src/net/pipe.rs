@@ -8,8 +8,8 @@ use rustix::pipe::{PipeFlags, SpliceFlags};
 
 use crate::net::socket::Socket;
 
-/// The requested capacity of a pipe: the most bytes that it holds (`F_SETPIPE_SZ`, `man 2 fcntl`). It stays smaller if the user has too many pipes
-/// (`pipe-user-pages-soft`, `man 7 pipe`).
+/// The requested capacity of a pipe: the most bytes that it holds (`F_SETPIPE_SZ`, `man 2 fcntl`). It stays smaller if
+/// the user has too many pipes (`pipe-user-pages-soft`, `man 7 pipe`).
 pub const CAPACITY: usize = 256 * 1024;
 
 /// A pipe, and the number of bytes in it.

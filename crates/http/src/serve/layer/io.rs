@@ -149,7 +149,7 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
         }
     }
 
-    /// Waits while a process that the handshake needs is late.
+    /// Waits while the process that the handshake needs is late.
     fn poll_late(&mut self, cx: &mut Context<'_>, by: Instant) -> Poll<Result<(), IoError>> {
         while let Some(look) = self.late {
             match ready!(self.below.poll_lost(cx, by.min(look))) {
