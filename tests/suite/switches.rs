@@ -81,7 +81,7 @@ fn options_that_are_off_are_not_set(config: &Config) {
             calls.with(&["setsockopt("])
         );
     }
-    expect_call(&calls, &["listen(", ", 4096)"]);
+    expect_call(&calls, &["listen(", ", 511)"]);
 }
 
 /// Sequential requests on one connection, with a tracer of the serving processes.

@@ -92,7 +92,7 @@ const OF_READINESS: &[CallSite] = sites! {
     &["accept4"], "", "takes the next connection; EAGAIN if none is left",
         source!("engine/src/drivers/readiness/accept.rs"), "listener.accept(true)";
     &["recvfrom"], "", "receives at once; EAGAIN without bytes", READINESS_IO, "socket.receive(into)";
-    &["sendto", "sendfile"], "", "sends at once; EAGAIN without room", READINESS_IO, "core.send(self.link.left())";
+    &["sendto", "sendfile"], "", "sends at once; EAGAIN without room", READINESS_IO, "core.send(most?)";
     END, "", CLOSE, source!("engine/src/drivers/readiness/closing.rs"), "fn close(", "self.connections.remove(key)";
 };
 const OF_COMPLETION: &[CallSite] = sites! {
