@@ -68,7 +68,7 @@ pub(crate) const THEME: Theme = Theme {
             h75_only_a_database_of_the_workers_user_changes_its_owner,
             an_unwritable_database_folder_is_named_and_stays_empty,
             the_user_of_the_accounts_is_checked_and_a_shared_one_is_a_warning,
-            h78_workers_share_one_page_with_the_accounts,
+            h78_workers_share_two_counts_with_the_accounts,
             h76_invalid_messages_and_unread_replies_are_harmless,
             h77_an_accounts_process_that_hangs_is_replaced, h77_the_accounts_process_has_a_bound_of_memory,
             h78_without_root_the_memory_of_every_process_is_closed_to_the_same_user,
