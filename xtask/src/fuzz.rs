@@ -35,7 +35,7 @@ const HARNESSES: &[Harness] = harnesses! {
     "record" "tenfold-tls" ["--lib"]
         "connection::tests::any::any_bytes_are_records_in_order_or_end_the_connection";
     "form" "tenfold-accounts" ["--lib"] "web::any::any_form_is_read_as_a_slow_reader_reads_it";
-    "cookie" "tenfold-accounts" ["--lib"] "web::any::any_cookie_is_one_session_or_none";
+    "cookie" "tenfold-accounts" ["--lib"] "web::any::any_cookies_are_sessions_or_none";
     "ticket" "tenfold-tls" ["--lib"] "tickets::ticketer::tests::any_ticket_is_one_of_ours_or_nothing";
     "signature" "tenfold-tls" ["--lib"]
         "signing::keys::tests::any_message_gets_an_answer_with_its_number_or_none";
