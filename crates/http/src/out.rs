@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::IoSlice;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// A regular file that was opened for sending.
 #[derive(Debug)]
@@ -25,12 +25,14 @@ pub struct OpenFile {
     pub cold: AtomicBool,
     /// Whether a part of it was found in memory. Another note of the engine.
     pub quick: AtomicBool,
+    /// The milliseconds of the clock until which all of it counts as in memory. Another note of the engine.
+    pub resident_until: AtomicU64,
 }
 
 impl OpenFile {
     /// An open file that had `size` bytes.
     pub fn new(file: File, size: u64) -> OpenFile {
-        OpenFile { file, size, cold: AtomicBool::new(false), quick: AtomicBool::new(false) }
+        OpenFile { file, size, cold: false.into(), quick: false.into(), resident_until: 0.into() }
     }
 }
 

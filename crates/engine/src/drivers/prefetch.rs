@@ -6,6 +6,9 @@
 //! send is slow, which marks the file as cold: until a thread finds it in memory again, each piece of a cold file is read
 //! first.
 //!
+//! A file of one piece that was found in memory counts as such for a second: for a response of 64 KB, the two questions
+//! took a sixth of its time.
+//!
 //! System calls of a piece: preadv2 of one byte. If it is not in memory: futex, and on the thread pread and the write
 //! to an eventfd that wakes the loop.
 
@@ -18,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 
-use tenfold_http::{IoError, OpenFile};
+use tenfold_http::{IoError, OpenFile, clock};
 use tenfold_sys::clock::monotonic;
 use tenfold_sys::file::is_cached;
 
@@ -37,6 +40,9 @@ const BYTES: usize = 64 * 1024;
 const SLOW: u64 = 5_000_000;
 /// The smallest page of a machine. With larger pages, one page may be asked for twice.
 const PAGE: u64 = 4096;
+
+/// Milliseconds for which a file of one piece counts as in memory after it was found there.
+const RESIDENT_FOR: u64 = 1000;
 
 /// The threads of a loop, which begin with the first piece that is not in memory.
 pub(crate) fn readers(plan: &Plan) -> OffloadPool {
@@ -98,16 +104,25 @@ impl Prefetch {
         })
     }
 
+    /// Whether `piece` is in memory, as far as its first and last pages tell.
     fn finds(&self, file: &OpenFile, piece: &Range<u64>) -> bool {
+        let now = clock::now().0;
+        if now < file.resident_until.load(Relaxed) {
+            return true;
+        }
         let last = piece.end.saturating_sub(1);
         let continues = self.found.start < piece.start && piece.start <= self.found.end;
         let is_one_page = piece.start / PAGE == last / PAGE;
         // To ask for a page starts a read of it, so that of the first page comes first.
         let asked = [Some(piece.start).filter(|_| !continues && !is_one_page), Some(last)];
-        asked
+        let found = asked
             .into_iter()
             .flatten()
-            .all(|offset| is_cached(&file.file, offset).unwrap_or_else(|| file.quick.load(Relaxed)))
+            .all(|offset| is_cached(&file.file, offset).unwrap_or_else(|| file.quick.load(Relaxed)));
+        if found && *piece == (0..file.size) {
+            file.resident_until.store(now + RESIDENT_FOR, Relaxed);
+        }
+        found
     }
 }
 
@@ -151,6 +166,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use tenfold_http::Instant;
+
     use crate::plan::Bounds;
     use crate::plan::choice::{Engine, Sender};
 
@@ -257,6 +274,22 @@ mod tests {
         file.cold.store(false, Relaxed);
         assert!(was_quick);
         assert_eq!(poll(&mut prefetch, &file, 10), Poll::Ready(Ok(10)));
+    }
+
+    #[test]
+    fn a_file_of_one_piece_is_asked_for_once_a_second() {
+        let file = file(false);
+        let mut prefetch = Prefetch::new(pool());
+        clock::set(Instant(5_000), 0);
+        assert_eq!(poll(&mut prefetch, &file, 1_000), Poll::Ready(Ok(1_000)));
+        assert_eq!(file.resident_until.load(Relaxed), 0, "a part tells nothing of the rest");
+        assert_eq!(poll(&mut prefetch, &file, usize::MAX), Poll::Ready(Ok(SIZE as usize)));
+        assert_eq!(file.resident_until.load(Relaxed), 6_000);
+        clock::set(Instant(5_999), 0);
+        assert_eq!(poll(&mut prefetch, &file, usize::MAX), Poll::Ready(Ok(SIZE as usize)));
+        assert_eq!(file.resident_until.load(Relaxed), 6_000, "it was not asked for");
+        file.cold.store(true, Relaxed);
+        assert_eq!(poll(&mut prefetch, &file, usize::MAX), Poll::Pending, "a slow send overrides it");
     }
 
     #[test]
