@@ -6,6 +6,7 @@ use super::signing::SigningProcess;
 use super::state::Supervisor;
 use super::succession;
 use crate::diagnostics::{error, info};
+use crate::resolved::certificates;
 use crate::resolved::config::{ResolvedConfig, warn};
 use crate::resolved::names;
 use crate::settings::problem::complain;
@@ -35,6 +36,19 @@ impl Supervisor {
                 self.manager.reloaded(&format!("{why}; the old configuration stays in use"));
             }
         }
+    }
+
+    /// Begins a generation with the present configuration, which opens the roots by their names.
+    ///
+    /// # Errors
+    /// As [`Supervisor::begin_generation`], or the certificates cannot be read.
+    pub(super) fn begin_again(&mut self) -> Result<(), String> {
+        let Some(newest) = self.generations.last() else { return Ok(()) };
+        let (settings, mut config) = (newest.settings.clone(), newest.config.clone());
+        // The signing process of the newest generation took the files of its keys.
+        let running = newest.running_tls();
+        (config.certificates, config.keys) = certificates::load(&settings, running.as_ref())?;
+        self.begin_generation(settings, config)
     }
 
     /// Starts a generation with this configuration and the present sockets.

@@ -10,7 +10,6 @@ use tenfold_sys::socket::ListenAddress;
 use super::generation::{Generation, Stage};
 use super::state::Supervisor;
 use crate::diagnostics::{debug, error, info, warning};
-use crate::resolved::certificates;
 
 /// The pause after a revival. It bounds the work that repeated shutdowns cause.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -88,15 +87,7 @@ impl Supervisor {
         if self.generations.last().is_none_or(|newest| newest.stage != Stage::Serving) || !self.make_room() {
             return;
         }
-        let Some(newest) = self.generations.last() else { return };
-        let (settings, mut config) = (newest.settings.clone(), newest.config.clone());
-        // The signing process of the newest generation took the files of its keys.
-        let running = newest.running_tls();
-        let begun = certificates::load(&settings, running.as_ref()).and_then(|loaded| {
-            (config.certificates, config.keys) = loaded;
-            self.begin_generation(settings, config)
-        });
-        match begun {
+        match self.begin_again() {
             Ok(()) => info!("workers are replaced, because a Unix socket was"),
             Err(why) => {
                 self.revival.again = Some(Instant::now() + LONG_PAUSE);

@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 use super::generation::{Generation, Stage};
 use super::state::Supervisor;
 use crate::diagnostics::{error, info, warning};
-use crate::resolved::certificates;
 
 /// The interval of looks.
 const LOOK: Duration = Duration::from_secs(1);
@@ -68,14 +67,7 @@ impl Supervisor {
 
     /// Begins a generation with the present configuration, which opens the roots by their names.
     fn take_up_roots(&mut self, replaced: &BTreeSet<PathBuf>) {
-        let Some(newest) = self.generations.last() else { return };
-        let (settings, mut config) = (newest.settings.clone(), newest.config.clone());
-        // The signing process of the newest generation took the files of its keys.
-        let running = newest.running_tls();
-        let begun = certificates::load(&settings, running.as_ref()).and_then(|loaded| {
-            (config.certificates, config.keys) = loaded;
-            self.begin_generation(settings, config)
-        });
+        let begun = self.begin_again();
         let paths: Vec<_> = replaced.iter().map(|path| path.display().to_string()).collect();
         let paths = paths.join(", ");
         match begun {
