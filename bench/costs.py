@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What every model, sender and switch costs on this machine: the page docs/costs.md, measured and written.
+"""What every model, sender and switch costs on this machine: the page docs/explanation/costs.md, measured and written.
 
 usage: costs.py [-s SECONDS] [-r ROUNDS] [--only latency] [--out FILE]
 
@@ -98,7 +98,7 @@ def main():
     parser.add_argument("--latency-seconds", type=int, default=2, help="seconds of each round of the latencies")
     parser.add_argument("--latency-rounds", type=int, default=3)
     parser.add_argument("--only", choices=["latency"], help="measure this part alone, and leave the others as they are")
-    parser.add_argument("--out", default=str(compare.HERE.parent / "docs/costs.md"))
+    parser.add_argument("--out", default=str(compare.HERE.parent / "docs/explanation/costs.md"))
     parser.add_argument("--tenfold", default=str(compare.HERE.parent / "target/release/tenfold"))
     args = parser.parse_args()
     args = argparse.Namespace(**vars(args), server_cpu=0, client_cpu=1, first_port=8300, seed=1, option=[], peers=[],

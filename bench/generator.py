@@ -2,7 +2,7 @@
 """What the load generators cost: CPU per request of `tenfold bench` beside wrk, in one run.
 
 usage: generator.py [options] [SHAPE ...]
-       generator.py --out docs/bench/beside-wrk.md      the page of the book
+       generator.py --out docs/explanation/bench-and-wrk.md      the page of the book
 
 Each round drives the same floor program with wrk and with tenfold bench, in shuffled order, and reads the
 CPU time that the generator itself used (user + system, of the whole process). Printed for each shape: the

@@ -79,7 +79,7 @@ def main():
     parts = [f"# A {run.profile} run", run.facts()]
     if args.earlier:
         parts.append(run.agreement(Run(args.earlier)))
-    page = DOCS / "lab/run.md"
+    page = DOCS / "explanation/lab-run.md"
     page.write_text("\n\n".join([*parts, run.summary]) + "\n")
 
     first = DOCS / "README.md"
@@ -87,7 +87,7 @@ def main():
     artefacts = run.count("artefact")
     artefacts = f"{artefacts} {'is' if artefacts == 1 else 'are'}"
     sentence = (
-        f"Of {len(run.verdicts)} claims about server models, [a {run.profile} run of the laboratory](lab/run.md) on two "
+        f"Of {len(run.verdicts)} claims about server models, [a {run.profile} run of the laboratory](explanation/lab-run.md) on two "
         f"processors found that {run.count('holds')} hold, {run.count('reversed')} are reversed and "
         f"{run.count('no-difference')} make no difference; {run.count('inconclusive')} stayed open, "
         f"{run.count('not-testable-here')} need other hardware, and {artefacts} due to something other than the models. "

@@ -24,12 +24,12 @@ const PAGES: [&str; 13] = [
     "/members/",
     "/members/register",
     "/book/",
-    "/book/getting-started.html",
-    "/book/configuration.html",
-    "/book/costs.html",
-    "/book/models/uring.html",
-    "/book/lab/run.html",
-    "/book/migrate/nginx.html",
+    "/book/tutorial/getting-started.html",
+    "/book/reference/configuration.html",
+    "/book/explanation/costs.html",
+    "/book/explanation/models/uring.html",
+    "/book/explanation/lab-run.html",
+    "/book/how-to/migrate/nginx.html",
     "/book/source/crates/engine/src/models/naive.rs.html",
 ];
 

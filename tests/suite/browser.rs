@@ -175,17 +175,20 @@ fn the_book_is_searched_by_keyboard(config: &Config) {
     let server = start(config);
     let mut page = BrowserPage::open();
     page.resize(390, 800, true);
-    page.go(&url(&server, "/book/models/epoll.html"));
+    page.go(&url(&server, "/book/explanation/models/epoll.html"));
     press(&mut page, "/");
     assert_eq!(page.evaluate("document.activeElement.id"), "find");
     let found = "[...document.querySelectorAll('.search a')].map(link => new URL(link).pathname)";
     page.call("Input.insertText", json!({ "text": "tcp_cor" }));
     becomes_true(SOON, "the start of a word finds it", || {
-        page.evaluate(found)[0] == "/book/tcp/tcp-cork.html"
+        page.evaluate(found)[0] == "/book/explanation/tcp/tcp-cork.html"
     });
     page.screenshot("book-search");
     press(&mut page, "ArrowDown");
-    assert_eq!(page.evaluate("new URL(document.activeElement.href).pathname"), "/book/tcp/tcp-cork.html");
+    assert_eq!(
+        page.evaluate("new URL(document.activeElement.href).pathname"),
+        "/book/explanation/tcp/tcp-cork.html"
+    );
     press(&mut page, "Escape");
     assert_eq!(page.evaluate("document.activeElement.id"), "find");
     assert_eq!(page.evaluate("document.querySelector('.search [role=status]').textContent"), "");

@@ -204,11 +204,12 @@ fn a_watched_change_is_seen_everywhere(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// The example of `docs/changes.md`.
+/// The example of `docs/how-to/changes.md`.
 fn the_page_of_the_book_holds(config: &Config) {
     let folder = TempFolder::new("book-changes");
     let page = folder.write("site/page.html", "the first\n");
-    let file = folder.write("tenfold.toml", super::codings::example(include_str!("../../docs/changes.md")));
+    let file =
+        folder.write("tenfold.toml", super::codings::example(include_str!("../../docs/how-to/changes.md")));
     let server = Launch::bare(config).flag("--config", file.display()).start();
     assert_eq!(server.get("/page.html").body, b"the first\n");
     fs::write(page, "the other\n").expect("our own file");

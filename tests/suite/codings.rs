@@ -172,9 +172,9 @@ pub(crate) fn example(page: &str) -> &str {
     &page[begin..begin + page[begin..].find("```").expect("the example ends")]
 }
 
-/// The example of `docs/compression.md`.
+/// The example of `docs/how-to/compression.md`.
 fn the_page_of_the_book_holds(config: &Config) {
-    let example = example(include_str!("../../docs/compression.md"));
+    let example = example(include_str!("../../docs/how-to/compression.md"));
     let folder = TempFolder::new("book");
     folder.write("site/app.js", text());
     folder.write("site/app.js.br", "made by hand");

@@ -21,12 +21,11 @@ pub(crate) const THEME: Theme = Theme {
 
 /// The fenced blocks of this language on the pages.
 fn blocks(language: &str) -> Vec<String> {
-    let docs = binary::workspace().join("docs");
-    let folder = docs.join("migrate");
+    let folder = binary::workspace().join("docs/how-to/migrate");
     let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("read {}: {error}", folder.display()));
     let pages = entries.map(|entry| entry.expect("a folder of ours").path());
     let fence = format!("```{language}\n");
-    let blocks = pages.chain([docs.join("coming-from.md")]).flat_map(|path| {
+    let blocks = pages.flat_map(|path| {
         let page =
             fs::read_to_string(&path).unwrap_or_else(|error| panic!("read {}: {error}", path.display()));
         let rest =

@@ -450,7 +450,8 @@ fn explain_shows_each_call_of_the_table_beside_its_source_line(config: &Config) 
         calls.push((name, cited.map(|line| line.trim())));
     }
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let page = std::fs::read_to_string(root.join(format!("docs/models/{}.md", model.name))).expect("a page");
+    let page = std::fs::read_to_string(root.join(format!("docs/explanation/models/{}.md", model.name)))
+        .expect("a page");
     let section = page.split("## One request\n").nth(1).unwrap_or_else(|| panic!("{}", model.name));
     for step in model.calls.iter().filter(|step| step.note != "for large files") {
         let names: Vec<String> = step.calls.iter().map(ToString::to_string).collect();

@@ -49,12 +49,12 @@ fn h58_a_folder_is_a_page_for_people_and_json_for_programs(config: &Config) {
     assert_eq!(file["modified"], MODIFIED);
 }
 
-/// The example of `docs/listing.md`.
+/// The example of `docs/how-to/listing.md`.
 fn the_page_of_the_book_holds(config: &Config) {
     let folder = TempFolder::new("book-listing");
     folder.write("site/downloads/old/setup.iso", "12345");
     folder.write("site/other/page.txt", "other");
-    let example = super::codings::example(include_str!("../../docs/listing.md"));
+    let example = super::codings::example(include_str!("../../docs/how-to/listing.md"));
     let file = folder.write("tenfold.toml", example);
     let server = Launch::bare(config).flag("--config", file.display()).start();
     for (target, status) in [("/", 404), ("/other/", 404), ("/downloads/", 200), ("/downloads/old/", 200)] {

@@ -80,9 +80,12 @@ fn the_demonstration_has_every_page_at_book(config: &Config) {
         wire = if response.closes() { server.connect() } else { wire };
     }
     drop(wire);
-    assert_eq!(server.get("/book/models/").body, expected()["models/index.html"].as_bytes());
+    assert_eq!(
+        server.get("/book/explanation/models/").body,
+        expected()["explanation/models/index.html"].as_bytes()
+    );
     assert_eq!(server.get("/book").need("Location"), "/book/");
-    assert_eq!(server.get("/book/models").need("Location"), "/book/models/");
+    assert_eq!(server.get("/book/explanation/models").need("Location"), "/book/explanation/models/");
     let absent = server.get("/book/absent.html");
     let page = fs::read(workspace().join("examples/site/404.html")).expect("the demonstration has one");
     assert_eq!((absent.status, absent.body), (404, page));
@@ -105,7 +108,7 @@ fn a_reload_turns_the_manual_on_and_off(config: &Config) {
     };
     reload("book = \"on\"\n");
     becomes_true(SOON, "the manual is served", || server.get("/book/").status == 200);
-    let page = String::from_utf8(server.get("/book/http.html").body).expect("a page is text");
+    let page = String::from_utf8(server.get("/book/reference/http.html").body).expect("a page is text");
     assert!(!page.contains("media.html"), "the page leads to a page of the demonstration");
     let checked = tenfold(&["check", file.to_str().expect("ASCII")]);
     assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
@@ -132,7 +135,7 @@ fn a_killed_worker_leaves_the_manual(config: &Config) {
         let now = server.workers();
         now.len() == first.len() && now.iter().all(|worker| !first.contains(worker))
     });
-    assert_eq!(server.get("/book/operating.html").status, 200);
+    assert_eq!(server.get("/book/how-to/operating.html").status, 200);
     stop(server, &folder);
 }
 
@@ -140,13 +143,14 @@ fn a_killed_worker_leaves_the_manual(config: &Config) {
 fn protection_covers_the_manual(config: &Config) {
     let folder = TempFolder::new("manual-protected");
     folder.write("site/index.html", "start\n");
-    let text = "root = \"site\"\nbook = \"on\"\nprotect = [\"/book/tcp/\"]\n\
-                [[site.path]]\nmatch = \"/book/models/**\"\nheaders = { set = { \"X-Rule\" = \"models\" } }\n";
+    let text = "root = \"site\"\nbook = \"on\"\nprotect = [\"/book/explanation/tcp/\"]\n\
+                [[site.path]]\nmatch = \"/book/explanation/models/**\"\nheaders = { set = { \"X-Rule\" = \"models\" } }\n";
     let file = folder.write("tenfold.toml", text);
     let server = launch(config, &folder).flag("--config", file.display()).members().start();
-    let page = server.get("/book/models/epoll.html");
+    let page = server.get("/book/explanation/models/epoll.html");
     assert_eq!((page.status, page.need("X-Rule")), (200, "models"));
-    for target in ["/book/tcp/backlog.html", "/%62ook/tcp/backlog.html", "/book/tcp/"] {
+    for target in ["/book/explanation/tcp/backlog.html", "/%62ook/tcp/backlog.html", "/book/explanation/tcp/"]
+    {
         assert_eq!(server.get(target).status, 303, "{target}");
     }
     stop(server, &folder);
@@ -214,7 +218,7 @@ fn the_manual_is_served_alone() {
 /// The page of each model has a diagram, whose calls are those that `tenfold engines NAME` prints.
 fn a_diagram_names_only_calls_of_the_table() {
     for model in MODELS {
-        let path = workspace().join(format!("docs/models/{}.md", model.name));
+        let path = workspace().join(format!("docs/explanation/models/{}.md", model.name));
         let page = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let calls = diagram_calls(&page).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
         let calls = calls.unwrap_or_else(|| panic!("{} has no diagram", path.display()));

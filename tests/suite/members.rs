@@ -1,4 +1,4 @@
-//! Members: a visitor's whole journey on every engine, and the numbered cases of `docs/hardening.md` on every
+//! Members: a visitor's whole journey on every engine, and the numbered cases of `docs/internals/hardening.md` on every
 //! database.
 
 mod boundary;

@@ -44,9 +44,9 @@ fn the_same_content_has_the_same_tag(config: &Config) {
     assert_ne!(wire.response().need("ETag"), small);
 }
 
-/// The example of `docs/entity-tags.md`.
+/// The example of `docs/how-to/entity-tags.md`.
 fn the_page_of_the_book_holds(config: &Config) {
-    let example = super::codings::example(include_str!("../../docs/entity-tags.md"));
+    let example = super::codings::example(include_str!("../../docs/how-to/entity-tags.md"));
     let tag = || {
         let folder = TempFolder::new("book-tags");
         folder.write("site/page.html", "a page\n");

@@ -90,7 +90,11 @@ pub(crate) fn document(
 fn navigation(path: &str, groups: &[Group], pages: &BTreeMap<String, BookPage>) -> String {
     let mut out = String::new();
     for group in groups {
-        out.push_str(&format!("<h2>{}</h2>\n<ul>\n", html(&group.title)));
+        out.push_str(&format!("<{0}>{1}</{0}>\n", group.level, html(&group.title)));
+        if group.pages.is_empty() {
+            continue;
+        }
+        out.push_str("<ul>\n");
         for to in &group.pages {
             let current = if to == path { " aria-current=\"page\"" } else { "" };
             let title = pages.get(to).map_or(to.as_str(), |page| &page.title);

@@ -1,11 +1,11 @@
 //! The manual as a site: every Markdown page of `docs/` as an HTML page, with the style and the scripts that pages need,
 //! and the index of its search.
 //!
-//! `docs/README.md` is the table of contents: its second-level headings are the groups of the navigation,
-//! the first link of each list item is a page, and the order is the order of "previous" and "next". A page
-//! that is not listed, a link that leads nowhere and a heading that does not exist are errors, so that the
-//! text and its table of contents cannot drift apart. Links to files of `crates/` lead to pages with their lines; of
-//! other links that leave `docs/` the site shows the text only.
+//! `docs/README.md` is the table of contents. Its second-level headings are the parts of the book, its third-level
+//! headings are groups within a part, the first link of each list item is a page, and the order is the order of
+//! "previous" and "next". A page that is not listed, a link to a missing page and a link to a missing heading are errors.
+//! Links to files of `crates/` lead to pages with their lines. For other links out of `docs/`, the site shows only the
+//! text.
 //!
 //! The output depends on the repository alone: it has no date, no version and no absolute path.
 
@@ -39,7 +39,7 @@ const HOME: &str = "examples/site/index.html";
 /// The picture of README, and the block that it is drawn from.
 const PICTURE: (&str, &str) = (
     "docs/models.svg",
-    "bars: times the floor\nmark: 1\nfrom: costs.md#io-models\ncolumn: 1 KiB, keep-alive\n",
+    "bars: times the floor\nmark: 1\nfrom: explanation/costs.md#io-models\ncolumn: 1 KiB, keep-alive\n",
 );
 
 /// The files of that site that each page loads.

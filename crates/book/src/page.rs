@@ -18,6 +18,8 @@ pub(crate) struct BookPage {
 
 /// One heading of the navigation with the pages below it.
 pub(crate) struct Group {
+    /// `H2` for a part of the book, `H3` for a group within a part.
+    pub(crate) level: HeadingLevel,
     pub(crate) title: String,
     /// Pages, as paths below `docs/`, in the order in which they are read.
     pub(crate) pages: Vec<String>,
@@ -54,15 +56,16 @@ pub(crate) fn parse_page(path: &str, markdown: String) -> Result<BookPage, Strin
     Ok(BookPage { title, anchors, markdown })
 }
 
-/// The groups of the table of contents: second-level headings, and the first link of each item below them.
+/// The groups of the table of contents: headings of the second and third level, and the first link of each item below
+/// them.
 pub(crate) fn parse_contents(markdown: &str) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let (mut in_heading, mut item_open) = (false, false);
     for event in events(markdown) {
         match event {
-            Event::Start(Tag::Heading { level: HeadingLevel::H2, .. }) => {
+            Event::Start(Tag::Heading { level: level @ (HeadingLevel::H2 | HeadingLevel::H3), .. }) => {
                 in_heading = true;
-                groups.push(Group { title: String::new(), pages: Vec::new() });
+                groups.push(Group { level, title: String::new(), pages: Vec::new() });
             }
             Event::End(TagEnd::Heading(_)) => in_heading = false,
             Event::Text(text) if in_heading => {
@@ -94,11 +97,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_contents_are_the_first_links_of_the_items_below_second_level_headings() {
-        let groups = parse_contents("# Book\n\n## One\n\n- [A](a.md): like [B](b.md)\n- [C](c.md)\n");
-        assert_eq!(groups.len(), 1);
-        assert_eq!(groups[0].title, "One");
-        assert_eq!(groups[0].pages, ["a.md", "c.md"]);
+    fn the_contents_are_the_first_links_of_the_items_below_parts_and_groups() {
+        let text = "# Book\n\n## One\n\n- [A](a.md): like [B](b.md)\n\n### Two\n\n- [C](c.md)\n";
+        let groups = parse_contents(text);
+        let found: Vec<_> = groups.iter().map(|g| (g.level, g.title.as_str(), g.pages.join(" "))).collect();
+        let (part, group) = (HeadingLevel::H2, HeadingLevel::H3);
+        assert_eq!(found, [(part, "One", "a.md".to_owned()), (group, "Two", "c.md".to_owned())]);
     }
 
     #[test]

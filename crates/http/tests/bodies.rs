@@ -1,5 +1,5 @@
 //! Bodies of requests: read for a service that needs them, otherwise discarded, refused if malformed; by the numbers of
-//! `docs/hardening.md`.
+//! `docs/internals/hardening.md`.
 
 mod common;
 

@@ -61,7 +61,7 @@ fn functions(folder: &str) -> String {
 }
 
 fn every_case_in_the_book_has_its_test() {
-    let page = workspace().join("docs/hardening.md");
+    let page = workspace().join("docs/internals/hardening.md");
     let page = fs::read_to_string(&page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
     let (suite, crates) = (functions("tests/suite"), functions("crates"));
     let (suite, crates) = (names(&suite), names(&crates));
@@ -85,7 +85,7 @@ fn every_case_in_the_book_has_its_test() {
 
 /// Each row of the threat model names a test, or the number of a case (`h23_`), which represents all of its tests.
 fn every_test_of_the_threat_model_exists() {
-    let page = workspace().join("docs/threat-model.md");
+    let page = workspace().join("docs/internals/threat-model.md");
     let page = fs::read_to_string(&page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
     let known = [functions("tests/suite"), functions("crates")].concat();
     let known: BTreeSet<&str> = known.lines().collect();
@@ -104,5 +104,5 @@ fn every_test_of_the_threat_model_exists() {
         assert!(!tests.is_empty(), "{:?} names no test", cells[0]);
         missing.extend(tests.into_iter().filter(|name| !exists(name)));
     }
-    assert!(missing.is_empty(), "docs/threat-model.md names tests that do not exist: {missing:?}");
+    assert!(missing.is_empty(), "docs/internals/threat-model.md names tests that do not exist: {missing:?}");
 }

@@ -1,4 +1,4 @@
-//! Attacks and accidents, by the numbers of `docs/hardening.md`. Cases of another theme are in its file, with their
+//! Attacks and accidents, by the numbers of `docs/internals/hardening.md`. Cases of another theme are in its file, with their
 //! number in their name.
 
 pub(crate) mod book;

@@ -21,7 +21,7 @@ use crate::signing::signing_process;
 
 /// The fenced block of this language on the page about nodes, with paths of this machine replacing its paths.
 fn of_the_book(language: &str, places: &[(&str, &str)]) -> String {
-    let path = workspace().join("docs/nodes.md");
+    let path = workspace().join("docs/how-to/nodes.md");
     let page = fs::read_to_string(&path).unwrap_or_else(|error| panic!("read {}: {error}", path.display()));
     let fence = format!("```{language}\n");
     let rest = page.split(&fence).nth(1).unwrap_or_else(|| panic!("the page has no {fence}"));

@@ -18,7 +18,7 @@ pub(super) fn the_book_on_rules(config: &Config) {
     let files =
         [("site/assets/a.css", "a"), ("blog/index.html", "blog\n"), ("blog/drafts/d.html", "draft\n")];
     let folder = folder(&files);
-    let server = of_the_book(config, include_str!("../../../docs/site/README.md"), &folder);
+    let server = of_the_book(config, include_str!("../../../docs/how-to/site/README.md"), &folder);
     assert_eq!(server.get("/").need("Cache-Control"), "no-cache");
     assert!(server.get("/assets/a.css").need("Cache-Control").contains("immutable"));
     let blog = |target: &str| {
@@ -36,7 +36,7 @@ pub(super) fn the_book_on_rules(config: &Config) {
 pub(super) fn the_book_on_hosts(config: &Config) {
     let files = [("example/index.html", "example\n"), ("others/start.html", "others\n")];
     let folder = folder(&files);
-    let server = of_the_book(config, include_str!("../../../docs/site/hosts.md"), &folder);
+    let server = of_the_book(config, include_str!("../../../docs/how-to/site/hosts.md"), &folder);
     for (host, body) in
         [("www.example.org", "example\n"), ("x.example.org", "others\n"), ("example.net", "home\n")]
     {
@@ -50,7 +50,7 @@ pub(super) fn the_book_on_hosts(config: &Config) {
 pub(super) fn the_book_on_redirects(config: &Config) {
     let files = [("site/manual/2026/a.html", "manual\n")];
     let folder = folder(&files);
-    let server = of_the_book(config, include_str!("../../../docs/site/redirects.md"), &folder);
+    let server = of_the_book(config, include_str!("../../../docs/how-to/site/redirects.md"), &folder);
     assert_eq!(location(&server.get("/old/a?b")), (308, Some("/new/a?b".into())));
     assert_eq!(location(&server.get("/shop")), (301, Some("https://shop.example/".into())));
     assert_eq!(server.get("/docs/a.html").body, b"manual\n");
@@ -60,7 +60,7 @@ pub(super) fn the_book_on_redirects(config: &Config) {
 pub(super) fn the_book_on_headers(config: &Config) {
     let files = [("site/embed/a.html", "a\n")];
     let folder = folder(&files);
-    let server = of_the_book(config, include_str!("../../../docs/site/headers.md"), &folder);
+    let server = of_the_book(config, include_str!("../../../docs/how-to/site/headers.md"), &folder);
     for target in ["/", "/none"] {
         assert_eq!(server.get(target).need("X-Frame-Options"), "DENY", "{target}");
     }
@@ -75,7 +75,7 @@ pub(super) fn the_book_on_caching(config: &Config) {
     let files =
         [("site/assets/app.3f2a9c1b.js", "1"), ("site/assets/app.js", "2"), ("site/reports/r.txt", "3")];
     let folder = folder(&files);
-    let server = of_the_book(config, include_str!("../../../docs/site/caching.md"), &folder);
+    let server = of_the_book(config, include_str!("../../../docs/how-to/site/caching.md"), &folder);
     for (target, value) in [
         ("/", "no-cache"),
         ("/assets/app.3f2a9c1b.js", "public, max-age=31536000, immutable"),
@@ -90,7 +90,7 @@ pub(super) fn the_book_on_caching(config: &Config) {
 pub(super) fn the_book_on_cors(config: &Config) {
     let files = [("site/api/a.json", "{}"), ("site/fonts/a.woff2", "font")];
     let folder = folder(&files);
-    let server = of_the_book(config, include_str!("../../../docs/site/cors.md"), &folder);
+    let server = of_the_book(config, include_str!("../../../docs/how-to/site/cors.md"), &folder);
     let origin = ("Origin", "https://app.example");
     let allowed = |response: &WireResponse| response.field("Access-Control-Allow-Origin").map(str::to_owned);
     assert_eq!(allowed(&server.ask("GET", "/api/a.json", &[origin])).as_deref(), Some("https://app.example"));
@@ -106,7 +106,7 @@ pub(super) fn the_book_on_routing(config: &Config) {
     let files =
         [("site/about.html", "about\n"), ("site/app/index.html", "app\n"), ("site/folder/index.html", "f\n")];
     let folder = folder(&files);
-    let server = of_the_book(config, include_str!("../../../docs/site/routing.md"), &folder);
+    let server = of_the_book(config, include_str!("../../../docs/how-to/site/routing.md"), &folder);
     for (target, body) in
         [("/about", "about\n"), ("/app/users/7", "app\n"), ("/folder", "f\n"), ("/", "home\n")]
     {
@@ -123,7 +123,7 @@ pub(super) fn the_book_on_routing(config: &Config) {
 pub(super) fn the_book_on_error_pages(config: &Config) {
     let files = [("site/missing.html", "missing\n"), ("site/errors/client.html", "client\n")];
     let folder = folder(&files);
-    let server = of_the_book(config, include_str!("../../../docs/site/error-pages.md"), &folder);
+    let server = of_the_book(config, include_str!("../../../docs/how-to/site/error-pages.md"), &folder);
     for (target, status, body) in [("/none", 404, "missing\n"), ("/%00", 400, "client\n")] {
         let response = server.get(target);
         assert_eq!((response.status, response.body.as_slice()), (status, body.as_bytes()), "{target}");
@@ -134,7 +134,7 @@ pub(super) fn the_book_on_error_pages(config: &Config) {
 pub(super) fn the_book_on_types(config: &Config) {
     let files = [("site/a.md", ""), ("site/LICENSE", ""), ("site/a.csv.gz", ""), ("site/legacy/a.html", "")];
     let folder = folder(&files);
-    let server = of_the_book(config, include_str!("../../../docs/site/types.md"), &folder);
+    let server = of_the_book(config, include_str!("../../../docs/how-to/site/types.md"), &folder);
     for (target, media_type) in [
         ("/a.md", "text/markdown; charset=utf-8"),
         ("/LICENSE", "text/plain; charset=utf-8"),
@@ -148,7 +148,7 @@ pub(super) fn the_book_on_types(config: &Config) {
 
 pub(super) fn the_book_on_early_hints(config: &Config) {
     let folder = folder(&[]);
-    let server = of_the_book(config, include_str!("../../../docs/site/early-hints.md"), &folder);
+    let server = of_the_book(config, include_str!("../../../docs/how-to/site/early-hints.md"), &folder);
     let said = String::from_utf8_lossy(&server.exchange(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")).into_owned();
     let hint = "HTTP/1.1 103 Early Hints\r\nLink: </site.css>; rel=preload; as=style\r\n\
                 Link: <https://cdn.example>; rel=preconnect\r\n\r\nHTTP/1.1 200 OK\r\n";
@@ -168,7 +168,7 @@ pub(super) fn the_book_on_hidden_names(config: &Config) {
         ("site/.git/config", "hidden\n"),
     ]);
     std::os::unix::fs::symlink("index.html", folder.at("site/link.html")).expect("our own folder");
-    let server = of_the_book(config, include_str!("../../../docs/site/hidden.md"), &folder);
+    let server = of_the_book(config, include_str!("../../../docs/how-to/site/hidden.md"), &folder);
     for (target, status) in [
         ("/.well-known/a", 200),
         ("/downloads/.checksums/.all", 200),
@@ -188,7 +188,7 @@ pub(super) fn the_book_on_passwords(config: &Config) {
         ("members.htpasswd", MEMBERS),
     ];
     let folder = folder(&files);
-    let server = of_the_book(config, include_str!("../../../docs/site/basic-auth.md"), &folder);
+    let server = of_the_book(config, include_str!("../../../docs/how-to/site/basic-auth.md"), &folder);
     assert_eq!(server.get("/private/open/a.txt").body, b"open\n");
     assert!(server.get("/private/a.txt").need("WWW-Authenticate").contains("realm=\"Members\""));
     assert_eq!(server.ask("GET", "/private/a.txt", &[RIGHT]).body, b"private\n");

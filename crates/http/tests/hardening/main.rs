@@ -1,5 +1,5 @@
 //! Attacks of a hostile or broken peer on the framing and the bounds of HTTP, by the numbers of
-//! `docs/hardening.md`. Every refusal is sent, closes the connection, and nothing behind it is read.
+//! `docs/internals/hardening.md`. Every refusal is sent, closes the connection, and nothing behind it is read.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn every_row_of_the_book_is_that_of_a_call_site() {
-        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/models");
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/explanation/models");
         for model in MODELS {
             let page = fs::read_to_string(docs.join(format!("{}.md", model.name))).expect("it is there");
             let part = page.split("## One request\n").nth(1).unwrap_or_else(|| panic!("{}", model.name));

@@ -4,7 +4,7 @@
 //! path that no rule is for. So when a file is opened, and when it is looked at again, the protected folders are
 //! compared with every directory above the file by device and inode. They are resolved once a second for each site whose
 //! root is above the file; those that this process may not look at are compared as they were before it gave up its
-//! privileges. `docs/members.md` states the limits: a hard link, and a mount of a part of a protected folder, have other
+//! privileges. `docs/how-to/members.md` states the limits: a hard link, and a mount of a part of a protected folder, have other
 //! directories above them.
 
 use std::collections::HashMap;

@@ -6,7 +6,7 @@ use crate::rules::routes::Routes;
 
 /// Bytes up to which a copy out of memory costs no more than `sendfile(2)`: it saves a call, and each byte costs
 /// it more. `bench/compare.py --engines epoll,epoll:sendfile,uring,uring:sendfile 16k 24k 32k 48k` shows where
-/// they meet; docs/senders/auto.md has measurements.
+/// they meet; docs/explanation/senders/auto.md has measurements.
 pub const MEMORY_UP_TO: u64 = 32 * 1024;
 
 /// The source of entity tags.

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn every_setting_is_on_the_page_of_settings() {
-    let page = include_str!("../../../../../docs/configuration.md");
+    let page = include_str!("../../../../../docs/reference/configuration.md");
     let named = |row: &&crate::settings::row::SettingRow| {
         let cell = format!("`{}`", row.name);
         page.lines().any(|line| line.split('|').nth(1).is_some_and(|names| names.contains(&cell)))

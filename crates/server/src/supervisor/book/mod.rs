@@ -222,7 +222,8 @@ mod tests {
             let book = Book::unpack(demonstration).expect("a folder can be made");
             let (private, pages) = (book.private.clone(), book.root().join(NAME));
             assert_eq!(fs::metadata(&private).expect("it was made").permissions().mode() & 0o777, 0o700);
-            let page = fs::read_to_string(pages.join("models/epoll.html")).expect("the page is there");
+            let page =
+                fs::read_to_string(pages.join("explanation/models/epoll.html")).expect("the page is there");
             assert!(page.ends_with("</html>\n") && pages.join("site.css").is_file());
             assert_eq!(page.contains("media.html"), demonstration);
             drop(book);
