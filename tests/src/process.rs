@@ -187,18 +187,6 @@ impl Process {
         self.copies(is_of_messages)
     }
 
-    /// Copies of the TCP sockets on which it listens.
-    ///
-    /// # Panics
-    /// If it has ended, or the test is not root.
-    pub fn listeners(self) -> Vec<OwnedFd> {
-        let listens = |socket: &OwnedFd| {
-            sockopt::socket_domain(socket) == Ok(AddressFamily::INET)
-                && sockopt::socket_acceptconn(socket) == Ok(true)
-        };
-        self.copies(listens)
-    }
-
     /// Copies of those of its descriptors that `which` chooses.
     fn copies(self, which: impl Fn(&OwnedFd) -> bool) -> Vec<OwnedFd> {
         let number = i32::try_from(self.0).ok().and_then(Pid::from_raw).expect("a number of a process");

@@ -48,7 +48,7 @@ pub(crate) const THEME: Theme = Theme {
             a_program_that_was_not_checked_is_not_executed, an_order_goes_on_after_an_upgrade,
             a_worker_that_starts_during_a_check_has_no_part_of_it, a_check_ends_before_the_server;
         Epoll Own: an_exchanged_link_leads_to_the_new_program, a_socket_of_an_ended_process_upgrades_nothing, the_end_of_the_server_ends_the_wait;
-        Epoll OwnAsRoot: a_server_of_another_user_is_upgraded_by_root, h94_an_upgrade_revives_listeners,
+        Epoll OwnAsRoot: a_server_of_another_user_is_upgraded_by_root,
             h96_no_helper_remembers_the_keys_of_tickets;
     ],
 };

@@ -1,15 +1,13 @@
 //! Neither program can open the files of the server: it serves on with the workers that it has, and tries again.
 
 use std::fs;
-use std::net::TcpListener;
 use std::process::Command;
 use std::thread;
 
-use rustix::net::{Shutdown, connect, shutdown};
 use rustix::process::Signal;
 use tenfold_tests::binary;
 use tenfold_tests::config::Config;
-use tenfold_tests::launch::{Launch, free_address, tenfold_slowly};
+use tenfold_tests::launch::{Launch, tenfold_slowly};
 use tenfold_tests::process::Process;
 use tenfold_tests::seal::{Below, get_once, new_client};
 use tenfold_tests::server::Server;
@@ -274,41 +272,5 @@ pub(super) fn a_check_ends_before_the_server(config: &Config) {
         let children = server.process.children();
         children.iter().filter_map(|child| child.private_memory()).any(|memory| memory > 380_000)
     });
-    server.stop().unwrap_or_else(|why| panic!("{why}"));
-}
-
-/// The listeners are shut down and made connections while no program looks after them.
-pub(super) fn h94_an_upgrade_revives_listeners(config: &Config) {
-    let (folder, admin) = (folder(), free_address());
-    let elsewhere = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-    let launch = Launch::new(config, &folder.at("site")).program(&program(&folder));
-    let server = launch.flag("--admin", admin).start();
-    let good = binary::server().expect("the server").path.display();
-    let (waits, goes_on) = (folder.at("waits"), folder.at("goes-on"));
-    let wait = format!("for i in $(seq 400); do [ -e {} ] && break; sleep 0.05; done", goes_on.display());
-    let wait = format!("touch {}; {wait}", waits.display());
-    put_script(
-        &folder,
-        &format!("case \"$TENFOLD_HANDOVER\" in check*) ;; *) {wait};; esac; exec {good} \"$@\""),
-    );
-    thread::scope(|scope| {
-        let upgraded = scope.spawn(|| upgrade_slowly(&server));
-        becomes_true(SOON, "the new program waits", || waits.exists());
-        let listeners = server.process.listeners();
-        assert_eq!(listeners.len(), 2, "of the site and of the admin process");
-        listeners.iter().for_each(|listener| {
-            shutdown(listener, Shutdown::Both).expect("it listens");
-            // It does not wait.
-            let _ = connect(listener, &elsewhere.local_addr().expect("it is bound"));
-            elsewhere.accept().expect("it is connected");
-        });
-        folder.write("goes-on", "");
-        let (code, said) = upgraded.join().expect("no panic");
-        assert_eq!(code, Some(0), "{said}\n{}", server.errors());
-    });
-    serves(&server);
-    let mut metrics = Wire::connect(admin, None);
-    metrics.get("/healthz");
-    assert_eq!(metrics.head().status, 200);
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }

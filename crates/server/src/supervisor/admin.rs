@@ -101,29 +101,8 @@ impl AdminProcess {
         }
     }
 
-    /// Makes the listener listen again if a former process shut it down. A Unix socket is replaced.
-    fn revive(&mut self) {
-        let Some(listener) = self.listener.as_mut().filter(|listener| listener.is_shut_down()) else {
-            return;
-        };
-        let address = listener.address().clone();
-        let listens = match address {
-            ListenAddress::Internet(_) => listener.listen_again(BACKLOG),
-            ListenAddress::Unix(_) => {
-                bind(&address).map(|bound| process::close_aside(std::mem::replace(listener, bound)))
-            }
-        };
-        match listens {
-            Ok(()) => warning!("the admin process shut down its listener {address}; it listens again"),
-            Err(error) => error!(
-                "the admin process shut down its listener {address}, which cannot listen again: {error}"
-            ),
-        }
-    }
-
     fn fork(&mut self, forget: impl FnOnce()) -> std::io::Result<()> {
         let supervisor = process::own();
-        self.revive();
         let (ours, theirs) = UnixStream::pair()?;
         refuse_descriptors(&ours);
         ours.set_nonblocking(true)?;

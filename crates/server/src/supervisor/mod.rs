@@ -39,8 +39,6 @@ mod pulses;
 mod reload;
 mod renewal;
 mod retirement;
-mod revival;
-mod revive;
 mod roots;
 mod rotate;
 mod run;

@@ -22,7 +22,6 @@ use super::generation::Generation;
 use super::handover::{self, Handover, Program, Start};
 use super::notify::ServiceManager;
 use super::privileges;
-use super::revival::Revival;
 use super::rotate::Rotation;
 use super::signing::SigningProcess;
 use super::sockets::Sockets;
@@ -270,7 +269,6 @@ impl Supervisor {
             upgrades: UpgradeCounts::default(),
             handover: None,
             archive: Archive::default(),
-            revival: Revival::default(),
             root_looks: RootLooks::default(),
             tickets: Some(tickets),
             failed: false,

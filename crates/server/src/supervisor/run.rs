@@ -50,7 +50,6 @@ impl Supervisor {
                 self.reload();
             }
             self.look_after_upgrade();
-            self.look_after_sockets();
             self.look_after_roots();
             self.look_after_accounts();
             self.look_after_certificates();
@@ -76,14 +75,10 @@ impl Supervisor {
         if let Some(accounts) = &mut self.accounts {
             accounts.end_and_wait();
         }
-        self.sockets.leave();
         self.sockets.remove_files();
         if let Some(control) = &self.control {
             control.remove();
         }
-        // The end of this process closes them. Before it, the last close of a socket that a compromised process has queued
-        // there would wait for as long as its SO_LINGER says.
-        mem::forget((self.accounts, self.successions, self.sockets, self.admin, self.control, self.handover));
         match self.failed {
             true => ExitCode::FAILURE,
             false => {
@@ -105,7 +100,7 @@ impl Supervisor {
             by.saturating_duration_since(Instant::now()) + Duration::from_millis(1)
         });
         // Everything is checked afterwards, whatever it reports.
-        if let Err(error) = wait::for_input_or_shutdown(&waited_for, &self.watched_sockets(), timeout)
+        if let Err(error) = wait::for_input(&waited_for, timeout)
             && error.kind() != ErrorKind::Interrupted
         {
             debug!("cannot wait for events: {error}");
@@ -131,7 +126,6 @@ impl Supervisor {
             signing,
             admin,
             leave,
-            self.next_look(),
             self.next_look_at_roots(),
             self.sockets_end,
             self.rotation_by(),
@@ -304,8 +298,6 @@ impl Supervisor {
             if newest.stage == Stage::Starting && newest.is_ready() && self.leaving.is_none() {
                 newest.stage = Stage::Serving;
                 newest.gate.open();
-                let number = newest.number;
-                self.served_by(number);
                 self.settle_roots();
                 self.took_over();
             } else if newest.stage == Stage::Starting && newest.is_late() {
@@ -327,7 +319,6 @@ impl Supervisor {
             !gone
         });
         if failed && self.leaving.is_none() {
-            self.postpone_renewal();
             self.postpone_certificate();
             self.postpone_roots();
             match self.generations.is_empty() {
@@ -366,7 +357,7 @@ impl Supervisor {
             });
         } else if let Some(handover) = self.handover.take() {
             diagnostics::set_level(newest.settings.log_level);
-            finish(&mut self.upgrades, *handover);
+            finish(&mut self.upgrades, &handover);
         } else {
             self.reloads.count(true);
             diagnostics::set_level(newest.settings.log_level);

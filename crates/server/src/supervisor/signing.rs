@@ -285,8 +285,7 @@ impl SigningProcess {
     pub(super) fn end(&mut self) -> bool {
         if !self.ending {
             (self.ending, self.again) = (true, None);
-            // A compromised worker may have queued sockets there.
-            process::close_aside(std::mem::take(&mut self.places));
+            self.places.clear();
             if let Some(pid) = self.pid {
                 process::send_signal(pid, Signal::Kill);
             }

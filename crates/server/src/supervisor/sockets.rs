@@ -1,16 +1,12 @@
 //! The listening sockets. The supervisor keeps all of them, so that waiting connections survive a worker.
 
 use std::io::{self, ErrorKind};
-use std::mem;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd};
 
-use tenfold_sys::process;
 use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
 
 use super::activation::NamedSocket;
 use super::handover::{HandedSocket, Handover};
-use crate::diagnostics::{error, warning};
 use crate::resolved::config::ResolvedConfig;
 
 /// Listening sockets by process, and in each process by address.
@@ -110,17 +106,7 @@ impl Sockets {
                 config.plan.topology
             ));
         }
-        let mut sockets = Sockets { by_process, addresses, passed: state.passed };
-        // Before any worker accepts, which would pause at a listener that a former worker shut down.
-        for (address, revived) in sockets.revive(&config.options) {
-            match revived {
-                Ok(()) => warning!("a process of the server shut down {address}; it listens again"),
-                Err(why) => {
-                    error!("a process of the server shut down {address}, and it cannot listen again: {why}")
-                }
-            }
-        }
-        Ok(sockets)
+        Ok(Sockets { by_process, addresses, passed: state.passed })
     }
 
     /// The sockets of each process.
@@ -166,43 +152,6 @@ impl Sockets {
         paced.map_err(|error| format!("cannot pace connections (max-rate): {error}"))
     }
 
-    /// The sockets, to wait for their end.
-    pub(super) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
-        self.by_process.iter().flatten().map(Listener::as_fd).collect()
-    }
-
-    /// Makes sockets that were shut down listen again. Returns their addresses, and messages about failures. A Unix
-    /// socket is replaced by a new one, which only later workers get.
-    pub(super) fn revive(&mut self, options: &ListenOptions) -> Vec<(ListenAddress, Result<(), String>)> {
-        let mut revived = Vec::new();
-        let each = self.by_process.iter().enumerate();
-        let each = each.flat_map(|(process, own)| (0..own.len()).map(move |place| (process, place)));
-        for (process, place) in each.collect::<Vec<_>>() {
-            let listener = &self.by_process[process][place];
-            if !listener.is_shut_down() {
-                continue;
-            }
-            let address = listener.address().clone();
-            let listens = match address {
-                ListenAddress::Internet(_) => listener.listen_again(options.backlog),
-                ListenAddress::Unix(_) => self.exchange(&address, options),
-            };
-            revived.push((address.clone(), listens.map_err(|error| explain(&address, &error))));
-        }
-        revived
-    }
-
-    /// Binds a Unix socket again, for every process.
-    fn exchange(&mut self, address: &ListenAddress, options: &ListenOptions) -> io::Result<()> {
-        let all = self.by_process.iter_mut().flatten().filter(|listener| listener.address() == address);
-        let same: Vec<_> = all.collect();
-        let bound = bind_all(address, options, same.len())?;
-        let replaced = same.into_iter().zip(bound).map(|(listener, bound)| mem::replace(listener, bound));
-        // An accomplice of a compromised worker may have queued sockets there.
-        process::close_aside(replaced.collect::<Vec<_>>());
-        Ok(())
-    }
-
     /// Stops listening, in all processes with these sockets, so that clients are refused instead of waiting in vain. A
     /// service manager starts the next server for the queue of a passed socket.
     pub(super) fn shut_down(&self) {
@@ -210,19 +159,6 @@ impl Sockets {
             return;
         }
         self.by_process.iter().flatten().for_each(Listener::shut_down);
-    }
-
-    /// Lets passed TCP sockets listen for the next server, after the last worker has ended. One that code in a worker has
-    /// made a connection would not be taken again.
-    pub(super) fn leave(&self) {
-        let passed = self.by_process.iter().flatten().filter(|_| self.passed);
-        for listener in passed.filter(|listener| listener.is_shut_down()) {
-            if let ListenAddress::Internet(_) = listener.address()
-                && let Err(error) = listener.listen_again(ListenOptions::default().backlog)
-            {
-                warning!("{}", explain(listener.address(), &error));
-            }
-        }
     }
 
     /// Removes the files of Unix sockets after listening has ended.

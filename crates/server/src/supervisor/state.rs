@@ -20,7 +20,6 @@ use super::control::ControlSocket;
 use super::generation::{Generation, Stage};
 use super::handover::{FormerWorkers, Handover, Program};
 use super::notify::ServiceManager;
-use super::revival::Revival;
 use super::rotate::Rotation;
 use super::signing::SigningProcess;
 use super::sockets::Sockets;
@@ -85,7 +84,6 @@ pub(crate) struct Supervisor {
     /// From the former program, until this one serves.
     pub(super) handover: Option<Box<Handover>>,
     pub(super) archive: Archive,
-    pub(super) revival: Revival,
     pub(super) root_looks: RootLooks,
     /// None in a worker only.
     pub(super) tickets: Option<TicketRotation>,

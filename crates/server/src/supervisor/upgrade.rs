@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use tenfold_sys::exec;
-use tenfold_sys::process::{self, WaitStatus};
+use tenfold_sys::process::WaitStatus;
 use tenfold_sys::signal::Signal;
 use tenfold_sys::socket::Listener;
 
@@ -168,7 +168,7 @@ impl Supervisor {
 }
 
 /// Reports and counts the upgrade that `handover` belongs to, when the first generation of this program serves.
-pub(super) fn finish(upgrades: &mut UpgradeCounts, handover: Handover) {
+pub(super) fn finish(upgrades: &mut UpgradeCounts, handover: &Handover) {
     match &handover.state.failure {
         None => {
             upgrades.succeeded += 1;
@@ -186,6 +186,4 @@ pub(super) fn finish(upgrades: &mut UpgradeCounts, handover: Handover) {
             error!("{why}; the old program serves again, and counters begin again");
         }
     }
-    // A listener of the former program may have been replaced meanwhile.
-    process::close_aside(handover);
 }

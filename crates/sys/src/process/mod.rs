@@ -200,26 +200,6 @@ pub fn end_children(processes: impl IntoIterator<Item = Pid>) {
     }
 }
 
-/// Closes descriptors at which sockets of others may be queued. The last close of a socket waits for as long as its
-/// SO_LINGER says, but not in a process that ends: so a child process has them, too, until it is killed. If the system
-/// gives no child, the close may wait.
-pub fn close_aside<T>(descriptors: T) {
-    let parent = own();
-    match fork() {
-        Ok(Fork::Child) => {
-            let _ = end_with(parent, Signal::Kill);
-            loop {
-                thread::park();
-            }
-        }
-        Ok(Fork::Parent(child)) => {
-            drop(descriptors);
-            end_child(child);
-        }
-        Err(_) => drop(descriptors),
-    }
-}
-
 /// Requests `signal` for this process when `parent` ends (`PR_SET_PDEATHSIG`). Call it after the last change of user,
 /// which resets the request. Returns whether the parent still exists.
 ///

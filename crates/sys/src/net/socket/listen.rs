@@ -159,8 +159,7 @@ impl Listener {
     }
 
     /// Takes a listening socket that the former program of this process passed, with its options and the result of
-    /// [`Listener::file`]. Workers of that program use it meanwhile, so nothing of it changes. One of them may have shut
-    /// it down: [`Listener::is_shut_down`].
+    /// [`Listener::file`]. Workers of that program use it meanwhile, so its options do not change.
     ///
     /// # Errors
     /// It is no stream socket.
@@ -179,6 +178,18 @@ impl Listener {
     /// The device and the inode of a Unix socket's file, if this server made it.
     pub fn file(&self) -> Option<(u64, u64)> {
         self.file.map(|file| (file.device, file.inode))
+    }
+
+    /// Closes the socket in a process that was forked and accepts no connection. Its number leads to standard input from
+    /// here on: a close would leave a number that is still owned.
+    ///
+    /// # Errors
+    /// The error of `dup3(2)`.
+    pub fn abandon(&self) -> io::Result<()> {
+        // SAFETY: no memory is passed, and the second number is this value's own and stays open. The first is open in
+        // every program of Rust, whose runtime sees to that.
+        let result = unsafe { libc::dup3(libc::STDIN_FILENO, self.socket.as_raw_fd(), libc::O_CLOEXEC) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
     /// Binds a Unix socket whose file has this mode from the first moment: a later chmod by name could reach another

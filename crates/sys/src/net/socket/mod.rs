@@ -3,7 +3,6 @@
 mod listen;
 pub(crate) mod option;
 mod passed;
-mod shared;
 pub(crate) mod stream;
 mod unix;
 

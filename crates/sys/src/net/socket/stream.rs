@@ -16,15 +16,6 @@ use crate::memory::mapping::Mapped;
 /// is longer, so a filter can distinguish the two.
 pub const DISCONNECT_BYTES: u32 = size_of::<libc::sa_family_t>() as u32;
 
-/// Dissolves the connection of a socket, immediately and without what is unsent (`AF_UNSPEC` in `man 2 connect`). Returns
-/// whether the kind of socket permits that. A TCP socket that has none stays as it is.
-pub(super) fn dissolve(socket: BorrowedFd<'_>) -> bool {
-    let nobody = libc::AF_UNSPEC as libc::sa_family_t;
-    let length = DISCONNECT_BYTES as libc::socklen_t;
-    // SAFETY: the kernel reads the two bytes of the family, which live on.
-    unsafe { libc::connect(socket.as_raw_fd(), (&raw const nobody).cast(), length) == 0 }
-}
-
 /// Bytes that one call discards at most.
 const DISCARD_BYTES: usize = 64 * 1024;
 
@@ -122,7 +113,10 @@ impl Socket {
     /// Discards unsent data and resets the connection immediately; pending waits on the socket fail (`AF_UNSPEC` in
     /// `man 2 connect`). On sockets without resets, such as Unix sockets, both directions are shut down.
     pub fn reset(&self) {
-        if !dissolve(self.0.as_fd()) {
+        let family = libc::AF_UNSPEC as libc::sa_family_t;
+        let length = DISCONNECT_BYTES as libc::socklen_t;
+        // SAFETY: the kernel reads the two bytes of the family, which live on.
+        if unsafe { libc::connect(self.number(), (&raw const family).cast(), length) } != 0 {
             self.shut_down();
         }
     }

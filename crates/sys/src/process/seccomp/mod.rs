@@ -282,13 +282,6 @@ pub fn attempt(call: Call) -> io::Result<()> {
                 number => number.into(),
             }
         }
-        (Call::SHUTDOWN, Some(number)) => {
-            for descriptor in listening() {
-                // SAFETY: no memory is passed.
-                unsafe { libc::syscall(number, descriptor, libc::SHUT_RDWR) };
-            }
-            0
-        }
         // `accept` waits on Unix sockets, or no longer does, for a while that no comparison of modes would notice.
         (Call::IOCTL, Some(number)) => {
             let is_unix = |one: &libc::c_int| number_of(*one, libc::SO_DOMAIN) == libc::AF_UNIX;
