@@ -21,19 +21,18 @@
 mod io;
 
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-pub use io::ScriptIo;
+use io::{Pauses, Step};
+pub use io::{ReadFile, Respond, ScriptIo};
 
 use crate::clock::{self, Instant};
 use crate::io::{Finish, IoError};
 use crate::limits::Limits;
-use crate::out::OpenFile;
 use crate::serve::connection::serve_connection;
 use crate::serve::session::{Next, Session};
 use crate::service::Service;
@@ -43,32 +42,6 @@ pub const BEGIN: Instant = Instant(1_000_000);
 
 /// The begin of every script, in seconds since 1970: Sun, 06 Nov 1994 08:49:37 GMT.
 pub const BEGIN_UNIX: u64 = 784_111_777;
-
-/// Reads a range of a file that is to be sent, in place of the system.
-pub type ReadFile = fn(&OpenFile, Range<u64>, &mut Vec<u8>) -> Result<(), IoError>;
-
-/// Makes the next bytes of a peer from all that it was sent: each piece is received by itself.
-pub type Respond = Box<dyn FnOnce(&[u8]) -> Vec<Vec<u8>> + Send>;
-
-/// An action of the peer at a moment.
-enum Step {
-    /// It sends bytes; one receive brings at most these.
-    Bytes(Vec<u8>),
-    /// It sends bytes that depend on those it was sent.
-    Response(Respond),
-    /// It ends its output.
-    End,
-    /// It is gone, in both directions.
-    Reset,
-}
-
-/// The operations of the driver that return `Pending` once although they could go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pauses {
-    Never,
-    Always,
-    At(usize),
-}
 
 /// An event outside the connection at a moment.
 type Action = Box<dyn FnOnce() + Send>;

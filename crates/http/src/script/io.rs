@@ -7,11 +7,36 @@ use std::ops::Range;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::{Pauses, ReadFile, Step};
 use crate::clock::{self, Instant};
 use crate::io::{Finish, Io, IoError, Patience, Received};
 use crate::message::connection::{Connection, Local, Peer};
 use crate::out::{OpenFile, Out};
+
+/// Reads a range of a file that is to be sent, in place of the system.
+pub type ReadFile = fn(&OpenFile, Range<u64>, &mut Vec<u8>) -> Result<(), IoError>;
+
+/// Makes the next bytes of a peer from all that it was sent: each piece is received by itself.
+pub type Respond = Box<dyn FnOnce(&[u8]) -> Vec<Vec<u8>> + Send>;
+
+/// An action of the peer at a moment.
+pub(super) enum Step {
+    /// It sends bytes; one receive brings at most these.
+    Bytes(Vec<u8>),
+    /// It sends bytes that depend on those it was sent.
+    Response(Respond),
+    /// It ends its output.
+    End,
+    /// It is gone, in both directions.
+    Reset,
+}
+
+/// The operations of the driver that return `Pending` once although they could go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pauses {
+    Never,
+    Always,
+    At(usize),
+}
 
 thread_local! {
     /// The earliest moment at which a pending wait can go on by itself.

@@ -3,16 +3,57 @@
 
 use std::net::IpAddr;
 
+use tenfold_sys::uring::Ring;
+
 use crate::error::LoadError;
 use crate::plan::expect::Expect;
-use crate::plan::io::IoChoice;
-use crate::plan::io::unsupported;
+use crate::plan::io::{ChosenIo, IoBackend, IoChoice};
 use crate::plan::pacer::Arrivals;
 use crate::plan::url::{ServerAddress, TargetUrl};
 use crate::plan::{LoadPlan, RequestVersion, ResponseEnd, UrlOrder, WarmUp};
 use crate::plan::{TlsOptions, server_name};
 
+const NO_TLS: &str = "io_uring here does not support https";
+
 impl LoadPlan {
+    /// Chooses the I/O.
+    ///
+    /// # Errors
+    /// [`LoadError::Failed`] if the plan requires `io_uring` and this kernel lacks a part of it that the plan needs.
+    pub(crate) fn choose_io(&self) -> Result<ChosenIo, LoadError> {
+        let of = |means, why: &str| Ok(ChosenIo { means, why: why.to_owned() });
+        let missing = || Ring::connects().map_err(|(step, error)| format!("{step}: {error}")).err();
+        match self.io {
+            IoChoice::Epoll => of(IoBackend::Epoll, "as requested"),
+            IoChoice::Uring => match missing() {
+                None => of(IoBackend::Uring, "as requested"),
+                Some(what) => Err(LoadError::Failed(format!(
+                    "--io uring needs sockets and their options in io_uring (Linux 6.7): {what}; use --io epoll"
+                ))),
+            },
+            IoChoice::Auto if self.has_tls() => of(IoBackend::Epoll, NO_TLS),
+            IoChoice::Auto if self.per_connection() > 1 => of(IoBackend::Epoll, "connections persist"),
+            IoChoice::Auto => match self.unsupported_by_uring().map(str::to_owned).or_else(missing) {
+                None => of(IoBackend::Uring, "each request has a connection of its own"),
+                Some(why) => of(IoBackend::Epoll, &why),
+            },
+        }
+    }
+
+    /// The reason why `io_uring` cannot serve the plan here, if there is one.
+    fn unsupported_by_uring(&self) -> Option<&'static str> {
+        if self.urls.iter().any(|url| matches!(url.server, ServerAddress::Unix(_))) {
+            return Some("io_uring here does not support Unix sockets");
+        }
+        if self.has_tls() {
+            return Some(NO_TLS);
+        }
+        if self.slow_readers + self.slow_writers > 0 {
+            return Some("io_uring here does not support slow connections");
+        }
+        (self.sources.count() > 0).then_some("io_uring here does not support --source")
+    }
+
     /// Checks the plan as a whole.
     ///
     /// # Errors
@@ -157,7 +198,7 @@ impl LoadPlan {
         if only_unix && (self.sources.count() > 0 || self.join_ack) {
             return Some("--source and --join-ack apply to TCP, not to Unix sockets".into());
         }
-        if let Some(why) = unsupported(self).filter(|_| self.io == IoChoice::Uring) {
+        if let Some(why) = self.unsupported_by_uring().filter(|_| self.io == IoChoice::Uring) {
             return Some(format!("--io uring: {why}; use --io epoll"));
         }
         let literal = |url: &TargetUrl| match &url.server {

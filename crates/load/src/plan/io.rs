@@ -1,13 +1,8 @@
-//! How connections do I/O: the choices of a plan, and the choice made for this kernel.
+//! The I/O of connections: the choices of a plan, and the choice for this kernel.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use tenfold_sys::uring::Ring;
-
-use crate::error::LoadError;
-use crate::plan::LoadPlan;
-use crate::plan::url::ServerAddress;
 
 /// The I/O that a plan asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,44 +50,4 @@ impl fmt::Display for ChosenIo {
         })?;
         if self.why.is_empty() { Ok(()) } else { write!(f, ": {}", self.why) }
     }
-}
-
-const NO_TLS: &str = "io_uring here does not support https";
-
-/// Chooses the I/O of a plan.
-///
-/// # Errors
-/// [`LoadError::Failed`] if `io_uring` is asked for and this kernel lacks a part of it that the plan needs.
-pub(crate) fn choose(plan: &LoadPlan) -> Result<ChosenIo, LoadError> {
-    let of = |means, why: &str| Ok(ChosenIo { means, why: why.to_owned() });
-    let missing = || Ring::connects().map_err(|(step, error)| format!("{step}: {error}")).err();
-    match plan.io {
-        IoChoice::Epoll => of(IoBackend::Epoll, "as requested"),
-        IoChoice::Uring => match missing() {
-            None => of(IoBackend::Uring, "as requested"),
-            Some(what) => Err(LoadError::Failed(format!(
-                "--io uring needs sockets and their options in io_uring (Linux 6.7): {what}; use --io epoll"
-            ))),
-        },
-        IoChoice::Auto if plan.has_tls() => of(IoBackend::Epoll, NO_TLS),
-        IoChoice::Auto if plan.per_connection() > 1 => of(IoBackend::Epoll, "connections persist"),
-        IoChoice::Auto => match unsupported(plan).map(str::to_owned).or_else(missing) {
-            None => of(IoBackend::Uring, "each request has a connection of its own"),
-            Some(why) => of(IoBackend::Epoll, &why),
-        },
-    }
-}
-
-/// The reason why `io_uring` cannot serve a plan here, if there is one.
-pub(crate) fn unsupported(plan: &LoadPlan) -> Option<&'static str> {
-    if plan.urls.iter().any(|url| matches!(url.server, ServerAddress::Unix(_))) {
-        return Some("io_uring here does not support Unix sockets");
-    }
-    if plan.has_tls() {
-        return Some(NO_TLS);
-    }
-    if plan.slow_readers + plan.slow_writers > 0 {
-        return Some("io_uring here does not support slow connections");
-    }
-    (plan.sources.count() > 0).then_some("io_uring here does not support --source")
 }

@@ -12,8 +12,8 @@ use tenfold_sys::{lifecycle, limits};
 use self::live::LiveDisplay;
 use crate::error::{LoadError, failed};
 use crate::message::request::EncodedRequest;
+use crate::plan::LoadPlan;
 use crate::plan::url;
-use crate::plan::{self, LoadPlan};
 use crate::report::environment;
 use crate::report::summary::{LoadReport, RunSummary};
 use crate::tls::{self, TlsTarget};
@@ -30,7 +30,7 @@ const SPARE: (u64, u64) = (32, 4);
 /// [`LoadError`], if the plan is inconsistent, the system refuses an operation, or no connect succeeds.
 pub fn run(plan: &LoadPlan, live: bool) -> Result<LoadReport, LoadError> {
     plan.check()?;
-    let io = plan::io::choose(plan)?;
+    let io = plan.choose_io()?;
     check_descriptors(plan)?;
     let targets = find(plan)?;
     let environment = environment::find();

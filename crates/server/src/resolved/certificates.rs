@@ -13,20 +13,11 @@ use tenfold_tls::tickets::ticketer::SharedTicketer;
 use tenfold_tls::{ServerConfig, config, connection};
 
 use super::apart::check_keys;
-use super::names;
+use super::names::{self, RunningTls};
 use crate::settings::values::Settings;
 
 /// The certificates, and the files of keys that another process is to have.
 pub(crate) type LoadedTls = (Option<Arc<LoadedCertificates>>, Option<Arc<Vec<KeyFile>>>);
-
-/// The certificates of the running workers. A certificate that the server made or obtained stays until the state folder
-/// has a valid one.
-#[derive(Debug)]
-pub(crate) struct RunningTls {
-    pub(crate) certificates: Arc<LoadedCertificates>,
-    /// The files of their keys, if another process has the keys.
-    pub(crate) keys: Vec<KeyFile>,
-}
 
 /// Reads and checks the certificates; `None` if there are none.
 ///

@@ -8,9 +8,9 @@ use tenfold_sys::socket::{ListenAddress, ListenOptions};
 use tenfold_tls::certificates::files::{KeyFile, LoadedCertificates};
 use tenfold_tls::certificates::finding::Severity;
 
-use super::certificates::{self, RunningTls};
+use super::certificates;
 use super::kernel_tls::{self, KernelTls};
-use super::names::{self, AcmeTask};
+use super::names::{self, AcmeTask, RunningTls};
 use super::{capacity, refusals};
 use crate::admission::AddressShares;
 use crate::diagnostics::warning;

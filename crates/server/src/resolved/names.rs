@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tenfold_sys::folder::OpenFolder;
@@ -16,7 +17,6 @@ use tenfold_tls::internal::{self, RootOrigin};
 use tenfold_tls::state::StateFolder;
 
 use super::apart::{LATEST, apart, check_keys};
-use super::certificates::RunningTls;
 use super::outward::outward;
 use crate::diagnostics::{info, warning};
 use crate::settings::names::{Challenge, TlsNames};
@@ -41,6 +41,15 @@ impl AcmeTask {
 /// Settings for an authority on the network.
 const OF_ACME: [&str; 5] =
     ["tls-directory", "tls-directory-root", "tls-contact", "tls-challenge", "tls-dns-command"];
+
+/// The certificates of the running workers. A certificate that the server made or obtained stays until the state folder
+/// has a valid one.
+#[derive(Debug)]
+pub(crate) struct RunningTls {
+    pub(crate) certificates: Arc<LoadedCertificates>,
+    /// The files of their keys, if another process has the keys.
+    pub(crate) keys: Vec<KeyFile>,
+}
 
 /// Refuses settings that mean nothing to the source of certificates, or that no authority could issue for.
 ///
