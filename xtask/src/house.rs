@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::imports::code;
+use crate::source::Source;
 use crate::structure;
 
 /// The length of a file above which a warning is printed.
-const LONG_FILE: usize = 400;
+const LONG_FILE: usize = 600;
 
 /// The folder of the I/O models, and the most lines of one: one small file shows the cost of a model.
 const MODELS: (&str, usize) = ("crates/engine/src/models", 200);
@@ -90,8 +90,9 @@ fn misplaced_unsafe(file: &Path, text: &str) -> Vec<String> {
     const GUARDS: [&str; 2] = ["undocumented_unsafe_blocks", "unsafe_op_in_unsafe_fn"];
     let in_sys = file.starts_with("crates/sys");
     let mut broken = Vec::new();
-    for (number, line) in (1..).zip(text.lines()) {
-        let code = code(line);
+    let source = if text.contains("unsafe") { Source::of(text) } else { Source::default() };
+    for (number, (line, source)) in (1..).zip(text.lines().zip(&source.lines)) {
+        let code = &source.code;
         let words: Vec<&str> = code.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
         let place = || format!("{}:{number}", file.display());
         if !in_sys && words.iter().any(|word| ["unsafe", "unsafe_code"].contains(word)) && !forbids(line) {

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use crate::source::Source;
+
 /// The path of a module from the root of its crate; empty for the root itself.
 pub(crate) type Module = Vec<String>;
 
@@ -24,8 +26,10 @@ impl Imports {
         let is_other = |file: &Path| has_library && file == Path::new("main.rs");
         for (file, text) in sources.iter().filter(|(file, _)| !is_other(file)) {
             let module = module_of(file);
-            let (code, test_modules) = without_tests(text);
-            tests.extend(test_modules.into_iter().map(|name| child(&module, &name)));
+            let source = Source::of(text);
+            tests.extend(source.test_modules.iter().map(|name| child(&module, name)));
+            let code = source.lines.iter().filter(|line| !line.is_test).map(|line| &line.code[..]);
+            let code = code.collect::<Vec<_>>().join("\n");
             files.insert(module.clone(), file.clone());
             codes.push((module, code));
         }
@@ -41,13 +45,6 @@ impl Imports {
     }
 }
 
-/// The part of a line before a comment, without the content of plain string literals.
-pub(crate) fn code(line: &str) -> String {
-    let line = line.replace("\\\"", "");
-    let before_comment = line.split("//").next().unwrap_or_default();
-    before_comment.split('"').step_by(2).collect::<Vec<_>>().join("\"\"")
-}
-
 fn child(module: &Module, name: &str) -> Module {
     module.iter().map(String::as_str).chain([name]).map(str::to_owned).collect()
 }
@@ -61,27 +58,6 @@ fn module_of(file: &Path) -> Module {
         module.pop();
     }
     module
-}
-
-/// The code of a file before its tests, and the names of its test-only modules.
-fn without_tests(text: &str) -> (String, Vec<String>) {
-    let (mut kept, mut tests) = (String::new(), Vec::new());
-    let mut lines = text.lines();
-    while let Some(line) = lines.next() {
-        if !["#[cfg(test)]", "#[cfg(all(test"].iter().any(|mark| line.trim_start().starts_with(mark)) {
-            kept.push_str(&code(line));
-            kept.push('\n');
-            continue;
-        }
-        let item = lines.find(|line| !line.trim_start().starts_with("#[")).unwrap_or_default();
-        match item.split_once("mod ").map(|(_, name)| name) {
-            // Inline tests end a file.
-            Some(name) if name.ends_with('{') => break,
-            Some(name) => tests.push(name.trim_end_matches(';').to_owned()),
-            None => {}
-        }
-    }
-    (kept, tests)
 }
 
 /// Every path in the code: one for each name of a `use` declaration, and those in expressions.

@@ -5,9 +5,11 @@ mod checks;
 mod fuzz;
 mod house;
 mod imports;
+mod lines;
 mod package;
 mod setup;
 mod shell;
+mod source;
 mod steps;
 mod structure;
 
@@ -29,6 +31,9 @@ usage: cargo xtask COMMAND
                       every pair of all switches; some hours
   test --list         the steps of `test`
   lint                format, clippy and the rules of the house
+  lines [REVISION] [--under PATH]
+                      count lines of code, of tests and of comments in the Rust files of a revision (default: HEAD)
+                      below PATH, a file or a folder (default: crates)
   site [DIR]          check that docs/ renders and that its links lead somewhere; write the pages into DIR
   charts              draw the charts of the demonstration's home page and of README from the tables of docs/
   browser             the whole-server tests that drive a browser
@@ -97,6 +102,10 @@ fn command(root: &Path, words: &[&str]) -> Result<(), CommandFailure> {
         ["test", "--list"] => steps::list(),
         ["test", options @ ..] => steps::test(root, &selection(options)?)?,
         ["lint"] => steps::test(root, &Selection::only(&["format", "clippy", "house"]))?,
+        ["lines"] => lines::print(root, "HEAD", "crates")?,
+        ["lines", "--under", path] => lines::print(root, "HEAD", path)?,
+        ["lines", revision] => lines::print(root, revision, "crates")?,
+        ["lines", revision, "--under", path] => lines::print(root, revision, path)?,
         ["charts"] => {
             for (path, drawn) in tenfold_book::charts(root)? {
                 let file = root.join(path);
