@@ -135,7 +135,7 @@ fn a_killed_worker_leaves_the_manual(config: &Config) {
         let now = server.workers();
         now.len() == first.len() && now.iter().all(|worker| !first.contains(worker))
     });
-    assert_eq!(server.get("/book/how-to/operating.html").status, 200);
+    assert_eq!(server.get("/book/how-to/reload.html").status, 200);
     stop(server, &folder);
 }
 

@@ -215,7 +215,7 @@ pub(super) fn row(call: &str, site: Option<&CallSite>) -> String {
     let mut row = format!("`{call}`");
     match site.and_then(|site| Some((site.purpose, site.line()?))) {
         Some((purpose, SourceLine { path, function, .. })) => {
-            let _ = write!(row, " | {purpose} | [`{function}`](../../{path})");
+            let _ = write!(row, " | {purpose} | [`{function}`](../../../{path})");
         }
         None => row += &format!(" | {} | ", OTHER),
     }
@@ -250,7 +250,7 @@ mod tests {
             let page = fs::read_to_string(docs.join(format!("{}.md", model.name))).expect("it is there");
             let part = page.split("## One request\n").nth(1).unwrap_or_else(|| panic!("{}", model.name));
             let part = part.split("\n## ").next().expect("a part");
-            let rows: Vec<&str> = part.lines().filter(|line| line.contains("](../../crates")).collect();
+            let rows: Vec<&str> = part.lines().filter(|line| line.contains("](../../../crates")).collect();
             assert!(rows.len() > 3, "{}: {rows:?}", model.name);
             for line in rows {
                 let known = all(model.engine).any(|site| {
