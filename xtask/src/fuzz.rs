@@ -44,7 +44,7 @@ const HARNESSES: &[Harness] = harnesses! {
     "certificate" "tenfold-tls" ["--lib"]
         "certificates::facts::tests::any_bytes_are_a_certificate_or_an_error";
     "configuration" "tenfold" ["--lib"]
-        "settings::tests::any::any_text_is_read_or_refused_in_words";
+        "config::parse::tests::any::any_text_is_read_or_refused_in_words";
     "accounts" "tenfold" ["--lib"] "members::channel::any::any_message_is_a_question_or_is_dropped";
 };
 

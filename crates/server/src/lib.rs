@@ -1,19 +1,17 @@
 //! `tenfold`: an HTTP server for static sites and media whose I/O model is a switch.
 //!
-//! [`commands`] reads the command line. `serve` reads the [`settings`], resolves them for this system ([`resolved`]),
-//! and starts the [`supervisor`], which opens everything, forks workers and watches them. A [`worker`] serves on an
+//! [`commands`] reads the command line. `serve` reads, checks and resolves the [`config`], and starts the [`supervisor`], which opens everything, forks workers and watches them. A [`worker`] serves on an
 //! engine.
 
 #![forbid(unsafe_code)]
 
 mod admission;
 mod commands;
+mod config;
 mod diagnostics;
 mod log;
 mod members;
-mod resolved;
 mod sandbox;
-mod settings;
 mod status;
 mod supervisor;
 mod worker;

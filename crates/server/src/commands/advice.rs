@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::settings::tables::top::{Remedy, remedy};
+use crate::config::parse::tables::top::{Remedy, remedy};
 
 /// Words of other programs in place of a command.
 const COMMANDS: &[(&[&str], &str)] = &[

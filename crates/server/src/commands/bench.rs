@@ -20,8 +20,8 @@ use tenfold_load::url::TargetUrl;
 use tenfold_load::{LoadError, LoadReport, compare, output, request};
 
 pub(crate) use self::flags::command;
+use crate::config::parse::units;
 use crate::diagnostics;
-use crate::settings::units;
 
 /// Exit codes in addition to 0, 1 and 2.
 const ASSERTION_FAILED: u8 = 3;

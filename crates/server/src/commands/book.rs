@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
+use crate::config::parse::given::GivenSettings;
 use crate::diagnostics::error;
-use crate::settings::given::GivenSettings;
 use crate::supervisor::book::{Book, NAME};
 use crate::supervisor::open;
 use crate::supervisor::state::Serve;

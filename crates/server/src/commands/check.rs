@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use tenfold_sys::limits;
 
 use super::output::{end, print};
+use crate::config::parse::given::GivenSettings;
+use crate::config::parse::problem::{Problem, complain, refuse};
+use crate::config::parse::schema;
+use crate::config::resolve::{ResolvedConfig, warn};
 use crate::diagnostics::error;
-use crate::resolved::config::{ResolvedConfig, warn};
-use crate::settings::given::GivenSettings;
-use crate::settings::problem::{Problem, complain, refuse};
-use crate::settings::schema;
 use crate::supervisor::{examine, privileges};
 
 /// Reports everything that is wrong with the configuration, or that would keep a server from serving it.

@@ -9,7 +9,7 @@ use super::advice::advise;
 use super::manual::SHELLS;
 use super::status::StatusCommand;
 use super::{engines, serve};
-use crate::settings::given::{GivenSettings, warn_of_slips};
+use crate::config::parse::given::{GivenSettings, warn_of_slips};
 use crate::supervisor::state::Serve;
 
 /// The command to run.

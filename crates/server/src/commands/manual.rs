@@ -82,7 +82,7 @@ fn write_all(pages: &[ManualPage], folder: &Path) -> Result<(), String> {
 mod tests {
     use super::*;
     use crate::commands::cli;
-    use crate::settings::rows::rows;
+    use crate::config::parse::rows::rows;
 
     fn page(name: &str) -> String {
         let pages = pages(cli::program());

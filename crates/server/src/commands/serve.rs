@@ -7,9 +7,9 @@ use std::ops::RangeInclusive;
 use clap::builder::{NonEmptyStringValueParser, PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, ValueHint, value_parser};
 
-use crate::settings::given::GivenSettings;
-use crate::settings::row::{Initial, SettingRow};
-use crate::settings::rows::rows;
+use crate::config::parse::given::GivenSettings;
+use crate::config::parse::row::{Initial, SettingRow};
+use crate::config::parse::rows::rows;
 use crate::supervisor::state::Serve;
 use crate::worker::null::NullResponse;
 

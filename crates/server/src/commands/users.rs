@@ -14,13 +14,13 @@ use tenfold_sys::terminal::Hidden;
 use tenfold_sys::user::{self, SystemUser};
 
 use super::output::{self, escape_json, print};
+use crate::config::parse::given::{GivenSettings, warn_of_slips};
+use crate::config::parse::problem::{WRONG_USAGE, complain};
+use crate::config::values::Settings;
+use crate::config::values::members::{AccountsLocation, MembersSettings};
 use crate::diagnostics::{self, error};
 use crate::members::database::{self, Users};
 use crate::members::process::most_memory;
-use crate::settings::given::{GivenSettings, warn_of_slips};
-use crate::settings::members::{AccountsLocation, MembersSettings};
-use crate::settings::problem::{WRONG_USAGE, complain};
-use crate::settings::values::Settings;
 use crate::supervisor::privileges;
 
 /// The default number of days until an invitation expires.

@@ -11,8 +11,8 @@ use tenfold_rounds::log::LineLog;
 
 use super::queue::LogQueue;
 use super::sink::Sink;
+use crate::config::values::log::Full;
 use crate::diagnostics::pieces::count as count_lines;
-use crate::settings::log::Full;
 
 /// Room for every line of a round.
 const ROOM: usize = 1 << 20;

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use tenfold_sys::user::SystemUser;
 
 use super::file;
-use crate::settings::log::{LogTarget, Manner, Mode};
-use crate::settings::values::Settings;
+use crate::config::values::Settings;
+use crate::config::values::log::{LogTarget, Manner, Mode};
 
 /// An access log that is open, or none.
 #[derive(Debug, Default)]
@@ -105,7 +105,7 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::given::GivenSettings;
+    use crate::config::parse::given::GivenSettings;
 
     fn mode(log: &str, mode: &str) -> Mode {
         let flags =

@@ -11,10 +11,10 @@ use super::file;
 use super::open::{Log, Open};
 use super::queue::LogQueue;
 use super::sink::Sink;
+use crate::config::values::log::{Manner, Mode};
 use crate::diagnostics::pieces::count;
 use crate::diagnostics::{error, info, warning};
 use crate::sandbox;
-use crate::settings::log::{Manner, Mode};
 use crate::status::counters::{Counter, Tally};
 
 /// The access log of a process.

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use tenfold_sys::lifecycle::{self, Phase};
 
+use crate::config::values::log::Full;
 use crate::diagnostics::pieces::count;
 use crate::diagnostics::warning;
-use crate::settings::log::Full;
 use crate::status::turns;
 
 /// The time for which lines are collected, and so the delay of a line.

@@ -7,7 +7,7 @@ use tenfold_http::{Peer, RequestSummary};
 
 use super::combined::escape;
 use super::line::{Date, LogFields, Times, put_number, put_peer};
-use crate::settings::log_format::{LinePiece, LineTemplate, LogField};
+use crate::config::values::log::{LinePiece, LineTemplate, LogField};
 
 /// Marks the place of a value that is not known yet. No text of a line contains it.
 const LATER: u8 = 0;

@@ -10,7 +10,7 @@ use super::line::{Date, LogFields, Times};
 use super::outlet::Outlet;
 use super::sink::Sink;
 use super::{combined, json, template};
-use crate::settings::log::{LogFormat, Mode};
+use crate::config::values::log::{LogFormat, Mode};
 use crate::status::counters::{Counter, Tally};
 
 /// The number of bytes at which the mode `buffered` writes. One more line fits beyond it.

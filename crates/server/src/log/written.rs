@@ -36,7 +36,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::settings::given::GivenSettings;
+    use crate::config::parse::given::GivenSettings;
 
     fn log_at(path: &Path) -> Log {
         let flags = [("access-log", vec![path.display().to_string()])].into();

@@ -4,7 +4,7 @@
 //! SCM_RIGHTS) to which the answer is written. So questions of many threads and processes need no numbers, a client
 //! that has left needs no handling, and the accounts process can be replaced.
 
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 use tenfold_accounts::{Query, Reply};
 use tenfold_sys::messages;
 use tenfold_sys::socket::refuse_descriptors;
+
+use crate::sandbox::apart::read_to_end;
 
 /// The most bytes of a question: a form, with its characters escaped for JSON.
 const LONGEST: usize = 128 * 1024;
@@ -103,32 +105,6 @@ impl PendingQuestion {
     pub(crate) fn answer_within(self, patience: Duration) -> io::Result<Reply> {
         let by = self.by.min(Instant::now() + patience);
         PendingQuestion { by, ..self }.answer()
-    }
-}
-
-/// Reads a stream to its end: at most `most` bytes, and at most until `by`.
-///
-/// # Errors
-/// The error of `read(2)`, `TimedOut`, or an error for a stream that is too long.
-pub(crate) fn read_to_end(mut stream: &UnixStream, most: usize, by: Instant) -> io::Result<Vec<u8>> {
-    let (mut bytes, mut piece) = (Vec::new(), [0; 4096]);
-    loop {
-        let left = by.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        stream.set_read_timeout(Some(left))?;
-        match stream.read(&mut piece) {
-            Ok(0) => return Ok(bytes),
-            Ok(count) if bytes.len() + count <= most => bytes.extend_from_slice(&piece[..count]),
-            Ok(_) => return Err(io::Error::other("the stream is too long")),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // The time of the socket has passed (SO_RCVTIMEO).
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            Err(error) => return Err(error),
-        }
     }
 }
 

@@ -15,7 +15,7 @@ use tenfold_accounts::store::url::DatabaseUrl;
 use tenfold_sys::folder::{self, OpenFolder};
 use tenfold_sys::user::SystemUser;
 
-use crate::settings::members::{AccountsLocation, MembersSettings, usual_folder};
+use crate::config::values::members::{AccountsLocation, MembersSettings, usual_folder};
 
 /// The suffixes of the files that SQLite keeps beside a database.
 const COMPANIONS: [&str; 4] = ["", "-wal", "-shm", "-journal"];

@@ -24,8 +24,8 @@ use tenfold_sys::wait::{self, Reported};
 use super::channel::{AccountsServer, Answerer};
 use super::database;
 use crate::admission::places::{AddressPlace, AddressPlaces};
+use crate::config::values::members::MembersSettings;
 use crate::diagnostics::error;
-use crate::settings::members::MembersSettings;
 use pulse::{Pulse, ThreadPulse};
 
 /// The most waiting questions without a password.

@@ -4,6 +4,7 @@
 //! ([`calls`]). A call that only an intruder or a wrong model makes ends the worker, and the supervisor reports it by
 //! name. Any other unlisted call fails with EPERM, is counted, and is reported once.
 
+pub(crate) mod apart;
 mod calls;
 
 use std::io;

@@ -18,15 +18,15 @@ use tenfold_sys::user::SystemUser;
 use super::forked;
 use super::heartbeat::{HeartbeatBounds, HeartbeatWatch};
 use super::privileges;
+use crate::config::values::Settings;
+use crate::config::values::members::MembersSettings;
 use crate::diagnostics::{debug, warning};
 use crate::members::channel::{self, AccountsClient, AccountsServer};
 use crate::members::client::filter::Starts;
 use crate::members::database::{self, Users};
 use crate::members::process::pulse::Pulse;
 use crate::members::process::{AccountsTask, READY, most_memory, serve};
-use crate::sandbox;
-use crate::settings::members::MembersSettings;
-use crate::settings::values::Settings;
+use crate::sandbox::{self, apart::read_to_end};
 use crate::status::report;
 
 /// The time in which the accounts must open; a remote database or a schema migration takes long.
@@ -88,7 +88,7 @@ impl AccountsProcess {
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         refuse_descriptors(&ours);
         accounts.fork(theirs, true, forget).map_err(failed)?;
-        let heard = channel::read_to_end(&ours, LONGEST_START, Instant::now() + LATEST_START);
+        let heard = read_to_end(&ours, LONGEST_START, Instant::now() + LATEST_START);
         match heard.as_deref().map(String::from_utf8_lossy).as_deref() {
             Ok(READY) => {
                 warnings.iter().for_each(|warning| warning!("{warning}"));

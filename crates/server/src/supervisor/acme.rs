@@ -21,10 +21,10 @@ use tenfold_tls::challenges::{ChallengeBoard, MAX_BYTES};
 
 use super::forked;
 use super::tickets::shared_bytes;
+use crate::config::parse::units::shown_duration;
+use crate::config::resolve::certificates::AcmeTask;
 use crate::diagnostics::{debug, warning};
-use crate::resolved::names::AcmeTask;
 use crate::sandbox;
-use crate::settings::units::shown_duration;
 use task::ClientTask;
 
 /// The pause before a process that ended is replaced, and before a certificate is taken up that could not be.

@@ -5,8 +5,8 @@ use tenfold_sys::process;
 use tenfold_sys::socket::{ListenAddress, PassedSocket};
 
 use super::handover::{HandedSocket, Handover};
+use crate::config::values::Settings;
 use crate::diagnostics::info;
-use crate::settings::values::Settings;
 
 /// The most sockets that are taken.
 const MOST: u16 = 1024;

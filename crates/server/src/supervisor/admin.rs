@@ -17,9 +17,9 @@ use tenfold_sys::user::SystemUser;
 use super::forked;
 use super::handover::Handover;
 use super::privileges;
+use crate::config::values::Settings;
 use crate::diagnostics::{debug, error, info, warning};
 use crate::sandbox;
-use crate::settings::values::Settings;
 use crate::status::admin;
 use crate::status::report::StatusReport;
 

@@ -15,8 +15,8 @@ use tenfold_sys::wait;
 use super::end_bound::STOP;
 use super::handover::{FormerWorkers, Handover};
 use super::notify::ServiceManager;
+use crate::config::parse::given::GivenSettings;
 use crate::diagnostics::{error, info, warning};
-use crate::settings::given::GivenSettings;
 
 /// The pause before another attempt.
 const PAUSE: Duration = Duration::from_secs(2);

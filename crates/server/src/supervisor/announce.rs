@@ -14,13 +14,13 @@ use tenfold_site::Listing;
 use tenfold_sys::socket::ListenAddress;
 use tenfold_tls::config::SecurityPreset;
 
+use crate::config::parse::units::shown_size;
+use crate::config::resolve::certificates;
+use crate::config::resolve::certificates::outward;
+use crate::config::values::log::{Full, Manner, Mode, name_of};
+use crate::config::values::log::{LogTarget, Rotate};
+use crate::config::values::{Control, Settings};
 use crate::diagnostics::{self, Level};
-use crate::resolved::names;
-use crate::resolved::outward::outward;
-use crate::settings::log::{Full, Manner, Mode, name_of};
-use crate::settings::log::{LogTarget, Rotate};
-use crate::settings::units::shown_size;
-use crate::settings::values::{Control, Settings};
 
 pub(crate) use details::workers;
 pub(crate) use facts::StartFacts;
@@ -170,10 +170,9 @@ fn root(facts: &StartFacts<'_>) -> Option<String> {
 
 fn tls(facts: &StartFacts<'_>) -> Option<String> {
     let certificates = facts.config.certificates.as_ref()?;
-    let described = certificates
-        .summaries()
-        .zip(&certificates.pairs)
-        .map(|(summary, pair)| format!("{summary} ({})", names::source(facts.settings, &pair.chain.path)));
+    let described = certificates.summaries().zip(&certificates.pairs).map(|(summary, pair)| {
+        format!("{summary} ({})", certificates::source(facts.settings, &pair.chain.path))
+    });
     let waited = facts.config.acme.as_ref().filter(|task| !task.has_certificate(certificates)).map(|task| {
         let (names, directory) = (task.settings.names.join(", "), &task.settings.directory);
         format!("{names} (waiting for {directory}; handshakes are refused until then)")

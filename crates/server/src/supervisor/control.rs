@@ -10,8 +10,8 @@ use std::time::Duration;
 use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
 
 use super::handover::Handover;
+use crate::config::values::Control;
 use crate::diagnostics::{debug, warning};
-use crate::settings::values::Control;
 use crate::status::place::{RuntimeFolder, socket_name};
 use crate::status::report::StatusReport;
 

@@ -10,15 +10,16 @@ use tenfold_sys::user::SystemUser;
 
 use super::generation::open_roots;
 use super::{child, pages, privileges, sockets};
+use crate::config::check::engines;
+use crate::config::resolve::ResolvedConfig;
+use crate::config::resolve::certificates;
+use crate::config::values::Settings;
 use crate::diagnostics::warning;
 use crate::log::open;
 use crate::members::database::{self, Users};
 use crate::members::process::most_memory;
-use crate::resolved::apart::problems_in_child;
-use crate::resolved::config::ResolvedConfig;
-use crate::resolved::{engines, names};
 use crate::sandbox;
-use crate::settings::values::Settings;
+use crate::sandbox::apart::problems_in_child;
 
 /// The most stale compressed files that a check names.
 const MOST_SHOWN: usize = 20;
@@ -88,7 +89,7 @@ pub(crate) fn resources(settings: &Settings) -> Vec<String> {
     let workers = privileges::worker_user(settings);
     let owner = workers.as_ref().ok().and_then(Option::as_ref);
     let mut problems: Vec<String> = open::check(settings, owner).err().into_iter().collect();
-    problems.extend(names::check_folder(settings).err());
+    problems.extend(certificates::check_folder(settings).err());
     let workers = match workers {
         Ok(workers) => workers,
         Err(why) => {

@@ -22,13 +22,13 @@ use super::pages;
 use super::pulses::Pulses;
 use super::signing::SigningProcess;
 use crate::admission::Addresses;
+use crate::config::resolve::ResolvedConfig;
+use crate::config::resolve::certificates::RunningTls;
+use crate::config::values::Settings;
 use crate::diagnostics::{error, warning};
 use crate::log::open::Log;
 use crate::log::written;
-use crate::resolved::config::ResolvedConfig;
-use crate::resolved::names::RunningTls;
 use crate::sandbox;
-use crate::settings::values::Settings;
 use crate::status::counters::{self, Sums};
 use crate::worker::gate::Gate;
 

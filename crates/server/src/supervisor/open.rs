@@ -28,16 +28,17 @@ use super::sockets::Sockets;
 use super::state::{RootLooks, Serve, Supervisor};
 use super::succession;
 use super::tickets::TicketRotation;
+use crate::config::check::engines;
+use crate::config::parse::given::warn_of_slips;
+use crate::config::parse::problem::Problem;
+use crate::config::parse::problem::{complain, refuse};
+use crate::config::resolve::certificates;
+use crate::config::resolve::{ResolvedConfig, warn};
+use crate::config::values::Settings;
+use crate::config::values::log::LogTarget;
 use crate::diagnostics::{self, error, warning};
 use crate::log::open;
-use crate::resolved::config::{ResolvedConfig, warn};
-use crate::resolved::{engines, names};
 use crate::sandbox;
-use crate::settings::given::warn_of_slips;
-use crate::settings::log::LogTarget;
-use crate::settings::problem::Problem;
-use crate::settings::problem::{complain, refuse};
-use crate::settings::values::Settings;
 use crate::status::counters::Sums;
 use crate::status::report::{ReloadCounts, UpgradeCounts};
 
@@ -100,7 +101,7 @@ fn begin(
     });
     let config = null_is_alone(&serve, &settings)
         .and_then(|()| privileges::allowed(&settings))
-        .and_then(|()| if is_check { Ok(()) } else { names::prepare(&settings, None) })
+        .and_then(|()| if is_check { Ok(()) } else { certificates::prepare(&settings, None) })
         .and_then(|()| ResolvedConfig::resolve(&settings, descriptors));
     let mut config = match config {
         Ok(config) => config,

@@ -2,8 +2,8 @@
 
 use tenfold_accounts::web::Web;
 
-use crate::resolved::apart::problems_in_child;
-use crate::settings::values::Settings;
+use crate::config::values::Settings;
+use crate::sandbox::apart::problems_in_child;
 
 /// The memory in which custom templates are compiled and rendered.
 const MEMORY: u64 = 256 << 20;

@@ -5,9 +5,9 @@ use tenfold_sys::process::{self, Pid};
 use tenfold_sys::signal::Signal;
 use tenfold_sys::user::{self, SystemUser};
 
+use crate::config::values::Settings;
 use crate::diagnostics::warning;
 use crate::members::database::Users;
-use crate::settings::values::Settings;
 
 /// The default user of workers if the server is started as root.
 const USUAL: &str = "nobody";

@@ -5,12 +5,11 @@ use super::generation::{Generation, Stage};
 use super::signing::SigningProcess;
 use super::state::Supervisor;
 use super::succession;
+use crate::config::parse::problem::complain;
+use crate::config::resolve::certificates;
+use crate::config::resolve::{ResolvedConfig, warn};
+use crate::config::values::Settings;
 use crate::diagnostics::{error, info};
-use crate::resolved::certificates;
-use crate::resolved::config::{ResolvedConfig, warn};
-use crate::resolved::names;
-use crate::settings::problem::complain;
-use crate::settings::values::Settings;
 
 impl Supervisor {
     /// Reads the configuration again, and starts a generation with it.
@@ -99,7 +98,7 @@ impl Supervisor {
             return Err(format!("{} cannot change without a restart", changes.join(", ")));
         }
         let running = self.generations.last().and_then(Generation::running_tls);
-        names::prepare(&settings, running.as_ref())?;
+        certificates::prepare(&settings, running.as_ref())?;
         let config = ResolvedConfig::resolve_again(&settings, self.descriptors, running.as_ref())?;
         warn(&settings, &config);
         if config.options.zerocopy && !self.sockets.permit_zerocopy() {

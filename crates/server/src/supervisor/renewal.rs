@@ -8,9 +8,9 @@ use tenfold_tls::certificates::files::LoadedCertificates;
 use super::acme::PAUSE;
 use super::generation::Stage;
 use super::state::Supervisor;
+use crate::config::resolve::certificates;
+use crate::config::values::tls::TlsNames;
 use crate::diagnostics::{error, info};
-use crate::resolved::{certificates, names};
-use crate::settings::names::TlsNames;
 
 /// The pause before a certificate is read again that could not be.
 const UNREADABLE: Duration = Duration::from_secs(60);
@@ -77,7 +77,7 @@ impl Supervisor {
         let later = (settings.names.tls == TlsNames::Internal).then_some(INTERNAL);
         let running = newest.running_tls();
         let running = running.as_ref();
-        let prepared = names::prepare(&settings, running);
+        let prepared = certificates::prepare(&settings, running);
         let loaded = match prepared.and_then(|()| certificates::load(&settings, running)) {
             Ok(loaded) => loaded,
             Err(why) => {

@@ -14,9 +14,9 @@ use tenfold_sys::location::Location;
 
 use super::archive::names::COMPRESSED;
 use super::generation::{Generation, Stage};
+use crate::config::values::log::Rotate;
 use crate::diagnostics::day;
 use crate::diagnostics::{error, info};
-use crate::settings::log::Rotate;
 
 /// The interval of checks.
 const TICK: Duration = Duration::from_secs(1);

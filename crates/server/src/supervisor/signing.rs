@@ -28,11 +28,11 @@ use tenfold_tls::signing::remote::{AnswerPath, SigningClient};
 use super::forked;
 use super::heartbeat::{HeartbeatBounds, HeartbeatWatch};
 use super::privileges;
+use crate::config::resolve::ResolvedConfig;
+use crate::config::values::Settings;
 use crate::diagnostics::{debug, error, warning};
-use crate::members::channel::read_to_end;
-use crate::resolved::config::ResolvedConfig;
 use crate::sandbox;
-use crate::settings::values::Settings;
+use crate::sandbox::apart::read_to_end;
 use crate::status::report::SigningReport;
 
 /// The time in which a process must have read its keys.

@@ -7,7 +7,7 @@ use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
 
 use super::activation::NamedSocket;
 use super::handover::{HandedSocket, Handover};
-use crate::resolved::config::ResolvedConfig;
+use crate::config::resolve::ResolvedConfig;
 
 /// Listening sockets by process, and in each process by address.
 pub(super) struct Sockets {

@@ -24,7 +24,7 @@ use super::rotate::Rotation;
 use super::signing::SigningProcess;
 use super::sockets::Sockets;
 use super::tickets::TicketRotation;
-use crate::settings::given::GivenSettings;
+use crate::config::parse::given::GivenSettings;
 use crate::status::counters::{Counter, Sums};
 use crate::status::numbers::Numbers;
 use crate::status::report::{ReloadCounts, StatusReport, UpgradeCounts, WorkerReport};

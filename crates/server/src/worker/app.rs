@@ -27,8 +27,8 @@ use tenfold_tls::challenges::HTTP_PREFIX;
 
 use crate::admission::Admission;
 use crate::admission::lane::WorkLane;
+use crate::config::values::Settings;
 use crate::log::line::{LogFields, Times};
-use crate::settings::values::Settings;
 use crate::status::counters::Counter;
 use crate::worker::shared::WorkerShared;
 use passwords::Passwords;

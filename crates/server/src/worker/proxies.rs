@@ -8,8 +8,8 @@ use tenfold_http::proxy::ProxyError;
 use tenfold_http::{Peer, clock};
 
 use super::shared::WorkerShared;
+use crate::config::values::Settings;
 use crate::diagnostics::warning;
-use crate::settings::values::Settings;
 use crate::status::counters::Counter;
 
 /// The listeners that require PROXY headers; none if no listener does. Other connections to them are counted by

@@ -25,9 +25,9 @@ use tenfold_sys::user;
 use super::failure::{INTERRUPTED, INVALID, LabFailure, print, usage};
 use super::live::{self, LiveView};
 use super::predict;
+use crate::config::parse::rows::row;
+use crate::config::parse::units;
 use crate::log::measured;
-use crate::settings::rows::row;
-use crate::settings::units;
 
 /// Runs or continues experiments.
 pub(super) fn start(typed: &ArgMatches) -> Result<u8, LabFailure> {

@@ -22,10 +22,10 @@ use tenfold_sys::limits;
 use super::failure::{INTERRUPTED, LabFailure, print, usage};
 use super::live::LiveView;
 use super::start::{carry_out, carry_out_with, expect_success, folder, own_server, wishes};
+use crate::config::check::engines;
+use crate::config::parse::rows;
+use crate::config::parse::units;
 use crate::diagnostics::visible;
-use crate::resolved::engines;
-use crate::settings::rows;
-use crate::settings::units;
 
 /// Idle connections of the wall if the user names no number: a minute, and a factor of ten for `poll`.
 const USUAL_MOST: u32 = 8_000;

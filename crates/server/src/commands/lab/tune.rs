@@ -21,10 +21,10 @@ use tenfold_lab::trial::bench::interrupted;
 use super::failure::{INTERRUPTED, INVALID, LabFailure, print, usage};
 use super::flags::flag;
 use super::start::{make_own_folder, new_folder, own_server, wishes};
+use crate::config::parse::row::Initial;
+use crate::config::parse::rows;
+use crate::config::parse::units;
 use crate::diagnostics::visible;
-use crate::settings::row::Initial;
-use crate::settings::rows;
-use crate::settings::units;
 
 const ABOUT: &str = "\
 The search does not change the site. In the first half of the time, each round drops the worse half
@@ -233,7 +233,7 @@ mod tests {
     use tenfold_lab::verdict::ruling::{ClaimVerdict, Ruling};
 
     use super::*;
-    use crate::settings::given::GivenSettings;
+    use crate::config::parse::given::GivenSettings;
 
     #[test]
     fn a_path_is_one_word_of_a_shell() {

@@ -12,7 +12,7 @@ use tenfold_sys::socket::ListenAddress;
 
 use crate::commands::output::escape_json;
 use crate::diagnostics::is_hidden;
-use crate::members::channel::read_to_end;
+use crate::sandbox::apart::read_to_end;
 use crate::status::report::StatusReport;
 
 /// The time in which a server must answer.

@@ -1,6 +1,6 @@
 //! Messages between workers and the accounts process.
 
-use std::io::{IoSlice, Write};
+use std::io::{IoSlice, Read, Write};
 use std::mem::MaybeUninit;
 use std::net::{TcpListener, TcpStream};
 

@@ -11,9 +11,9 @@ use tenfold_tls::acme::stored;
 use tenfold_tls::state::StateFolder;
 
 use super::task::ClientTask;
+use crate::config::parse::units::shown_duration;
 use crate::diagnostics::{debug, warning};
 use crate::sandbox;
-use crate::settings::units::shown_duration;
 use crate::supervisor::privileges;
 
 /// The most bytes that the process allocates: an answer of the authority has at most 1 MiB.

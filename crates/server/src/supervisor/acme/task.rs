@@ -7,7 +7,7 @@ use tenfold_sys::shared::SharedRows;
 use tenfold_tls::certificates::facts::KeyId;
 use tenfold_tls::challenges::ChallengeBoard;
 
-use crate::resolved::names::AcmeTask;
+use crate::config::resolve::certificates::AcmeTask;
 
 /// The resources of the process.
 #[cfg_attr(not(feature = "acme"), expect(dead_code, reason = "there is no client"))]

@@ -6,8 +6,8 @@ use tenfold_tls::connection::KernelUse;
 
 use super::facts::StartFacts;
 use crate::admission::ConnectionBound;
-use crate::resolved::kernel_tls::KernelTls;
-use crate::settings::units::{shown_duration, shown_size};
+use crate::config::parse::units::{shown_duration, shown_size};
+use crate::config::resolve::kernel_tls::KernelTls;
 
 /// The lines, by name.
 pub(super) fn lines(facts: &StartFacts<'_>) -> [(&'static str, Option<String>); 9] {

@@ -6,8 +6,8 @@ use tenfold_accounts::store::url::DatabaseUrl;
 use tenfold_sys::socket::ListenAddress;
 use tenfold_sys::user::SystemUser;
 
-use crate::resolved::config::ResolvedConfig;
-use crate::settings::values::Settings;
+use crate::config::resolve::ResolvedConfig;
+use crate::config::values::Settings;
 use crate::worker::null::NullResponse;
 
 /// The facts of the start block.

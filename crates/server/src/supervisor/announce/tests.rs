@@ -5,8 +5,8 @@ use std::path::Path;
 use tenfold_sys::user::SystemUser;
 
 use super::*;
-use crate::resolved::config::ResolvedConfig;
-use crate::settings::given::GivenSettings;
+use crate::config::parse::given::GivenSettings;
+use crate::config::resolve::ResolvedConfig;
 
 fn said(flags: &[(&'static str, &str)]) -> String {
     said_with(flags, false)

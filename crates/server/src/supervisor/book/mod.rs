@@ -13,8 +13,8 @@ use std::time::Duration;
 use flate2::read::DeflateDecoder;
 use tenfold_sys::user;
 
+use crate::config::values::Settings;
 use crate::diagnostics::warning;
-use crate::settings::values::Settings;
 use crate::status::place::RuntimeFolder;
 
 /// The name of the manual beneath the root: `/book/`.

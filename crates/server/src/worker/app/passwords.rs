@@ -20,7 +20,7 @@ use tenfold_sys::shared::SharedRows;
 use tenfold_sys::task;
 
 use crate::admission::lane::WorkLane;
-use crate::settings::values::Settings;
+use crate::config::values::Settings;
 
 /// The verification of passwords in one process.
 pub(super) struct Passwords {

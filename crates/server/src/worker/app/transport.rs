@@ -9,7 +9,7 @@ use tenfold_site::{ResponseSummary, misdirected, redirect};
 use tenfold_sys::socket::{ListenAddress, Listener};
 use tenfold_tls::certificates::files::LoadedCertificates;
 
-use crate::settings::values::{HttpsRedirect, Settings};
+use crate::config::values::{HttpsRedirect, Settings};
 
 const HTTPS: u16 = 443;
 

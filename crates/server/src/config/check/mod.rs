@@ -1,0 +1,346 @@
+//! Senseless combinations of legal values. Each is refused with an alternative.
+
+pub(crate) mod engines;
+
+use std::fs;
+
+use tenfold_engine::{Accept, Dispatch, Driver, Engine, MODELS, Plan, Sender, Topology, Trigger};
+use tenfold_http::TrustedProxy;
+use tenfold_site::TagFrom;
+use tenfold_sys::socket::ListenAddress;
+
+use crate::config::parse::rows::rows;
+use crate::config::resolve::{certificates, shares};
+use crate::config::values::log::Mode;
+use crate::config::values::log::{LogTarget, Rotate};
+use crate::config::values::{HttpsRedirect, ListenEntry, Settings};
+
+/// Refuses settings that have no effect with `plan`, or with each other.
+///
+/// # Errors
+/// A message with the legal alternatives.
+pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<(), String> {
+    what_is_for_other_engines(settings, plan)?;
+    what_is_for_other_topologies(settings, plan)?;
+    logs_that_can_not_be(settings, plan.engine)?;
+    bounds_of_nothing(settings, shares::of(settings, plan).is_some())?;
+    content_of_nothing(settings)?;
+    queue_without_a_lane(settings, plan.engine)?;
+    members_without_accounts(settings)?;
+    proxies_of_nothing(settings)?;
+    tcp_without_tcp(settings)?;
+    zerocopy_without_tcp(settings, plan.sender)?;
+    tls_without_a_use(settings)?;
+    certificates::refuse(settings)?;
+    fastopen_without_the_kernel(settings)
+}
+
+/// A folder that only the configuration protects would be open.
+fn members_without_accounts(settings: &Settings) -> Result<(), String> {
+    let by_password = settings.asks_for_passwords();
+    let without = |name: &str| match name {
+        "accounts" => true,
+        "login-throttle" => by_password,
+        _ => false,
+    };
+    let about_members = rows().filter(|row| row.heading == "Members" && !without(row.name));
+    let said = about_members.map(|row| row.name).find(|name| settings.is_explicit(name));
+    match (said, &settings.members.accounts) {
+        (Some(name), None) => {
+            Err(format!("{name} is for a server that has members; name their database with accounts"))
+        }
+        _ if settings.members.idle > settings.members.absolute => {
+            Err("session-idle is longer than session-lifetime, and would have no effect".into())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn proxies_of_nothing(settings: &Settings) -> Result<(), String> {
+    let proxies = &settings.proxies.proxies;
+    let speaks_to = |entry: &ListenEntry| match entry.address {
+        ListenAddress::Unix(_) => proxies.contains(&TrustedProxy::Unix),
+        ListenAddress::Internet(_) => proxies.iter().any(|proxy| *proxy != TrustedProxy::Unix),
+    };
+    let deaf = settings.listen.iter().find(|entry| entry.proxied && !speaks_to(entry));
+    match deaf.map(|entry| &entry.address) {
+        Some(ListenAddress::Unix(path)) => Err(format!(
+            "the PROXY headers of unix:{} need a trusted-proxy: add trusted-proxy unix, which trusts every client of \
+             a Unix socket of this server",
+            path.display()
+        )),
+        Some(address) => Err(format!(
+            "the PROXY headers of {address} need a trusted-proxy: name the address or the network of the proxy"
+        )),
+        None if proxies.is_empty() && settings.is_explicit("forwarded-fields") => {
+            Err("forwarded-fields has no effect without trusted-proxy; name the proxy, or remove it".into())
+        }
+        None => Ok(()),
+    }
+}
+
+/// The engines that use a setting, with inline dispatch.
+type Uses = fn(Engine) -> bool;
+
+/// Settings that only some engines use.
+const FOR_SOME: &[(&str, Uses)] = &[
+    ("pool-threads", |engine| engine == Engine::Pool),
+    ("pool-queue", |engine| engine == Engine::Pool),
+    ("busy-sleep", |engine| engine == Engine::Busy),
+    // Blocking calls have their deadline in the socket.
+    ("timer", |engine| engine.model().driver != Driver::Blocking),
+    ("timer-update", |engine| engine.model().driver != Driver::Blocking),
+    ("accept", Engine::accepts_in_batches),
+    // The first serves one connection; the second is bounded by its threads and its queue.
+    ("max-connections", |engine| !matches!(engine, Engine::Naive | Engine::Pool)),
+    // A child ends with its connection, so each one would have to start watching.
+    ("watch", |engine| engine != Engine::Fork),
+    ("max-connections-per-address", |engine| engine != Engine::Naive),
+    // Each of their processes has one connection at a time.
+    ("max-handshakes", |engine| !matches!(engine, Engine::Naive | Engine::Fork)),
+];
+
+/// An accepted switch must have an effect.
+fn what_is_for_other_engines(settings: &Settings, plan: &Plan) -> Result<(), String> {
+    let (engine, dispatch) = (plan.engine, plan.dispatch);
+    let of_a_pool = |name: &str| name.starts_with("pool-");
+    let used = |name: &str, uses: &Uses| uses(engine) || of_a_pool(name) && dispatch != Dispatch::Inline;
+    let idle = FOR_SOME.iter().find(|(name, uses)| settings.is_explicit(name) && !used(name, uses));
+    let Some((name, uses)) = idle else { return Ok(()) };
+    if of_a_pool(name) {
+        return Err(format!(
+            "{name} is for engine pool, and for dispatch reactor and proactor, not for {engine} with dispatch \
+             {dispatch}"
+        ));
+    }
+    let able: Vec<_> = MODELS.iter().filter(|model| uses(model.engine)).map(|model| model.name).collect();
+    let are = if able.len() == 1 { "engine" } else { "engines" };
+    Err(format!("{name} is for {are} {}, not {engine}", able.join(", ")))
+}
+
+/// The message for a setting that has no effect while another is off.
+pub(super) fn without(name: &str, needed: &str) -> String {
+    format!("{name} has no effect while {needed} is off; set {needed}, or remove {name}")
+}
+
+/// A bound without effect, or one that leaves no room for another.
+fn bounds_of_nothing(settings: &Settings, has_shares: bool) -> Result<(), String> {
+    let requests = settings.max_requests_per_address;
+    let unix = |address: &&ListenAddress| matches!(address, ListenAddress::Unix(_));
+    match (settings.max_rate, settings.limits.min_rate) {
+        _ if requests.is_none() && settings.is_explicit("request-burst") => {
+            Err(without("request-burst", "max-requests-per-address"))
+        }
+        _ if !has_shares && settings.is_explicit("max-addresses") => Err(
+            "max-addresses has no effect while max-connections-per-address, max-requests-per-address and \
+             max-handshakes-per-address are off; set one of them, or remove max-addresses"
+                .into(),
+        ),
+        (Some(most), least) if most <= least => Err(format!(
+            "max-rate is {most} and min-rate is {least}: no connection can meet both; raise one or lower the other"
+        )),
+        (Some(_), _) if let Some(address) = settings.addresses().find(unix) => {
+            Err(format!("max-rate applies to TCP only, and {address} is a Unix socket"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn content_of_nothing(settings: &Settings) -> Result<(), String> {
+    if settings.is_explicit("watch-folders") && !settings.watch {
+        return Err(without("watch-folders", "watch"));
+    }
+    if settings.is_explicit("etag-up-to") && settings.tags != TagFrom::Content {
+        return Err("etag-up-to has no effect with etag time; set etag content, or remove etag-up-to".into());
+    }
+    if settings.is_explicit("listing-entries") && !settings.lists_folders() {
+        return Err(without("listing-entries", "listing"));
+    }
+    let codings = &settings.codings;
+    let idle = ["compress-types", "compress-from", "compress-up-to", "compress-cache"]
+        .into_iter()
+        .find(|name| codings.made.is_empty() && settings.is_explicit(name));
+    match idle {
+        Some(name) => Err(without(name, "compress")),
+        None if codings.from > codings.up_to => Err(format!(
+            "compress-from is {} bytes and compress-up-to {}: nothing would be compressed",
+            codings.from, codings.up_to
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Blocking engines do slow work in place, so no work waits in a queue.
+fn queue_without_a_lane(settings: &Settings, engine: Engine) -> Result<(), String> {
+    if settings.is_explicit("work-queue") && engine.model().driver == Driver::Blocking {
+        return Err(format!(
+            "work-queue has no effect with engine {engine}: each of its threads does slow work in place, at most \
+             work-threads of them at once; remove it, or take an engine with a loop"
+        ));
+    }
+    Ok(())
+}
+
+fn logs_that_can_not_be(settings: &Settings, engine: Engine) -> Result<(), String> {
+    const OF_THE_LOG: [&str; 7] =
+        ["log-format", "log-mode", "log-full", "log-queue", "log-rotate", "log-keep", "log-compress"];
+    const OF_ROTATION: [&str; 2] = ["log-keep", "log-compress"];
+    const OF_THE_QUEUE: [&str; 2] = ["log-full", "log-queue"];
+    let is_async = settings.log.mode == Mode::Async;
+    let idle = OF_THE_LOG.iter().find(|name| settings.is_explicit(name));
+    if let (LogTarget::Off, Some(name)) = (&settings.access_log, idle) {
+        return Err(format!(
+            "{name} has no effect while access-log is off; name a file, or - for standard output, or remove {name}"
+        ));
+    }
+    match () {
+        () if is_async && engine == Engine::Fork => Err(
+            "log-mode async does not go with engine fork: a child that ends with its connection has no use for a \
+             thread; take sync or buffered"
+                .into(),
+        ),
+        () if let Some(name) = OF_THE_QUEUE.iter().find(|name| settings.is_explicit(name) && !is_async) => {
+            Err(format!("{name} has no effect unless log-mode is async, which has a queue; set it, or remove {name}"))
+        }
+        () if settings.log_rotate == Rotate::Off
+            && let Some(name) = OF_ROTATION.iter().find(|name| settings.is_explicit(name)) =>
+        {
+            Err(without(name, "log-rotate"))
+        }
+        () if settings.log_rotate != Rotate::Off => a_log_that_can_not_be_renamed(&settings.access_log),
+        () => Ok(()),
+    }
+}
+
+/// Rotation renames the old file, so other kinds of logs are refused. Renaming a link could rename one of the system,
+/// such as `/dev/stdout`. A missing log will be created as a file.
+fn a_log_that_can_not_be_renamed(log: &LogTarget) -> Result<(), String> {
+    let what = match log {
+        LogTarget::Off => return Ok(()),
+        LogTarget::Output => "standard output cannot be renamed".to_owned(),
+        LogTarget::File(path) => match fs::symlink_metadata(path) {
+            Ok(facts) if facts.is_symlink() => {
+                format!("{} is a link, and its target is not renamed with it", path.display())
+            }
+            Ok(facts) if !facts.is_file() => format!("{} is not a regular file", path.display()),
+            Ok(_) | Err(_) => return Ok(()),
+        },
+    };
+    Err(format!(
+        "log-rotate requires an access log in a file: {what}; name a file with access-log, or leave log-rotate out"
+    ))
+}
+
+fn what_is_for_other_topologies(settings: &Settings, plan: &Plan) -> Result<(), String> {
+    let handoff = plan.topology == Topology::Handoff;
+    match () {
+        () if settings.is_explicit("handoff-queue") && !handoff => {
+            Err(format!("handoff-queue is for topology handoff, not {}", plan.topology))
+        }
+        () if settings.is_explicit("accept") && handoff => Err(
+            "accept is for workers that accept for themselves, and not for topology handoff, in which one \
+                 thread does nothing else; leave it out, or take topology threads"
+                .into(),
+        ),
+        () if settings.accept == Some(Accept::One) && plan.triggers.listener == Trigger::Edge => {
+            Err(format!(
+                "accept one does not go with trigger {}: an edge-triggered listener is reported only \
+                 once for several connections, and the others would wait; take lt+et or lt+lt",
+                plan.triggers
+            ))
+        }
+        () => Ok(()),
+    }
+}
+
+/// Options of TCP sockets.
+const TCP: &[&str] = &["tcp-nodelay", "tcp-cork", "defer-accept", "fastopen", "linger", "notsent-lowat"];
+
+fn tcp_without_tcp(settings: &Settings) -> Result<(), String> {
+    if settings.addresses().any(is_tcp) {
+        return Ok(());
+    }
+    match TCP.iter().find(|name| settings.is_explicit(name)) {
+        Some(name) => Err(format!(
+            "{name} is for TCP, and every address in listen is a Unix socket; leave it out, or listen on an \
+             address such as 127.0.0.1:8080, too"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Only TCP has sends that do not copy.
+fn zerocopy_without_tcp(settings: &Settings, sender: Sender) -> Result<(), String> {
+    let unix = settings.addresses().find(|address| matches!(address, ListenAddress::Unix(_)));
+    match (sender, unix) {
+        (Sender::Zerocopy, Some(address)) => Err(format!(
+            "send zerocopy is for TCP, and {address} is a Unix socket; take another sender, or another address"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Settings of connections with TLS.
+const OF_TLS: &[&str] = &[
+    "tls-preset",
+    "tls-kernel",
+    "tls-key-isolation",
+    "https-redirect",
+    "hsts",
+    "max-handshakes",
+    "max-handshakes-per-address",
+];
+
+fn is_tcp(address: &ListenAddress) -> bool {
+    matches!(address, ListenAddress::Internet(_))
+}
+
+fn tls_without_a_use(settings: &Settings) -> Result<(), String> {
+    let (certificates, keys) = (settings.tls_certificate.len(), settings.tls_key.len());
+    let source = if certificates == 0 { "tls" } else { "tls-certificate" };
+    match (certificates, keys) {
+        (0, 0) if !settings.uses_tls() && let Some(name) = OF_TLS.iter().find(|name| settings.is_explicit(name)) => {
+            Err(format!("{name} has no effect without tls-certificate or tls; name a certificate, or remove it"))
+        }
+        (0, 0) if !settings.uses_tls() => Ok(()),
+        (1.., 0) => Err("tls-certificate requires tls-key: name the file with the key".into()),
+        (0, 1..) => Err("tls-key requires tls-certificate: name the file with the certificate".into()),
+        _ if certificates != keys => Err(format!(
+            "tls-certificate names {certificates} files and tls-key {keys}; give each certificate its key, in the \
+             same order"
+        )),
+        _ if !settings.listen.iter().any(|entry| settings.has_tls(entry)) => Err(format!(
+            "{source} has no use: every address in listen is a Unix socket or begins with http:; listen on an address \
+             such as 0.0.0.0:443"
+        )),
+        _ if settings.https_redirect.is_some_and(|redirect| redirect != HttpsRedirect::Off)
+            && !settings.listen.iter().any(|entry| is_tcp(&entry.address) && entry.plaintext) =>
+        {
+            Err("https-redirect has no use: no TCP address in listen begins with http:; listen on an address such as \
+                 http:0.0.0.0:80, too"
+                .into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The bit of `net.ipv4.tcp_fastopen` that lets servers (`Documentation/networking/ip-sysctl.rst`).
+const SERVERS: u32 = 2;
+
+fn fastopen_without_the_kernel(settings: &Settings) -> Result<(), String> {
+    const SYSCTL: &str = "/proc/sys/net/ipv4/tcp_fastopen";
+    if settings.fastopen.is_none() {
+        return Ok(());
+    }
+    let said = fs::read_to_string(SYSCTL).map_err(|error| {
+        format!("fastopen needs net.ipv4.tcp_fastopen, and {SYSCTL} cannot be read: {error}; leave it off")
+    })?;
+    match said.trim().parse::<u32>() {
+        Ok(bits) if bits & SERVERS != 0 => Ok(()),
+        _ => Err(format!(
+            "fastopen needs bit {SERVERS} of net.ipv4.tcp_fastopen, which is {}: the kernel would silently ignore \
+             fastopen; set it (sysctl -w net.ipv4.tcp_fastopen=3), or leave fastopen off",
+            said.trim()
+        )),
+    }
+}

@@ -1,0 +1,273 @@
+//! The sources of settings: flags, variables, a file and defaults, in this order.
+
+use std::path::{Path, PathBuf};
+
+use tenfold_site::{Listing, Policy};
+use tenfold_sys::socket::ListenAddress;
+
+use super::file;
+use super::problem::Problem;
+use super::row::{Initial, NullSupport, Set, SettingRow, Text};
+use super::rows::{row, rows};
+use super::tables::site::SiteTable;
+use super::units::meant;
+use crate::config::values::tls::TlsNames;
+use crate::config::values::{HttpsRedirect, ListenEntry, Said, SettingSource, Settings};
+use crate::diagnostics::warning;
+
+/// The file that marks the root of the demonstration site.
+const DEMONSTRATION: &str = ".tenfold-demonstration";
+
+/// The flags and variables of this process, kept for reloads, which read only the file again.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GivenSettings {
+    /// Values by the name of the setting.
+    pub(crate) flags: Vec<(&'static str, Vec<String>)>,
+    /// Values from environment variables, by the name of the setting.
+    pub(crate) variables: Vec<(&'static str, Vec<String>)>,
+    /// The file to read.
+    pub(crate) config: Option<PathBuf>,
+}
+
+impl GivenSettings {
+    /// Takes the variables of this process.
+    pub(crate) fn take_variables(&mut self) {
+        let value = |row: &SettingRow| std::env::var(row.variable()).ok().filter(|value| !value.is_empty());
+        let list = |row: &SettingRow, value: String| match row.is_many() {
+            true => value.split([',', ' ']).filter(|part| !part.is_empty()).map(str::to_owned).collect(),
+            false => vec![value],
+        };
+        self.variables =
+            rows().filter_map(|row| value(row).map(|value| (row.name, list(row, value)))).collect();
+        if self.config.is_none() {
+            let file = std::env::var_os("TENFOLD_CONFIG").filter(|file| !file.is_empty());
+            self.config = file.map(PathBuf::from);
+        }
+    }
+
+    /// Returns the settings.
+    ///
+    /// # Errors
+    /// All problems, also of values that another source overrides.
+    pub(crate) fn resolve(&self) -> Result<Settings, Vec<Problem>> {
+        let mut settings = Settings::default();
+        let mut problems = Vec::new();
+        for row in rows() {
+            if let Initial::Value(text) = row.initial {
+                let result = settings.take(row, &[text], Path::new(""), SettingSource::Default);
+                debug_assert_eq!(result, Ok(()), "the default of {} is legal", row.name);
+            }
+        }
+        settings.configured = self.config.is_some();
+        if let Some(path) = &self.config {
+            file::read(path, &mut settings, &mut problems);
+        }
+        let places = [(&self.variables, SettingSource::Variable), (&self.flags, SettingSource::Flag)];
+        for (said, source) in places {
+            for (name, values) in said {
+                let row = row(name).expect("only settings are collected");
+                let values: Vec<_> = values.iter().map(String::as_str).collect();
+                if let Err(why) = settings.take(row, &values, Path::new(""), source) {
+                    let place =
+                        if source == SettingSource::Flag { format!("--{name}") } else { row.variable() };
+                    problems.push(Problem::new(format!("{place}: {why}")));
+                }
+            }
+        }
+        settings.has_index = settings.index.iter().any(|index| settings.root.join(index).is_file());
+        if problems.is_empty() { Ok(settings.listening()) } else { Err(problems) }
+    }
+}
+
+/// Warns of variables that look like settings but are unknown, so that a typing error does not go unnoticed.
+pub(crate) fn warn_of_slips() {
+    for (variable, _) in std::env::vars_os() {
+        let Some(name) = variable.to_str().and_then(|name| name.strip_prefix("TENFOLD_")) else { continue };
+        let name = name.to_ascii_lowercase().replace('_', "-");
+        let near = meant(&name, rows().map(|row| row.name));
+        match near.and_then(row) {
+            Some(row) if row.name != name && name != "config" => {
+                warning!("there is no setting {}; did you mean {}?", variable.display(), row.variable());
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Settings {
+    /// The addresses of `listen`.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = &ListenAddress> {
+        self.listen.iter().map(|entry| &entry.address)
+    }
+
+    /// Listens on these addresses, each as if it were an entry of `listen`.
+    ///
+    /// # Errors
+    /// In words: an address cannot be an entry.
+    pub(crate) fn listen_on(&mut self, addresses: Vec<ListenAddress>) -> Result<(), String> {
+        let entries = |address: ListenAddress| {
+            Text { text: &address.to_string(), base: Path::new("") }.listen_entries()
+        };
+        let entries: Vec<_> = addresses.into_iter().map(entries).collect::<Result<_, _>>()?;
+        self.listen = entries.concat();
+        Ok(())
+    }
+
+    /// Whether connections to this entry have TLS.
+    pub(crate) fn has_tls(&self, entry: &ListenEntry) -> bool {
+        let over_tcp = matches!(entry.address, ListenAddress::Internet(_));
+        self.uses_tls() && over_tcp && !entry.plaintext
+    }
+
+    /// Whether there is any source of certificates.
+    pub(crate) fn uses_tls(&self) -> bool {
+        !self.tls_certificate.is_empty() || self.names.tls != TlsNames::Off
+    }
+
+    /// Redirects of plaintext requests; by default those of a server that obtains its certificate.
+    pub(crate) fn redirect(&self) -> HttpsRedirect {
+        self.https_redirect.unwrap_or(match self.names.tls {
+            TlsNames::Acme(_) => HttpsRedirect::On,
+            TlsNames::Off | TlsNames::Internal => HttpsRedirect::Off,
+        })
+    }
+
+    /// Returns them with the addresses that follow from `tls`, unless others were given.
+    fn listening(mut self) -> Settings {
+        let follows = self.names.tls.addresses();
+        if !follows.is_empty() && !self.is_explicit("listen") {
+            let row = row("listen").expect("it is a setting");
+            let result = self.take(row, follows, Path::new(""), SettingSource::Default);
+            debug_assert_eq!(result, Ok(()), "they are addresses");
+        }
+        self
+    }
+
+    /// The policies of all sites, for all paths and by rules.
+    pub(crate) fn all_policies(&self) -> impl Iterator<Item = &Policy> {
+        std::iter::once(&self.site).chain(&self.hosts).flat_map(SiteTable::all_policies)
+    }
+
+    /// Whether the manual is served beside the root.
+    pub(crate) fn serves_book(&self) -> bool {
+        self.book.unwrap_or_else(|| self.is_demonstration())
+    }
+
+    /// Whether the root is the demonstration site.
+    pub(crate) fn is_demonstration(&self) -> bool {
+        self.root.join(DEMONSTRATION).is_file()
+    }
+
+    /// Whether only this machine can connect, without a proxy that serves others.
+    pub(crate) fn is_local(&self) -> bool {
+        self.is_without_proxy() && !self.addresses().any(ListenAddress::is_off_loopback)
+    }
+
+    /// Whether clients connect to addresses of the command line or the file, and to no proxy.
+    fn is_without_proxy(&self) -> bool {
+        // A Unix socket is usually for a proxy.
+        let is_internet = |at: &ListenAddress| matches!(at, ListenAddress::Internet(_));
+        !self.passed && self.proxies.proxies.is_empty() && self.addresses().all(is_internet)
+    }
+
+    /// The form of folders without an index, unless a rule changes it. By default, a folder that someone serves to
+    /// this machine is listed, and a configured site is not. A folder without an index that the command line opens to
+    /// the network is listed too, because its first page would be an error; in a site with an index, the names of
+    /// files stay private.
+    pub(crate) fn listing(&self) -> Listing {
+        let is_opened = self.source("listen") == SettingSource::Flag && self.is_without_proxy();
+        let usual = match !self.configured && (self.is_local() || is_opened && !self.has_index) {
+            true => Listing::Html,
+            false => Listing::Off,
+        };
+        self.listing.unwrap_or(usual)
+    }
+
+    /// Whether folders are listed on any path of any host.
+    pub(crate) fn lists_folders(&self) -> bool {
+        let said = self.all_policies().filter_map(|policy| policy.listing);
+        said.chain([self.listing()]).any(|listing| listing != Listing::Off)
+    }
+
+    /// Whether any host names the hidden files that it serves.
+    pub(crate) fn serves_dotfiles(&self) -> bool {
+        std::iter::once(&self.site).chain(&self.hosts).any(SiteTable::names_dotfiles)
+    }
+
+    /// Whether any path of any host requires a password.
+    pub(crate) fn asks_for_passwords(&self) -> bool {
+        self.all_policies().any(|policy| matches!(policy.auth, Some(Some(_))))
+    }
+
+    /// Reads `values` into the setting of `row`, and records their source.
+    pub(super) fn take(
+        &mut self,
+        row: &SettingRow,
+        values: &[&str],
+        base: &Path,
+        source: SettingSource,
+    ) -> Result<(), String> {
+        self.apply(row, values, base)?;
+        let values = values.iter().map(|value| (*value).to_owned()).collect();
+        self.said.retain(|said| said.name != row.name);
+        self.said.push(Said { name: row.name, values, base: base.to_owned(), source });
+        Ok(())
+    }
+
+    fn apply(&mut self, row: &SettingRow, values: &[&str], base: &Path) -> Result<(), String> {
+        let text = |text| Text { text, base };
+        match (&row.set, values) {
+            (Set::Many(set), _) => set(self, &values.iter().map(|value| text(value)).collect::<Vec<_>>()),
+            (Set::One(set), [only]) => set(self, text(only)),
+            (Set::One(_), _) => Err(format!("one value is needed, not {}", values.len())),
+        }
+    }
+
+    fn said(&self, name: &str) -> Option<&Said> {
+        self.said.iter().find(|said| said.name == name)
+    }
+
+    /// Returns the source of a setting.
+    pub(crate) fn source(&self, name: &str) -> SettingSource {
+        self.said(name).map_or(SettingSource::Default, |said| said.source)
+    }
+
+    /// The first flag that has no effect with `--null`.
+    pub(crate) fn ignored_by_null(&self) -> Option<&'static str> {
+        let ignored = |said: &&Said| match row(said.name).map(|row| row.null) {
+            Some(NullSupport::Nothing) => said.source == SettingSource::Flag,
+            Some(NullSupport::Only(value)) => said.source == SettingSource::Flag && said.values != [value],
+            Some(NullSupport::Anything) | None => false,
+        };
+        self.said.iter().find(ignored).map(|said| said.name)
+    }
+
+    /// Whether a setting was given explicitly.
+    pub(crate) fn is_explicit(&self, name: &str) -> bool {
+        self.source(name) != SettingSource::Default
+    }
+
+    /// Returns the text of a setting, unless it has its default.
+    pub(crate) fn unusual(&self, name: &str) -> Option<String> {
+        let said = self.said(name)?.values.join(" ");
+        let usual = row(name).is_some_and(|row| row.shown_initial() == said);
+        (!usual).then_some(said)
+    }
+
+    /// The changed settings that need a restart.
+    pub(crate) fn fixed_changes(&self, newer: &Settings) -> Vec<&'static str> {
+        let changes = |row: &&SettingRow| row.fixed && self.only(row) != newer.only(row);
+        rows().filter(changes).map(|row| row.name).collect()
+    }
+
+    /// Settings with only the one of `row`.
+    fn only(&self, row: &SettingRow) -> Settings {
+        let mut settings = Settings::default();
+        if let Some(said) = self.said(row.name) {
+            let values: Vec<_> = said.values.iter().map(String::as_str).collect();
+            let result = settings.apply(row, &values, &said.base);
+            debug_assert_eq!(result, Ok(()), "what was read once can be read again");
+        }
+        settings
+    }
+}

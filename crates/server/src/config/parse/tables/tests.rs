@@ -1,0 +1,196 @@
+use std::path::Path;
+
+use crate::config::parse::file;
+use crate::config::parse::given::GivenSettings;
+use crate::config::parse::problem::Problem;
+use crate::config::values::Settings;
+
+fn from_file(content: &str) -> Result<Settings, Vec<Problem>> {
+    let mut settings = GivenSettings::default().resolve().expect("the defaults are legal");
+    let mut problems = Vec::new();
+    file::read_text(Path::new("conf/tenfold.toml"), content, &mut settings, &mut problems);
+    if problems.is_empty() { Ok(settings) } else { Err(problems) }
+}
+
+fn refusal(content: &str) -> String {
+    let problems = from_file(content).expect_err(content);
+    problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n\n")
+}
+
+const HASH: &str = "$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC";
+
+#[test]
+fn everything_that_can_be_said_is_read() {
+    let settings = from_file(&format!(
+        r#"
+        root = "site"
+
+        [site]
+        cache = "revalidate"
+        charset = false
+        trailing-slash = "remove"
+        dotfiles = ["/.well-known", "/.nojekyll"]
+        symlinks = "owner"
+        error-pages = {{ 404 = "/missing.html", 5xx = false }}
+        types = {{ ".md" = "text/markdown", LICENSE = "text/plain" }}
+        headers.set = {{ X-Frame-Options = "DENY" }}
+        headers.add = {{ Link = ["</a>; rel=next", "</b>; rel=prev"] }}
+        headers.remove = ["ETag"]
+
+        [[site.path]]
+        match = ["/assets/**", "/**.woff2"]
+        cache = "immutable"
+        early-hints = "</site.css>; rel=preload; as=style"
+        cors = {{ origins = "https://a.example", methods = ["GET"], headers = "X-A", expose = "ETag", max-age = "10m", credentials = true }}
+
+        [[site.path]]
+        match = "/app/**"
+        try-files = ["{{path}}", "{{path}}.html"]
+        fallback = "/app/index.html"
+        auth = {{ realm = "Members", users = {{ alice = "{HASH}" }} }}
+
+        [[site.path]]
+        match = "/app/open/**"
+        auth = false
+        cors = false
+        fallback = false
+
+        [[site.redirect]]
+        from = "/old/**"
+        to = "/new/**"
+        status = 308
+
+        [[site.rewrite]]
+        from = "/docs/**"
+        to = "/manual/**"
+
+        [[host]]
+        name = ["example.org", "*.example.org"]
+        root = "example"
+        index = "start.html"
+        cache = "1h"
+
+        [[host.path]]
+        match = "/"
+        cache = "no-store"
+        "#
+    ));
+    let settings = settings.unwrap_or_else(|problems| panic!("{}", problems[0]));
+    assert_eq!(settings.site.rules.len(), 4);
+    assert_eq!(settings.hosts.len(), 1);
+    let host = settings.site.above(&settings.hosts[0]);
+    assert_eq!((host.names.len(), host.index.clone()), (2, Some(vec!["start.html".to_owned()])));
+    assert_eq!(host.root.as_deref(), Some(Path::new("conf/example")));
+    assert_eq!(host.rules.len(), 4 + 1 + 1, "a host has the rules of the site, too");
+    assert_eq!(host.routes(), settings.site.routes());
+}
+
+#[test]
+fn a_key_that_is_none_is_shown_with_the_one_that_was_meant() {
+    assert_eq!(
+        refusal("[[site.path]]\nmatch = \"/a\"\ncahce = \"1h\"\n"),
+        "error: there is no key \"cahce\" in a path\n\
+         \x20--> conf/tenfold.toml:3:1\n\
+         \x20 |\n\
+         3 | cahce = \"1h\"\n\
+         \x20 | ^^^^^ did you mean cache?"
+    );
+}
+
+#[test]
+fn a_value_that_is_wrong_is_shown_where_it_stands() {
+    assert_eq!(
+        refusal("[[host]]\nname = [\"a.example\", \"http://b.example\"]\n")
+            .lines()
+            .take(5)
+            .collect::<Vec<_>>(),
+        [
+            "error: invalid value of name",
+            " --> conf/tenfold.toml:2:22",
+            "  |",
+            "2 | name = [\"a.example\", \"http://b.example\"]",
+            "  |                      ^^^^^^^^^^^^^^^^^^ a host's name has no http:// prefix",
+        ]
+    );
+}
+
+#[test]
+fn what_is_wrong_is_refused_with_line_column_and_mend() {
+    for (content, place, mend) in [
+        ("[site]\ncache = \"forever\"", ":2:9", "neither immutable, hashed, revalidate nor no-store"),
+        ("[site]\ncharset = \"utf 8\"", ":2:11", "such as utf-8"),
+        ("[site]\ntypes = { \".md\" = \"markdown\" }", ":2:19", "such as text/markdown"),
+        ("[site]\ntypes = { \"a/b\" = \"text/a\" }", ":2:11", "such as .md"),
+        ("[site]\nheaders.set = { Content-Length = \"5\" }", ":2:17", "belongs to the protocol"),
+        ("[site]\nheaders.set = { X-A = \"a\\nb\" }", ":2:23", "no control characters"),
+        ("[site]\nheaders.remove = [\"a b\"]", ":2:19", "not the name of a field"),
+        ("[site]\nheaders.drop = \"ETag\"", ":2:9", "the keys of headers are set, add, remove"),
+        ("[site]\nearly-hints = \" x\"", ":2:15", "no spaces at its ends"),
+        ("[site]\ntry-files = []", ":2:13", "1 to 8 files"),
+        ("[site]\ntry-files = [\"$uri\"]", ":2:14", "begins with {path} or with a slash"),
+        ("[site]\nfallback = \"index.html\"", ":2:12", "write \"/index.html\""),
+        ("[site]\nfallback = true", ":2:12", "a text in quotes is needed, not a TOML boolean"),
+        ("[site]\ntrailing-slash = \"both\"", ":2:18", "there are add, remove, either"),
+        ("[site]\ndotfiles = [\".git\"]", ":2:13", "begins with a slash"),
+        ("[site]\nsymlinks = \"all\"", ":2:12", "there are beneath, none, owner"),
+        ("[site]\nerror-pages = { 200 = \"/a\" }", ":2:17", "not an error status"),
+        ("[site]\nerror-pages = { 404 = \"a\" }", ":2:23", "write \"/a\""),
+        ("[site]\ncors = { origins = [\"a.example\"] }", ":2:8", "https://a.example"),
+        ("[site]\ncors = { origins = \"*\", credentials = true }", ":2:8", "list the origins that may"),
+        ("[site.headers.set]\ncompress = \"on\"", ":2:1", "compress is a setting of the whole server"),
+        ("[site]\ncors = true", ":2:8", "a table is needed"),
+        ("[site]\nauth = {}", ":2:8", "at least one user is needed"),
+        ("[site]\nauth.users = { a = \"secret\" }", ":2:20", "htpasswd -nB"),
+        ("[site]\nauth.users = \"none.htpasswd\"", ":2:14", "conf/none.htpasswd"),
+        ("[[site.path]]\ncache = \"1h\"", ":1:1", "match = "),
+        ("[[site.path]]\nmatch = \"*.css\"", ":2:9", "write \"/*.css\""),
+        ("[[site.redirect]]\nfrom = \"/a\"\nto = \"/a\"", ":3:6", "would be a loop"),
+        ("[[site.redirect]]\nfrom = \"/a\"", ":1:1", "the keys from and to are required"),
+        (
+            "[[site.redirect]]\nfrom = \"/a\"\nto = \"/b\"\nstatus = 200",
+            ":4:10",
+            "use 301, 302, 303, 307 or 308",
+        ),
+        (
+            "[[site.redirect]]\nfrom = \"/a\"\nto = \"/b\"\nstatus = 304",
+            ":4:10",
+            "use 301, 302, 303, 307 or 308",
+        ),
+        ("[[site.rewrite]]\nfrom = \"/a\"\nto = \"/../b\"", ":3:6", "has no empty name"),
+        ("[[host]]\nroot = \"x\"", ":1:1", "name = \"example.org\""),
+        ("[[host]]\nname = \"a\"\n[[host]]\nname = \"A.\"", ":3:1", "duplicate host a"),
+        ("[[host]]\nname = [\"a\", \"a\"]", ":1:1", "duplicate host a"),
+        ("[[host]]\nname = \"a\"\nindex = \"a/b\"", ":3:9", "not the name of a file"),
+        ("site = 5", ":1:8", "a table is needed, not a TOML integer"),
+        ("[sites]", ":1:2", "did you mean site?"),
+    ] {
+        let said = refusal(content);
+        assert!(said.contains(&format!("conf/tenfold.toml{place}\n")), "{content}:\n{said}");
+        assert!(said.contains(mend), "{content}:\n{said}");
+        assert_eq!(said.matches("error: ").count(), 1, "one mistake, one error: {content}:\n{said}");
+    }
+}
+
+#[test]
+fn users_stand_in_a_file_of_their_own() {
+    let folder = std::env::temp_dir().join(format!("tenfold-users-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a temporary folder");
+    let read = |users: &str| {
+        std::fs::write(folder.join("users"), users).expect("our own folder");
+        let text = "[site]\nauth.users = \"users\"\n";
+        let (mut settings, mut problems) = (Settings::default(), Vec::new());
+        file::read_text(&folder.join("tenfold.toml"), text, &mut settings, &mut problems);
+        problems.first().map(Problem::to_string)
+    };
+    assert_eq!(read(&format!("# members\n\nalice:{HASH}\n  bob:{HASH}\n")), None);
+    for (users, said) in [
+        ("alice", "users, line 1: a line is name:hash"),
+        (&format!("\nalice:{HASH}\nbob:$apr1$x$y\n"), "users, line 3: it is neither"),
+        (&format!("alice:{HASH}\nalice:{HASH}\n"), "line 2: there is a user called alice already"),
+        ("", "at least one user is needed"),
+    ] {
+        let told = read(users).expect(users);
+        assert!(told.contains(said), "{told}");
+    }
+    std::fs::remove_dir_all(&folder).expect("our own folder");
+}

@@ -1,0 +1,232 @@
+//! Capacities derived from the descriptor limit and from memory: connections, open files and queues.
+
+use std::sync::OnceLock;
+
+use tenfold_engine::{Dispatch, Engine, Plan, Sender, Topology, UNREAD_BYTES};
+use tenfold_sys::limits;
+use tenfold_sys::select::FD_SETSIZE;
+
+use crate::config::parse::tables::site::SiteTable;
+use crate::config::values::{ListenEntry, Settings};
+
+/// Descriptors of a process other than connections: standard streams, log, sockets, epoll and events.
+const OWN_DESCRIPTORS: u64 = 32;
+/// One in this many descriptors is reserved for files in addition to those kept open.
+const RESERVE: u64 = 10;
+/// The default limit of processes or threads for a model with one per connection.
+const CONNECTION_PROCESSES: u64 = 1024;
+/// The memory of a connection whose client sends requests and reads nothing, with TLS: requests, responses, and both again
+/// as records. With `uring`, more requests come on top.
+const STALLED_CONNECTION: u64 = 256 << 10;
+/// The size of a request head in it.
+const USUAL_HEAD: usize = 16 << 10;
+/// The cache of a connection with a thread or process of its own, which serves that connection alone.
+const CONNECTION_CACHE: usize = 1 << 20;
+/// The memory of a name in a listing that is being made.
+const LISTED_NAME: u64 = 512;
+/// The memory of an encoder, beside what it reads and writes.
+const ENCODER: u64 = 16 << 20;
+/// One in this many bytes of memory is for such connections.
+const STALLED_SHARE: u64 = 2;
+/// One in this many bytes of memory is for caches of files.
+const CACHE_SHARE: u64 = 8;
+/// The least size of a cache of files.
+const LEAST_CACHE: usize = 1 << 20;
+
+/// Workers that share the descriptors of a process.
+fn workers_per_process(plan: &Plan) -> u64 {
+    if plan.topology == Topology::ReuseportProcesses { 1 } else { plan.workers as u64 }
+}
+
+/// The threads of a process that keep files.
+fn stores(plan: &Plan) -> u64 {
+    let threads = plan.bounds.pool_threads as u64;
+    match (plan.engine, plan.dispatch) {
+        (Engine::Pool, _) => threads,
+        (_, Dispatch::Inline) => workers_per_process(plan),
+        (_, Dispatch::Reactor | Dispatch::Proactor) => workers_per_process(plan) * (threads + 1),
+    }
+}
+
+/// Returns the bounds of a site's caches in a process with `descriptors`.
+pub(super) fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfold_site::Settings {
+    let mut site = tenfold_site::Settings {
+        index: settings.index.clone(),
+        policies: settings.site.policies(),
+        routes: settings.site.routes(),
+        max_ranges: settings.max_ranges,
+        codings: settings.codings.clone(),
+        tags: settings.tags,
+        tags_up_to: settings.tags_up_to,
+        listing: settings.listing(),
+        explain_listing: settings.is_local(),
+        listing_entries: settings.listing_entries,
+        watched_folders: if settings.watch { settings.watch_folders } else { 0 },
+        ..Default::default()
+    };
+    // An explicit sender sends every file by its mechanism; memory is for `auto` only.
+    if plan.sender != Sender::Auto {
+        site.memory_up_to = 0;
+    }
+    if has_connection_caches(plan) {
+        (site.cache_bytes, site.cache_entries, site.open_files) = (CONNECTION_CACHE, 64, 1);
+    }
+    // Files that are kept open leave at least three quarters of the descriptors to connections.
+    let stores = stores(plan);
+    let share = descriptors / 4 / stores;
+    site.open_files = site.open_files.min(usize::try_from(share).unwrap_or(usize::MAX)).max(1);
+    // All caches of files together leave most of the memory. Each has one part for files in memory and one for open ones.
+    let processes = plan.workers as u64 / workers_per_process(plan);
+    let bounded = |bytes: usize, caches: u64| {
+        let share = memory() / CACHE_SHARE / (2 * caches);
+        bytes.min(usize::try_from(share).unwrap_or(usize::MAX)).max(LEAST_CACHE)
+    };
+    site.cache_bytes = bounded(site.cache_bytes, stores * processes);
+    if !settings.is_explicit("compress-cache") {
+        // The process of a connection keeps its results for nobody.
+        let shared = if plan.engine == Engine::Fork { 0 } else { site.codings.cache_bytes };
+        site.codings.cache_bytes = if shared == 0 { 0 } else { bounded(shared, processes) };
+    }
+    site
+}
+
+/// The site of a host: the first site with the host's own settings on top.
+pub(super) fn host_site(
+    settings: &Settings,
+    host: &SiteTable,
+    first: &tenfold_site::Settings,
+) -> tenfold_site::Settings {
+    let host = settings.site.above(host);
+    tenfold_site::Settings {
+        policies: host.policies(),
+        routes: host.routes(),
+        index: host.index.unwrap_or_else(|| settings.index.clone()),
+        ..first.clone()
+    }
+}
+
+/// Descriptors of the pipes of a process.
+fn of_pipes(plan: &Plan) -> u64 {
+    if plan.sender == Sender::Splice { 2 * plan.bounds.pipes as u64 } else { 0 }
+}
+
+/// Concurrent connections of each worker.
+pub(super) fn connections(
+    settings: &Settings,
+    plan: &Plan,
+    site: &tenfold_site::Settings,
+    descriptors: u64,
+) -> Result<usize, String> {
+    let workers = workers_per_process(plan);
+    let possible = descriptors.saturating_sub(OWN_DESCRIPTORS + of_pipes(plan)) / workers;
+    if possible == 0 {
+        return Err(format!(
+            "the descriptor limit of {descriptors} leaves none for connections; raise it (ulimit -n) above {}",
+            OWN_DESCRIPTORS + of_pipes(plan) + workers
+        ));
+    }
+    let watched = (FD_SETSIZE as u64).saturating_sub(OWN_DESCRIPTORS) / workers;
+    if plan.engine == Engine::Select && watched == 0 {
+        return Err(format!(
+            "engine select watches descriptors below {FD_SETSIZE}: too few for {workers} workers in one process; set \
+             fewer workers, or choose another engine"
+        ));
+    }
+    if plan.engine == Engine::Pool {
+        return Ok(plan.bounds.pool_threads + plan.bounds.pool_queue);
+    }
+    if let Some(asked) = settings.max_connections {
+        return match asked as u64 {
+            asked if plan.engine == Engine::Select && asked > watched => Err(format!(
+                "max-connections is {asked}, but engine select watches descriptors below {FD_SETSIZE}: enough for \
+                 {watched} in each worker; ask for less, or choose another engine"
+            )),
+            // The processes of `fork` have a limit each.
+            asked if asked > possible && plan.engine != Engine::Fork => Err(format!(
+                "max-connections is {asked}, but the descriptor limit of {descriptors} is enough for {possible} \
+                 in each worker; raise it (ulimit -n), or ask for less"
+            )),
+            _ => Ok(asked),
+        };
+    }
+    // Every thread keeps some files open, which all hosts share.
+    let kept = site.open_files as u64;
+    let left = possible.saturating_sub(kept * stores(plan) / workers).max(possible / 4);
+    let with_files = beside_files(left, plan.sender);
+    let tasks = (limits::processes().unwrap_or(u64::MAX) / 2).min(CONNECTION_PROCESSES);
+    let most = match plan.engine {
+        Engine::Fork => possible.min(tasks),
+        // Besides the files that it keeps open, each thread has the one that it sends.
+        Engine::Thread => (possible / (2 + kept)).min(tasks),
+        Engine::Select => with_files.min(watched),
+        _ => with_files,
+    };
+    // The programs of this machine are trusted.
+    let in_memory = match settings.listen.iter().any(ListenEntry::is_open) {
+        true => memory() / STALLED_SHARE / of_stalled(settings, plan) / plan.workers as u64,
+        false => u64::MAX,
+    };
+    Ok(usize::try_from(most.min(in_memory).max(1)).unwrap_or(usize::MAX))
+}
+
+/// The memory of a connection whose client reads nothing.
+pub(super) fn of_stalled(settings: &Settings, plan: &Plan) -> u64 {
+    let cache = if has_connection_caches(plan) { CONNECTION_CACHE } else { 0 };
+    // A body is whole before it is sent back.
+    let body = if settings.echo.is_some() { 2 * settings.limits.max_body } else { 0 };
+    let work = if plan.engine == Engine::Fork { of_work(settings) } else { 0 };
+    let unread = if plan.engine == Engine::Uring { UNREAD_BYTES } else { 0 };
+    let head = settings.limits.max_head.saturating_sub(USUAL_HEAD);
+    STALLED_CONNECTION + unread + (head + cache) as u64 + body + work
+}
+
+/// The memory of listing a folder and of compressing a file. The processes of `fork` share neither the threads for it nor
+/// the results.
+fn of_work(settings: &Settings) -> u64 {
+    let lists = settings.lists_folders();
+    let listing = if lists { LISTED_NAME * settings.listing_entries as u64 } else { 0 };
+    let compressing = match settings.codings.made.is_empty() {
+        true => 0,
+        false => ENCODER + 2 * settings.codings.up_to,
+    };
+    listing.max(compressing)
+}
+
+fn has_connection_caches(plan: &Plan) -> bool {
+    matches!(plan.engine, Engine::Fork | Engine::Thread)
+}
+
+/// The memory at the start: later, the sandbox may hide the limit of the control group.
+fn memory() -> u64 {
+    static AT_START: OnceLock<u64> = OnceLock::new();
+    *AT_START.get_or_init(limits::memory)
+}
+
+/// The connections for which `left` descriptors suffice, including the files that they send but that are not kept open.
+fn beside_files(left: u64, sender: Sender) -> u64 {
+    match sender {
+        // Small files come from memory, and large ones mostly from those kept open, so a reserve suffices. If it does
+        // not, opening fails with 503, and accepting pauses.
+        Sender::Auto => left - left / RESERVE,
+        // Every response is a file.
+        _ => left / 2,
+    }
+}
+
+/// The number of connections that may wait for a thread of `pool`. By default as many as there are descriptors.
+pub(super) fn pool_queue(settings: &Settings, plan: &Plan, descriptors: u64) -> Result<usize, String> {
+    let (threads, queue) = (settings.pool_threads, settings.pool_queue);
+    let possible = descriptors.saturating_sub(OWN_DESCRIPTORS + of_pipes(plan));
+    // A thread has a connection, the file that it sends, and one that it keeps open.
+    let left = usize::try_from(possible).unwrap_or(usize::MAX).saturating_sub(3 * threads);
+    match settings.is_explicit("pool-queue") || settings.is_explicit("pool-threads") {
+        _ if plan.engine != Engine::Pool => Ok(queue),
+        false => Ok(queue.min(left).max(1)),
+        true if left >= queue => Ok(queue),
+        true => Err(format!(
+            "pool-threads {threads} and pool-queue {queue} need {} descriptors, but the limit of {descriptors} \
+             leaves {possible}; raise it (ulimit -n), or ask for less",
+            3 * threads + queue
+        )),
+    }
+}
