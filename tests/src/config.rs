@@ -61,14 +61,8 @@ pub enum Breadth {
     Drivers,
     /// Every engine that may serve an unlimited number of concurrent connections, once.
     Concurrent,
-    /// Every engine with a loop: as [`Breadth::Topologies`], and with each kind of pool.
-    Loops,
     /// Every engine with a loop, once.
     LoopsOnce,
-    /// Every engine with a loop, once, through TLS.
-    LoopsTls,
-    /// Every engine that may serve an unlimited number of concurrent connections, as far as a reload does not move them.
-    Stays,
     /// Every engine in topologies with several processes.
     Processes,
     /// Every engine with triggers, with each pair of triggers, in its first topology.
@@ -272,12 +266,7 @@ impl Breadth {
         let default_triggers = config.triggers.is_none();
         let excluded = match self {
             Breadth::Concurrent => config.at_once().is_some(),
-            Breadth::Stays => {
-                let moves = model.driver != Driver::Blocking && config.layer != Some(Below::Framed);
-                config.at_once().is_some() || moves
-            }
-            Breadth::Loops | Breadth::LoopsOnce => model.driver == Driver::Blocking,
-            Breadth::LoopsTls => model.driver == Driver::Blocking || config.layer != Some(Below::Tls),
+            Breadth::LoopsOnce => model.driver == Driver::Blocking,
             Breadth::Drivers => !everything() && !EACH_DRIVER.contains(&config.engine),
             Breadth::Processes => config.processes() == 1,
             Breadth::Triggers => !model.triggers,
@@ -301,13 +290,11 @@ impl Breadth {
                 | Breadth::Compared
                 | Breadth::Concurrent
                 | Breadth::Processes => return true,
-                Breadth::Topologies | Breadth::Loops => return plain && default_triggers,
+                Breadth::Topologies => return plain && default_triggers,
                 Breadth::Triggers => return plain,
                 Breadth::Engines
                 | Breadth::Drivers
                 | Breadth::LoopsOnce
-                | Breadth::LoopsTls
-                | Breadth::Stays
                 | Breadth::Dispatches
                 | Breadth::Epoll
                 | Breadth::Uring => {}
@@ -325,8 +312,7 @@ impl Breadth {
         }
         if config.dispatch != Dispatch::Inline && config.engine != Engine::Epoll {
             // The driver is the same, and `epoll` runs all cases.
-            let smoke = [Breadth::Compared, Breadth::Concurrent, Breadth::Dispatches, Breadth::Loops];
-            let smoke = smoke.contains(&self);
+            let smoke = [Breadth::Compared, Breadth::Concurrent, Breadth::Dispatches].contains(&self);
             return smoke && default_triggers && config.layer.is_none();
         }
         if config.locks_memory() && self == Breadth::Every {
@@ -346,11 +332,11 @@ impl Breadth {
             }
             Breadth::Every => first_sender || first_topology && default_triggers,
             Breadth::Senders | Breadth::Compared => first_topology && default_triggers && own_sender,
-            Breadth::Topologies | Breadth::Processes | Breadth::Loops => {
+            Breadth::Topologies | Breadth::Processes => {
                 let topology = first_topology || EVERY_TOPOLOGY.contains(&config.engine);
                 topology && first_sender && default_triggers && config.layer.is_none()
             }
-            Breadth::Engines | Breadth::Drivers | Breadth::LoopsOnce | Breadth::LoopsTls | Breadth::Stays => {
+            Breadth::Engines | Breadth::Drivers | Breadth::LoopsOnce => {
                 first_topology && first_sender && default_triggers
             }
             Breadth::Concurrent | Breadth::Epoll | Breadth::Uring | Breadth::Dispatches => {

@@ -26,7 +26,6 @@ mod faults;
 mod file_server;
 mod files;
 mod first_steps;
-mod generations;
 mod hardening;
 mod itself;
 mod kernel_tls;
@@ -92,7 +91,6 @@ const THEMES: &[Theme] = &[
     upgrade::THEME,
     lifecycle::THEME,
     service::THEME,
-    generations::THEME,
     reload::THEME,
     manual::THEME,
     rules::THEME,

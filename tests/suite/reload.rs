@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use rustix::process::Signal;
 use tenfold_engine::{Sender, Topology};
@@ -23,7 +24,8 @@ pub(crate) const THEME: Theme = Theme {
         Topologies Own: site_and_limits_change, h72_an_invalid_file_changes_nothing, settings_that_need_a_restart_are_rejected_by_name,
             a_reload_interrupts_no_request;
         Drivers Own: another_folder_takes_the_name_of_a_root;
-        Stays OwnLayered: an_idle_connection_that_stays_outlives_a_reload;
+        Engines OwnLayered: an_idle_connection_outlives_a_reload;
+        Concurrent Own: requests_beside_reloads_lose_nothing;
         Drivers Own: slow_downloads_delay_no_reload;
         Epoll Own: a_sender_changes_if_the_sockets_permit_it, workers_accept_when_all_can_serve;
         Uring Own: a_sender_changes_if_the_sockets_permit_it, clients_that_do_not_read_leave_memory_for_new_workers;
@@ -276,14 +278,14 @@ fn a_reload_interrupts_no_request(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// A request may be on its way to the old worker, which a close would lose. Its response announces the close. Other
-/// connections move: `generations`.
-fn an_idle_connection_that_stays_outlives_a_reload(config: &Config) {
+/// A request may be on its way to the old worker, which a close would lose. Its response announces the close.
+fn an_idle_connection_outlives_a_reload(config: &Config) {
     let folder = folder();
     let server = start(config, &folder, "root = \"site\"\n");
     let mut idle = server.connect();
     idle.get("/");
     assert_eq!(idle.response().body, b"the first\n");
+    let former = server.workers();
     reload(&server, &folder, "root = \"new\"\n");
     becomes_true(SOON, "the new folder is served", || server.get("/").body == b"another folder\n");
     becomes_true(SOON, "a response announces the close", || {
@@ -293,6 +295,46 @@ fn an_idle_connection_that_stays_outlives_a_reload(config: &Config) {
         response.field("Connection") == Some("close")
     });
     idle.expect_end();
+    becomes_true(SOON, "the former workers end", || !former.iter().any(|worker| worker.is_running()));
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// Clients send pipelined requests, and pause between them. They connect again after `Connection: close`.
+fn requests_beside_reloads_lose_nothing(config: &Config) {
+    const RELOADS: usize = 10;
+    let folder = folder();
+    let server = start(config, &folder, "root = \"site\"\n");
+    let over = AtomicBool::new(false);
+    let client = |pause: u64| {
+        let mut wire = server.connect();
+        let mut answered = 0;
+        while !over.load(Ordering::Relaxed) {
+            wire.send(request("GET", "/", &[]).repeat(3));
+            for _ in 0..3 {
+                let response = wire.response();
+                assert_eq!(response.status, 200);
+                answered += 1;
+                if response.field("Connection") == Some("close") {
+                    wire.expect_end();
+                    wire = server.connect();
+                    break;
+                }
+            }
+            thread::sleep(Duration::from_millis(pause));
+        }
+        answered
+    };
+    thread::scope(|scope| {
+        let at_end = EndOnDrop(&over);
+        let client = &client;
+        let clients = [0, 7, 300].map(|pause| scope.spawn(move || client(pause)));
+        for reloads in 1..=RELOADS {
+            server.process.signal(Signal::HUP);
+            becomes_true(SOON, "the reload succeeds", || server.status()["reloads"]["succeeded"] == reloads);
+        }
+        drop(at_end);
+        assert!(clients.into_iter().all(|client| client.join().expect("no response is missing") > 0));
+    });
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 

@@ -60,5 +60,5 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = ListenOptions { backlog: 1024, tcp_nodelay: true, ..ListenOptions::default() };
     let listener = Listener::bind(&address, &options)?;
     install_worker_signals()?;
-    Ok(run(&plan, &[listener], &[], Echo)?)
+    Ok(run(&plan, &[listener], Echo)?)
 }

@@ -28,5 +28,4 @@ pub use plan::{Bounds, Plan};
 pub use protocol::{Event, Protocol};
 pub use table::{MODELS, Model, Rearms, SENDERS, SenderRow, Step, Steps, libevent_method};
 pub use topology::{locked_bytes, probe, run};
-pub use worker::succession::{GenerationName, Succession, Successions};
 pub use worker::timer;

@@ -1,10 +1,8 @@
 //! The trait of protocols that run on an engine: they serve connections that are an [`Io`].
 
 use std::future::Future;
-use std::net::SocketAddr;
 
-use tenfold_http::layer::MovedLayer;
-use tenfold_http::{Connection, Instant, Io, Next, Peer};
+use tenfold_http::{Instant, Io, Next, Peer};
 
 /// A protocol, written once, for every engine. Cloned for each worker thread.
 pub trait Protocol: Clone + Send + Sync + 'static {
@@ -49,21 +47,6 @@ pub trait Protocol: Clone + Send + Sync + 'static {
     /// Called when an admitted connection has ended; `peer` returns its peer.
     fn on_close(&self, _peer: impl FnOnce() -> Peer) {}
 
-    /// The state of an idle connection that moves to another process; `None` if the connection cannot move.
-    fn hand_over(&self, _connection: &Connection, _state: &Self::State) -> Option<MovedState> {
-        None
-    }
-
-    /// The state of a connection that another process has handed over; `None` if it cannot be served here. The sender
-    /// may be compromised.
-    fn take_over(&self, _connection: &Connection, _moved: MovedState) -> Option<Self::State> {
-        None
-    }
-
-    /// Called when a connection from `peer` was taken over, as [`Protocol::admit`] for an accepted one. It was admitted
-    /// before, so nothing is checked.
-    fn adopt(&self, _peer: &Peer) {}
-
     /// Hears what the engine does with connections, for counters.
     fn observe(&self, _event: Event) {}
 
@@ -89,17 +72,6 @@ pub trait Protocol: Clone + Send + Sync + 'static {
     }
 }
 
-/// The state of an idle connection on its way to another process.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MovedState {
-    /// Requests answered so far.
-    pub requests: u32,
-    /// The result of the PROXY header, if it was received: the client, unless it is the proxy.
-    pub proxied: Option<Option<SocketAddr>>,
-    /// The state of the layer, if the connection has one and has begun its handshake.
-    pub layer: Option<MovedLayer>,
-}
-
 /// An event in the life of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -107,10 +79,6 @@ pub enum Event {
     Accepted,
     /// One was closed.
     Closed,
-    /// An idle one moved to a worker of the next generation.
-    HandedOver,
-    /// One came from a worker of a former generation.
-    TakenOver,
     /// One was accepted and closed at once: [`crate::plan::Bounds::connections`].
     TooMany,
     /// An idle one was closed, or told to close, for a new one: [`crate::plan::Bounds::connections`].
@@ -122,8 +90,6 @@ pub enum Event {
     Expired,
     /// The task of one panicked; it was closed.
     Panicked,
-    /// A worker of a former generation sent what none sends unless it is compromised: no more are taken over.
-    Spoiled,
     /// The process of one made a system call that its sandbox forbids, and was ended.
     Trapped,
     /// Bytes were given to the kernel.

@@ -19,20 +19,14 @@ use crate::table::{MODELS, run_model};
 use crate::worker::confine::confine;
 use crate::worker::handoff::Handoff;
 use crate::worker::intake::Intake;
-use crate::worker::succession::Succession;
 
 /// Serves `protocol` on `listeners` as `plan` says, on this process, until [`lifecycle::phase`] says otherwise.
-/// `successions` are the pairs of its workers by which generations hand over; none if they do not. Where each thread has
-/// sockets of its own, `listeners` holds those of the first thread, then those of the second, and so on.
+/// If each thread has sockets of its own, `listeners` holds the sockets of the first thread, then those of the second, and
+/// so on.
 ///
 /// # Errors
 /// A message if a worker cannot start or continue; the others are then stopped.
-pub fn run<P: Protocol>(
-    plan: &Plan,
-    listeners: &[Listener],
-    successions: &[Succession],
-    protocol: P,
-) -> Result<(), String> {
+pub fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: P) -> Result<(), String> {
     if let (Some(name), true) = (P::DUPLEX, plan.blocking()) {
         let able = MODELS.iter().filter(|model| model.driver != Driver::Blocking);
         let able: Vec<_> = able.map(|model| model.name).collect();
@@ -52,24 +46,17 @@ pub fn run<P: Protocol>(
     }
     let denied = if plan.confined { denied(plan) } else { Vec::new() };
     let plan = &Plan { denied, ..plan.clone() };
-    if !successions.is_empty() && !plan.blocking() {
-        lifecycle::hand_over();
-    }
-    let intake = |intake, number| Intake { succession: successions.get(number), ..intake };
     match plan.topology {
         Topology::Single | Topology::ReuseportProcesses => {
-            worker(plan, &intake(Intake::listeners(listeners), 0), &protocol)
+            worker(plan, &Intake::listeners(listeners), &protocol)
         }
-        Topology::Threads => {
-            threads(plan, &protocol, |number| intake(Intake::listeners(listeners), number), |_| Ok(()))
-        }
+        Topology::Threads => threads(plan, &protocol, |_| Intake::listeners(listeners), |_| Ok(())),
         Topology::ReuseportThreads => {
             let each = listeners.len() / plan.workers;
-            let own =
-                |number| intake(Intake::listeners(&listeners[number * each..(number + 1) * each]), number);
+            let own = |number| Intake::listeners(&listeners[number * each..(number + 1) * each]);
             threads(plan, &protocol, own, |_| Ok(()))
         }
-        Topology::Handoff => handoff(plan, listeners, successions, &protocol),
+        Topology::Handoff => handoff(plan, listeners, &protocol),
     }
 }
 
@@ -130,12 +117,7 @@ fn stop_all_on_error<T>(result: Result<T, String>) -> Result<T, String> {
 
 /// Accepts on this thread, and hands connections to the workers in turn; past a worker whose queue is full.
 /// When all of them are full, the connection is refused.
-fn handoff<P: Protocol>(
-    plan: &Plan,
-    listeners: &[Listener],
-    successions: &[Succession],
-    protocol: &P,
-) -> Result<(), String> {
+fn handoff<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
     let queues: Result<Vec<_>, _> =
         (0..plan.workers).map(|_| Handoff::new(plan.bounds.handoff_queue)).collect();
     let queues = queues.map_err(|error| format!("cannot make an eventfd: {error}"))?;
@@ -163,8 +145,7 @@ fn handoff<P: Protocol>(
         queues.iter().for_each(Handoff::close);
         accepted
     };
-    let intake = |number| Intake { succession: successions.get(number), ..Intake::handed(&queues[number]) };
-    threads(plan, protocol, intake, accept)
+    threads(plan, protocol, |number| Intake::handed(&queues[number]), accept)
 }
 
 /// The calls that threads that serve are denied: the waits of other models, and what is done at the start alone.

@@ -141,7 +141,7 @@ fn engines_that_block_refuse_it_by_name() {
     for model in MODELS {
         let plan = Plan::new(model.engine, None, Some(1), Sender::Auto, None, Bounds::default());
         if model.driver == Driver::Blocking {
-            let refused = run(&plan.expect("the plan is legal"), &[], &[], server().0);
+            let refused = run(&plan.expect("the plan is legal"), &[], server().0);
             let refused = refused.expect_err("it cannot receive and send at once");
             let begin = format!("engine {} cannot run the multiplexing protocol of the tests", model.name);
             assert!(refused.starts_with(&begin) && refused.ends_with("asio-proactor, uring"), "{refused}");

@@ -86,12 +86,6 @@ pub trait Io {
     /// Whether the server is draining: the next response carries `Connection: close`.
     fn draining(&self) -> bool;
 
-    /// Whether the server drains, or moves its connections to another process: the next response of a connection that
-    /// cannot move carries `Connection: close`.
-    fn leaving(&self) -> bool {
-        self.draining()
-    }
-
     /// Whether idle connections are closed. A server that is replaced drains and lets them wait for their next request.
     fn closes_idle(&self) -> bool {
         self.draining()

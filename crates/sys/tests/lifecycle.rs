@@ -64,14 +64,6 @@ fn signals_change_the_phase_and_notify_watchers() {
     assert!(is_told(&PhaseWatch::new().expect("a descriptor")), "who begins after a change is told of it");
     lifecycle::reset();
 
-    lifecycle::hand_over();
-    send(Signal::Retire, (before + 1, Phase::HandingOver));
-    lifecycle::advance(Phase::Retiring);
-    send(Signal::Retire, (before + 1, Phase::Retiring));
-    lifecycle::reset();
-    send(Signal::Retire, (before + 1, Phase::Retiring));
-    lifecycle::reset();
-
     // Watcher places are reused, so more watches than places can be created in turn.
     for _ in 0..3 {
         let some: Vec<_> = (0..200).map(|_| PhaseWatch::new().expect("descriptors")).collect();

@@ -34,8 +34,6 @@ pub(crate) struct Core<S, B> {
     pub(crate) sent: u64,
     /// Facts about it.
     facts: Connection,
-    /// Whether another process may take it over while it is idle.
-    moves: bool,
 }
 
 impl<S: Borrow<Socket>, B: ReceiveBuffer> Core<S, B> {
@@ -49,7 +47,6 @@ impl<S: Borrow<Socket>, B: ReceiveBuffer> Core<S, B> {
             cork: plan.cork.then(Cork::default),
             sent: 0,
             facts: Connection::plaintext(Peer::Unix, Local { listener: 0 }),
-            moves: false,
         }
     }
 
@@ -57,7 +54,6 @@ impl<S: Borrow<Socket>, B: ReceiveBuffer> Core<S, B> {
     pub(crate) fn begin(&mut self, socket: S, peer: Peer, listener: u16) {
         self.socket = Some(socket);
         self.facts = Connection::plaintext(peer, Local { listener });
-        self.moves = peer != Peer::Unix;
         if let Some(cork) = &mut self.cork {
             cork.begin(&peer);
         }
@@ -226,14 +222,6 @@ impl<T: Transport> Io for ConnectionIo<T> {
     }
 
     fn draining(&self) -> bool {
-        match lifecycle::phase() {
-            Phase::Serving => false,
-            Phase::HandingOver => !self.core.moves,
-            Phase::Retiring | Phase::Draining | Phase::Stopping => true,
-        }
-    }
-
-    fn leaving(&self) -> bool {
         lifecycle::phase() != Phase::Serving
     }
 

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use tenfold_http::layer::{HandshakeTurns, Layer, LayeredIo};
-use tenfold_http::{Connection, Instant, Io, Next, Peer};
+use tenfold_http::{Instant, Io, Next, Peer};
 
 use super::files::CachedFirst;
-use super::proxied::{ProxiedPeer, ProxyListeners};
+use super::proxied::ProxyListeners;
 use super::state::LayerState;
 use crate::plan::Plan;
 use crate::plan::choice::Dispatch;
-use crate::protocol::{Event, MovedState, Protocol};
+use crate::protocol::{Event, Protocol};
 
 /// A protocol that runs through a layer on the connections that use the layer.
 #[derive(Clone)]
@@ -95,8 +95,7 @@ impl<L: Layer, P: Protocol> Protocol for Layered<L, P> {
     }
 
     fn has_answered(state: &Self::State) -> bool {
-        // Bytes that are sent without a state are plaintext, or the last ones.
-        state.layer.as_ref().is_none_or(|state| L::has_answered(state))
+        P::has_answered(&state.above)
     }
 
     fn admit(&self, peer: &Peer) -> bool {
@@ -105,38 +104,6 @@ impl<L: Layer, P: Protocol> Protocol for Layered<L, P> {
 
     fn on_close(&self, peer: impl FnOnce() -> Peer) {
         self.above.on_close(peer);
-    }
-
-    fn hand_over(&self, connection: &Connection, state: &Self::State) -> Option<MovedState> {
-        let layer = match &state.layer {
-            Some(state) => Some(L::hand_over(state)?),
-            None => None,
-        };
-        let proxied = state.proxied.as_ref().map(|peer| peer.client_address());
-        Some(MovedState { proxied, layer, ..self.above.hand_over(connection, &state.above)? })
-    }
-
-    fn take_over(&self, connection: &Connection, moved: MovedState) -> Option<Self::State> {
-        let (is_new, covered) = (moved.requests == 0, self.layer.covers(connection));
-        let layer = match &moved.layer {
-            Some(moved) if covered => Some(Box::new(self.layer.take_over(moved)?)),
-            // The handshake has not begun.
-            None if is_new || !covered => None,
-            _ => return None,
-        };
-        let behind = self.proxies.as_ref().is_some_and(|proxies| proxies.covers(connection));
-        let above = self.above.take_over(connection, MovedState { layer: None, ..moved.clone() })?;
-        let proxied = match moved.proxied {
-            Some(client) if behind => Some(ProxiedPeer::adopt(client.map(Peer::Internet), &self.above)),
-            // Its header has not come yet.
-            None if is_new || !behind => None,
-            _ => return None,
-        };
-        Some(LayerState { layer, proxied, above })
-    }
-
-    fn adopt(&self, peer: &Peer) {
-        self.above.adopt(peer);
     }
 
     fn observe(&self, event: Event) {

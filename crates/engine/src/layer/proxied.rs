@@ -4,7 +4,6 @@
 //! the connections of an address is that of the client then.
 
 use std::fmt;
-use std::net::SocketAddr;
 
 use tenfold_http::proxy::{NoHeader, ProxyError, receive};
 use tenfold_http::{Connection, Io, Next, Peer, TrustedProxy};
@@ -44,20 +43,6 @@ impl ProxiedPeer {
     fn new<P: Protocol>(client: Option<Peer>, protocol: &P) -> Box<ProxiedPeer> {
         let protocol = protocol.clone();
         Box::new(ProxiedPeer { client, on_close: Box::new(move |client| protocol.on_close(|| client)) })
-    }
-
-    /// The same for a connection that another process has handed over.
-    pub(super) fn adopt<P: Protocol>(client: Option<Peer>, protocol: &P) -> Box<ProxiedPeer> {
-        client.iter().for_each(|client| protocol.adopt(client));
-        ProxiedPeer::new(client, protocol)
-    }
-
-    /// The client's address; none if the client is the proxy.
-    pub(super) fn client_address(&self) -> Option<SocketAddr> {
-        match self.client {
-            Some(Peer::Internet(at)) => Some(at),
-            Some(Peer::Unix) | None => None,
-        }
     }
 }
 

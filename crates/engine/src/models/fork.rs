@@ -162,7 +162,7 @@ impl Children {
                 self.tell(match phase {
                     Phase::Stopping => Signal::Interrupt,
                     Phase::Draining => Signal::Quit,
-                    Phase::Retiring | Phase::HandingOver | Phase::Serving => Signal::Retire,
+                    Phase::Retiring | Phase::Serving => Signal::Retire,
                 });
                 told = Some(phase);
             }

@@ -6,7 +6,6 @@ use tenfold_http::Peer;
 use tenfold_sys::socket::Listener;
 
 use super::handoff::Handoff;
-use super::succession::Succession;
 
 /// The sources of a worker's connections.
 #[derive(Clone, Copy)]
@@ -15,19 +14,17 @@ pub(crate) struct Intake<'a> {
     pub(crate) listeners: &'a [Listener],
     /// The queue of the thread that accepts them for it.
     pub(crate) handed: Option<&'a Handoff>,
-    /// The pair by which it takes them from former workers, and hands them to the next one.
-    pub(crate) succession: Option<&'a Succession>,
 }
 
 impl<'a> Intake<'a> {
     /// The worker accepts its connections.
     pub(crate) fn listeners(listeners: &'a [Listener]) -> Intake<'a> {
-        Intake { listeners, handed: None, succession: None }
+        Intake { listeners, handed: None }
     }
 
     /// Another thread accepts them.
     pub(crate) fn handed(handoff: &'a Handoff) -> Intake<'a> {
-        Intake { listeners: &[], handed: Some(handoff), succession: None }
+        Intake { listeners: &[], handed: Some(handoff) }
     }
 }
 

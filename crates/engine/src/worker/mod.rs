@@ -9,7 +9,6 @@ pub(crate) mod inbox;
 pub(crate) mod intake;
 pub(crate) mod shortage;
 pub(crate) mod slots;
-pub(crate) mod succession;
 mod sync;
 pub(crate) mod tasks;
 pub(crate) mod tick;

@@ -184,13 +184,13 @@ fn serve(settings: &Settings) -> Result<(), String> {
         };
         let mux = Mux { later: Arc::new(later) };
         return match settings.is_set("layered") {
-            true => run(&plan, &listeners, &[], Layered::new(Framed, mux, &plan)),
-            false => run(&plan, &listeners, &[], mux),
+            true => run(&plan, &listeners, Layered::new(Framed, mux, &plan)),
+            false => run(&plan, &listeners, mux),
         };
     }
     match settings.is_set("layered") {
-        true => run(&plan, &listeners, &[], Layered::new(Framed, protocol, &plan)),
-        false => run(&plan, &listeners, &[], protocol),
+        true => run(&plan, &listeners, Layered::new(Framed, protocol, &plan)),
+        false => run(&plan, &listeners, protocol),
     }
 }
 
@@ -268,7 +268,7 @@ impl Protocol for Http {
             Event::Expired => (4, 1),
             Event::Panicked => (5, 1),
             Event::Evicted => (10, 1),
-            Event::Trapped | Event::Spoiled | Event::HandedOver | Event::TakenOver => return,
+            Event::Trapped => return,
             Event::Sent(count) => (6, count),
             Event::Substituted(count) => (7, u64::from(count)),
             Event::Released { sends, copied } => {

@@ -87,13 +87,6 @@ impl Admission {
         admitted
     }
 
-    /// Counts a connection of `peer` that another process has handed over and counted until now.
-    pub(crate) fn adopt(&self, peer: &Peer) {
-        if let Some((key, _)) = self.bound_of(peer) {
-            self.addresses.connect(key, self.lane, u32::MAX, now());
-        }
-    }
-
     /// Takes one handshake from those that `peer` may begin. Returns false if none is left.
     pub(crate) fn admit_handshake(&self, peer: &Peer) -> bool {
         let (rate, by_default) = match self.shares.handshakes {

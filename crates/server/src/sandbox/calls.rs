@@ -184,8 +184,7 @@ pub(super) fn of_worker(serving: &SandboxSubject<'_>) -> Vec<FilterRule> {
         false => FilterRule::when(Call::PPOLL, &[(1, Test::AtMost(2))]),
     });
     // Processes share the mode of a listening socket, which is set before, so no worker has another one: it could let
-    // others wait in `accept` forever. It clears the mode of no connection either, which its heir would then wait for.
-    // FIONBIO sets it by a pointer, which no filter follows.
+    // others wait in `accept` forever. FIONBIO sets it by a pointer, which no filter follows.
     if !plan.waits_in_accept(several_listeners) {
         // Nor does it change how others write to the log (O_DIRECT), or get signals (O_ASYNC).
         let modes = libc::O_NONBLOCK | libc::O_DIRECT | libc::O_ASYNC;

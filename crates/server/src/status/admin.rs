@@ -59,7 +59,6 @@ pub(crate) fn serve(plan: &Plan, listener: Listener, supervisor: UnixStream) -> 
     run(
         plan,
         &[listener],
-        &[],
         AdminProtocol(Arc::new(AdminService {
             supervisor: Mutex::new(supervisor),
             limits,

@@ -36,10 +36,6 @@ pub(crate) enum Counter {
     Substituted,
     /// Idle connections that were closed for new ones.
     Evicted,
-    /// Idle connections that moved to a worker of the next generation.
-    HandedOver,
-    /// Idle connections that came from a worker of a former generation.
-    TakenOver,
     /// TLS handshakes in full.
     TlsFull,
     /// Those that resumed a session.
@@ -194,15 +190,13 @@ impl Tally {
         match event {
             Event::Accepted => self.add(Counter::Accepted, 1),
             Event::Closed => self.add(Counter::Closed, 1),
-            Event::HandedOver => self.add(Counter::HandedOver, 1),
-            Event::TakenOver => self.add(Counter::TakenOver, 1),
             Event::TooMany => self.add(Counter::TooMany, 1),
             Event::Evicted => self.add(Counter::Evicted, 1),
             Event::Exhausted => self.add(Counter::Exhausted, 1),
             Event::Expired => self.add(Counter::Expired, 1),
             Event::Panicked => self.add(Counter::Panicked, 1),
-            // Reports name them.
-            Event::Spoiled | Event::Trapped => {}
+            // Its report names it.
+            Event::Trapped => {}
             Event::Sent(bytes) => self.add(Counter::Sent, bytes),
             Event::Substituted(pieces) => self.add(Counter::Substituted, u64::from(pieces)),
             Event::Released { sends, copied } => {
@@ -247,8 +241,7 @@ pub(crate) fn is_ready(row: &[AtomicU64]) -> bool {
 /// Settles the row of an ended worker before another one takes it: its connections ended with it.
 pub(crate) fn settle(row: &[AtomicU64]) {
     let of = |counter: Counter| row[counter as usize].load(Ordering::Relaxed);
-    let begun = of(Counter::Accepted).saturating_add(of(Counter::TakenOver));
-    row[Counter::Closed as usize].store(begun.saturating_sub(of(Counter::HandedOver)), Ordering::Relaxed);
+    row[Counter::Closed as usize].store(of(Counter::Accepted), Ordering::Relaxed);
     row[Counter::WorkEnded as usize].store(of(Counter::WorkBegun), Ordering::Relaxed);
     row[Counter::Ready as usize].store(0, Ordering::Relaxed);
     row[Counter::LastTurn as usize].store(0, Ordering::Relaxed);
@@ -289,11 +282,10 @@ impl Sums {
         self.0[counter as usize]
     }
 
-    /// Open connections, without those on their way to another worker. Begun and ended ones are read one after the other
-    /// while others write them, so the difference is never negative but may be slightly off.
+    /// Open connections. Workers write both counters meanwhile, so the difference may be slightly off; it is never
+    /// negative.
     pub(crate) fn open(&self) -> u64 {
-        let begun = self.of(Counter::Accepted).saturating_add(self.of(Counter::TakenOver));
-        begun.saturating_sub(self.of(Counter::Closed).saturating_add(self.of(Counter::HandedOver)))
+        self.of(Counter::Accepted).saturating_sub(self.of(Counter::Closed))
     }
 
     /// The counts for an admin listener.
@@ -355,8 +347,6 @@ mod tests {
         tally.ready();
         tally.observe(Event::Accepted);
         assert!(is_ready(row));
-        tally.observe(Event::TakenOver);
-        tally.observe(Event::HandedOver);
         settle(row);
         let mut sums = Sums::default();
         sums.add(row);

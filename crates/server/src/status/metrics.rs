@@ -210,11 +210,6 @@ fn encode_connections(total: &Numbers, to: &mut Encoder<'_>) -> Result<(), Error
         "Idle connections that were closed for new ones",
         total.connections.evicted,
     )?;
-    to.counter(
-        "tenfold_connections_handed_over",
-        "Idle connections that moved to a worker of the next configuration",
-        total.connections.handed_over,
-    )?;
     let tls = &total.tls;
     to.counters(
         ("tenfold_tls_handshakes", "TLS handshakes, by result"),

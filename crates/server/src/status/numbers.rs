@@ -64,9 +64,6 @@ pub(crate) struct ConnectionCounts {
     pub(crate) accepted: u64,
     /// Idle connections closed for new ones.
     pub(crate) evicted: u64,
-    /// Idle connections that moved to a worker of the next generation.
-    #[serde(default)]
-    pub(crate) handed_over: u64,
 }
 
 impl Numbers {
@@ -77,7 +74,6 @@ impl Numbers {
                 open: sums.open(),
                 accepted: sums.of(Counter::Accepted),
                 evicted: sums.of(Counter::Evicted),
-                handed_over: sums.of(Counter::HandedOver),
             },
             requests: sums.of(Counter::Requests),
             responses: sums.responses().map(|(status, count)| (status.to_string(), count)).collect(),

@@ -170,7 +170,6 @@ impl std::fmt::Display for StatusReport {
         writeln!(f, "\nresponses  {}", counts(&self.total.responses))?;
         writeln!(f, "refusals   {}", counts(&self.total.refusals))?;
         writeln!(f, "evicted    {} idle connections, for new ones", self.total.connections.evicted)?;
-        writeln!(f, "moved      {} idle connections, to new workers", self.total.connections.handed_over)?;
         if self.send == Sender::Zerocopy.to_string() {
             let Zerocopy { sends, copied } = self.total.zerocopy;
             writeln!(f, "zerocopy   {sends} sends, {copied} of them copied by the kernel")?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tenfold_accounts::web::protect::ProtectedFolder;
 use tenfold_engine::layer::Layered;
-use tenfold_engine::{Dispatch, Engine, Plan, Protocol, Succession, run};
+use tenfold_engine::{Dispatch, Engine, Plan, Protocol, run};
 use tenfold_site::{Hosts, MemberFolders, Remarks, Site};
 use tenfold_sys::file::Root;
 use tenfold_sys::process::Pid;
@@ -50,8 +50,6 @@ pub(super) struct WorkerTask {
     pub(super) supervisor: Pid,
     pub(super) generation: Generation,
     pub(super) listeners: Vec<Listener>,
-    /// The pairs by which its threads take over connections, and hand them over.
-    pub(super) successions: Vec<Succession>,
     /// The asking end to the accounts process, if there is one, and the count of its starts.
     pub(super) client: Option<(AccountsClient, Starts)>,
     /// The keys of TLS tickets.
@@ -69,8 +67,7 @@ pub(super) fn run_and_exit(work: WorkerTask, user: Option<&SystemUser>, how: &Se
 }
 
 fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(), String> {
-    let WorkerTask { place, supervisor, generation, listeners, successions, client, tickets, challenges } =
-        work;
+    let WorkerTask { place, supervisor, generation, listeners, client, tickets, challenges } = work;
     let shares = generation.config.shares.clone().unwrap_or_default();
     let lane = generation.lane + place;
     // Used until the process ends.
@@ -142,7 +139,7 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
     match how.null {
         Some(response) => {
             let null = NullProtocol::new(response, settings.limits, worker);
-            serve_protocol(plan, (&listeners, &[]), null, how.layered)
+            serve_protocol(plan, &listeners, null, how.layered)
         }
         None => {
             let mut hosts = hosts(roots, has_book, &settings, &config, user)?;
@@ -170,10 +167,8 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
             };
             let proxies = proxies::listeners(&settings, &worker);
             let served = match (tls, proxies) {
-                (None, None) => serve_protocol(plan, (&listeners, &successions), app, how.layered),
-                (tls, proxies) => {
-                    run(plan, &listeners, &successions, Layered::new(tls, app, plan).behind(proxies))
-                }
+                (None, None) => serve_protocol(plan, &listeners, app, how.layered),
+                (tls, proxies) => run(plan, &listeners, Layered::new(tls, app, plan).behind(proxies)),
             };
             worker.end();
             served
@@ -259,25 +254,20 @@ fn member_folders(protect: &[ProtectedFolder]) -> MemberFolders {
 #[cfg(feature = "test-layer")]
 fn serve_protocol<P: Protocol>(
     plan: &Plan,
-    (on, successions): (&[Listener], &[Succession]),
+    on: &[Listener],
     protocol: P,
     layered: bool,
 ) -> Result<(), String> {
     match layered {
         true => {
             use tenfold_engine::layer::framed::Framed;
-            run(plan, on, successions, Layered::new(Framed, protocol, plan))
+            run(plan, on, Layered::new(Framed, protocol, plan))
         }
-        false => run(plan, on, successions, protocol),
+        false => run(plan, on, protocol),
     }
 }
 
 #[cfg(not(feature = "test-layer"))]
-fn serve_protocol<P: Protocol>(
-    plan: &Plan,
-    (on, successions): (&[Listener], &[Succession]),
-    protocol: P,
-    _: bool,
-) -> Result<(), String> {
-    run(plan, on, successions, protocol)
+fn serve_protocol<P: Protocol>(plan: &Plan, on: &[Listener], protocol: P, _: bool) -> Result<(), String> {
+    run(plan, on, protocol)
 }

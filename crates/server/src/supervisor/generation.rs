@@ -58,8 +58,6 @@ pub(super) enum Stage {
 pub(super) struct Generation {
     pub(super) number: u32,
     pub(super) stage: Stage,
-    /// The number of the first one whose connections it can serve, and which can serve its own.
-    pub(super) era: u64,
     pub(super) settings: Settings,
     pub(super) config: ResolvedConfig,
     /// The folders of the site, of each host and of the manual; empty with `--null`.
@@ -167,7 +165,6 @@ impl Generation {
         Ok(Generation {
             number,
             stage,
-            era: number.into(),
             settings,
             config,
             roots,

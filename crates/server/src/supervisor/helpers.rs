@@ -19,7 +19,6 @@ impl Supervisor {
         self.address_rows = AddressRows::default();
         self.generations.clear();
         self.sockets.forget();
-        self.successions = None;
     }
 
     /// Replaces the accounts process if it hangs or has ended.

@@ -9,7 +9,7 @@
 //! workers; [`helpers`] starts these and the signing processes again. [`activation`] takes sockets of a service
 //! manager, [`notify`] reports to it, [`book`] is the manual, [`examine`] checks without starting, and [`announce`]
 //! prints the start block. [`upgrade`] executes another program in this process, which gets a [`handover`]; if none can
-//! serve, it starts [`again`]. Connections of workers that leave go to their [`succession`].
+//! serve, it starts [`again`].
 
 mod accounts;
 mod acme;
@@ -46,6 +46,5 @@ mod signing;
 mod sockets;
 pub(crate) mod state;
 mod stuck;
-mod succession;
 mod tickets;
 mod upgrade;

@@ -26,7 +26,6 @@ use super::rotate::Rotation;
 use super::signing::SigningProcess;
 use super::sockets::Sockets;
 use super::state::{RootLooks, Serve, Supervisor};
-use super::succession;
 use super::tickets::TicketRotation;
 use crate::config::check::engines;
 use crate::config::parse::given::warn_of_slips;
@@ -239,7 +238,6 @@ impl Supervisor {
         let acme = AcmeProcess::new()?;
         // From now on signals stay pending until they are read, also in forked workers.
         let signals = Signals::new().map_err(|error| format!("cannot receive signals: {error}"))?;
-        let successions = succession::pairs(&first.config.plan, serve.null.is_some());
         let mut supervisor = Supervisor {
             serve,
             accounts,
@@ -256,7 +254,6 @@ impl Supervisor {
             generations: vec![first],
             count,
             address_rows,
-            successions,
             past: Sums::default(),
             past_restarts: 0,
             past_stuck: 0,

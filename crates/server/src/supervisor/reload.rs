@@ -4,7 +4,6 @@
 use super::generation::{Generation, Stage};
 use super::signing::SigningProcess;
 use super::state::Supervisor;
-use super::succession;
 use crate::config::parse::problem::complain;
 use crate::config::resolve::certificates;
 use crate::config::resolve::{ResolvedConfig, warn};
@@ -78,7 +77,6 @@ impl Supervisor {
             signing.as_mut().map(SigningProcess::end);
         })?;
         generation.signing = signing;
-        generation.era = succession::era(&generation, self.generations.last());
         self.count = number;
         self.generations.push(generation);
         Ok(())

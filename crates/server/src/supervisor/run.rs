@@ -259,10 +259,6 @@ impl Supervisor {
                 let generation = self.generations.swap_remove(index);
                 let challenges = generation.config.acme.as_ref().and_then(|_| self.acme.board());
                 let listeners = self.sockets.take(place);
-                let each = generation.config.plan.workers / generation.config.plan.processes();
-                let (own, name) = (place * each..(place + 1) * each, generation.name());
-                let all = self.successions.take();
-                let successions = all.map(|all| all.take(own, name, self.addresses.len()));
                 // The end of the process frees the rest.
                 self.forget();
                 // Workers must not have the answering end.
@@ -278,7 +274,6 @@ impl Supervisor {
                     supervisor,
                     generation,
                     listeners,
-                    successions: successions.unwrap_or_default(),
                     client,
                     tickets,
                     challenges,
@@ -366,7 +361,6 @@ impl Supervisor {
             }
             info!("serving with the new configuration (generation {}); the old workers drain", newest.number);
         }
-        self.successions.iter().for_each(|successions| successions.open(Some(newest.name())));
         former.iter_mut().for_each(Generation::retire);
         self.former.iter().for_each(|former| former.tell(Signal::Retire));
         self.archive.wake();

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use tenfold_engine::Successions;
 use tenfold_sys::process::Pid;
 use tenfold_sys::signal::Signals;
 use tenfold_sys::socket::ListenAddress;
@@ -62,8 +61,6 @@ pub(crate) struct Supervisor {
     /// The number of generations so far.
     pub(super) count: u32,
     pub(super) address_rows: AddressRows,
-    /// The pairs by which workers hand connections to their successors, if their engine can.
-    pub(super) successions: Option<Successions>,
     /// The counters of generations that have ended.
     pub(super) past: Sums,
     /// Their restarts.

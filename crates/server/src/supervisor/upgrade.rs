@@ -129,9 +129,7 @@ impl Supervisor {
         ];
         let passed: Vec<_> =
             passed.into_iter().chain(others.into_iter().flatten()).chain([own.as_fd()]).collect();
-        self.close_successions();
         let error = state.execute(&PathBuf::from(&self.program.path), &passed);
-        self.open_successions();
         drop(passed);
         let mut former = state.former;
         former.truncate(former.len() - self.generations.len());

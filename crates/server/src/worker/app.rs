@@ -16,7 +16,6 @@ use std::time;
 use tenfold_accounts::web::counted_address;
 use tenfold_engine::dispatch::proactor::{Proactor, ThreadHooks};
 use tenfold_engine::offload::QueueFull;
-use tenfold_engine::protocol::MovedState;
 use tenfold_engine::{Dispatch, Event, Plan, Protocol};
 use tenfold_http::{
     Answer, Connection, Instant, Io, Method, Next, Peer, Refusal, Reply, Request, RequestSummary,
@@ -158,18 +157,8 @@ impl Protocol for App {
         }
     }
 
-    fn hand_over(&self, _connection: &Connection, session: &Session) -> Option<MovedState> {
-        Some(MovedState { requests: session.requests, ..MovedState::default() })
-    }
-
-    fn take_over(&self, _connection: &Connection, moved: MovedState) -> Option<Session> {
-        Some(Session { requests: moved.requests })
-    }
-
-    fn adopt(&self, peer: &Peer) {
-        if let Some(admission) = &self.shared.admission {
-            admission.adopt(peer);
-        }
+    fn has_answered(session: &Session) -> bool {
+        session.requests > 0
     }
 
     #[inline]

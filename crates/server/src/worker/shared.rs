@@ -134,10 +134,6 @@ impl WorkerShared {
         match event {
             Event::TooMany => self.say_full(),
             Event::Evicted => self.say_evicted(),
-            Event::Spoiled => warning!(
-                "a worker of a former configuration sent an invalid message: it may be compromised; this worker takes \
-                 over no more connections"
-            ),
             Event::Trapped => sandbox::report_connection(),
             _ => {}
         }

@@ -5,7 +5,7 @@
 
 use std::io;
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, Ordering, fence};
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering, fence};
 
 use crate::process::signal::unblock_all;
 use crate::readiness::eventfd::EventFd;
@@ -16,23 +16,19 @@ use crate::readiness::eventfd::EventFd;
 pub enum Phase {
     /// Accept and serve.
     Serving = 0,
-    /// Accept nothing, hand idle connections to the next generation, and exit. A connection that cannot move ends as in
-    /// [`Phase::Retiring`].
-    HandingOver = 1,
     /// Accept nothing, end each connection with its next response or at its deadline, and exit. An idle connection stays
     /// open: a request may be on its way, which a close would lose.
-    Retiring = 2,
+    Retiring = 1,
     /// Accept nothing, finish current work, close idle connections, and exit.
-    Draining = 3,
+    Draining = 2,
     /// Exit immediately.
-    Stopping = 4,
+    Stopping = 3,
 }
 
 /// The most workers of a process that can watch the phase.
 pub const MOST_WATCHERS: usize = 512;
 
 static PHASE: AtomicU8 = AtomicU8::new(0);
-static HANDS_OVER: AtomicBool = AtomicBool::new(false);
 static REOPENED: AtomicU32 = AtomicU32::new(0);
 static WATCHERS: [AtomicI32; MOST_WATCHERS] = [const { AtomicI32::new(-1) }; MOST_WATCHERS];
 
@@ -41,9 +37,8 @@ static WATCHERS: [AtomicI32; MOST_WATCHERS] = [const { AtomicI32::new(-1) }; MOS
 pub fn phase() -> Phase {
     match PHASE.load(Ordering::Relaxed) {
         0 => Phase::Serving,
-        1 => Phase::HandingOver,
-        2 => Phase::Retiring,
-        3 => Phase::Draining,
+        1 => Phase::Retiring,
+        2 => Phase::Draining,
         _ => Phase::Stopping,
     }
 }
@@ -54,15 +49,9 @@ pub fn advance(to: Phase) {
     wake();
 }
 
-/// Makes `USR2` begin with [`Phase::HandingOver`], because the workers of this process have heirs.
-pub fn hand_over() {
-    HANDS_OVER.store(true, Ordering::Relaxed);
-}
-
 /// Resets the phase, for a process that was just forked and for tests.
 pub fn reset() {
     PHASE.store(Phase::Serving as u8, Ordering::Relaxed);
-    HANDS_OVER.store(false, Ordering::Relaxed);
     for watcher in &WATCHERS {
         watcher.store(-1, Ordering::Relaxed);
     }
@@ -119,7 +108,7 @@ impl Drop for PhaseWatch {
     }
 }
 
-/// Lets signals control this process as a worker: `USR2` hands over or retires, `QUIT` and `TERM` drain, `INT` stops,
+/// Lets signals control this process as a worker: `USR2` retires, `QUIT` and `TERM` drain, `INT` stops,
 /// `USR1` reopens logs. `HUP` is ignored, because the supervisor handles it. Broken pipes and the file size limit become
 /// errors instead of signals.
 ///
@@ -150,9 +139,7 @@ extern "C" fn on_signal(signal: libc::c_int) {
             REOPENED.fetch_add(1, Ordering::Relaxed);
         }
         libc::SIGUSR2 => {
-            let hands_over = HANDS_OVER.load(Ordering::Relaxed);
-            let phase = if hands_over { Phase::HandingOver } else { Phase::Retiring };
-            PHASE.fetch_max(phase as u8, Ordering::Relaxed);
+            PHASE.fetch_max(Phase::Retiring as u8, Ordering::Relaxed);
         }
         libc::SIGINT => {
             PHASE.fetch_max(Phase::Stopping as u8, Ordering::Relaxed);

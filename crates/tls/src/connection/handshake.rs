@@ -11,7 +11,6 @@ use tenfold_http::{Out, TlsFacts};
 
 use super::capture::{Captured, PROTOCOLS};
 use super::keys::{Suite, TrafficKey};
-use super::moving;
 use super::records::{HEADER_BYTES, Records};
 use super::running::HandshakePlace;
 use super::unbuffered::{Processed, Unbuffered, Waits, length, process};
@@ -171,7 +170,7 @@ fn suite(suite: Option<SupportedCipherSuite>) -> Option<Suite> {
 
 fn version_name(version: Option<ProtocolVersion>) -> &'static str {
     match version {
-        Some(ProtocolVersion::TLSv1_3) => moving::VERSION,
+        Some(ProtocolVersion::TLSv1_3) => "TLSv1.3",
         Some(ProtocolVersion::TLSv1_2) => "TLSv1.2",
         _ => "unknown",
     }

@@ -50,23 +50,6 @@ impl Suite {
         }
     }
 
-    /// Bytes of a traffic secret: those of the hash.
-    pub(super) fn secret_bytes(self) -> usize {
-        match self {
-            Suite::Aes256GcmSha384 => 48,
-            Suite::Aes128GcmSha256 | Suite::ChaCha20Poly1305Sha256 => 32,
-        }
-    }
-
-    /// Its name in the IANA registry.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Suite::Aes128GcmSha256 => "TLS_AES_128_GCM_SHA256",
-            Suite::Aes256GcmSha384 => "TLS_AES_256_GCM_SHA384",
-            Suite::ChaCha20Poly1305Sha256 => "TLS_CHACHA20_POLY1305_SHA256",
-        }
-    }
-
     /// Records that one key may seal (RFC 8446 §5.5: 2^24.5 full-size records for AES-GCM).
     pub(super) fn most_records(self) -> u64 {
         match self {
@@ -125,13 +108,6 @@ impl TrafficKey {
         made
     }
 
-    /// The key of `secret` before record `sequence`, as another process had it.
-    pub(super) fn moved(suite: Suite, secret: Secret, sequence: u64) -> TrafficKey {
-        let mut made = TrafficKey::derived(suite, secret);
-        made.sequence = sequence;
-        made
-    }
-
     fn blank(suite: Suite, secret: Secret) -> TrafficKey {
         TrafficKey { suite, secret, id: next_id(), key: [0; MOST_KEY_BYTES], iv: [0; NONCE_LEN], sequence: 0 }
     }
@@ -186,10 +162,6 @@ impl TrafficKey {
 
     pub(super) fn suite(&self) -> Suite {
         self.suite
-    }
-
-    pub(super) fn secret(&self) -> &Secret {
-        &self.secret
     }
 
     /// The number of the next record.

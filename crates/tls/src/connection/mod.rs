@@ -8,7 +8,6 @@ mod capture;
 mod handshake;
 mod kernel;
 mod keys;
-mod moving;
 mod records;
 mod running;
 mod server;

@@ -49,31 +49,6 @@ impl Records {
         Records { receiving, sending, sent, empty, partial, partial_length, sealer: Sealer::Undecided }
     }
 
-    /// A connection that another process has handed over, behind `sent` bytes of plaintext.
-    pub(super) fn resumed(receiving: TrafficKey, sending: TrafficKey, sent: u32) -> Records {
-        Records { sent, ..Records::new(receiving, sending) }
-    }
-
-    /// The keys: for receiving, and for sending.
-    pub(super) fn keys(&self) -> (&TrafficKey, &TrafficKey) {
-        (&self.receiving, &self.sending)
-    }
-
-    /// Plaintext that was sealed.
-    pub(super) fn sent(&self) -> u32 {
-        self.sent
-    }
-
-    /// Whether another process can continue here: no message is in hand, and the kernel has no key.
-    pub(super) fn can_move(&self) -> bool {
-        self.partial_length == 0 && !matches!(self.sealer, Sealer::Kernel(_))
-    }
-
-    /// Whether plaintext was sealed.
-    pub(super) fn has_sealed(&self) -> bool {
-        self.sent > 0
-    }
-
     /// Processes the record at the front of `input`.
     pub(super) fn advance(&mut self, input: &mut [u8], out: &mut Out) -> LayerProgress {
         self.open(input, out).unwrap_or_else(|alert| {

@@ -4,12 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use rustls::{AlertDescription, ContentType, ServerConfig};
-use tenfold_http::layer::{KernelSealing, Layer, LayerProgress, MovedLayer};
+use tenfold_http::layer::{KernelSealing, Layer, LayerProgress};
 use tenfold_http::{Connection, IoError, Out, Peer, Scheme, TlsFacts, clock};
 
 use super::handshake::{Established, Handshake, HandshakeStep};
 use super::kernel::KernelUse;
-use super::moving;
 use super::records::Records;
 use super::running::RunningHandshakes;
 use super::unbuffered::{RECORD_BYTES, Unbuffered, length};
@@ -235,14 +234,6 @@ impl Layer for TlsServer {
         matches!(state.0, TlsPhase::Records(_) | TlsPhase::Unbuffered(_))
     }
 
-    fn has_answered(state: &TlsState) -> bool {
-        match &state.0 {
-            TlsPhase::Records(records) => records.has_sealed(),
-            TlsPhase::Unbuffered(connection) => connection.has_sealed(),
-            TlsPhase::Handshake(_) | TlsPhase::Over => false,
-        }
-    }
-
     fn describe(state: &TlsState, connection: &mut Connection) {
         connection.scheme = Scheme::Https;
         connection.tls.clone_from(&state.1);
@@ -258,28 +249,6 @@ impl Layer for TlsServer {
 
     fn close(state: &mut TlsState, out: &mut Out) {
         state.0.close(out);
-    }
-
-    /// The state of TLS 1.2 is inside of rustls, and that of a socket for which the kernel encrypts is not read back.
-    fn moves(state: &TlsState) -> bool {
-        match (&state.0, &state.1) {
-            (TlsPhase::Records(records), Some(facts)) => records.can_move() && moving::fits(facts),
-            _ => false,
-        }
-    }
-
-    fn hand_over(state: &TlsState) -> Option<MovedLayer> {
-        match (&state.0, &state.1) {
-            (TlsPhase::Records(records), Some(facts)) if records.can_move() => {
-                moving::to_bytes(records, facts)
-            }
-            _ => None,
-        }
-    }
-
-    fn take_over(&self, moved: &MovedLayer) -> Option<TlsState> {
-        let (records, facts) = moving::from_bytes(moved)?;
-        Some(TlsState(TlsPhase::Records(records), Some(Arc::new(facts))))
     }
 
     fn kernel_parameters(&self, state: &TlsState) -> Option<impl AsRef<[u8]>> {

@@ -140,11 +140,6 @@ impl Unbuffered {
         Unbuffered { connection, sent: 0 }
     }
 
-    /// Whether plaintext was sealed.
-    pub(super) fn has_sealed(&self) -> bool {
-        self.sent > 0
-    }
-
     /// Processes the record at the front of `input`. Its content is copied back to where the record was.
     pub(super) fn advance(&mut self, input: &mut [u8], out: &mut Out) -> LayerProgress {
         let Some(length) = length(input) else { return LayerProgress::Incomplete };

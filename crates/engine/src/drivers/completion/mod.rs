@@ -17,5 +17,4 @@ mod sending;
 mod serving;
 mod sources;
 mod state;
-mod succeeding;
 mod tag;

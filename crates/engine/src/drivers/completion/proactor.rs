@@ -13,7 +13,7 @@ use tenfold_sys::socket::Socket;
 use super::io::RingIo;
 use super::link::RingLink;
 use super::ring::OperationQueue;
-use super::sources::{self, INHERITED, Sources};
+use super::sources::Sources;
 use super::state::Operations;
 use super::tag::{GENERATION_MASK, KIND_SHIFT, KINDS, OperationKind};
 use crate::dispatch::offload::OffloadPool;
@@ -25,7 +25,6 @@ use crate::worker::inbox::Inbox;
 use crate::worker::intake::of_accepted;
 use crate::worker::shortage::pause_where_short;
 use crate::worker::slots::{Key, Slot, SlotState};
-use crate::worker::succession::{Departing, Departures, Heir};
 use crate::worker::tasks::{Start, Tasks};
 use crate::worker::tick::{Tick, read_clock};
 
@@ -56,8 +55,6 @@ pub(super) struct CompletionLoop<'a, R: OperationQueue, P: Protocol, M: Start<Ri
     pub(super) past_bound: Vec<AcceptedConnection>,
     /// Evicted connections that are not closed yet.
     pub(super) leaving: usize,
-    pub(super) heir: Heir<'a>,
-    pub(super) departures: Departures<'a>,
     /// Whether idle connections were closed because the worker drains.
     pub(super) has_drained: bool,
 }
@@ -68,13 +65,12 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
             lifecycle::PhaseWatch::new().map_err(|error| format!("cannot make an eventfd: {error}"))?;
         // Some mechanisms accept as soon as they are asked to.
         self.protocol.begin();
-        sources.open(&mut self.ring, watch.event(), self.inbox.event(), self.heir.number());
+        sources.open(&mut self.ring, watch.event(), self.inbox.event());
         let (mut completions, mut keys) = (Vec::new(), Vec::new());
         loop {
             match lifecycle::phase() {
                 Phase::Serving => {}
-                phase @ (Phase::HandingOver | Phase::Retiring | Phase::Draining)
-                    if self.leave(&mut sources, phase) => {}
+                phase @ (Phase::Retiring | Phase::Draining) if self.leave(&mut sources, phase) => {}
                 _ => break,
             }
             let timeout = self.timeout(&sources);
@@ -91,7 +87,6 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
                 self.accepted(socket, peer, listener);
             }
             self.admit_past_bound();
-            self.inherit();
             self.end_tick(woken, now, &mut keys);
         }
         read_clock();
@@ -102,26 +97,15 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
     /// The longest permitted next wait. From now on, wakers wake the loop.
     fn timeout(&mut self, sources: &Sources<'_>) -> Option<Duration> {
         let due = self.protocol.before_wait().min(self.protocol.turn());
-        let Some(until) = self.idle_until(due).filter(|_| !self.heir.pending) else {
-            return Some(Duration::ZERO);
-        };
-        let by = until.min(sources.resumes()).min(self.departures.wakes);
+        let Some(until) = self.idle_until(due) else { return Some(Duration::ZERO) };
+        let by = until.min(sources.resumes());
         (by != Instant::NEVER).then(|| by.since(tenfold_http::clock::now()) + Duration::from_millis(1))
     }
 
     /// Performs one step of leaving. Returns whether connections remain.
     fn leave(&mut self, sources: &mut Sources<'_>, phase: Phase) -> bool {
         sources.leave(&mut self.ring);
-        if self.heir.number().is_some() {
-            // There may be no other heir, and nothing else serves what is on its way.
-            self.heir.ready();
-            self.inherit();
-            self.heir.leave();
-        }
-        if phase < Phase::Draining {
-            self.depart();
-        } else if !std::mem::replace(&mut self.has_drained, true) {
-            self.departures.end().into_iter().for_each(|key| self.stay(key));
+        if phase == Phase::Draining && !std::mem::replace(&mut self.has_drained, true) {
             let is_idle = |slot: &Slot<P::State, Operations>| slot.state == SlotState::Parked && slot.served;
             for key in self.connections.keys(is_idle) {
                 self.close_gently(key, tenfold_http::clock::now() + LAST_SENDS);
@@ -141,13 +125,6 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         let generation = (completion.tag >> 32) as u32 & GENERATION_MASK;
         let index = completion.tag as u32;
         if kind == OperationKind::Source {
-            if index == INHERITED {
-                self.heir.ready();
-                if let Some(number) = self.heir.number().filter(|_| !completion.more) {
-                    sources::watch(&mut self.ring, number, INHERITED);
-                }
-                return Ok(());
-            }
             let accepted = sources.completed(
                 &mut self.ring,
                 index,

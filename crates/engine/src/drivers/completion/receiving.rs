@@ -78,7 +78,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         match (slot.state, result) {
             (SlotState::Closing { .. }, _) => self.close_when_done(key),
             // Either no buffer was free, and the end of this tick frees some, or the receive was cancelled.
-            (SlotState::Parked, _) if transient(result) => self.rest(key),
+            (SlotState::Parked, _) if transient(result) => self.receive(key),
             (SlotState::Lingering { .. }, _) if transient(result) => self.discard_input(key),
             (SlotState::Lingering { begun }, 1..) => {
                 self.connections.set_deadline(key, linger::deadline(begun, &self.plan.bounds));

@@ -12,7 +12,6 @@ use crate::protocol::Protocol;
 use crate::worker::connections::ConnectionTable;
 use crate::worker::inbox::Inbox;
 use crate::worker::intake::Intake;
-use crate::worker::succession::{Departures, Heir};
 use crate::worker::tasks::{Tasks, activation};
 use crate::worker::tick::read_clock;
 
@@ -39,8 +38,6 @@ pub(crate) fn serve<R: OperationQueue, P: Protocol>(
         readers: prefetch::readers(plan),
         past_bound: Vec::new(),
         leaving: 0,
-        heir: Heir::new(intake.succession, plan.bounds.connections),
-        departures: Departures::new(intake.succession),
         has_drained: false,
     };
     proactor.run(Sources::new(intake, plan.accept))

@@ -135,7 +135,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
                 if !unread.is_empty() {
                     return self.activate(key, None, unread);
                 }
-                self.rest(key);
+                self.receive(key);
                 let over = self
                     .connections
                     .find(key)

@@ -1,6 +1,5 @@
 //! The sources of work beside connections: accepts on the listening sockets, and the eventfds.
 
-use std::os::fd::RawFd;
 use std::time::Duration;
 
 use tenfold_http::{Instant, clock};
@@ -24,7 +23,6 @@ use crate::worker::slots::Key;
 const LIFECYCLE: u32 = 0xffff_fffd;
 const INBOX: u32 = 0xffff_fffe;
 const HANDED: u32 = 0xffff_fffc;
-pub(super) const INHERITED: u32 = 0xffff_fffb;
 
 pub(super) struct Sources<'a> {
     listeners: &'a [Listener],
@@ -53,11 +51,6 @@ fn source(place: u32) -> u64 {
     tag(OperationKind::Source, Key { index: place, generation: 0 })
 }
 
-/// Reports each time when descriptor `number` can be read.
-pub(super) fn watch(ring: &mut impl OperationQueue, number: RawFd, place: u32) {
-    ring.poll_read(number, source(place));
-}
-
 impl<'a> Sources<'a> {
     pub(super) fn new(intake: &Intake<'a>, accept: Accept) -> Sources<'a> {
         let Intake { listeners, handed, .. } = *intake;
@@ -73,14 +66,7 @@ impl<'a> Sources<'a> {
         }
     }
 
-    pub(super) fn open(
-        &mut self,
-        ring: &mut impl OperationQueue,
-        lifecycle: &EventFd,
-        inbox: &EventFd,
-        inherited: Option<RawFd>,
-    ) {
-        inherited.iter().for_each(|number| watch(ring, *number, INHERITED));
+    pub(super) fn open(&mut self, ring: &mut impl OperationQueue, lifecycle: &EventFd, inbox: &EventFd) {
         ring.poll_read(lifecycle.number(), source(LIFECYCLE));
         ring.poll_read(inbox.number(), source(INBOX));
         if let Some(handed) = self.handed {

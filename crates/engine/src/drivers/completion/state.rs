@@ -18,7 +18,7 @@ bitflags! {
         const RECEIVING = 1 << 0;
         /// It is a multishot receive.
         const MULTISHOT = 1 << 1;
-        /// The cancellation of a multishot receive, or of all waits of an idle connection.
+        /// The cancellation of a multishot receive.
         const CANCELLING = 1 << 2;
         /// A wait for room.
         const POLLING = 1 << 3;

@@ -22,7 +22,6 @@ pub(super) const FIRST_SPECIAL: u32 = 0xffff_0000;
 pub(super) const INBOX: u32 = 0xffff_fffe;
 pub(super) const LIFECYCLE: u32 = 0xffff_fffd;
 pub(super) const HANDED: u32 = 0xffff_fffc;
-pub(super) const INHERITED: u32 = 0xffff_fffb;
 
 pub(super) fn special(place: u32) -> u64 {
     Key { index: place, generation: 0 }.word()

@@ -1,7 +1,5 @@
 //! Closing: drops the task, discards received bytes, and closes the socket.
 
-use std::os::fd::RawFd;
-
 use tenfold_sys::socket::Socket;
 
 use super::executor::Executor;
@@ -21,16 +19,9 @@ where
     /// Closes connection `key` by dropping its task, which owns the socket.
     pub(super) fn abandon(&mut self, key: Key, task: u32) {
         let number = self.tasks.attached(task).number;
-        self.end_registration(key, number);
+        self.selector.closing(number);
         self.tasks.end(task, None);
         self.close(key);
-    }
-
-    fn end_registration(&mut self, key: Key, number: RawFd) {
-        match self.connections.find(key).is_some_and(|slot| slot.driver.inherited) {
-            true => self.selector.forget(number),
-            false => self.selector.closing(number),
-        }
     }
 
     /// Discards received bytes of a connection whose output is shut down, and closes it at the end of its input.
@@ -59,9 +50,8 @@ where
     pub(super) fn close(&mut self, key: Key) {
         let Some(slot) = self.connections.find(key) else { return };
         if let Some(number) = slot.socket.as_ref().map(Socket::number) {
-            self.end_registration(key, number);
+            self.selector.closing(number);
         }
-        let Some(slot) = self.connections.find(key) else { return };
         self.protocol.on_close(|| slot.peer());
         self.connections.remove(key);
         self.protocol.observe(protocol::Event::Closed);

@@ -11,7 +11,6 @@ mod pool;
 mod reactor;
 pub(crate) mod selector;
 mod serving;
-mod succeeding;
 #[cfg(test)]
 mod tests;
 

@@ -46,7 +46,7 @@ pub(super) fn serve_by_pool<P: Protocol>(
         inbox: inbox.clone(),
         rearm,
     };
-    let reactor = Reactor::new(selector, (plan, intake), inbox, protocol, start, &pool);
+    let reactor = Reactor::new(selector, plan, inbox, protocol, start, &pool);
     pool.run(plan, intake, protocol, reactor)
 }
 

@@ -9,7 +9,7 @@ use tenfold_http::Instant;
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Socket;
 
-use super::accept::{AT_ONCE, Acceptor, FIRST_SPECIAL, HANDED, INBOX, INHERITED, LIFECYCLE, special};
+use super::accept::{AT_ONCE, Acceptor, FIRST_SPECIAL, HANDED, INBOX, LIFECYCLE, special};
 use super::executor::{Dispatched, Executor, PolledTask, Returned};
 use super::io::{ReadinessIo, Signals};
 use super::selector::{Interest, Reporting, Selector};
@@ -22,7 +22,6 @@ use crate::worker::inbox::Inbox;
 use crate::worker::intake::{Intake, of_accepted};
 use crate::worker::shortage::pause_where_short;
 use crate::worker::slots::{Key, SlotState};
-use crate::worker::succession::{Departing, Departures, Heir};
 use crate::worker::tasks::{Start, Tasks, activation};
 use crate::worker::tick::{Tick, read_clock};
 
@@ -33,9 +32,6 @@ pub(super) struct Registered {
     pub(super) interest: Option<Interest>,
     /// The peer has ended its output; edge triggering reports that only once.
     pub(super) half_closed: bool,
-    /// A former worker had it, and may still have its socket if it is compromised: then a close does not end the
-    /// registration.
-    pub(super) inherited: bool,
 }
 
 /// Both directions.
@@ -60,8 +56,6 @@ pub(super) struct Reactor<'a, P: Protocol, M: Start<ReadinessIo, P::State>, E> {
     pub(super) readers: OffloadPool,
     /// Connections that were woken while their tasks were away.
     pub(super) missed: Vec<Key>,
-    pub(super) heir: Heir<'a>,
-    pub(super) departures: Departures<'a>,
     /// Whether idle connections were closed because the worker drains.
     has_drained: bool,
 }
@@ -74,7 +68,7 @@ where
 {
     pub(super) fn new(
         selector: Box<dyn Selector>,
-        (plan, intake): (&'a Plan, &Intake<'a>),
+        plan: &'a Plan,
         inbox: Arc<Inbox>,
         protocol: &'a P,
         start: M,
@@ -94,8 +88,6 @@ where
             executor,
             readers: prefetch::readers(plan),
             missed: Vec::new(),
-            heir: Heir::new(intake.succession, plan.bounds.connections),
-            departures: Departures::new(intake.succession),
             has_drained: false,
         }
     }
@@ -106,9 +98,6 @@ where
         let watch = lifecycle::PhaseWatch::new().map_err(failed)?;
         self.selector.watch_event(watch.event().number(), special(LIFECYCLE)).map_err(failed)?;
         self.selector.watch_event(self.inbox.event().number(), special(INBOX)).map_err(failed)?;
-        if let Some(number) = self.heir.number() {
-            self.selector.watch_event(number, special(INHERITED)).map_err(failed)?;
-        }
         acceptor.begin(self.selector.as_mut(), read_clock(), self.protocol)?;
         let (mut events, mut keys, mut returned) = (Vec::new(), Vec::new(), Vec::new());
         let mut reported = Vec::new();
@@ -116,8 +105,7 @@ where
         loop {
             match lifecycle::phase() {
                 Phase::Serving => {}
-                phase @ (Phase::HandingOver | Phase::Retiring | Phase::Draining)
-                    if self.leave(&mut acceptor, phase) => {}
+                phase @ (Phase::Retiring | Phase::Draining) if self.leave(&mut acceptor, phase) => {}
                 _ => break,
             }
             let timeout = self.timeout(&acceptor);
@@ -133,7 +121,6 @@ where
                     Key { index: INBOX, .. } => self.inbox.event().clear(),
                     Key { index: LIFECYCLE, .. } => watch.event().clear(),
                     Key { index: HANDED, .. } => acceptor.handed(),
-                    Key { index: INHERITED, .. } => self.heir.ready(),
                     Key { index, .. } if index >= FIRST_SPECIAL => {
                         acceptor.ready((index - FIRST_SPECIAL) as usize)
                     }
@@ -146,9 +133,6 @@ where
             if now >= acceptor.due {
                 self.accept(&mut acceptor, now)?;
             }
-            if self.heir.pending || self.heir.room != self.room() || !self.reporting.events {
-                self.inherit();
-            }
             reported.drain(..).for_each(|(key, ready)| self.event(key, ready));
             self.end_tick(woken, now, &mut keys);
             if !self.reporting.events {
@@ -160,16 +144,11 @@ where
         Ok(())
     }
 
-    /// The number of further connections within the bound.
-    pub(super) fn room(&self) -> usize {
-        self.plan.bounds.connections.saturating_sub(self.connections.count())
-    }
-
     /// The longest permitted next wait, in milliseconds. From now on, wakers wake the loop.
     fn timeout(&mut self, acceptor: &Acceptor<'_>) -> Option<u32> {
         let due = self.protocol.before_wait().min(self.protocol.turn());
-        let until = self.idle_until(due).filter(|_| acceptor.due != AT_ONCE && !self.heir.pending);
-        let Some(by) = until.map(|until| until.min(acceptor.due).min(self.departures.wakes)) else {
+        let until = self.idle_until(due).filter(|_| acceptor.due != AT_ONCE);
+        let Some(by) = until.map(|until| until.min(acceptor.due)) else {
             return Some(0);
         };
         if E::AWAY {
@@ -190,17 +169,7 @@ where
     /// Performs one step of leaving. Returns whether connections remain.
     fn leave(&mut self, acceptor: &mut Acceptor<'_>, phase: Phase) -> bool {
         acceptor.leave(self.selector.as_mut());
-        if let Some(number) = self.heir.number() {
-            // There may be no other heir, and nothing else serves what is on its way.
-            self.heir.ready();
-            self.inherit();
-            self.selector.forget(number);
-            self.heir.leave();
-        }
-        if phase < Phase::Draining {
-            self.depart();
-        } else if !std::mem::replace(&mut self.has_drained, true) {
-            self.departures.end();
+        if phase == Phase::Draining && !std::mem::replace(&mut self.has_drained, true) {
             for key in self.connections.keys(|slot| slot.state == SlotState::Parked && slot.served) {
                 self.close(key);
             }
@@ -340,5 +309,5 @@ pub(super) fn serve_in_place<P: Protocol>(
     let inbox = Inbox::new().map_err(|error| format!("cannot make an eventfd: {error}"))?;
     let inbox = Arc::new(inbox);
     let start = |io, memory| activation::<ReadinessIo, P>(io, memory, protocol);
-    Reactor::new(selector, (plan, intake), inbox, protocol, start, InPlace).serve(intake)
+    Reactor::new(selector, plan, inbox, protocol, start, InPlace).serve(intake)
 }

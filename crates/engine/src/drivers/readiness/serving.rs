@@ -178,9 +178,6 @@ where
                     return self.close(key);
                 }
                 self.connections.set_deadline(key, by);
-                if lifecycle::phase() != Phase::Serving {
-                    self.departures.rest(key);
-                }
                 if unread && self.reporting.edge {
                     self.again.push(key);
                 }

@@ -73,17 +73,12 @@ impl Layer for Framed {
         true
     }
 
-    fn has_answered(session: &FramedSession) -> bool {
-        session.answered
-    }
-
     fn describe(session: &FramedSession, connection: &mut Connection) {
         connection.scheme = Scheme::Https;
         connection.tls = Some(session.facts.clone());
     }
 
     fn seal(session: &mut FramedSession, content: &[u8], out: &mut Out) -> Result<usize, IoError> {
-        session.answered = true;
         let content = &content[..content.len().min(CONTENT_BYTES)];
         stage(session, RecordKind::Data, content, out);
         Ok(content.len())

@@ -15,8 +15,6 @@ pub struct FramedSession {
     pub(super) receiving: RecordKey,
     pub(super) sending: RecordKey,
     pub(super) facts: Arc<TlsFacts>,
-    /// Whether plaintext was sealed.
-    pub(super) answered: bool,
     /// Consecutive records without plaintext.
     empty: u8,
 }
@@ -33,7 +31,7 @@ impl FramedSession {
             resumed: false,
             certificate_names: None,
         };
-        FramedSession { receiving, sending, facts: Arc::new(facts), answered: false, empty: 0 }
+        FramedSession { receiving, sending, facts: Arc::new(facts), empty: 0 }
     }
 
     /// Counts a record with so many bytes of plaintext.

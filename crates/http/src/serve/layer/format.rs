@@ -1,6 +1,5 @@
 //! The trait of a layer, and the reads of files that it seals.
 
-use std::fmt;
 use std::future::Future;
 use std::ops::Range;
 use std::sync::Arc;
@@ -44,9 +43,6 @@ pub trait Layer: Clone + Send + Sync + 'static {
     /// Whether the handshake is over.
     fn is_established(state: &Self::State) -> bool;
 
-    /// Whether plaintext was sealed.
-    fn has_answered(state: &Self::State) -> bool;
-
     /// Adds the facts of an established connection.
     fn describe(state: &Self::State, connection: &mut Connection);
 
@@ -58,21 +54,6 @@ pub trait Layer: Clone + Send + Sync + 'static {
 
     /// Seals the closing record.
     fn close(state: &mut Self::State, out: &mut Out);
-
-    /// Whether another process can continue an idle connection in this state.
-    fn moves(_state: &Self::State) -> bool {
-        false
-    }
-
-    /// The state of an idle connection, by which another process continues it; `None` if that is impossible.
-    fn hand_over(_state: &Self::State) -> Option<MovedLayer> {
-        None
-    }
-
-    /// The state of a connection that another process has handed over, which may be compromised.
-    fn take_over(&self, _moved: &MovedLayer) -> Option<Self::State> {
-        None
-    }
 
     /// The parameters with which the kernel would seal the plaintext that follows, if the layer passes sealing on here.
     fn kernel_parameters(&self, _state: &Self::State) -> Option<impl AsRef<[u8]>> {
@@ -108,61 +89,6 @@ pub trait Layer: Clone + Send + Sync + 'static {
     fn is_ending(_state: &Self::State) -> bool {
         false
     }
-}
-
-/// The state of a layer on its way to another process. It is wiped when it is dropped.
-#[derive(Clone, PartialEq, Eq)]
-pub struct MovedLayer {
-    bytes: Vec<u8>,
-    fits: bool,
-}
-
-impl MovedLayer {
-    /// The most bytes.
-    pub const MOST_BYTES: usize = 4096;
-
-    /// Adds bytes, if there is room for them.
-    pub fn push(&mut self, bytes: &[u8]) {
-        self.fits &= bytes.len() <= MovedLayer::MOST_BYTES - self.bytes.len();
-        if self.fits {
-            self.bytes.extend_from_slice(bytes);
-        }
-    }
-
-    /// Whether there was room for all bytes.
-    pub fn fits(&self) -> bool {
-        self.fits
-    }
-
-    /// The bytes.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-impl Default for MovedLayer {
-    fn default() -> MovedLayer {
-        // A vector that grows leaves copies behind.
-        MovedLayer { bytes: Vec::with_capacity(MovedLayer::MOST_BYTES), fits: true }
-    }
-}
-
-impl Drop for MovedLayer {
-    fn drop(&mut self) {
-        wipe(&mut self.bytes);
-    }
-}
-
-impl fmt::Debug for MovedLayer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "MovedLayer({} bytes)", self.bytes.len())
-    }
-}
-
-/// Overwrites secrets. The compiler must assume that the zeros are read.
-pub fn wipe(bytes: &mut [u8]) {
-    bytes.fill(0);
-    std::hint::black_box(bytes);
 }
 
 /// A layer that may be absent: it then covers no connection.
@@ -201,10 +127,6 @@ impl<L: Layer> Layer for Option<L> {
         L::is_established(state)
     }
 
-    fn has_answered(state: &L::State) -> bool {
-        L::has_answered(state)
-    }
-
     fn describe(state: &L::State, connection: &mut Connection) {
         L::describe(state, connection);
     }
@@ -215,18 +137,6 @@ impl<L: Layer> Layer for Option<L> {
 
     fn close(state: &mut L::State, out: &mut Out) {
         L::close(state, out);
-    }
-
-    fn moves(state: &L::State) -> bool {
-        L::moves(state)
-    }
-
-    fn hand_over(state: &L::State) -> Option<MovedLayer> {
-        L::hand_over(state)
-    }
-
-    fn take_over(&self, moved: &MovedLayer) -> Option<L::State> {
-        self.as_ref()?.take_over(moved)
     }
 
     fn kernel_parameters(&self, state: &L::State) -> Option<impl AsRef<[u8]>> {

@@ -384,13 +384,7 @@ impl<I: Io, L: Layer, F: FileReader> Io for LayeredIo<'_, I, L, F> {
     }
 
     fn draining(&self) -> bool {
-        self.below.draining()
-            || self.below.leaving() && !self.state.as_deref().is_some_and(L::moves)
-            || self.state.as_deref().is_some_and(L::is_ending)
-    }
-
-    fn leaving(&self) -> bool {
-        self.below.leaving()
+        self.below.draining() || self.state.as_deref().is_some_and(L::is_ending)
     }
 
     fn closes_idle(&self) -> bool {
