@@ -131,7 +131,7 @@ def page(args, machine, measured):
         f"| | CPU µs {of} `bench` | {of} wrk | ratio | responses/s, `bench` | wrk | ratio |", "|" + " --- |" * 7,
         *(row(shape, measured[shape]) for shape in shapes)])
     return "\n\n".join([
-        "# bench beside wrk",
+        "# bench and wrk",
         f"Both load generators drive the same server by {args.connections} connections in turn, in shuffled order: a "
         "floor program that makes only the system calls of a request. `bench/generator.py --out` measured and wrote this "
         "page on the machine below. "
