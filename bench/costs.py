@@ -32,11 +32,11 @@ SENDERS = "auto copy mmap sendfile splice zerocopy".split()
 MODELS = "naive fork thread pool busy select poll epoll libevent asio asio-proactor uring".split()
 
 GROUPS = [
-    Group("I/O models", "Each on one worker, with the sender `auto`. If there is a floor on io_uring, `uring` is compared with it.",
+    Group("I/O models", "Each model has one worker and the sender `auto`. The floor of `uring` is a program on io_uring, if the machine has one.",
           {f"`{model}`": model for model in MODELS}, ("1k", "close")),
     Group("Senders on epoll", "", {f"`{sender}`": f"epoll:{sender}" for sender in SENDERS}, ("1k", "64k", "large")),
     Group("Senders on uring", "", {f"`{sender}`": f"uring:{sender}" for sender in SENDERS}, ("1k", "64k", "large")),
-    Group("Dispatch", "On `epoll`; the pool's threads share the one core with the loop.",
+    Group("Dispatch", "On `epoll`; the threads of the pool share one core with the loop.",
           {"`inline`": "epoll", "`reactor`": "epoll+reactor", "`proactor`": "epoll+proactor"}, ("1k", "close")),
     Group("Topologies", "On `epoll`, with one worker: the cost of reaching the worker, not the gain from several cores.",
           {f"`{topology}`": f"epoll --topology {topology}"
@@ -113,10 +113,13 @@ def main():
         return
     page = [
         "# What it costs",
+        "```sh\nbench/costs.py          # measures and writes this page on your machine, in 35 minutes\n```",
+        "\n".join(f"- [{title}](#{title.lower().replace('/', '').replace(' ', '-')})"
+                  for title in [*(group.title for group in GROUPS), latency.TITLE]),
         "The tables show server CPU microseconds per request, and the ratio to the floor, with 95 % intervals over the "
-        "rounds. The floor is a program that makes only the system calls of the request. `bench/costs.py` measured and "
-        "wrote this page on the machine below; it gives the numbers of your machine, too. The second copy of the floor "
-        "shows the noise: if an interval contains 1.00, there is no measurable difference.",
+        "rounds. The floor is a program that makes only the system calls of the request. The second copy of the floor "
+        "shows the noise: if an interval contains 1.00, there is no measurable difference. `bench/costs.py` measured and "
+        "wrote this page on the machine below.",
         "```text\n" + describe(argparse.Namespace(**vars(args), engines=["below"]), {}) + "\n```",
     ]
     for group in GROUPS:

@@ -132,9 +132,11 @@ def page(args, machine, measured):
         *(row(shape, measured[shape]) for shape in shapes)])
     return "\n\n".join([
         "# bench and wrk",
-        f"Both load generators drive the same server by {args.connections} connections in turn, in shuffled order: a "
-        "floor program that makes only the system calls of a request. `bench/generator.py --out` measured and wrote this "
-        "page on the machine below. "
+        "```sh\ntenfold bench -c 64 localhost:8080/1k.html\nwrk -c 64 http://localhost:8080/1k.html\n"
+        "bench/generator.py --out page.md        # measures this page again\n```",
+        f"Both load generators drive the same server by {args.connections} connections, in turn and in shuffled order. "
+        "The server is a floor program: it makes only the system calls of a request. `bench/generator.py` measured and "
+        "wrote this page on the machine below. "
         "Intervals are 95 % over the rounds: if one contains 1.00, there is no measurable difference.",
         f"```text\n{machine}\n```",
         "## What the server spends",

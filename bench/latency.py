@@ -87,8 +87,9 @@ def section(args, models):
     """The markdown of both workloads."""
     names = "".join(f" {name}: µs |" for name in PERCENTILES)
     page = [f"## {TITLE}",
-            f"Each model on one core is asked at half of its own capacity by {CONNECTIONS} connections on another. Times of "
-            "requests are fixed beforehand, and a latency counts from the time at which the request was due (open loop). "
+            f"Each model runs on one core. {CONNECTIONS} connections on another core send requests at half of the capacity "
+            "of the model. The times of requests are fixed before the run, and a latency counts from the time at which the "
+            "request was due (open loop). "
             f"A cell is the median of {args.latency_rounds} rounds of {args.latency_seconds} s, and their range. A cell is "
             "empty if a round had too few requests for that percentile, or if the generator itself was late in all rounds.",
             "```text\n" + machine(args) + "\n```"]
