@@ -50,9 +50,6 @@ pub(crate) fn shown(kind: ErrorKind, response: &ReceivedResponse) -> String {
 
 impl Expect {
     /// Checks a response.
-    ///
-    /// # Errors
-    /// The first wrong property.
     #[inline]
     pub fn judge(&self, response: &ReceivedResponse) -> Result<(), ErrorKind> {
         let status_is_right = match self.statuses.as_slice() {

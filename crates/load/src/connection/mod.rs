@@ -75,9 +75,9 @@ pub(crate) enum IoProgress {
 /// A client connection. After a close it can connect again.
 #[derive(Debug, Default)]
 pub(crate) struct ClientConnection {
-    /// None if the connection is closed, or if a ring owns the socket.
+    /// `None` if the connection is closed, or if a ring owns the socket.
     socket: Option<Socket>,
-    /// None without TLS, and before its handshake.
+    /// `None` without TLS, and before the handshake.
     tls: Option<Box<TlsSession>>,
     pub(crate) state: ConnectionState,
     parser: ResponseParser,
@@ -96,7 +96,7 @@ pub(crate) struct ClientConnection {
     pub(crate) responses: u64,
     /// Whether its latencies count.
     measured: bool,
-    /// TCP can discard bytes in the kernel.
+    /// Whether the kernel may discard bodies, which only TCP supports.
     skips: bool,
 }
 
@@ -111,7 +111,7 @@ impl ClientConnection {
         self.measured
     }
 
-    /// Begins a connect. `socket` is none if a ring owns it. `skips` allows the kernel to discard bodies.
+    /// Begins a connect. `socket` is `None` if a ring owns it. `skips` allows the kernel to discard bodies.
     pub(crate) fn connect(&mut self, socket: Option<Socket>, skips: bool, now: u64) {
         self.socket = socket;
         self.skips = skips;
@@ -149,7 +149,7 @@ impl ClientConnection {
         self.written < self.requests.len()
     }
 
-    /// The time since which the oldest sent request has waited.
+    /// The time when the oldest request in flight was sent.
     pub(crate) fn waiting_since(&self) -> Option<u64> {
         self.requests.front().map(|request| request.sent).filter(|sent| *sent > 0)
     }
@@ -159,8 +159,8 @@ impl ClientConnection {
         self.persistent
     }
 
-    /// Closes the connection. With an error, the sent requests have failed. Without one, sent requests wait for the
-    /// next connection (RFC 9112 §9.3.2).
+    /// Closes the connection. An error fails the sent requests; otherwise they are repeated on the next connection (RFC
+    /// 9112 §9.3.2).
     pub(crate) fn close(&mut self, context: &mut WorkerContext<'_>, now: u64, error: Option<&ExchangeError>) {
         if self.state == ConnectionState::Closed {
             return;

@@ -17,9 +17,6 @@ const MOST_SKIPPED: u64 = 4 << 20;
 impl ClientConnection {
     /// Receives at most `most` bytes. If the server has ended its output (`ended`), reads up to the end. Updates
     /// `now`.
-    ///
-    /// # Errors
-    /// The error of the connection or the response.
     #[inline]
     pub(crate) fn receive(
         &mut self,
@@ -70,7 +67,7 @@ impl ClientConnection {
         }
     }
 
-    /// The number of bytes that the kernel may discard next; none if they must be parsed.
+    /// The number of bytes that the kernel may discard next; `None` if they must be parsed.
     pub(crate) fn discardable(&self) -> Option<usize> {
         let skip = if self.skips { self.parser.skippable() } else { 0 };
         (skip > SKIP).then_some(skip.min(MOST_SKIPPED) as usize)
@@ -89,9 +86,6 @@ impl ClientConnection {
     }
 
     /// Handles a failed receive. Without a sent request, a reset counts as the end of the connection.
-    ///
-    /// # Errors
-    /// The error, if a request was sent or a handshake is incomplete.
     pub(crate) fn broken(&self, error: &io::Error) -> Result<IoProgress, ExchangeError> {
         let asked = self.requests.iter().any(|request| request.sent > 0);
         if asked || self.is_handshaking() { Err(exchange_error(error)) } else { Ok(IoProgress::Over) }
@@ -117,9 +111,6 @@ impl ClientConnection {
     }
 
     /// Parses received bytes.
-    ///
-    /// # Errors
-    /// The reason, if they are malformed.
     #[inline]
     pub(crate) fn arrived(
         &mut self,
@@ -157,7 +148,7 @@ impl ClientConnection {
     #[inline]
     fn answered(&mut self, response: &ReceivedResponse, context: &mut WorkerContext<'_>, now: u64) {
         let Some(request) = self.requests.pop_front() else { return };
-        // The response precedes the end of the request, whose rest cannot follow.
+        // The response came before the whole request was sent; the rest cannot follow.
         self.persistent = response.persistent && self.written > 0;
         if self.written > 0 {
             self.written -= 1;
@@ -184,9 +175,6 @@ impl ClientConnection {
     }
 
     /// Handles the end of the connection.
-    ///
-    /// # Errors
-    /// The error, if a response is missing or incomplete.
     pub(crate) fn end(
         &mut self,
         context: &mut WorkerContext<'_>,
@@ -197,7 +185,7 @@ impl ClientConnection {
             return Err(ExchangeError::new(ErrorKind::Tls, why));
         }
         let asked = self.requests.front().is_some_and(|request| request.sent > 0);
-        // Anybody on the way can end a connection, so an end without close_notify proves nothing (RFC 8446 §6.1).
+        // Any host on the path can end a connection, so an end without close_notify proves nothing (RFC 8446 §6.1).
         let truncated = self.tls.as_ref().is_some_and(|tls| !tls.closed);
         context.recorder.record.tls.truncated += u64::from(truncated);
         let kind = if truncated { ErrorKind::Truncated } else { ErrorKind::Closed };

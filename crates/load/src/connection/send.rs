@@ -1,4 +1,4 @@
-//! The sending half of a connection: queued requests, in pieces as large as they are contiguous.
+//! The sending half of a connection: one call sends queued requests that are contiguous in memory.
 
 use std::collections::VecDeque;
 use std::io;
@@ -8,9 +8,6 @@ use crate::message::request::EncodedRequest;
 
 impl ClientConnection {
     /// Sends at most `most` queued bytes.
-    ///
-    /// # Errors
-    /// The error of `send(2)`.
     #[inline]
     pub(crate) fn flush(
         &mut self,
@@ -103,7 +100,7 @@ impl ClientConnection {
     }
 }
 
-/// Returns the bytes to send next: of the first queued request, and of the next ones if they are contiguous.
+/// Returns the bytes to send next: the first queued request and, if they are contiguous, the next requests.
 #[inline]
 fn pieces<'a>(
     requests: &VecDeque<PendingRequest>,

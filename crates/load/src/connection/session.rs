@@ -17,12 +17,12 @@ const KEPT: usize = 4 << 10;
 #[derive(Debug)]
 pub(crate) struct TlsSession {
     rustls: Rustls,
-    /// Encrypted bytes, sent up to `sent`.
+    /// Encrypted bytes. The first `sent` bytes are sent.
     output: Vec<u8>,
     sent: usize,
-    /// No byte has arrived.
+    /// Whether no byte has arrived.
     fresh: bool,
-    /// The server has sent close_notify.
+    /// Whether the server has sent close_notify.
     pub(super) closed: bool,
 }
 
@@ -86,7 +86,7 @@ impl TlsSession {
         Ok(true)
     }
 
-    /// Decrypts received bytes, and passes their plaintext on.
+    /// Decrypts received bytes and passes the plaintext to `arrived`.
     pub(super) fn open(
         &mut self,
         mut wire: &[u8],
@@ -114,7 +114,7 @@ impl TlsSession {
         Ok(())
     }
 
-    /// Sends close_notify, as far as the socket has room.
+    /// Sends close_notify if the socket has room.
     pub(super) fn end(&mut self, socket: &Socket) {
         self.rustls.send_close_notify();
         // The connection is closed in any case.

@@ -8,14 +8,11 @@ use crate::connection::session::TlsSession;
 use crate::measure::record::ErrorKind;
 use crate::tls::TlsTarget;
 
-/// The encrypted bytes from which on no more requests are encrypted before a send.
+/// The encrypted bytes above which requests wait for a send before their encryption.
 const ENOUGH: usize = 64 << 10;
 
 impl ClientConnection {
     /// Begins a handshake on an established connection.
-    ///
-    /// # Errors
-    /// The error of rustls or of `send(2)`.
     pub(crate) fn begin_handshake(&mut self, target: &TlsTarget, now: u64) -> Result<(), ExchangeError> {
         let rustls = target.connect().map_err(|error| {
             ExchangeError::new(ErrorKind::Tls, format!("cannot begin a TLS handshake: {error}"))
@@ -40,7 +37,7 @@ impl ClientConnection {
         self.tls.as_ref().is_some_and(|tls| tls.has_output())
     }
 
-    /// Encrypts and sends at most `most` queued bytes, behind the output that waits.
+    /// Sends waiting output, then encrypts and sends at most `most` queued bytes.
     pub(super) fn flush_tls(
         &mut self,
         context: &mut WorkerContext<'_>,
@@ -85,9 +82,6 @@ impl ClientConnection {
     }
 
     /// Decrypts and parses received bytes.
-    ///
-    /// # Errors
-    /// The reason, if they break TLS or HTTP.
     pub(super) fn arrived_sealed(
         &mut self,
         wire: &[u8],
@@ -96,7 +90,7 @@ impl ClientConnection {
     ) -> Result<(), ExchangeError> {
         let Some(mut tls) = self.tls.take() else { return Ok(()) };
         let result = tls.open(wire, |plaintext| self.arrived(plaintext, context, now));
-        // A flight of the handshake, or the alert of an error. The last flight leaves together with the first request.
+        // Sends a flight of the handshake, or an alert. The first request is sent together with the last flight.
         if let Some(socket) = self.socket.as_ref().filter(|_| result.is_err() || tls.is_handshaking()) {
             // A receive reports a broken connection.
             let _ = tls.send(socket);
@@ -105,7 +99,7 @@ impl ClientConnection {
         result
     }
 
-    /// Ends the session, orderly if `orderly`.
+    /// Ends the session, with close_notify if `orderly`.
     pub(crate) fn end_tls(&mut self, orderly: bool) {
         if let (Some(mut tls), Some(socket)) = (self.tls.take(), &self.socket)
             && orderly

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// The resolution in nanoseconds.
 pub const LOWEST: u64 = 100;
-/// The highest value in nanoseconds; higher ones count as this.
+/// The highest value in nanoseconds; higher values count as this value.
 pub const HIGHEST: u64 = 3_600_000_000_000;
 /// The precision in decimal digits.
 pub const DIGITS: u8 = 3;
@@ -15,7 +15,7 @@ pub fn new() -> Histogram<u64> {
     Histogram::new_with_bounds(LOWEST, HIGHEST, DIGITS).expect("the bounds are those of a histogram")
 }
 
-/// The content of a histogram: values and their counts. It is small if few values differ.
+/// The content of a histogram: values and their counts. It is small if most values are equal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts(Vec<(u64, u64)>);
 
@@ -94,7 +94,7 @@ mod tests {
             mut samples in proptest::collection::vec(prop_oneof![1_000u64..1_000_000, 1_000_000u64..60_000_000_000], 1..400),
             cut in 0usize..400,
         ) {
-            // Two parts, taken and joined as those of several workers are.
+            // Two parts, joined as the histograms of several workers are.
             let (first, second) = samples.split_at(cut.min(samples.len()));
             let mut counts = Counts::default();
             for part in [first, second] {

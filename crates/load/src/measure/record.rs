@@ -60,8 +60,8 @@ pub struct TimeSlice {
 /// A kind of time that is measured for each request or connection.
 #[derive(Clone, Copy)]
 pub enum Timing {
-    /// Latencies of requests that were sent when due and answered in one piece. One value then serves the next three
-    /// kinds.
+    /// Latencies of requests that were sent when due and answered in one piece. One value then counts for the next
+    /// three kinds.
     Same,
     /// From the due time of a request to the end of its response.
     Latency,
@@ -99,7 +99,7 @@ pub struct ConnectionStats {
     pub most_at_once: u64,
     /// Slots that sent a request and never got a response.
     pub never_answered: u64,
-    /// Slots among those without any connection.
+    /// Slots that never had a connection; `never_answered` includes them.
     pub never_connected: u64,
     /// Connections that the server ended between requests.
     pub ended_idle: u64,
@@ -156,11 +156,11 @@ pub struct Record {
     pub processor_times: Vec<ProcessorTime>,
     /// The integral of the requests in flight over time, in nanoseconds.
     pub area: u64,
-    /// Nanoseconds in flight of failed requests and of those without a response at the end.
+    /// Nanoseconds in flight of failed and unfinished requests.
     pub lost_time: u64,
     /// Requests at the end that were in flight, or due and not sent.
     pub unfinished: u64,
-    /// The longest wait of those requests in nanoseconds.
+    /// The longest wait of an unfinished request in nanoseconds.
     pub longest_wait: u64,
     /// Requests due by their schedule.
     pub due: u64,

@@ -79,9 +79,6 @@ fn write(plan: &LoadPlan, url: &TargetUrl) -> Vec<u8> {
 }
 
 /// Parses a header field as the user typed it: `Name: value`.
-///
-/// # Errors
-/// A reason, if the text is not a field.
 pub fn field(text: &str) -> Result<(String, String), String> {
     let (name, value) =
         text.split_once(':').ok_or_else(|| format!("{text:?} is not a header field; use 'Name: value'"))?;
@@ -97,9 +94,6 @@ pub fn field(text: &str) -> Result<(String, String), String> {
 }
 
 /// Parses a method.
-///
-/// # Errors
-/// A reason, if the text is not a method, or is CONNECT, which has no response of the server's own.
 pub fn method(text: &str) -> Result<String, String> {
     let token = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     match text {

@@ -21,7 +21,7 @@ const MOST_FIELDS: usize = 128;
 pub struct RequestTraits {
     /// The response to HEAD has no body.
     pub head: bool,
-    /// The response ends with the connection, whatever its length says.
+    /// The response ends with the connection, even if it has a length.
     pub to_end: bool,
     /// The parser computes a hash of the body.
     pub hash: bool,
@@ -143,9 +143,6 @@ impl ResponseParser {
     }
 
     /// Handles the end of the connection. Returns the response that it completes, if any.
-    ///
-    /// # Errors
-    /// The reason, if a response is incomplete.
     pub fn end(&mut self) -> Result<Option<ReceivedResponse>, &'static str> {
         match self.state {
             ParserState::Head if self.partial.is_empty() => Ok(None),
@@ -227,8 +224,8 @@ impl ResponseParser {
         }
     }
 
-    /// Finds the end of a head in `partial` and `input`. Returns the number of input bytes that belong to the head,
-    /// and whether it is complete. A head from several parts is whole in `partial`; otherwise `partial` stays empty.
+    /// Finds the end of a head in `partial` and `input`. Returns the number of input bytes that belong to the head, and
+    /// whether it is complete. A head that arrives in parts is collected in `partial`; otherwise `partial` stays empty.
     fn up_to_body(&mut self, input: &[u8]) -> Result<(usize, bool), &'static str> {
         const END: &[u8] = b"\r\n\r\n";
         let had = self.partial.len();

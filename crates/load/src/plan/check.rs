@@ -1,5 +1,5 @@
-//! Consistency of a plan. Contradictions are refused, and so are settings without effect: otherwise the run would
-//! silently differ from the one that the user asked for.
+//! The check of a plan. It refuses contradictions and settings without effect: with these, a run would silently differ
+//! from the request of the user.
 
 use std::net::IpAddr;
 
@@ -17,9 +17,6 @@ const NO_TLS: &str = "io_uring here does not support https";
 
 impl LoadPlan {
     /// Chooses the I/O.
-    ///
-    /// # Errors
-    /// [`LoadError::Failed`] if the plan requires `io_uring` and this kernel lacks a part of it that the plan needs.
     pub(crate) fn choose_io(&self) -> Result<ChosenIo, LoadError> {
         let of = |means, why: &str| Ok(ChosenIo { means, why: why.to_owned() });
         let missing = || Ring::connects().map_err(|(step, error)| format!("{step}: {error}")).err();
@@ -55,9 +52,6 @@ impl LoadPlan {
     }
 
     /// Checks the plan as a whole.
-    ///
-    /// # Errors
-    /// [`LoadError::Usage`], in one line, if the plan is inconsistent.
     pub fn check(&self) -> Result<(), LoadError> {
         let why = self
             .check_sizes()

@@ -8,7 +8,7 @@ use crate::plan::pacer::Arrivals;
 use crate::plan::{LoadPlan, RequestVersion, ResponseEnd, UrlOrder, WarmUp};
 
 impl LoadPlan {
-    /// Every setting that may change a result, by its flag. URLs are a field of their own in a report.
+    /// Every setting that may change a result, by its flag. A report lists URLs separately.
     pub fn settings(&self) -> BTreeMap<String, String> {
         let time = |value: Duration| format!("{} s", value.as_secs_f64());
         let switch = |value: bool| (if value { "on" } else { "off" }).to_owned();
@@ -70,7 +70,7 @@ fn optional(value: Option<impl fmt::Display>) -> String {
     value.map_or_else(|| "none".to_owned(), |value| value.to_string())
 }
 
-/// A field as it is sent. A report is a file that people pass on, so credentials are left out.
+/// A field as it is sent. Users share reports, so credentials are hidden.
 fn shown_field((name, value): &(String, String)) -> String {
     let secret = ["authorization", "proxy-authorization", "cookie"];
     match secret.iter().any(|secret| name.eq_ignore_ascii_case(secret)) {

@@ -38,7 +38,7 @@ pub enum IoBackend {
 pub struct ChosenIo {
     /// The I/O of the run.
     pub means: IoBackend,
-    /// The reason; empty in reports of versions without a choice.
+    /// The reason.
     pub why: String,
 }
 

@@ -70,7 +70,7 @@ pub struct LoadPlan {
     pub order: UrlOrder,
     /// The seed of random choices; the same seed repeats them.
     pub seed: u64,
-    /// Connections that make requests. With `hold`, a bound on those that are open together.
+    /// Connections that make requests. With `hold`, the most connections that are open at a time.
     pub connections: Option<u32>,
     /// Threads of each process.
     pub threads: u32,
@@ -169,7 +169,7 @@ impl LoadPlan {
         }
     }
 
-    /// Connections that make requests, unless the plan has its own number.
+    /// The default number of connections that make requests.
     pub const DEFAULT_CONNECTIONS: u32 = 10;
     /// The most threads of a process.
     pub const MOST_THREADS: u32 = 1024;
@@ -207,8 +207,8 @@ impl LoadPlan {
         [self.active(), self.idle, self.slow_readers, self.slow_writers].into_iter().map(u64::from).sum()
     }
 
-    /// Whether the requests allow another one on the same connection: HTTP/1.1 does unless a field says `close`,
-    /// HTTP/1.0 only if a field says `keep-alive` (RFC 9112 §9.3).
+    /// Whether connections persist after a response: with HTTP/1.1 unless a field has `close`, with HTTP/1.0 only if a
+    /// field has `keep-alive` (RFC 9112 §9.3).
     pub fn persists(&self) -> bool {
         let connection = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("connection");
         let mut options =
@@ -246,7 +246,7 @@ pub struct TlsOptions {
     pub insecure: bool,
     /// A PEM file of certificates to trust instead of those of the system.
     pub ca: Option<PathBuf>,
-    /// The name to ask for and to verify, instead of the URL's host.
+    /// The name for SNI and for the check of the certificate, instead of the URL's host.
     pub sni: Option<String>,
     /// New connections resume earlier sessions.
     pub resume: bool,
@@ -259,9 +259,6 @@ impl Default for TlsOptions {
 }
 
 /// The name that a certificate must cover.
-///
-/// # Errors
-/// A reason, if `text` is neither a DNS name nor an address.
 pub(crate) fn server_name(text: &str) -> Result<ServerName<'static>, String> {
     ServerName::try_from(text.to_owned())
         .map_err(|_| format!("{text:?} is neither a DNS name nor an IP address"))

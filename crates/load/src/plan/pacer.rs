@@ -5,8 +5,8 @@
 //! carries its due time.
 //!
 //! A schedule is the inverse of its expected number of arrivals. With `expected(t)` arrivals until `t`, the next one
-//! comes when `expected` has grown by one (constant), or by an exponentially distributed number (a Poisson process;
-//! the time change keeps it one during a ramp, Lewis and Shedler 1979).
+//! comes when `expected` has grown by one (constant), or by an exponentially distributed number (a Poisson process,
+//! also during a ramp; Lewis and Shedler 1979).
 
 use std::fmt;
 use std::str::FromStr;
@@ -118,7 +118,7 @@ pub struct ScheduleShare {
 #[derive(Clone, Debug)]
 pub struct Pacer {
     law: Pacing,
-    /// The time of the first arrival at the earliest.
+    /// The earliest time of the first arrival.
     begin: u64,
     /// The time before which every arrival is due.
     end: u64,

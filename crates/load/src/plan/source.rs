@@ -16,7 +16,7 @@ struct AddressRange {
 }
 
 impl SourceAddresses {
-    /// The source address of connection `number`; none if the system chooses.
+    /// The source address of connection `number`; `None` if the system chooses.
     pub fn nth(&self, number: u64) -> Option<IpAddr> {
         if self.0.is_empty() {
             return None;
@@ -71,7 +71,7 @@ fn range(text: &str) -> Option<AddressRange> {
     if let Some((address, prefix)) = text.split_once('/') {
         let (address, v4) = bits(address)?;
         let host = (if v4 { 32u32 } else { 128 }).checked_sub(prefix.parse().ok()?)?;
-        // A range that cannot be counted cannot be used.
+        // Larger ranges are refused.
         let count = 1u128.checked_shl(host).filter(|_| host < 64)?;
         return Some(AddressRange { first: address & !(count - 1), count, v4 });
     }

@@ -42,9 +42,6 @@ impl ServerAddress {
     }
 
     /// Resolves the name. Returns the addresses in the system's order.
-    ///
-    /// # Errors
-    /// The resolver's error; or the name has no address.
     pub fn resolve(&self) -> io::Result<Vec<Remote>> {
         match self {
             ServerAddress::Unix(path) => Ok(vec![Remote::Unix(path.clone())]),
@@ -168,7 +165,7 @@ fn host_and_port(authority: &str, default_port: u16) -> Result<(String, u16), St
     if !host.bytes().all(allowed) {
         return Err(format!("{host:?} is not a host name"));
     }
-    // The resolver takes a number as an IPv4 address: the value of a flag that takes none would be a host.
+    // The resolver reads a number as an IPv4 address, so a misplaced value of a flag would be a host.
     if host.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(format!("{host:?} is a number, not a host name"));
     }

@@ -63,14 +63,14 @@ pub fn unit(name: &str) -> Option<MetricUnit> {
     known.then_some(if plain { MetricUnit::Number } else { MetricUnit::Time })
 }
 
-/// The number of samples that the percentile `name` needs; none for other metrics.
+/// The number of samples that the percentile `name` needs; `None` for other metrics.
 pub fn fewest_samples(name: &str) -> Option<f64> {
     let (prefix, _) = LATENCIES.iter().rev().find(|(prefix, _)| name.starts_with(prefix))?;
     let (_, at) = PERCENTILES.iter().find(|(known, _)| *known == &name[prefix.len()..])?;
     Some(10.0 / (1.0 - at / 100.0))
 }
 
-/// The value of the metric `name`, times in microseconds; none if the run lacks it.
+/// The value of the metric `name`, times in microseconds; `None` if the run lacks it.
 pub fn value(summary: &RunSummary, name: &str) -> Option<f64> {
     if let Some((_, find)) = PLAIN.iter().find(|(plain, _)| *plain == name) {
         return find(summary);

@@ -84,7 +84,7 @@ fn cut(plan: &LoadPlan, record: &Record, within: usize) -> (usize, WarmUpCut) {
     (slices, WarmUpCut { seconds, rule: rule.to_owned(), answers: done[..slices].iter().sum() })
 }
 
-/// The times of a kind in all slices, and those that count for all three kinds.
+/// The times of a kind in all slices, including [`Timing::Same`].
 fn sum(slices: &[TimeSlice], timing: Timing) -> Counts {
     let mut all = joined(slices, timing);
     all.add(&joined(slices, Timing::Same));

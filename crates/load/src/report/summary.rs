@@ -18,11 +18,9 @@ pub struct LoadReport {
     pub urls: Vec<String>,
     /// The plan in one line.
     pub plan: String,
-    /// Every setting of the plan by its flag; empty in reports of older versions.
-    #[serde(default)]
+    /// Every setting of the plan by its flag.
     pub settings: BTreeMap<String, String>,
     /// The I/O of the connections, and the reason for it.
-    #[serde(default)]
     pub io: ChosenIo,
     /// The environment of the measurement.
     pub environment: Environment,
@@ -126,14 +124,14 @@ pub struct WarmUpCut {
 pub struct LittlesLaw {
     /// The mean number of requests in flight, counted.
     pub counted: f64,
-    /// The rate times the latency of correct responses.
+    /// The rate times the mean latency of correct responses.
     pub answered: f64,
-    /// The same for failed and unanswered requests.
+    /// The mean number of failed and unfinished requests in flight.
     pub lost: f64,
 }
 
 impl LittlesLaw {
-    /// The relative difference of both sides.
+    /// The relative difference between the counted number and the sum of the others.
     pub fn error(&self) -> f64 {
         if self.counted > 0.0 { (self.counted - self.answered - self.lost).abs() / self.counted } else { 0.0 }
     }
@@ -144,12 +142,12 @@ impl LittlesLaw {
 pub struct Generator {
     /// Processor time of the busiest thread, relative to the elapsed time.
     pub busiest: f64,
-    /// The mean over all threads.
+    /// The mean of this share over all threads.
     pub average: f64,
-    /// Processor time per response in microseconds; none without a response.
+    /// Processor time per response in microseconds; `None` without a response.
     pub per_answer_us: Option<f64>,
-    /// The generator's own delay in microseconds, with a schedule: the time from the due time of a request, with a
-    /// connection free, to its start. Latencies contain it.
+    /// With a schedule, the generator's own delay in microseconds: from the due time of a request with a free
+    /// connection to its start. Latencies contain this delay.
     pub delay_us: Option<Distribution>,
 }
 
@@ -197,17 +195,14 @@ pub struct RunSummary {
     /// Times from the connect call to the established connection.
     pub connect_us: Option<Distribution>,
     /// Times from the established connection to the end of the TLS handshake.
-    #[serde(default)]
     pub handshake_us: Option<Distribution>,
-    /// Counts of TLS; none without an `https` URL.
-    #[serde(default)]
+    /// Counts of TLS; `None` without an `https` URL.
     pub tls: Option<TlsStats>,
     /// Errors of the whole run by kind.
     pub errors: BTreeMap<ErrorKind, u64>,
     /// The message of the first error of each kind.
     pub examples: BTreeMap<ErrorKind, String>,
-    /// Responses of the whole run by status; empty in reports of older versions.
-    #[serde(default)]
+    /// Responses of the whole run by status.
     pub statuses: BTreeMap<u16, u64>,
     /// Counts of connections.
     pub connections: ConnectionStats,
@@ -215,7 +210,7 @@ pub struct RunSummary {
     pub fairness: Option<f64>,
     /// Requests without a response at the end.
     pub unfinished: u64,
-    /// The longest wait of those requests in seconds.
+    /// The longest wait of an unfinished request in seconds.
     pub longest_wait: f64,
     /// The check of the measurement by Little's law.
     pub little: LittlesLaw,

@@ -11,11 +11,12 @@ const BUSY: f64 = 0.95;
 const BEHIND: f64 = 0.97;
 /// The largest part of a reported latency that may be the generator's own delay.
 const MOST_OWN_DELAY: f64 = 0.5;
-/// The part from which that delay is noted. If it also exceeds [`LONG_DELAY`], the numbers are invalid.
+/// The part of a latency above which a note reports that delay. If the delay also exceeds [`LONG_DELAY`], the numbers
+/// are invalid.
 const OWN_DELAY: f64 = 0.1;
 /// A delay in microseconds that timer precision does not explain.
 const LONG_DELAY: f64 = 1_000.0;
-/// The part of failed requests from which a note warns of the rest.
+/// The part of failed requests above which a note reports them.
 const MANY_FAILED: f64 = 0.1;
 /// The largest relative difference between the two sides of Little's law.
 const LITTLE: f64 = 0.05;
@@ -116,7 +117,7 @@ fn notes(plan: &LoadPlan, summary: &RunSummary) -> Vec<String> {
     all
 }
 
-/// The reason why the latencies of a run are those of some of its connections or requests only.
+/// The reason why the latencies describe only some connections or requests, if there is one.
 pub(crate) fn without_latency(summary: &RunSummary) -> Option<String> {
     starved(summary).or_else(|| failed(summary))
 }
@@ -136,7 +137,7 @@ fn starved(summary: &RunSummary) -> Option<String> {
     })
 }
 
-/// The part of failed requests, if there are many.
+/// The part of failed requests, if it is above [`MANY_FAILED`].
 fn failed(summary: &RunSummary) -> Option<String> {
     let failed = summary.errors();
     let share = failed as f64 / (failed + summary.answers).max(1) as f64;
@@ -144,7 +145,7 @@ fn failed(summary: &RunSummary) -> Option<String> {
         .then(|| format!("{:.1} % of the requests failed", 100.0 * share))
 }
 
-/// Redirects in place of the page.
+/// A note for a run in which every response was a redirect.
 fn redirected(summary: &RunSummary) -> Option<String> {
     let redirects: u64 =
         [301, 302, 303, 307, 308].iter().filter_map(|status| summary.statuses.get(status)).sum();

@@ -20,7 +20,7 @@ use crate::worker::{self, EpollBackend, Share, Targets, UringBackend};
 
 /// Nanoseconds from the start of the workers to the common start of the run.
 const LEAD: u64 = 5_000_000;
-/// The same for each forked process.
+/// The same with several processes, for each process.
 const LEAD_OF_PROCESS: u64 = 20_000_000;
 /// The interval between updates of the live display.
 const UPDATE: Duration = Duration::from_millis(100);
@@ -34,9 +34,6 @@ struct WorkerSetup<'a> {
 }
 
 /// Runs all workers to their end.
-///
-/// # Errors
-/// A worker cannot be started, or fails.
 pub(crate) fn run(
     plan: &LoadPlan,
     targets: &Targets,
@@ -105,14 +102,14 @@ fn processes(
     let mut pipes = Vec::new();
     for number in 0..work.plan.processes {
         let (reader, writer) = io::pipe().map_err(|error| failed("create a pipe", &error))?;
-        match fork_when_alone().map_err(|error| failed("start a process", &error))? {
+        match fork_without_threads().map_err(|error| failed("start a process", &error))? {
             Fork::Child => {
                 drop((reader, pipes));
                 // Without its parent, the process has no reader.
                 let alive = process::end_with(parent, Signal::Kill).unwrap_or(true);
                 let result = threads(work, (number, begin), rows, || {});
-                let told = alive && write_record(writer, &result.map_err(|wrong| wrong.to_string())).is_ok();
-                std::process::exit(i32::from(!told));
+                let sent = alive && write_record(writer, &result.map_err(|wrong| wrong.to_string())).is_ok();
+                std::process::exit(i32::from(!sent));
             }
             Fork::Parent(pid) => {
                 children.push(pid);
@@ -142,7 +139,7 @@ fn gather(
     rows: &SharedRows,
     display: &mut LiveDisplay,
 ) -> Result<Record, LoadError> {
-    let (mut all, mut told) = (Record::default(), false);
+    let (mut all, mut stopped) = (Record::default(), false);
     let mut failure = None;
     loop {
         match receiver.recv_timeout(UPDATE) {
@@ -151,16 +148,16 @@ fn gather(
             Err(RecvTimeoutError::Timeout) => display.update(rows),
             Err(RecvTimeoutError::Disconnected) => break,
         }
-        if (lifecycle::phase() != Phase::Serving || failure.is_some()) && !told {
-            told = true;
+        if (lifecycle::phase() != Phase::Serving || failure.is_some()) && !stopped {
+            stopped = true;
             children.iter().for_each(|child| process::send_signal(*child, Signal::Interrupt));
         }
     }
     failure.map_or(Ok(all), |why| Err(LoadError::Failed(why)))
 }
 
-/// A joined thread disappears from the process a moment later.
-fn fork_when_alone() -> io::Result<Fork> {
+/// Forks without other threads. A joined thread disappears from the process a moment later.
+fn fork_without_threads() -> io::Result<Fork> {
     for _ in 0..50 {
         if process::threads()? == 1 {
             break;

@@ -1,4 +1,4 @@
-//! The live display on a terminal: progress, rate and latency, as curves over the whole run where there is room.
+//! The live display on a terminal: progress, rate and latency. A large terminal shows curves over the whole run.
 
 use std::io::IsTerminal;
 use std::sync::atomic::Ordering;
@@ -12,16 +12,17 @@ use crate::plan::LoadPlan;
 use crate::report::output::units;
 use crate::worker::LiveCounter;
 
-/// The points of the sparkline, which shows the last ones.
+/// The points of the sparkline: the last points of the run so far.
 const POINTS: usize = 24;
-/// The most points that are kept of a run. Twice as long ones have half as many for each second.
+/// The most points that are kept of a run. At this number, pairs of points are joined.
 const MOST_POINTS: usize = 4096;
-/// The lines of a curve, and the least terminal that has room for two of them.
+/// The lines of a curve.
 const HEIGHT: usize = 5;
+/// The columns and rows of the smallest terminal with room for two curves.
 const ROOM: (usize, usize) = (60, 2 * HEIGHT + 6);
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The display; none without a terminal.
+/// The display, which shows nothing without a terminal.
 pub(crate) struct LiveDisplay {
     bar: Option<ProgressBar>,
     duration: Option<Duration>,
@@ -148,7 +149,7 @@ fn curve(points: &[f64], columns: usize, show: fn(f64) -> String) -> String {
     (0..HEIGHT).map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// At most `most` points, each the mean of equally many.
+/// Joins neighbouring points into at most `most` means.
 fn resampled(points: &[f64], most: usize) -> Vec<f64> {
     points
         .chunks(points.len().div_ceil(most).max(1))

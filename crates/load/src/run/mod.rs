@@ -25,9 +25,6 @@ const SPARE: (u64, u64) = (32, 4);
 /// Runs `plan`, once or repeatedly, and returns the results. `live` shows progress on standard error. With several
 /// processes, the calling process must have a single thread. Handlers for INT and TERM are installed: a signal ends
 /// the current run, whose results so far are reported.
-///
-/// # Errors
-/// [`LoadError`], if the plan is inconsistent, the system refuses an operation, or no connect succeeds.
 pub fn run(plan: &LoadPlan, live: bool) -> Result<LoadReport, LoadError> {
     plan.check()?;
     let io = plan.choose_io()?;

@@ -43,9 +43,6 @@ pub(crate) struct TlsTarget {
 
 impl TlsTarget {
     /// The server of `url`.
-    ///
-    /// # Errors
-    /// Its host is no name that a certificate can cover.
     pub(crate) fn new(
         config: Arc<ClientConfig>,
         url: &TargetUrl,
@@ -63,9 +60,6 @@ impl TlsTarget {
     }
 
     /// A new connection, with a hello to send.
-    ///
-    /// # Errors
-    /// The error of rustls.
     pub(crate) fn connect(&self) -> Result<ClientConnection, rustls::Error> {
         ClientConnection::new(self.config.clone(), self.name.clone())
     }
@@ -73,8 +67,8 @@ impl TlsTarget {
 
 /// The sessions of one server. The name of the server is not compared, because each server has its own store.
 ///
-/// rustls' own store keeps eight tickets for a server. A worker opens more connections together than that, and each
-/// ticket of TLS 1.3 serves one connection (RFC 8446 §C.4), so most of them would perform a full handshake.
+/// The store of rustls keeps eight tickets for a server, and each ticket of TLS 1.3 serves one connection (RFC 8446
+/// §C.4). A worker opens more connections at a time, so most of them would perform a full handshake.
 #[derive(Debug)]
 struct TicketStore {
     most: usize,
@@ -120,7 +114,7 @@ impl ClientSessionStore for TicketStore {
         self.sessions().tls12 = None;
     }
 
-    /// Adds a ticket, in the place of the oldest if the store is full.
+    /// Adds a ticket. A full store drops its oldest ticket.
     fn insert_tls13_ticket(&self, _: ServerName<'static>, value: Tls13ClientSessionValue) {
         let mut sessions = self.sessions();
         if sessions.tls13.len() >= self.most {

@@ -1,4 +1,4 @@
-//! The certificates that the generator trusts, and the reasons why it does not trust one.
+//! The certificates that the generator trusts, and the reasons for distrust.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use tenfold_tls::certificates::roots::root_store;
 use crate::error::LoadError;
 use crate::measure::record::ErrorKind;
 
-/// The certificates of a PEM file, or without one those of the system.
+/// The certificates of a PEM file. Without a file, the certificates of the system.
 pub(super) fn roots(file: Option<&Path>) -> Result<RootCertStore, LoadError> {
     root_store(file).map_err(|why| {
         LoadError::Failed(match file {
@@ -18,7 +18,7 @@ pub(super) fn roots(file: Option<&Path>) -> Result<RootCertStore, LoadError> {
     })
 }
 
-/// Describes an error of TLS. `first` are the first bytes of the server, if the error is in them.
+/// Describes an error of TLS. `first` are the first bytes from the server, if they caused the error.
 pub(crate) fn failure(error: &Error, handshaking: bool, first: Option<&[u8]>) -> (ErrorKind, String) {
     let plain = first.is_some_and(|bytes| bytes.starts_with(b"HTTP/"));
     match error {
@@ -48,11 +48,11 @@ pub(crate) fn failure(error: &Error, handshaking: bool, first: Option<&[u8]>) ->
 fn distrust(reason: &CertificateError) -> String {
     match reason {
         CertificateError::UnknownIssuer => "its issuer is unknown".to_owned(),
-        // `openssl req -x509` marks a certificate as one of an authority.
+        // `openssl req -x509` marks a certificate as an authority's.
         CertificateError::Other(why) if why.to_string().contains("CaUsedAsEndEntity") => {
             "it signs itself, as an authority does".to_owned()
         }
-        // A trusted certificate has the name of its issuer, and another key.
+        // A trusted certificate has the issuer's name but another key.
         CertificateError::BadSignature
         | CertificateError::UnsupportedSignatureAlgorithmContext { .. }
         | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {

@@ -13,9 +13,6 @@ pub(crate) trait Backend: Sized {
     const BURST: usize;
 
     /// Creates the backend for the slots of `share`.
-    ///
-    /// # Errors
-    /// The system's error.
     fn new(share: &Share<'_>) -> io::Result<Self>;
 
     /// Begins the connect of a closed slot.
@@ -42,9 +39,6 @@ pub(crate) trait Backend: Sized {
     }
 
     /// Waits for at most `nanoseconds`, then handles the events.
-    ///
-    /// # Errors
-    /// The system's error.
     fn wait(worker: &mut LoadWorker<'_, Self>, nanoseconds: u64) -> io::Result<()>;
 
     /// Ignores later events of a closed connection.

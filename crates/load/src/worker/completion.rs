@@ -4,8 +4,8 @@
 //! A connection has at most one send and one receive in flight. The receive follows the completion of the send: the
 //! response has usually arrived by then, so the receive does not wait in the kernel.
 //!
-//! All completions of one wait have the time after that wait. A measured time is therefore never too short. A request
-//! is sent at the time of its submission.
+//! Each completion gets the time after its wait. A measured time is therefore never too short. A request is sent at the
+//! time of its submission.
 
 use std::io;
 use std::sync::Arc;
@@ -50,11 +50,11 @@ enum RingOp {
 const RING_OPS: [RingOp; 6] =
     [RingOp::Step, RingOp::Connect, RingOp::Send, RingOp::Receive, RingOp::Discard, RingOp::End];
 
-/// The bits of the generation in a tag. An operation ends long before they repeat.
-const GENERATION: u32 = (1 << 27) - 1;
+/// The bits of the epoch in a tag. An operation ends long before its epoch repeats.
+const EPOCH: u32 = (1 << 27) - 1;
 
-fn tag(kind: RingOp, number: u32, generation: u32) -> u64 {
-    (kind as u64) << 59 | u64::from(generation & GENERATION) << 32 | u64::from(number)
+fn tag(kind: RingOp, number: u32, epoch: u32) -> u64 {
+    (kind as u64) << 59 | u64::from(epoch & EPOCH) << 32 | u64::from(number)
 }
 
 /// The operations of a slot in the ring.
@@ -109,7 +109,7 @@ impl Backend for UringBackend {
         worker.connect_begun(number, None, true);
         let slot = &worker.slots[number as usize];
         let (step, connect) =
-            [RingOp::Step, RingOp::Connect].map(|kind| tag(kind, number, slot.generation)).into();
+            [RingOp::Step, RingOp::Connect].map(|kind| tag(kind, number, slot.epoch)).into();
         let UringBackend { ring, ring_states, addresses, switches, .. } = &mut worker.io;
         ring.connect(number, &addresses[slot.remote as usize], switches, step, connect);
         ring_states[number as usize] = RingState { made: true, connecting: true, ..RingState::default() };
@@ -130,7 +130,7 @@ impl Backend for UringBackend {
             bytes.extend_from_slice(connection.waiting(context, MOST_SENT));
             ring_state.sending = bytes.len();
             connection.mark_sent(bytes.len(), context, *now);
-            io.ring.send_slot(number, Bytes::Owned(bytes, 0), tag(RingOp::Send, number, slot.generation));
+            io.ring.send_slot(number, Bytes::Owned(bytes, 0), tag(RingOp::Send, number, slot.epoch));
         }
         if ring_state.receiving || (1..=SHORT).contains(&ring_state.sending) {
             return;
@@ -138,9 +138,9 @@ impl Backend for UringBackend {
         ring_state.receiving = true;
         match connection.discardable() {
             Some(count) => {
-                io.ring.discard_slot(number, count as u32, tag(RingOp::Discard, number, slot.generation));
+                io.ring.discard_slot(number, count as u32, tag(RingOp::Discard, number, slot.epoch));
             }
-            None => io.ring.receive_slot(number, tag(RingOp::Receive, number, slot.generation)),
+            None => io.ring.receive_slot(number, tag(RingOp::Receive, number, slot.epoch)),
         }
     }
 
@@ -174,8 +174,8 @@ impl LoadWorker<'_, UringBackend> {
             self.io.stock.push(memory);
         }
         let (kind, number) = (RING_OPS[(tag >> 59) as usize], tag as u32);
-        let generation = self.slots[number as usize].generation;
-        if kind == RingOp::End || generation & GENERATION != (tag >> 32) as u32 & GENERATION {
+        let epoch = self.slots[number as usize].epoch;
+        if kind == RingOp::End || epoch & EPOCH != (tag >> 32) as u32 & EPOCH {
             return;
         }
         let result = usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result));
@@ -195,7 +195,7 @@ impl LoadWorker<'_, UringBackend> {
             (_, result) => {
                 self.io.ring_states[number as usize].receiving = false;
                 let bytes = buffer.as_deref().unwrap_or_default();
-                if self.on_received(number, kind, bytes, result) && self.is_open(number, generation) {
+                if self.on_received(number, kind, bytes, result) && self.is_open(number, epoch) {
                     UringBackend::flush(self, number);
                 }
             }
@@ -213,7 +213,7 @@ impl LoadWorker<'_, UringBackend> {
             }
             Err(error) => {
                 connection.unmark_sent(&mut self.context, self.now);
-                // The server's last response counts before the hang-up.
+                // A response that arrived before the close still counts.
                 let hung_up = matches!(error.raw_os_error(), Some(errno::EPIPE | errno::ECONNRESET));
                 match hung_up {
                     true => self.receive_rest(number),
@@ -227,7 +227,7 @@ impl LoadWorker<'_, UringBackend> {
     fn receive_rest(&mut self, number: u32) {
         let (ring_state, slot) = (&mut self.io.ring_states[number as usize], &self.slots[number as usize]);
         if !std::mem::replace(&mut ring_state.receiving, true) {
-            self.io.ring.receive_slot(number, tag(RingOp::Receive, number, slot.generation));
+            self.io.ring.receive_slot(number, tag(RingOp::Receive, number, slot.epoch));
         }
     }
 
@@ -260,12 +260,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_holds_operation_slot_and_generation() {
+    fn a_tag_holds_operation_slot_and_epoch() {
         for kind in RING_OPS {
             let word = tag(kind, u32::MAX, u32::MAX);
             assert!(word < uring::TAG_BOUND);
             assert!(RING_OPS[(word >> 59) as usize] == kind);
-            assert_eq!((word as u32, (word >> 32) as u32 & GENERATION), (u32::MAX, GENERATION));
+            assert_eq!((word as u32, (word >> 32) as u32 & EPOCH), (u32::MAX, EPOCH));
         }
     }
 }

@@ -26,9 +26,6 @@ const TICK: u64 = 50_000_000;
 const BUFFER: usize = 128 << 10;
 
 /// Runs a worker's share of a plan to its end.
-///
-/// # Errors
-/// The system's error, if the I/O cannot be created or a wait fails.
 pub(crate) fn run<B: Backend>(share: &Share<'_>, row: &[AtomicU64]) -> std::io::Result<Record> {
     // If a sandbox refuses it, timers are less precise, which the measured delay shows.
     let _ = clock::wake_precisely();
@@ -188,7 +185,7 @@ impl<B: Backend> LoadWorker<'_, B> {
         B::finish_begun(self);
     }
 
-    /// Opens the connections that are due and live for a fixed time.
+    /// Opens held connections that are due.
     fn begin_held(&mut self) {
         for _ in 0..B::BURST {
             let Some(number) = self.vacant.last().copied() else { break };

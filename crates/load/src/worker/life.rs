@@ -47,7 +47,7 @@ impl<B: Backend> LoadWorker<'_, B> {
         }
     }
 
-    /// Records the start of a connect. `socket` is none if a ring owns it.
+    /// Records the start of a connect. `socket` is `None` if a ring owns it.
     pub(super) fn connect_begun(&mut self, number: u32, socket: Option<Socket>, skips: bool) {
         self.slots[number as usize].connection.connect(socket, skips, self.now);
         self.context.recorder.opened();
@@ -112,7 +112,7 @@ impl<B: Backend> LoadWorker<'_, B> {
         self.reuse_slot(number);
     }
 
-    /// Handles a failed connect. The delay before the next one grows up to a second.
+    /// Handles a failed connect. The delay before the next attempt grows up to a second.
     pub(super) fn not_connected(&mut self, number: u32, error: &ExchangeError) {
         let slot = &mut self.slots[number as usize];
         if slot.connection.state == ConnectionState::Closed {
@@ -148,7 +148,7 @@ impl<B: Backend> LoadWorker<'_, B> {
     /// Ignores later events of the slot's former connection.
     fn forget_events(&mut self, number: u32) {
         let slot = &mut self.slots[number as usize];
-        slot.generation = slot.generation.wrapping_add(1);
+        slot.epoch = slot.epoch.wrapping_add(1);
         self.io.closed(number);
     }
 
@@ -196,10 +196,10 @@ impl<B: Backend> LoadWorker<'_, B> {
         false
     }
 
-    /// Whether the slot still has this connection, and it is open.
-    pub(super) fn is_open(&self, number: u32, generation: u32) -> bool {
+    /// Whether the connection of this epoch is open.
+    pub(super) fn is_open(&self, number: u32, epoch: u32) -> bool {
         let slot = &self.slots[number as usize];
-        slot.generation == generation && slot.connection.state == ConnectionState::Open
+        slot.epoch == epoch && slot.connection.state == ConnectionState::Open
     }
 
     /// Pauses a slow connection.

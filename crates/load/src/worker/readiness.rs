@@ -20,10 +20,10 @@ const BATCH: usize = 512;
 /// Connects that are begun before their requests are sent. Repeating one call keeps its code and data in the
 /// processor's caches, which made a connection 8 % cheaper. A larger number would lengthen connect times.
 const TOGETHER: usize = 8;
-/// The most bytes of one connection that a tick receives, so that an endless response holds up neither the others nor
-/// the end of the run. Less than the kernel discards in one call would cost more calls for long bodies.
+/// The most bytes that a tick receives from one connection. An endless response then delays neither other connections
+/// nor the end of the run. The kernel discards as many bytes in one call.
 const MOST_RECEIVED: usize = 4 << 20;
-/// The number of next connections to watch after a response that was not there in the next tick.
+/// After a response that is missing in the next tick, this number of new connections is watched immediately.
 const WATCH_NEXT: u32 = 15;
 
 pub(crate) struct EpollBackend {
@@ -31,10 +31,10 @@ pub(crate) struct EpollBackend {
     ready: Vec<Ready>,
     /// Slots whose connect has begun and that are not watched.
     fresh: Vec<u32>,
-    /// Slots and generations of unwatched connections with a sent request: their responses may arrive before the next
+    /// Slots and epochs of unwatched connections with a sent request: their responses may arrive before the next
     /// tick.
     unwatched: VecDeque<(u32, u32)>,
-    /// The number of next connections to watch immediately.
+    /// The number of new connections to watch immediately.
     watch_next: u32,
 }
 
@@ -58,7 +58,7 @@ impl Backend for EpollBackend {
         slot.next_source += u64::from(worker.share.workers);
         let receive_buffer = (slot.role == Role::SlowReader).then_some(4096);
         let tls = worker.share.tls[slot.remote as usize].is_some();
-        // Handshakes are small messages in turn.
+        // Nagle's algorithm would delay the small messages of a handshake.
         let (tcp_nodelay, join_ack) = (worker.share.persistent || tls, worker.share.plan.join_ack);
         let options = ConnectOptions { source, tcp_nodelay, join_ack, receive_buffer };
         let socket = connect(remote, &options)?;
@@ -86,11 +86,11 @@ impl Backend for EpollBackend {
         }
         let most = slot.most_written(worker.share);
         match slot.connection.flush(&mut worker.context, worker.now, most) {
-            // The connection may not be watched for room yet.
+            // The connection may not be watched for writing yet.
             Ok(IoProgress::Blocked) if !worker.watch_again(number) => {}
             Ok(_) => worker.pause(number, Role::SlowWriter),
             Err(error) => {
-                // The server's last response counts before the hang-up.
+                // A response that arrived before the close still counts.
                 worker.receive(number, true);
                 worker.close_failed(number, exchange_error(&error));
             }
@@ -112,12 +112,12 @@ impl Backend for EpollBackend {
     /// its connection and the next ones are watched.
     fn begin_tick(worker: &mut LoadWorker<'_, EpollBackend>) {
         for _ in 0..worker.io.unwatched.len() {
-            let Some((number, generation)) = worker.io.unwatched.pop_front() else { break };
-            if !worker.is_open(number, generation) {
+            let Some((number, epoch)) = worker.io.unwatched.pop_front() else { break };
+            if !worker.is_open(number, epoch) {
                 continue;
             }
             worker.receive(number, false);
-            if worker.is_open(number, generation) {
+            if worker.is_open(number, epoch) {
                 worker.io.watch_next = WATCH_NEXT;
                 let write = worker.slots[number as usize].connection.has_unsent();
                 worker.watch(number, write);
@@ -145,7 +145,7 @@ impl LoadWorker<'_, EpollBackend> {
     fn on_ready(&mut self, ready: &Ready) {
         let number = ready.key as u32;
         let slot = &mut self.slots[number as usize];
-        if slot.generation != (ready.key >> 32) as u32 {
+        if slot.epoch != (ready.key >> 32) as u32 {
             return;
         }
         if matches!(slot.connection.state, ConnectionState::Connecting(_)) {
@@ -157,7 +157,7 @@ impl LoadWorker<'_, EpollBackend> {
             }
         }
         let slot = &mut self.slots[number as usize];
-        if slot.generation != (ready.key >> 32) as u32 {
+        if slot.epoch != (ready.key >> 32) as u32 {
             return;
         }
         if ready.write && (slot.connection.has_unsent() || slot.connection.has_output()) {
@@ -179,8 +179,8 @@ impl LoadWorker<'_, EpollBackend> {
             ConnectionState::Handshaking(since) => Some(since),
             _ => None,
         };
-        // The rest of an ended output is in the socket: it is finite, and no event follows. A handshake has a deadline in
-        // most servers, so only responses are read slowly.
+        // After the end of the server's output, the socket holds a finite rest, and no event follows. Most servers
+        // limit the time of a handshake, so only responses are read slowly.
         let most = if ended { usize::MAX } else { MOST_RECEIVED };
         let most = if handshake.is_some() { most } else { most.min(slot.most_read(self.share)) };
         let result = slot.connection.receive(&mut self.context, &mut self.now, ended, most);
@@ -202,13 +202,13 @@ impl LoadWorker<'_, EpollBackend> {
         }
     }
 
-    /// Has epoll report what the connection is ready for, again and for both directions. A connection that is not watched
-    /// is watched by the tick that receives from it. Returns whether the connection continues.
+    /// Arms epoll for both directions again. An unwatched connection needs nothing: the tick that receives from it
+    /// watches it. Returns whether the connection continues.
     fn watch_again(&mut self, number: u32) -> bool {
         let slot = &self.slots[number as usize];
         let interest = EpollInterest { read: true, write: true, edge: true, ..EpollInterest::default() };
         let descriptor = slot.connection.number().unwrap_or_default();
-        match self.io.epoll.modify(descriptor, key(number, slot.generation), interest) {
+        match self.io.epoll.modify(descriptor, key(number, slot.epoch), interest) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 self.close_failed(number, exchange_error(&error));
                 false
@@ -225,8 +225,8 @@ impl LoadWorker<'_, EpollBackend> {
     }
 
     /// Sends immediately: on a fast path the connection is already established. Then the connection is watched, for
-    /// room only if it is not yet established. A connection for a single request stays unwatched until the next tick:
-    /// while other connections keep this thread busy, the response arrives, and epoll is not needed.
+    /// writing only if it is not yet established. A connection for a single request stays unwatched until the next
+    /// tick: while other connections keep this thread busy, the response arrives, and epoll is not needed.
     fn register(&mut self, number: u32) {
         let slot = &mut self.slots[number as usize];
         if self.share.tls[slot.remote as usize].is_some() {
@@ -249,24 +249,24 @@ impl LoadWorker<'_, EpollBackend> {
         let sent_only_request =
             sent && !self.share.persistent && matches!(slot.role, Role::Active | Role::Held);
         if sent_only_request && self.io.watch_next == 0 {
-            return self.io.unwatched.push_back((number, slot.generation));
+            return self.io.unwatched.push_back((number, slot.epoch));
         }
         self.io.watch_next = self.io.watch_next.saturating_sub(1);
         self.watch(number, !sent);
     }
 
-    /// Watches a connection; `write` includes its establishment.
+    /// Watches a connection. `write` also reports its establishment.
     fn watch(&mut self, number: u32, write: bool) {
         let slot = &self.slots[number as usize];
         let interest = EpollInterest { read: true, write, edge: true, ..EpollInterest::default() };
         let descriptor = slot.connection.number().unwrap_or_default();
-        if let Err(error) = self.io.epoll.add(descriptor, key(number, slot.generation), interest) {
+        if let Err(error) = self.io.epoll.add(descriptor, key(number, slot.epoch), interest) {
             self.close_failed(number, exchange_error(&error));
         }
     }
 }
 
-/// The key of an event: the slot and its generation.
-fn key(number: u32, generation: u32) -> u64 {
-    u64::from(generation) << 32 | u64::from(number)
+/// The key of an event: the slot and its epoch.
+fn key(number: u32, epoch: u32) -> u64 {
+    u64::from(epoch) << 32 | u64::from(number)
 }

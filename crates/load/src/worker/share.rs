@@ -41,7 +41,7 @@ pub(crate) enum Role {
 pub(crate) struct Targets {
     pub(crate) encoded: Vec<EncodedRequest>,
     pub(crate) remotes: Vec<Remote>,
-    /// TLS of each server; none without.
+    /// TLS of each server; `None` for plain HTTP.
     pub(crate) tls: Vec<Option<TlsTarget>>,
     /// The indexes of each server's requests in `encoded`.
     pub(crate) lists: Vec<Vec<u32>>,
@@ -57,7 +57,7 @@ pub(crate) struct Share<'a> {
     pub(crate) index: u32,
     pub(crate) workers: u32,
     pub(crate) begin: u64,
-    /// The time after which no request begins; none without a duration.
+    /// The time after which no request begins; `None` without a duration.
     pub(crate) end: Option<u64>,
     /// Nanoseconds after the end in which responses to a schedule still count.
     pub(crate) grace: u64,

@@ -12,8 +12,8 @@ pub(crate) struct ConnectionSlot {
     pub(crate) role: Role,
     /// The number of its server.
     pub(crate) remote: u32,
-    /// The number of its current connection; events of former ones are ignored.
-    pub(crate) generation: u32,
+    /// The number of the current connection. Events of other epochs are ignored.
+    pub(crate) epoch: u32,
     /// Its own arrivals, instead of the worker's.
     pub(crate) own: Option<Box<Pacer>>,
     /// It is in the queue of slots with room for a request.
@@ -30,7 +30,7 @@ pub(crate) struct ConnectionSlot {
     pub(crate) was_connected: bool,
     /// It had at least one request.
     pub(crate) had_request: bool,
-    /// The time since which it has had room for a request.
+    /// The time since which the slot has room for a request.
     pub(crate) free_since: u64,
     /// The time when a held connection closes; 0 without one.
     pub(crate) until: u64,
@@ -45,7 +45,7 @@ impl ConnectionSlot {
         self.connection.in_flight() < share.plan.pipeline as usize
             && self.connection.begun < share.per_connection
             && match self.role {
-                // Tickets and other records of TLS arrive without a request.
+                // Not even after records of TLS, such as tickets, which arrive without a request.
                 Role::Idle => false,
                 Role::Held => self.own.is_some(),
                 Role::Active | Role::SlowReader | Role::SlowWriter => true,
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn an_idle_connection_costs_a_few_hundred_bytes() {
-        // A million of them must fit in memory beside the kernel's own.
+        // A million connections must fit in memory, in addition to the kernel's part.
         assert!(size_of::<ConnectionSlot>() <= 320, "{}", size_of::<ConnectionSlot>());
     }
 }

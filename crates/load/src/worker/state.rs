@@ -31,7 +31,7 @@ pub(crate) struct LoadWorker<'a, B> {
     pub(super) ready: VecDeque<u32>,
     /// Slots that wait to connect.
     pub(super) to_open: VecDeque<u32>,
-    /// Slots of held connections without one.
+    /// Slots for held connections that have no connection now.
     pub(super) vacant: Vec<u32>,
     pub(super) requests: Pacer,
     pub(super) connections: Pacer,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::measure::statistics::sample::{ALPHA, moments};
 use crate::measure::statistics::student;
 
-/// The relative deviation below which samples do not resolve: a histogram has three digits.
+/// The least relative deviation of samples, because histograms have three digits.
 const RESOLUTION: f64 = 0.001;
 
 /// An estimate of a positive quantity and its 95 % interval.
@@ -36,7 +36,7 @@ impl Estimate {
 /// The fewest samples for an interval.
 pub const FEWEST_SAMPLES: usize = 2;
 
-/// The geometric mean with Student's interval. None for too few samples, or for values that are not above zero.
+/// The geometric mean with Student's interval. `None` for too few samples, or for values that are not above zero.
 pub fn mean(samples: &[f64]) -> Option<Estimate> {
     let logs = logarithms(samples)?;
     let (mean, deviation) = moments(&logs);
@@ -44,9 +44,8 @@ pub fn mean(samples: &[f64]) -> Option<Estimate> {
     Some(Estimate::of_logarithm(mean, half))
 }
 
-/// The ratio of the geometric means of `b` and `a`, and the p-value of their equality, by Welch's t-test (Welch 1947):
-/// it is Student's for samples whose deviations differ, as those of two servers do. None for too few samples, or for
-/// values that are not above zero.
+/// The ratio of the geometric means of `b` and `a`, and the p-value of their equality, by Welch's t-test (Welch 1947),
+/// because the deviations of two servers differ. `None` for too few samples, or for values that are not above zero.
 pub fn ratio(a: &[f64], b: &[f64]) -> Option<(Estimate, f64)> {
     let (a, b) = (logarithms(a)?, logarithms(b)?);
     let side = |logs: &[f64]| {

@@ -24,8 +24,8 @@ impl FairnessSums {
         self.squares += other.squares;
     }
 
-    /// Returns 1 if all shares are equal, and 1/n if one of n has everything (Jain, Chiu and Hawe 1984); none if all
-    /// are zero.
+    /// Jain's index: 1 if all shares are equal, 1/n if all but one of n shares are zero (Jain, Chiu and Hawe 1984).
+    /// `None` if all shares are zero.
     pub fn jain(&self) -> Option<f64> {
         (self.squares > 0.0).then(|| self.sum * self.sum / (self.count as f64 * self.squares))
     }

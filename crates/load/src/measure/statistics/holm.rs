@@ -1,7 +1,7 @@
-//! Holm's correction: several claims of one experiment, one bound on false differences.
+//! Holm's correction for several claims of one experiment.
 
-/// The p-values adjusted for each other (Holm 1979), in the order given. An adjusted value at most `alpha` is a
-/// difference; the chance of any false one among all is at most `alpha`.
+/// Returns the adjusted p-values (Holm 1979) in the given order. If every adjusted value of at most `alpha` counts as a
+/// difference, the chance of a false difference is at most `alpha`.
 pub fn adjust(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|a, b| p_values[*a].total_cmp(&p_values[*b]));

@@ -1,10 +1,10 @@
-//! Responses, however their bytes are cut.
+//! Responses in pieces of any size.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Feeds `bytes` in pieces of the sizes given, again and again, and collects what is complete.
+/// Feeds `bytes` in pieces of the given sizes, in turn, and collects complete responses.
 fn read(bytes: &[u8], traits: RequestTraits, sizes: &[usize]) -> Result<Vec<ReceivedResponse>, &'static str> {
     let (mut reader, mut known, mut found) = (ResponseParser::default(), HeadCache::default(), Vec::new());
     let mut rest = bytes;

@@ -1,4 +1,4 @@
-//! Properties of pacing: for any rate, ramp, number of workers and order of asking.
+//! Properties of pacing, for any rate, ramp and number of workers.
 
 use proptest::prelude::*;
 
@@ -51,7 +51,7 @@ proptest! {
             .collect();
         times.sort_unstable();
         let expected = rate.expected(3.0, 3.0);
-        // Six standard deviations of a Poisson count, and one for small ones.
+        // Six standard deviations of a Poisson count, plus one arrival for small counts.
         prop_assert!((times.len() as f64 - expected).abs() < 6.0 * expected.sqrt() + 1.0, "{} of {expected}", times.len());
     }
 

@@ -3,14 +3,13 @@
 use crate::report::output::units::time;
 use crate::report::summary::Distribution;
 
-/// Rows up to the 99th percentile. One more has the rest.
+/// Rows up to the 99th percentile. One more row has the rest.
 const ROWS: u32 = 9;
-/// Characters of a bar that stands for all samples in the longest row.
+/// The characters of the longest bar.
 const WIDTH: f64 = 50.0;
 
-/// The rows of a histogram, each with its upper end in microseconds and its samples: of equal width from the minimum to
-/// the 99th percentile, then one up to the maximum. None if there are too few samples for the percentile, or they were
-/// not kept.
+/// The rows of a histogram: the upper end of each in microseconds, and its samples. Rows up to the 99th percentile have
+/// equal widths, and the last row ends at the maximum. `None` if the samples are too few, or were not kept.
 pub(super) fn rows(distribution: &Distribution) -> Option<Vec<(f64, u64)>> {
     let (all, last) = (distribution.counts.len(), distribution.percentile("p99")?);
     let step = (last - distribution.min) / f64::from(ROWS);

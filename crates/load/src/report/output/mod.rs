@@ -21,9 +21,6 @@ pub fn json(report: &LoadReport) -> String {
 }
 
 /// Parses the output of [`json`].
-///
-/// # Errors
-/// A reason, if the text is not such a report.
 pub fn read_json(text: &str) -> Result<LoadReport, String> {
     let no = |why: &dyn std::fmt::Display| format!("not a report of `tenfold bench --json`: {why}");
     let report: LoadReport = serde_json::from_str(text).map_err(|error| no(&error))?;

@@ -102,7 +102,7 @@ fn spread(run: &RunSummary) -> String {
     }
 }
 
-/// The name of latencies, indented if they are a part of the first, and where a run has them.
+/// The label of a latency, indented if the first latency contains it, and its distribution in a run.
 type LatencyRow = (&'static str, fn(&RunSummary) -> &Option<Distribution>);
 
 pub(super) const LATENCIES: [LatencyRow; 5] = [
@@ -185,13 +185,13 @@ fn connections(text: &mut String, run: &RunSummary) {
             &format!("{index:.3} (Jain's index; 1 if all connections got the same number)"),
         );
     }
-    let unfinished = match run.unfinished {
-        0 => String::new(),
-        count => format!(
-            "; {} still unanswered at the end, the oldest after {:.2} s",
-            number(count as f64),
-            run.longest_wait
-        ),
+    let unfinished = match (run.unfinished, run.schedule) {
+        (0, _) => String::new(),
+        (count, None) => format!(" ({} requests in flight at the end, not counted)", number(count as f64)),
+        (count, Some(_)) => {
+            let (count, wait) = (number(count as f64), run.longest_wait);
+            format!(" ({count} requests unanswered at the end, the oldest after {wait:.2} s)")
+        }
     };
     let statuses = run.statuses.iter();
     let statuses: Vec<_> =
