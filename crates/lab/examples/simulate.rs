@@ -1,7 +1,8 @@
-//! The procedure of `tenfold lab` on synthetic trials: `cargo run --release -p tenfold-lab --example simulate`.
+//! Runs the statistics of `tenfold lab` on synthetic trials: `cargo run --release -p tenfold-lab --example simulate`.
 //!
-//! Prints how often a true ratio of 1.10 is found, and how often equal servers are called different, for several
-//! noises and margins, with four claims. Arguments: the number of simulations (1,000) and the seed (1).
+//! Prints two shares for several deviations and margins: how often a true ratio of 1.10 is found, and how often equal
+//! servers are reported as different. Each experiment has four claims. Arguments: the number of simulations (1,000) and
+//! the seed (1).
 
 use tenfold_lab::statistics::decision::Decision;
 use tenfold_lab::statistics::simulation::{Synthetic, any_difference, share};

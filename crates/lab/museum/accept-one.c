@@ -1,5 +1,6 @@
 /* An edge-triggered listener reports a change of its queue once. One accept for each report leaves the other
-   connections in the queue until another client connects; when all clients wait, none does. Connections persist. */
+   connections in the queue until another client connects. If all clients wait, no client connects. Connections
+   persist. */
 #include "museum.h"
 
 int main(int argc, char **argv) {

@@ -1,7 +1,7 @@
 /* The whole file is read into a string that grows by 512 bytes, and the string is sent. */
 #include "museum.h"
 
-/* The string, as a library would append to it: one piece, one reallocation. */
+/* Appends each piece with a reallocation, as a library for strings does. */
 static char *read_file(void) {
     char *text = NULL;
     size_t length = 0;

@@ -51,7 +51,7 @@ static inline int begin(int argc, char **argv) {
     return listener;
 }
 
-/* Reads a request. The load generator sends each in one piece, so one read has all of it. */
+/* Reads a request. The load generator sends a request in one piece, so one read suffices. */
 static inline int receive(int fd, char request[4096]) {
     ssize_t count = read(fd, request, 4095);
     request[count > 0 ? count : 0] = 0;
@@ -70,7 +70,7 @@ static inline int send_all(int fd, const char *from, size_t left, int flags) {
     return 1;
 }
 
-/* Sends the head of a response together with what follows. */
+/* Sends the head of a response. MSG_MORE joins it with the body. */
 static inline int send_head(int fd, const char *status, size_t length) {
     char head[256];
     int count = snprintf(head, sizeof head, "HTTP/1.1 %s\r\nContent-Length: %zu\r\n\r\n", status, length);
@@ -82,7 +82,7 @@ static inline int answer(int fd) {
     return send_head(fd, "200 OK", size) && send_all(fd, body, size, 0);
 }
 
-/* Starts a thread that nobody waits for. */
+/* Starts a detached thread. */
 static inline void start(void *(*work)(void *), void *given) {
     pthread_t thread;
     expect(pthread_create(&thread, NULL, work, given) == 0, "pthread_create");

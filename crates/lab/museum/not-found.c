@@ -1,5 +1,5 @@
-/* A good response is followed by a close, an error is not: its connection ends when a timer of 500 ms does. A client
-   that reads to the end of the connection waits for the timer. */
+/* The server closes the connection after a response with a file, but not after an error: then only a timer of 500 ms
+   closes it. A client that reads to the end of the connection waits for the timer. */
 #include "museum.h"
 
 static void *serve(void *given) {

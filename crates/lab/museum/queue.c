@@ -1,5 +1,5 @@
-/* A loop hands descriptors that are ready to workers through a queue. A descriptor stays ready until a worker has read,
-   so it is queued again; the second worker closes it when it already belongs to the next connection. */
+/* A loop passes ready descriptors to workers through a queue. A descriptor stays ready until a worker has read from it,
+   so the loop queues it twice. The second worker then closes a descriptor that already belongs to the next connection. */
 #include "museum.h"
 
 #define WORKERS 4

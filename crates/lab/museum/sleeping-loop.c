@@ -1,4 +1,4 @@
-/* An event loop that polls without waiting, and then sleeps for 10 ms. Every request waits for the sleep to end. */
+/* An event loop that polls without waiting, and then sleeps for 10 ms. Every request waits for the end of the sleep. */
 #include "museum.h"
 
 int main(int argc, char **argv) {

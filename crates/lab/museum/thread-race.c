@@ -1,5 +1,5 @@
 /* Every thread gets the address of one variable. The next accept changes the variable before the thread reads it, so
-   two threads serve one connection, and nobody serves the other. */
+   two threads serve one connection, and no thread serves the other. */
 #include "museum.h"
 
 static void *serve(void *given) {

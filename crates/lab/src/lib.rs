@@ -1,9 +1,9 @@
 //! Published comparisons of servers, repeated on this machine.
 //!
-//! An [`experiment`] is a file: claims, cells, and the rule of each verdict. A [`plan`] is written before the first
-//! [`trial`]; the [`runner`] carries it out and keeps a [`record`] of each trial. [`verdict`] applies the rules by
-//! [`statistics`] to what was recorded, and [`report`] shows it. [`studies`] ask
-//! other questions by the same trials. [`machine::doctor`] lists faults of the machine.
+//! An [`experiment`] is a file with claims, cells, and a rule for each verdict. A [`plan`] is written before the first
+//! [`trial`]; the [`runner`] carries it out and keeps a [`record`] of each trial. [`verdict`] applies the rules and the
+//! [`statistics`] to these records, and [`report`] writes the report. [`studies`] use the same trials for other
+//! questions. [`machine::doctor`] lists faults of the machine.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The quantities that a trial yields, by the names that experiment files use.
+//! The quantities of a trial, with their names in experiment files.
 
 use serde::{Deserialize, Serialize};
 
@@ -75,12 +75,12 @@ impl Measure {
     }
 }
 
-/// A count of things: `1 block`, `2 blocks`.
+/// A count with its noun: `1 block`, `2 blocks`.
 pub fn show_count(count: usize, one: &str) -> String {
     format!("{count} {one}{}", if count == 1 { "" } else { "s" })
 }
 
-/// A number in three significant digits, with commas from a thousand on.
+/// A number in three significant digits; from 1,000 on, all digits with commas.
 pub fn show_number(value: f64) -> String {
     let size = value.abs();
     if size >= 1000.0 {

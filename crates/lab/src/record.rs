@@ -1,4 +1,5 @@
-//! Raw data on disk: one line of JSON for each trial, appended as it ends. Everything else is made from these lines.
+//! Raw data on disk: one line of JSON for each trial, appended at its end. Verdicts and reports are computed from these
+//! lines.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -12,7 +13,7 @@ use crate::measure::Measure;
 
 /// The file of trials in the folder of a run.
 pub const TRIALS: &str = "trials.jsonl";
-/// The most bytes of a file of a run. The trials of a day take some megabytes.
+/// The largest file of a run that is read. The trials of a day take some megabytes.
 const LONGEST: u64 = 1 << 30;
 
 /// One trial.
@@ -22,21 +23,21 @@ pub struct Trial {
     pub experiment: String,
     /// The cell.
     pub cell: String,
-    /// Whether it is the second one of its cell in the block, as a control.
+    /// Whether it is the control: the second trial of its cell in the block.
     pub control: bool,
     /// The block, from 0.
     pub block: usize,
-    /// The attempt at the block, from 0; the last one counts.
+    /// The attempt at the block, from 0. Only the last attempt counts.
     pub attempt: u32,
-    /// The place in the order of the block, from 0.
+    /// The position in the block, from 0.
     pub order: usize,
-    /// Seconds since 1970 when it began.
+    /// The start of the trial in seconds since 1970.
     pub at: u64,
-    /// The reason of its failure, if it failed.
+    /// The reason of a failure.
     pub failed: Option<String>,
     /// Disturbances.
     pub flags: Vec<String>,
-    /// Facts that have to be known with it.
+    /// Remarks.
     pub notes: Vec<String>,
     /// Measured values.
     pub values: BTreeMap<Measure, f64>,
@@ -51,28 +52,19 @@ pub struct Trial {
     pub client: Vec<String>,
 }
 
-/// Writes a file of a run in place of one that is there. That may be a link to a file elsewhere, for instance in an archive
-/// of somebody else.
-///
-/// # Errors
-/// The system's reason, with the path.
+/// Writes a file of a run. An existing file is replaced and not followed: in another person's archive it may be a link
+/// to any file.
 pub(crate) fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), String> {
     let written = create(path).and_then(|mut file| file.write_all(content.as_ref()));
     written.map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
-/// Reads a file of a run. An archive of somebody else may have a pipe or a device in its place.
-///
-/// # Errors
-/// The system's reason; or it is not a regular file, or no text.
+/// Reads a file of a run. It must be regular: another person's archive may contain a pipe or a device.
 pub(crate) fn text(path: &Path) -> io::Result<String> {
     location::read_text(path, LONGEST)
 }
 
-/// Creates a file of a run in place of one that is there.
-///
-/// # Errors
-/// The system's reason.
+/// Creates a file of a run and replaces an existing file.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -80,7 +72,7 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
     }
 }
 
-/// The trials of a run, as a file that grows.
+/// The growing file of a run's trials.
 #[derive(Debug)]
 pub struct TrialLog {
     path: PathBuf,
@@ -88,10 +80,7 @@ pub struct TrialLog {
 }
 
 impl TrialLog {
-    /// Opens the file in `folder`; a line that was being written when a run ended is dropped.
-    ///
-    /// # Errors
-    /// The system's reason, with the path.
+    /// Opens the file in `folder`, and drops the incomplete last line of an interrupted run.
     pub fn open(folder: &Path) -> Result<TrialLog, String> {
         let path = folder.join(TRIALS);
         let failed = |error: io::Error| format!("cannot open {}: {error}", path.display());
@@ -115,9 +104,6 @@ impl TrialLog {
     }
 
     /// Adds a trial.
-    ///
-    /// # Errors
-    /// The system's reason, such as a full disk.
     pub fn add(&mut self, trial: &Trial) -> Result<(), String> {
         let mut line = serde_json::to_vec(trial).map_err(|error| error.to_string())?;
         line.push(b'\n');
@@ -132,9 +118,6 @@ impl TrialLog {
 }
 
 /// Reads the trials of a run.
-///
-/// # Errors
-/// Names the file and the line that is none.
 pub fn read(folder: &Path) -> Result<Vec<Trial>, String> {
     let path = folder.join(TRIALS);
     let text = text(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
@@ -146,14 +129,14 @@ pub fn read(folder: &Path) -> Result<Vec<Trial>, String> {
     (1..).zip(whole.lines()).map(read).collect()
 }
 
-/// The trials of one experiment that count: those of the last attempt at each block, in the order of blocks.
+/// The trials of an experiment that count: the last attempt at each block.
 #[derive(Clone, Debug, Default)]
 pub struct Blocks<'a> {
     blocks: BTreeMap<usize, Vec<&'a Trial>>,
 }
 
 impl<'a> Blocks<'a> {
-    /// Those of `experiment`.
+    /// Selects the trials of `experiment`.
     pub fn of(trials: &'a [Trial], experiment: &str) -> Blocks<'a> {
         let mut blocks: BTreeMap<usize, Vec<&Trial>> = BTreeMap::new();
         for trial in trials.iter().filter(|trial| trial.experiment == experiment) {
@@ -166,13 +149,13 @@ impl<'a> Blocks<'a> {
         Blocks { blocks }
     }
 
-    /// Those with numbers below `count`.
+    /// Keeps blocks with numbers below `count`.
     pub fn first(mut self, count: usize) -> Blocks<'a> {
         self.blocks.retain(|number, _| *number < count);
         self
     }
 
-    /// Without blocks that have fewer trials than `whole`.
+    /// Keeps blocks with at least `whole` trials.
     pub fn complete(mut self, whole: usize) -> Blocks<'a> {
         self.blocks.retain(|_, trials| trials.len() >= whole);
         self
@@ -188,12 +171,12 @@ impl<'a> Blocks<'a> {
         self.blocks.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no blocks.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
-    /// Without blocks that have a flag.
+    /// Keeps blocks without a flag.
     pub fn undisturbed(mut self) -> Blocks<'a> {
         self.blocks.retain(|_, trials| trials.iter().all(|trial| trial.flags.is_empty()));
         self
@@ -210,23 +193,23 @@ impl<'a> Blocks<'a> {
         trials.iter().find(fits).copied()
     }
 
-    /// The values of a cell, one for each block in which it has one.
+    /// The values of a cell, in the order of blocks. Blocks without a value are left out.
     pub fn values(&self, cell: &str, measure: Measure) -> Vec<f64> {
         let value = |trials: &[&'a Trial]| Self::trial(trials, cell, false)?.values.get(&measure).copied();
         self.iter().filter_map(|(_, trials)| value(trials)).collect()
     }
 
-    /// The ratios of two cells within each block in which both have a value.
+    /// The ratios of two cells, one for each block with both values.
     pub fn ratios(&self, of: &str, to: &str, measure: Measure) -> Vec<f64> {
         self.paired((of, false), (to, false), measure).map(|(of, to)| of / to).collect()
     }
 
-    /// The differences of two cells within each block in which both have a value.
+    /// The differences of two cells, one for each block with both values.
     pub fn differences(&self, of: &str, to: &str, measure: Measure) -> Vec<f64> {
         self.paired((of, false), (to, false), measure).map(|(of, to)| of - to).collect()
     }
 
-    /// System calls of a cell for each response by name, a map for each block in which they were counted.
+    /// The system calls of a cell per response, by name, for each block that counted them.
     pub fn calls(&self, cell: &str) -> Vec<&'a BTreeMap<String, f64>> {
         let calls = |trials: &[&'a Trial]| Some(&Self::trial(trials, cell, false)?.calls);
         self.iter().filter_map(|(_, trials)| calls(trials)).filter(|calls| !calls.is_empty()).collect()
@@ -237,7 +220,7 @@ impl<'a> Blocks<'a> {
         self.paired((cell, true), (cell, false), measure).map(|(of, to)| of / to).collect()
     }
 
-    /// The second trial of a cell less its first: the noise as a difference.
+    /// The differences of the second trial of a cell and its first: the noise.
     pub fn noise(&self, cell: &str, measure: Measure) -> Vec<f64> {
         self.paired((cell, true), (cell, false), measure).map(|(of, to)| of - to).collect()
     }

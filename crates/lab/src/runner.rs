@@ -1,4 +1,5 @@
-//! Carries a plan out: pilot blocks, then as many as they ask for, within the budget; continues what was interrupted.
+//! Runs a plan within its budget: pilot blocks, then the number of blocks that the pilot determines. Continues
+//! interrupted runs.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use crate::trial::bench::{self, OwnServer, Workbench};
 use crate::verdict;
 use crate::verdict::ruling::ClaimVerdict;
 
-/// Attempts at a trial that failed, before the failure stands.
+/// Attempts at a trial before it counts as failed.
 const TRIES: usize = 2;
 
 /// The end of a run.
@@ -29,7 +30,7 @@ pub enum RunEnd {
 pub enum RunProgress<'a> {
     /// An experiment begins.
     Begins(&'a PlannedExperiment),
-    /// A trial begins: its cell, the block and the number of blocks, the seconds that are left.
+    /// A trial begins.
     Trial {
         /// The experiment.
         experiment: &'a str,
@@ -37,9 +38,9 @@ pub enum RunProgress<'a> {
         cell: &'a str,
         /// The block, from 1.
         block: usize,
-        /// Blocks as far as they are known.
+        /// The number of blocks that is known so far.
         blocks: usize,
-        /// Seconds of the budget that are left.
+        /// The remaining seconds of the budget.
         left: u64,
     },
     /// A trial ended.
@@ -50,10 +51,7 @@ pub enum RunProgress<'a> {
     Verdicts(&'a [ClaimVerdict]),
 }
 
-/// Writes the plan and the environment, so that `folder` is a run that can be carried out, continued and reported.
-///
-/// # Errors
-/// The system's reason, with the path.
+/// Writes the plan and the environment into the folder of a run.
 pub fn prepare(plan: &RunPlan, environment: &LabEnvironment, folder: &Path) -> Result<(), String> {
     let failed = |path: &Path, error: std::io::Error| format!("cannot write {}: {error}", path.display());
     std::fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
@@ -63,10 +61,8 @@ pub fn prepare(plan: &RunPlan, environment: &LabEnvironment, folder: &Path) -> R
     plan.write(folder)
 }
 
-/// Runs a plan in `folder`, from where it is. No trial begins whose load would end after `until`.
-///
-/// # Errors
-/// The system's reason for a failure with the folder; failures of subjects are trials.
+/// Runs a plan in `folder`, or continues it. No trial begins whose load would end after `until`. A failed subject is a
+/// failed trial, not an error.
 pub fn run(
     plan: &RunPlan,
     own: &OwnServer,
@@ -83,7 +79,7 @@ pub fn run(
     let interrupted = run.latest_experiment();
     for (number, experiment) in plan.experiments.iter().enumerate() {
         (run.tell)(RunProgress::Begins(experiment));
-        // An experiment that had ended has had its share of the time.
+        // An experiment that ended before the interruption has used its share of the time.
         let had_ended = number < interrupted && run.has_first_blocks(experiment);
         if !had_ended && !run.experiment(number, experiment)? {
             return Ok(RunEnd::Interrupted);
@@ -94,17 +90,17 @@ pub fn run(
     Ok(RunEnd::Done)
 }
 
-/// Milliseconds that a start, a check and a stop take, about.
+/// The approximate milliseconds of a start, a check and a stop.
 const AROUND: u64 = 250;
 
 impl RunPlan {
-    /// About how long a recorded trial took.
+    /// The approximate duration of a recorded trial.
     fn milliseconds(&self, trial: &Trial) -> u64 {
         let planned = self.experiments.iter().find(|planned| planned.experiment.name == trial.experiment);
         planned.map_or(0, |planned| self.trial_milliseconds(planned, &trial.cell))
     }
 
-    /// About how long a trial of a cell takes.
+    /// The approximate duration of a trial of a cell.
     fn trial_milliseconds(&self, planned: &PlannedExperiment, cell: &str) -> u64 {
         let cell = planned.experiment.cells.get(cell);
         let around = if cell.is_some_and(|cell| cell.subject.is_in_process()) { 0 } else { AROUND };
@@ -119,14 +115,14 @@ struct ActiveRun<'a> {
     trials: Vec<Trial>,
     tell: &'a mut dyn FnMut(RunProgress<'_>),
     begin: Instant,
-    /// Seconds that an interrupted run used before.
+    /// The seconds that the run used before an interruption.
     used: u64,
     /// Whether there is no time for another trial.
     late: bool,
 }
 
 impl ActiveRun<'_> {
-    /// Runs one experiment; says no if it was interrupted.
+    /// Runs one experiment. Returns false if interrupted.
     fn experiment(&mut self, number: usize, planned: &PlannedExperiment) -> Result<bool, String> {
         if planned.cells.is_empty() {
             return Ok(true);
@@ -139,12 +135,12 @@ impl ActiveRun<'_> {
             if self.is_complete(planned, block) {
                 block += 1;
             } else {
-                // An experiment keeps to its share, but always gets its first blocks if the run has time at all.
+                // An experiment keeps to its share, but its first blocks run as long as the whole run has time.
                 let over = begin.elapsed() > share && block >= PILOT_BLOCKS.min(wanted);
                 if over || self.late || self.left() == 0 {
                     break;
                 }
-                // A disturbed block is run again only while the experiment is within its time.
+                // A disturbed block is repeated only while the experiment is within its time.
                 let due = share.mul_f64((block + 1) as f64 / wanted as f64);
                 if !self.block(planned, block, wanted, begin + due)? {
                     return Ok(false);
@@ -166,8 +162,7 @@ impl ActiveRun<'_> {
         }
     }
 
-    /// The number of blocks that the pilot asks for. It reads the noise of the pilot, and no difference; also when a
-    /// run continues and has blocks after the pilot.
+    /// The number of blocks that follows from the noise of the pilot. Later blocks of a continued run do not change it.
     fn final_blocks(&self, planned: &PlannedExperiment) -> usize {
         let trials = Blocks::of(&self.trials, &planned.experiment.name);
         let blocks = trials.first(PILOT_BLOCKS).complete(planned.cells.len());
@@ -178,7 +173,7 @@ impl ActiveRun<'_> {
         self.plan.budget.saturating_sub(self.begin.elapsed().as_secs() + self.used)
     }
 
-    /// The time of an experiment: its part of the time that is left, by the length of its first blocks.
+    /// The time of an experiment: its part of the remaining time, in proportion to the length of its first blocks.
     fn share(&self, number: usize) -> Duration {
         let weight = |planned: &PlannedExperiment| {
             let trial = |cell: &PlannedCell| self.plan.trial_milliseconds(planned, &cell.cell) as f64;
@@ -189,7 +184,7 @@ impl ActiveRun<'_> {
         Duration::from_secs_f64(self.left() as f64 * part)
     }
 
-    /// The place of the last experiment with trials.
+    /// The index of the last experiment with trials.
     fn latest_experiment(&self) -> usize {
         let has_trials = |planned: &PlannedExperiment| {
             self.trials.iter().any(|trial| trial.experiment == planned.experiment.name)
@@ -212,7 +207,7 @@ impl ActiveRun<'_> {
         blocks.iter().any(|(number, _)| number == block)
     }
 
-    /// Runs a block; one that is disturbed is run again as a whole, within a bound. Says no if it was interrupted.
+    /// Runs a block, and repeats it as a whole if it was disturbed, within a bound. Returns false if interrupted.
     fn block(
         &mut self,
         planned: &PlannedExperiment,
@@ -297,7 +292,7 @@ mod tests {
     use crate::report::results::RunResults;
     use crate::verdict::ruling::Ruling;
 
-    /// In process, so that no server is needed.
+    /// An experiment in process, without a server.
     const TIMERS: &str = r#"
 name = "timers"
 title = "Timers"
@@ -344,19 +339,19 @@ rule = { ratio = ["published", "wheel"], is = "greater" }
             begun += usize::from(matches!(progress, RunProgress::Trial { .. }))
         });
         assert_eq!(end, Ok(RunEnd::Done));
-        // At least the pilot blocks of two cells and a control, for each.
+        // Two experiments, each with at least the pilot blocks of two cells and a control.
         assert!(begun >= 48, "{begun}");
         let all = begun;
         let results = RunResults::read(&folder).expect("it is whole");
         assert_eq!(results.verdicts[0].ruling, Ruling::Holds, "{:?}", results.verdicts);
         assert_eq!(results.controls.len(), 2);
         crate::report::write(&results, &folder).expect("there is room");
-        // Everything is there, so nothing is run again.
+        // The run is complete, so no trial is repeated.
         let again = run(&plan, &own, &folder, None, &mut |progress| {
             begun += usize::from(matches!(progress, RunProgress::Trial { .. }))
         });
         assert_eq!((again, begun), (Ok(RunEnd::Done), all));
-        // The first had ended by its time with fewer blocks, and the later one was interrupted.
+        // The first experiment had ended after its pilot, and the later experiment was interrupted.
         let is_kept = |trial: &Trial| trial.experiment == "later" || trial.block < PILOT_BLOCKS;
         let mut trials = record::read(&folder).expect("it is whole");
         trials.retain(is_kept);
@@ -365,7 +360,7 @@ rule = { ratio = ["published", "wheel"], is = "greater" }
             begun += usize::from(matches!(progress, RunProgress::Trial { .. }))
         });
         assert_eq!((again, begun), (Ok(RunEnd::Done), all));
-        // The pilot was steady and asked for no more; the noise of the blocks after it asks for nothing.
+        // The steady pilot needs no more blocks, and noise after the pilot does not change that.
         trials.retain(|trial| trial.block < PILOT_BLOCKS);
         let steady = |trial: &mut Trial| trial.values.values_mut().for_each(|value| *value = 1.0);
         trials.iter_mut().for_each(steady);

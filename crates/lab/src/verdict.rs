@@ -2,8 +2,8 @@
 
 pub mod prediction;
 pub mod ruling;
-/// Whether a confound explains a ratio even where noise hides a difference of the size of the margin: without it, less
-/// than a tenth of the ratio's logarithm is left at either end of the interval.
+/// Whether a confound explains a ratio although noise hides differences of the size of the margin: without the
+/// confound, both ends of the interval have less than a tenth of the ratio's logarithm.
 fn explained(ratio: &Effect, without: &Effect) -> bool {
     let (low, high) = (ratio.low.ln(), ratio.high.ln());
     let least = if low * high > 0.0 { low.abs().min(high.abs()) } else { 0.0 };
@@ -66,7 +66,7 @@ pub fn controls(planned: &PlannedExperiment, blocks: &Blocks<'_>) -> Vec<Control
     measures.into_iter().filter_map(result).collect()
 }
 
-/// The blocks that an experiment needs, given those of its pilot.
+/// The number of blocks that an experiment needs, given the pilot blocks.
 pub fn needed_blocks(planned: &PlannedExperiment, blocks: &Blocks<'_>) -> usize {
     let claims = &planned.experiment.claims;
     let testable = || (0..claims.len()).filter(|number| !planned.untestable.contains_key(number));
@@ -88,13 +88,13 @@ pub fn needs_intervals(planned: &PlannedExperiment) -> bool {
     claims.filter(|(number, _)| !planned.untestable.contains_key(number)).any(|(_, claim)| !counts(claim))
 }
 
-/// The p-value of a claim before it is adjusted; none for counts.
+/// The p-value of a claim without correction; `None` for counts.
 fn claim_p_value(claim: &PublishedClaim, blocks: &Blocks<'_>) -> Option<f64> {
     match &claim.rule {
         VerdictRule::Ratio { pair, .. } => {
             Some(p_value(&blocks.ratios(&pair.of, &pair.to, claim.measure), 1.0))
         }
-        // It is best only if each difference is one, and the weakest of them decides.
+        // The cell is best only if every difference is significant, so the largest p-value decides.
         VerdictRule::Best { of, among } => among
             .iter()
             .map(|other| p_value(&blocks.ratios(of, other, claim.measure), 1.0))
@@ -120,7 +120,7 @@ struct Judge<'a> {
     p: Option<f64>,
 }
 
-/// A verdict, its sentence, and the effect with whether it is a ratio.
+/// A verdict, its reason, the effect, and whether the effect is a ratio.
 type RuleResult = (Ruling, String, Option<Effect>, bool);
 
 impl Judge<'_> {
@@ -221,7 +221,7 @@ impl Judge<'_> {
         (ruling, because, Some(effect), true)
     }
 
-    /// The size of a difference beside the published one.
+    /// The comparison of a difference with the published difference.
     fn size(&self, effect: &Effect) -> String {
         let Some(published) = self.claim.value else { return "the direction is as published".to_owned() };
         let size = if effect.covers(published) {
@@ -255,7 +255,7 @@ impl Judge<'_> {
         let Some((rival, (_, effect))) = found.iter().min_by(closest) else { return self.few(0) };
         let effect = Some(effect.clone());
         let all = |wanted: Decision| found.iter().all(|(_, (decision, _))| *decision == wanted);
-        // The share of the bound on false differences that each rival has.
+        // Each rival gets an equal share of the bound on false differences.
         let strict = ALPHA / among.len() as f64;
         let beaten = found.iter().find(|(other, (decision, _))| {
             let ratios = self.blocks.ratios(of, other, self.claim.measure);

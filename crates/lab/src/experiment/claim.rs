@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use crate::measure::{Measure, show_number};
 use crate::statistics::decision::Direction;
 
-/// Two cells that are compared within a block.
+/// Two cells whose values are compared within a block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellPair {
-    /// The cell above the line.
+    /// The numerator of the ratio.
     pub of: String,
-    /// The cell below the line.
+    /// The denominator of the ratio.
     pub to: String,
 }
 
@@ -36,25 +36,25 @@ pub enum VerdictRule {
         /// The claimed side.
         is: Direction,
     },
-    /// One cell is better than each of others.
+    /// One cell is better than each of several others.
     Best {
         /// The cell that the claim calls best.
         of: String,
         /// The others.
         among: Vec<String>,
     },
-    /// A value, or the ratio of two, is on one side of a limit.
+    /// A value, or the ratio of two values, is on one side of a limit.
     Bound {
         /// The cell.
         of: String,
-        /// The cell below the line, for a ratio.
+        /// The denominator, if the rule is about a ratio.
         to: Option<String>,
         /// The side.
         side: Side,
         /// The limit.
         limit: f64,
     },
-    /// A count of events is on one side of a limit in each trial; one trial is enough.
+    /// A count of events is on one side of a limit in each trial. One trial is enough for a verdict.
     Count {
         /// The cell.
         of: String,
@@ -63,7 +63,7 @@ pub enum VerdictRule {
         /// The limit.
         limit: f64,
     },
-    /// Of several levels, the named one is the first with a value above a limit.
+    /// The named level is the first of several levels with a value above a limit.
     FirstFailure {
         /// The levels, in order.
         levels: Vec<String>,
@@ -74,7 +74,7 @@ pub enum VerdictRule {
     },
 }
 
-/// A variant of a ratio without a named confound.
+/// The same comparison without a confound.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confound {
     /// The confound in words.
@@ -83,10 +83,10 @@ pub struct Confound {
     pub pair: CellPair,
 }
 
-/// A condition that the machine, or this version, has to meet for a claim.
+/// A condition for the test of a claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Requirement {
-    /// So many cores.
+    /// A number of cores.
     Cores(usize),
     /// A second machine, so that the client does not compete with the server.
     SecondMachine,
@@ -94,9 +94,9 @@ pub enum Requirement {
     Network,
     /// A memory limit on the server, so that files do not stay cached.
     MemoryLimit,
-    /// A server with the published mistake; this version does not carry it.
+    /// A server of the museum with the published mistake.
     Museum(String),
-    /// A measurement that this version cannot make.
+    /// An instrument, such as `strace`.
     Instrument(String),
 }
 
@@ -109,15 +109,15 @@ pub struct PublishedClaim {
     pub published: String,
     /// The published ratio or value, as a number.
     pub value: Option<f64>,
-    /// The measure it is about.
+    /// The measure.
     pub measure: Measure,
     /// The rule; fixed before a run.
     pub rule: VerdictRule,
-    /// Whether it shares the bound on false differences.
+    /// Whether the claim shares the bound on false differences with the other primary claims.
     pub primary: bool,
-    /// A confound that may flip it.
+    /// A confound that may explain the difference.
     pub confound: Option<Confound>,
-    /// Conditions without which it cannot be tested.
+    /// Conditions for the test of the claim.
     pub needs: Vec<Requirement>,
 }
 
@@ -137,7 +137,7 @@ impl PublishedClaim {
         all
     }
 
-    /// The pairs whose ratios an interval is made of.
+    /// The pairs of cells whose ratios have an interval.
     pub fn pairs(&self) -> Vec<CellPair> {
         let pair = |of: &String, to: &String| CellPair { of: of.clone(), to: to.clone() };
         let mut all = match &self.rule {

@@ -1,4 +1,4 @@
-//! The form of an experiment file, and the step from it to an [`Experiment`] that is valid.
+//! The format of experiment files, and their conversion to a valid [`Experiment`].
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -88,16 +88,13 @@ struct RawConfound {
 }
 
 /// Reads an experiment.
-///
-/// # Errors
-/// Names the line and the column of the first error, and the likely fix.
 pub fn read(file: &str, text: &str) -> Result<Experiment, Box<FileProblem>> {
     let raw: RawExperiment =
         toml::from_str(text).map_err(|error| Box::new(FileProblem::of_toml(file, text, &error)))?;
     ExperimentReader { file, text, cells: raw.cells.keys().cloned().collect() }.experiment(raw)
 }
 
-/// Whether an experiment or a cell may have this name. It is part of names of files.
+/// Whether an experiment or a cell may have this name, which becomes a part of file names.
 pub fn is_name(name: &str) -> bool {
     let legal = |c: char| c.is_ascii_alphanumeric() || "-_.+=".contains(c);
     !name.is_empty() && !name.starts_with('.') && name.chars().all(legal)

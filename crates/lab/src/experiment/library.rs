@@ -1,4 +1,4 @@
-//! The experiments that are part of the program.
+//! The experiments in the program.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -39,10 +39,7 @@ pub fn all() -> Vec<Experiment> {
     read_all(FILES)
 }
 
-/// The experiments of the museum, each a published mistake before and after its correction.
-///
-/// # Errors
-/// Names the word that is no exhibit, and the closest one.
+/// The experiments of the museum. Each compares a published mistake with its correction.
 pub fn museum(words: &[String]) -> Result<Vec<Experiment>, String> {
     let mut all = read_all(MUSEUM);
     let short = |experiment: &Experiment| experiment.name.trim_start_matches("museum-").to_owned();
@@ -64,10 +61,7 @@ fn read_all(files: &[(&str, &str)]) -> Vec<Experiment> {
     files.iter().map(read).collect::<Result<_, Box<FileProblem>>>().expect("a test reads each of them")
 }
 
-/// Reads every experiment of a folder of the user.
-///
-/// # Errors
-/// Names the file and the first error in it.
+/// Reads every experiment in a user's folder.
 pub fn of_folder(folder: &Path) -> Result<Vec<Experiment>, String> {
     let failed = |error: std::io::Error| format!("cannot read the folder {}: {error}", folder.display());
     let mut paths = Vec::new();
@@ -81,20 +75,14 @@ pub fn of_folder(folder: &Path) -> Result<Vec<Experiment>, String> {
     paths.iter().map(|path| of_file(path)).collect()
 }
 
-/// Reads an experiment of the user.
-///
-/// # Errors
-/// Names the error and its place.
+/// Reads a user's experiment.
 pub fn of_file(path: &Path) -> Result<Experiment, String> {
     let shown = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {shown}: {error}"))?;
     file::read(&shown, &text).map_err(|problem| problem.to_string())
 }
 
-/// Selects experiments: by name, by the part of a name in front of a hyphen (`n16`), or by the path of a file or folder.
-///
-/// # Errors
-/// Names the word that selects nothing, and the closest name.
+/// Selects experiments by name, by the first part of names (`n16`), or by the path of a file or folder.
 pub fn select(words: &[String]) -> Result<Vec<Experiment>, String> {
     let all = all();
     if words.is_empty() {
@@ -149,7 +137,7 @@ mod tests {
             assert_eq!(settings("before")["exhibit"], exhibit.name);
             assert_eq!((&*settings("before")["corrected"], &*settings("after")["corrected"]), ("off", "on"));
         }
-        // The list of timers runs in process.
+        // `timer-list` is an experiment in process, without an exhibit.
         assert_eq!(all.len(), EXHIBITS.len() + 1);
         assert!(
             museum(&["accept-two".to_owned()]).expect_err("a slip").contains("did you mean `accept-one`?")

@@ -1,4 +1,4 @@
-//! Experiments as data: a TOML file each, read into types that exist only if they are valid.
+//! Experiments as data. Each is a TOML file.
 
 pub mod claim;
 pub mod file;
@@ -15,17 +15,17 @@ use serde::{Deserialize, Serialize};
 use crate::experiment::claim::{PublishedClaim, VerdictRule};
 use crate::experiment::subject::Cell;
 
-/// Claims that share the bound on false differences, at most.
+/// The most claims that share the bound on false differences.
 pub const MOST_PRIMARY: usize = 4;
 
-/// An experiment: a published comparison, and how it is repeated here.
+/// An experiment: a published comparison and its repetition here.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
     /// The name that commands use.
     pub name: String,
     /// A title for people.
     pub title: String,
-    /// The text that published it.
+    /// The publication.
     pub source: String,
     /// The original setting.
     pub setting: String,
@@ -33,11 +33,11 @@ pub struct Experiment {
     pub scaled: String,
     /// Deviations from the original.
     pub deviations: Vec<String>,
-    /// Whether the profile `smoke` has it.
+    /// Whether the profile `smoke` runs it.
     pub smoke: bool,
-    /// A margin of its own for "no difference".
+    /// The margin of "no difference", instead of the profile's.
     pub margin: Option<f64>,
-    /// The subjects with their load, by name, in the order of names.
+    /// The cells by name.
     pub cells: BTreeMap<String, Cell>,
     /// The published claims.
     pub claims: Vec<PublishedClaim>,
@@ -46,7 +46,7 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// The cells that claims need; curves need the others.
+    /// The cells that claims name. Other cells are only points of curves.
     pub fn claimed_cells(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self.claims.iter().flat_map(PublishedClaim::cells).collect();
         names.sort_unstable();
@@ -54,7 +54,7 @@ impl Experiment {
         names
     }
 
-    /// The cell that is run twice in each block, as a control: the reference of the first ratio.
+    /// The control, which runs twice in each block: the denominator of the first ratio.
     pub fn control(&self) -> Option<&str> {
         self.claims.iter().find_map(|claim| match &claim.rule {
             VerdictRule::Ratio { pair, .. } => Some(pair.to.as_str()),

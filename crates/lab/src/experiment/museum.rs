@@ -1,12 +1,12 @@
-//! The museum: mistakes of published servers as minimal C programs, each with the corrected line beside it. They are
-//! compiled when they are asked for, and are no part of any server.
+//! The museum: mistakes of published servers as minimal C programs, with the corrected line of each. A trial compiles
+//! its program. No server contains them.
 
 /// A program of the museum.
 #[derive(Clone, Copy, Debug)]
 pub struct Exhibit {
     /// Its name.
     pub name: &'static str,
-    /// Its source. `CORRECTED` chooses the corrected line.
+    /// Its source. The macro `CORRECTED` selects the corrected line.
     pub source: &'static str,
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-/// An error in a file, at a place in its text.
+/// An error at a place in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileProblem {
     /// The file.
@@ -38,7 +38,7 @@ impl FileProblem {
         }
     }
 
-    /// The same with a fix: the known word that `wrong` is most like, or all of them.
+    /// Adds a fix: the known word that is most similar to `wrong`, or all known words.
     pub fn among<'a>(mut self, wrong: &str, known: impl IntoIterator<Item = &'a str>) -> FileProblem {
         let known: Vec<&str> = known.into_iter().collect();
         self.fix = Some(match closest(wrong, &known) {
@@ -49,13 +49,13 @@ impl FileProblem {
         self
     }
 
-    /// The same with a fix in words.
+    /// Adds a fix in words.
     pub fn fix(mut self, words: &str) -> FileProblem {
         self.fix = Some(words.to_owned());
         self
     }
 
-    /// An error of the TOML reader. It lists the known words in its message; the closest becomes the fix.
+    /// An error of the TOML reader. Its message lists the known words; the most similar word becomes the fix.
     pub fn of_toml(file: &str, text: &str, error: &toml::de::Error) -> FileProblem {
         let message = error.message().trim().to_owned();
         let problem = FileProblem::at(file, text, error.span().unwrap_or(0..0), message.clone());
@@ -70,7 +70,7 @@ impl FileProblem {
     }
 }
 
-/// The word of `known` that `wrong` is most like, if one is like it.
+/// The known word that is most similar to `wrong`, if any word is similar.
 pub fn closest<'a>(wrong: &str, known: &[&'a str]) -> Option<&'a str> {
     let best = known.iter().map(|word| (strsim::jaro_winkler(wrong, word), *word));
     best.filter(|(like, _)| *like > 0.75).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, word)| word)

@@ -1,4 +1,4 @@
-//! A folder of the user, and the mix of requests for its files.
+//! A user's folder, and the mix of requests for its files.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The most lines of the list from which the load generator draws.
 const MOST_LINES: u64 = 10_000;
 
-/// A folder that trials serve in place of generated files, and the requests that they make. Trials never write to it.
+/// A user's folder that trials serve instead of generated files, and its requests. Trials never write to the folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServedSite {
     /// The folder.
@@ -16,7 +16,7 @@ pub struct ServedSite {
     pub requests: Vec<RequestedPath>,
 }
 
-/// A path, its frequency, and the response that is correct.
+/// A path, its frequency, and the correct response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestedPath {
     /// The path in a URL.
@@ -30,7 +30,7 @@ pub struct RequestedPath {
 }
 
 impl ServedSite {
-    /// The URLs at `address`, one per line, each as often as its weight asks for.
+    /// The URLs at `address`, one per line, in proportion to their weights.
     pub fn urls(&self, address: std::net::SocketAddr) -> String {
         let all: u64 = self.requests.iter().map(|one| one.weight).sum();
         // A random choice needs two lines.

@@ -1,4 +1,4 @@
-//! A cell of an experiment: a subject with its settings, and the load it gets.
+//! A cell of an experiment: a subject, its settings and its load.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use tenfold_rounds::Operation;
 
 use crate::measure::Measure;
 
-/// A program or a piece of code that is measured.
+/// The measured program or code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Subject {
     /// This server.
     #[default]
     Tenfold,
-    /// nginx, as found on the machine.
+    /// The installed nginx.
     Nginx,
     /// Apache.
     Apache,
@@ -26,11 +26,11 @@ pub enum Subject {
     Museum,
     /// Timers of this server, in process.
     Timers,
-    /// A sorted list walked from its head, in process, as T23 published it.
+    /// The published sorted list of timers (T23), walked from its head, in process.
     HeadList,
     /// The parser of this server, in process.
     Parser,
-    /// A parser that walks a head byte by byte, in process, as T23 published it.
+    /// The published parser (T23), byte by byte, in process.
     ByteParser,
     /// The access log of this server, in process.
     Log,
@@ -74,7 +74,7 @@ impl Subject {
         matches!(self, Subject::Nginx | Subject::Apache | Subject::Lighttpd | Subject::H2o)
     }
 
-    /// Whether it runs without a process of its own.
+    /// Whether trials run it in the process of the laboratory.
     pub fn is_in_process(self) -> bool {
         matches!(
             self,
@@ -98,9 +98,9 @@ pub enum EndOfResponse {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Workload {
-    /// Bytes of the file that is asked for.
+    /// Bytes of the requested file.
     pub file: Option<u64>,
-    /// Ask for a path that does not exist, and expect 404.
+    /// Requests a path that does not exist, and expects 404.
     pub missing: bool,
     /// Connections that make requests.
     pub connections: Option<u32>,
@@ -112,34 +112,34 @@ pub struct Workload {
     pub pipeline: Option<u32>,
     /// The sign that a response is complete.
     pub completion: EndOfResponse,
-    /// Idle keep-alive connections beside.
+    /// Additional idle connections.
     pub idle: Option<u32>,
-    /// Requests a second by a schedule; without it, a request follows a response.
+    /// Scheduled requests per second. Without a rate, each request follows a response.
     pub rate: Option<u32>,
-    /// Milliseconds of a trial; without it, those of the profile.
+    /// Milliseconds of a trial, instead of the profile's.
     pub milliseconds: Option<u64>,
-    /// Compare the hash of each body.
+    /// Checks the hash of each body.
     pub hash: bool,
-    /// Ask with a URL that has no path; the site has no index, so 404 is expected.
+    /// Requests a URL without a path. The site has no index, so the expected status is 404.
     pub bare_url: bool,
-    /// New connections a second, instead of a number of connections.
+    /// New connections per second, instead of a number of connections.
     pub connection_rate: Option<u32>,
-    /// Seconds that each of those lives.
+    /// The lifetime of each such connection in seconds.
     pub hold_seconds: Option<u32>,
     /// Fields of every request.
     pub headers: Vec<String>,
-    /// Count system calls under a tracer, instead of measuring anything else.
+    /// Counts system calls under a tracer. Nothing else is measured.
     pub trace: bool,
-    /// Requests may fail; the claim is about that.
+    /// Failed requests do not make the trial fail, because the claim is about them.
     pub may_fail: bool,
-    /// Operations in process: how many timers are armed.
+    /// In process: the number of armed timers.
     pub armed: Option<u32>,
-    /// Operations in process: which one.
+    /// In process: the measured operation.
     pub operation: Option<Operation>,
 }
 
 impl Workload {
-    /// The load with defaults of `base` for what it leaves out.
+    /// This load, with `base` for missing values.
     pub fn over(self, base: &Workload) -> Workload {
         Workload {
             file: self.file.or(base.file),
@@ -173,13 +173,13 @@ impl Workload {
         self.connections.unwrap_or(64)
     }
 
-    /// Bytes of the file that is asked for: 1,067 as in N16, if the cell does not say.
+    /// Bytes of the requested file. The default is the size in N16.
     pub fn file_bytes(&self) -> u64 {
         self.file.unwrap_or(1067)
     }
 }
 
-/// A subject with its settings, and the load it gets.
+/// A subject with its settings and its load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// A description in words.
@@ -190,7 +190,7 @@ pub struct Cell {
     pub settings: BTreeMap<String, String>,
     /// Its load.
     pub load: Workload,
-    /// Values that were published for it.
+    /// The published values.
     pub original: BTreeMap<Measure, f64>,
 }
 

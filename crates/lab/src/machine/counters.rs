@@ -1,22 +1,22 @@
-//! Counters of the kernel's network, of this network namespace.
+//! The kernel's network counters of this network namespace.
 
 use std::fs;
 
-/// Events that a trial is charged with. Other traffic of the machine is in them.
+/// Network events. Other traffic of the machine also counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetworkCounters {
-    /// Connections that found a queue of accept full.
+    /// Connections that found a full accept queue.
     pub overflows: u64,
     /// Connections that a listening socket dropped for any reason, a full queue included.
     pub drops: u64,
-    /// SYN segments that were sent again.
+    /// Retransmitted SYN segments.
     pub syn_retries: u64,
-    /// Segments that were sent again.
+    /// Retransmitted segments.
     pub retransmits: u64,
 }
 
 impl NetworkCounters {
-    /// The counts now; zero for those that the kernel does not have.
+    /// The present counts. A counter that the kernel lacks is zero.
     pub fn now() -> NetworkCounters {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         NetworkCounters::of(&read("/proc/net/netstat"), &read("/proc/net/snmp"))
@@ -42,7 +42,7 @@ impl NetworkCounters {
     }
 }
 
-/// A value of a table whose first line has names and whose second has numbers.
+/// A value of a table with names in its first line and numbers in its second line.
 fn value(text: &str, table: &str, name: &str) -> u64 {
     let mut lines = text.lines().filter(|line| line.starts_with(table));
     let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return 0 };

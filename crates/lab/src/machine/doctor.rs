@@ -1,4 +1,4 @@
-//! Faults of this machine that would spoil a measurement, each with its mend. Nothing is changed.
+//! Faults of this machine that would spoil a measurement, with a remedy for each. Nothing is changed.
 
 use std::fs;
 
@@ -9,14 +9,14 @@ use crate::experiment::subject::Subject;
 use crate::machine::environment::{LabEnvironment, TRACER, cannot_trace, program};
 use crate::machine::processes;
 
-/// Idle connections of the largest experiment, with room for the program itself.
+/// The descriptors of the largest experiment: 4,000 idle connections, and the program's own.
 const DESCRIPTORS: u64 = 4_200;
 const SOMAXCONN: u64 = 4_096;
 
 /// The gravity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gravity {
-    /// Nothing to mend.
+    /// No fault.
     Good,
     /// Results are less certain, or some claims cannot be tested.
     Limits,
@@ -35,7 +35,7 @@ pub struct Diagnosis {
     pub mend: String,
 }
 
-/// Looks at the machine.
+/// Examines the machine.
 pub fn examine(environment: &LabEnvironment) -> Vec<Diagnosis> {
     let mut all = Vec::new();
     let mut add = |gravity, found: String, mend: &str| {
@@ -118,7 +118,7 @@ pub fn examine(environment: &LabEnvironment) -> Vec<Diagnosis> {
     all
 }
 
-/// Other programs, by the rule of the load generator.
+/// Adds the finding about other programs, by the rule of the load generator.
 fn others(here: &Environment, add: &mut impl FnMut(Gravity, String, &str)) {
     match here.crowded() {
         Some(why) => add(Gravity::Spoils, why, "trials that they disturb are flagged and repeated"),
@@ -131,7 +131,7 @@ fn others(here: &Environment, add: &mut impl FnMut(Gravity, String, &str)) {
     }
 }
 
-/// Permissions that this user lacks.
+/// Adds findings about missing permissions.
 fn permissions(add: &mut impl FnMut(Gravity, String, &str)) {
     match cannot_trace() {
         None => add(Gravity::Good, format!("{TRACER} traces what this user starts"), ""),
@@ -161,7 +161,7 @@ fn permissions(add: &mut impl FnMut(Gravity, String, &str)) {
     }
 }
 
-/// The state of a battery that discharges.
+/// The charge of a battery, if the machine runs on it.
 fn battery() -> Option<String> {
     let entries = fs::read_dir("/sys/class/power_supply").ok()?;
     let discharging = entries.flatten().find(|entry| {

@@ -1,4 +1,4 @@
-//! The environment of a run, recorded with it, and what it lacks for a claim.
+//! The recorded environment of a run, and its test against the requirements of claims.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,10 +13,10 @@ use crate::experiment::claim::Requirement;
 use crate::experiment::museum::exhibit;
 use crate::experiment::subject::Subject;
 
-/// The program that traces system calls.
+/// The tracer of system calls.
 pub(crate) const TRACER: &str = "strace";
 
-/// The program that compiles the museum.
+/// The compiler for the museum.
 pub(crate) const COMPILER: &str = "cc";
 
 /// Settings of the kernel that change results.
@@ -41,21 +41,21 @@ pub struct LabEnvironment {
     pub kernel: String,
     /// Name of the processor.
     pub processor: String,
-    /// Processors that the run may use.
+    /// The processors of this process.
     pub processors: Vec<usize>,
     /// Megabytes of memory.
     pub memory_mb: u64,
-    /// Mitigations of the processor's weaknesses, by name.
+    /// The processor's vulnerabilities and their mitigations.
     pub mitigations: BTreeMap<String, String>,
-    /// Settings of the kernel, by name.
+    /// Kernel settings by name.
     pub sysctls: BTreeMap<String, String>,
-    /// Limit of open descriptors.
+    /// The limits of descriptors.
     pub descriptors: String,
     /// Load averages before the run.
     pub load: String,
-    /// The governor of the processor's frequency, if it has one.
+    /// The frequency governor of the processor, if it has one.
     pub governor: String,
-    /// Versions of the servers that were found, by name.
+    /// The versions of installed peers, by name.
     pub peers: BTreeMap<String, String>,
 }
 
@@ -104,7 +104,7 @@ impl LabEnvironment {
         }
     }
 
-    /// Why this machine, or this version, cannot test a claim that needs this; none if it can.
+    /// The reason why this machine or this version does not meet a requirement, if there is one.
     pub fn lacks(&self, requirement: &Requirement) -> Option<String> {
         match requirement {
             Requirement::Cores(count) if self.processors.len() >= *count => None,
@@ -147,7 +147,7 @@ pub(crate) fn installed(name: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-/// The reason why this user cannot trace; none if a program could be traced.
+/// The reason why this user cannot trace programs, if there is one. The first call tries it.
 pub(crate) fn cannot_trace() -> Option<String> {
     static FOUND: OnceLock<Option<String>> = OnceLock::new();
     FOUND.get_or_init(try_to_trace).clone()

@@ -1,18 +1,18 @@
-//! Disturbances of a trial: rules that are set before a run and never read a result.
+//! Disturbances of a trial, by fixed rules that read no result.
 
 use std::fs;
 use std::time::{Duration, Instant, SystemTime};
 
 use tenfold_sys::usage;
 
-/// CPU of other programs, as a part of one processor, above which a trial is flagged.
+/// The CPU time of other programs, as a part of one processor, above which a trial is flagged.
 const MOST_FOREIGN: f64 = 0.10;
-/// Stolen time, as a part of one processor, above which a trial is flagged.
+/// The stolen time, as a part of one processor, above which a trial is flagged.
 const MOST_STEAL: f64 = 0.02;
-/// The machine slept if the clocks of time and of the processor went apart by more.
+/// The difference between wall clock and monotonic clock above which a trial is flagged.
 const MOST_JUMP: Duration = Duration::from_millis(500);
 const TICKS: f64 = 100.0;
-/// Seconds that `/proc/stat` can tell, which counts a processor's ticks: a few of them are chance in a short trial.
+/// The precision of `/proc/stat` in seconds: three ticks.
 const PRECISION: f64 = 0.03;
 
 /// The machine at the start of a trial.
@@ -20,7 +20,7 @@ const PRECISION: f64 = 0.03;
 pub struct NoiseWatch {
     busy: f64,
     steal: f64,
-    /// CPU seconds of this process and of the load generators that it has waited for.
+    /// CPU seconds of this process and of finished load generators.
     own: f64,
     monotonic: Instant,
     wall: SystemTime,
@@ -34,7 +34,7 @@ impl NoiseWatch {
         NoiseWatch { busy, steal, own, monotonic: Instant::now(), wall: SystemTime::now() }
     }
 
-    /// The reasons to doubt the trial, given the CPU seconds of its server.
+    /// The disturbances since the start, given the CPU seconds of the server.
     pub fn flags(&self, server: f64) -> Vec<String> {
         let now = NoiseWatch::start();
         let seconds = (now.monotonic - self.monotonic).as_secs_f64().max(0.001);
@@ -55,7 +55,7 @@ impl NoiseWatch {
     }
 }
 
-/// Seconds of all processors that were busy, and that were stolen.
+/// Busy seconds and stolen seconds of all processors.
 fn busy(stat: &str) -> (f64, f64) {
     let line = stat.lines().next().unwrap_or_default();
     let ticks: Vec<f64> = line.split_whitespace().skip(1).filter_map(|field| field.parse().ok()).collect();

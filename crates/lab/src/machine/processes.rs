@@ -1,4 +1,4 @@
-//! Resources of processes, read from outside: CPU time, context switches, page faults, memory.
+//! Resources of processes from `/proc`: CPU time, context switches, page faults, memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,13 +8,13 @@ use std::time::Duration;
 use tenfold_sys::process::Pid;
 use tenfold_sys::{usage, user};
 
-/// Clock ticks per second of `/proc`; the kernel's interface has had this value on every architecture of Linux 2.6 on.
+/// Clock ticks per second in `/proc`; the same on every architecture since Linux 2.6.
 const TICKS: f64 = 100.0;
 
 /// Resources of a process and its descendants, up to now.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Resources {
-    /// CPU seconds, user and system, descendants that were waited for included.
+    /// CPU seconds, user and system, including reaped descendants.
     pub cpu: f64,
     /// User ticks as seconds.
     pub user: f64,
@@ -22,14 +22,14 @@ pub struct Resources {
     pub system: f64,
     /// Context switches of live threads.
     pub switches: u64,
-    /// Page faults, with and without a read from disk.
+    /// Minor and major page faults.
     pub faults: u64,
     /// Resident kilobytes.
     pub memory: u64,
 }
 
 impl Resources {
-    /// The resources that `root` and its descendants have used.
+    /// The resources of `root` and its descendants.
     pub fn of(root: u32) -> Resources {
         let mut total = Resources::default();
         for process in descendants(root) {
@@ -47,7 +47,7 @@ impl Resources {
         total
     }
 
-    /// CPU seconds since `before`, apart as user and system: the exact sum is divided as the ticks are.
+    /// The difference to `before`. The exact CPU time is divided in the proportion of user ticks and system ticks.
     pub fn since(&self, before: &Resources) -> Resources {
         let cpu = (self.cpu - before.cpu).max(0.0);
         let (user, system) = ((self.user - before.user).max(0.0), (self.system - before.system).max(0.0));
@@ -81,13 +81,13 @@ fn stat(process: u32) -> Option<Stat> {
         user: number(11)?,
         system: number(12)?,
         children: number(13)? + number(14)?,
-        // Minor and major faults, of the process and of children that it waited for.
+        // Minor and major faults of the process and its reaped children.
         faults: (number(7)? + number(8)? + number(9)? + number(10)?) as u64,
     })
 }
 
-/// Kilobytes of `root` and its descendants, shared pages divided among the processes that map them (proportional set
-/// size, `man 5 proc`). None if the system hides a process.
+/// The proportional set size of `root` and its descendants in kilobytes: shared pages are divided among the processes
+/// that map them (`man 5 proc`). `None` if the system hides a process.
 pub(crate) fn proportional_memory(root: u32) -> Option<u64> {
     let of = |process: u32| {
         let text = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok()?;
@@ -121,8 +121,8 @@ pub(crate) fn child(parent: u32) -> Option<u32> {
     descendants(parent).into_iter().find(is_child)
 }
 
-/// The reason why this process cannot read the memory of this server, which closes it to its own user (`man 2 ptrace`,
-/// "access mode checking"); none if it can.
+/// The reason why this process cannot read the memory of a Tenfold server, if there is one. A server is not dumpable,
+/// so its own user cannot read it (`man 2 ptrace`, "access mode checking").
 pub fn closed_memory() -> Option<String> {
     const CAP_SYS_PTRACE: u32 = 19;
     let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -132,8 +132,8 @@ pub fn closed_memory() -> Option<String> {
     (!may_read).then(|| "the memory of a server (pss) is closed to users without CAP_SYS_PTRACE".to_owned())
 }
 
-/// Whether `root` or a process below it holds a TCP socket that listens on the port (`man 5 proc`, `/proc/net/tcp`). If
-/// one of these processes does not show its descriptors, the socket has to be of this user.
+/// Whether `root` or a descendant has a TCP socket that listens on the port (`man 5 proc`, `/proc/net/tcp`). If the
+/// descriptors of one of them are hidden, any socket of this user on the port counts.
 pub(crate) fn listens(root: u32, port: u16) -> bool {
     let text = fs::read_to_string("/proc/net/tcp").unwrap_or_default();
     let sockets: BTreeMap<String, u32> = text.lines().filter_map(|line| listener(line, port)).collect();
@@ -155,7 +155,7 @@ pub(crate) fn listens(root: u32, port: u16) -> bool {
     hidden && sockets.values().any(|owner| *owner == user::own())
 }
 
-/// The socket of a line of `/proc/net/tcp` as `/proc/PID/fd` names it, and its owner, if it listens on the port.
+/// The name of a socket in `/proc/PID/fd` and its owner, from a line of `/proc/net/tcp`, if it listens on the port.
 fn listener(line: &str, port: u16) -> Option<(String, u32)> {
     const LISTEN: &str = "0A";
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -214,10 +214,10 @@ mod tests {
         assert!(listens(std::process::id(), port));
         assert!(!listens(other.id(), port));
         drop(socket);
-        // A process that another test starts has a copy for a moment.
+        // A child of another test has a copy until it executes its program.
         let begin = std::time::Instant::now();
         while listens(std::process::id(), port) {
-            assert!(begin.elapsed() < Duration::from_secs(20), "nobody listens there");
+            assert!(begin.elapsed() < Duration::from_secs(20), "the closed port is reported as open");
         }
         other.kill().expect("it runs");
         other.wait().expect("it ended");

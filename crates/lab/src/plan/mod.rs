@@ -1,5 +1,5 @@
-//! The plan of a run, written before its first trial: which cells, in which order, for how long, and what cannot be
-//! tested here.
+//! The plan of a run, written before its first trial: cells, their order and duration, and claims that cannot be tested
+//! here.
 
 pub mod profile;
 
@@ -24,11 +24,11 @@ pub const PLAN: &str = "plan.json";
 /// A run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunPlan {
-    /// The seed: the same number repeats the order of trials.
+    /// The seed of the order of trials.
     pub seed: u64,
     /// Length and precision.
     pub profile: Profile,
-    /// A number of blocks for every experiment instead of the two stages.
+    /// The number of blocks for every experiment, instead of a pilot that determines it.
     pub blocks: Option<usize>,
     /// Seconds for the whole run.
     pub budget: u64,
@@ -38,17 +38,17 @@ pub struct RunPlan {
     pub client_processors: Vec<usize>,
     /// The experiments in their order.
     pub experiments: Vec<PlannedExperiment>,
-    /// A folder of the user that is served in place of generated files.
+    /// A user's folder to serve instead of generated files.
     #[serde(default)]
     pub served: Option<ServedSite>,
 }
 
-/// One trial of each block: a cell, and whether it is the second one of that cell.
+/// A trial of each block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedCell {
     /// The cell.
     pub cell: String,
-    /// Whether it is the control.
+    /// Whether it is the control: the second trial of its cell.
     pub control: bool,
 }
 
@@ -63,9 +63,9 @@ pub struct PlannedExperiment {
     pub milliseconds: u64,
     /// The trials of a block.
     pub cells: Vec<PlannedCell>,
-    /// Claims by number that cannot be tested here, with the reason.
+    /// The claims that cannot be tested here, by number, with the reason.
     pub untestable: BTreeMap<usize, String>,
-    /// Whether a block goes from few idle connections to many, and is in random order only among equals.
+    /// Whether a block orders its cells by their idle connections, and only equal cells at random.
     #[serde(default)]
     pub growing: bool,
 }
@@ -75,13 +75,13 @@ pub struct PlannedExperiment {
 pub struct Wishes {
     /// Length and precision.
     pub profile: Profile,
-    /// A number of blocks for every experiment.
+    /// The number of blocks for every experiment.
     pub blocks: Option<usize>,
     /// Seconds for the whole run.
     pub budget: Option<u64>,
     /// The seed.
     pub seed: u64,
-    /// The peers that may be started; none means all that are installed.
+    /// The peers that may be started; `None`: all that are installed.
     pub peers: Option<Vec<Subject>>,
 }
 
@@ -91,7 +91,7 @@ impl RunPlan {
         let chosen =
             experiments.into_iter().map(|experiment| plan(experiment, wishes, environment)).collect();
         let (server, client) = match environment.processors.as_slice() {
-            // With one processor, nothing is pinned, and `doctor` says so.
+            // With one processor, nothing is pinned; `doctor` reports it.
             [] | [_] => (Vec::new(), Vec::new()),
             [server @ .., client] => (server.to_vec(), vec![*client]),
         };
@@ -107,7 +107,7 @@ impl RunPlan {
         }
     }
 
-    /// The order of trials in a block: at random, and the same for the same seed.
+    /// The order of trials in a block: random, by the seed.
     pub fn order(&self, experiment: &PlannedExperiment, block: usize, attempt: u32) -> Vec<PlannedCell> {
         let words = format!("{} {} {block} {attempt}", self.seed, experiment.experiment.name);
         let hash = Sha256::digest(words.as_bytes());
@@ -125,9 +125,6 @@ impl RunPlan {
     }
 
     /// Writes the plan into the folder of a run.
-    ///
-    /// # Errors
-    /// The system's reason, with the path.
     pub fn write(&self, folder: &Path) -> Result<(), String> {
         let path = folder.join(PLAN);
         let text = serde_json::to_string_pretty(self).map_err(|error| error.to_string())?;
@@ -135,9 +132,6 @@ impl RunPlan {
     }
 
     /// Reads the plan from the folder of a run.
-    ///
-    /// # Errors
-    /// When there is none, or it is none.
     pub fn read(folder: &Path) -> Result<RunPlan, String> {
         let path = folder.join(PLAN);
         let shown = path.display();

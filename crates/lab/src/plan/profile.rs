@@ -20,7 +20,7 @@ impl Profile {
     pub const WORDS: [(&str, Profile); 3] =
         [("smoke", Profile::Smoke), ("quick", Profile::Quick), ("full", Profile::Full)];
 
-    /// The value for this profile.
+    /// Selects the value of this profile.
     fn of<T>(self, [smoke, quick, full]: [T; 3]) -> T {
         match self {
             Profile::Smoke => smoke,
@@ -34,7 +34,7 @@ impl Profile {
         self.of(["smoke", "quick", "full"])
     }
 
-    /// Seconds of a run, if the user does not say.
+    /// The default seconds of a run.
     pub fn seconds(self) -> u64 {
         self.of([170, 30 * 60, 12 * 3600])
     }
@@ -49,7 +49,7 @@ impl Profile {
         self.of([0.10, 0.10, 0.05])
     }
 
-    /// Blocks of an experiment at most.
+    /// The most blocks of an experiment.
     pub fn most_blocks(self) -> usize {
         self.of([8, 20, 80])
     }
@@ -59,7 +59,7 @@ impl Profile {
         self.of([1, 3, 8])
     }
 
-    /// Attempts at a block that is disturbed.
+    /// The most attempts at a disturbed block.
     pub fn attempts(self) -> u32 {
         self.of([1, 2, 4])
     }

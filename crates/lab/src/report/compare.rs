@@ -1,4 +1,4 @@
-//! Two runs side by side: machines, kernels, versions.
+//! The comparison of two runs, of other machines, kernels or versions.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use crate::report::results::RunResults;
 use crate::statistics::effect::Effect;
 use crate::verdict::ruling::{ClaimVerdict, shown};
 
-/// The verdicts of two runs, and how far each ratio moved.
+/// The verdicts of two runs, and the quotient of their ratios.
 pub fn text(a: &RunResults, b: &RunResults) -> String {
     let mut text = String::new();
     for (name, run) in [("A", a), ("B", b)] {

@@ -1,4 +1,4 @@
-//! Curves over connections: cells that differ in nothing but the number of active or idle connections are one curve.
+//! Curves over connections. Cells that differ only in their number of active or idle connections are one curve.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ fn curves(
     let mut all: Vec<GrowthCurve> = groups.into_values().collect();
     for curve in &mut all {
         curve.points.sort_by_key(|(x, _)| *x);
-        // A cell under two names is one point.
+        // Two names of a cell are one point.
         curve.points.dedup_by_key(|(x, _)| *x);
     }
     all.retain(|curve| curve.points.len() > 1);

@@ -1,4 +1,5 @@
-//! The report as one page: verdicts first, then each experiment with every run behind it. No script, nothing fetched.
+//! The report as one page: verdicts, then each experiment with all its trials. The page has no script and loads
+//! nothing.
 
 use std::fmt::Write;
 
@@ -158,7 +159,7 @@ fn again(results: &RunResults, planned: &PlannedExperiment) -> String {
     let (one, profile) = (&planned.experiment, results.plan.profile.name());
     match (one.name.strip_prefix("museum-"), one.source.starts_with("tenfold ")) {
         (Some(exhibit), _) => format!("tenfold lab museum {exhibit} --profile {profile}"),
-        // Studies are their own source.
+        // The source of a study is its command.
         (None, true) => one.source.clone(),
         (None, false) => format!("tenfold lab run --only {} --profile {profile}", one.name),
     }
@@ -194,7 +195,7 @@ fn claim_evidence(page: &mut String, claim: &PublishedClaim, verdict: &ClaimVerd
     let _ = write!(page, "Published: {}.</small></p></article>", escape(published));
 }
 
-/// The measures that claims are about, each once, in their order.
+/// The measures of the claims, each once, in the order of claims.
 fn claimed(planned: &PlannedExperiment) -> Vec<Measure> {
     let mut all: Vec<Measure> = Vec::new();
     for claim in &planned.experiment.claims {

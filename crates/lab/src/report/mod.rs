@@ -1,4 +1,4 @@
-//! The report of a run, made from its folder alone.
+//! The report of a run, computed from its folder.
 
 pub mod compare;
 mod curves;
@@ -15,9 +15,6 @@ use crate::report::results::RunResults;
 pub const FILES: [&str; 4] = ["report.html", "verdicts.json", "trials.csv", "summary.md"];
 
 /// Writes every file of the report into the folder of a run.
-///
-/// # Errors
-/// The system's reason, with the path.
 pub fn write(results: &RunResults, folder: &Path) -> Result<(), String> {
     let texts =
         [html::page(results), tables::verdicts(results), tables::csv(results), tables::summary(results)];

@@ -1,4 +1,4 @@
-//! The folder of a run, read, with the verdicts on it.
+//! The content of the folder of a run, and the verdicts on it.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use crate::verdict;
 use crate::verdict::prediction::{self, ScoredPrediction};
 use crate::verdict::ruling::{ClaimVerdict, ControlResult, Ruling};
 
-/// The environment in the folder of a run.
+/// The file of the environment in the folder of a run.
 pub const ENVIRONMENT: &str = "env.json";
 
-/// Everything that the folder of a run has, and the verdicts on it.
+/// The content of the folder of a run, and the verdicts on it.
 #[derive(Clone, Debug)]
 pub struct RunResults {
     /// The plan.
@@ -31,9 +31,6 @@ pub struct RunResults {
 
 impl RunResults {
     /// Reads the folder of a run.
-    ///
-    /// # Errors
-    /// Names the file that is missing or damaged.
     pub fn read(folder: &Path) -> Result<RunResults, String> {
         let plan = RunPlan::read(folder)?;
         let path = folder.join(ENVIRONMENT);

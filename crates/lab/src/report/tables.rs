@@ -1,4 +1,4 @@
-//! Verdicts for programs, trials as CSV, and a summary for a README.
+//! Verdicts as JSON, trials as CSV, and a summary in Markdown.
 
 use std::fmt::Write;
 
@@ -71,7 +71,7 @@ pub(super) fn summary(results: &RunResults) -> String {
     text
 }
 
-/// The ratio or the value with its interval; without one, the values.
+/// The ratio or the value with its interval; without an interval, the values.
 pub(super) fn here(verdict: &ClaimVerdict) -> String {
     let measure = verdict.measure;
     match &verdict.effect {

@@ -1,4 +1,4 @@
-//! The rule of verdicts on ratios. It is fixed before a run, and reads nothing but an interval and a p-value.
+//! The rule of verdicts on ratios, fixed before a run. It reads only an interval and a p-value.
 
 use serde::{Deserialize, Serialize};
 use tenfold_load::statistics::sample::ALPHA;
@@ -27,12 +27,12 @@ pub enum Decision {
     Reversed,
     /// The interval lies inside the margin around 1.
     NoDifference,
-    /// None of these was shown.
+    /// The trials show none of these results.
     Inconclusive,
 }
 
-/// Decides about a ratio: inside the margin first, then the side, if the p-value adjusted for the other claims of
-/// the experiment allows it.
+/// Decides about a ratio. An interval inside the margin decides first; then the side of 1 decides, if the p-value,
+/// adjusted for the other claims of the experiment, is at most [`ALPHA`].
 pub fn decide(effect: &Effect, adjusted_p: f64, direction: Direction, margin: f64) -> Decision {
     if effect.blocks < FEWEST_BLOCKS {
         return Decision::Inconclusive;

@@ -6,10 +6,10 @@ use tenfold_load::statistics::student;
 
 use crate::statistics::stages;
 
-/// Below this number of blocks, an interval earns no verdict.
+/// The fewest blocks for a verdict.
 pub const FEWEST_BLOCKS: usize = 8;
-/// From this number of blocks on, a bootstrap of the mean is reported beside the interval: with 6 blocks it calls
-/// equal servers different in 15 % of runs.
+/// The fewest blocks for a bootstrap interval. With 6 blocks, a bootstrap calls equal servers different in 15 % of
+/// runs.
 const FEWEST_FOR_BOOTSTRAP: usize = 12;
 
 /// The geometric mean of positive samples, one for each block, and its 95 % interval.
@@ -21,7 +21,7 @@ pub struct Effect {
     pub low: f64,
     /// Upper end of the interval.
     pub high: f64,
-    /// Blocks it is made of.
+    /// The number of blocks.
     pub blocks: usize,
     /// Standard deviation of the logarithms.
     pub deviation: f64,
@@ -30,10 +30,11 @@ pub struct Effect {
 }
 
 impl Effect {
-    /// The effect of samples in the order of their blocks; none for fewer than two, or if one is not above zero.
+    /// The effect of samples in the order of their blocks. `None` for fewer than two samples, or for a sample that is
+    /// not above zero.
     ///
-    /// The interval is the wider of two: Stein's, whose variance is that of the pilot blocks and which is exact for a
-    /// number of blocks that follows from them, and Student's over all blocks, which sees noise that came later.
+    /// The interval is the wider of two. Stein's interval uses the variance of the pilot blocks, and is exact if the
+    /// pilot determined the number of blocks. Student's interval uses all blocks, so it includes later noise.
     pub fn of(samples: &[f64]) -> Option<Effect> {
         if samples.len() < 2 || samples.iter().any(|value| *value <= 0.0 || !value.is_finite()) {
             return None;
@@ -51,7 +52,7 @@ impl Effect {
         })
     }
 
-    /// The same with a bootstrap beside the interval, if there are enough blocks.
+    /// Also computes the bootstrap interval, if there are enough blocks.
     pub fn with_bootstrap(samples: &[f64]) -> Option<Effect> {
         let logs: Vec<f64> = samples.iter().map(|value| value.ln()).collect();
         let bootstrap = (logs.len() >= FEWEST_FOR_BOOTSTRAP).then(|| bootstrap(&logs));
@@ -69,7 +70,7 @@ impl Effect {
     }
 }
 
-/// The two-sided p-value of samples whose geometric mean is supposed to be `value`.
+/// The two-sided p-value of the hypothesis that the geometric mean is `value`.
 pub fn p_value(samples: &[f64], value: f64) -> f64 {
     let logs: Vec<f64> = samples.iter().map(|sample| (sample / value).ln()).collect();
     if logs.len() < 2 || logs.iter().any(|log| !log.is_finite()) {
@@ -93,12 +94,12 @@ pub(super) fn half_width(logs: &[f64], alpha: f64) -> f64 {
     of(logs).max(of(pilot(logs)))
 }
 
-/// The blocks that fixed the number of all.
+/// The samples of the pilot blocks.
 fn pilot(logs: &[f64]) -> &[f64] {
     &logs[..logs.len().min(stages::PILOT_BLOCKS)]
 }
 
-/// A percentile bootstrap of the mean, the same for the same samples.
+/// A percentile bootstrap of the mean, with a fixed seed.
 fn bootstrap(logs: &[f64]) -> (f64, f64) {
     const DRAWS: usize = 2_000;
     let mut random = fastrand::Rng::with_seed(1);
@@ -109,8 +110,8 @@ fn bootstrap(logs: &[f64]) -> (f64, f64) {
     (at(0.025), at(0.975))
 }
 
-/// The mean of differences in the unit of their measure, one for each block, and its 95 % interval. It is for parts that
-/// may be zero, which have no ratio.
+/// The mean of differences, one for each block, and its 95 % interval. Values that may be zero have no ratio but a
+/// difference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Difference {
     /// The mean.
@@ -122,7 +123,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// The difference of samples in the order of their blocks; none for fewer than two.
+    /// The mean of samples in the order of their blocks. `None` for fewer than two samples.
     pub fn of(samples: &[f64]) -> Option<Difference> {
         if samples.len() < 2 || samples.iter().any(|value| !value.is_finite()) {
             return None;

@@ -1,5 +1,5 @@
-//! Statistics of paired trials: pure functions, tested on data whose truth is known. Student's distribution and Holm's
-//! correction are those of the load generator.
+//! Statistics of paired trials, tested on synthetic data. Student's distribution and Holm's correction are in the load
+//! generator.
 
 pub mod decision;
 pub mod effect;

@@ -1,4 +1,5 @@
-//! The whole procedure on synthetic trials whose truth is known: pilot blocks, the number of blocks, Holm, decisions.
+//! The whole procedure on synthetic trials with known ratios: pilot blocks, the number of blocks, Holm's correction,
+//! decisions.
 
 use tenfold_load::statistics::holm;
 
@@ -15,11 +16,11 @@ pub struct Synthetic<'a> {
     pub deviation: f64,
     /// The margin of "no difference".
     pub margin: f64,
-    /// Blocks at most.
+    /// The most blocks.
     pub most_blocks: usize,
 }
 
-/// Runs the procedure once. Every claim says that its ratio is above 1.
+/// Runs the procedure once. Every claim is that its ratio is above 1.
 pub fn run(synthetic: &Synthetic<'_>, random: &mut fastrand::Rng) -> Vec<Decision> {
     let mut samples: Vec<Vec<f64>> = vec![Vec::new(); synthetic.truths.len()];
     let mut extend = |samples: &mut Vec<Vec<f64>>, to: usize| {
@@ -45,14 +46,14 @@ pub(crate) fn normal(random: &mut fastrand::Rng) -> f64 {
     radius * (std::f64::consts::TAU * random.f64()).cos()
 }
 
-/// The share of `runs` runs in which `counts` is true of the decisions.
+/// The share of runs whose decisions satisfy `counts`.
 pub fn share(synthetic: &Synthetic<'_>, runs: u32, seed: u64, counts: impl Fn(&[Decision]) -> bool) -> f64 {
     let mut random = fastrand::Rng::with_seed(seed);
     let found = (0..runs).filter(|_| counts(&run(synthetic, &mut random))).count();
     found as f64 / f64::from(runs)
 }
 
-/// Whether any claim was called different; what a run of equal servers must not do.
+/// Whether any decision is a difference, which is false for equal servers.
 pub fn any_difference(decisions: &[Decision]) -> bool {
     decisions.iter().any(|decision| matches!(decision, Decision::Holds | Decision::Reversed))
 }

@@ -1,4 +1,4 @@
-//! Stein's two-stage procedure: pilot blocks fix how many blocks there will be, and no result is looked at in between.
+//! Stein's two-stage procedure: the noise of the pilot blocks determines the number of blocks.
 
 use tenfold_load::statistics::sample::{ALPHA, moments};
 use tenfold_load::statistics::student;
@@ -6,11 +6,10 @@ use tenfold_load::statistics::student;
 /// Blocks of the first stage.
 pub const PILOT_BLOCKS: usize = 8;
 
-/// The number of blocks that makes the interval of one of `claims` claims as narrow as a verdict needs, given the
-/// ratios of the pilot blocks (Stein 1945).
+/// The number of blocks for a verdict on one of `claims` claims, given the ratios of the pilot blocks (Stein 1945).
 ///
-/// The half-width aimed at is half of the margin, at the strictest level that Holm's correction can ask for: then a
-/// true ratio of 1 is found inside the margin, and a ratio at the margin is found to differ from 1.
+/// The target half-width of the interval is half of the margin, at the strictest level of Holm's correction. Then the
+/// interval of a true ratio of 1 is inside the margin, and a true ratio at the margin differs from 1.
 pub fn blocks(pilot: &[f64], margin: f64, claims: usize) -> usize {
     let logs: Vec<f64> = pilot.iter().map(|ratio| ratio.ln()).collect();
     if logs.len() < 2 || logs.iter().any(|log| !log.is_finite()) {

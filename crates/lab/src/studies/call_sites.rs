@@ -1,10 +1,10 @@
-//! The lines of source that make each system call of a request, found in the text of the files at run time.
+//! The source lines that make the system calls of a request, found in the source text at run time.
 
 use std::fmt::Write as _;
 
 use tenfold_engine::{Driver, Engine};
 
-/// The purpose of a call without a line of ours.
+/// The purpose of a call without a source line of ours.
 pub(super) const OTHER: &str = "prepares the file, a thread or a library";
 
 /// A source file, as it was when this program was built.
@@ -25,12 +25,12 @@ macro_rules! source {
 pub(super) struct CallSite {
     /// The kernel's names of the call.
     calls: &'static [&'static str],
-    /// A part of the arguments that distinguishes it from other calls of the same name.
+    /// A part of the arguments that distinguishes the call from others of the same name.
     arguments: &'static str,
     /// Its purpose in this model.
     pub(super) purpose: &'static str,
     source: &'static Source,
-    /// The line contains the last of these parts, and comes after lines with the others.
+    /// The line contains the last of these parts, and follows lines with the other parts in this order.
     marker: &'static [&'static str],
 }
 
@@ -39,7 +39,7 @@ pub(super) struct CallSite {
 pub(super) struct SourceLine {
     pub(super) path: &'static str,
     pub(super) number: usize,
-    /// The function around it.
+    /// The function that contains it.
     pub(super) function: &'static str,
     pub(super) text: &'static str,
 }
@@ -78,7 +78,7 @@ const WAIT: &str = "waits until a descriptor is ready, and returns all that are"
 const CLOSE: &str = "closes the connection";
 const END: &[&str] = &["close"];
 
-/// Calls for the file; its descriptor shows the folder of the laboratory.
+/// Calls for the file.
 const OF_FILES: &[CallSite] = sites! {
     &["openat2"], "", "opens the file beneath the root", FILES, "rustix::fs::openat2(";
 };
@@ -169,7 +169,7 @@ fn of_model(engine: Engine) -> &'static [CallSite] {
     }
 }
 
-/// All call sites of a model, its own before those of its driver.
+/// All call sites of a model: of its own file, of its driver, and for the file.
 pub(super) fn all(engine: Engine) -> impl Iterator<Item = &'static CallSite> {
     let of_driver = match engine.model().driver {
         Driver::Blocking => OF_BLOCKING,
@@ -181,7 +181,7 @@ pub(super) fn all(engine: Engine) -> impl Iterator<Item = &'static CallSite> {
 
 /// The line that makes a call with these arguments.
 pub(super) fn find(engine: Engine, call: &str, arguments: &str) -> Option<&'static CallSite> {
-    // The descriptor of a file of the site; strace shows its path.
+    // strace shows that this descriptor is a file of the site, not a connection.
     if call == "close" && arguments.contains("/tenfold-lab-") {
         return None;
     }
@@ -189,7 +189,7 @@ pub(super) fn find(engine: Engine, call: &str, arguments: &str) -> Option<&'stat
 }
 
 impl CallSite {
-    /// Its line in the source; none if the source no longer has it, which a test excludes.
+    /// Its line in the source. A test ensures that the line exists.
     pub(super) fn line(&self) -> Option<SourceLine> {
         let (last, before) = self.marker.split_last()?;
         let mut lines = self.source.text.lines().enumerate();
@@ -203,14 +203,14 @@ impl CallSite {
             name.split(['(', '<']).next()
         };
         let around = || self.source.text.lines().take(at + 1).filter_map(name).last();
-        // A line of the macro that forwards operations is a function itself.
+        // A line of the macro that forwards operations defines a function.
         let forwarded = text.trim().strip_suffix(": u64);").and_then(|line| line.split('(').next());
         let function = forwarded.or_else(around).unwrap_or("");
         Some(SourceLine { path: self.source.path, number: at + 1, function, text: text.trim() })
     }
 }
 
-/// A row of the table in the book: without line numbers, which change with every edit.
+/// A row of the table in the book, without line numbers, because edits change these.
 pub(super) fn row(call: &str, site: Option<&CallSite>) -> String {
     let mut row = format!("`{call}`");
     match site.and_then(|site| Some((site.purpose, site.line()?))) {

@@ -1,4 +1,4 @@
-//! `lab explain`: the system calls of one request, beside the lines of source that make them.
+//! `lab explain`: the system calls of one request, with the source lines that make them.
 
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Read, Write};
@@ -19,11 +19,11 @@ use crate::trial::tracer::{self, TraceDetail};
 /// The parts of a trace.
 const PARTS: [&str; 3] =
     ["The first request, on a new connection", "The second, on the open connection", "The client closes"];
-/// The size of the file that is served.
+/// The size of the requested file.
 const BYTES: u64 = 1067;
 /// Time for the calls that follow a response.
 const PAUSE: Duration = Duration::from_millis(250);
-/// The age at which the file cache trusts a file for a second, and longer.
+/// The age of a file above which the file cache trusts it for a second.
 const AGE: Duration = Duration::from_millis(2_100);
 /// Time for a response.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -40,20 +40,17 @@ struct TracedCall {
     name: String,
     arguments: String,
     result: String,
-    /// Consecutive repetitions of it, or of the iteration that it is part of.
+    /// Consecutive repetitions of the call, or of its iteration.
     times: usize,
 }
 
 impl Explanation {
-    /// Starts a server with this engine, and traces two requests and the end of their connection. Returns none if a
+    /// Starts a server with this engine, and traces two requests and the end of their connection. Returns `None` if a
     /// signal interrupts it.
-    ///
-    /// # Errors
-    /// In words: `strace` is missing or may not attach, or the server failed.
     pub fn trace(engine: Engine, own: &OwnServer) -> Result<Option<Explanation>, String> {
         lifecycle::install_worker_signals().map_err(|error| format!("cannot catch signals: {error}"))?;
         let traced = Explanation::of_server(engine, own);
-        // A signal also ends the server and the tracer, which then fail.
+        // A signal also ends the server and the tracer, so their failure does not count.
         if interrupted() { Ok(None) } else { traced.map(Some) }
     }
 
@@ -129,7 +126,8 @@ impl std::fmt::Display for Explanation {
     }
 }
 
-/// Two requests on one connection; notes the times at which they and the close begin, and the end.
+/// Makes two requests on one connection. Appends the start times of the requests and the close, and the time of the
+/// end.
 fn visit(address: SocketAddr, path: &str, times: &mut Vec<Duration>) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("cannot request {path} from {address}: {error}");
     let mut now = || times.push(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
@@ -148,7 +146,7 @@ fn visit(address: SocketAddr, path: &str, times: &mut Vec<Duration>) -> Result<(
                     return Err(format!("{address} closed the connection before the end of the response"));
                 }
                 Ok(count) => bytes.extend(&part[..count]),
-                // The kernel interrupts a receive with a timeout when it frees the ring that the probe of uring closed.
+                // The kernel can interrupt this receive when it frees the ring of the probe for uring.
                 Err(error) if error.kind() == ErrorKind::Interrupted && !interrupted() => {}
                 Err(error) => return Err(failed(error)),
             }
@@ -157,19 +155,19 @@ fn visit(address: SocketAddr, path: &str, times: &mut Vec<Duration>) -> Result<(
         now();
     }
     stream.shutdown(Shutdown::Write).map_err(failed)?;
-    // The server has closed the connection, or its process has ended.
+    // The end of the input: the server closed the connection, or its process ended.
     stream.read_to_end(&mut Vec::new()).map_err(failed)?;
     sleep(PAUSE);
     now();
     Ok(())
 }
 
-/// The calls that returned in each part, without those of the supervisor and those after the last part.
+/// The calls that returned in each part, except the supervisor's.
 fn parts(text: &str, supervisor: u32, times: &[Duration]) -> [Vec<TracedCall>; 3] {
     let mut parts = [const { Vec::new() }; 3];
     for call in tracer::completed(text) {
         let part = times.iter().rposition(|begin| *begin <= call.returned);
-        // A standard library with debug assertions checks each descriptor before it closes it.
+        // With debug assertions, the standard library checks each descriptor before its close.
         let checks = call.text.starts_with("fcntl(") && call.text.contains("F_GETFD");
         if let Some(part) = part.and_then(|part| parts.get_mut(part))
             && let Some(shown) = parsed(&call.text)
@@ -191,7 +189,7 @@ fn parsed(line: &str) -> Option<TracedCall> {
     is_name.then(|| TracedCall { name: name.to_owned(), arguments, result: result.to_owned(), times: 1 })
 }
 
-/// Appends a call; an iteration without work that repeats the one before is counted instead.
+/// Appends a call. A repeated iteration without work is counted instead.
 fn push(calls: &mut Vec<TracedCall>, call: TracedCall) {
     let same = |a: &TracedCall, b: &TracedCall| a.name == b.name && a.result == b.result;
     calls.push(call);

@@ -1,4 +1,4 @@
-//! The museum in the terminal: each exhibit before and after the corrected line, as two bars.
+//! The museum in the terminal: two bars for each exhibit, before and after its correction.
 
 use crate::measure::Measure;
 use crate::plan::{PlannedExperiment, RunPlan};

@@ -1,4 +1,4 @@
-//! The idle wall: CPU time of a request for several engines, while idle connections grow.
+//! The idle wall: the CPU time of a request by engine and by the number of idle connections.
 
 mod chart;
 
@@ -19,16 +19,16 @@ use crate::verdict::ruling::{middle, shown};
 
 /// The experiment.
 pub const WALL: &str = "wall";
-/// The engines that are compared if the user names none.
+/// The default engines.
 pub const ENGINES: [&str; 4] = ["select", "poll", "epoll", "uring"];
 /// Connections that make requests.
 const ACTIVE: u32 = 16;
-/// Idle connections of the engine that has descriptors below 1,024 only, with room for its own files.
+/// The most idle connections of `select`, whose descriptors are below 1,024.
 const MOST_OF_SELECT: u32 = 900;
 /// Descriptors and ports that are not for idle connections.
 const RESERVE: u64 = 200;
 
-/// The wall that is built: engines, and numbers of idle connections.
+/// A wall: engines, and numbers of idle connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdleWall {
     engines: Vec<String>,
@@ -37,9 +37,6 @@ pub struct IdleWall {
 
 impl IdleWall {
     /// A wall of engines up to `most` idle connections.
-    ///
-    /// # Errors
-    /// Names an engine that does not exist.
     pub fn new(engines: &[String], most: u32) -> Result<IdleWall, String> {
         let known = |name: &str| MODELS.iter().any(|model| model.name == name);
         if let Some(wrong) = engines.iter().find(|name| !known(name)) {
@@ -66,13 +63,13 @@ impl IdleWall {
         self.levels.iter().flat_map(|level| self.engines.iter().map(move |one| (one, *level))).filter(fits)
     }
 
-    /// The greatest number of idle connections that an engine has here.
+    /// The most idle connections of an engine in this wall.
     fn most(&self, engine: &str) -> u32 {
         let levels = self.idle_cells().filter(|(one, _)| *one == engine).map(|(_, level)| level);
         levels.max().unwrap_or_default()
     }
 
-    /// The plan of a run: blocks from few idle connections to many.
+    /// The plan of a run. Its blocks go from few idle connections to many.
     pub fn plan(&self, wishes: &Wishes, environment: &LabEnvironment) -> RunPlan {
         let mut plan = RunPlan::new(vec![self.experiment()], wishes, environment);
         for planned in &mut plan.experiments {
@@ -131,7 +128,7 @@ impl IdleWall {
         }
     }
 
-    /// The chart of what is measured so far: medians over blocks.
+    /// The chart of the trials so far: medians over blocks.
     pub fn chart(&self, trials: &[Trial]) -> String {
         let blocks = Blocks::of(trials, WALL);
         let points: Vec<Vec<Option<f64>>> = self
@@ -142,7 +139,7 @@ impl IdleWall {
         chart::chart(&self.engines, &self.levels, &points)
     }
 
-    /// The numbers as a table in Markdown: medians over blocks, and the growth from the first level to the last with its
+    /// The medians over blocks as a table in Markdown, and the growth from the first level to the last with its
     /// interval.
     pub fn table(&self, trials: &[Trial]) -> String {
         let blocks = Blocks::of(trials, WALL);
@@ -168,7 +165,7 @@ impl IdleWall {
     }
 }
 
-/// A table in Markdown, whose columns are as wide as their widest cells.
+/// A table in Markdown with aligned columns.
 fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let wide = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
@@ -187,7 +184,7 @@ fn aligned(rows: &[Vec<String>]) -> String {
     text
 }
 
-/// The most idle connections that descriptors and local ports allow, for a limit of descriptors.
+/// The most idle connections that a limit of descriptors and the local ports allow.
 pub fn most_idle(descriptors: u64, port_range: &str) -> u32 {
     let ports: Vec<u64> = port_range.split_whitespace().filter_map(|number| number.parse().ok()).collect();
     let ports = match ports.as_slice() {

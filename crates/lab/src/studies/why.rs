@@ -1,5 +1,5 @@
-//! The difference of two servers or two switches: the mean latency, split into user, system and waiting time, with
-//! counts beside. No time is attributed to a count: both are measured, and neither explains the other by itself.
+//! The difference of two servers or two settings: the mean latency, split into user, system and waiting time, and
+//! counts of events. Times and counts are measured separately, and no time is attributed to a count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
@@ -16,7 +16,7 @@ use crate::verdict::ruling::middle;
 
 /// The experiment of times.
 pub const TIMES: &str = "why";
-/// The experiment of system calls, a pass of its own.
+/// The experiment of system calls, under a tracer.
 pub const CALLS: &str = "why-calls";
 
 const PARTS: [(Measure, &str); 4] = [
@@ -32,7 +32,7 @@ const EVENTS: [(Measure, &str); 3] = [
     (Measure::Drops, "ListenDrops"),
     (Measure::SynRetries, "SYN retries"),
 ];
-/// Calls for each response below which a system call is not listed: those of a start or a timer.
+/// The calls per response below which a system call is not listed, such as calls at the start.
 const FEWEST_CALLS: f64 = 0.005;
 
 /// The experiments that compare two cells, A and B.
@@ -94,7 +94,7 @@ pub fn experiments(a: &Cell, b: &Cell) -> Vec<Experiment> {
     ]
 }
 
-/// A line: a measure of A and of B, and their difference.
+/// A row: a measure of A and B, and their difference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SplitRow {
     /// The part or the count.
@@ -105,7 +105,7 @@ pub struct SplitRow {
     pub b: Option<f64>,
     /// A − B, from paired blocks.
     pub difference: Option<Difference>,
-    /// The second trial of B less its first: the noise.
+    /// The difference of the second trial of B and its first: the noise.
     pub noise: Option<Difference>,
 }
 
@@ -115,7 +115,7 @@ pub struct Split {
     names: [String; 2],
     blocks: usize,
     flagged: usize,
-    /// Parts of the mean latency, in microseconds, and their sum last.
+    /// The parts of the mean latency in microseconds, then their sum.
     pub parts: Vec<SplitRow>,
     /// Counts for each response.
     pub counts: Vec<SplitRow>,
@@ -123,7 +123,7 @@ pub struct Split {
     pub calls: Vec<SplitRow>,
     /// Events of the network in a trial.
     pub events: Vec<SplitRow>,
-    /// The reason, if no system calls were counted.
+    /// The reason why system calls cannot be counted.
     no_calls: Option<String>,
     /// Reasons of failed trials.
     pub failures: Vec<String>,
@@ -174,7 +174,7 @@ impl Split {
     }
 }
 
-/// A row for each system call that one of the cells makes.
+/// A row for each system call of A or B.
 fn calls(blocks: &Blocks<'_>) -> Vec<SplitRow> {
     let (a, b) = (blocks.calls("A"), blocks.calls("B"));
     let names: BTreeSet<&String> = a.iter().chain(&b).flat_map(|calls| calls.keys()).collect();

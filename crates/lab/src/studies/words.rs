@@ -1,4 +1,4 @@
-//! A cell in the words of a command line: `epoll`, `nginx`, `"epoll --send copy"`, or `n16-tcp:cork`.
+//! Cells on the command line: `epoll`, `nginx`, `"epoll --send copy"`, or `n16-tcp:cork`.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,7 @@ use crate::experiment::library;
 use crate::experiment::problem::closest;
 use crate::experiment::subject::{Cell, Subject, Workload};
 
-/// Reads a cell. A cell of an experiment keeps its own load where `load` leaves a choice open.
-///
-/// # Errors
-/// Names the word that is wrong, and the closest one.
+/// Reads a cell. A cell of an experiment keeps the parts of its load that `load` does not set.
 pub fn cell(words: &str, load: &Workload) -> Result<Cell, String> {
     let mut rest = words.split_whitespace().peekable();
     let peer = |word: &str| Subject::ALL.iter().find(|one| one.is_peer() && one.name() == word).copied();

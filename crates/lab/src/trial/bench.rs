@@ -1,4 +1,4 @@
-//! Making a workbench: folders, processors, signals, descriptors.
+//! The workbench of a run: folders, processors, signals, descriptors.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -16,26 +16,26 @@ use crate::trial::site::TrialSite;
 /// The folder of configurations and error output, in the folder of a run.
 pub const KEPT: &str = "subjects";
 
-/// Opens the access log of this server in a mode on a file.
+/// Opens the access log of the server on a file, given the `log-mode`.
 pub type OpenLog = fn(&str, &Path) -> Result<Box<dyn LineLog>, String>;
 
-/// The server that runs the laboratory, as its trials use it.
+/// The server program that contains the laboratory.
 #[derive(Clone, Debug)]
 pub struct OwnServer {
-    /// Its program, which is started again as a server and as a load generator.
+    /// Its path. Trials start it as server and as load generator.
     pub program: PathBuf,
     /// Its access log.
     pub open_log: OpenLog,
 }
 
-/// Programs, processors and folders that all trials share.
+/// The programs, processors and folders of all trials.
 #[derive(Debug)]
 pub struct Workbench {
     /// The server that runs the laboratory.
     pub own: OwnServer,
     /// The files that subjects serve.
     pub site: TrialSite,
-    /// A folder of the user, which this server serves instead. It is never written to.
+    /// A user's folder to serve instead. Trials never write to it.
     pub served: Option<ServedSite>,
     /// The folder of configurations and error output of subjects.
     pub kept: PathBuf,
@@ -43,21 +43,21 @@ pub struct Workbench {
     pub server_processors: Vec<usize>,
     /// Processors of clients.
     pub client_processors: Vec<usize>,
-    /// The time at which the run ends, even if trials are missing.
+    /// The time at which the run ends, complete or not.
     pub until: Option<Instant>,
 }
 
-/// The time beyond the end of a run in which a trial that was begun can end.
+/// The time after the end of a run in which the last trial may end.
 const LAST: Duration = Duration::from_secs(1);
 
 impl Workbench {
-    /// The longest wait for a step of a trial: `most`, and less before the end of the run.
+    /// The longest wait for a step of a trial: `most`, but not beyond the end of the run.
     pub(crate) fn patience(&self, most: Duration) -> Duration {
         let left = |until: Instant| until.saturating_duration_since(Instant::now()) + LAST;
         self.until.map_or(most, |until| most.min(left(until)))
     }
 
-    /// The folder that this server serves.
+    /// The folder that Tenfold serves.
     pub(crate) fn root(&self) -> &Path {
         self.served.as_ref().map_or(self.site.folder(), |served| &served.root)
     }
@@ -68,10 +68,7 @@ pub fn interrupted() -> bool {
     lifecycle::phase() != Phase::Serving
 }
 
-/// Makes the workbench of a run, which may have to end at a time.
-///
-/// # Errors
-/// The system's reason for the step that failed.
+/// Makes the workbench of a run that ends at `until`.
 pub fn make(
     plan: &RunPlan,
     own: &OwnServer,
@@ -79,7 +76,7 @@ pub fn make(
     until: Option<Instant>,
 ) -> Result<Workbench, String> {
     let kept = output.join(KEPT);
-    // A link may lead elsewhere, and another user could exchange files in a folder.
+    // A link may lead elsewhere, and another user could change files in a writable folder.
     let made = match fs::symlink_metadata(&kept) {
         Ok(found) if found.is_dir() && found.uid() == user::own() && found.mode() & 0o022 == 0 => Ok(()),
         _ => DirBuilder::new().mode(0o755).create(&kept),

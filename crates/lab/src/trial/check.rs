@@ -1,4 +1,4 @@
-//! Correctness before speed: what a subject answers, before it is loaded.
+//! The check of a subject's response before the load.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,18 +12,18 @@ use crate::trial::site::SiteFile;
 const TIMEOUT: Duration = Duration::from_secs(10);
 const MOST_HEAD: usize = 64 * 1024;
 
-/// A response, as far as a check compares it.
+/// The compared parts of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ObservedResponse {
     /// Its status, as digits.
     pub(crate) status: String,
-    /// Bytes of its body; above the bound if the body is longer.
+    /// Bytes of its body, or of its first part if it exceeds the bound of [`observe`].
     pub(crate) bytes: u64,
     /// The SHA-256 of its body.
     pub(crate) hash: [u8; 32],
 }
 
-/// Asks for `path` once, and compares the status, the length and the hash of the body.
+/// Requests `path` once, and compares the status, the length and the hash of the body.
 pub(crate) fn check(
     bench: &Workbench,
     address: SocketAddr,
@@ -45,7 +45,7 @@ pub(crate) fn check(
     }
 }
 
-/// Asks for `path` once, and reads at most `most` bytes of the body.
+/// Requests `path` once, and stops after `most` bytes of the body.
 pub(crate) fn observe(
     bench: &Workbench,
     address: SocketAddr,
@@ -86,7 +86,7 @@ pub(crate) fn observe(
 fn request(address: SocketAddr, path: &str, patience: Duration) -> std::io::Result<TcpStream> {
     let mut stream = TcpStream::connect_timeout(&address, patience)?;
     stream.set_read_timeout(Some(patience))?;
-    // In one write, so that the head arrives whole.
+    // One write sends the head in one segment.
     let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(head.as_bytes())?;
     Ok(stream)

@@ -1,4 +1,4 @@
-//! The load: `tenfold bench` as a process on its own processors.
+//! The load: `tenfold bench` as a process on the processors of clients.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -15,7 +15,7 @@ use crate::trial::bench::{Workbench, interrupted};
 use crate::trial::server::spawn_pinned;
 use crate::trial::site::SiteFile;
 
-/// Time beyond its own after which a load is stopped.
+/// The time after its duration at which a load is killed.
 const GRACE: Duration = Duration::from_secs(20);
 
 /// The results of a load.
@@ -25,11 +25,11 @@ pub(crate) struct LoadResult {
     pub(crate) rate: f64,
     /// Bytes per second of the measured time.
     pub(crate) bytes_per_second: f64,
-    /// Responses of the whole run, warm-up included.
+    /// Responses of the whole run, including the warm-up.
     pub(crate) responses: u64,
     /// Failures by kind.
     pub(crate) failures: Vec<(String, u64)>,
-    /// Connections that asked and never got a response.
+    /// Connections that sent a request and never got a response.
     pub(crate) unanswered: u64,
     /// Jain's index.
     pub(crate) fairness: Option<f64>,
@@ -73,19 +73,19 @@ impl LoadResult {
     }
 }
 
-/// The resource that is asked for, and the response that has to come back.
+/// The requested resource, and the expected response.
 pub(crate) struct LoadTarget<'a> {
     pub(crate) address: SocketAddr,
     pub(crate) path: &'a str,
     pub(crate) status: u16,
     pub(crate) file: Option<&'a SiteFile>,
-    /// A file of URLs from which each request is drawn, in place of the path.
+    /// A file of URLs instead of the path. Each request takes a random URL.
     pub(crate) urls: Option<&'a Path>,
-    /// The seed of these draws.
+    /// The seed of this choice.
     pub(crate) seed: u64,
 }
 
-/// The words of the command behind `tenfold`.
+/// The arguments of `tenfold`.
 pub(crate) fn words(load: &Workload, target: &LoadTarget<'_>, milliseconds: u64) -> Vec<String> {
     let mut words: Vec<String> = ["bench", "--quiet", "--json", "--timeout", "10s"].map(str::to_owned).into();
     let mut add = |name: &str, value: String| words.extend([format!("--{name}"), value]);

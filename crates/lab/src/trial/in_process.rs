@@ -1,4 +1,4 @@
-//! Experiments without a process: timers, parsing and the access log, by the same plan and statistics.
+//! Trials in the process of the laboratory: timers, parsing and the access log.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -18,7 +18,7 @@ use crate::trial::bench::{Workbench, interrupted};
 
 type TrialValues = BTreeMap<Measure, f64>;
 
-/// Measures an operation for `milliseconds`, on the processors reserved for servers.
+/// Measures an operation for `milliseconds`, on the processors of servers.
 pub(crate) fn measure(
     cell: &Cell,
     milliseconds: u64,
@@ -45,7 +45,7 @@ pub(crate) fn measure(
     })?;
     let processors = &bench.server_processors;
     let noise = NoiseWatch::start();
-    // A thread of its own, so that this one keeps its processors.
+    // Another thread, because pinning would change the processors of this thread.
     let rounds = thread::scope(|scope| {
         let work = scope.spawn(move || {
             if !processors.is_empty() {
@@ -67,7 +67,7 @@ fn own_timers(cell: &Cell) -> Result<TimerKind, String> {
     cell.settings.get("timer").map_or(Ok(TimerKind::Wheel), |word| word.parse())
 }
 
-/// The access log of this server, on a file that goes with the site; `None` for another operation.
+/// The access log of this server, on a temporary file. `None` for another operation.
 fn own_log(cell: &Cell, operation: Operation, bench: &Workbench) -> Result<Option<Box<dyn LineLog>>, String> {
     if operation != Operation::LogLine {
         return Ok(None);
@@ -93,7 +93,7 @@ pub(super) mod tests {
         }
     }
 
-    /// A log that keeps its lines, and counts how often they were waited for.
+    /// A log that writes its lines to a file at the end.
     struct KeptLog(std::path::PathBuf, Vec<u8>);
 
     impl LineLog for KeptLog {

@@ -1,4 +1,4 @@
-//! One trial: a subject is started, checked, loaded, read and stopped.
+//! A trial starts a subject, checks it, loads it, reads its resources, and stops it.
 
 pub mod bench;
 mod check;
@@ -28,11 +28,11 @@ use crate::trial::client::LoadResult;
 use crate::trial::server::RunningServer;
 use crate::trial::tracer::TraceDetail;
 
-/// The time that processes of a connection get to end before their CPU time is read.
+/// The time for processes of connections to end before their CPU time is read.
 const SETTLE: Duration = Duration::from_millis(20);
 
 impl Workbench {
-    /// Runs one trial of a cell; a failure is a trial, too. None if it was interrupted.
+    /// Runs one trial of a cell. A failure is part of the trial. Returns `None` if interrupted.
     pub fn run(&self, name: &str, cell: &Cell, milliseconds: u64, seed: u64) -> Option<Trial> {
         let mut trial = Trial { at: since_1970().as_secs(), ..Trial::default() };
         let milliseconds = cell.load.milliseconds.unwrap_or(milliseconds);
@@ -81,7 +81,7 @@ impl Workbench {
             checked.map_err(|why| server.explain(why))?;
             urls = Some(survey::write_urls(self, name, served, server.address)?);
         } else if !(cell.subject == Subject::Museum && load.may_fail) {
-            // A mistake that truncates or loses responses would fail the check that it is there to show.
+            // An exhibit that truncates or loses responses would fail the check.
             let checked = check::check(self, server.address, path, status, expected);
             checked.map_err(|why| server.explain(why))?;
         }
@@ -120,7 +120,7 @@ fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// The values of a pass under a tracer; its other numbers are inflated, and left out.
+/// Adds the values of a trial under a tracer. The tracer inflates all other values, so they are left out.
 fn traced(loaded: &LoadResult, calls: &BTreeMap<String, u64>, trial: &mut Trial) -> Result<(), String> {
     if loaded.responses == 0 {
         return Err("no response arrived under the tracer".to_owned());
@@ -135,7 +135,7 @@ fn traced(loaded: &LoadResult, calls: &BTreeMap<String, u64>, trial: &mut Trial)
     Ok(())
 }
 
-/// Correctness before speed: a trial in which requests failed counts only if its cell allows that.
+/// Fails a trial in which requests failed, unless its cell allows it.
 fn judge(load: &Workload, loaded: &LoadResult, trial: &mut Trial) -> Result<(), String> {
     if load.may_fail {
         return Ok(());
@@ -187,8 +187,7 @@ fn values(loaded: &LoadResult, used: &Resources, events: &NetworkCounters) -> BT
 /// The longest wait for an idle connection and its response.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Opens `count` connections beside the load. Each makes one request, so that the server has accepted it and keeps it,
-/// and then nothing.
+/// Opens `count` idle connections. Each makes one request, so that the server has accepted it.
 fn open_idle(address: SocketAddr, path: &str, count: u32) -> Result<Vec<TcpStream>, String> {
     let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
     let one = || -> std::io::Result<TcpStream> {

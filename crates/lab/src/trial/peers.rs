@@ -1,4 +1,4 @@
-//! Servers of others: the command and the configuration of each.
+//! The commands and configurations of peers.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::record;
 use crate::trial::bench::Workbench;
 use crate::trial::site::TrialSite;
 
-/// The command of a server of others. Its configuration is written first, into the folder of the run.
+/// Writes the configuration of a peer into the folder of the run, and returns its command.
 pub(crate) fn words(
     bench: &Workbench,
     peer: Subject,
@@ -18,7 +18,7 @@ pub(crate) fn words(
     address: SocketAddr,
 ) -> Result<Vec<String>, String> {
     let program = environment::program(peer).ok_or_else(|| format!("{} is not installed", peer.name()))?;
-    // In a configuration, another character may end the path.
+    // Other characters may end the path in a configuration file.
     let is_plain = |character: char| character.is_alphanumeric() || "/._-+@~,=".contains(character);
     if let Some(other) = bench.kept.display().to_string().chars().find(|character| !is_plain(*character)) {
         let (peer, folder) = (peer.name(), bench.kept.display());
@@ -41,7 +41,7 @@ pub(crate) fn words(
     Ok(words.into_iter().map(str::to_owned).collect())
 }
 
-/// One worker, no access log, and as many connections as a trial opens: what all of them are given.
+/// The configuration of a peer: one worker, no access log, and room for the connections of a trial.
 fn configuration(peer: Subject, site: &TrialSite, address: SocketAddr, name: &str) -> String {
     let (site, scratch, port) = (site.folder().display(), site.scratch().display(), address.port());
     match peer {
@@ -74,8 +74,8 @@ fn configuration(peer: Subject, site: &TrialSite, address: SocketAddr, name: &st
     }
 }
 
-/// Settings of nginx for its temporary folders, each that a package has put into a folder of root: nginx does not start if
-/// it cannot create them.
+/// Settings for the temporary folders that the package of nginx has set. nginx does not start if it cannot create them,
+/// and their default is a folder of root.
 fn temporary_folders(nginx: &Path, site: &TrialSite) -> String {
     let output = Command::new(nginx).arg("-V").stdin(Stdio::null()).output();
     let options =

@@ -1,4 +1,4 @@
-//! A subject as a process: started on its processors, stopped by its number.
+//! A subject as a process on the processors of servers.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -23,13 +23,13 @@ use crate::trial::bench::{Workbench, interrupted};
 use crate::trial::tracer::{self, TraceDetail};
 use crate::trial::{museum, peers};
 
-/// Time in which a server has to serve.
+/// The longest start of a server.
 const START: Duration = Duration::from_secs(10);
-/// Time after which a server that does not stop is killed.
+/// The longest stop of a server before it is killed.
 const STOP: Duration = Duration::from_secs(2);
 
-/// Variables of a service manager, which are for this program and not for its subjects (`man 3 sd_notify`,
-/// `man 3 sd_listen_fds`).
+/// Variables of the service manager of this process (`man 3 sd_notify`, `man 3 sd_listen_fds`). Subjects must not have
+/// them.
 const OF_MANAGER: [&str; 6] =
     ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"];
 
@@ -38,11 +38,11 @@ const OF_MANAGER: [&str; 6] =
 pub(crate) struct RunningServer {
     /// The server, or the tracer that started it.
     child: Child,
-    /// The file of its calls, if it is traced.
+    /// The file of the trace, if the server is traced.
     trace: Option<PathBuf>,
-    /// The socket to which this server reports. It stays open, because a server also reports that it stops.
+    /// The socket for the reports of Tenfold. It stays open, because a server also reports its stop.
     reports: Option<UnixDatagram>,
-    /// The address that it listens on.
+    /// The address of the server.
     pub(crate) address: SocketAddr,
     /// Its command.
     pub(crate) command: Vec<String>,
@@ -92,7 +92,7 @@ impl RunningServer {
             .stdin(Stdio::null())
             .stderr(output.try_clone().map_err(failed)?)
             .stdout(output);
-        // Settings in variables of the user would change what is measured.
+        // The user's TENFOLD_ variables would change the settings.
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("TENFOLD_") {
                 command.env_remove(name);
@@ -131,8 +131,8 @@ impl RunningServer {
         Ok(())
     }
 
-    /// Whether it serves. This server reports that, because the system does not show its sockets to its own user. With
-    /// another server, the port was free a moment ago; another program that has taken it since would be measured.
+    /// Whether the server serves. Tenfold reports it, because its sockets are hidden from its own user. A peer must own
+    /// the listening socket, because another program could have taken the port.
     fn serves(&self) -> bool {
         match &self.reports {
             Some(reports) => is_ready(reports),
@@ -143,7 +143,7 @@ impl RunningServer {
         }
     }
 
-    /// Its number.
+    /// The process id of the server, without the tracer.
     pub(crate) fn process(&self) -> u32 {
         match self.trace {
             Some(_) => processes::child(self.child.id()).unwrap_or(self.child.id()),
@@ -156,7 +156,7 @@ impl RunningServer {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// An error with the last line that the server wrote.
+    /// Adds the last line of the server's output to an error.
     pub(crate) fn explain(&self, why: String) -> String {
         let said = fs::read_to_string(&self.said).unwrap_or_default();
         match said.lines().rfind(|line| !line.trim().is_empty()) {
@@ -165,7 +165,7 @@ impl RunningServer {
         }
     }
 
-    /// Stops it, and returns the trace, which is complete then.
+    /// Stops the server, and returns the complete trace.
     pub(crate) fn end_trace(mut self) -> Result<String, String> {
         self.stop();
         let Some(file) = &self.trace else { return Ok(String::new()) };
@@ -174,9 +174,9 @@ impl RunningServer {
 
     fn stop(&mut self) {
         let begin = Instant::now();
-        // Another process can have the number of a child that has ended.
+        // Another process may have the id of a child that has ended.
         if self.is_alive() {
-            // Stops at once; a drain would wait for idle connections. A tracer ends with the processes that it traces.
+            // INT stops without the drain of idle connections. A tracer ends with its processes.
             self.signal(Signal::Interrupt);
         }
         while self.is_alive() {
@@ -205,7 +205,7 @@ impl Drop for RunningServer {
     }
 }
 
-/// A socket for the reports of a server to its service manager, and its path. Only this user and root can send to it.
+/// A socket that replaces the service manager, and its path. Only this user and root can send to it.
 fn socket_for_reports(bench: &Workbench) -> Result<(UnixDatagram, PathBuf), String> {
     let path = bench.site.scratch().join("reports");
     let _ = fs::remove_file(&path);
@@ -248,8 +248,8 @@ fn tenfold(bench: &Workbench, cell: &Cell, address: SocketAddr) -> Vec<String> {
     words
 }
 
-/// Starts a process on processors; on all of them if there are none named. A signal of the terminal reaches this
-/// program alone, which stops what it started.
+/// Starts a process on the given processors, or without pinning if there are none. The process has its own process
+/// group, so a signal of the terminal reaches only this program, which then stops the process.
 pub(crate) fn spawn_pinned(mut command: Command, processors: &[usize]) -> io::Result<Child> {
     command.process_group(0);
     if processors.is_empty() {
@@ -265,13 +265,13 @@ pub(crate) fn spawn_pinned(mut command: Command, processors: &[usize]) -> io::Re
     })
 }
 
-/// An address that is free, with a port below those of outgoing connections (`man 7 ip`, `ip_local_port_range`): one of
-/// these could take the port before the server does.
+/// A free address. Its port is below the range of outgoing connections (`man 7 ip`, `ip_local_port_range`), so that no
+/// connection takes the port before the server.
 fn free_address() -> io::Result<SocketAddr> {
     const FIRST: u16 = 10_000;
     const COUNT: u16 = 2_000;
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Other programs that search at the same time begin elsewhere.
+    // Processes that search concurrently begin at different ports.
     let begin = std::process::id().wrapping_mul(7_919);
     for _ in 0..COUNT {
         let number = begin.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % u32::from(COUNT);

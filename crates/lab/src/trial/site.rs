@@ -1,4 +1,4 @@
-//! The files that subjects serve, and those that they write: made when they are asked for, removed with the run.
+//! The files that subjects serve and write. They are removed at the end of the run.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, Permissions};
@@ -9,11 +9,11 @@ use std::sync::{Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
 
-/// A folder of files of known content, and one beside it for what servers write. They are readable by everybody, because
-/// servers that start as root serve as another user.
+/// A folder of files with known content, and a folder for files that servers write. All users can read them, because a
+/// server that starts as root serves as another user.
 #[derive(Debug)]
 pub struct TrialSite {
-    /// The folder of both.
+    /// The folder that contains both.
     parent: PathBuf,
     folder: PathBuf,
     scratch: PathBuf,
@@ -33,9 +33,6 @@ pub(crate) struct SiteFile {
 
 impl TrialSite {
     /// An empty site in the folder for temporary files.
-    ///
-    /// # Errors
-    /// The system's reason, with the path.
     pub fn new() -> Result<TrialSite, String> {
         let made = (0..100).find_map(|number| {
             let name = format!("tenfold-lab-{}-{number}", std::process::id());
@@ -60,8 +57,8 @@ impl TrialSite {
         &self.folder
     }
 
-    /// A folder that is not served: of process numbers, programs and logs. The folder of a run may be somebody else's
-    /// archive, and a server writes through the links in it.
+    /// A folder that is not served, for programs, logs and files with process ids. The folder of a run may be another
+    /// person's archive, with links that a server would follow.
     pub(crate) fn scratch(&self) -> &Path {
         &self.scratch
     }
@@ -82,7 +79,7 @@ impl TrialSite {
     }
 }
 
-/// Writes bytes that no compression shortens, the same for the same size.
+/// Writes incompressible bytes that depend only on the size.
 fn write(path: &Path, bytes: u64) -> std::io::Result<[u8; 32]> {
     const CHUNK: u64 = 64 * 1024;
     let mut random = fastrand::Rng::with_seed(bytes);
@@ -102,7 +99,7 @@ fn write(path: &Path, bytes: u64) -> std::io::Result<[u8; 32]> {
 
 impl Drop for TrialSite {
     fn drop(&mut self) {
-        // The system cleans this folder if that fails.
+        // The system cleans the folder of temporary files.
         let _ = fs::remove_dir_all(&self.parent);
     }
 }

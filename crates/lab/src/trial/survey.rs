@@ -1,4 +1,4 @@
-//! Which requests a folder of the user answers, and with what; and the check of a few of them before each trial.
+//! The survey of the responses for a user's folder, and the check of some of them before each trial.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,14 +12,14 @@ use crate::trial::bench::{Workbench, interrupted};
 use crate::trial::check;
 use crate::trial::server::RunningServer;
 
-/// The largest response that is measured: a trial would end before a larger one.
+/// The largest response that is measured. A trial would end before a larger response.
 pub const MOST_BYTES: u64 = 64 << 20;
 /// Paths that are checked before each trial.
 const CHECKED_PATHS: usize = 64;
-/// Bytes above which no further path is checked before a trial.
+/// The bytes after which the check before a trial stops.
 const CHECKED_BYTES: u64 = 4 << 20;
 
-/// The responses to a mix of requests by the default settings.
+/// The responses of the default settings to a mix of requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SiteSurvey {
     /// Paths with status 200, in the given order.
@@ -28,15 +28,13 @@ pub struct SiteSurvey {
     pub refused: usize,
     /// The number of paths whose responses are above [`MOST_BYTES`].
     pub large: usize,
-    /// The number of paths for which there was no time.
+    /// The number of paths that were not tried for lack of time.
     pub late: usize,
 }
 
 impl Workbench {
-    /// Asks the default settings for each path, for `time` from when the server listens. None if it was interrupted.
-    ///
-    /// # Errors
-    /// The reason why the server does not start or does not respond.
+    /// Requests each path from a server with the default settings, for at most `time` after its start. Returns `None`
+    /// if interrupted.
     pub fn survey(&self, wanted: &[(String, u64)], time: Duration) -> Result<Option<SiteSurvey>, String> {
         let cell = Cell {
             about: "the default".to_owned(),
@@ -73,7 +71,7 @@ impl Workbench {
     }
 }
 
-/// Compares the responses to a few paths with those of the survey. The seed selects the paths.
+/// Compares the responses for some random paths with the survey.
 pub(super) fn check_some(
     bench: &Workbench,
     address: SocketAddr,
@@ -100,7 +98,7 @@ pub(super) fn check_some(
     Ok(())
 }
 
-/// Writes the file of URLs from which the load generator draws.
+/// Writes the file of URLs for the load generator.
 pub(super) fn write_urls(
     bench: &Workbench,
     name: &str,

@@ -1,7 +1,7 @@
-//! System calls of a server, in a pass of their own: a tracer would inflate every other number.
+//! System calls of a server, in separate trials, because a tracer inflates every other value.
 //!
-//! The tracer starts the server. Later it could not attach to it: a server closes its memory to its own user, and many
-//! systems let a user trace only what the user started (`kernel.yama.ptrace_scope`).
+//! The tracer starts the server. It could not attach later: a server is not dumpable, and many systems allow a user to
+//! trace only descendants (`kernel.yama.ptrace_scope`).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use crate::record;
 /// The details of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TraceDetail {
-    /// Names of calls; arguments as numbers.
+    /// Names of calls, and arguments as numbers.
     Names,
     /// Arguments in words, with the paths and addresses of descriptors.
     Arguments,
@@ -40,10 +40,10 @@ impl CompletedCall<'_> {
     }
 }
 
-/// The words before those of a program that is traced from its start, with all that it starts, into `file`.
+/// The command prefix that traces a program and its descendants into `file`.
 pub(crate) fn words(file: &Path, detail: TraceDetail) -> Result<Vec<String>, String> {
     let program = installed(TRACER).ok_or("strace is not installed; install the package strace")?;
-    // Otherwise a link of this name would lead elsewhere.
+    // Replaces a link of this name.
     record::create(file).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
     let details: &[&str] = match detail {
         TraceDetail::Names => &["-e", "raw=all"],
@@ -86,7 +86,7 @@ pub(crate) fn completed(text: &str) -> Vec<CompletedCall<'_>> {
     all
 }
 
-/// The number of calls by name that returned in a time.
+/// The number of calls that returned within a time, by name.
 pub(crate) fn counts(text: &str, within: &Range<Duration>) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     for call in completed(text).iter().filter(|call| within.contains(&call.returned)) {

@@ -55,9 +55,6 @@ pub fn has_factor(claim: &PublishedClaim) -> bool {
 }
 
 /// Reads a guess; none if it is left out.
-///
-/// # Errors
-/// Names the answers that are accepted.
 pub fn parse(text: &str, has_factor: bool) -> Result<Option<Guess>, String> {
     let word = text.trim().to_ascii_lowercase();
     let factor = word.trim_end_matches(['x', '×']).trim().parse::<f64>().ok();
@@ -77,9 +74,6 @@ pub fn parse(text: &str, has_factor: bool) -> Result<Option<Guess>, String> {
 }
 
 /// Writes predictions into the folder of a run.
-///
-/// # Errors
-/// The system's reason, with the path.
 pub fn write(predictions: &[Prediction], folder: &Path) -> Result<(), String> {
     let path = folder.join(PREDICTIONS);
     let text = serde_json::to_string_pretty(predictions).map_err(|error| error.to_string())?;
@@ -87,9 +81,6 @@ pub fn write(predictions: &[Prediction], folder: &Path) -> Result<(), String> {
 }
 
 /// Reads the predictions of a run; none if nobody was asked.
-///
-/// # Errors
-/// Names a file that cannot be read.
 pub fn read(folder: &Path) -> Result<Vec<Prediction>, String> {
     let path = folder.join(PREDICTIONS);
     let failed = |why: String| format!("cannot read {}: {why}", path.display());

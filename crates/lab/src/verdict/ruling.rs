@@ -17,9 +17,9 @@ pub enum Ruling {
     Reversed,
     /// The difference lies inside the margin.
     NoDifference,
-    /// Nothing was shown.
+    /// The trials show no result.
     Inconclusive,
-    /// A named confound makes the claim true.
+    /// The claim holds only with a named confound.
     Artefact,
     /// This machine or this version cannot test it.
     NotTestableHere,
@@ -55,9 +55,9 @@ pub struct ClaimVerdict {
     pub rule: String,
     /// The verdict.
     pub ruling: Ruling,
-    /// The verdict in a sentence.
+    /// The reason of the verdict.
     pub because: String,
-    /// Our values in words.
+    /// The values found here, in words.
     pub ours: String,
     /// The ratio or the value with its interval.
     pub effect: Option<Effect>,
@@ -65,11 +65,11 @@ pub struct ClaimVerdict {
     pub is_ratio: bool,
     /// The p-value, adjusted for the other claims of the experiment.
     pub p: Option<f64>,
-    /// Blocks with a flag, of all blocks.
+    /// The number of flagged blocks, and of all blocks.
     pub noisy: (usize, usize),
 }
 
-/// The noise of an experiment: a cell against itself.
+/// The noise of an experiment: a cell compared with itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ControlResult {
     /// The experiment.
@@ -82,7 +82,7 @@ pub struct ControlResult {
     pub effect: Effect,
 }
 
-/// The median, which a value of zero does not spoil.
+/// The median, which can include zeros.
 pub fn middle(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

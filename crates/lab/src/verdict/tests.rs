@@ -22,7 +22,7 @@ fn claim(rule: &str, more: &str) -> String {
     format!("[[claims]]\nsays = \"A sentence.\"\nmeasure = \"cpu\"\nrule = {{ {rule} }}\n{more}\n")
 }
 
-/// Blocks in which each cell has its value, a little disturbed.
+/// Blocks in which each cell has its value with some noise.
 fn trials(blocks: usize, values: &[(&str, f64)]) -> Vec<Trial> {
     let mut all = Vec::new();
     for block in 0..blocks {
@@ -79,7 +79,7 @@ fn noise_does_not_hide_a_confound_that_explains_a_large_ratio() {
         "ratio = [\"a\", \"b\"], is = \"greater\"",
         "confound = { name = \"completion by length\", ratio = [\"c\", \"d\"] }",
     );
-    // The interval of c to d is about 0.9 to 1.2: not inside the margin, and nothing beside a ratio of 200.
+    // The interval of c to d is about 0.9 to 1.2: not inside the margin, but negligible compared with a ratio of 200.
     let noisy = |ratio: f64| -> Vec<Trial> {
         let mut all = trials(8, &[("a", ratio), ("b", 1.0), ("c", 1.0), ("d", 1.0)]);
         for trial in all.iter_mut().filter(|trial| trial.cell == "c" && trial.block % 2 == 0) {

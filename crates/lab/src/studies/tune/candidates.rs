@@ -1,25 +1,25 @@
-//! The settings that a search tries: one switch at a time, then random combinations, from the tables of the engine.
+//! The settings that a search tries: single switches, then random combinations, from the tables of the engine.
 
 use std::collections::BTreeMap;
 
 use tenfold_engine::{Bounds, Driver, Engine, MODELS, Model, Plan, Sender, Topology};
 
-/// Settings of this server by name. None of them is the default.
+/// Settings of Tenfold by name, without default values.
 pub type CandidateSettings = BTreeMap<String, String>;
 
-/// Unsent bytes of a connection above which the kernel takes no more.
+/// Values of `notsent-lowat`.
 const UNSENT: [&str; 2] = ["64 KiB", "256 KiB"];
-/// Threads of the engine `pool`.
+/// Values of `pool-threads`.
 const THREADS: [&str; 2] = ["64", "256"];
 
-/// At most `most` candidates for a machine on which `able` engines run. The same seed gives the same ones.
+/// Returns at most `most` candidates for a machine with `able` engines. The seed determines them.
 pub fn candidates(able: &[&Model], processors: usize, most: usize, seed: u64) -> Vec<CandidateSettings> {
     let mut random = fastrand::Rng::with_seed(seed);
     let workers = worker_counts(processors);
     let mut dimensions = dimensions(able, &workers);
     dimensions.iter_mut().for_each(|all| random.shuffle(all));
     let mut found: Vec<CandidateSettings> = Vec::new();
-    // In turn, so that a short list has some of each kind.
+    // The kinds take turns, so that a short list has candidates of each kind.
     let longest = dimensions.iter().map(Vec::len).max().unwrap_or_default();
     for at in 0..longest {
         found.extend(dimensions.iter().filter_map(|all| all.get(at).cloned()));
@@ -39,7 +39,7 @@ pub fn candidates(able: &[&Model], processors: usize, most: usize, seed: u64) ->
     found
 }
 
-/// The engines that this kernel runs and that serve more than one connection at once.
+/// The engines that run on this kernel and serve several connections concurrently.
 pub fn able_engines() -> Vec<&'static Model> {
     let serves_many = |model: &&Model| model.engine != Engine::Naive;
     MODELS.iter().filter(serves_many).filter(|model| tenfold_engine::probe(model.engine).is_ok()).collect()
@@ -53,10 +53,10 @@ fn worker_counts(processors: usize) -> Vec<usize> {
     all
 }
 
-/// Candidates that differ from the default in one thing, by kind.
+/// Candidates that differ from the default in one setting, by kind.
 fn dimensions(able: &[&Model], workers: &[usize]) -> Vec<Vec<CandidateSettings>> {
     let engines = able.iter().map(|model| settings(&[("engine", model.name)])).collect();
-    // Only an engine with workers can be the default; all of these have the same topologies.
+    // The default is an engine with an event loop. These have the same topologies.
     let looping = able.iter().find(|model| model.driver != Driver::Blocking);
     let topologies = looping.map_or(Vec::new(), |model| topologies(model, workers));
     let senders = Sender::ALL.iter().filter(|sender| **sender != Sender::Auto);

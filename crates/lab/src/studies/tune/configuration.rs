@@ -1,4 +1,4 @@
-//! The configuration that a search writes: the best setting, with the evidence in comments.
+//! The configuration file of a search: the best setting, with the evidence in comments.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::studies::tune::result::{Confirmation, TuneResult};
 /// The name of the file in the folder of a search.
 pub const FILE: &str = "tenfold.toml";
 
-/// Facts that a configuration has beside its result.
+/// Facts for the comments of a configuration.
 #[derive(Debug)]
 pub struct ConfigurationFacts<'a> {
     /// The machine.
@@ -28,9 +28,6 @@ pub struct ConfigurationFacts<'a> {
 }
 
 /// The text of the configuration.
-///
-/// # Errors
-/// The folder has a name that is not UTF-8, as files of configuration are.
 pub fn text(
     result: &TuneResult,
     best: &Confirmation,
@@ -102,7 +99,7 @@ fn summary(name: &str, value: &str) -> Option<&'static str> {
     }
 }
 
-/// Adds a comment. What is in it may be from a file name or a log, so it stays one line without control characters.
+/// Adds a comment line. Control characters are escaped, because the text may come from a file name or a log.
 fn comment(text: &mut String, line: &str) {
     let shown: String = line
         .chars()

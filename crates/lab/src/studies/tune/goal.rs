@@ -9,9 +9,9 @@ pub enum Goal {
     /// Responses per second.
     #[default]
     Throughput,
-    /// The 99th percentile of the latency, at a rate that the default sustains.
+    /// The 99th percentile of the latency, at a rate that the default settings sustain.
     Latency,
-    /// The memory of all processes under load.
+    /// The memory of all server processes under load.
     Memory,
 }
 
@@ -38,12 +38,12 @@ impl Goal {
         }
     }
 
-    /// The side of 1 on which the ratio of a better setting to the default is.
+    /// The side of 1 for the ratio of a better setting to the default.
     pub fn better(self) -> Direction {
         if self.measure().larger_is_better() { Direction::Greater } else { Direction::Less }
     }
 
-    /// A ratio to the default as a gain: above 1 if the setting is better.
+    /// Converts a ratio to the default into a gain, which is above 1 for a better setting.
     pub(crate) fn gain(self, ratio: f64) -> f64 {
         if self.measure().larger_is_better() { ratio } else { 1.0 / ratio }
     }

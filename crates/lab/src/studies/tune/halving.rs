@@ -1,10 +1,10 @@
 //! Successive halving: each round measures the remaining candidates for longer, and drops the worse half (Karnin, Koren
-//! and Somekh 2013). Its measurements choose a candidate, and never tell how good it is: the best of many equal ones
-//! looks better by chance.
+//! and Somekh 2013). The measurements of a round choose candidates and do not estimate their gain, because the best of
+//! many equal candidates looks better by chance.
 
 use tenfold_load::statistics::sample::moments;
 
-/// The candidates that remain, by number, with the gains that were measured so far.
+/// The remaining candidates, and the gains measured so far.
 #[derive(Debug)]
 pub(super) struct Halving {
     left: Vec<usize>,
@@ -16,18 +16,18 @@ impl Halving {
         Halving { left: (0..candidates).collect(), logs: vec![Vec::new(); candidates] }
     }
 
-    /// The candidates that remain; the best first after a round.
+    /// The numbers of the remaining candidates. After a round, the best is the first.
     pub(super) fn left(&self) -> &[usize] {
         &self.left
     }
 
-    /// Rounds until one remains.
+    /// The rounds until one candidate remains.
     pub(super) fn rounds(&self) -> u32 {
         rounds(self.left.len())
     }
 
-    /// Ends a round with the gains of each remaining candidate over the default, one for each block. Drops candidates
-    /// without gains, such as those that failed, and the worse half of the others.
+    /// Ends a round. `gains` returns the gains of a candidate over the default, one for each block. Drops candidates
+    /// without gains, such as failed candidates, and the worse half of the others.
     pub(super) fn end_round(&mut self, mut gains: impl FnMut(usize) -> Vec<f64>) {
         let mut left = std::mem::take(&mut self.left);
         left.retain(|candidate| {
@@ -64,8 +64,8 @@ mod tests {
     const MARGIN: f64 = 0.05;
     const DEVIATION: f64 = 0.05;
 
-    /// A search among candidates of known gains: the chosen one, its mean gain in the search, and in fresh blocks the
-    /// decision and the effect.
+    /// Searches among candidates with known gains. Returns the chosen candidate, its mean gain in the search, and the
+    /// decision and the effect of fresh blocks.
     fn search(truths: &[f64], random: &mut fastrand::Rng) -> (usize, f64, Decision, Effect) {
         let mut halving = Halving::new(truths.len());
         let mut blocks = 2;

@@ -1,4 +1,4 @@
-//! The best settings for a folder of the user: candidates, their elimination, and fresh blocks that alone count.
+//! The best settings for a user's folder: candidates, their elimination, and the confirmation in fresh blocks.
 
 pub mod candidates;
 pub mod configuration;

@@ -1,4 +1,4 @@
-//! The plans of a search: cells of settings, in an experiment of their own for each step.
+//! The plans of a search: an experiment for each step, with a cell for each candidate.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(super) const BEST: &str = "best";
 /// The margin of "no difference": a smaller gain is not worth a configuration.
 const MARGIN: f64 = 0.05;
 
-/// The parts that all plans of a search have in common.
+/// The common parts of all plans of a search.
 pub(super) struct SearchPlans<'a> {
     pub(super) environment: &'a LabEnvironment,
     pub(super) goal: Goal,
@@ -101,7 +101,7 @@ impl SearchPlans<'_> {
     }
 }
 
-/// The processors of servers and those of clients: half of them each, so that the load is not the limit.
+/// The processors of servers and of clients. Each side gets half of them, so that the load is not the limit.
 pub(super) fn processors(environment: &LabEnvironment) -> (Vec<usize>, Vec<usize>) {
     let all = &environment.processors;
     match all.len() {

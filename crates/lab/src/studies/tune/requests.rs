@@ -12,17 +12,17 @@ use tenfold_http::encode_path;
 
 use crate::measure::{show_count, show_number};
 
-/// Different paths of a mix.
+/// The most paths of a mix.
 const MOST_PATHS: usize = 1_000;
-/// Different paths of a log that are counted; those that come later are left out.
+/// The most paths of a log that are counted. Later paths are left out.
 const MOST_COUNTED: usize = 100_000;
-/// Lines of a log that are read.
+/// The most lines of a log that are read.
 const MOST_LINES: u64 = 5_000_000;
-/// Bytes of a line; a longer one is read as several, which are no requests.
+/// The longest line in bytes. A longer line is split, and its parts are not requests.
 const MOST_LINE: u64 = 64 * 1024;
-/// Bytes of a path.
+/// The longest path in bytes.
 const MOST_PATH: usize = 2_048;
-/// Entries of folders that are looked at.
+/// The most entries of folders that are read.
 const MOST_ENTRIES: usize = 100_000;
 
 /// Paths with their frequencies.
@@ -32,7 +32,7 @@ pub struct RequestMix {
     pub paths: Vec<(String, u64)>,
     /// Their origin, in words.
     pub from: String,
-    /// Different paths that were left out to keep the mix within its bounds.
+    /// The number of paths that were left out because of the bounds.
     pub left_out: usize,
 }
 
@@ -44,10 +44,7 @@ impl RequestMix {
         RequestMix { paths, from, left_out: left_out + beyond }
     }
 
-    /// The mix of an access log in the format combined, common or JSON: GET requests that were answered with 200.
-    ///
-    /// # Errors
-    /// Names the file, the reason, and the formats that can be read.
+    /// The mix of an access log in the format combined, common or JSON: its GET requests with status 200.
     pub fn of_log(path: &Path) -> Result<RequestMix, String> {
         let shown = path.display();
         let failed = |error: std::io::Error| format!("cannot read the log {shown}: {error}");
@@ -86,11 +83,8 @@ impl RequestMix {
         Ok(RequestMix::new(counts.into_iter().collect(), from, left_out))
     }
 
-    /// The regular files of a folder, each as often as any other. Hidden files and links are not among them, and of too
-    /// many files a random part.
-    ///
-    /// # Errors
-    /// The reason why the folder cannot be read; or it has no files.
+    /// The regular files of a folder, with equal weights, without hidden files and links. Of too many files, a random
+    /// part is used.
     pub fn of_folder(root: &Path, seed: u64) -> Result<RequestMix, String> {
         let mut found = Vec::new();
         let (mut folders, mut entries) = (vec![PathBuf::new()], 0);
@@ -100,7 +94,7 @@ impl RequestMix {
                 Err(error) if folder.as_os_str().is_empty() => {
                     return Err(format!("cannot read the site {}: {error}", root.display()));
                 }
-                // A folder that the server may not read, either.
+                // The server cannot read this folder, either.
                 Err(_) => continue,
             };
             for entry in read.flatten() {
@@ -135,8 +129,8 @@ impl RequestMix {
     }
 }
 
-/// The path of a line of a log, if the line is a GET request that was answered with 200. A log has what strangers
-/// sent, so only visible ASCII is a path.
+/// The path of a line of a log, if the line is a GET request with status 200. Clients determine the content of a log,
+/// so only visible ASCII is accepted.
 fn path_of_line(line: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(line).ok()?.trim();
     let (target, status) = if text.starts_with('{') { of_json(text)? } else { of_combined(text)? };
@@ -154,7 +148,7 @@ fn of_combined(text: &str) -> Option<(String, String)> {
     Some((of_request(request)?, status.to_owned()))
 }
 
-/// Target and status of an object: of this server, of Caddy (`request.uri`), or with keys that nginx users give.
+/// Target and status of a JSON object from Tenfold, Caddy (`request.uri`), or nginx with usual keys.
 fn of_json(text: &str) -> Option<(String, String)> {
     let line: BTreeMap<String, Value> = serde_json::from_str(text).ok()?;
     let status = match line.get("status")? {
@@ -183,7 +177,7 @@ fn of_request(line: &str) -> Option<String> {
         .then(|| target.to_owned())
 }
 
-/// The path in a URL of a file. The index of a folder is requested as the folder, as visitors do.
+/// The URL path of a file. An index is requested by the path of its folder.
 fn url_path(folder: &Path, name: &OsStr) -> String {
     let mut path = String::from("/");
     if !folder.as_os_str().is_empty() {

@@ -1,4 +1,4 @@
-//! The result of a search, in words.
+//! The result of a search, and its text.
 
 use std::fmt;
 
@@ -9,9 +9,9 @@ use crate::studies::tune::candidates::{CandidateSettings, flags};
 use crate::studies::tune::goal::Goal;
 use crate::verdict::ruling::{ClaimVerdict, Ruling, middle, shown};
 
-/// Measures that the result shows; that of the goal may be among them.
+/// The measures in the result.
 const SHOWN: [Measure; 4] = [Measure::Rate, Measure::P99, Measure::Cpu, Measure::Pss];
-/// The note of the load generator on a run whose limit it was itself.
+/// A part of the load generator's note that it may be the limit of a run.
 const LIMITED: &str = "its own limit";
 
 /// The result of a search.
@@ -19,7 +19,7 @@ const LIMITED: &str = "its own limit";
 pub struct TuneResult {
     /// The goal.
     pub goal: Goal,
-    /// The number of different paths that were requested.
+    /// The number of requested paths.
     pub paths: usize,
     /// Their origin, in words.
     pub from: String,
@@ -29,23 +29,23 @@ pub struct TuneResult {
     pub refused: usize,
     /// Paths whose responses are too large for a trial.
     pub large: usize,
-    /// Paths for which the survey had no time.
+    /// Paths that were not tried for lack of time.
     pub late: usize,
     /// The numbers of processors of servers and of clients; 0 if nothing was pinned.
     pub processors: (usize, usize),
-    /// Requests per second by a schedule, if latencies were compared.
+    /// Scheduled requests per second, if latencies were compared.
     pub rate: Option<u32>,
     /// The number of settings that were tried.
     pub tried: usize,
     /// The number of rounds.
     pub rounds: u32,
-    /// The best setting; none if all others than the default failed.
+    /// The best setting; `None` if all candidates failed.
     pub best: Option<Confirmation>,
-    /// The reason why the search proves nothing; then it has no best setting.
+    /// The reason why the search has no conclusion and no best setting.
     pub invalid: Option<String>,
 }
 
-/// The best setting of a search, measured again in fresh blocks beside the default.
+/// The best setting of a search and the default, measured again in fresh blocks.
 #[derive(Clone, Debug)]
 pub struct Confirmation {
     /// The setting.
@@ -54,11 +54,11 @@ pub struct Confirmation {
     pub verdict: ClaimVerdict,
     /// The other measures.
     pub measures: Vec<ComparedMeasure>,
-    /// Connections that the best setting usually leaves without any response.
+    /// The median number of connections without any response.
     pub unanswered: f64,
-    /// Blocks that other programs disturbed, and that were left out.
+    /// The disturbed blocks, which were left out.
     pub disturbed: usize,
-    /// Trials whose rate was limited by the load generator, and all trials.
+    /// The number of trials in which the load generator was the limit, and of all trials.
     pub limited: (usize, usize),
 }
 
@@ -117,8 +117,8 @@ impl Confirmation {
     }
 }
 
-/// Connections that a cell usually leaves without any response: the median, so that a stall of the machine does not
-/// count. Latencies would not show them.
+/// The median number of a cell's connections without any response. A single stall of the machine does not change the
+/// median, and latencies would not show these connections.
 pub(super) fn usually_unanswered(blocks: &Blocks<'_>, cell: &str) -> f64 {
     middle(&blocks.values(cell, Measure::Unanswered)).unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! The search: a survey of the site, a pilot of the default, rounds that drop candidates, and fresh blocks of the best
-//! candidate and the default.
+//! The search: a survey of the site, a pilot with the default settings, rounds that drop candidates, and fresh blocks
+//! of the best candidate and the default.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,29 +26,29 @@ use crate::verdict::ruling::middle;
 
 /// The shortest budget: rounds and eight fresh blocks of short trials.
 pub const LEAST_BUDGET: Duration = Duration::from_secs(5);
-/// The folder of the fresh blocks, in that of the search.
+/// The folder of the fresh blocks, in the folder of the search.
 pub const CONFIRMATION: &str = "confirmation";
 /// Trials of the default before the first round.
 const PILOT_TRIALS: usize = 3;
-/// Candidates at most, and at least.
+/// The bounds of the number of candidates.
 const CANDIDATES: std::ops::RangeInclusive<usize> = 2..=48;
 /// Blocks of the first round.
 const FIRST_BLOCKS: usize = 2;
-/// Blocks of a round at most.
+/// The most blocks of a round.
 const MOST_BLOCKS: usize = 20;
 /// Milliseconds of a trial.
 const TRIAL: std::ops::RangeInclusive<u64> = 100..=1_500;
-/// The time for asking for paths, however small the budget is: without an answer nothing can be measured.
+/// The least time of the survey. Without a response nothing can be measured.
 const LEAST_SURVEY: Duration = Duration::from_secs(2);
-/// The part of the rate of the default at which latencies are compared.
+/// The load for the comparison of latencies, as a part of the default's rate.
 const CALM: f64 = 0.5;
-/// Responses of a trial from which a 99th percentile can be told, with room for the warm-up that is left out.
+/// The responses that a trial needs for a 99th percentile, with room for the warm-up.
 const P99_RESPONSES: f64 = 1_500.0;
-/// Time beyond the budget in which fresh blocks may end, of two seconds that the whole command has.
+/// The time beyond the budget in which fresh blocks may end. The whole command has two seconds.
 const SLACK: Duration = Duration::from_millis(700);
-/// The remedy if time was short.
+/// The remedy for a lack of time.
 const LONGER: &str = "use a longer --budget";
-/// The longest trial that waits for so many responses.
+/// The longest trial that waits for these responses, in milliseconds.
 const LONGEST_TRIAL: f64 = 5_000.0;
 
 /// A search for the best settings.
@@ -58,13 +58,13 @@ pub struct Tuner<'a> {
     pub own: &'a OwnServer,
     /// The machine.
     pub environment: &'a LabEnvironment,
-    /// The folder of raw data. It is not in the site.
+    /// The folder of raw data, outside of the site.
     pub folder: &'a Path,
     /// The goal.
     pub goal: Goal,
-    /// The begin of the search.
+    /// The start of the search.
     pub begin: Instant,
-    /// Time for everything since then, of which half is for fresh blocks.
+    /// The time of the whole search. Half of it is for fresh blocks.
     pub budget: Duration,
     /// The seed of candidates, orders and requests.
     pub seed: u64,
@@ -80,10 +80,7 @@ pub enum TuneProgress<'a> {
 }
 
 impl Tuner<'_> {
-    /// Searches. None if it was interrupted.
-    ///
-    /// # Errors
-    /// The reason why the default settings do not serve the site, or the system's for a failure with the folder.
+    /// Searches. Returns `None` if interrupted.
     pub fn run(
         &self,
         root: &Path,
@@ -111,7 +108,7 @@ impl Tuner<'_> {
 struct ActiveSearch<'a> {
     tuner: &'a Tuner<'a>,
     plans: SearchPlans<'a>,
-    /// Seconds of a trial with its start, check and stop, as measured last.
+    /// Seconds of a trial with its start, check and stop, from the last measurement.
     trial_seconds: f64,
     tell: &'a mut dyn FnMut(TuneProgress<'_>),
 }
@@ -159,7 +156,7 @@ impl ActiveSearch<'_> {
         Ok(Some(result))
     }
 
-    /// Keeps the requests that the default answers. Says no if it was interrupted.
+    /// Keeps the requests that the default settings answer with 200. Returns false if interrupted.
     fn survey(&mut self, mix: &RequestMix, result: &mut TuneResult) -> Result<bool, String> {
         let root = self.plans.served.root.display().to_string();
         (self.tell)(TuneProgress::Step(format!("asking for {}", show_count(mix.paths.len(), "path"))));
@@ -180,8 +177,8 @@ impl ActiveSearch<'_> {
         Ok(true)
     }
 
-    /// Measures the default, for the time of a trial and for the rate at which latencies are compared. Says no if it
-    /// was interrupted.
+    /// Measures the default settings, to determine the duration of a trial and the rate for latencies. Returns false if
+    /// interrupted.
     fn pilot(&mut self) -> Result<bool, String> {
         let cells =
             BTreeMap::from([(DEFAULT.to_owned(), self.plans.cell(DEFAULT, &CandidateSettings::new()))]);
@@ -212,7 +209,7 @@ impl ActiveSearch<'_> {
         Ok(true)
     }
 
-    /// The number of candidates for which there is time.
+    /// The number of candidates that the remaining time allows.
     fn room(&self) -> usize {
         let seconds = self.searching();
         let fits = |count: &usize| {
@@ -222,7 +219,7 @@ impl ActiveSearch<'_> {
         CANDIDATES.rev().find(fits).unwrap_or(*CANDIDATES.start())
     }
 
-    /// Measures the candidates that remain beside the default.
+    /// Measures the default and the remaining candidates.
     fn round(
         &mut self,
         number: u32,
@@ -246,7 +243,7 @@ impl ActiveSearch<'_> {
             block * blocks as f64
         )));
         let whole = cells.len();
-        // Twice the time, so that slow candidates do not cut a round short.
+        // Slow candidates may take twice the time.
         let plan = self.plans.plan(&round, cells, Profile::Smoke, Some(blocks), 2.0 * seconds);
         let until = self.end() - self.confirmation().min(self.tuner.budget);
         let Some(trials) = self.carry_out(&plan, &round, until)? else { return Ok(RoundEnd::Interrupted) };
@@ -268,15 +265,15 @@ impl ActiveSearch<'_> {
         Ok(RoundEnd::Measured)
     }
 
-    /// Measures the best candidate and the default in fresh blocks. None if it was interrupted; the reason why they prove
-    /// nothing, if they were too few or disturbed.
+    /// Measures the best candidate and the default in fresh blocks. Returns `None` if interrupted, and the reason if
+    /// the blocks are too few or disturbed.
     fn confirm(
         &mut self,
         settings: &CandidateSettings,
     ) -> Result<Option<Result<Confirmation, String>>, String> {
         let flags = candidates::flags(settings);
         (self.tell)(TuneProgress::Step(format!("measuring {flags} and the default again, in fresh blocks")));
-        // Trials as long as those of about twelve blocks in the time that is left, with the cost of their starts.
+        // The remaining time allows about twelve blocks of these trials with their starts.
         let around = self.trial_seconds - self.plans.milliseconds as f64 / 1e3;
         let longest = ((self.left() / 24.0 - around) * 1e3).max(0.0) as u64;
         self.plans.milliseconds =
@@ -301,7 +298,7 @@ impl ActiveSearch<'_> {
         Ok(Some(Ok(Confirmation::of(settings, verdict, disturbed, &blocks, BEST, DEFAULT))))
     }
 
-    /// Carries a plan out in a folder of its own, until a time at most. None if it was interrupted.
+    /// Runs a plan in a new folder until `until` at the latest. Returns `None` if interrupted.
     fn carry_out(
         &mut self,
         plan: &RunPlan,
@@ -328,25 +325,25 @@ impl ActiveSearch<'_> {
         self.tuner.begin + self.tuner.budget
     }
 
-    /// Seconds of the budget that are left.
+    /// The remaining seconds of the budget.
     fn left(&self) -> f64 {
         self.end().saturating_duration_since(Instant::now()).as_secs_f64()
     }
 
-    /// The time of the fewest fresh blocks that earn a verdict.
+    /// The time of the fewest fresh blocks for a verdict.
     fn confirmation(&self) -> Duration {
         Duration::from_secs_f64((2 * FEWEST_BLOCKS) as f64 * self.trial_seconds)
     }
 
-    /// Seconds that are left for rounds; the other half of the budget is for fresh blocks.
+    /// The remaining seconds for rounds, without the time of fresh blocks.
     fn searching(&self) -> f64 {
         (self.left() - self.confirmation().max(self.tuner.budget / 2).as_secs_f64()).max(0.0)
     }
 
-    /// The reason why there is no time for the shortest search.
+    /// The reason why the budget is too short, if it is.
     fn too_short(&self) -> Option<String> {
         let trial = self.trial_seconds;
-        // The default and the fewest candidates once, and the fresh blocks.
+        // The default and the fewest candidates once, then the fresh blocks.
         let needed = (CANDIDATES.start() + 1) as f64 * trial + self.confirmation().as_secs_f64();
         let spent = self.tuner.begin.elapsed().as_secs_f64();
         (needed > self.left() + SLACK.as_secs_f64()).then(|| {
@@ -361,15 +358,16 @@ impl ActiveSearch<'_> {
 /// The end of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RoundEnd {
-    /// It has blocks.
+    /// The round has complete blocks.
     Measured,
-    /// There was no time for a block.
+    /// The time was too short for a block.
     Late,
     /// A signal interrupted it.
     Interrupted,
 }
 
-/// The reason why fresh blocks prove nothing, given the number of all and of those that are flagged, with a flag.
+/// The reason why fresh blocks prove nothing, given their number, the number of disturbed blocks, and an example of a
+/// flag.
 fn proves_nothing(all: usize, disturbed: usize, flag: &str) -> Option<String> {
     let few = format!("fewer than {FEWEST_BLOCKS} without a disturbance earn no verdict");
     match disturbed {
@@ -387,7 +385,7 @@ fn name(candidate: usize) -> String {
     format!("setting-{}", candidate + 1)
 }
 
-/// The reason why a candidate does not count: a trial failed, or it leaves connections without any response.
+/// The reason why a candidate is dropped: a trial failed, or connections got no response.
 fn failure(blocks: &Blocks<'_>, cell: &str) -> Option<String> {
     if let Some(why) = blocks.failures(cell).first() {
         return Some((*why).to_owned());
@@ -396,7 +394,7 @@ fn failure(blocks: &Blocks<'_>, cell: &str) -> Option<String> {
     (unanswered > 0.0).then(|| format!("{unanswered} connections got no response"))
 }
 
-/// The reason why nothing can be compared with the default: most of its trials failed.
+/// The failure of the default settings, if most of their trials failed.
 fn failure_of_default(blocks: &Blocks<'_>) -> Option<String> {
     let failures = blocks.failures(DEFAULT);
     (2 * failures.len() > blocks.len()).then(|| failures.first().map(|why| (*why).to_owned()))?
@@ -433,7 +431,7 @@ mod tests {
         let lost = [trial(48.0)];
         let why = failure(&Blocks::of(&lost, "x"), "a").expect("it lost connections");
         assert_eq!(why, "48 connections got no response");
-        // A stall of the machine in one trial of three is none of the candidate's.
+        // A stall of the machine in one trial of three does not count.
         let stalled = [0, 1, 2].map(|block| Trial { block, ..trial(if block == 1 { 48.0 } else { 0.0 }) });
         assert_eq!(failure(&Blocks::of(&stalled, "x"), "a"), None);
         let failed = [Trial { failed: Some("it ended".to_owned()), ..trial(0.0) }];

@@ -1,4 +1,4 @@
-//! A chart of letters: a column for each number of idle connections, a letter for each engine, a logarithmic axis.
+//! A chart as text: a column for each number of idle connections, a letter for each engine, and a logarithmic axis.
 
 use crate::measure::show_number;
 
@@ -12,7 +12,7 @@ const AXIS: usize = 9;
 /// The chart of costs by engine and level, as lines of at most 80 characters for eight levels.
 pub(super) fn chart(engines: &[String], levels: &[u32], costs: &[Vec<Option<f64>>]) -> String {
     let known = || costs.iter().flatten().flatten().copied().filter(|cost| *cost > 0.0);
-    // Costs of 1 to 10 µs are usual; a quieter chart would move with every trial.
+    // The axis covers at least 4 to 20 µs, so that it does not change with every trial.
     let low = known().fold(4.0, f64::min).log10();
     let high = known().fold(20.0, f64::max).log10();
     let row = |cost: f64| {
@@ -51,7 +51,7 @@ pub(super) fn chart(engines: &[String], levels: &[u32], costs: &[Vec<Option<f64>
     text + "\n" + &legend.join(", ") + "\n"
 }
 
-/// A letter for each engine: of its name if it is free, otherwise a digit.
+/// A letter for each engine: the first free letter of its name, otherwise a digit.
 fn letters(engines: &[String]) -> Vec<char> {
     let mut all: Vec<char> = Vec::new();
     for name in engines {
