@@ -1,23 +1,22 @@
 #!/usr/bin/env python3
-"""Tenfold beside the floor and beside nginx, Apache, lighttpd and h2o: one command, one table per workload.
+"""Compares Tenfold with the floor, nginx, Apache, lighttpd and h2o: one table per workload.
 
 usage: compare.py [options] [WORKLOAD ...]
 
-Starts everything it measures on --server-cpu, runs measure.py's rounds for each workload, stops what it
-started, prints the tables and writes them to results/ together with the machine and the versions.
-Workloads: 1k, pipelined, close, 404 (these four when none is named), and browser, 4k, 16k, 24k, 32k, 48k, 64k,
-large; or all.
+Starts every server on --server-cpu, runs the rounds of measure.py for each workload, stops the servers, prints the
+tables, and writes them to results/ with the machine and the versions.
+Workloads: 1k, pipelined, close, 404 (the default), browser, 4k, 16k, 24k, 32k, 48k, 64k, large; or all.
 
-Each table names its floor twice: the second one's interval is the noise of this run. The engines are
-compared with the floor of their own mechanism (uring with null_uring, the others with null_epoll). An engine
-is named with its dispatch where that is not inline, with its sender where that is not auto, and with further
-options of its own: epoll+reactor, epoll:splice, 'epoll --timer list'. evhttp and asio-threads are small servers
-of ours, built as a comparison of 2012 built its own: libevent's HTTP server, and Asio with one io_context and the file in a string; --peer-threads
-says on how many threads (1: what else is measured has one). Under a table stand the ratios of each engine to
-each peer, and to itself with another sender, dispatch or option, of the same rounds.
+Each table contains its floor twice: the interval of the second floor shows the noise of this run. Each engine is
+compared with the floor of its own mechanism: uring with null_uring, the others with null_epoll. The name of an engine
+may have a dispatch other than inline, a sender other than auto, and further options: epoll+reactor, epoll:splice,
+'epoll --timer list'. evhttp and asio-threads are small servers of ours, built like those of a comparison of 2012:
+libevent's HTTP server, and Asio with one io_context and the file in a string. --peer-threads sets their threads
+(default: 1, as for the other servers). Below a table are the ratios of each engine to each peer, and to itself with
+another sender, dispatch or option, from the same rounds.
 
-Needs: the programs and www/ (cargo xtask bench makes both), wrk, taskset, ss, and those peers that are
-to be measured: --peers none leaves them out. Traffic goes to 127.0.0.1 only.
+Needs: the programs and www/ (`cargo xtask bench` makes both), wrk, taskset, ss, and the peers (--peers none leaves
+them out). Traffic goes only to 127.0.0.1.
 """
 import argparse, pathlib, sys, tempfile, time
 from typing import NamedTuple
@@ -43,14 +42,14 @@ USUAL_PEERS = "nginx,apache2,lighttpd,h2o"
 
 
 class Workload(NamedTuple):
-    """What is asked, and which program does the system calls of it and nothing else."""
+    """A workload: its requests, and the floor program that makes only the system calls for them."""
     title: str
     path: str = "/1k.html"
     load: Load = Load()
-    floor: tuple = ("null_epoll", "1024")  # program and its arguments behind the port
+    floor: tuple = ("null_epoll", "1024")  # the program, and its arguments after the port
     uring_floor: tuple | None = ("null_uring", "1024")  # for uring; None: the same floor for every engine
-    floor_status: int = 200  # the floor answers whatever is asked with 200
-    own_reference: bool = False  # Tenfold's own /1k.html stands beside it
+    floor_status: int = 200  # the floor responds to every request with 200
+    own_reference: bool = False  # the table also has Tenfold's /1k.html
 
 
 WORKLOADS = {
@@ -76,7 +75,7 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=f"of {', '.join(WORKLOADS)}, or all")
     parser.add_argument("--tenfold", default=str(HERE.parent / "target/release/tenfold"), help="the release binary")
-    parser.add_argument("--engines", default="epoll,uring", help="engines of Tenfold, with commas, as epoll,epoll+reactor,epoll:splice; default: epoll,uring")
+    parser.add_argument("--engines", default="epoll,uring", help="engines, such as epoll,epoll+reactor,epoll:splice; default: epoll,uring")
     parser.add_argument("--option", action="append", default=[], metavar="'--NAME VALUE'",
                         help="a further option for tenfold serve; repeatable")
     parser.add_argument("--peers", default=USUAL_PEERS,
@@ -84,13 +83,13 @@ def parse():
     parser.add_argument("--peer-threads", type=int, default=1, help="threads of evhttp and asio-threads")
     parser.add_argument("-s", "--seconds", type=int, default=2, help="seconds of each run")
     parser.add_argument("-r", "--rounds", type=int, default=9)
-    parser.add_argument("--first-port", type=int, default=8300, help="servers take the ports from here on")
+    parser.add_argument("--first-port", type=int, default=8300, help="the first port of the servers")
     parser.add_argument("--server-cpu", type=int, default=0)
     parser.add_argument("--client-cpu", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", help="file for the tables; default: results/DATE-TIME.txt")
     args = parser.parse_args()
-    args.tenfold = str(pathlib.Path(args.tenfold).resolve())  # servers start in a folder of their own
+    args.tenfold = str(pathlib.Path(args.tenfold).resolve())  # servers start in another folder
     args.workloads = list(WORKLOADS) if args.workloads == ["all"] else args.workloads or USUAL
     args.engines = [engine for engine in args.engines.split(",") if engine]
     args.peers = [] if args.peers == "none" else [peer for peer in args.peers.split(",") if peer]
@@ -102,16 +101,16 @@ def parse():
 
 
 def check_programs(args):
-    """Refuses to begin without what is built and made here."""
+    """Exits if a program or a file is missing."""
     missing = [file for file in (HERE / "null_epoll", WWW / "video.mp4") if not file.exists()]
     if missing:
-        raise SystemExit(f"{missing[0].relative_to(HERE.parent)} is missing: `cargo xtask bench` makes it")
+        raise SystemExit(f"{missing[0].relative_to(HERE.parent)} is missing; run `cargo xtask bench`")
     if args.engines and not pathlib.Path(args.tenfold).exists():
-        raise SystemExit(f"{args.tenfold} is missing: `cargo build --release` makes it, --tenfold names another one")
+        raise SystemExit(f"{args.tenfold} is missing; run `cargo build --release`, or use --tenfold")
 
 
 def start_lasting(fleet, args):
-    """Tenfold on each engine and the peers: they run through all workloads. {name: port}"""
+    """Starts Tenfold on each engine, and the peers, for all workloads. Returns {name: port}."""
     ports = {}
     for engine in args.engines:
         model, dispatch, sender, options = parts(engine)
@@ -135,7 +134,7 @@ def start_lasting(fleet, args):
 
 
 def parts(engine):
-    """ENGINE+DISPATCH:SENDER OPTION VALUE ..., of which the engine alone has to be there."""
+    """Parses ENGINE+DISPATCH:SENDER OPTION VALUE ..., of which only ENGINE is required."""
     name, *options = engine.split()
     rest, _, sender = name.partition(":")
     model, _, dispatch = rest.partition("+")
@@ -143,7 +142,7 @@ def parts(engine):
 
 
 def start_floors(fleet, work, engines):
-    """The floors of one workload, each twice: {name: port}, and each engine's own floor."""
+    """Starts the floors of a workload, each twice. Returns {name: port}, and the floor of each engine."""
     ports, of_engine = {}, {}
     for program_and_arguments, mine in floors_of(work, engines):
         program, *arguments = program_and_arguments
@@ -154,7 +153,7 @@ def start_floors(fleet, work, engines):
 
 
 def floors_of(work, engines):
-    """Each floor program of a workload with the engines that are compared with it; the first one always runs."""
+    """The floor programs of a workload with the engines that are compared with them. The first floor always runs."""
     on_ring = [engine for engine in engines if parts(engine)[0] == "uring"] if work.uring_floor else []
     yield work.floor, [engine for engine in engines if engine not in on_ring]
     if on_ring:
@@ -162,14 +161,14 @@ def floors_of(work, engines):
 
 
 class Gathered(NamedTuple):
-    """What one workload gave: the rounds of each server, and the server that each is compared with."""
+    """The results of a workload: the rounds of each server, and the server that each is compared with."""
     results: dict
     bases: dict
     references: list
 
 
 def gather(work, fleet, lasting, args):
-    """Measures one workload."""
+    """Measures a workload."""
     servers = 2 * len(list(floors_of(work, args.engines))) + len(lasting) + work.own_reference * len(args.engines)
     print(f"{work.title}: about {servers * args.rounds * args.seconds} s ...", file=sys.stderr, flush=True)
     floors, of_engine = start_floors(fleet, work, args.engines)
@@ -191,7 +190,7 @@ def gather(work, fleet, lasting, args):
 
 
 def run(work, fleet, lasting, args):
-    """Measures one workload and returns its text."""
+    """Measures a workload and returns its text."""
     results, bases, references = gather(work, fleet, lasting, args)
     lines = [f"== {work.title}", table(results, bases)]
     pairs = [(engine, other) for engine in args.engines for other in ([f"{engine} 1 KiB"] if references else []) + args.peers]

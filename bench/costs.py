@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""What every model, sender and switch costs on this machine: the page docs/explanation/costs.md, measured and written.
+"""Measures the costs of every model, sender and switch on this machine, and writes docs/explanation/costs.md.
 
 usage: costs.py [-s SECONDS] [-r ROUNDS] [--only latency] [--out FILE]
 
-Measures one group of switches after the other, everything on one core with the client on another, and writes
-each as server CPU microseconds per request and as a multiple of the floor of the same workload. About
-35 minutes with the defaults; nothing else should run meanwhile, and the noise of the run stands in each table
-as the second copy of the floor. --only latency measures the latencies alone, in 4 minutes, and leaves the rest of the
-page as it is.
+Measures one group of switches after the other, with servers on one core and the client on another. Each cost is the
+server's CPU microseconds per request, and its ratio to the floor of the same workload. The defaults take about 35
+minutes, in which nothing else should run. The second floor in each table shows the noise of the run. --only latency
+measures only the latencies, in 4 minutes, and leaves the rest of the page unchanged.
 
 Needs what compare.py needs, without the peers.
 """
@@ -21,7 +20,7 @@ from measure import ratio
 
 
 class Group(NamedTuple):
-    """One table: servers by their rows' titles, in compare.py's words, and what they are asked."""
+    """A table: the server of each row, named as for compare.py, and the workloads."""
     title: str
     says: str
     servers: dict
@@ -59,7 +58,7 @@ GROUPS = [
 
 
 def cell(gathered, name):
-    """Median, ratio and its interval."""
+    """The median, the ratio and its interval."""
     cost = statistics.median(round_.cost for round_ in gathered.results[name])
     mean, low, high = ratio(gathered.results, name, gathered.bases[name])
     shown = f"{cost:.2f}" if cost < 100 else f"{cost:.0f}"
@@ -67,12 +66,12 @@ def cell(gathered, name):
 
 
 def rows(group, of_workload):
-    """The lines of one table; floors first, and their second copies, which show the noise."""
+    """The lines of a table: the floors, their second copies, which show the noise, and the servers."""
     titles = [compare.WORKLOADS[name].title for name in group.workloads]
     yield "| | " + " | ".join(f"{title}: CPU µs | of the floor" for title in titles) + " |"
     yield "| --- |" + " --- | --- |" * len(titles)
     floors = [[f for f in gathered.bases if f.rstrip("'").startswith("null_")] for gathered in of_workload]
-    # Floors have other names in other workloads: the first of each, then the second, and those of the ring.
+    # The names of floors differ between workloads. Each pair of floors is a kind.
     for kind in range(0, max(map(len, floors)), 2):
         for copy, title in ((0, "floor"), (1, "floor again")):
             cells = [cell(gathered, names[kind + copy]) if kind < len(names) else " | "
@@ -97,7 +96,7 @@ def main():
     parser.add_argument("-r", "--rounds", type=int, default=8)
     parser.add_argument("--latency-seconds", type=int, default=2, help="seconds of each round of the latencies")
     parser.add_argument("--latency-rounds", type=int, default=3)
-    parser.add_argument("--only", choices=["latency"], help="measure this part alone, and leave the others as they are")
+    parser.add_argument("--only", choices=["latency"], help="measure only this part, and leave the others unchanged")
     parser.add_argument("--out", default=str(compare.HERE.parent / "docs/explanation/costs.md"))
     parser.add_argument("--tenfold", default=str(compare.HERE.parent / "target/release/tenfold"))
     args = parser.parse_args()
@@ -128,7 +127,7 @@ def main():
         page += [f"## {group.title}", *([group.says] if group.says else []), chart, "\n".join(lines)]
         print("\n".join([f"== {group.title}", *lines, ""]), flush=True)
     out.write_text("\n\n".join(page) + "\n\n" + latency.section(args, MODELS))
-    print(f"written to {args.out}; `cargo xtask charts` draws the home page with it")
+    print(f"written to {args.out}; `cargo xtask charts` updates the home page")
 
 
 if __name__ == "__main__":

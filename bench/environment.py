@@ -1,11 +1,11 @@
-"""The machine and the versions behind a table: without them its numbers say nothing."""
+"""The machine and the versions of a measurement."""
 import os, pathlib, platform, re, shutil, subprocess, time
 
 HERE = pathlib.Path(__file__).resolve().parent
 
 
 def describe(args, peers):
-    """A few lines: when, on what, which versions, how long."""
+    """A few lines with date, machine, versions and duration."""
     lines = [
         time.strftime("%Y-%m-%d %H:%M:%S %Z"),
         f"cpu      {cpu_model()}, {os.cpu_count()} cores, servers on {args.server_cpu}, client on {args.client_cpu};"
@@ -31,7 +31,7 @@ def cpu_model():
 
 
 def mitigations():
-    """How many of the kernel's listed vulnerabilities it mitigates here; they change the price of a system call."""
+    """The number of mitigated vulnerabilities of the processor. Mitigations change the cost of a system call."""
     states = [read(file) for file in pathlib.Path("/sys/devices/system/cpu/vulnerabilities").glob("*")]
     return f"{sum(state.startswith('Mitigation') for state in states)} of {len(states)}"
 
@@ -45,12 +45,12 @@ def commit():
 
 
 def version_of(server):
-    """What a server says of itself when it is asked as it wants."""
+    """The version of a server, by its own option."""
     return version([server, "version" if server == "caddy" else "-v"])
 
 
 def version(command):
-    """The first line with a number that the program says of itself, whatever it exits with."""
+    """The first line of a program's output with a number, whatever its exit code is."""
     path = shutil.which(command[0]) or shutil.which(command[0], path="/usr/sbin:/sbin")
     if not path:
         return "missing"
@@ -60,7 +60,7 @@ def version(command):
 
 
 def read(path):
-    """A file's text without the end of line; empty where there is none."""
+    """The text of a file without the end of line; empty if there is no file."""
     try:
         return pathlib.Path(path).read_text().strip()
     except OSError:

@@ -1,4 +1,4 @@
-"""Servers started for a measurement: pinned to one core, each on a free port, stopped by their own ids."""
+"""Servers for a measurement, pinned to one core, each on a free port. They are stopped by process id."""
 import pathlib, shutil, signal, socket, subprocess, time
 
 START_SECONDS = 10
@@ -6,7 +6,7 @@ STOP_SECONDS = 5
 
 
 class Fleet:
-    """Everything that `start` started is stopped at the end of `with`, whatever happened."""
+    """Stops all servers of `start` at the end of `with`, also after an error."""
 
     def __init__(self, run_folder, www, cpu, first_port):
         self.run, self.www, self.cpu, self.next_port = pathlib.Path(run_folder), pathlib.Path(www), cpu, first_port
@@ -14,7 +14,7 @@ class Fleet:
         self.run.chmod(0o755)  # a peer started as root serves as another user
 
     def __enter__(self):
-        # TERM by itself ends a program without leaving its `with` blocks; an exception leaves them.
+        # Without a handler, TERM would end the program inside its `with` blocks.
         signal.signal(signal.SIGTERM, stopped)
         return self
 
@@ -31,7 +31,7 @@ class Fleet:
         program, *arguments = [self._fill(word, port) for word in command]
         path = shutil.which(program) or shutil.which(program, path="/usr/sbin:/sbin")
         if not path:
-            raise SystemExit(f"{program} is missing: `cargo xtask setup` installs it, --peers chooses others")
+            raise SystemExit(f"{program} is missing; run `cargo xtask setup`, or choose others with --peers")
         log = (self.run / f"{name.replace('/', '-')}.log").open("w+")
         server = subprocess.Popen(["taskset", "-c", str(self.cpu), path, *arguments], stdin=subprocess.DEVNULL,
                                   stdout=log, stderr=log, cwd=self.run)
@@ -46,7 +46,7 @@ class Fleet:
         return port
 
     def stop(self, name):
-        """TERM, then KILL where that is not heard; a server that ended before is fine."""
+        """Sends TERM, and KILL if the server does not end."""
         server, log = self.servers.pop(name)
         server.terminate()
         try:

@@ -1,25 +1,24 @@
 #!/usr/bin/env python3
-"""What the load generators cost: CPU per request of `tenfold bench` beside wrk, in one run.
+"""Measures the cost of load generators: CPU per request of `tenfold bench` and wrk, in one run.
 
 usage: generator.py [options] [SHAPE ...]
        generator.py --out docs/explanation/bench-and-wrk.md      the page of the book
 
-Each round drives the same floor program with wrk and with tenfold bench, in shuffled order, and reads the
-CPU time that the generator itself used (user + system, of the whole process). Printed for each shape: the
-median of both, the ratio of tenfold bench to wrk as the geometric mean of the rounds' ratios with a 95 %
-bootstrap interval over rounds, and the rates of both.
-Beside close stands null_client, which makes no call and does no work that it could do without: what is left
-is the kernel's, and a ratio below it is out of reach by that order of calls.
-`server` is the cross-check of measurements: CPU per answer of the *server*, less the --burn nanoseconds, under the same
-load. If the interval contains 1, a figure measured with one tool holds for the other.
-Shapes: keep-alive, pipelined, close, close-epoll (the same by --io epoll), join-ack (a connection per request,
-where tenfold bench lets the handshake's acknowledgement travel with the request, which wrk cannot), rates, and server.
-All when none is named.
-`rates` drives a server that is the bottleneck, because it computes for --burn nanoseconds before each answer,
-and compares what the two say of it. (A server that only shares its processor with others is none: while it has
-the processor it is quicker than a client, and sleeps where that is slow.)
+Each round drives the same floor program with wrk and with tenfold bench, in random order, and reads the CPU time of
+the generator (user + system, of the whole process). Prints for each shape: the median of both, the ratio of tenfold
+bench to wrk as the geometric mean over rounds with a 95 % bootstrap interval, and the rates of both.
+Shapes: keep-alive, pipelined, close, close-epoll (close with --io epoll), join-ack (a connection per request, where
+the acknowledgement of the handshake carries the request, which wrk cannot do), rates, and server. Default: all.
 
-Needs: the floor programs (cargo xtask bench), the release binary, wrk, taskset. Traffic goes to 127.0.0.1 only.
+The line of null_client after close is a client that makes only the necessary calls and does no other work. The rest
+of its time is the kernel's, so no client with this order of calls can be faster.
+`rates` drives a server that is the bottleneck, because it computes for --burn nanoseconds before each answer, and
+compares the rates that both tools report. (A server that shares its processor with other programs would not be the
+bottleneck: it is faster than the client while it runs, and sleeps while the client is slow.)
+`server` compares the CPU per answer of the *server*, less the --burn nanoseconds, under both loads. If the interval
+contains 1, a result measured with one tool holds for the other.
+
+Needs: the floor programs (cargo xtask bench), the release binary, wrk, taskset. Traffic goes only to 127.0.0.1.
 """
 import argparse, json, math, pathlib, random, re, resource, statistics, subprocess, sys, time
 
@@ -32,14 +31,14 @@ TENFOLD = {"keep-alive": [], "pipelined": ["--pipeline", "16"], "close": ["--req
            "close-epoll": ["--requests-per-connection", "1", "--io", "epoll"],
            "join-ack": ["--requests-per-connection", "1", "--join-ack"], "rates": [], "server": []}
 SHAPES = list(TENFOLD)
-# The shapes of the page, and what it calls them.
+# The shapes of the page with their names.
 SAYS = {"server": "keep-alive", "keep-alive": "keep-alive", "pipelined": "16 requests at once",
         "close": "a connection for each request", "close-epoll": "the same, `--io epoll`",
         "rates": "keep-alive, the server is the limit"}
 
 
 def spent(command):
-    """Runs `command`: CPU seconds of it and of what it started, and what it printed."""
+    """Runs `command`. Returns the CPU seconds of it and its children, and its output."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     run = subprocess.run(command, capture_output=True, text=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -47,13 +46,13 @@ def spent(command):
 
 
 def used_by(process):
-    """CPU seconds of all threads of a process, to the nanosecond."""
+    """CPU seconds of all threads of a process, with nanosecond precision."""
     tasks = pathlib.Path(f"/proc/{process.pid}/task").glob("*/schedstat")
     return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 
 
 def under(args, server, tool, shape, url):
-    """The result of a tool; for `server`, with the CPU of the server in place of its own."""
+    """The result of a tool. For `server`, the CPU time is the server's."""
     before = used_by(server)
     cpu, rate = tool(args, shape, url)
     if shape == "server":
@@ -62,7 +61,7 @@ def under(args, server, tool, shape, url):
 
 
 def wrk(args, shape, url):
-    """CPU microseconds per answer, answers per second."""
+    """The result of wrk: CPU microseconds per answer, and answers per second."""
     command = ["taskset", "-c", str(args.client_cpu), "wrk", "-t1", f"-c{args.connections}", f"-d{args.seconds}s"]
     cpu, run = spent(command + WRK.get(shape, CLOSE) + [url])
     found = re.search(r"(\d+) requests in", run.stdout)
@@ -72,7 +71,7 @@ def wrk(args, shape, url):
 
 
 def tenfold(args, shape, url):
-    """The same of tenfold bench."""
+    """The result of tenfold bench."""
     command = ["taskset", "-c", str(args.client_cpu), args.tenfold, "bench", "-q", "--json", "--warm-up", "off",
                "-c", str(args.connections), "-d", f"{args.seconds}s"]
     cpu, run = spent(command + TENFOLD[shape] + [url])
@@ -86,7 +85,7 @@ def tenfold(args, shape, url):
 
 
 def null_client(args, _shape, url):
-    """The same of null_client."""
+    """The result of null_client."""
     port = url.split(":")[2].split("/")[0]
     run = subprocess.run(["taskset", "-c", str(args.client_cpu), str(HERE / "null_client"), port, str(args.connections),
                           str(args.seconds)], capture_output=True, text=True)
@@ -97,14 +96,14 @@ def null_client(args, _shape, url):
 
 
 def interval(logs, seed=1):
-    """Geometric mean, and its 95 % percentile bootstrap."""
+    """The geometric mean, and its 95 % bootstrap interval."""
     draw = random.Random(seed)
     means = sorted(math.exp(statistics.fmean(draw.choices(logs, k=len(logs)))) for _ in range(2000))
     return math.exp(statistics.fmean(logs)), means[49], means[1949]
 
 
 def figures(rounds):
-    """CPU of both per answer and its ratio, rates of both and their ratio."""
+    """The CPU time per answer of both tools with its ratio, and the rates of both with their ratio."""
     cost = interval([math.log(own[0] / other[0]) for own, other in rounds])
     rate = interval([math.log(own[1] / other[1]) for own, other in rounds])
     middle = lambda which, what: statistics.median(pair[which][what] for pair in rounds)
@@ -119,14 +118,14 @@ def line(shape, rounds):
 
 
 def row(shape, rounds):
-    """The same as a row of the page."""
+    """A shape as a row of the page."""
     own, other, cost, own_rate, other_rate, rate = figures(rounds)
     return (f"| {SAYS[shape]} | {own:.2f} | {other:.2f} | {cost[0]:.2f} [{cost[1]:.2f}–{cost[2]:.2f}] | "
             f"{own_rate:,.0f} | {other_rate:,.0f} | {rate[0]:.2f} [{rate[1]:.2f}–{rate[2]:.2f}] |")
 
 
 def page(args, machine, measured):
-    """The page of the book: what a generator spends, and what the server spends under either."""
+    """The page of the book: the CPU time of each generator, and of the server under each."""
     table = lambda of, shapes: "\n".join([
         f"| | CPU µs {of} `bench` | {of} wrk | ratio | responses/s, `bench` | wrk | ratio |", "|" + " --- |" * 7,
         *(row(shape, measured[shape]) for shape in shapes)])
@@ -162,7 +161,7 @@ def main():
     parser.add_argument("--server-cpu", type=int, default=0)
     parser.add_argument("--client-cpu", type=int, default=1)
     parser.add_argument("--burn", type=int, default=20_000, help="nanoseconds before each answer, for rates and server")
-    parser.add_argument("--out", help="write the page of the book to this file, of all shapes that it shows")
+    parser.add_argument("--out", help="write the page of the book, with all its shapes, to this file")
     args = parser.parse_args()
     if args.out:
         args.shapes = list(SAYS)

@@ -1,22 +1,21 @@
 #!/usr/bin/env python3
-"""Memory that a server holds per idle keep-alive connection.
+"""Measures the memory of a server per idle keep-alive connection.
 
 usage: idle.py [-n CONNECTIONS] [-p PROCESSES] [--burst] [--tls] NAME=PORT[/PATH] ...
 
-Opens N connections to each server in turn, makes one request on each, leaves them idle, and prints how
-much the private memory of the processes listening on PORT (and of their descendants) grew, per
-connection. Two sizes are opened, N and 2N, and the slope between them is printed too: it leaves out
-what a server allocates once.
--p opens them from several processes, each from an address of its own: a process has a limit of descriptors.
---burst sends half a head on all of them before any is answered, so that every connection was busy at
-once before it became idle: what does not go back then is held for ever. Kernel memory (sockets,
-io_uring) is not in these figures. Traffic goes to 127.0.0.1 only.
+Opens N connections to each server in turn, makes one request on each, and leaves them idle. Prints the growth of the
+private memory of the processes that listen on PORT, and of their descendants, per connection. Then opens N more
+connections and prints the slope between both steps, which excludes one-time allocations.
+-p opens the connections from several processes with an address each, because a process has a limit of descriptors.
+--burst sends half a head on all connections before any response, so that all connections are busy at the same time
+before they become idle. Memory that is not freed then stays allocated. Kernel memory (sockets, io_uring) does not
+count. Traffic goes only to 127.0.0.1.
 """
 import argparse, multiprocessing, re, resource, select, socket, ssl, time
 
 from processes import listeners, place, with_descendants
 
-# A client address, and so a process, has some 28,000 ephemeral ports.
+# A client address, and so a client process, has about 28,000 ephemeral ports.
 CONNECTIONS_PER_ADDRESS = 20000
 
 
@@ -45,7 +44,7 @@ def is_answered(sock):
 
 
 class Client:
-    """One client process: it opens connections and holds them."""
+    """A client process, which opens connections and holds them."""
 
     def __init__(self, server, address, context, burst, barrier):
         self.server, self.address, self.context, self.burst, self.barrier = server, address, context, burst, barrier
@@ -53,13 +52,13 @@ class Client:
         self.first, self.held = None, []
 
     def obey(self, orders):
-        """Opens as many connections as each order says; after 0, looks at all of them, and ends."""
+        """Opens the number of connections of each order. The order 0 checks all connections and ends the process."""
         try:
             while count := orders.recv():
                 orders.send(self.open(count))
             orders.send(self.lost())
         except BaseException:
-            self.barrier.abort()  # the other clients would wait for this one
+            self.barrier.abort()  # otherwise the other clients would wait
             raise
 
     def connect(self):
@@ -70,7 +69,7 @@ class Client:
         return self.context.wrap_socket(sock, server_hostname="localhost") if self.context else sock
 
     def open(self, count):
-        """Opens `count` connections, makes a request on each, and returns how many were answered with 200."""
+        """Opens `count` connections, makes a request on each, and returns the number of responses with 200."""
         answered, fresh = 0, []
         for _ in range(count):
             sock = self.connect()
@@ -85,7 +84,7 @@ class Client:
         return answered + sum(map(self.keep, fresh))
 
     def keep(self, sock):
-        """Reads a response. Later only the descriptor is needed: the state of TLS would be 25 KB for each connection."""
+        """Reads a response. Keeps only the descriptor, because the TLS state would need 25 KB per connection."""
         answered = is_answered(sock)
         if self.first is None:
             self.first = sock
@@ -94,7 +93,7 @@ class Client:
         return answered
 
     def lost(self):
-        """How many connections have ended. The first one is asked again."""
+        """The number of ended connections. Makes another request on the first connection."""
         poll = select.poll()
         for sock in self.held:
             poll.register(sock, select.POLLIN)
@@ -104,7 +103,7 @@ class Client:
 
 
 class Clients:
-    """Client processes, each with an address of its own."""
+    """Client processes, each with its own address."""
 
     def __init__(self, server, args):
         context = ssl._create_unverified_context() if args.tls else None
@@ -118,7 +117,7 @@ class Clients:
             self.orders.append(own)
 
     def order(self, counts):
-        """Gives each process its number, and returns the sum of the answers; a process that failed ends with EOFError."""
+        """Sends each process its order, and returns the sum of the replies. A failed process raises EOFError."""
         for orders, count in zip(self.orders, counts):
             orders.send(count)
         return sum(orders.recv() for orders in self.orders)
@@ -126,7 +125,7 @@ class Clients:
     def open(self, count):
         each, more = divmod(count, len(self.orders))
         answered = self.order([each + (number < more) for number in range(len(self.orders))])
-        time.sleep(1)  # what the server does lazily is done
+        time.sleep(1)  # the server finishes deferred work
         return answered
 
     def lost(self):
@@ -136,7 +135,7 @@ class Clients:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("servers", nargs="+", metavar="NAME=PORT[/PATH]")
-    parser.add_argument("-n", type=int, default=4000, help="connections of the first step; the second opens as many again")
+    parser.add_argument("-n", type=int, default=4000, help="connections of each of the two steps")
     parser.add_argument("-p", "--processes", type=int, default=1, help="client processes, which share the connections")
     parser.add_argument("--tls", action="store_true", help="https, with any certificate")
     parser.add_argument("--burst", action="store_true", help="all connections busy at once before they become idle")

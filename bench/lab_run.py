@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""The book's page of a run of the laboratory, and the verdicts on the book's first page, from a run's folder.
+"""Writes the book's page of a run of the laboratory, and the verdicts on the book's first page.
 
 usage: lab_run.py [--earlier FOLDER] FOLDER
 
-FOLDER is what `tenfold lab run --output FOLDER` has filled. With --earlier, another run on the same machine, the page
-also says on which verdicts the two agree.
+FOLDER is the output of `tenfold lab run --output FOLDER`. With --earlier, an earlier run on the same machine, the page
+also has the verdicts on which both runs agree.
 """
 import argparse, json, pathlib, re, statistics, sys, time
 
 DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
 NAMES = {"nginx": "nginx", "apache": "Apache", "lighttpd": "lighttpd", "h2o": "h2o"}
-# Rulings that contradict no other one.
+# Rulings that contradict no other ruling.
 OPEN = ("inconclusive", "not-testable-here")
 
 
@@ -32,7 +32,7 @@ class Run:
         return sum(one["ruling"] == ruling for one in self.verdicts.values())
 
     def facts(self):
-        """When and beside what it ran, and what its controls say."""
+        """The date, the other load, and the controls of the run."""
         version = lambda name: re.search(r"\d+(\.\d+)+", self.peers[name]).group()
         peers = [f"{shown} {version(name)}" for name, shown in NAMES.items() if name in self.peers]
         covering = sum(effect["low"] <= 1 <= effect["high"] for effect in self.controls)
@@ -45,7 +45,7 @@ class Run:
                 f"{width:.1%}. ".replace("%", " %") + "`bench/lab_run.py` wrote this page from the run's folder.")
 
     def agreement(self, earlier):
-        """What an earlier run says of the same claims."""
+        """The verdicts of an earlier run on the same claims."""
         both = [(one, earlier.verdicts[key]) for key, one in self.verdicts.items() if key in earlier.verdicts]
         differ = [(one, other) for one, other in both if one["ruling"] != other["ruling"]]
         contradict = [pair for pair in differ if not any(one["ruling"] in OPEN for one in pair)]

@@ -1,7 +1,7 @@
 """Latencies of every model, open loop at half of its capacity: a section of the page that costs.py writes.
 
-Each model is asked as fast as it answers for a second, which gives its capacity, and then several rounds at half of
-that, in shuffled order. `tenfold bench` fixes all times beforehand and counts from the time at which a request was due.
+A closed loop of one second measures the capacity of each model. Then several rounds at half of that rate follow, in
+random order. `tenfold bench` fixes all times in advance, and measures from the time at which a request was due.
 """
 import argparse, json, random, re, statistics, subprocess, sys, tempfile
 from typing import NamedTuple
@@ -17,7 +17,7 @@ FLOOR = "floor"
 
 
 class Workload(NamedTuple):
-    """What is asked; for whom it is not."""
+    """A workload, and the models that do not support it."""
     title: str
     says: str
     floor: str
@@ -34,14 +34,14 @@ WORKLOADS = (
 
 
 class Found(NamedTuple):
-    """What one server gave: the rate that was asked, the percentiles of each valid round, and why others are not."""
+    """The results of a server: the rate, the percentiles of valid rounds, and the reasons of invalid rounds."""
     rate: int
     rounds: list
     invalid: list
 
 
 def bench(args, work, port, seconds, *more):
-    """The result of one run of `tenfold bench`."""
+    """The result of a run of `tenfold bench`."""
     command = ["taskset", "-c", str(args.client_cpu), args.tenfold, "bench", "-q", "--json", "-c", str(CONNECTIONS),
                "-d", f"{seconds}s", *work.flags, *more, f"http://127.0.0.1:{port}/1k.html"]
     run = subprocess.run(command, capture_output=True, text=True)
@@ -52,7 +52,7 @@ def bench(args, work, port, seconds, *more):
 
 
 def gather(work, ports, args):
-    """{name: Found} of a workload."""
+    """Measures a workload. Returns {name: Found}."""
     draw = random.Random(args.seed)
     rates = {name: max(1, round(bench(args, work, port, 1)["rate"] / 2)) for name, port in ports.items()}
     found = {name: Found(rate, [], []) for name, rate in rates.items()}
@@ -68,7 +68,7 @@ def gather(work, ports, args):
 
 
 def cell(rounds, percentile):
-    """The median of the rounds and their range, in microseconds; nothing if a round has too few requests for it."""
+    """The median and the range of the rounds in microseconds; empty if a round has too few requests."""
     values = [one[percentile] for one in rounds if percentile in one]
     if not values or len(values) < len(rounds):
         return ""
@@ -77,14 +77,14 @@ def cell(rounds, percentile):
 
 
 def machine(args):
-    """The machine and the version, without those of wrk, which is not used here."""
+    """The machine and the versions, without wrk."""
     mine = {"engines": ["below"], "rounds": args.latency_rounds, "seconds": args.latency_seconds}
     lines = describe(argparse.Namespace(**vars(args) | mine), {}).splitlines()
     return "\n".join(line for line in lines if not line.startswith("wrk"))
 
 
 def section(args, models):
-    """The markdown of both workloads."""
+    """The Markdown of both workloads."""
     names = "".join(f" {name}: µs |" for name in PERCENTILES)
     page = [f"## {TITLE}",
             f"Each model runs on one core. {CONNECTIONS} connections on another core send requests at half of the capacity "
@@ -116,7 +116,7 @@ def section(args, models):
 
 
 def merged(page, new):
-    """The page with the new section in place of the old one, or at its end."""
+    """The page with the new section, which replaces the old section or is appended."""
     old = re.compile(rf"^## {TITLE}\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
     if old.search(page):
         return old.sub(lambda _: new + "\n", page).rstrip("\n") + "\n"

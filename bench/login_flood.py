@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""What a flood of logins does to those who ask for files.
+"""Measures the effect of a flood of logins on requests for files.
 
 usage: login_flood.py [options]
 
-A server on one core, hashes included, has logins from many connections without an end. First it says how many
-requests for a file it answers a second when nobody logs in. Then, in rounds, half as many are asked for by a
-schedule (open loop: latency counts from when a request was due), without the flood and with it, in an order that
-is drawn. Printed: the p99 of each round, the medians of both, their ratio and difference, with 95 % bootstrap
-intervals over rounds.
+The server and its hashes run on one core. First, the capacity for requests of a file is measured without logins. Then
+rounds follow with half of this rate (open loop: latency counts from the due time), with and without a flood of logins
+on many connections, in random order. Prints the p99 of each round, the medians with and without the flood, and their
+ratio and difference with 95 % bootstrap intervals over rounds.
 
-Needs: the release binary, taskset. Traffic goes to 127.0.0.1 only.
+Needs: the release binary, taskset. Traffic goes only to 127.0.0.1.
 """
 import argparse, json, pathlib, random, statistics, subprocess, sys, tempfile
 
@@ -18,7 +17,7 @@ from fleet import Fleet
 
 
 def bench(args, *words):
-    """What `tenfold bench` measured; an error where that does not hold."""
+    """The result of `tenfold bench`. Exits if the run failed."""
     command = ["taskset", "-c", str(args.client_cpu), args.tenfold, "bench", "-q", "--json", *words]
     run = subprocess.run(command, capture_output=True, text=True)
     try:
@@ -31,7 +30,7 @@ def bench(args, *words):
 
 
 class Flood:
-    """Logins until `with` ends, and how many were refused as wrong, thus hashed, in a second."""
+    """Logins until the end of `with`, and the number of refused, thus hashed, logins per second."""
 
     def __init__(self, args, port, body, browser):
         fields = [word for field in browser.fields().items() for word in ("-H", ": ".join(field))]
@@ -60,7 +59,7 @@ def interval(values, draw):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     members.arguments(parser)
-    parser.add_argument("-c", "--connections", type=int, default=32, help="connections that ask for the file")
+    parser.add_argument("-c", "--connections", type=int, default=32, help="connections that request the file")
     parser.add_argument("-s", "--seconds", type=int, default=5)
     parser.add_argument("-r", "--rounds", type=int, default=9)
     parser.add_argument("--flood", type=int, default=32, help="connections that log in")
@@ -77,7 +76,7 @@ def main():
         url, load = f"http://127.0.0.1:{port}{args.path}", ["-c", str(args.connections), "-d", f"{args.seconds}s"]
         capacity = bench(args, *load, url)["rate"]
         rate = round(capacity / 2)
-        print(f"capacity   {capacity:.0f} requests/s for {args.path}; asked for from now on: {rate}")
+        print(f"capacity   {capacity:.0f} requests/s for {args.path}; rate from now on: {rate}")
         results, hashed = {"quiet": [], "flood": []}, []
         for _ in range(args.rounds):
             for state in draw.sample(["quiet", "flood"], 2):
@@ -90,7 +89,7 @@ def main():
                 results[state].append(result["latency_us"]["percentiles"]["p99"] / 1000)
     for state, found in results.items():
         print(f"{state:<11}p99 {statistics.median(found):.3f} ms (rounds: {' '.join(f'{value:.2f}' for value in found)})")
-    print(f"hashed     {statistics.median(hashed):.1f} logins/s meanwhile")
+    print(f"hashed     {statistics.median(hashed):.1f} logins/s during the flood")
     pairs = list(zip(results["quiet"], results["flood"]))
     for name, values in (("times", [b / a for a, b in pairs]), ("ms more", [b - a for a, b in pairs])):
         low, high = interval(values, draw)

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""Whether the time of a login tells if a name is known.
+"""Tests whether the time of a failed login reveals if a name is registered.
 
 usage: login_time.py [options]
 
-Makes logins with a wrong password over one connection, with a name that somebody has and with one that nobody
-has, a pair of each in an order that is drawn, and others whose password is longer than any can be: they go all
-the way but for the hash. Printed: the medians, and the difference of known and unknown in per cent of the
-time of a hash, which is the median less that of those without one, with a 95 % bootstrap interval over pairs.
-A second name that somebody has stands beside the first: its difference is what "no difference" looks like.
+Makes logins with a wrong password over one connection, in pairs of a registered and an unregistered name in random
+order. Other logins have a password that exceeds the limit, so they do everything except the hash. Prints the medians,
+and the difference of registered and unregistered names in per cent of the time of a hash (the median minus the median
+without a hash), with a 95 % bootstrap interval over pairs. The difference of a second registered name shows the noise.
 
-Needs: the release binary, taskset. Traffic goes to 127.0.0.1 only.
+Needs: the release binary, taskset. Traffic goes only to 127.0.0.1.
 """
 import argparse, os, random, statistics, sys, tempfile, time
 
@@ -22,13 +21,13 @@ NAMES = {"known": "known-name-a", "known too": "known-name-b", "unknown": "unkno
 
 
 class Attempts:
-    """Logins that are refused, at a server with these processes."""
+    """Failed logins at a server with these processes."""
 
     def __init__(self, browser, pids):
         self.browser, self.pids, self.sizes = browser, pids, set()
 
     def make(self, name, password):
-        """Milliseconds until the answer was there, and of the server's processors."""
+        """Makes a login. Returns the milliseconds until the response, and the CPU milliseconds of the server."""
         body, fields = self.browser.form(name=name, password=password)
         used, begin = cpu_seconds(self.pids), time.perf_counter()
         response, page = self.browser.ask("POST", "/account/login", body, fields)
@@ -53,7 +52,7 @@ def interval(one, other, draw, times=1000):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     members.arguments(parser)
-    parser.add_argument("-n", type=int, default=2000, help="logins with known and unknown names, in all")
+    parser.add_argument("-n", type=int, default=2000, help="all logins with known and unknown names")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     os.sched_setaffinity(0, {args.client_cpu})
@@ -73,17 +72,17 @@ def main():
             if turn % 10 == 0:
                 without.append(attempts.make(NAMES["known"], "x" * 1025))
     if len(attempts.sizes) > 1:
-        raise SystemExit(f"the answers differ in length: {attempts.sizes}")
+        raise SystemExit(f"the responses differ in length: {attempts.sizes}")
     print(f"{args.n // 2} logins with each name, one after the other")
     for place, what in enumerate(("time until the answer", "processor time of the server")):
         show(what, {name: [one[place] for one in of] for name, of in times.items()}, [one[place] for one in without], draw)
 
 
 def show(what, times, without, draw):
-    """The lines about one of the two times."""
+    """The lines about elapsed time or CPU time."""
     bare, middle = statistics.median(without), {name: statistics.median(of) for name, of in times.items()}
     hashing = middle["known"] - bare
-    print(f"{what}: {hashing:.3f} ms for the hash, {bare:.3f} ms for all else")
+    print(f"{what}: {hashing:.3f} ms for the hash, {bare:.3f} ms for the rest")
     for name, of in times.items():
         quarters = statistics.quantiles(of, n=4)
         print(f"  {name:<10}{middle[name]:.3f} ms ({quarters[0]:.3f} .. {quarters[2]:.3f}, the middle half)")

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes www/: the files that the measurements ask for, of fixed sizes and random content.
-# What is already there with the right size stays, so that caches and validators survive a second call.
+# Makes www/: the files for measurements, with fixed sizes and random content.
+# Files with the right size stay, so that caches and validators survive a second call.
 set -eu
 cd "$(dirname "$0")"
 mkdir -p www

@@ -1,21 +1,20 @@
 #!/usr/bin/env python3
-"""Server CPU per request, for several servers side by side in one run.
+"""Measures server CPU per request for several servers in one run.
 
 usage: measure.py [options] NAME=PORT[/PATH] NAME=PORT[/PATH] ...
 
-Each round drives every server once with wrk, in an order that is shuffled per round, and reads the
-CPU time (user + system, nanosecond clock) that the processes listening on PORT used. Printed for each
-server: the median over the rounds of CPU microseconds per request and its range; the ratio to the
-first server, as the geometric mean of the ratios within each round, with a 95 % bootstrap interval
-over rounds; the request rate and p99. Compare CPU per request, not rates: with one core for the
-client, rates are bounded by the client, and ratios of rates shrink towards 1.
+Each round drives every server once with wrk, in random order, and reads the CPU time (user + system, nanosecond clock)
+of the processes that listen on PORT. Prints for each server: the median and the range of CPU microseconds per request;
+the ratio to the first server, as the geometric mean of the ratios within each round, with a 95 % bootstrap interval
+over rounds; the request rate and p99. Compare CPU per request, not rates: a client with one core limits the rates, so
+their ratios shrink towards 1.
 
-Name the first server twice (two instances of it) to see the noise: the interval of the second one is
-what "no difference" looks like here. Every server is first checked to answer PATH with --status and
-the same number of bytes as the first (not with --different-bytes).
+Name the first server twice (two instances) to see the noise: the interval of the second instance shows it. Before the
+measurement, every server must answer PATH with --status and the same number of bytes as the first (unless
+--different-bytes).
 
 Pin every server to one core before (taskset -c 0 SERVER); wrk is pinned to --client-cpu.
-Needs: wrk, ss (iproute2), taskset. Traffic goes to 127.0.0.1 only.
+Needs: wrk, ss (iproute2), taskset. Traffic goes only to 127.0.0.1.
 """
 import argparse, http.client, json, math, os, random, re, ssl, statistics, subprocess, sys, time
 from typing import NamedTuple
@@ -24,7 +23,7 @@ from processes import listeners, place, with_descendants
 
 
 class Round(NamedTuple):
-    """What one server did in one round."""
+    """The result of a server in a round."""
     cost: float  # CPU microseconds per request
     rate: float  # requests per second
     p99: str  # as wrk prints it
@@ -32,34 +31,34 @@ class Round(NamedTuple):
 
 
 class Load(NamedTuple):
-    """How wrk asks."""
+    """The requests of wrk."""
     connections: int = 64
     seconds: int = 3
     close: bool = False  # a new connection for every request
     script: str | None = None  # a wrk Lua script
     client_cpu: int = 1
-    status: int = 200  # what every answer should be
+    status: int = 200  # the expected status
     tls: bool = False  # https, with any certificate
-    bench: str | None = None  # `tenfold bench` at this path makes a connection for each request; wrk resumes sessions unasked
+    bench: str | None = None  # the path of `tenfold bench`, which makes a connection for each request; wrk would resume sessions
     resumed: bool = False  # whether these connections resume a session
 
 
 def cpu_seconds(pids):
-    """CPU time of live processes, plus that of children they have already reaped (a process per connection)."""
+    """The CPU time of live processes and of the children that they have reaped (a process per connection)."""
     total, tick = 0.0, os.sysconf("SC_CLK_TCK")
     for pid in pids:
         try:
-            # The clock id of another process's CPU time, as clock_getcpuclockid(3) makes it.
+            # The clock id of another process's CPU time (clock_getcpuclockid(3)).
             total += time.clock_gettime((~pid << 3) | 2)
             fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
             total += (int(fields[13]) + int(fields[14])) / tick
         except OSError:
-            pass  # it ended; its parent's reaped time has it
+            pass  # it ended, so the reaped time of its parent contains it
     return total
 
 
 def drive(load, server):
-    """One run of wrk: requests done, their rate, p99, and what wrk complained of."""
+    """Runs wrk. Returns the requests, their rate, p99, and the complaints of wrk."""
     if load.bench:
         return drive_bench(load, server)
     command = ["taskset", "-c", str(load.client_cpu), "wrk", "-t1", f"-c{load.connections}", f"-d{load.seconds}s",
@@ -81,7 +80,7 @@ def drive(load, server):
 
 
 def drive_bench(load, server):
-    """One run of `tenfold bench`: a connection for each request, with a full handshake or a resumed session."""
+    """Runs `tenfold bench`: a connection for each request, with a full handshake or a resumed session."""
     command = ["taskset", "-c", str(load.client_cpu), load.bench, "bench", f"https://localhost:{server.port}{server.path}",
                "--insecure", "--requests-per-connection", "1", f"-c{load.connections}", f"-d{load.seconds}", "--warm-up", "off", "--json",
                "--tls-resume", "on" if load.resumed else "off"]
@@ -97,7 +96,7 @@ def drive_bench(load, server):
 
 
 def measure(servers, load, rounds, seed=1):
-    """Every round of every server: {name: [Round, ...]}, each round in its own shuffled order."""
+    """Measures all rounds, each in random order. Returns {name: [Round, ...]}."""
     pids = {server.name: listeners(server.port) for server in servers}
     shuffle = random.Random(seed)
     results = {server.name: [] for server in servers}
@@ -111,7 +110,7 @@ def measure(servers, load, rounds, seed=1):
 
 
 def ratio(results, name, base, seed=1):
-    """Geometric mean of the per-round cost ratios, with a 95 % percentile bootstrap over rounds."""
+    """The geometric mean of the cost ratios of rounds, with a 95 % bootstrap interval."""
     logs = [math.log(a.cost / b.cost) for a, b in zip(results[name], results[base])]
     draw = random.Random(seed)
     means = sorted(math.exp(statistics.fmean(draw.choices(logs, k=len(logs)))) for _ in range(2000))
@@ -119,7 +118,7 @@ def ratio(results, name, base, seed=1):
 
 
 def table(results, bases):
-    """The printed table: a line per server, its ratio to the server that `bases` names for it."""
+    """The table: a line for each server, with its ratio to the server in `bases`."""
     lines = [f"{'server':<18}{'CPU us/req':>11}{'min':>9}{'max':>9}{'ratio':>7}  {'95 % interval':<15}"
              f"{'to':<14}{'req/s':>9}{'p99':>10}  trouble".rstrip()]
     for name, rounds in results.items():
@@ -133,7 +132,7 @@ def table(results, bases):
 
 
 def answer(server, tls=False):
-    """Status and number of body bytes of one request."""
+    """The status and the length of the body for one request."""
     if tls:
         context = ssl._create_unverified_context()
         connection = http.client.HTTPSConnection("localhost", server.port, timeout=10, context=context)
@@ -150,11 +149,11 @@ def answer(server, tls=False):
 
 
 def check_answers(servers, status, same_bytes=True, tls=False):
-    """Refuses to measure servers that do not answer, or not with the same."""
+    """Exits if a server does not answer, or if the answers differ."""
     answers = {server.name: answer(server, tls) for server in servers}
     wrong = {name: got for name, (got, _) in answers.items() if got != status}
     if wrong:
-        raise SystemExit(f"answered with another status than {status}: {wrong}")
+        raise SystemExit(f"servers with another status than {status}: {wrong}")
     if same_bytes and len({size for _, size in answers.values()}) > 1:
         raise SystemExit(f"the servers answer with different lengths: {answers}")
 
@@ -167,12 +166,12 @@ def main():
     parser.add_argument("-r", "--rounds", type=int, default=7)
     parser.add_argument("--close", action="store_true", help="a new connection for every request")
     parser.add_argument("--tls", action="store_true", help="https; with --close a full handshake for every request (wrk does not resume)")
-    parser.add_argument("--script", help="a wrk Lua script, pipeline.lua for instance")
-    parser.add_argument("--path", default="/1k.html", help="path where a server names none")
+    parser.add_argument("--script", help="a Lua script for wrk, such as pipeline.lua")
+    parser.add_argument("--path", default="/1k.html", help="the path of servers without their own")
     parser.add_argument("--status", type=int, default=200, help="the status that every server must answer")
     parser.add_argument("--client-cpu", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--different-bytes", action="store_true", help="do not check what is answered")
+    parser.add_argument("--different-bytes", action="store_true", help="accept different lengths of responses")
     args = parser.parse_args()
 
     servers = [place(item, args.path) for item in args.servers]

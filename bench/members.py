@@ -1,16 +1,16 @@
-"""A server with members that is measured, and a browser as far as its forms are concerned.
+"""A measured server with members, and a browser that submits its forms.
 
-Shared by login_time.py and login_flood.py. Its processes are pinned to one core, hashes and workers alike.
+Used by login_time.py and login_flood.py. All processes of the server are pinned to one core.
 """
 import http.client, pathlib, re, urllib.parse
 
 HERE = pathlib.Path(__file__).resolve().parent
-# A password that is accepted.
+# A password that the server accepts.
 GOOD = "violet tractor 81"
 
 
 def arguments(parser):
-    """What both programs ask for."""
+    """Adds the common options."""
     parser.add_argument("--tenfold", default=str(HERE.parent / "target/release/tenfold"), help="the release binary")
     parser.add_argument("--accounts", default="sqlite:@RUN@/members.db", metavar="URL",
                         help="an empty database [default: a new SQLite]")
@@ -20,16 +20,16 @@ def arguments(parser):
 
 
 def start(fleet, args):
-    """Starts it in a fleet; says its port."""
+    """Starts the server in a fleet, and returns its port."""
     command = [args.tenfold, "serve", "@WWW@", "--listen", "127.0.0.1:@PORT@", "--engine", "epoll", "--workers", "1",
                "--access-log", "off", "--control", "off", "--accounts", args.accounts, "--protect", "/members/",
                "--login-throttle", "off"]
-    fleet.run.chmod(0o777)  # the database is written by whom the server becomes
+    fleet.run.chmod(0o777)  # the user of the server writes the database
     return fleet.start("tenfold", command)
 
 
 class Browser:
-    """A connection that stays, with the cookie and the token of a form."""
+    """A persistent connection with the cookie and the token of a form."""
 
     def __init__(self, port):
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -43,7 +43,7 @@ class Browser:
         return response, response.read()
 
     def form(self, **fields):
-        """A form as it is sent: its body and its header fields."""
+        """The body and the header fields of a form."""
         return urllib.parse.urlencode({"token": self.token, **fields}), self.fields()
 
     def fields(self):

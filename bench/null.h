@@ -1,4 +1,4 @@
-// What the floor programs share: a listening socket, an answer, an epoll instance that watches the socket.
+// Shared by the floor programs: a listening socket, a response, an epoll instance for the socket.
 #ifndef TENFOLD_NULL_H
 #define TENFOLD_NULL_H
 #include <netinet/in.h>
@@ -11,7 +11,7 @@
 
 enum { MAX_EVENTS = 512 };
 
-// At 127.0.0.1; `type` may hold SOCK_NONBLOCK; `nodelay` is inherited by connections.
+// Listens on 127.0.0.1. `type` may contain SOCK_NONBLOCK; connections inherit `nodelay`.
 static inline int listen_on(const char *port, int type, int nodelay) {
     int one = 1, fd = socket(AF_INET, type, 0);
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(atoi(port)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -21,7 +21,7 @@ static inline int listen_on(const char *port, int type, int nodelay) {
     return fd;
 }
 
-// `copies` answers in a row, each with `body` bytes and these fields more; their length is `*len`.
+// Returns `copies` contiguous responses with `body` bytes and additional fields; sets `*len` to their length.
 static inline char *answers(int copies, int body, const char *fields, int *len) {
     char *all = malloc((512 + (size_t)body) * copies);
     *len = sprintf(all,
@@ -33,7 +33,7 @@ static inline char *answers(int copies, int body, const char *fields, int *len) 
     return all;
 }
 
-// Reports new connections of `listener`.
+// An epoll instance that reports new connections of `listener`.
 static inline int watch(int listener) {
     int ep = epoll_create1(0);
     struct epoll_event ev = {.events = EPOLLIN, .data.fd = listener};

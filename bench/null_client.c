@@ -1,6 +1,6 @@
 // The floor of a client on this machine that makes a connection for each request: socket, connect, send, recv, close.
-// No parsing, no clock, no check, nothing that tells it when to receive: connections are served in turn, and a receive
-// that comes too early waits. usage: null_client PORT [CONNECTIONS [SECONDS]]
+// No parsing, no clock, no check, and no wait for readiness: connections take turns, and an early receive blocks.
+// usage: null_client PORT [CONNECTIONS [SECONDS]]
 // Prints CPU microseconds for each answer, and answers per second.
 #define _GNU_SOURCE
 #include <sys/resource.h>

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Goodput of an overloaded server, by the length of the queue of its listening socket (`backlog`).
+"""Measures the goodput of an overloaded server by the length of its accept queue (`backlog`).
 
 usage: overload.py [options]
 
-For each engine and backlog: a server that may use a part of one core (`--quota`), so that the generator can offer many
-times its capacity. Each request has a connection of its own, and a client gives up after `--patience`. Three phases:
-the capacity (closed loop, 64 connections), the overload (open loop, for `--seconds`), and the recovery (open loop at
-half of the capacity). Printed: responses in time as a share of the capacity, in the first and the second half of the
-overload, and the time after it until 9 of 10 requests of a second are answered in time.
+For each engine and backlog, starts a server with a part of one core (`--quota`), so that the generator can offer many
+times its capacity. Each request has its own connection, and a client gives up after `--patience`. Three phases: the
+capacity (closed loop, 64 connections), the overload (open loop, for `--seconds`), and the recovery (open loop at half
+of the capacity). Prints the responses in time as a share of the capacity, in the first and the second half of the
+overload, and the time after the overload until 9 of 10 requests of a second get a response in time.
 
 Needs: root, for a control group of the processor (version 1 or 2); the release binary; taskset; 20,000 descriptors.
-Traffic goes to 127.0.0.0/8 only.
+Traffic goes only to 127.0.0.0/8.
 """
 import argparse, json, pathlib, subprocess, tempfile, time
 
@@ -46,13 +46,13 @@ class Group:
                 time.sleep(0.1)
 
     def start(self, fleet, name, words):
-        """Starts a server in the group: the shell joins it and becomes the server."""
+        """Starts a server in the group. The shell joins the group, then executes the server."""
         join = f'echo $$ > {self.folder}/cgroup.procs; exec "$@"'
         return fleet.start(name, ["sh", "-c", join, "sh", *words])
 
 
 def bench(args, port, *words):
-    """A run of the generator, as its JSON has it."""
+    """Runs the generator, and returns its JSON report."""
     command = ["taskset", "-c", str(args.client_cpu), args.tenfold, "bench", "-q", "--json", "--warm-up", "off",
                "--requests-per-connection", "1", "--timeout", f"{args.patience}s", "--source", SOURCES, *words,
                f"http://127.0.0.1:{port}/1k.html"]
@@ -64,7 +64,7 @@ def bench(args, port, *words):
 
 
 def recovery(args, port, rate):
-    """Seconds after the overload until 9 of 10 requests of a second are answered in time; None if they never are."""
+    """Seconds after the overload until 9 of 10 requests of a second get a response in time; None if this never happens."""
     start = time.monotonic()
     while (passed := time.monotonic() - start) < args.recover:
         run = bench(args, port, "-c", str(max(1, rate * args.patience)), "--rate", str(rate), "-d", "1s")

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""The files of the workspace that a GET of a cached file enters on `epoll`, with the lines that run.
+"""Lists the files of the workspace that a GET of a cached file enters on `epoll`, with the executed lines.
 
 usage: path.py [-n REQUESTS] [--lines]
 
 Builds the server with coverage (profile dev, in target/coverage), warms it up, and reads its counters before and after
-REQUESTS keep-alive requests of one small file on one connection. A region of code belongs to the path if it ran at
-least nine times in ten requests, so a timer or a signal does not count. The counters are in a file that the worker
-maps, so the sandbox stays on and nothing is written at the end. A second pass makes requests more than a second apart:
-it adds what a second brings, the revalidation of the file and a new date. The files of each request are compared with
-the list in ARCHITECTURE.md, "The path of a request"; a difference is an error.
+REQUESTS keep-alive requests of a small file on one connection. A region of code belongs to the path if it ran for at
+least nine of ten requests, so a timer or a signal does not count. The worker maps the file of the counters, so the
+sandbox stays on. A second pass makes requests more than a second apart: it adds the revalidation of the file and a new
+date. The files of the first pass are compared with the list in ARCHITECTURE.md, "The path of a request"; a difference
+is an error.
 Needs: rustup component add llvm-tools.
 """
 import argparse, json, os, pathlib, re, shutil, socket, subprocess, sys, tempfile, time
@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = ROOT / "target/coverage"
 SERVER = TARGET / "debug/tenfold"
 FLAGS = ["-C", "instrument-coverage", "-C", "llvm-args=-runtime-counter-relocation"]
-# A file that is younger than two seconds is loaded again by each revalidation: the first pauses are not counted.
+# A revalidation reloads a file that is younger than two seconds, so the first pauses do not count.
 WARM_UP, PAUSED, PAUSE_SECONDS = 200, 4, 1.1
 
 
@@ -28,14 +28,14 @@ def tool(name):
 
 
 def build():
-    """This file is also the wrapper of rustc, which instruments the workspace's crates and no dependency."""
+    """Runs rustc, with instrumentation for the crates of the workspace: this file is also the wrapper of rustc."""
     environment = os.environ | {"RUSTC_WORKSPACE_WRAPPER": str(ROOT / "bench/path.py"), "LLVM_PROFILE_FILE": "/dev/null"}
     command = ["cargo", "build", "--quiet", "-p", "tenfold", "--target-dir", str(TARGET)]
     subprocess.run(command, cwd=ROOT, env=environment, check=True)
 
 
 class Client:
-    """One connection, which requests one file."""
+    """A connection that requests one file."""
 
     def __init__(self, port):
         for _ in range(100):
@@ -71,7 +71,7 @@ def regions(folder, name):
 
 
 def entered(before, after, least):
-    """{file: {region}} of the regions that ran at least so often in between."""
+    """{file: {region}} of the regions that ran at least this often between two counts."""
     files = {}
     for region, count in after.items():
         file = pathlib.Path(region[0])
@@ -83,7 +83,7 @@ def entered(before, after, least):
 def show(title, files, lines):
     print(f"{title}: {len(files)} files")
     for file, found in sorted(files.items()):
-        # A region spans the regions inside it; a short one has lines of its own.
+        # A region contains its inner regions; the lines of a short region are its own.
         text = (ROOT / "crates" / file).read_text().splitlines()
         ran = sorted({line for first, last, _ in found for line in ((first, last) if last > first else (first,))})
         print(f"  {file:<44}{len(found):>4} regions of {len(text)} lines")
@@ -92,7 +92,7 @@ def show(title, files, lines):
 
 
 def differences(path):
-    """The files that only one of the path and the numbered list of ARCHITECTURE.md has."""
+    """The files that are only in the path, or only in the numbered list of ARCHITECTURE.md."""
     section = (ROOT / "ARCHITECTURE.md").read_text().split("\n## The path of a request")[1].split("\n## ")[0]
     listed = re.findall(r"`([a-z_0-9/]+\.rs)`", "".join(re.findall(r"^\d+\..*\n(?: {3}.*\n)*", section, re.M)))
     named = {name.replace("src/", "") for name in listed}

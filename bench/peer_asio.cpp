@@ -1,9 +1,9 @@
-// A small server to be measured against, and for nothing else: Asio with one io_context that several threads run,
-// the file read into a string before it is sent.
+// A small server, only for comparison: Asio with one io_context in several threads, which reads the file into a string
+// before it sends the file.
 //
 // usage: peer_asio PORT FOLDER [THREADS [close]]
 //
-// Serves the files that lie directly in FOLDER, on 127.0.0.1; with `close`, a connection for each request.
+// Serves the files directly in FOLDER on 127.0.0.1; with `close`, a connection for each request.
 #if __has_include(<asio.hpp>)
 #define ASIO_STANDALONE
 #include <asio.hpp>
@@ -49,7 +49,7 @@ private:
         input.erase(0, length);
         const auto begin = line.find(' ') + 1, end = line.find(' ', begin);
         const std::string path = line.substr(begin, end == std::string::npos ? end : end - begin);
-        // A name without a slash, or with dots in front, is all there is to safety here.
+        // The only safety check: a name without a slash and without a leading dot.
         const bool plain = path.size() > 1 && path[0] == '/' && path[1] != '.' && path.find('/', 1) == std::string::npos;
         std::ifstream file(plain ? folder + path : std::string(), std::ios::binary);
         std::string body;

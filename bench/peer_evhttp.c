@@ -1,9 +1,9 @@
-/* A small server to be measured against, and for nothing else: libevent's own HTTP server (evhttp) on several
-   threads, each with an event base, all accepting from one listening socket.
+/* A small server, only for comparison: the HTTP server of libevent (evhttp) in several threads, each with an event
+   base, which accept from one listening socket.
 
    usage: peer_evhttp PORT FOLDER [THREADS]
 
-   Serves the files that lie directly in FOLDER, on 127.0.0.1, with keep-alive. */
+   Serves the files directly in FOLDER on 127.0.0.1, with keep-alive. */
 #include <arpa/inet.h>
 #include <event2/buffer.h>
 #include <event2/event.h>
@@ -27,7 +27,7 @@ static void die(const char *what)
     exit(1);
 }
 
-/* A name without a slash, or with dots in front, is all there is to safety here. */
+/* The only safety check: a name without a slash and without a leading dot. */
 static int open_asked(const char *path, struct stat *facts)
 {
     char name[4096];

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Whether many connections that come in a ramp are all answered, with each dispatch.
+"""Tests whether all connections of a ramp get responses, with each dispatch.
 
 usage: ramp.py [options]
 
-For each dispatch a server on one core; `tenfold bench` on the other opens the connections at a steady rate from
-four addresses, each asks again as soon as it is answered, and all of them are used for the given time after the last
-one has come. Printed: connections made, those that were never answered, answers and errors (an answer after the
-deadline is one), the longest wait for an answer, what the server refused, and how often the queue of a listening
-socket overflowed meanwhile (ListenOverflows: of this network namespace, so whoever else serves here counts, too).
+Starts a server on one core for each dispatch. `tenfold bench` on the other core opens connections at a steady rate
+from four addresses. Each connection makes its next request after a response, and all are used for the given time after
+the last connect. Prints the connections made, the connections without a response, responses and errors (a response
+after the deadline is an error), the longest wait, the refused requests, and the overflows of accept queues
+(ListenOverflows of this network namespace, including other servers).
 
-Exit code 1 where a connection was not answered within the deadline, or anything was refused.
-Needs: the release binary, taskset, some 11,000 descriptors. Traffic goes to 127.0.0.0/8 only.
+Exit code 1 if a connection got no response within the deadline, or a request was refused.
+Needs: the release binary, taskset, about 11,000 descriptors. Traffic goes only to 127.0.0.0/8.
 """
 import argparse, json, math, pathlib, subprocess, sys, tempfile
 
@@ -21,13 +21,13 @@ SOURCES = "127.0.0.2-127.0.0.5"
 
 
 def listen_overflows():
-    """How often a connection found the queue of a listening socket full, since the system started."""
+    """The overflows of accept queues since the start of the system."""
     rows = [line.split() for line in open("/proc/net/netstat") if line.startswith("TcpExt:")]
     return int(dict(zip(*rows))["ListenOverflows"])
 
 
 def output(words):
-    """What a command prints; an error where that is not JSON."""
+    """The JSON output of a command. Exits if the output is not JSON."""
     run = subprocess.run(words, capture_output=True, text=True)
     try:
         return json.loads(run.stdout)
@@ -36,7 +36,7 @@ def output(words):
 
 
 def try_out(args, fleet, dispatch):
-    """Prints a line for this dispatch, and says whether all were answered."""
+    """Prints a line for a dispatch. Returns whether all connections got responses."""
     room = str(args.connections + 100)
     control = str(fleet.run / f"{dispatch}.control")
     pool = [] if dispatch == "inline" else ["--pool-queue", room]
@@ -52,7 +52,7 @@ def try_out(args, fleet, dispatch):
     refused = {why: count for why, count in output([args.tenfold, "status", "--json", "--control", control])["refusals"].items() if count}
     fleet.stop(dispatch)
     made = run["connections"]
-    # What was in flight when the time was over had waited so long.
+    # Includes the requests in flight at the end.
     longest = max(run["first_byte_us"]["max"] / 1e6, run["longest_wait"])
     print(f"{dispatch:<9} {made['made']} made, {made['most_at_once']} at once, {made['never_answered']} never answered; "
           f"{run['answers']} answers, errors {run['errors'] or 'none'}, longest wait {longest:.2f} s; "
@@ -64,9 +64,9 @@ def try_out(args, fleet, dispatch):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-c", "--connections", type=int, default=10_500)
-    parser.add_argument("-s", "--seconds", type=int, default=5, help="for which all of them are used")
-    parser.add_argument("--rate", type=int, default=3000, help="connections a second in the ramp")
-    parser.add_argument("--deadline", type=int, default=5, help="seconds that an answer may take")
+    parser.add_argument("-s", "--seconds", type=int, default=5, help="seconds with all connections")
+    parser.add_argument("--rate", type=int, default=3000, help="connections per second in the ramp")
+    parser.add_argument("--deadline", type=int, default=5, help="the most seconds of a response")
     parser.add_argument("--engine", default="epoll")
     parser.add_argument("--dispatch", default="inline,reactor,proactor")
     parser.add_argument("--tenfold", default=str(HERE.parent / "target/release/tenfold"))

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Tenfold beside nginx, Caddy and h2o: the rows of costs in README's table, measured and written.
+"""Measures Tenfold, nginx, Caddy and h2o, and writes the rows of costs in README's table.
 
 usage: readme.py [-s SECONDS] [-r ROUNDS]
 
-Each cell is server CPU per request as a multiple of the floor, with its 95 % interval over the rounds. About six
-minutes; nothing else should run meanwhile. Needs what compare.py needs, with nginx, caddy and h2o.
+Each cell is server CPU per request as a multiple of the floor, with a 95 % interval over the rounds. The measurement
+takes about six minutes, in which nothing else should run. Needs what compare.py needs, with nginx, caddy and h2o.
 """
 import argparse, pathlib, re, sys, tempfile, time
 
@@ -28,7 +28,7 @@ def row(gathered, title):
 
 
 def facts(args):
-    """When, where and what was measured."""
+    """The date, the machine and the versions."""
     peers = {name: server for name, server in SERVERS.items() if server in compare.PEERS}
     numbers = {name: re.search(r"\d+(\.\d+)+", version_of(server)).group() for name, server in peers.items()}
     others = ", ".join(f"{name} {number}" for name, number in numbers.items())

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Whether reloads lose requests: keep-alive, per-connection and large-download load beside reloads, without retries.
+"""Tests whether reloads lose requests under keep-alive, per-connection and large-download load, without retries.
 
 usage: reload_soak.py [options]
 
-For each engine a server, and clients on loopback. Keep-alive clients ask again when they are answered, some after a
-pause, so that requests meet idle connections. Others open a connection for each request, or download a large file and
-compare its hash. Meanwhile the supervisor gets HUP at a steady rate. With --upgrades it also gets USR2, so many times in
-each run, and another copy of the program at its path. A request has failed if its connection ends before
-the response is complete, unless the response before it had `Connection: close`. Nothing is retried.
+Starts a server for each engine, and clients on loopback. Keep-alive clients make the next request after a response,
+some of them after a pause, so that requests meet idle connections. Other clients open a connection for each request,
+or download a large file and compare its hash. The supervisor gets HUP at a steady rate. With --upgrades it also gets
+USR2 this number of times in each run, each time with another copy of the program at its path. A request has failed if
+its connection ends before the response is complete, unless the response before it had `Connection: close`.
 
-Printed for each engine: requests, connections, reloads, generations that began, and failures by reason.
+Prints for each engine: requests, connections, reloads, new generations, and failures by reason.
 
-Exit code 1 if a request failed. Ten minutes are the default: `--seconds 7 --engines epoll,uring` is a short run.
+Exit code 1 if a request failed. The default is ten minutes; `--seconds 7 --engines epoll,uring` is a short run.
 """
 import argparse, hashlib, json, os, pathlib, random, selectors, shutil, signal, socket, subprocess, sys, tempfile, time
 
@@ -23,7 +23,7 @@ PATIENCE = 20
 
 
 class Client:
-    """One client: a connection, the request in flight, and what it waits for."""
+    """A client: a connection, the request in flight, and the rest of its response."""
 
     def __init__(self, load, kind):
         self.load, self.kind, self.socket, self.told, self.due = load, kind, None, False, 0.0
@@ -121,7 +121,7 @@ class Load:
             key.data.receive()
 
     def overdue(self):
-        """Ends requests that nothing answers."""
+        """Fails requests that are too old."""
         now = time.monotonic()
         for client in [client for client in self.active if now - client.asked > PATIENCE]:
             client.fail("no answer")
@@ -179,7 +179,7 @@ def run(engine, args, folder):
 
 
 def replace(source, program):
-    """Puts a copy of a program at a path by a rename, because a running one cannot be written."""
+    """Replaces a program by a rename, because the file of a running program cannot be written."""
     new = program.with_suffix(".new")
     shutil.copy(source, new)
     new.replace(program)
@@ -212,13 +212,13 @@ def wait_for(port, server):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tenfold", default=str(HERE.parent / "target/release/tenfold"), help="the server's binary")
-    parser.add_argument("--engines", default=",".join(ENGINES), help="the engines, by comma")
+    parser.add_argument("--engines", default=",".join(ENGINES), help="the engines, separated by commas")
     parser.add_argument("--seconds", type=float, default=600, help="seconds of all engines together")
-    parser.add_argument("--every", type=float, default=0.25, help="seconds from one reload to the next")
+    parser.add_argument("--every", type=float, default=0.25, help="seconds between reloads")
     parser.add_argument("--upgrades", type=int, default=0, help="upgrades of each engine")
     parser.add_argument("--connections", type=int, default=32, help="keep-alive connections")
     parser.add_argument("--option", nargs="*", default=[], help="more options of `tenfold serve`")
-    parser.add_argument("--quiet", action="store_true", help="do not show what the server says")
+    parser.add_argument("--quiet", action="store_true", help="hide the output of the server")
     args = parser.parse_args()
     engines = args.engines.split(",")
     args.seconds /= len(engines)

@@ -1,19 +1,17 @@
 #!/usr/bin/env python3
-"""System calls per request of a running server, by name, as strace counts them.
+"""Counts the system calls per request of a running server, by name, with strace.
 
 usage: syscalls.py [-n REQUESTS] [-c CONNECTIONS] [--pipeline N] [--close | --wrk SECONDS] PORT[/PATH] ...
 
-Attaches strace -c -f to the processes that listen on PORT and to their descendants, makes the requests
-with a small client of its own (closed loop: the next request of a connection leaves when its answer is
-complete), and prints every call's count and its share per request. Connections are opened, and each
-makes one request, before strace is attached, so that what is counted is the steady state; with --close
-every request has its own connection and everything is counted. --wrk drives with wrk instead, which
-keeps all its connections busy; opening them is then counted too.
+Attaches strace -c -f to the processes that listen on PORT and to their descendants, makes requests with its own client
+(closed loop: the next request of a connection follows its response), and prints the count of each call, and its share
+per request. Each connection makes one request before strace is attached, so the counts are those of the steady state.
+With --close, every request has its own connection and everything counts. --wrk uses wrk instead, which keeps all its
+connections busy; then the connects count, too.
 
-Counts are exact and do not depend on the machine's speed, except where calls serve several connections
-at once (a wait at -c above 1): there the batches do, so compare within one run, beside the floor, with
-the same client.
-Needs: strace, ss (iproute2), and the right to trace (root, or your own processes where ptrace_scope is 0).
+Counts are exact and do not depend on the speed of the machine, unless a call serves several connections (a wait with
+-c above 1). Then compare only within one run, with the floor and the same client.
+Needs: strace, ss (iproute2), and the right to trace (root, or your own processes if ptrace_scope is 0).
 """
 import argparse, os, re, selectors, signal, socket, subprocess, sys, tempfile, time
 
@@ -24,7 +22,7 @@ ATTACH_SECONDS = 10
 
 
 class Tracer:
-    """strace counting the calls of some processes, from `with` to its end; then `counts` is filled."""
+    """Counts the calls of processes with strace during `with`. The result is in `counts`."""
 
     def __init__(self, pids):
         self.pids, self.counts = pids, {}
@@ -37,7 +35,7 @@ class Tracer:
         return self
 
     def _wait_until_attached(self):
-        """Every task's TracerPid says whether it is traced; strace's own messages come too early."""
+        """Waits until every task has a TracerPid. The messages of strace come too early."""
         deadline = time.monotonic() + ATTACH_SECONDS
         while not all(self._traced(pid) for pid in self.pids):
             if self.strace.poll() is not None:
@@ -52,7 +50,7 @@ class Tracer:
             tasks = os.listdir(f"/proc/{pid}/task")
             states = [open(f"/proc/{pid}/task/{task}/status").read() for task in tasks]
         except OSError:
-            return True  # it ended: nothing to trace
+            return True  # it ended
         return all(f"TracerPid:\t{self.strace.pid}\n" in state for state in states)
 
     def __exit__(self, *_):
@@ -67,7 +65,7 @@ class Tracer:
 
 
 def response_length(data):
-    """Bytes of the complete response at the start of `data`, or None while some are missing."""
+    """The length of the complete response at the start of `data`; None if it is incomplete."""
     head, separator, body = bytes(data).partition(b"\r\n\r\n")
     if not separator:
         return None
@@ -77,7 +75,7 @@ def response_length(data):
 
 
 class Connection:
-    """One keep-alive connection with a batch of requests in flight."""
+    """A keep-alive connection with a batch of requests in flight."""
 
     def __init__(self, server, batch):
         self.socket = socket.create_connection(("127.0.0.1", server.port), timeout=30)
@@ -90,7 +88,7 @@ class Connection:
         self.missing = count
 
     def read(self):
-        """Takes what has come; True when the batch is answered."""
+        """Receives. Returns whether the batch is complete."""
         data = self.socket.recv(1 << 20)
         if not data:
             raise SystemExit("the server closed a keep-alive connection")
@@ -102,7 +100,7 @@ class Connection:
 
 
 def keep_alive(connections, requests):
-    """Makes `requests` requests in batches, as evenly over the connections as they answer."""
+    """Makes `requests` requests in batches. Each connection gets its next batch after its responses."""
     selector = selectors.DefaultSelector()
     left = requests
 
@@ -129,7 +127,7 @@ def keep_alive(connections, requests):
 
 
 def one_each(server, requests):
-    """A connection for each request, one after the other."""
+    """Makes each request on its own connection, one after the other."""
     request = f"GET {server.path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
     for _ in range(requests):
         with socket.create_connection(("127.0.0.1", server.port), timeout=30) as sock:
@@ -139,7 +137,7 @@ def one_each(server, requests):
 
 
 def count_calls(server, args):
-    """Requests made, and {name: calls} that the server needed for them."""
+    """Returns the number of requests, and {name: calls} of the server for them."""
     pids = with_descendants(listeners(server.port))
     own_connections = 0 if args.close or args.wrk else args.connections
     opened = [Connection(server, args.pipeline) for _ in range(own_connections)]
@@ -163,10 +161,10 @@ def main():
     parser.add_argument("servers", nargs="+", metavar="[NAME=]PORT[/PATH]")
     parser.add_argument("-n", "--requests", type=int, default=10000)
     parser.add_argument("-c", "--connections", type=int, default=1)
-    parser.add_argument("--pipeline", type=int, default=1, help="requests sent at once on a connection")
+    parser.add_argument("--pipeline", type=int, default=1, help="requests in one send of a connection")
     client = parser.add_mutually_exclusive_group()
     client.add_argument("--close", action="store_true", help="a connection for each request, one after the other")
-    client.add_argument("--wrk", type=int, metavar="SECONDS", help="drive with wrk for so long, not with -n requests")
+    client.add_argument("--wrk", type=int, metavar="SECONDS", help="use wrk for this time instead of -n requests")
     args = parser.parse_args()
     for server in map(place, args.servers):
         requests, counts = count_calls(server, args)

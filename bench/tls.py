@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Tenfold with TLS beside nginx and h2o: the same certificate (ECDSA P-256), one core, one run.
+"""Measures Tenfold with TLS, nginx and h2o: the same certificate (ECDSA P-256), one core, one run.
 
 usage: tls.py [--tenfold BINARY] [--engines E,E] [-r ROUNDS] [-s SECONDS] [WORKLOAD ...]
 
-Workloads: keep-alive (1 KiB), handshake (a connection and a full handshake for each request), resumed (a
-connection that resumes a session for each request) and large (66 MB); all of them when none is named.
-nginx is the first row, to which the ratios are. Needs wrk, openssl, nginx, h2o, and www/ (cargo xtask bench).
-Traffic goes to 127.0.0.1 only.
+Workloads: keep-alive (1 KiB), handshake (a connection and a full handshake for each request), resumed (a connection
+that resumes a session for each request) and large (66 MB). Default: all.
+Ratios are relative to nginx. Needs wrk, openssl, nginx, h2o, and www/ (cargo xtask bench).
+Traffic goes only to 127.0.0.1.
 """
 import argparse, pathlib, subprocess, tempfile
 
@@ -41,7 +41,7 @@ def parse():
 
 
 def make_certificate(folder):
-    """A certificate for localhost; nothing is verified."""
+    """Makes a certificate for localhost, which no client verifies."""
     key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", f"{folder}/key.pem"]
     names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
     command = ["openssl", "req", "-x509", *key, "-out", f"{folder}/cert.pem", "-days", "30", *names]

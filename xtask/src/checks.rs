@@ -15,9 +15,6 @@ pub(crate) const TESTED: [&str; 3] = ["--workspace", "--features", "tenfold/test
 const DATABASE_CLIENTS: &[&str] = &["sqlite", "postgres", "mysql", "redis"];
 
 /// Checks dependencies, and known vulnerabilities if their database was fetched before.
-///
-/// # Errors
-/// `cargo deny` printed the violations.
 pub(crate) fn deny(root: &Path) -> Result<(), Failed> {
     let quiet = ["deny", "check", "--hide-inclusion-graph", "--allow", "duplicate"];
     shell::run(root, "cargo", &[&quiet[..], &["bans", "licenses", "sources"]].concat(), &[])?;
@@ -40,9 +37,6 @@ fn advisories() -> Option<PathBuf> {
 }
 
 /// Builds the server without database clients and checks that none is linked anyway.
-///
-/// # Errors
-/// It does not build, or it links the named clients.
 pub(crate) fn files_only(root: &Path) -> Result<(), Failed> {
     const BUILD: &[&str] = &["-p", "tenfold", "--no-default-features"];
     shell::run(root, "cargo", &[&["clippy"], BUILD, &["--", "-D", "warnings"]].concat(), &[])?;
@@ -64,9 +58,6 @@ fn database_clients(tree: &str) -> Vec<&str> {
 
 /// Runs tests under the address sanitizer; the prebuilt standard library suffices. SQLite and the C++ part of
 /// `crates/sys` are compiled with it, too. Without `all`, the engine's tests through a layer are sampled.
-///
-/// # Errors
-/// A test fails, or the sanitizer printed a finding.
 pub(crate) fn address_sanitizer(root: &Path, all: bool) -> Result<(), Failed> {
     let platform = shell::platform();
     let cargo = ["run", "nightly", "cargo", "test", "--lib", "--tests", "--target", &platform];
@@ -93,9 +84,6 @@ pub(crate) fn address_sanitizer(root: &Path, all: bool) -> Result<(), Failed> {
 }
 
 /// Runs the unit tests of crates without system calls in the interpreter, which detects undefined behaviour.
-///
-/// # Errors
-/// A test fails, or the interpreter printed a finding.
 pub(crate) fn miri(root: &Path) -> Result<(), Failed> {
     let cargo = ["run", "nightly", "cargo", "miri", "test", "-p", "tenfold-http", "--lib"];
     let vars = [("MIRIFLAGS", "-Zmiri-disable-isolation"), ("BOLERO_RANDOM_ITERATIONS", "10")];
@@ -103,9 +91,6 @@ pub(crate) fn miri(root: &Path) -> Result<(), Failed> {
 }
 
 /// Runs the unit tests of crates with threads under the thread sanitizer, which needs a standard library of its own.
-///
-/// # Errors
-/// A test fails, or the sanitizer printed a data race.
 pub(crate) fn thread_sanitizer(root: &Path) -> Result<(), Failed> {
     let platform = shell::platform();
     let cargo = ["run", "nightly", "cargo", "test", "-Zbuild-std", "--lib", "--target", &platform];
@@ -115,9 +100,6 @@ pub(crate) fn thread_sanitizer(root: &Path) -> Result<(), Failed> {
 }
 
 /// Builds the server as the whole-server tests do, optimised for the long suites, and checks its protections.
-///
-/// # Errors
-/// It does not build, or it lacks the named protections.
 pub(crate) fn protections(root: &Path, optimised: bool) -> Result<(), Failed> {
     let (profile, folder) = if optimised { ("suite", "suite") } else { ("dev", "debug") };
     // Because one target is a test, dependencies have the features that they have in tests.

@@ -112,9 +112,6 @@ impl FuzzLength {
 
 /// Runs the named harnesses, or all, for this duration each. Inputs that reached new code stay in `target/fuzz/NAME`,
 /// and so does an input that fails.
-///
-/// # Errors
-/// The harnesses with findings; each printed the input and the failure.
 pub(crate) fn fuzz(root: &Path, length: FuzzLength, only: &[&str]) -> Result<(), String> {
     let wanted = |harness: &&Harness| only.is_empty() || only.contains(&harness.name);
     let mut found = Vec::new();

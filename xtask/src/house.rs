@@ -48,9 +48,6 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// Checks every rule on every source file of the repository. Long files are warnings, every other violation is an
 /// error.
-///
-/// # Errors
-/// All violations, or a file that could not be read.
 pub(crate) fn check(root: &Path) -> Result<(), String> {
     let mut broken = Vec::new();
     let mut crates: BTreeMap<String, Vec<(PathBuf, String)>> = BTreeMap::new();

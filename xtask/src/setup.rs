@@ -148,9 +148,6 @@ pub(crate) fn missing(names: &[&str]) -> Vec<String> {
 }
 
 /// Installs missing tools; prints one line if none is missing.
-///
-/// # Errors
-/// A failed installation, or a tool that is still missing afterwards.
 pub(crate) fn setup(with_peers: bool) -> Result<(), String> {
     let is_wanted = |tool: &&Tool| match tool.source {
         ByHand(_) => false,

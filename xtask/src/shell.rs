@@ -35,9 +35,6 @@ impl From<Failed> for String {
 }
 
 /// Runs a program in `folder` with additional variables, after printing its command line.
-///
-/// # Errors
-/// The command line, its exit status, and its last output.
 pub(crate) fn run(folder: &Path, program: &str, args: &[&str], vars: &[(&str, &str)]) -> Result<(), Failed> {
     let line = line(program, args, vars);
     println!("$ {line}");

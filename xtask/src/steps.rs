@@ -172,9 +172,6 @@ pub(crate) fn list() {
 
 /// Runs the selected steps, even after a failure, and prints how many passed. The last output of failed steps is
 /// repeated at the end.
-///
-/// # Errors
-/// The names of the failed steps.
 pub(crate) fn test(root: &Path, selection: &Selection) -> Result<(), String> {
     let (mut passed, mut failed, mut not_run) = (0, Vec::new(), Vec::new());
     for step in STEPS.iter().filter(|step| selection.has(step)) {
@@ -275,9 +272,6 @@ fn suite(root: &Path, cargo: &[&str], args: &[&str], vars: &[(&str, &str)]) -> R
 }
 
 /// Only the whole-server tests that drive a browser.
-///
-/// # Errors
-/// A missing tool, or a failed run.
 pub(crate) fn browser(root: &Path) -> Result<(), Failed> {
     match setup::missing(&["chromium", "fonts-liberation", "axe-core"]).as_slice() {
         [] => suite(root, &[], &["browser"], &[]),
@@ -287,9 +281,6 @@ pub(crate) fn browser(root: &Path) -> Result<(), Failed> {
 
 /// Compares engines with `requests` requests to each configuration whose name contains `part`. The suite is optimised,
 /// because it makes as many requests as all servers answer.
-///
-/// # Errors
-/// A run failed; the suite printed the difference.
 pub(crate) fn compare(root: &Path, requests: u32, part: &str) -> Result<(), Failed> {
     let filter = format!("compare::{part}");
     let args = ["--test-threads", "2", &filter];
@@ -298,9 +289,6 @@ pub(crate) fn compare(root: &Path, requests: u32, part: &str) -> Result<(), Fail
 
 /// Runs the tests of the crates whose parsers read untrusted input, optimised, with `cases` generated cases per
 /// property.
-///
-/// # Errors
-/// A case failed; its harness printed the smallest failing one.
 pub(crate) fn fuzz(root: &Path, cases: u32) -> Result<(), Failed> {
     let args = ["test", "--release", "-p", "tenfold-http", "-p", "tenfold-site", "--lib", "--tests"];
     let cases = cases.to_string();

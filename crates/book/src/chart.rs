@@ -59,9 +59,6 @@ pub(crate) struct Table {
 }
 
 /// The charts of a block as HTML. `before` is the number of tables above it on its page.
-///
-/// # Errors
-/// Names what the block lacks, or the table that does not exist.
 pub(crate) fn draw(
     text: &str,
     page: &BookPage,
@@ -74,9 +71,6 @@ pub(crate) fn draw(
 }
 
 /// The first chart of a block, as an image that stands for itself.
-///
-/// # Errors
-/// As for [`draw`].
 pub(crate) fn image(text: &str, pages: &BTreeMap<String, BookPage>) -> Result<String, String> {
     let (_, svg) = charts(text, &BookPage::default(), 0, pages)?.swap_remove(0);
     Ok(standalone(&svg))

@@ -17,9 +17,6 @@ const END: &str = "<!-- end -->";
 type Pages = BTreeMap<String, BookPage>;
 
 /// The page with the charts and rows of the book's tables.
-///
-/// # Errors
-/// Names the comment that does not end, or the block that cannot be drawn.
 pub(crate) fn with_blocks(page: &str, pages: &Pages) -> Result<String, String> {
     let chart = |block: &str| chart::draw(block, &BookPage::default(), 0, pages);
     let page = drawn(page, "<!-- chart\n", chart)?;

@@ -49,9 +49,6 @@ const LOADED: [&str; 3] = ["favicon.svg", "site.css", "site.js"];
 pub const SOURCES: [&str; 2] = [DOCS, SITE];
 
 /// Returns all files of the manual by path, for the repository at `root`.
-///
-/// # Errors
-/// Names a text that cannot be read, is not listed, or links to something that does not exist.
 pub fn files(root: &Path) -> Result<BTreeMap<String, String>, String> {
     let mut files = pages(root)?;
     for name in LOADED {
@@ -68,9 +65,6 @@ pub fn linked(files: &BTreeMap<String, String>) -> impl Iterator<Item = &str> {
 
 /// The files outside of the manual that have charts of its tables as they are now: the home page of the demonstration
 /// and the picture of README, by path.
-///
-/// # Errors
-/// Names a file that cannot be read or the chart that cannot be drawn.
 pub fn charts(root: &Path) -> Result<[(&'static str, String); 2], String> {
     let texts = texts(root)?;
     let home = home::with_blocks(&read(root, HOME)?, &texts).map_err(|why| format!("{HOME}: {why}"))?;
@@ -80,9 +74,6 @@ pub fn charts(root: &Path) -> Result<[(&'static str, String); 2], String> {
 }
 
 /// Checks that [`charts`] are of today's tables.
-///
-/// # Errors
-/// Names the file that is not, or the first error of [`charts`].
 pub fn check_charts(root: &Path) -> Result<(), String> {
     for (path, drawn) in charts(root)? {
         if drawn != read(root, path)? {
@@ -93,9 +84,6 @@ pub fn check_charts(root: &Path) -> Result<(), String> {
 }
 
 /// Checks that each page can be rendered, and that the source files that the text names exist.
-///
-/// # Errors
-/// Lists every link to a missing file, or the first error of [`files`].
 pub fn check(root: &Path) -> Result<(), String> {
     files(root)?;
     let mut missing = Vec::new();
@@ -106,9 +94,6 @@ pub fn check(root: &Path) -> Result<(), String> {
 }
 
 /// The names in backticks of the diagrams of a page: system calls and operations. A page without a diagram has `None`.
-///
-/// # Errors
-/// Names the line of a diagram that is wrong.
 pub fn diagram_calls(markdown: &str) -> Result<Option<Vec<String>>, String> {
     let diagrams = diagrams(markdown)?;
     let calls = diagrams.iter().flat_map(|diagram| diagram.calls()).map(str::to_owned).collect();

@@ -59,9 +59,6 @@ enum Kind {
 
 impl Sequence {
     /// Parses the text of a block.
-    ///
-    /// # Errors
-    /// Names the line and what it lacks.
     pub(crate) fn parse(text: &str) -> Result<Sequence, String> {
         let mut diagram = Sequence { title: String::new(), participants: Vec::new(), steps: Vec::new() };
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {

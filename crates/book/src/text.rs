@@ -95,9 +95,6 @@ pub(crate) fn render_body(
 }
 
 /// The diagrams of a page.
-///
-/// # Errors
-/// Names the line of a diagram that is wrong.
 pub(crate) fn diagrams(markdown: &str) -> Result<Vec<Sequence>, String> {
     let mut found = Vec::new();
     let mut open: Option<String> = None;

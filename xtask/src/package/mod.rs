@@ -27,9 +27,6 @@ pub(crate) struct PackageOptions {
 }
 
 /// Makes all packages in `target/package`.
-///
-/// # Errors
-/// A tool is missing or failed; its last output is in the error.
 pub(crate) fn package(root: &Path, options: &PackageOptions) -> Result<(), Failed> {
     let tools = [TOOLS, if options.test { TEST_TOOLS } else { &[] }].concat();
     let missing = setup::missing(&tools);
@@ -125,9 +122,6 @@ fn architecture(root: &Path) -> Result<String, Failed> {
 const BUILDERS: [&str; 3] = ["podman", "docker", "buildah"];
 
 /// Builds the container image from the folder of the archive. Without a builder, it is reported as not built.
-///
-/// # Errors
-/// The builder failed.
 fn build_image(root: &Path, archive: &Path, version: &str) -> Result<(), Failed> {
     let Some(builder) = BUILDERS.into_iter().find(|builder| shell::succeeds(builder, &["info"])) else {
         println!("container: NOT BUILT: none of {} runs here", BUILDERS.join(", "));

@@ -29,9 +29,6 @@ const FILES: [(&str, &str); 10] = [
 ];
 
 /// Fills `folder` anew with the stripped program, its manual pages and completions. Returns the folder.
-///
-/// # Errors
-/// A file cannot be written, or the program cannot be run.
 pub(super) fn fill(root: &Path, binary: &Path, folder: &Path) -> Result<PathBuf, Failed> {
     if folder.exists() {
         fs::remove_dir_all(folder).map_err(|error| format!("cannot remove {}: {error}", folder.display()))?;
@@ -53,9 +50,6 @@ pub(super) fn fill(root: &Path, binary: &Path, folder: &Path) -> Result<PathBuf,
 }
 
 /// Packs the staged files and those of the repository, in an order and with times that depend on the commit alone.
-///
-/// # Errors
-/// A file cannot be copied, or `tar` failed.
 pub(super) fn archive(root: &Path, stage: &Path, archive: &Path) -> Result<(), Failed> {
     if archive.exists() {
         fs::remove_dir_all(archive)

@@ -14,9 +14,6 @@ const UNITS: [(&str, Option<&str>); 4] = [
 ];
 
 /// Checks every unit.
-///
-/// # Errors
-/// systemd does not accept a unit, or a unit exposes more than it may.
 pub(crate) fn check(root: &Path) -> Result<(), Failed> {
     let folder = root.join("target/units");
     let failed =
