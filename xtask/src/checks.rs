@@ -11,7 +11,7 @@ use crate::shell::{self, Failed};
 /// again if the selected crates need other features of it.
 pub(crate) const TESTED: [&str; 3] = ["--workspace", "--features", "tenfold/test-layer"];
 
-/// Parts of package names that a server for files alone must not link.
+/// Parts of the names of packages that a server without databases must not link.
 const DATABASE_CLIENTS: &[&str] = &["sqlite", "postgres", "mysql", "redis"];
 
 /// Checks dependencies, and known vulnerabilities if their database was fetched before.
@@ -21,7 +21,9 @@ pub(crate) fn deny(root: &Path) -> Result<(), Failed> {
     match advisories() {
         Some(_) => shell::run(root, "cargo", &["deny", "--offline", "check", "advisories"], &[]),
         None => {
-            println!("advisories: NOT RUN: no advisory database; `cargo deny fetch db` downloads it");
+            println!(
+                "advisories: NOT RUN: there is no advisory database; `cargo deny fetch db` downloads it"
+            );
             Ok(())
         }
     }
@@ -36,7 +38,7 @@ fn advisories() -> Option<PathBuf> {
     entries.any(|entry| entry.is_ok_and(|entry| entry.path().is_dir())).then_some(folder)
 }
 
-/// Builds the server without database clients and checks that none is linked anyway.
+/// Builds the server without database clients, and checks that it links none of them.
 pub(crate) fn files_only(root: &Path) -> Result<(), Failed> {
     const BUILD: &[&str] = &["-p", "tenfold", "--no-default-features"];
     shell::run(root, "cargo", &[&["clippy"], BUILD, &["--", "-D", "warnings"]].concat(), &[])?;
@@ -63,14 +65,14 @@ pub(crate) fn address_sanitizer(root: &Path, all: bool) -> Result<(), Failed> {
     let cargo = ["run", "nightly", "cargo", "test", "--lib", "--tests", "--target", &platform];
     let packages =
         ["-p", "tenfold-http", "-p", "tenfold-sys", "-p", "tenfold-engine", "-p", "tenfold-accounts"];
-    // Their tests spend most of their time in these.
+    // The tests spend most of their time in these packages.
     let optimised = [
         "--config=profile.dev.package.tenfold-engine.opt-level=1",
         "--config=profile.dev.package.tenfold-http.opt-level=1",
         "--config=profile.dev.package.tenfold-accounts.opt-level=1",
         "--config=profile.dev.package.loom.opt-level=1",
     ];
-    // Clients of database servers contain no `unsafe` code of ours: they would cost only build time.
+    // Clients of database servers have no `unsafe` code of ours, so they are not built.
     let features = ["--no-default-features", "--features", "tenfold-accounts/sqlite"];
     // The sanitizer does not intercept fortified functions.
     let flags = "-fsanitize=address -fno-omit-frame-pointer -U_FORTIFY_SOURCE";
@@ -108,8 +110,8 @@ pub(crate) fn protections(root: &Path, optimised: bool) -> Result<(), Failed> {
     let program = root.join("target").join(folder).join("tenfold");
     let program = std::env::var_os("TENFOLD_BIN").map_or(program, PathBuf::from);
     let facts = ["--wide", "--file-header", "--program-headers", "--dynamic", "--dyn-syms"];
-    let said = output(Command::new("readelf").args(facts).arg(&program))?;
-    let missing = unprotected(&said);
+    let report = output(Command::new("readelf").args(facts).arg(&program))?;
+    let missing = unprotected(&report);
     if missing.is_empty() {
         Ok(())
     } else {
@@ -118,28 +120,28 @@ pub(crate) fn protections(root: &Path, optimised: bool) -> Result<(), Failed> {
 }
 
 /// The missing protections of a program, according to the output of `readelf`.
-fn unprotected(said: &str) -> Vec<&'static str> {
-    let has = |words: &[&str]| said.lines().any(|line| words.iter().all(|word| line.contains(word)));
+fn unprotected(report: &str) -> Vec<&'static str> {
+    let has = |words: &[&str]| report.lines().any(|line| words.iter().all(|word| line.contains(word)));
     // `GNU_STACK 0x0 0x0 0x0 0x0 0x0 RW 0x10`: the flags contain E if the stack is executable.
-    let executable = said.lines().any(|line| line.contains("GNU_STACK") && line.contains("RWE"));
+    let executable = report.lines().any(|line| line.contains("GNU_STACK") && line.contains("RWE"));
     let fortified = |symbol: &str| {
         let name = symbol.split('@').next().unwrap_or_default();
         name.starts_with("__") && name.ends_with("_chk")
     };
-    let checked = said.split_ascii_whitespace().any(fortified);
+    let checked = report.split_ascii_whitespace().any(fortified);
     let all = [
         (has(&["Type:", "DYN"]) && has(&["FLAGS_1", "PIE"]), "position independence"),
         (has(&["GNU_RELRO"]) && has(&["FLAGS_1", "NOW"]), "read-only relocations"),
-        (has(&["GNU_STACK"]) && !executable, "stack that is data alone"),
-        (has(&["__stack_chk_fail"]), "stack protector in its parts of C"),
-        (checked, "fortified functions in its parts of C"),
+        (has(&["GNU_STACK"]) && !executable, "stack that is not executable"),
+        (has(&["__stack_chk_fail"]), "stack protector in its C code"),
+        (checked, "fortified functions in its C code"),
     ];
     all.into_iter().filter(|(there, _)| !there).map(|(_, name)| name).collect()
 }
 
 /// The output of a program.
 pub(crate) fn output(command: &mut Command) -> Result<String, Failed> {
-    let failed = |command: &Command, why: &str| Failed::from(format!("run {command:?}: {why}"));
+    let failed = |command: &Command, why: &str| Failed::from(format!("cannot run {command:?}: {why}"));
     let output = match command.output() {
         Ok(output) if output.status.success() => output,
         Ok(output) => return Err(failed(command, &String::from_utf8_lossy(&output.stderr))),

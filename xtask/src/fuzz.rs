@@ -1,5 +1,5 @@
 //! The fuzz harnesses: properties of the tests, guided by coverage, for any duration, under the address sanitizer. They
-//! replace `cargo bolero`, which need not be installed.
+//! replace `cargo bolero`.
 
 use std::fs;
 use std::path::Path;
@@ -48,8 +48,8 @@ const HARNESSES: &[Harness] = harnesses! {
     "accounts" "tenfold" ["--lib"] "members::channel::any::any_message_is_a_question_or_is_dropped";
 };
 
-/// The harnesses that build within a minute; building the server takes longer than all of these. The step `unit` runs
-/// every harness as a property.
+/// The harnesses that build within a minute. The build of the server takes longer than all of them. The step `unit`
+/// runs every harness as a property.
 pub(crate) const BRIEF: &[&str] = &["head", "target", "ranges", "chunked", "proxy", "form", "cookie"];
 
 /// The compiler flags: bolero's engine, its coverage (SanitizerCoverage of LLVM), and the sanitizer.
@@ -94,7 +94,7 @@ impl FuzzLength {
     /// The arguments and the environment variables of cargo.
     fn build(self) -> (&'static [&'static str], &'static [(&'static str, &'static str)]) {
         match self {
-            // No link-time optimisation: a single run does not repay it.
+            // Link-time optimisation takes longer than it saves in one run.
             FuzzLength::Minutes(_) => (&["--release"], &[("CARGO_PROFILE_RELEASE_LTO", "off")]),
             FuzzLength::Seconds(_) => (
                 &[
@@ -110,8 +110,8 @@ impl FuzzLength {
     }
 }
 
-/// Runs the named harnesses, or all, for this duration each. Inputs that reached new code stay in `target/fuzz/NAME`,
-/// and so does an input that fails.
+/// Runs the named harnesses, or all, for this duration each. Inputs that reach new code, and failing inputs, are kept
+/// in `target/fuzz/NAME`.
 pub(crate) fn fuzz(root: &Path, length: FuzzLength, only: &[&str]) -> Result<(), String> {
     let wanted = |harness: &&Harness| only.is_empty() || only.contains(&harness.name);
     let mut found = Vec::new();
@@ -121,14 +121,18 @@ pub(crate) fn fuzz(root: &Path, length: FuzzLength, only: &[&str]) -> Result<(),
             found.push(harness.name);
         }
     }
-    if found.is_empty() { Ok(()) } else { Err(format!("findings, or no run: {}", found.join(", "))) }
+    if found.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("harnesses failed or did not run: {}", found.join(", ")))
+    }
 }
 
 fn run(root: &Path, harness: &Harness, length: FuzzLength) -> Result<(), String> {
     println!("\n== {}: {}", harness.name, harness.test);
     let folder = root.join("target/fuzz").join(harness.name);
     let corpus = folder.join("corpus");
-    fs::create_dir_all(&corpus).map_err(|error| format!("create {}: {error}", corpus.display()))?;
+    fs::create_dir_all(&corpus).map_err(|error| format!("cannot create {}: {error}", corpus.display()))?;
     let how = format!(
         "{} -artifact_prefix={}/ -max_total_time={} -timeout=20 -rss_limit_mb=4096 -print_final_stats=1",
         corpus.display(),
@@ -145,8 +149,7 @@ fn run(root: &Path, harness: &Harness, length: FuzzLength) -> Result<(), String>
         // A separate folder, because no other build uses these flags.
         ("CARGO_TARGET_DIR", "target/fuzz/build"),
         ("BOLERO_LIBFUZZER_ARGS", &how),
-        // Two functions of SQLite have a table of the same name each, which the sanitizer mistakes for a duplicate
-        // definition.
+        // Two functions of SQLite have tables of the same name, which the sanitizer reports as a duplicate definition.
         ("ASAN_OPTIONS", "detect_odr_violation=0"),
     ];
     Ok(shell::run(root, "rustup", &args, &[&vars, build_vars].concat())?)
@@ -168,7 +171,7 @@ mod tests {
                     let file = |modules: &str| {
                         root.join(format!("crates/{package}/src/{}.rs", modules.replace("::", "/")))
                     };
-                    // Tests have a file of their own, or stand at the end of another one.
+                    // Tests are in a separate file, or at the end of the tested file.
                     let own = file(modules);
                     if own.exists() { own } else { file(modules.trim_end_matches("::tests")) }
                 }

@@ -11,7 +11,7 @@ use crate::structure;
 /// The length of a file above which a warning is printed.
 const LONG_FILE: usize = 600;
 
-/// The folder of the I/O models, and the most lines of one: one small file shows the cost of a model.
+/// The folder of the I/O models, and the most lines of a model: one small file shows its cost.
 const MODELS: (&str, usize) = ("crates/engine/src/models", 200);
 
 /// The crates of ours that each crate may use outside its tests; arrows point one way.
@@ -59,7 +59,7 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
             broken.push(format!("{}: {lines} lines; an I/O model has at most {}", file.display(), MODELS.1));
         }
         if lines > LONG_FILE {
-            println!("warning: {} has {lines} lines, worth a second look above {LONG_FILE}", file.display());
+            println!("warning: {} has {lines} lines, more than {LONG_FILE}", file.display());
         }
         if let Some((folder, inside)) = inside_crate(&file) {
             crates.entry(folder).or_default().push((inside, text));
@@ -81,8 +81,8 @@ fn inside_crate(file: &Path) -> Option<(String, PathBuf)> {
     Some((folder.to_owned(), PathBuf::from(inside)))
 }
 
-/// Finds `unsafe` outside `crates/sys`, and disabled lints inside. Clippy checks that each block has a `SAFETY:`
-/// comment, unless it is disabled.
+/// Finds `unsafe` outside `crates/sys`, and disabled lints. With these lints, clippy checks that each block has a
+/// `SAFETY:` comment.
 fn misplaced_unsafe(file: &Path, text: &str) -> Vec<String> {
     const GUARDS: [&str; 2] = ["undocumented_unsafe_blocks", "unsafe_op_in_unsafe_fn"];
     let in_sys = file.starts_with("crates/sys");
@@ -157,7 +157,7 @@ fn sources(root: &Path) -> Result<Vec<PathBuf>, String> {
 }
 
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let failed = |e: std::io::Error| format!("read folder {}: {e}", folder.display());
+    let failed = |e: std::io::Error| format!("cannot read the folder {}: {e}", folder.display());
     let read = fs::read_dir(folder).map_err(failed)?;
     let mut paths =
         read.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>().map_err(failed)?;
@@ -166,7 +166,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
 }
 
 fn read(root: &Path, file: &Path) -> Result<String, String> {
-    fs::read_to_string(root.join(file)).map_err(|e| format!("read {}: {e}", file.display()))
+    fs::read_to_string(root.join(file)).map_err(|e| format!("cannot read {}: {e}", file.display()))
 }
 
 #[cfg(test)]

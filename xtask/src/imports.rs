@@ -22,7 +22,7 @@ impl Imports {
     pub(crate) fn of(sources: &[(PathBuf, String)]) -> Imports {
         let has_library = sources.iter().any(|(file, _)| file == Path::new("lib.rs"));
         let (mut files, mut codes, mut tests) = (BTreeMap::new(), Vec::new(), Vec::new());
-        // A program beside a library is another crate.
+        // If there is a library, the program is another crate.
         let is_other = |file: &Path| has_library && file == Path::new("main.rs");
         for (file, text) in sources.iter().filter(|(file, _)| !is_other(file)) {
             let module = module_of(file);
@@ -60,7 +60,7 @@ fn module_of(file: &Path) -> Module {
     module
 }
 
-/// Every path in the code: one for each name of a `use` declaration, and those in expressions.
+/// Every path in the code: each name of a `use` declaration, and each path of an expression.
 fn paths(code: &str) -> Vec<Module> {
     let tokens = tokens(code);
     let (mut found, mut at) = (Vec::new(), 0);

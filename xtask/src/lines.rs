@@ -1,7 +1,7 @@
 //! `cargo xtask lines`: the size of the code of a revision.
 //!
-//! A line of code is a line of a Rust file that is neither blank nor comment and that no test contains. Tests are the
-//! files in folders `tests`, files named `tests.rs`, items under `#[cfg(test)]`, and the files of such modules.
+//! A line of code is a line of a Rust file that is neither blank nor a comment, outside of tests. Tests are files in
+//! folders `tests`, files named `tests.rs`, items under `#[cfg(test)]`, and the files of modules under `#[cfg(test)]`.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -99,7 +99,7 @@ fn sources(root: &Path, revision: &str) -> Result<Vec<(PathBuf, String)>, String
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
-        .map_err(|error| format!("run git: {error}"))?;
+        .map_err(|error| format!("cannot run git: {error}"))?;
     let (mut requests, replies) = objects.stdin.take().zip(objects.stdout.take()).expect("both are piped");
     let mut replies = BufReader::new(replies);
     let mut read = |object: &str| -> std::io::Result<String> {

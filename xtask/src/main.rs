@@ -1,5 +1,5 @@
-//! The commands of contributors, as `cargo xtask COMMAND`: tools for the tests, all tests, the book, and the measuring
-//! tools. `.ci/run` calls only these commands.
+//! The commands of contributors, `cargo xtask COMMAND`: tools, tests, the book, packages, and programs for
+//! measurements. `.ci/run` calls only these commands.
 
 mod checks;
 mod fuzz;

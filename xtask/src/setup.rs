@@ -104,7 +104,7 @@ const TOOLS: &[Tool] = tools! {
 const COMPONENTS: Installation = Rustup(&["component", "add", "rustfmt", "clippy"]);
 const NIGHTLY: Installation = Rustup(&["toolchain", "install", "nightly", "--profile", "minimal"]);
 
-/// Unoptimised, which builds in a third of the time: it runs for seconds.
+/// Unoptimised, because the build takes a third of the time and the program runs for seconds.
 const DENY: Installation = Cargo(&["install", "cargo-deny", "--version", "0.20.2", "--locked", "--debug"]);
 
 const CARGO_DEB: Installation = ByHand("cargo install cargo-deb --version 3.8.0 --locked --debug");
@@ -133,7 +133,7 @@ pub(crate) fn knows(name: &str) -> bool {
     TOOLS.iter().any(|tool| tool.name == name)
 }
 
-/// The missing ones among the named tools, each as a line that says how to install it.
+/// A line for each missing tool, with the command that installs it.
 pub(crate) fn missing(names: &[&str]) -> Vec<String> {
     let asked = |name: &&str| {
         let known = TOOLS.iter().find(|tool| tool.name == *name);
@@ -168,7 +168,7 @@ pub(crate) fn setup(with_peers: bool) -> Result<(), String> {
     install_modules(&absent)?;
     install_node_modules(&absent)?;
     for tool in &absent {
-        // Debug information of a tool is never used.
+        // Tools need no debug information.
         let vars = [("CARGO_PROFILE_DEV_DEBUG", "0")];
         let Cargo(args) = tool.source else { continue };
         shell::run(Path::new("/"), "cargo", args, &vars)?;
@@ -197,7 +197,7 @@ fn install_toolchains(absent: &[&Tool]) -> Result<(), String> {
     Ok(())
 }
 
-/// Builds programs of Go modules, and puts them beside cargo's own, which are on the path.
+/// Builds programs of Go modules into the folder of cargo's programs, which is on the path.
 fn install_modules(absent: &[&Tool]) -> Result<(), String> {
     let home = || Some(Path::new(&std::env::var_os("HOME")?).join(".cargo"));
     let cargo = std::env::var_os("CARGO_HOME").map(PathBuf::from).or_else(home);
@@ -216,7 +216,7 @@ fn install_modules(absent: &[&Tool]) -> Result<(), String> {
     Ok(())
 }
 
-/// Installs modules of Node beside the file that pins them. Their scripts are not run.
+/// Installs modules of Node next to their package-lock.json. Their scripts are not run.
 fn install_node_modules(absent: &[&Tool]) -> Result<(), String> {
     for tool in absent {
         let Npm(folder) = tool.source else { continue };
@@ -252,11 +252,11 @@ fn install_packages(absent: &[&Tool]) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs apt-get as root, waiting for a concurrent one.
+/// Runs apt-get as root, after any concurrent run.
 fn apt_get(args: &[&str]) -> Result<(), String> {
     const ENV: &[&str] =
         &["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-o", "DPkg::Lock::Timeout=300"];
-    // The owner of our own entry in /proc is the effective user.
+    // The owner of /proc/self is the effective user.
     let root = std::fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0);
     let line: Vec<&str> = if root { [ENV, args].concat() } else { [&["sudo"], ENV, args].concat() };
     Ok(shell::run(Path::new("/"), line[0], &line[1..], &[])?)

@@ -1,4 +1,4 @@
-//! Other programs, run in the foreground with their output passed on.
+//! Other programs, run in the foreground with their output shown.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
@@ -11,20 +11,20 @@ use std::time::Duration;
 /// The number of last lines kept for a failed program.
 const KEPT: usize = 40;
 
-/// The longest wait for output after a program has ended: a process that it left running may hold the pipe.
+/// The longest wait for output after the end of a program, whose remaining children may hold the pipe.
 const LAST_WORDS: Duration = Duration::from_secs(if cfg!(test) { 10 } else { 2 });
 
 /// The last output of a failed program, and the failure.
 pub(crate) struct Failed {
     /// The command line and its exit status.
     pub(crate) why: String,
-    /// Its last lines, without those that cannot explain a failure.
-    pub(crate) said: Vec<String>,
+    /// Its last lines, without passed tests and backtrace frames.
+    pub(crate) output: Vec<String>,
 }
 
 impl From<String> for Failed {
     fn from(why: String) -> Self {
-        Failed { why, said: Vec::new() }
+        Failed { why, output: Vec::new() }
     }
 }
 
@@ -40,14 +40,14 @@ pub(crate) fn run(folder: &Path, program: &str, args: &[&str], vars: &[(&str, &s
     println!("$ {line}");
     let mut command = Command::new(program);
     command.args(args).current_dir(folder).stdin(Stdio::null());
-    // Cargo sets it for the toolchain that built this program; another toolchain must not load from there.
+    // Cargo sets the variable for the toolchain that built this program. Another toolchain must not load its libraries.
     command.env_remove("LD_LIBRARY_PATH").envs(vars.iter().copied());
-    let failed = |error: io::Error| Failed::from(format!("run {program}: {error}"));
+    let failed = |error: io::Error| Failed::from(format!("cannot run {program}: {error}"));
     let (mut child, pipe) = start(&mut command).map_err(failed)?;
-    let output = ProgramOutput::of(pipe);
+    let program_output = ProgramOutput::of(pipe);
     let status = child.wait().map_err(failed)?;
-    let said = output.last();
-    if status.success() { Ok(()) } else { Err(Failed { why: format!("`{line}` failed: {status}"), said }) }
+    let output = program_output.last();
+    if status.success() { Ok(()) } else { Err(Failed { why: format!("`{line}` failed: {status}"), output }) }
 }
 
 /// Starts a program with output and errors in one pipe, in order.
@@ -57,7 +57,7 @@ fn start(command: &mut Command) -> io::Result<(Child, io::PipeReader)> {
         command.env("CARGO_TERM_COLOR", "always");
     }
     let child = command.stdout(writer.try_clone()?).stderr(writer).spawn();
-    // The pipe ends when its last writer closes it, so the command's own ends must not stay open here.
+    // The pipe ends when its last writer closes it, so this process must close its copies.
     command.stdout(Stdio::null()).stderr(Stdio::null());
     Ok((child?, reader))
 }
@@ -74,7 +74,7 @@ impl ProgramOutput {
         let (end, ended) = channel();
         let lines = Arc::clone(&last);
         std::thread::spawn(move || {
-            // If this program's output is closed, there is no place to report the error.
+            // An error means that our own output is closed, so it cannot be reported.
             let _ = pass_on(pipe, &lines);
             let _ = end.send(());
         });
@@ -96,7 +96,7 @@ fn pass_on(pipe: io::PipeReader, last: &Mutex<VecDeque<String>>) -> io::Result<(
         io::stdout().write_all(&line)?;
         let text = String::from_utf8_lossy(&line).trim_end().to_owned();
         line.clear();
-        if tells(&text) {
+        if may_explain(&text) {
             let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
             if last.len() == KEPT {
                 last.pop_front();
@@ -108,7 +108,7 @@ fn pass_on(pipe: io::PipeReader, last: &Mutex<VecDeque<String>>) -> io::Result<(
 }
 
 /// Whether a line may explain a failure; passed tests and backtrace frames cannot.
-fn tells(line: &str) -> bool {
+fn may_explain(line: &str) -> bool {
     let text = line.trim_start();
     let number = text.split(':').next().unwrap_or_default();
     let is_frame =
@@ -161,7 +161,7 @@ mod tests {
             failed.why
         );
         let expected: Vec<_> = (30..50).flat_map(|i| [format!("word {i}"), format!("other {i}")]).collect();
-        assert_eq!(failed.said, expected);
+        assert_eq!(failed.output, expected);
         assert!(sh("exit 0").is_ok());
     }
 
@@ -169,19 +169,19 @@ mod tests {
     fn children_of_a_program_are_not_waited_for() {
         let start = std::time::Instant::now();
         let failed = sh("echo left; sleep 60 & exit 1").expect_err("it exits with 1");
-        assert_eq!(failed.said, ["left"]);
+        assert_eq!(failed.output, ["left"]);
         assert!(start.elapsed() < Duration::from_secs(40), "it waited for what was left");
     }
 
     #[test]
-    fn tests_that_passed_and_frames_of_a_backtrace_tell_nothing() {
+    fn passed_tests_and_frames_of_a_backtrace_explain_nothing() {
         for line in ["", "test a::b   ... ok", "  12: core::panicking::panic", "       at src/lib.rs:7:5"] {
-            assert!(!tells(line), "{line}");
+            assert!(!may_explain(line), "{line}");
         }
         for line in
             ["test a::b ... FAILED", "thread 'a' panicked at src/lib.rs:7:5:", "12 failed", "error: no"]
         {
-            assert!(tells(line), "{line}");
+            assert!(may_explain(line), "{line}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A Rust file by lines: code, comments and tests. The source must be formatted by rustfmt.
 
-/// The lines of a file, and the modules that only its tests have.
+/// The lines of a file, and its test modules in other files.
 #[derive(Debug, Default)]
 pub(crate) struct Source {
     pub(crate) lines: Vec<Line>,

@@ -1,5 +1,4 @@
-//! The steps of `cargo xtask test`: a table, and the loop that runs them. A step fails if its tool is missing; none is
-//! skipped silently.
+//! The steps of `cargo xtask test`: a table, and the loop that runs them. A step fails if its tool is missing.
 
 use std::path::Path;
 use std::time::Instant;
@@ -24,7 +23,7 @@ struct TestStep {
 const BENCH_TOOLS: &[&str] =
     &["gcc", "g++", "libc6-dev", "make", "liburing-dev", "libevent-dev", "libasio-dev", "python3"];
 
-/// The tools for the crates' own tests: those of tls obtain certificates.
+/// The tools for the tests of crates. The tests of `tls` obtain certificates.
 const UNIT_TOOLS: &[&str] = &["curl", "pebble", "pebble-challtestsrv"];
 
 /// The tools for the whole-server tests.
@@ -137,7 +136,7 @@ pub(crate) const COMPARED: u32 = 100_000;
 /// The selected steps and suites.
 #[derive(Default)]
 pub(crate) struct Selection {
-    /// Steps by name; none means every one.
+    /// Steps by name. If empty, every step is selected.
     pub(crate) names: Vec<String>,
     /// Whether to run the long suites.
     pub(crate) all: bool,
@@ -196,8 +195,8 @@ pub(crate) fn test(root: &Path, selection: &Selection) -> Result<(), String> {
             }
         }
     }
-    for (name, why) in failed.iter().filter(|(_, why)| !why.said.is_empty()) {
-        println!("\n== last output of {name}:\n{}", why.said.join("\n"));
+    for (name, why) in failed.iter().filter(|(_, why)| !why.output.is_empty()) {
+        println!("\n== last output of {name}:\n{}", why.output.join("\n"));
     }
     println!("\nsteps: {passed} passed, {} failed, {} not run", failed.len(), not_run.len());
     if !not_run.is_empty() {
@@ -220,7 +219,7 @@ fn format(root: &Path, _: &Selection) -> Result<(), Failed> {
 
 fn clippy(root: &Path, _: &Selection) -> Result<(), Failed> {
     shell::run(root, "cargo", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])?;
-    // As `cargo run` selects crates: a feature that only another crate asks for is missing here.
+    // Only the default crates, as `cargo run` builds them: features that another crate enables are missing here.
     shell::run(root, "cargo", &["clippy", "--", "-D", "warnings"], &[])
 }
 
@@ -271,7 +270,7 @@ fn suite(root: &Path, cargo: &[&str], args: &[&str], vars: &[(&str, &str)]) -> R
     shell::run(root, "cargo", &all, vars)
 }
 
-/// Only the whole-server tests that drive a browser.
+/// Runs only the whole-server tests with a browser.
 pub(crate) fn browser(root: &Path) -> Result<(), Failed> {
     match setup::missing(&["chromium", "fonts-liberation", "axe-core"]).as_slice() {
         [] => suite(root, &[], &["browser"], &[]),
@@ -280,7 +279,7 @@ pub(crate) fn browser(root: &Path) -> Result<(), Failed> {
 }
 
 /// Compares engines with `requests` requests to each configuration whose name contains `part`. The suite is optimised,
-/// because it makes as many requests as all servers answer.
+/// because it makes the requests of all servers.
 pub(crate) fn compare(root: &Path, requests: u32, part: &str) -> Result<(), Failed> {
     let filter = format!("compare::{part}");
     let args = ["--test-threads", "2", &filter];
@@ -292,7 +291,7 @@ pub(crate) fn compare(root: &Path, requests: u32, part: &str) -> Result<(), Fail
 pub(crate) fn fuzz(root: &Path, cases: u32) -> Result<(), Failed> {
     let args = ["test", "--release", "-p", "tenfold-http", "-p", "tenfold-site", "--lib", "--tests"];
     let cases = cases.to_string();
-    // The two harnesses have a variable each.
+    // Each harness has its own variable.
     shell::run(root, "cargo", &args, &[("PROPTEST_CASES", &cases), ("BOLERO_RANDOM_ITERATIONS", &cases)])
 }
 

@@ -1,6 +1,6 @@
 //! Charts: a fenced block `chart` becomes bars or lines, drawn from a table of the book.
 //!
-//! The block has a line for each of these, and reads as text where it is not drawn:
+//! The block has a line for each of these keys, and is readable as text:
 //!
 //! ```text
 //! title: Senders
@@ -10,15 +10,15 @@
 //! column: 64 KiB
 //! ```
 //!
-//! `title` begins the caption. `bars` is the unit, and `mark` a value that a line goes through. `from` is the first
-//! table below a heading; without it, the table is the next one on the page. Each column of cells like
-//! `1.04 [0.97–1.10]` is a chart, a value with its interval for each row; `column` selects those whose name begins so.
+//! `title` begins the caption. `bars` is the unit, and `mark` a value with a line. `from` selects the first table below
+//! a heading; without it, the next table on the page is used. Each column of cells like `1.04 [0.97–1.10]` becomes a
+//! chart with a value and an interval for each row. `column` selects columns by the start of their name.
 //!
-//! With `lines` instead of `bars`, also a unit, the first cell of a row is a number of connections, and each other column
-//! is a line of one chart. Rows that begin otherwise are not drawn.
+//! With `lines`, which is also a unit, the first cell of a row is a number of connections, and each other column is a
+//! line of one chart. Rows without a number are not drawn.
 //!
-//! With `percentiles`, the unit, each column whose name begins with `p` and a digit is a percentile, and each row is a bar
-//! from the first to the third of them, with a whisker to the fourth.
+//! With `percentiles`, also a unit, each column whose name begins with `p` and a digit is a percentile. Each row is a
+//! bar from the first to the third percentile, with a whisker to the fourth.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ use crate::page::{BookPage, events};
 /// The language of the fenced block.
 pub(crate) const LANGUAGE: &str = "chart";
 
-/// What a block asks for.
+/// The content of a block.
 #[derive(Default)]
 struct Wanted<'a> {
     title: &'a str,
@@ -70,7 +70,7 @@ pub(crate) fn draw(
     Ok(format!("<div class=\"charts\">\n{}\n</div>\n", figures.join("\n")))
 }
 
-/// The first chart of a block, as an image that stands for itself.
+/// The first chart of a block, as an image with its own style.
 pub(crate) fn image(text: &str, pages: &BTreeMap<String, BookPage>) -> Result<String, String> {
     let (_, svg) = charts(text, &BookPage::default(), 0, pages)?.swap_remove(0);
     Ok(standalone(&svg))
@@ -198,7 +198,7 @@ impl<'a> Wanted<'a> {
 }
 
 impl Table {
-    /// The name of a column. Columns of the same name are known by the one before them, which ends at its colon.
+    /// The name of a column. Columns with the same name get the name before the colon of the column before them.
     fn name(&self, column: usize) -> Option<&str> {
         let own = self.header.get(column)?;
         if self.header.iter().filter(|name| *name == own).count() == 1 {

@@ -1,4 +1,4 @@
-//! A page of the book as a whole document: its head, its navigation, and the links to its neighbours.
+//! A page of the book as an HTML document, with its head, its navigation, and the links to its neighbours.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub(crate) struct Around<'a> {
 /// The title of the book.
 pub(crate) const BOOK: &str = "The Tenfold book";
 
-/// The beginning of a document whose path leads `up` to the first page, up to the style and the script of every page.
+/// The start of a document, with the style and the script of every page. `up` is the path to the first page.
 pub(crate) fn head(title: &str, up: &str) -> String {
     format!(
         r##"<!DOCTYPE html>
@@ -31,12 +31,11 @@ pub(crate) fn head(title: &str, up: &str) -> String {
     )
 }
 
-/// The class of a link that leads from the manual to another page of the demonstration. Each has a line of its own: a
+/// The class of a link from the manual to another page of the demonstration. Each such link has its own line, because a
 /// server of another site leaves these lines out.
 const ASIDE: &str = "aside";
 
-/// The whole document. No inline script and no inline style: the pages live under a strict
-/// Content-Security-Policy.
+/// The whole document. A strict Content-Security-Policy allows no inline script and no inline style.
 pub(crate) fn document(
     path: &str,
     page: &BookPage,

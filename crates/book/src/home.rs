@@ -1,9 +1,9 @@
-//! The charts and tables of the demonstration's home page. A comment of its HTML is a block of the language of [`chart`],
-//! or a block `table`. What is drawn stands between it and the next comment `end`, so that the file is a whole page
-//! without any tool.
+//! The charts and tables of the demonstration's home page. A comment in its HTML is a block in the language of
+//! [`chart`], or a block `table`. The result is between this comment and the next comment `end`, so the file is a
+//! complete page.
 //!
-//! A block `table` has a line `from` with a page, whose first table it takes, and a line `row` with the beginning of each
-//! row that it shows.
+//! A block `table` has a line `from` with a page, whose first table it uses, and a line `row` with the start of each
+//! row to show.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! The manual as a site: every Markdown page of `docs/` as an HTML page, with the style and the scripts that pages need,
-//! and the index of its search.
+//! The manual as a site: every Markdown page of `docs/` as an HTML page, with style, scripts and a search index.
 //!
 //! `docs/README.md` is the table of contents. Its second-level headings are the parts of the book, its third-level
 //! headings are groups within a part, the first link of each list item is a page, and the order is the order of
@@ -7,7 +6,7 @@
 //! Links to files of `crates/` lead to pages with their lines. For other links out of `docs/`, the site shows only the
 //! text.
 //!
-//! The output depends on the repository alone: it has no date, no version and no absolute path.
+//! The output depends only on the repository: it has no date, no version and no absolute path.
 
 #![forbid(unsafe_code)]
 
@@ -36,7 +35,7 @@ const SITE: &str = "examples/site";
 /// The home page of that site.
 const HOME: &str = "examples/site/index.html";
 
-/// The picture of README, and the block that it is drawn from.
+/// The picture of README, and the block that describes it.
 const PICTURE: (&str, &str) = (
     "docs/models.svg",
     "bars: times the floor\nmark: 1\nfrom: explanation/costs.md#io-models\ncolumn: 1 KiB, keep-alive\n",
@@ -45,7 +44,7 @@ const PICTURE: (&str, &str) = (
 /// The files of that site that each page loads.
 const LOADED: [&str; 3] = ["favicon.svg", "site.css", "site.js"];
 
-/// The folders of the repository that the manual is made of.
+/// The source folders of the manual.
 pub const SOURCES: [&str; 2] = [DOCS, SITE];
 
 /// Returns all files of the manual by path, for the repository at `root`.
@@ -58,13 +57,13 @@ pub fn files(root: &Path) -> Result<BTreeMap<String, String>, String> {
     Ok(files)
 }
 
-/// The files of the repository that are pages of this manual, besides [`SOURCES`].
+/// The source files that are also pages of this manual.
 pub fn linked(files: &BTreeMap<String, String>) -> impl Iterator<Item = &str> {
     files.keys().filter_map(|path| path.strip_prefix(SOURCE_PAGES)?.strip_suffix(".html"))
 }
 
-/// The files outside of the manual that have charts of its tables as they are now: the home page of the demonstration
-/// and the picture of README, by path.
+/// The files outside of the manual with charts of its present tables, by path: the home page of the demonstration and
+/// the picture of README.
 pub fn charts(root: &Path) -> Result<[(&'static str, String); 2], String> {
     let texts = texts(root)?;
     let home = home::with_blocks(&read(root, HOME)?, &texts).map_err(|why| format!("{HOME}: {why}"))?;
@@ -73,11 +72,11 @@ pub fn charts(root: &Path) -> Result<[(&'static str, String); 2], String> {
     Ok([(HOME, home), (path, picture)])
 }
 
-/// Checks that [`charts`] are of today's tables.
+/// Checks that the files of [`charts`] are up to date.
 pub fn check_charts(root: &Path) -> Result<(), String> {
     for (path, drawn) in charts(root)? {
         if drawn != read(root, path)? {
-            return Err(format!("{path} has charts of older tables: `cargo xtask charts` draws them again"));
+            return Err(format!("{path} has charts of older tables; run `cargo xtask charts`"));
         }
     }
     Ok(())
@@ -151,9 +150,10 @@ fn files_below(folder: &Path, extension: &str) -> Result<Vec<String>, String> {
         if !at.exists() {
             continue;
         }
-        let entries = fs::read_dir(&at).map_err(|e| format!("read folder {}: {e}", at.display()))?;
+        let entries =
+            fs::read_dir(&at).map_err(|e| format!("cannot read the folder {}: {e}", at.display()))?;
         for entry in entries {
-            let file = entry.map_err(|e| format!("read folder {}: {e}", at.display()))?.path();
+            let file = entry.map_err(|e| format!("cannot read the folder {}: {e}", at.display()))?.path();
             if file.is_dir() {
                 waiting.push(file);
             } else if file.extension().is_some_and(|e| e == extension) {

@@ -2,7 +2,7 @@
 
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-/// The folder of the text, below the root of the repository.
+/// The folder of the book, below the root of the repository.
 pub(crate) const DOCS: &str = "docs";
 /// The page that is also the table of contents.
 pub(crate) const CONTENTS: &str = "README.md";
@@ -21,11 +21,11 @@ pub(crate) struct Group {
     /// `H2` for a part of the book, `H3` for a group within a part.
     pub(crate) level: HeadingLevel,
     pub(crate) title: String,
-    /// Pages, as paths below `docs/`, in the order in which they are read.
+    /// Pages in reading order, as paths below `docs/`.
     pub(crate) pages: Vec<String>,
 }
 
-/// Markdown with the extension that the book uses: tables.
+/// Parses Markdown with tables.
 pub(crate) fn events(markdown: &str) -> Parser<'_> {
     Parser::new_ext(markdown, Options::ENABLE_TABLES)
 }

@@ -10,10 +10,10 @@ use crate::text::html_path;
 
 /// The script that reads the index in the browser.
 pub(crate) const SCRIPT: (&str, &str) = ("search.js", include_str!("../search.js"));
-/// The path of the index beside the pages.
+/// The path of the index, next to the pages.
 pub(crate) const INDEX: &str = "search.json";
 
-/// A word in more than one of so many sections selects nothing: its list in the index is empty.
+/// A word in more than one of `COMMON` sections is too frequent to select sections: its list in the index is empty.
 const COMMON: usize = 4;
 /// Words of fewer characters are not indexed.
 const SHORTEST: usize = 2;
@@ -25,8 +25,8 @@ struct Section {
     words: BTreeSet<String>,
 }
 
-/// The index of `pages` in `order` as JSON. `pages` are paths and titles, `sections` are page, anchor and heading, and
-/// `words` have the numbers of their sections, each as its distance from the previous one.
+/// The index of `pages` in `order` as JSON. `pages` has paths and titles, `sections` has page, anchor and heading, and
+/// `words` has the numbers of sections, each as the distance from the previous number.
 pub(crate) fn index(order: &[String], pages: &BTreeMap<String, BookPage>) -> String {
     let (mut sections, mut rows) = (Vec::new(), Vec::new());
     for path in order {

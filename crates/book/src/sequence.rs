@@ -1,6 +1,6 @@
 //! Sequence diagrams: a fenced block `sequence` becomes an inline SVG with a title and a description.
 //!
-//! The language has one statement a line, and reads as text where it is not drawn:
+//! The language has one statement per line, and is readable as text:
 //!
 //! ```text
 //! title: One request on an open connection
@@ -19,8 +19,9 @@ use crate::escape::html;
 /// The language of the fenced block.
 pub(crate) const LANGUAGE: &str = "sequence";
 
-/// The least and the greatest distance of two participants, in units of the picture.
+/// The least distance of two participants, in units of the picture.
 const NARROWEST: usize = 150;
+/// The greatest distance of two participants.
 const WIDEST: usize = 260;
 /// Half of the width of a participant's name with its box.
 const HALF_NAME: usize = 70;
@@ -31,7 +32,7 @@ const HEAD: usize = 46;
 const LETTER: usize = 8;
 /// The room at both sides of the picture.
 const MARGIN: usize = 4;
-/// The per cent of its size that a picture has at least: on a narrower screen it scrolls, so that text stays legible.
+/// The least size of a picture in per cent. On a narrower screen it scrolls, so that text stays legible.
 const SMALLEST: usize = 60;
 
 /// A parsed diagram.
@@ -48,7 +49,7 @@ struct Step {
     label: String,
 }
 
-/// A line of the diagram, with the places of its participants.
+/// A line of the diagram, with the numbers of its participants.
 #[derive(Debug, PartialEq, Eq)]
 enum Kind {
     Call(usize, usize),
@@ -110,7 +111,7 @@ impl Sequence {
         (lanes * WIDEST - 2 * LETTER) / LETTER
     }
 
-    /// The places of the participants, as narrow as the labels allow, and the width of the picture.
+    /// The positions of the participants, as close as the labels allow, and the width of the picture.
     fn layout(&self) -> (Vec<usize>, usize) {
         let needed = self.steps.iter().map(|step| match step.kind {
             Kind::Call(from, to) | Kind::Return(from, to) => {
@@ -141,7 +142,7 @@ impl Sequence {
         self.steps.iter().flat_map(|step| step.label.split('`').skip(1).step_by(2))
     }
 
-    /// The diagram in sentences, for readers who do not see it.
+    /// The diagram in sentences, for screen readers.
     fn description(&self) -> String {
         let name = |place: &usize| self.participants[*place].as_str();
         let sentences = self.steps.iter().map(|step| {
@@ -236,7 +237,7 @@ impl Step {
     }
 }
 
-/// A label whose names of calls have a style of their own.
+/// A label. Names of calls have another style.
 fn spans(label: &str) -> String {
     let parts = label.split('`').enumerate().map(|(at, part)| match at % 2 {
         0 => html(part),

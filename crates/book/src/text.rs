@@ -89,8 +89,8 @@ pub(crate) fn render_body(
     }
     let mut body = String::new();
     html::push_html(&mut body, output.into_iter());
-    // Code scrolls on narrow screens, so the keyboard must reach it. A corner of a table that names nothing is no
-    // heading of a column. In text, `<` is escaped.
+    // Code scrolls on narrow screens, so the keyboard must reach it. An empty corner of a table is not a heading. The
+    // replacements match only tags, because `<` is escaped in text.
     Ok(body.replace("<pre>", "<pre tabindex=\"0\">").replace("<th></th>", "<td></td>"))
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn diagrams(markdown: &str) -> Result<Vec<Sequence>, String> {
     Ok(found)
 }
 
-/// The file below `crates/` that a link means, by its path in the repository.
+/// The file below `crates/` that a link names, by its path in the repository.
 fn source_file(root: &Path, path: &str, link: &str) -> Option<String> {
     let file = resolve(&format!("{DOCS}/{path}"), link)?;
     (file.starts_with("crates/") && root.join(&file).is_file()).then_some(file)
@@ -150,10 +150,10 @@ fn rewrite_link(
     Ok(Some(if target.is_empty() { suffix } else { format!("{}{suffix}", relative(path, &to)) }))
 }
 
-/// Links that lead out of `docs/` to a file of the repository that is not there.
+/// Links out of `docs/` to missing files of the repository.
 pub(crate) fn links_to_missing_files(root: &Path, path: &str) -> Result<Vec<String>, String> {
     let file = root.join(DOCS).join(path);
-    let markdown = fs::read_to_string(&file).map_err(|e| format!("read {DOCS}/{path}: {e}"))?;
+    let markdown = fs::read_to_string(&file).map_err(|e| format!("cannot read {DOCS}/{path}: {e}"))?;
     let folder = file.parent().expect("a page lies in a folder");
     let mut missing = Vec::new();
     for event in events(&markdown) {
@@ -168,7 +168,7 @@ pub(crate) fn links_to_missing_files(root: &Path, path: &str) -> Result<Vec<Stri
     Ok(missing)
 }
 
-/// The path below `docs/` that a relative link means; `None` if it leaves `docs/`.
+/// The path below `docs/` that a relative link names; `None` if it leaves `docs/`.
 fn resolve(from: &str, link: &str) -> Option<String> {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();

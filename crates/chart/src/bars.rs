@@ -7,28 +7,28 @@ use crate::document::{WIDTH, escape, open, widest};
 const ROW: f64 = 26.0;
 const GAP: f64 = 8.0;
 
-/// A bar: a value with its interval, and the runs behind it.
+/// A bar: a value with its interval and its samples.
 #[derive(Clone, Debug, Default)]
 pub struct Bar {
     /// The text before it.
     pub label: String,
     /// Its length, at least 0.
     pub value: f64,
-    /// The value with its unit, behind the bar.
+    /// The value with its unit, after the bar.
     pub shown: String,
-    /// The ends of the interval of confidence.
+    /// The ends of the confidence interval.
     pub interval: Option<(f64, f64)>,
-    /// The values that it summarises.
+    /// The samples.
     pub runs: Vec<f64>,
 }
 
-/// Horizontal bars from zero. A line at `mark` goes through all of them. A far greater bar is broken.
+/// Horizontal bars from zero, with a line at `mark`. A bar that is much longer than the others is broken.
 #[must_use]
 pub fn bars(title: &str, mark: Option<f64>, bars: &[Bar]) -> String {
     draw(title, mark, bars, end_of_axis(bars, mark))
 }
 
-/// Horizontal bars that are parts of a whole: none is broken.
+/// Horizontal bars that are parts of a whole. No bar is broken.
 #[must_use]
 pub fn shares(title: &str, bars: &[Bar]) -> String {
     draw(title, None, bars, bars.iter().map(|bar| bar.value).fold(f64::MIN_POSITIVE, f64::max))
@@ -89,8 +89,8 @@ fn draw(title: &str, mark: Option<f64>, bars: &[Bar], end: f64) -> String {
     svg + "</svg>"
 }
 
-/// The value at the right end. Three quarters of the bars set the scale: one that is more than four times as long as
-/// those is broken, because it would leave the others without length.
+/// The value at the right end. Three quarters of the bars set the scale. A bar of more than four times this length is
+/// broken, because the other bars would be too short to compare.
 fn end_of_axis(bars: &[Bar], mark: Option<f64>) -> f64 {
     let reach = |bar: &Bar| {
         bar.runs.iter().copied().chain(bar.interval.map(|(_, high)| high)).fold(bar.value, f64::max)

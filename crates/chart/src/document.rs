@@ -1,8 +1,8 @@
-//! A page for charts that stands for itself, and what all charts share: their sizes, their text and their frame.
+//! A complete page for charts, and the sizes, text and frame that all charts share.
 
 const STYLE: &str = include_str!("style.css");
 
-/// An HTML page that needs no scripts and nothing from elsewhere, light or dark as the system is, and printable.
+/// An HTML page without scripts and other files. It is light or dark as the system, and printable.
 #[must_use]
 pub fn document(title: &str, body: &str) -> String {
     format!(
@@ -13,7 +13,7 @@ pub fn document(title: &str, body: &str) -> String {
     )
 }
 
-/// A chart of bars as an image of its own, for a page that gives it no style.
+/// A chart of bars as an image with its own style.
 #[must_use]
 pub fn standalone(svg: &str) -> String {
     let (open, rest) = svg.split_once('>').unwrap_or(("", svg));
@@ -25,8 +25,8 @@ pub(crate) const WIDTH: f64 = 380.0;
 /// The size of text, in units of the picture.
 pub const FONT_SIZE: f64 = 12.0;
 
-/// The width of a letter: a picture cannot measure text. It is that of a digit in DejaVu Sans, the widest font that
-/// browsers commonly have for `system-ui`.
+/// The assumed width of a letter, because a picture cannot measure text: a digit in DejaVu Sans, the widest common font
+/// of browsers for `system-ui`.
 pub(crate) const LETTER: f64 = 7.6;
 
 /// A figure with its caption above the chart.
@@ -35,7 +35,7 @@ pub fn figure(caption: &str, svg: &str) -> String {
     format!("<figure class=\"chart\"><figcaption>{}</figcaption>{svg}</figure>", escape(caption))
 }
 
-/// Text as HTML and SVG have it.
+/// Escapes text for HTML and SVG.
 #[must_use]
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")

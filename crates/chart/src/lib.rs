@@ -1,5 +1,5 @@
-//! Charts as SVG: bars with intervals and every run, and lines over an axis. Text and lines take the colours of the
-//! page, so that a chart is readable in light, in dark and on paper. Chart libraries bring fonts and fixed colours.
+//! Charts as SVG: bars with intervals and samples, and lines over an axis. Text and lines have the colours of the page,
+//! so a chart is readable in light, in dark and on paper. Chart libraries have fonts and fixed colours.
 //!
 //! The classes of the elements are `value`, `break`, `run`, `interval`, `grid`, `reference`, and `curve` with `c0` to `c5`.
 //! The page gives them fill and stroke, and sets text in [`FONT_SIZE`] units; [`document()`] is such a page.

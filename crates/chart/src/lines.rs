@@ -1,4 +1,4 @@
-//! Lines over an axis, each with its name at its end.
+//! Lines over an axis, with their names at their ends.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -65,7 +65,7 @@ impl Lines {
         let mut free = f64::MIN;
         for (number, (place, name)) in self.across.iter().enumerate() {
             let (at, half) = (x(*place), half(name));
-            // Names that would touch their neighbour or the last one are left out.
+            // Names that would touch their neighbour or the last name are left out.
             if at - half >= free && (at + half <= last || number + 1 == self.across.len()) {
                 let _ = write!(
                     svg,
@@ -94,7 +94,8 @@ impl Lines {
     }
 }
 
-/// Heights of names, from above: each near the one it wants, a line below the one before it, and none below `bottom`.
+/// The heights of names, from above: each near its wanted height, at least a line below the previous name, and above
+/// `bottom`.
 fn apart(wanted: &[f64], bottom: f64) -> Vec<f64> {
     let mut heights: Vec<f64> = Vec::new();
     for want in wanted {
@@ -150,8 +151,8 @@ pub struct GrowthCurve {
     pub points: Vec<(u32, f64)>,
 }
 
-/// Values over numbers of connections, which are on a logarithmic axis with a place for none. `count` names a number of
-/// connections, and `value` a value.
+/// Values over numbers of connections, on a logarithmic axis that includes 0. `count` formats a number of connections,
+/// and `value` a value.
 #[must_use]
 pub fn growth(
     title: &str,
@@ -177,7 +178,7 @@ pub fn growth(
     .draw(title)
 }
 
-/// A power of ten in milliseconds, in the unit that people use for it.
+/// A power of ten in milliseconds, in a suitable unit.
 pub(crate) fn milliseconds(power: i32) -> String {
     match power {
         3.. => format!("{} s", 10u64.pow(power.unsigned_abs() - 3)),

@@ -28,7 +28,7 @@ pub fn spreads(title: &str, rows: &[Spread]) -> String {
     let low = values().fold(f64::MAX, f64::min).floor();
     let high = values().fold(f64::MIN, f64::max).ceil().max(low + 1.0);
     let left = widest(rows.iter().map(|row| row.label.as_str())).min(WIDTH * 0.45) + GAP;
-    // Half of the last name of the axis is on the right of its place.
+    // Half of the axis's last name is to the right of its position.
     let right = WIDTH - widest([milliseconds(high as i32).as_str()].into_iter()) / 2.0;
     let scale = |power: f64| left + (power - low) / (high - low) * (right - left);
     let bottom = ROW * rows.len() as f64 + 4.0;

@@ -1,7 +1,6 @@
 //! Operations that the laboratory measures in its own process: timers, parsing and the access log.
 //!
-//! They are a crate of their own because code that is measured is optimised as the server is. The rest of the laboratory
-//! is not.
+//! They are a separate crate, so that measured code is optimised as the server, and the laboratory is not.
 
 #![forbid(unsafe_code)]
 
@@ -17,15 +16,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {
-    /// Add a timer that is the latest of all.
+    /// Add a timer with the latest deadline.
     AddLatest,
-    /// Add a timer with a deadline at random.
+    /// Add a timer with a random deadline.
     AddRandom,
-    /// Add a timer with the deadline of all others.
+    /// Add a timer with the same deadline as all others.
     AddSame,
-    /// Move a timer to later.
+    /// Move a timer to a later deadline.
     Adjust,
-    /// Look for timers that are due; none is.
+    /// Look for due timers, of which there are none.
     Tick,
     /// Add a line to an access log.
     LogLine,
@@ -37,16 +36,15 @@ pub enum Operation {
     ParseCookies,
 }
 
-/// Many operations. Returns the nanoseconds of one operation, and the entries that it looked at if they are counted.
+/// Many operations. Returns the nanoseconds of one operation and, if they are counted, the entries that it visited.
 pub type Round = dyn FnMut(&mut fastrand::Rng) -> (f64, Option<f64>) + Send;
 
 /// The result of all rounds.
 #[derive(Clone, Copy, Debug)]
 pub struct Rounds {
-    /// Nanoseconds of an operation: the median of the rounds, since a round that another program interrupts is no round
-    /// of the operation.
+    /// Nanoseconds of an operation: the median of the rounds, because other programs interrupt some rounds.
     pub nanoseconds: f64,
-    /// Entries that an operation looked at, if they were counted.
+    /// Entries that an operation visited, if they were counted.
     pub steps: Option<f64>,
     /// Seconds of all rounds.
     pub elapsed: f64,

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::Round;
 
-/// Lines of a round, for which the queue of a log has room.
+/// Lines of a round. The queue of a log has room for them.
 const LINES: u32 = 500;
 const LINE: &[u8] =
     b"127.0.0.1 - - [23/Nov/2026:05:40:00 +0000] \"GET /index.html HTTP/1.1\" 200 1067 \"-\" \"curl/8.5.0\"\n";
@@ -18,7 +18,7 @@ pub trait LineLog: Send {
     fn settle(&mut self);
 }
 
-/// A round of lines, which are written before the next round.
+/// A round adds lines and waits until they are written.
 pub fn round(mut log: Box<dyn LineLog>) -> Box<Round> {
     Box::new(move |_| {
         let clock = Instant::now();

@@ -1,4 +1,4 @@
-//! Parsing a head: by this server, and as T23 published it, a state machine that looks at one byte at a time.
+//! Parsers of heads: the server's, and a published state machine that reads byte by byte (T23).
 
 use std::hint::black_box;
 use std::time::Instant as Clock;
@@ -9,7 +9,7 @@ use crate::{Operation, Round};
 
 /// Heads of a round.
 const HEADS: u32 = 500;
-/// Bytes of the cookies of a long head, which is below the limit of this server.
+/// Bytes of the cookies of a long head, which is below the limit of the server.
 const COOKIES: usize = 4096;
 
 const SMALL: &str =
@@ -26,11 +26,11 @@ const BROWSER: &str = "GET /assets/pictures/header.png?version=17 HTTP/1.1\r\nHo
 pub enum Parser {
     /// The parser of this server.
     Own,
-    /// One that looks at a head byte by byte, as T23 published it.
+    /// The published parser (T23), byte by byte.
     ByByte,
 }
 
-/// Rounds of parsing one head; `None` if the operation parses none.
+/// A round that parses one head repeatedly; `None` if the operation is not parsing.
 pub fn round(parser: Parser, operation: Operation) -> Option<Box<Round>> {
     let mut head = head(operation)?;
     Some(Box::new(move |_| {
@@ -70,8 +70,8 @@ struct ByteHead<'a> {
 }
 
 impl<'a> ByteHead<'a> {
-    /// Parses a head that is whole; none if it is not one. It knows two methods, one version and three fields, checks no
-    /// characters, and ignores other fields.
+    /// Parses a complete head; `None` if it is malformed. It supports two methods, one version and three fields, checks
+    /// no characters, and ignores other fields.
     fn parse(bytes: &'a [u8]) -> Option<ByteHead<'a>> {
         let mut head = ByteHead::default();
         let (mut from, mut first) = (0, true);
@@ -113,7 +113,7 @@ impl<'a> ByteHead<'a> {
     }
 }
 
-/// The bytes before the first CRLF, looked at one by one; none without it, or for a CR or an LF of its own.
+/// The bytes before the first CRLF, found byte by byte. `None` without a CRLF, or for a bare CR or LF.
 fn line(bytes: &[u8]) -> Option<&[u8]> {
     for (at, byte) in bytes.iter().enumerate() {
         match byte {

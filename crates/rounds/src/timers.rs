@@ -1,4 +1,4 @@
-//! Operations on timers that are filled anew for each round.
+//! Operations on timers. Each round fills new timers.
 
 mod head_list;
 
@@ -13,20 +13,20 @@ use tenfold_http::Instant;
 use crate::{Operation, Round};
 use head_list::HeadList;
 
-/// Milliseconds on the clock of the timers when a round begins.
+/// The time at the start of a round in milliseconds.
 const NOW: u64 = 1_000_000;
 const TIMEOUT: u64 = 75_000;
 
 /// The timers of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timers {
-    /// Those of this server.
+    /// The timers of the server.
     Own(TimerKind),
-    /// A sorted list that is walked from its head, as T23 published it.
+    /// The published sorted list (T23), walked from its head.
     HeadList,
 }
 
-/// Rounds of an operation on `armed` timers; `None` if it is no operation of timers.
+/// A round of an operation on `armed` timers; `None` if the operation is not about timers.
 pub fn round(timers: Timers, operation: Operation, armed: u32) -> Option<Box<Round>> {
     use Operation::{AddLatest, AddRandom, AddSame, Adjust, Tick};
     let is_of_timers = matches!(operation, AddLatest | AddRandom | AddSame | Adjust | Tick);
@@ -60,7 +60,7 @@ fn time(timer: &mut dyn Timer, operation: Operation, armed: u32, random: &mut Rn
     clock.elapsed().as_nanos() as f64 / f64::from(count)
 }
 
-/// A walk is long on a long list: a round has fewer operations there.
+/// The number of operations of a round. Walks on long lists are long, so a round has fewer of them.
 fn operations(operation: Operation, armed: u32) -> u32 {
     match operation {
         Operation::AddRandom | Operation::AddLatest if armed >= 10_000 => 100,
@@ -88,10 +88,10 @@ fn act(timer: &mut dyn Timer, operation: Operation, armed: u32, index: u32, at: 
     }
 }
 
-/// Arms timers. Those of a list that is walked from its head are armed from the latest on: a walk is short then, and
-/// filling is not quadratic.
+/// Arms timers. A list that is walked from its head gets the latest deadline first: then each walk is short, and the
+/// fill is not quadratic.
 fn fill(timer: &mut dyn Timer, armed: u32, operation: Operation, from_the_latest: bool, random: &mut Rng) {
-    // Memory for those that are added is there, as it is on a server that has run for a while.
+    // Allocates memory for added timers, as a server does in its first minutes.
     let all = armed + operations(operation, armed);
     for index in 0..all {
         timer.arm(index, Instant(NOW));

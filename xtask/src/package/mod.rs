@@ -87,7 +87,7 @@ fn program(root: &Path, options: &PackageOptions, linking: Linking) -> Result<Pa
             Ok(root.join("target/dist/tenfold"))
         }
         Linking::Static => {
-            // A target keeps the flag from macros and build scripts, which are loaded by the compiler.
+            // With an explicit target, the flag does not apply to macros and build scripts, which the compiler loads.
             let args = [&build[..], &["--target", &platform]].concat();
             shell::run(root, "cargo", &args, &[required, ("RUSTFLAGS", "-C target-feature=+crt-static")])?;
             Ok(root.join("target").join(&platform).join("dist/tenfold"))
@@ -112,13 +112,13 @@ fn version(root: &Path) -> Result<String, Failed> {
     Ok(line.map(str::to_owned).ok_or_else(|| format!("{} has no version", manifest.display()))?)
 }
 
-/// The name of this architecture among Debian's.
+/// Debian's name of this architecture.
 fn architecture(root: &Path) -> Result<String, Failed> {
     let said = output(Command::new("dpkg").arg("--print-architecture").current_dir(root))?;
     Ok(said.trim().to_owned())
 }
 
-/// Builders of images, the first one that runs is used.
+/// Builders of images. The first that runs is used.
 const BUILDERS: [&str; 3] = ["podman", "docker", "buildah"];
 
 /// Builds the container image from the folder of the archive. Without a builder, it is reported as not built.

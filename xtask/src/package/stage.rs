@@ -1,4 +1,4 @@
-//! The files of packages: the program, and the manual pages and completions that it writes itself.
+//! The files of packages: the program, and its manual pages and completions, which the program writes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ const FILES: [(&str, &str); 10] = [
     ("packaging/www/index.html", "share/tenfold/www/index.html"),
 ];
 
-/// Fills `folder` anew with the stripped program, its manual pages and completions. Returns the folder.
+/// Replaces the content of `folder` with the stripped program, its manual pages and completions. Returns the folder.
 pub(super) fn fill(root: &Path, binary: &Path, folder: &Path) -> Result<PathBuf, Failed> {
     if folder.exists() {
         fs::remove_dir_all(folder).map_err(|error| format!("cannot remove {}: {error}", folder.display()))?;
@@ -49,7 +49,7 @@ pub(super) fn fill(root: &Path, binary: &Path, folder: &Path) -> Result<PathBuf,
     Ok(folder.to_owned())
 }
 
-/// Packs the staged files and those of the repository, in an order and with times that depend on the commit alone.
+/// Packs the staged files and files of the repository. Their order and times depend only on the commit.
 pub(super) fn archive(root: &Path, stage: &Path, archive: &Path) -> Result<(), Failed> {
     if archive.exists() {
         fs::remove_dir_all(archive)

@@ -1,4 +1,4 @@
-//! The units of systemd: whether it accepts them, and how much they confine the server.
+//! The check of the systemd units: their validity and their exposure.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub(crate) fn check(root: &Path) -> Result<(), Failed> {
     fs::create_dir_all(&folder).map_err(failed)?;
     for (name, _) in UNITS {
         let text = fs::read_to_string(root.join("packaging/systemd").join(name)).map_err(failed)?;
-        // The program that they start is not installed here.
+        // The program of the units is not installed here.
         fs::write(folder.join(name), text.replace("/usr/bin/tenfold", "/bin/true")).map_err(failed)?;
     }
     let names = UNITS.map(|(name, _)| format!("./{name}"));

@@ -1,5 +1,5 @@
-//! The sorted list of T23: an insertion walks from the head, so the latest deadline walks the whole list. The list of
-//! this server walks from the tail.
+//! The published sorted list (T23). An insertion walks from the head, so a late deadline walks the whole list. The
+//! server's list walks from the tail.
 
 use tenfold_engine::timer::Timer;
 use tenfold_http::Instant;
@@ -18,7 +18,7 @@ struct ListEntry {
 pub(super) struct HeadList {
     entries: Vec<ListEntry>,
     head: u32,
-    /// Entries that insertions walked past.
+    /// Entries that insertions visited.
     pub(super) steps: u64,
 }
 
