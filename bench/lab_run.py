@@ -85,13 +85,12 @@ def main():
     first = DOCS / "README.md"
     text = first.read_text()
     artefacts = run.count("artefact")
-    artefacts = f"{artefacts} {'is' if artefacts == 1 else 'are'}"
+    artefacts = f"{artefacts} {'has' if artefacts == 1 else 'have'}"
     sentence = (
-        f"Of {len(run.verdicts)} claims about server models, [a {run.profile} run of the laboratory](explanation/lab-run.md) on two "
-        f"processors found that {run.count('holds')} hold, {run.count('reversed')} are reversed and "
-        f"{run.count('no-difference')} make no difference; {run.count('inconclusive')} stayed open, "
-        f"{run.count('not-testable-here')} need other hardware, and {artefacts} due to something other than the models. "
-        "Among them:")
+        f"Of {len(run.verdicts)} claims about server models, {run.count('holds')} hold, {run.count('reversed')} are reversed "
+        f"and {run.count('no-difference')} make no difference in [a {run.profile} run of the laboratory]"
+        f"(explanation/lab-run.md) on two processors. {run.count('inconclusive')} stayed open, "
+        f"{run.count('not-testable-here')} need other hardware, and {artefacts} another cause than the model. Some of them:")
     text = replace(text, r"(?<=the verdicts on )\d+(?: published)?(?= claims, on one machine)", str(len(run.verdicts)), first)
     text = replace(text, r"^Of \d+ .*claims about server models, .*$", sentence, first)
     rows = {line.split(" | ")[0]: line for line in run.summary.splitlines() if line.startswith("| ")}

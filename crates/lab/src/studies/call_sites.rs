@@ -89,10 +89,10 @@ const OF_BLOCKING: &[CallSite] = sites! {
     &["sendto", "sendfile"], "", "sends; sleeps until there is room", BLOCKING_IO, "core.send(PART)";
 };
 const OF_READINESS: &[CallSite] = sites! {
-    &["accept4"], "", "takes the next connection; EAGAIN if none is left",
+    &["accept4"], "", "takes the next connection; EAGAIN if the queue is empty",
         source!("engine/src/drivers/readiness/accept.rs"), "listener.accept(true)";
-    &["recvfrom"], "", "receives at once; EAGAIN without bytes", READINESS_IO, "socket.receive(into)";
-    &["sendto", "sendfile"], "", "sends at once; EAGAIN without room", READINESS_IO, "core.send(most?)";
+    &["recvfrom"], "", "tries to receive; EAGAIN without bytes", READINESS_IO, "socket.receive(into)";
+    &["sendto", "sendfile"], "", "tries to send; EAGAIN without room", READINESS_IO, "core.send(most?)";
     END, "", CLOSE, source!("engine/src/drivers/readiness/closing.rs"), "fn close(", "self.connections.remove(key)";
 };
 const OF_COMPLETION: &[CallSite] = sites! {
