@@ -4,13 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// The program under test, and whether it contains the test layer.
+/// The program under test.
 #[derive(Debug)]
 pub struct Binary {
-    /// The program.
+    /// Its file.
     pub path: PathBuf,
-    /// Whether it knows `--layer framed`.
-    pub layered: bool,
 }
 
 /// The folder of the workspace.
@@ -30,7 +28,7 @@ fn profile_folder() -> PathBuf {
     me.ancestors().nth(2).expect("cargo puts a test three folders deep").to_owned()
 }
 
-/// The server: the one that `TENFOLD_BIN` names, or one built now, with assertions and the test layer. It is optimised
+/// The server: the one that `TENFOLD_BIN` names, or one built now, with assertions and the hooks of tests. It is optimised
 /// for the long suites and for an optimised suite; otherwise it shares its dependencies with the crates' own tests.
 ///
 /// # Errors
@@ -46,28 +44,21 @@ fn find() -> Result<Binary, String> {
         if !path.is_file() {
             return Err(format!("TENFOLD_BIN names {}, which is not there", path.display()));
         }
-        return Ok(Binary { layered: knows_the_layer(&path)?, path });
+        return Ok(Binary { path });
     }
     let optimised = crate::config::everything() || target().join("suite") == profile_folder();
     let (profile, folder) = if optimised { ("suite", "suite") } else { ("dev", "debug") };
     build(profile)?;
-    Ok(Binary { path: target().join(folder).join("tenfold"), layered: true })
+    Ok(Binary { path: target().join(folder).join("tenfold") })
 }
 
 fn build(profile: &str) -> Result<(), String> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(workspace()).stdin(Stdio::null());
-    // The same crates as in `cargo xtask test`, whose other steps have built the dependencies with these features.
-    cargo.args(["build", "--workspace", "--features", "tenfold/test-layer", "--profile", profile]);
+    // As in `cargo xtask test`, whose other steps have built the dependencies. A target that is a test brings the features
+    // of dev-dependencies, among them the hooks of tests.
+    cargo.args(["build", "--workspace", "--profile", profile]);
     cargo.args(["--bin", "tenfold", "--test", "admission", "--target-dir"]).arg(target());
     let status = cargo.status().map_err(|error| format!("run cargo: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("building the server failed: {status}")) }
-}
-
-/// A missing root makes both fail; only a program without the flag names the flag.
-fn knows_the_layer(path: &Path) -> Result<bool, String> {
-    let mut command = Command::new(path);
-    command.args(["serve", "/nonexistent", "--layer", "framed"]).stdin(Stdio::null());
-    let output = command.output().map_err(|error| format!("run {}: {error}", path.display()))?;
-    Ok(!String::from_utf8_lossy(&output.stderr).contains("--layer"))
 }

@@ -15,7 +15,7 @@ pub const WORKERS: usize = 2;
 /// Representative engines for cases about topologies, because the driver implements topologies, not the engine.
 pub const EVERY_TOPOLOGY: [Engine; 2] = [Engine::Epoll, Engine::Uring];
 
-/// Representative engines for layers and long cases: one for each driver.
+/// Representative engines for TLS and long cases: one for each driver.
 const EACH_DRIVER: [Engine; 3] = [Engine::Thread, Engine::Epoll, Engine::Uring];
 
 /// Of the cases on another engine, one in this many runs through TLS.
@@ -38,7 +38,7 @@ pub struct Config {
     pub dispatch: Dispatch,
     /// The triggers, unless they are the default.
     pub triggers: Option<Triggers>,
-    /// The layer between the protocol and the socket.
+    /// TLS, if it is between the protocol and the socket.
     pub layer: Option<Below>,
 }
 
@@ -53,7 +53,7 @@ pub enum Breadth {
     /// Every engine in its first topology, and the engines of [`EVERY_TOPOLOGY`] in each; with the first sender.
     Topologies,
     /// Every engine with every sender, in its first topology. `TENFOLD_TEST_REQUESTS` requests a long comparison in
-    /// every topology, without the layer.
+    /// every topology, without TLS.
     Compared,
     /// Every engine once.
     Engines,
@@ -89,7 +89,7 @@ impl Config {
         }
     }
 
-    /// Every legal configuration without the layer, in the order of the table.
+    /// Every legal configuration without TLS, in the order of the table.
     pub fn all() -> Vec<Config> {
         let mut all = Vec::new();
         for model in MODELS.iter().filter(|model| there(model.engine)) {
@@ -122,7 +122,7 @@ impl Config {
         represented || everything() || (case + self.engine as usize).is_multiple_of(TLS_SAMPLE)
     }
 
-    /// The same through a layer.
+    /// The same through TLS.
     pub fn through(self, below: Below) -> Config {
         Config { layer: Some(below), ..self }
     }
@@ -208,7 +208,6 @@ impl Config {
         }
         match self.layer {
             None => {}
-            Some(Below::Framed) => flags.extend(["--layer".into(), "framed".into()]),
             Some(Below::Tls) => {
                 for (flag, name) in [("--tls-certificate", "cert.pem"), ("--tls-key", "key.pem")] {
                     flags.extend([flag.into(), certificate_folder().join(name).display().to_string()]);
@@ -230,7 +229,6 @@ impl fmt::Display for Config {
         }
         f.write_str(match self.layer {
             None => "",
-            Some(Below::Framed) => "+layer",
             Some(Below::Tls) => "+tls",
         })
     }
@@ -257,8 +255,8 @@ pub fn everything() -> bool {
 }
 
 impl Breadth {
-    /// Whether a case of this breadth runs on `config`. The layer is combined with engines only, because it reads files
-    /// itself. With `TENFOLD_TEST_ALL` it is also combined with senders, topologies and triggers.
+    /// Whether a case of this breadth runs on `config`. TLS is combined with engines only, because it reads files itself.
+    /// With `TENFOLD_TEST_ALL` it is also combined with topologies and triggers.
     pub fn covers(self, config: &Config) -> bool {
         let model = config.engine.model();
         let first_topology = config.topology == model.topologies[0];
@@ -304,10 +302,6 @@ impl Breadth {
             return default_triggers && config.layer.is_none();
         }
         if !tried(config.engine, config.topology) {
-            return false;
-        }
-        // TLS goes through the same code as the layer of the tests, which adds what TLS clients cannot cause.
-        if config.layer == Some(Below::Framed) && !EACH_DRIVER.contains(&config.engine) {
             return false;
         }
         if config.dispatch != Dispatch::Inline && config.engine != Engine::Epoll {

@@ -33,11 +33,11 @@ pub struct Case {
 /// The server of a case.
 #[derive(Clone, Copy, Debug)]
 pub enum Run {
-    /// A harmless case on a shared server. It also runs through the test layer.
+    /// A harmless case on a shared server. It also runs through TLS.
     Shared(fn(&Server)),
     /// A case with a server of its own.
     Own(fn(&Config)),
-    /// A case with a server of its own that also runs through the test layer.
+    /// A case with a server of its own that also runs through TLS.
     OwnLayered(fn(&Config)),
     /// A case with a server of its own, for root only.
     OwnAsRoot(fn(&Config)),
@@ -92,24 +92,16 @@ pub fn main(themes: &[Theme]) -> ExitCode {
         }
     };
     // Listing requires no server.
-    let layered = arguments.list || {
-        match binary::server() {
-            Ok(server) => server.layered,
-            Err(why) => {
-                eprintln!("{why}");
-                return ExitCode::FAILURE;
-            }
-        }
-    };
-    if !layered {
-        eprintln!("this server has no test layer: nothing runs through it (cargo feature test-layer)");
-    }
     if !arguments.list {
+        if let Err(why) = binary::server() {
+            eprintln!("{why}");
+            return ExitCode::FAILURE;
+        }
         left::remove(&std::env::temp_dir());
     }
     remember_panics();
     raise_descriptors();
-    let mut trials = trials(themes, layered);
+    let mut trials = trials(themes);
     trials.retain(|trial| part.is_none_or(|part| part.has(trial.name())));
     let conclusion = libtest_mimic::run(&arguments, trials);
     databases::close();
@@ -123,15 +115,14 @@ pub fn main(themes: &[Theme]) -> ExitCode {
 }
 
 /// Ordered by configuration, so that few servers run concurrently.
-fn trials(themes: &[Theme], layered: bool) -> Vec<Trial> {
+fn trials(themes: &[Theme]) -> Vec<Trial> {
     let mut trials = Vec::new();
     let all = |f: &mut dyn FnMut(&Theme, &Case)| {
         themes.iter().for_each(|theme| theme.cases.iter().for_each(|case| f(theme, case)));
     };
     let plain = Config::all();
-    let framed = plain.iter().filter(|_| layered).map(|config| config.through(Below::Framed));
     let encrypted = plain.iter().map(|config| config.through(Below::Tls));
-    for config in plain.iter().copied().chain(framed).chain(encrypted) {
+    for config in plain.iter().copied().chain(encrypted) {
         let mut covered = 0;
         all(&mut |theme, case| {
             let name = format!("{}::{config}::{}", theme.name, case.name);

@@ -1,10 +1,9 @@
-//! The client's side of a layer below HTTP: the test layer, or TLS.
+//! The client's side of TLS.
 
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -13,119 +12,74 @@ use rcgen::{CertifiedKey, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore};
-use tenfold_engine::layer::framed;
 
 use crate::site::TempFolder;
 
 /// A layer below HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Below {
-    /// The layer of the tests.
-    Framed,
     /// TLS, with the certificate of this run.
     Tls,
 }
 
-/// The state of a client's layer.
+/// The client's state of a connection.
 #[derive(Debug)]
-pub(crate) enum Seal {
-    Framed(Box<framed::FramedClient>),
-    Tls {
-        connection: Box<ClientConnection>,
-        /// Whether the server's closing record came.
-        closed: bool,
-    },
+pub(crate) struct Seal {
+    connection: Box<ClientConnection>,
+    /// Whether the server's closing record came.
+    closed: bool,
 }
 
 impl Seal {
-    pub(crate) fn new(below: Below) -> Seal {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        match below {
-            Below::Framed => {
-                Seal::Framed(Box::new(framed::FramedClient::new(NEXT.fetch_add(1, Ordering::Relaxed))))
-            }
-            Below::Tls => {
-                let name = ServerName::try_from(NAME).expect("a name");
-                let connection = ClientConnection::new(certificate().client.clone(), name);
-                let mut connection = connection.expect("the configuration is legal");
-                connection.set_buffer_limit(None);
-                Seal::Tls { connection: Box::new(connection), closed: false }
-            }
-        }
+    pub(crate) fn new(_: Below) -> Seal {
+        let name = ServerName::try_from(NAME).expect("a name");
+        let connection = ClientConnection::new(certificate().client.clone(), name);
+        let mut connection = connection.expect("the configuration is legal");
+        connection.set_buffer_limit(None);
+        Seal { connection: Box::new(connection), closed: false }
     }
 
     /// The first bytes of the connection.
     pub(crate) fn hello(&mut self) -> Vec<u8> {
-        match self {
-            Seal::Framed(client) => client.hello(),
-            Seal::Tls { connection, .. } => pending(connection),
-        }
+        pending(&mut self.connection)
     }
 
-    /// Whether the server has answered the hello.
-    pub(crate) fn is_greeted(&self) -> bool {
-        match self {
-            Seal::Framed(client) => client.received.hello,
-            Seal::Tls { connection, .. } => !connection.is_handshaking(),
-        }
-    }
-
-    /// Whether plaintext waits for the end of a handshake.
+    /// Whether plaintext waits for the end of the handshake.
     pub(crate) fn is_shaking_hands(&self) -> bool {
-        matches!(self, Seal::Tls { connection, .. } if connection.is_handshaking())
+        self.connection.is_handshaking()
     }
 
-    /// Seals `plaintext`. TLS keeps it until the handshake is over: what is to be sent then comes of [`Seal::open`].
+    /// Seals `plaintext`. During the handshake it is kept, and [`Seal::open`] returns it sealed later.
     pub(crate) fn seal(&mut self, plaintext: &[u8]) -> Vec<u8> {
-        match self {
-            Seal::Framed(client) => client.seal(plaintext),
-            Seal::Tls { connection, .. } => {
-                connection.writer().write_all(plaintext).expect("there is no limit");
-                pending(connection)
-            }
-        }
+        self.connection.writer().write_all(plaintext).expect("there is no limit");
+        pending(&mut self.connection)
     }
 
-    /// Opens bytes of the server and appends their plaintext to `to`. Returns what is to be sent to it.
+    /// Opens bytes of the server and appends their plaintext to `to`. Returns bytes to send to the server.
     ///
     /// # Errors
     /// The server broke the rules, or sent an alert.
     pub(crate) fn open(&mut self, mut wire: &[u8], to: &mut Vec<u8>) -> Result<Vec<u8>, String> {
-        match self {
-            Seal::Framed(client) => {
-                client.open(wire, to).map(|()| Vec::new()).map_err(|alert| format!("{alert:?}"))
-            }
-            Seal::Tls { connection, closed } => {
-                while !wire.is_empty() && !*closed {
-                    connection.read_tls(&mut wire).map_err(|error| error.to_string())?;
-                    let state = connection.process_new_packets().map_err(|error| error.to_string())?;
-                    let before = to.len();
-                    to.resize(before + state.plaintext_bytes_to_read(), 0);
-                    connection.reader().read_exact(&mut to[before..]).map_err(|error| error.to_string())?;
-                    *closed = state.peer_has_closed();
-                }
-                Ok(pending(connection))
-            }
+        while !wire.is_empty() && !self.closed {
+            self.connection.read_tls(&mut wire).map_err(|error| error.to_string())?;
+            let state = self.connection.process_new_packets().map_err(|error| error.to_string())?;
+            let before = to.len();
+            to.resize(before + state.plaintext_bytes_to_read(), 0);
+            self.connection.reader().read_exact(&mut to[before..]).map_err(|error| error.to_string())?;
+            self.closed = state.peer_has_closed();
         }
+        Ok(pending(&mut self.connection))
     }
 
     /// The closing record.
     pub(crate) fn close(&mut self) -> Vec<u8> {
-        match self {
-            Seal::Framed(client) => client.close(),
-            Seal::Tls { connection, .. } => {
-                connection.send_close_notify();
-                pending(connection)
-            }
-        }
+        self.connection.send_close_notify();
+        pending(&mut self.connection)
     }
 
     /// Whether the server's closing record came.
     pub(crate) fn is_closed(&self) -> bool {
-        match self {
-            Seal::Framed(client) => client.received.close,
-            Seal::Tls { closed, .. } => *closed,
-        }
+        self.closed
     }
 }
 

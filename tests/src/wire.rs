@@ -15,7 +15,7 @@ use crate::seal::{Below, Seal};
 /// The longest wait of a read before the case fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A connection to a server, optionally through a layer.
+/// A connection to a server, optionally through TLS.
 #[derive(Debug)]
 pub struct Wire {
     stream: TcpStream,
@@ -29,9 +29,9 @@ pub struct Wire {
 /// The way the other side ended a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionEnd {
-    /// An end of stream; through the layer, with its closing record before it.
+    /// An end of stream; through TLS, with its closing record before it.
     Closed,
-    /// Through the layer: an end of stream without a closing record, so the data is incomplete.
+    /// Through TLS: an end of stream without a closing record, so the data is incomplete.
     Cut,
     /// A reset (ECONNRESET).
     Reset,
@@ -158,7 +158,7 @@ impl Wire {
     fn greet(&mut self) -> std::io::Result<()> {
         let Some(layer) = &mut self.layer else { return Ok(()) };
         self.stream.write_all(&layer.hello())?;
-        while self.layer.as_ref().is_some_and(|layer| !layer.is_greeted()) {
+        while self.layer.as_ref().is_some_and(Seal::is_shaking_hands) {
             match self.fill() {
                 Ok(Came::Bytes) => {}
                 Ok(Came::ConnectionEnd | Came::Reset) => return Err(ErrorKind::ConnectionReset.into()),

@@ -7,10 +7,6 @@ use std::process::Command;
 use crate::fuzz;
 use crate::shell::{self, Failed};
 
-/// The crates and features that steps with tests select, also for the tests of few crates: cargo builds a dependency
-/// again if the selected crates need other features of it.
-pub(crate) const TESTED: [&str; 3] = ["--workspace", "--features", "tenfold/test-layer"];
-
 /// Parts of the names of packages that a server without databases must not link.
 const DATABASE_CLIENTS: &[&str] = &["sqlite", "postgres", "mysql", "redis"];
 
@@ -59,7 +55,7 @@ fn database_clients(tree: &str) -> Vec<&str> {
 }
 
 /// Runs tests under the address sanitizer; the prebuilt standard library suffices. SQLite and the C++ part of
-/// `crates/sys` are compiled with it, too. Without `all`, the engine's tests through a layer are sampled.
+/// `crates/sys` are compiled with it, too. Without `all`, the engine's tests through TLS are sampled.
 pub(crate) fn address_sanitizer(root: &Path, all: bool) -> Result<(), Failed> {
     let platform = shell::platform();
     let cargo = ["run", "nightly", "cargo", "test", "--lib", "--tests", "--target", &platform];
@@ -106,7 +102,7 @@ pub(crate) fn protections(root: &Path, optimised: bool) -> Result<(), Failed> {
     let (profile, folder) = if optimised { ("suite", "suite") } else { ("dev", "debug") };
     // Because one target is a test, dependencies have the features that they have in tests.
     let targets = ["--bin", "tenfold", "--test", "admission", "--profile", profile];
-    shell::run(root, "cargo", &[&["build"], &TESTED[..], &targets].concat(), &[])?;
+    shell::run(root, "cargo", &[&["build", "--workspace"], &targets[..]].concat(), &[])?;
     let program = root.join("target").join(folder).join("tenfold");
     let program = std::env::var_os("TENFOLD_BIN").map_or(program, PathBuf::from);
     let facts = ["--wide", "--file-header", "--program-headers", "--dynamic", "--dyn-syms"];

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::time::Instant;
 
-use crate::checks::TESTED;
 use crate::fuzz::FuzzLength;
 use crate::shell::Failed;
 use crate::{checks, fuzz, house, package, setup, shell};
@@ -250,10 +249,13 @@ fn rustdoc(root: &Path, _: &Selection) -> Result<(), Failed> {
     shell::run(root, "cargo", &args, &[("RUSTDOCFLAGS", flags)])
 }
 
+/// Also the tests of few crates select the workspace: cargo builds a dependency again if the selected crates need other
+/// features of it.
+///
 /// The tests of engine take minutes, and the step `sanitizer` runs most of them; here only the long suites run them.
 fn unit(root: &Path, selection: &Selection) -> Result<(), Failed> {
     let without: &[&str] = if selection.all { &[] } else { &["--exclude", "tenfold-engine"] };
-    let args = [&["test"], &TESTED[..], &["--exclude", "tenfold-tests"], without].concat();
+    let args = [&["test", "--workspace", "--exclude", "tenfold-tests"], without].concat();
     shell::run(root, "cargo", &args, &[])
 }
 
@@ -266,7 +268,7 @@ fn server(root: &Path, selection: &Selection) -> Result<(), Failed> {
 
 /// Runs the whole-server tests, with `cargo` for cargo and `args` for the suite itself.
 fn suite(root: &Path, cargo: &[&str], args: &[&str], vars: &[(&str, &str)]) -> Result<(), Failed> {
-    let all = [&["test"], &TESTED[..], cargo, &["--test", "suite", "--"], args].concat();
+    let all = [&["test", "--workspace"], cargo, &["--test", "suite", "--"], args].concat();
     shell::run(root, "cargo", &all, vars)
 }
 

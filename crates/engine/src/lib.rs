@@ -17,7 +17,7 @@ mod topology;
 mod worker;
 
 pub use dispatch::offload;
-#[cfg(feature = "test-layer")]
+#[cfg(feature = "test-hooks")]
 pub use drivers::completion::faults;
 pub use models::uring::UNREAD_BYTES;
 pub use plan::choice::{

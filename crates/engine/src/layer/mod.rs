@@ -3,8 +3,6 @@
 //! While the connection is idle, the slot holds the layer's state beside the protocol's.
 
 mod files;
-#[cfg(feature = "test-layer")]
-pub mod framed;
 mod protocol;
 mod proxied;
 mod state;

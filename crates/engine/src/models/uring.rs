@@ -18,7 +18,7 @@ use tenfold_sys::mapping::Mapped;
 use tenfold_sys::socket::Socket;
 use tenfold_sys::uring::{Ring, RingBuffer, RingCompletion, Sizes};
 
-#[cfg(feature = "test-layer")]
+#[cfg(feature = "test-hooks")]
 use crate::drivers::completion::faults;
 use crate::drivers::completion::receiving::INBOX_BYTES;
 use crate::drivers::completion::ring::{self, forward};
@@ -44,7 +44,7 @@ pub const UNREAD_BYTES: u64 = (SIZES.buffers as u64) * (SIZES.buffer_bytes as u6
 pub(crate) const LOCKED_BYTES: u64 = 256 * 1024;
 
 fn sizes() -> Sizes {
-    #[cfg(feature = "test-layer")]
+    #[cfg(feature = "test-hooks")]
     if let Some(sizes) = faults::rings() {
         return sizes;
     }

@@ -58,7 +58,7 @@ fn requests_on_one_connection_are_answered(configuration: &Configuration) {
 }
 
 fn a_large_file_comes_whole(configuration: &Configuration) {
-    let plain = !configuration.layered && !configuration.scarce && configuration.is_default();
+    let plain = !configuration.tls && !configuration.scarce && configuration.is_default();
     let length = if plain && one_worker(configuration) { pattern::LARGE } else { 4 << 20 };
     let server = Server::start(configuration);
     let mut client = server.connect();
@@ -183,7 +183,7 @@ fn batches_of_many_connections(configuration: &Configuration) {
 }
 
 fn a_thousand_requests(configuration: &Configuration) {
-    let length = if configuration.layered || configuration.scarce { 2000 } else { 9_000 };
+    let length = if configuration.tls || configuration.scarce { 2000 } else { 9_000 };
     let server = Server::start(configuration);
     let mut client = server.connect();
     let mut writer = client.writer();

@@ -51,13 +51,13 @@ fn few(configuration: &Configuration) -> bool {
 fn selects(configuration: &Configuration) -> bool {
     // If each worker has its own queue, connections in one may wait for descriptors that another worker holds.
     let one_queue = [Topology::Single, Topology::Threads].contains(&configuration.topology);
-    configuration.driver() != Driver::Blocking && one_queue && !configuration.layered
+    configuration.driver() != Driver::Blocking && one_queue && !configuration.tls
 }
 
 /// Selects one configuration for each driver and sender, for cases that take seconds.
 fn once(configuration: &Configuration) -> bool {
     let alone = configuration.topology == Topology::Single && configuration.is_default();
-    configuration.at_once() && alone && !configuration.scarce && !configuration.layered
+    configuration.at_once() && alone && !configuration.scarce && !configuration.tls
 }
 
 /// A request that lacks its last line.

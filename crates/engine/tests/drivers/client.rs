@@ -5,16 +5,12 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tenfold_engine::layer::framed::FramedClient as Layer;
+use crate::seal::Seal;
 
 /// Longer than anything here takes; what takes longer has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-
-/// The number of the next hello.
-static NEXT: AtomicU64 = AtomicU64::new(1);
 
 enum Stream {
     Tcp(TcpStream),
@@ -24,8 +20,8 @@ enum Stream {
 /// A connection, seen from the peer's side.
 pub(crate) struct Client {
     stream: Stream,
-    layer: Option<Layer>,
-    /// Whether plaintext is sent without waiting for the server's hello.
+    tls: Option<Seal>,
+    /// Whether a send does not wait for the handshake.
     early: bool,
     received: Vec<u8>,
 }
@@ -46,44 +42,44 @@ pub(crate) struct Response {
 }
 
 impl Client {
-    pub(crate) fn connect(address: SocketAddr, layered: bool) -> Client {
+    pub(crate) fn connect(address: SocketAddr, tls: Option<Seal>) -> Client {
         let stream = TcpStream::connect(address).expect("a server that is ready can be connected to");
         stream.set_nodelay(true).expect("a connection takes options");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
         stream.set_write_timeout(Some(PATIENCE)).expect("a timeout can be set");
-        Client::over(Stream::Tcp(stream), layered)
+        Client { stream: Stream::Tcp(stream), tls, early: false, received: Vec::new() }
     }
 
-    pub(crate) fn connect_unix(path: &Path, layered: bool) -> Client {
+    pub(crate) fn connect_unix(path: &Path, tls: Option<Seal>) -> Client {
         let stream = UnixStream::connect(path).expect("a server that is ready can be connected to");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
-        Client::over(Stream::Unix(stream), layered)
+        Client { stream: Stream::Unix(stream), tls, early: false, received: Vec::new() }
     }
 
-    fn over(stream: Stream, layered: bool) -> Client {
-        let layer = layered.then(|| Layer::new(NEXT.fetch_add(1, Ordering::Relaxed)));
-        Client { stream, layer, early: false, received: Vec::new() }
+    /// For a server that may not serve this connection: a send returns before the handshake is over.
+    pub(crate) fn sends_early(self) -> Client {
+        Client { early: true, ..self }
     }
 
-    /// A server that serves few connections at once may have no turn for this one before another one ends.
-    pub(crate) fn sends_early(self, early: bool) -> Client {
-        Client { early, ..self }
+    /// The same connection for plaintext, to a server that expects TLS.
+    pub(crate) fn without_tls(self) -> Client {
+        Client { tls: None, ..self }
     }
 
-    /// The client's side of the layer.
-    pub(crate) fn layer(&mut self) -> &mut Layer {
-        self.layer.as_mut().expect("the connection has a layer")
+    /// The client's side of TLS.
+    pub(crate) fn tls(&self) -> &Seal {
+        self.tls.as_ref().expect("the connection has TLS")
     }
 
     /// The same connection, for a thread that only writes; this one only reads from here on.
     pub(crate) fn writer(&mut self) -> Client {
-        // Both would wait for the server's hello otherwise.
-        assert!(self.early || self.greet(), "the server says hello");
+        // Both would read the handshake otherwise.
+        assert!(self.greet(), "the handshake succeeds");
         let stream = match &self.stream {
             Stream::Tcp(stream) => Stream::Tcp(stream.try_clone().expect("there are descriptors")),
             Stream::Unix(stream) => Stream::Unix(stream.try_clone().expect("there are descriptors")),
         };
-        Client { stream, layer: self.layer.clone(), early: self.early, received: Vec::new() }
+        Client { stream, tls: self.tls.clone(), early: self.early, received: Vec::new() }
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {
@@ -142,13 +138,13 @@ impl Client {
         if !self.early && !self.greet() {
             return false;
         }
-        match self.layer.as_mut().map(|layer| layer.seal(bytes)) {
+        match self.tls.as_ref().map(|tls| tls.seal(bytes)) {
             Some(sealed) => self.try_send_raw(&sealed),
             None => self.try_send_raw(bytes),
         }
     }
 
-    /// Sends bytes as they are, past the layer.
+    /// Sends bytes as they are, without TLS.
     pub(crate) fn try_send_raw(&mut self, bytes: &[u8]) -> bool {
         match &mut self.stream {
             Stream::Tcp(stream) => stream.write_all(bytes).is_ok(),
@@ -156,13 +152,13 @@ impl Client {
         }
     }
 
-    /// Exchanges hellos; returns whether that was done.
+    /// Performs the handshake; returns whether it succeeded.
     pub(crate) fn greet(&mut self) -> bool {
-        let Some(hello) = self.layer.as_mut().map(Layer::hello) else { return true };
+        let Some(hello) = self.tls.as_ref().map(Seal::hello) else { return true };
         if !hello.is_empty() && !self.try_send_raw(&hello) {
             return false;
         }
-        while self.layer.as_ref().is_some_and(|layer| !layer.received.hello) {
+        while self.tls().is_shaking_hands() {
             if !matches!(self.receive_once(), Ok(1..)) {
                 return false;
             }
@@ -185,7 +181,7 @@ impl Client {
     }
 
     pub(crate) fn shut_down_writing(&mut self) {
-        if let Some(close) = self.layer.as_mut().map(Layer::close) {
+        if let Some(close) = self.tls.as_ref().map(Seal::close) {
             // The server may have closed already.
             self.try_send_raw(&close);
         }
@@ -227,9 +223,12 @@ impl Client {
         };
         match result {
             Ok(count) => {
-                match &mut self.layer {
-                    Some(layer) => {
-                        layer.open(&chunk[..count], &mut self.received).expect("records of the server")
+                match &self.tls {
+                    Some(tls) => {
+                        let more = tls.open(&chunk[..count], &mut self.received);
+                        if !more.is_empty() {
+                            self.try_send_raw(&more);
+                        }
                     }
                     None => self.received.extend_from_slice(&chunk[..count]),
                 }

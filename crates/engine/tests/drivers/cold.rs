@@ -22,11 +22,11 @@ pub(crate) const STATEMENTS: &[Statement] = &[
 /// Models whose loop a disk could stop. A ring reads for the sender `copy` by itself.
 fn with_loop(configuration: &Configuration) -> bool {
     let ring_reads = configuration.engine == Engine::Uring && configuration.sender == Sender::Copy;
-    configuration.driver() != Driver::Blocking && (configuration.layered || !ring_reads)
+    configuration.driver() != Driver::Blocking && (configuration.tls || !ring_reads)
 }
 
 fn plain_loop(configuration: &Configuration) -> bool {
-    with_loop(configuration) && !configuration.layered
+    with_loop(configuration) && !configuration.tls
 }
 
 /// Whether a thread of the loop has read. The service of these tests has such threads, too, which begin with the first
@@ -51,7 +51,7 @@ fn a_file_that_is_not_cached(configuration: &Configuration) {
         fadvise(&file, 0, None, Advice::DontNeed).expect("a file takes advice");
         // Some file systems, among them those in memory, keep everything cached. To ask may read ahead: at the end.
         let last = length as u64 - 1;
-        let cold = match configuration.layered {
+        let cold = match configuration.tls {
             true => !matches!(read_cached(&file, &mut [0], last), Ok(Some(_))),
             false => is_cached(&file, last) == Some(false),
         };

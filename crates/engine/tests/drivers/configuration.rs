@@ -1,5 +1,5 @@
-//! The tested configurations: models from the table, with their triggers, topologies and senders, plain and through a
-//! layer, and a ring so small that all its resources run out.
+//! The tested configurations: models from the table, with their triggers, topologies and senders, plain and through TLS,
+//! and a ring so small that all its resources run out.
 
 use std::fmt;
 
@@ -16,8 +16,8 @@ pub(crate) struct Configuration {
     pub(crate) dispatch: Dispatch,
     /// The mechanism that libevent is forced to use.
     pub(crate) method: Option<Method>,
-    /// Through the layer that frames and seals every byte.
-    pub(crate) layered: bool,
+    /// Through TLS.
+    pub(crate) tls: bool,
     /// On rings with few places and few buffers.
     pub(crate) scarce: bool,
 }
@@ -43,7 +43,7 @@ impl Configuration {
                         sender: Sender::Auto,
                         dispatch: Dispatch::Inline,
                         method: None,
-                        layered: false,
+                        tls: false,
                         scarce: false,
                     };
                     if topology == Topology::Single {
@@ -56,9 +56,9 @@ impl Configuration {
         all
     }
 
-    /// The variations with one worker: the layer, other senders, a ring whose resources run out.
+    /// The variations with one worker: TLS, other senders, a ring whose resources run out.
     fn variations(&self) -> Vec<Configuration> {
-        let mut all = vec![Configuration { layered: true, ..self.clone() }];
+        let mut all = vec![Configuration { tls: true, ..self.clone() }];
         if [Engine::Naive, Engine::Epoll, Engine::Uring].contains(&self.engine) && self.is_default() {
             let others = [Sender::Copy, Sender::Mmap, Sender::Splice, Sender::Zerocopy];
             all.extend(others.map(|sender| Configuration { sender, ..self.clone() }));
@@ -81,19 +81,19 @@ impl Configuration {
             all.push(Configuration { scarce: true, ..self.clone() });
             all.push(Configuration { scarce: true, sender: Sender::Copy, ..self.clone() });
             all.push(Configuration { scarce: true, sender: Sender::Zerocopy, ..self.clone() });
-            all.push(Configuration { scarce: true, layered: true, ..self.clone() });
+            all.push(Configuration { scarce: true, tls: true, ..self.clone() });
         }
         all
     }
 
-    /// The same with a pool: `epoll` with each trigger and through the layer, others with their own.
+    /// The same with a pool: `epoll` with each trigger and through TLS, others with their own.
     fn dispatched(&self) -> Vec<Configuration> {
         let pooled = self.engine.model().dispatches.iter().filter(|dispatch| **dispatch != Dispatch::Inline);
         let mut all = Vec::new();
         for &dispatch in pooled.filter(|_| self.engine == Engine::Epoll || self.is_default()) {
             all.push(Configuration { dispatch, ..self.clone() });
             if self.engine == Engine::Epoll && self.is_default() {
-                all.push(Configuration { dispatch, layered: true, ..self.clone() });
+                all.push(Configuration { dispatch, tls: true, ..self.clone() });
             }
         }
         all
@@ -114,7 +114,7 @@ impl Configuration {
         }
     }
 
-    /// Whether every connection gets its hello at once, however many there are.
+    /// Whether every connection is served from its begin, however many there are.
     pub(crate) fn greets_at_once(&self) -> bool {
         ![Engine::Naive, Engine::Pool].contains(&self.engine)
     }
@@ -148,7 +148,7 @@ impl Configuration {
 
     /// Whether `sendfile(2)` sends its files.
     pub(crate) fn sends_files(&self) -> bool {
-        !self.layered && [Sender::Auto, Sender::Sendfile].contains(&self.sender)
+        !self.tls && [Sender::Auto, Sender::Sendfile].contains(&self.sender)
     }
 }
 
@@ -189,7 +189,7 @@ impl fmt::Display for Configuration {
             write!(f, "-{}", self.sender)?;
         }
         f.write_str(if self.scarce { "-scarce" } else { "" })?;
-        f.write_str(if self.layered { "-framed" } else { "" })
+        f.write_str(if self.tls { "-tls" } else { "" })
     }
 }
 

@@ -32,7 +32,7 @@ fn sleeping_loops(configuration: &Configuration) -> bool {
 }
 
 fn blocks(configuration: &Configuration) -> bool {
-    !loops(configuration) && !configuration.layered
+    !loops(configuration) && !configuration.tls
 }
 
 fn start(configuration: &Configuration) -> Server {

@@ -234,7 +234,6 @@ fn a_refusal_behind_many_bytes(configuration: &Configuration) {
         client.take_little();
         client.send(&[request(target), REFUSED.to_vec()].concat());
         let mut writer = client.writer();
-        // The layer's place goes on with the bytes of the writer.
         let asking = thread::spawn(move || {
             for _ in 0..25 {
                 if !writer.try_send(&[b'x'; 8000]) {

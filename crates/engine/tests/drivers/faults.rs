@@ -20,7 +20,7 @@ pub(crate) const STATEMENTS: &[Statement] = &[
 ];
 
 fn on_a_ring(configuration: &Configuration) -> bool {
-    let single = configuration.topology == Topology::Single && !configuration.layered;
+    let single = configuration.topology == Topology::Single && !configuration.tls;
     configuration.engine == Engine::Uring && single
 }
 

@@ -11,13 +11,14 @@ use tenfold_sys::signal::Signal;
 
 use crate::client::{Client, PATIENCE};
 use crate::configuration::Configuration;
+use crate::seal::Certificate;
 use crate::{pattern, server};
 
 pub(crate) struct Server {
     child: Child,
     listens: String,
-    layered: bool,
-    early: bool,
+    /// The certificate that clients trust, with TLS.
+    certificate: Option<&'static Certificate>,
     left: bool,
 }
 
@@ -50,7 +51,11 @@ impl Server {
         if let Some(method) = configuration.method {
             set("method", &method.to_string());
         }
-        set("layered", &configuration.layered.to_string());
+        let certificate = configuration.tls.then(Certificate::of_this_run);
+        if let Some(certificate) = certificate {
+            set("certificate", &certificate.chain);
+            set("key", &certificate.key);
+        }
         set("scarce", &configuration.scarce.to_string());
         set("large", &pattern::large_file().to_string_lossy());
         more.iter().for_each(|(name, value)| set(name, value));
@@ -60,16 +65,15 @@ impl Server {
         BufReader::new(output).read_line(&mut listens).expect("a server says where it listens");
         let listens = listens.trim().to_owned();
         assert!(!listens.is_empty(), "the server ended before it listened");
-        let (layered, early) = (configuration.layered, !configuration.greets_at_once());
-        Server { child, listens, layered, early, left: false }
+        Server { child, listens, certificate, left: false }
     }
 
     pub(crate) fn connect(&self) -> Client {
-        let client = match self.listens.strip_prefix("unix:") {
-            Some(path) => Client::connect_unix(&PathBuf::from(path), self.layered),
-            None => Client::connect(self.address(), self.layered),
-        };
-        client.sends_early(self.early)
+        let tls = self.certificate.map(Certificate::client);
+        match self.listens.strip_prefix("unix:") {
+            Some(path) => Client::connect_unix(&PathBuf::from(path), tls),
+            None => Client::connect(self.address(), tls),
+        }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

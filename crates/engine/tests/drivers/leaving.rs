@@ -120,7 +120,7 @@ fn nobody_new_is_let_in(configuration: &Configuration) {
     // then one answer may follow another as fast as they come.
     let begun = Instant::now();
     let _late = loop {
-        let mut late = server.connect().sends_early(true);
+        let mut late = server.connect().sends_early();
         late.ask("/small");
         if late.is_silent_for(Duration::from_millis(300)) {
             break late;

@@ -1,5 +1,5 @@
 //! Every driver over loopback: each statement about connections is a test of every model, with each of its
-//! triggers and topologies, plain and through a layer.
+//! triggers and topologies, plain and through TLS.
 //!
 //! A test is named `theme::configuration::statement`; any part of it selects. Each one has a server of its
 //! own, a process that this program starts of itself, so that a model may fork, run out of descriptors or
@@ -14,11 +14,12 @@ mod duplex;
 mod endings;
 mod faults;
 mod launch;
-mod layer;
 mod leaving;
 mod mux;
 mod pattern;
+mod seal;
 mod server;
+mod tls;
 mod turns;
 
 use std::process::ExitCode;
@@ -38,13 +39,13 @@ const THEMES: &[(&str, &[Statement])] = &[
     ("leaving", leaving::STATEMENTS),
     ("duplex", duplex::STATEMENTS),
     ("faults", faults::STATEMENTS),
-    ("layer", layer::STATEMENTS),
+    ("tls", tls::STATEMENTS),
     ("cold", cold::STATEMENTS),
 ];
 
-/// Of so many statements, one is tried through the layer, another in each configuration. `TENFOLD_TEST_ALL` or a filter
-/// tries all of them.
-const FRAMED_SAMPLE: usize = 3;
+/// Of so many statements, one is tried through TLS, another in each configuration. `TENFOLD_TEST_ALL` or a filter tries
+/// all of them.
+const TLS_SAMPLE: usize = 3;
 
 /// Tests at once: they wait more than they work.
 const AT_ONCE: usize = 16;
@@ -61,7 +62,7 @@ fn main() -> ExitCode {
     for (number, configuration) in Configuration::all().into_iter().enumerate() {
         for (theme, statements) in THEMES {
             for (place, &(name, concerns, holds)) in statements.iter().enumerate() {
-                let is_sampled = whole || !configuration.layered || (number + place) % FRAMED_SAMPLE == 0;
+                let is_sampled = whole || !configuration.tls || (number + place) % TLS_SAMPLE == 0;
                 if !is_sampled || !concerns(&configuration) {
                     continue;
                 }

@@ -13,7 +13,6 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use tenfold_engine::dispatch::proactor::{Proactor, ThreadHooks};
 use tenfold_engine::faults::{FaultKind, FaultyOperation, InjectedFault};
 use tenfold_engine::layer::Layered;
-use tenfold_engine::layer::framed::Framed;
 use tenfold_engine::offload::{OffloadPool, promise};
 use tenfold_engine::{Bounds, Dispatch, Engine, Event, Plan, Protocol, faults, run};
 use tenfold_http::{
@@ -24,9 +23,11 @@ use tenfold_sys::lifecycle::install_worker_signals;
 use tenfold_sys::shared::SharedRows;
 use tenfold_sys::socket::{ListenOptions, Listener};
 use tenfold_sys::uring::Sizes;
+use tenfold_tls::connection::TlsServer;
 
 use crate::mux::Mux;
 use crate::pattern;
+use crate::seal::server_config;
 
 /// The first word of this role.
 pub(crate) const ROLE: &str = "serve-for-tests";
@@ -183,15 +184,21 @@ fn serve(settings: &Settings) -> Result<(), String> {
             lane.run(wait).expect("no more is asked for than may wait")
         };
         let mux = Mux { later: Arc::new(later) };
-        return match settings.is_set("layered") {
-            true => run(&plan, &listeners, Layered::new(Framed, mux, &plan)),
-            false => run(&plan, &listeners, mux),
+        return match tls(settings) {
+            Some(tls) => run(&plan, &listeners, Layered::new(tls, mux, &plan)),
+            None => run(&plan, &listeners, mux),
         };
     }
-    match settings.is_set("layered") {
-        true => run(&plan, &listeners, Layered::new(Framed, protocol, &plan)),
-        false => run(&plan, &listeners, protocol),
+    match tls(settings) {
+        Some(tls) => run(&plan, &listeners, Layered::new(tls, protocol, &plan)),
+        None => run(&plan, &listeners, protocol),
     }
+}
+
+/// TLS on the only listener, if a certificate is set.
+fn tls(settings: &Settings) -> Option<TlsServer> {
+    let (certificate, key) = (settings.text("certificate")?, settings.text("key")?);
+    Some(TlsServer::new(server_config(certificate, key), &[true], |_| ()))
 }
 
 fn proactor(unit: &Arc<Unit>, plan: &Plan) -> Result<Proactor<Unit>, String> {

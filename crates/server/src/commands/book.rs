@@ -27,10 +27,5 @@ pub(crate) fn serve(listen: String) -> ExitCode {
         ("listing", "off"),
     ];
     let flags = flags.map(|(name, value)| (name, vec![value.to_owned()])).into();
-    open::serve(Serve {
-        given: GivenSettings { flags, ..GivenSettings::default() },
-        null: None,
-        qr: false,
-        layered: false,
-    })
+    open::serve(Serve { given: GivenSettings { flags, ..GivenSettings::default() }, null: None, qr: false })
 }

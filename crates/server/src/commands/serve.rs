@@ -39,11 +39,7 @@ pub(super) fn read(matches: &ArgMatches) -> Serve {
         body: matches.get_one("null-body").map_or(0, |bytes: &u32| *bytes as usize),
         close: matches.get_flag("null-close"),
     });
-    #[cfg(feature = "test-layer")]
-    let layered = matches.contains_id("layer");
-    #[cfg(not(feature = "test-layer"))]
-    let layered = false;
-    Serve { given, null, qr: matches.get_flag("qr"), layered }
+    Serve { given, null, qr: matches.get_flag("qr") }
 }
 
 /// The value of `--port`.
@@ -75,11 +71,7 @@ impl Port {
 /// The command, with the argument for the configuration file.
 pub(super) fn command(config: Arg) -> clap::Command {
     let null = |name: &'static str| Arg::new(name).long(name).help_heading("Measuring").hide_short_help(true);
-    let serve = clap::Command::new("serve");
-    #[cfg(feature = "test-layer")]
-    let serve =
-        serve.arg(null("layer").value_name("LAYER").value_parser(["framed"]).help("A layer below HTTP"));
-    serve
+    clap::Command::new("serve")
         .about("Serve a folder, or the sites of a configuration file")
         .override_usage("tenfold serve [DIR] [OPTIONS]\n       tenfold serve -c FILE [OPTIONS]")
         .after_help("These are the most used settings; --help lists all of them.")

@@ -169,7 +169,7 @@ fn named(number: i64) -> String {
 
 /// Makes the call that a test requests by `/.attempt/NAME`, on the answering thread; opens a file by
 /// `/.attempt/open/PATH` and reports the result; or reads an invalid address (`/.attempt/fault`).
-#[cfg(feature = "test-layer")]
+#[cfg(feature = "test-hooks")]
 pub(crate) fn attempt(path: &str) {
     let Some(wanted) = path.strip_prefix("/.attempt/") else { return };
     if let Some(file) = wanted.strip_prefix("open") {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tenfold_accounts::web::protect::ProtectedFolder;
 use tenfold_engine::layer::Layered;
-use tenfold_engine::{Dispatch, Engine, Plan, Protocol, run};
+use tenfold_engine::{Dispatch, Engine, run};
 use tenfold_site::{Hosts, MemberFolders, Remarks, Site};
 use tenfold_sys::file::Root;
 use tenfold_sys::process::Pid;
@@ -117,7 +117,7 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
             sandbox::Process { name: format!("worker {}", place + 1), row: reports.row(place), refused };
         let written: Vec<_> = written::paths_of(&log).collect();
         let (members, roots, written) = (web.is_some(), roots.as_slice(), written.as_slice());
-        let layered = how.layered || config.certificates.is_some();
+        let layered = config.certificates.is_some();
         let signs = signing.is_some();
         let kernel_tls = config.kernel_tls.used().is_some();
         let serving = sandbox::SandboxSubject {
@@ -139,7 +139,7 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
     match how.null {
         Some(response) => {
             let null = NullProtocol::new(response, settings.limits, worker);
-            serve_protocol(plan, &listeners, null, how.layered)
+            run(plan, &listeners, null)
         }
         None => {
             let mut hosts = hosts(roots, has_book, &settings, &config, user)?;
@@ -167,7 +167,7 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
             };
             let proxies = proxies::listeners(&settings, &worker);
             let served = match (tls, proxies) {
-                (None, None) => serve_protocol(plan, &listeners, app, how.layered),
+                (None, None) => run(plan, &listeners, app),
                 (tls, proxies) => run(plan, &listeners, Layered::new(tls, app, plan).behind(proxies)),
             };
             worker.end();
@@ -249,25 +249,4 @@ pub(super) fn readable(root: &Root, user: Option<&SystemUser>) -> Result<(), Str
 fn member_folders(protect: &[ProtectedFolder]) -> MemberFolders {
     let (names, folders) = (protect.iter().map(|folder| folder.name().to_owned()), protect.to_vec());
     MemberFolders::new(names.collect(), move |path| folders.iter().any(|folder| folder.holds(path)))
-}
-
-#[cfg(feature = "test-layer")]
-fn serve_protocol<P: Protocol>(
-    plan: &Plan,
-    on: &[Listener],
-    protocol: P,
-    layered: bool,
-) -> Result<(), String> {
-    match layered {
-        true => {
-            use tenfold_engine::layer::framed::Framed;
-            run(plan, on, Layered::new(Framed, protocol, plan))
-        }
-        false => run(plan, on, protocol),
-    }
-}
-
-#[cfg(not(feature = "test-layer"))]
-fn serve_protocol<P: Protocol>(plan: &Plan, on: &[Listener], protocol: P, _: bool) -> Result<(), String> {
-    run(plan, on, protocol)
 }

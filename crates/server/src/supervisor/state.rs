@@ -36,8 +36,6 @@ pub(crate) struct Serve {
     pub(crate) null: Option<NullResponse>,
     /// Whether the start shows a QR code.
     pub(crate) qr: bool,
-    /// Whether connections run through the layer of the tests.
-    pub(crate) layered: bool,
 }
 
 /// The state of the supervisor.

@@ -5,7 +5,7 @@
 //! awaited first, and then `shutdown(2)` ends a waiting receive, or a reset does if there is nothing left to send.
 
 mod closing;
-#[cfg(feature = "test-layer")]
+#[cfg(feature = "test-hooks")]
 pub mod faults;
 mod io;
 mod link;

@@ -50,7 +50,7 @@ pub(super) fn obtain(work: ClientTask<'_>) -> Result<(), String> {
     let stored = stored.filter(|stored| known.contains(&stored.chain.facts().key_id()));
     let client = AcmeClient::new(task.settings.clone(), folder, board.clone(), stored.as_ref());
     let mut client = client.map_err(|error| format!("cannot begin: {error}"))?;
-    #[cfg(feature = "test-layer")]
+    #[cfg(feature = "test-hooks")]
     plant(&board);
     loop {
         let step = client.step();
@@ -73,7 +73,7 @@ pub(super) fn obtain(work: ClientTask<'_>) -> Result<(), String> {
 }
 
 /// Publishes the responses that a test asks for: a token with its response, and a name.
-#[cfg(feature = "test-layer")]
+#[cfg(feature = "test-hooks")]
 fn plant(board: &tenfold_tls::challenges::ChallengeBoard) {
     let Ok(wanted) = std::env::var("TENFOLD_TEST_CHALLENGE") else { return };
     let [token, response, name] = wanted.split(' ').collect::<Vec<_>>()[..] else { return };

@@ -50,7 +50,7 @@ impl SharedService {
         connection: &Connection,
         response: &mut ResponseWriter<'_>,
     ) -> Answer {
-        #[cfg(feature = "test-layer")]
+        #[cfg(feature = "test-hooks")]
         crate::sandbox::attempt(request.target.path);
         self.amend(connection, response);
         if self.guarded

@@ -67,11 +67,11 @@ impl Ring {
         };
         for entry in ring.completion() {
             let cqe = Cqe { word: entry.user_data(), result: entry.result(), flags: entry.flags() };
-            #[cfg(any(test, feature = "test-layer"))]
+            #[cfg(any(test, feature = "test-hooks"))]
             let Some(cqe) = self.faults.filter(cqe) else { continue };
             read(cqe);
         }
-        #[cfg(any(test, feature = "test-layer"))]
+        #[cfg(any(test, feature = "test-hooks"))]
         self.faults.late().into_iter().for_each(read);
     }
 }

@@ -16,7 +16,7 @@
 mod address;
 mod buffers;
 mod completion;
-#[cfg(any(test, feature = "test-layer"))]
+#[cfg(any(test, feature = "test-hooks"))]
 pub mod faults;
 mod held;
 mod operations;

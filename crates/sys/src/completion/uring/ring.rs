@@ -10,7 +10,7 @@ use io_uring::types::Fd;
 use io_uring::{IoUring, opcode};
 
 use super::buffers::BufferPool;
-#[cfg(any(test, feature = "test-layer"))]
+#[cfg(any(test, feature = "test-hooks"))]
 use super::faults;
 use super::held::HeldTable;
 
@@ -43,7 +43,7 @@ pub struct Ring {
     pub(super) chain: Vec<Entry>,
     /// Operations that did not fit the submission queue.
     pub(super) overflow: VecDeque<Entry>,
-    #[cfg(any(test, feature = "test-layer"))]
+    #[cfg(any(test, feature = "test-hooks"))]
     pub(super) faults: faults::Faults,
 }
 
@@ -119,7 +119,7 @@ impl Ring {
             in_flight: 0,
             chain,
             overflow,
-            #[cfg(any(test, feature = "test-layer"))]
+            #[cfg(any(test, feature = "test-hooks"))]
             faults: faults::Faults::new(),
         })
     }

@@ -10,7 +10,7 @@ impl Ring {
     /// Adds an operation to a chain, but not its last.
     pub(super) fn link(&mut self, entry: Entry) {
         self.in_flight += 1;
-        #[cfg(any(test, feature = "test-layer"))]
+        #[cfg(any(test, feature = "test-hooks"))]
         let entry = self.faults.spoil(entry);
         self.chain.push(entry);
         assert!(self.chain.len() < Sizes::LEAST_SUBMISSIONS as usize, "a chain is short");
@@ -19,7 +19,7 @@ impl Ring {
     /// Adds an operation, or the last of a chain.
     pub(super) fn push(&mut self, entry: Entry) {
         self.in_flight += 1;
-        #[cfg(any(test, feature = "test-layer"))]
+        #[cfg(any(test, feature = "test-hooks"))]
         let entry = self.faults.spoil(entry);
         if !self.chain.is_empty() {
             return self.push_chain(entry);

@@ -197,7 +197,7 @@ fn install(
 }
 
 /// Reads memory that is not mapped, for tests of processes with filters.
-#[cfg(feature = "test-layer")]
+#[cfg(feature = "test-hooks")]
 pub fn fault() {
     let nothing = std::hint::black_box(std::ptr::dangling::<u8>());
     // SAFETY: the first page of memory is never mapped (`vm.mmap_min_addr`), so the read raises SIGSEGV and returns
@@ -210,7 +210,7 @@ pub fn fault() {
 ///
 /// # Errors
 /// The error of the system call: EPERM from a filter, otherwise that of the invalid arguments.
-#[cfg(feature = "test-layer")]
+#[cfg(feature = "test-hooks")]
 pub fn attempt(call: Call) -> io::Result<()> {
     const ON_NOTHING: [Call; 15] = [
         Call::ACCEPT4,
@@ -323,13 +323,13 @@ pub fn attempt(call: Call) -> io::Result<()> {
 }
 
 /// Every listening socket that this process has.
-#[cfg(feature = "test-layer")]
+#[cfg(feature = "test-hooks")]
 fn listening() -> impl Iterator<Item = libc::c_int> {
     (3..64).filter(|&descriptor| number_of(descriptor, libc::SO_ACCEPTCONN) > 0)
 }
 
 /// An option of a socket, or 0.
-#[cfg(feature = "test-layer")]
+#[cfg(feature = "test-hooks")]
 fn number_of(descriptor: libc::c_int, option: libc::c_int) -> libc::c_int {
     let (mut value, mut length): (libc::c_int, libc::socklen_t) = (0, 4);
     let level = libc::SOL_SOCKET;

@@ -13,7 +13,7 @@ use tenfold_http::{
 };
 
 use super::kernel::seal;
-use super::{Fixture, PatternFiles, TestClient, TestService, pattern, request};
+use super::{Fixture, TestClient, TestService, pattern, request};
 use crate::connection::KernelUse;
 
 /// The part of the kernel that belongs to one connection.
@@ -144,7 +144,7 @@ fn play(fixture: &Fixture, kernel: &mut FakeKernel, script: Script) -> Outcome {
     let (mut state, mut session) = (None, Session::default());
     script.drive(async |io| {
         let mut io = KernelIo { below: io, kernel, out: Out::new() };
-        let mut io = LayeredIo::new(&mut io, &tls, &mut state, &PatternFiles, &fixture.turns);
+        let mut io = LayeredIo::new(&mut io, &tls, &mut state, &fixture.files, &fixture.turns);
         let by = tenfold_http::clock::now() + fixture.limits.head_timeout;
         if let Some(next) = io.begin(by).await {
             return next;

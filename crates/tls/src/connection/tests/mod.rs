@@ -5,6 +5,7 @@ mod early_data;
 mod handshakes;
 mod kernel;
 mod kernel_io;
+mod responses;
 mod sealing;
 mod signing;
 mod transfers;
@@ -40,6 +41,7 @@ pub(super) struct Fixture {
     pub(super) results: Arc<Mutex<Vec<HandshakeResult>>>,
     pub(super) limits: Limits,
     pub(super) turns: HandshakeTurns,
+    pub(super) files: PatternFiles,
 }
 
 /// The way in which a connection is served behind its handshake.
@@ -93,6 +95,7 @@ impl Fixture {
             results,
             limits: Limits::default(),
             turns: HandshakeTurns::unbounded(),
+            files: PatternFiles { bytes: u64::MAX },
         }
     }
 
@@ -107,15 +110,24 @@ impl Fixture {
 
     /// The same. Returns the state that the slot would hold.
     pub(super) fn play_keeping(&self, script: Script) -> (Outcome, Option<Box<TlsState>>) {
+        self.play_with(&TestService, script)
+    }
+
+    /// The same with another service.
+    pub(super) fn play_with(
+        &self,
+        service: &dyn Service,
+        script: Script,
+    ) -> (Outcome, Option<Box<TlsState>>) {
         let (mut state, mut session) = (None, Session::default());
         let outcome = script.drive(async |io| {
-            let mut io = LayeredIo::new(io, &self.tls, &mut state, &PatternFiles, &self.turns);
+            let mut io = LayeredIo::new(io, &self.tls, &mut state, &self.files, &self.turns);
             let by = tenfold_http::clock::now() + self.limits.head_timeout;
             if let Some(next) = io.begin(by).await {
                 return next;
             }
             loop {
-                let next = serve_connection(&mut io, &TestService, &self.limits, &mut session).await;
+                let next = serve_connection(&mut io, service, &self.limits, &mut session).await;
                 if let Some(next) = io.end(next).await {
                     return next;
                 }
@@ -157,8 +169,12 @@ impl Service for TestService {
     }
 }
 
-/// Files whose bytes tell their offsets.
-pub(super) struct PatternFiles;
+/// Files whose bytes show their offsets.
+#[derive(Clone, Copy)]
+pub(super) struct PatternFiles {
+    /// The bytes that each file has, whatever size it had when it was opened.
+    pub(super) bytes: u64,
+}
 
 impl FileReader for PatternFiles {
     type Later = std::future::Ready<Option<Result<Vec<u8>, IoError>>>;
@@ -169,7 +185,11 @@ impl FileReader for PatternFiles {
         range: Range<u64>,
         buffer: &mut Vec<u8>,
     ) -> Result<FileBytes<Self::Later>, IoError> {
-        *buffer = pattern(range.start..range.end.min(range.start + 65_536));
+        let end = range.end.min(range.start + 65_536).min(self.bytes);
+        if end <= range.start {
+            return Err(IoError::Truncated);
+        }
+        *buffer = pattern(range.start..end);
         Ok(FileBytes::Now(buffer.len()))
     }
 }

@@ -1,10 +1,9 @@
-//! The layer below the protocol: hellos, records without plaintext, and alerts.
+//! TLS below the protocol: handshakes, records without plaintext, and alerts.
 
 use std::time::Duration;
 
+use rustls::{AlertDescription, Error};
 use tenfold_engine::Driver;
-use tenfold_engine::layer::framed::record::{Alert, RecordKind};
-
 use tenfold_sys::signal::Signal;
 
 use crate::Statement;
@@ -15,40 +14,38 @@ use crate::pattern;
 use crate::server::SMALL;
 
 pub(crate) const STATEMENTS: &[Statement] = &[
-    ("a_hello_is_answered_before_any_plaintext", layered, a_hello_is_answered_before_any_plaintext),
-    ("a_note_is_answered_on_an_idle_connection", layered, a_note_is_answered_on_an_idle_connection),
-    ("a_peer_that_never_completes_its_hello_is_closed", layered, a_peer_that_never_completes_its_hello),
-    ("a_wrong_hello_gets_an_alert_and_an_end", layered, a_wrong_hello),
-    ("a_changed_record_gets_an_alert_and_an_end", layered, a_changed_record),
-    ("a_closing_record_leaves_the_answer_whole", layered, a_closing_record_leaves_the_answer_whole),
-    ("a_hello_is_no_answer_for_a_server_that_drains", layered_loop, a_hello_is_no_answer),
+    ("a_handshake_needs_no_request", tls, a_handshake_needs_no_request),
+    ("keys_are_updated_on_an_idle_connection", tls, keys_are_updated_on_an_idle_connection),
+    ("a_peer_that_never_completes_its_hello_is_closed", tls, a_peer_that_never_completes_its_hello),
+    ("a_wrong_hello_gets_an_alert_and_an_end", tls, a_wrong_hello),
+    ("a_changed_record_gets_an_alert_and_an_end", tls, a_changed_record),
+    ("a_closing_record_leaves_the_answer_whole", tls, a_closing_record_leaves_the_answer_whole),
+    ("a_hello_is_no_answer_for_a_server_that_drains", tls_on_a_loop, a_hello_is_no_answer),
 ];
 
-fn layered(configuration: &Configuration) -> bool {
-    configuration.layered
+fn tls(configuration: &Configuration) -> bool {
+    configuration.tls
 }
 
-fn layered_loop(configuration: &Configuration) -> bool {
-    configuration.layered && configuration.driver() != Driver::Blocking
+fn tls_on_a_loop(configuration: &Configuration) -> bool {
+    configuration.tls && configuration.driver() != Driver::Blocking
 }
 
-/// The connection ends behind this alert, without plaintext.
-fn ends_with(client: &mut Client, alert: Alert) {
+/// The connection ends after this alert, without plaintext.
+fn ends_with(client: &mut Client, alert: AlertDescription) {
     assert_eq!(client.rest(), (Vec::new(), End::Ended));
-    let received = client.layer().received;
-    assert_eq!((received.alert, received.close), (Some(alert as u8), false));
+    assert_eq!((client.tls().error(), client.tls().is_closed()), (Some(Error::AlertReceived(alert)), false));
 }
 
-fn a_hello_is_answered_before_any_plaintext(configuration: &Configuration) {
+fn a_handshake_needs_no_request(configuration: &Configuration) {
     let server = Server::start(configuration);
     let mut client = server.connect();
     assert!(client.greet(), "no hello came");
     // The connection is idle now.
     std::thread::sleep(Duration::from_millis(20));
     assert_eq!(client.get("/small").body, SMALL);
-    assert_eq!(client.layer().received.notes, 2, "a ticket, and the answer to the first note");
     drop(client);
-    let mut early = server.connect().sends_early(true);
+    let mut early = server.connect().sends_early();
     assert_eq!(early.get("/small").body, SMALL);
     drop(early);
     server.stop();
@@ -65,17 +62,16 @@ fn a_hello_is_no_answer(configuration: &Configuration) {
     server.stop();
 }
 
-fn a_note_is_answered_on_an_idle_connection(configuration: &Configuration) {
+fn keys_are_updated_on_an_idle_connection(configuration: &Configuration) {
     let server = Server::start(configuration);
     let mut client = server.connect();
-    for round in 0..3 {
+    for _ in 0..3 {
         assert_eq!(client.get("/small").body, SMALL);
-        let note = client.layer().ask();
-        assert!(client.try_send_raw(&note));
-        while client.layer().received.notes < 3 + round {
-            assert!(matches!(client.receive_once(), Ok(1..)), "no answer to a note");
-        }
+        let update = client.tls().update_keys();
+        assert!(client.try_send_raw(&update));
+        std::thread::sleep(Duration::from_millis(20));
     }
+    assert_eq!(client.get("/small").body, SMALL);
     drop(client);
     server.stop();
 }
@@ -84,7 +80,7 @@ fn a_peer_that_never_completes_its_hello(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("head-timeout", "3000")]);
     let mut clients = [1, 3, 20].map(|count| {
         let mut client = server.connect();
-        let hello = client.layer().hello();
+        let hello = client.tls().hello();
         assert!(client.try_send_raw(&hello[..count]));
         client
     });
@@ -95,14 +91,16 @@ fn a_peer_that_never_completes_its_hello(configuration: &Configuration) {
 
 fn a_wrong_hello(configuration: &Configuration) {
     let server = Server::start(configuration);
-    let mut plaintext = server.connect();
-    assert!(plaintext.try_send_raw(&request("/small")));
-    ends_with(&mut plaintext, Alert::Malformed);
+    let mut plaintext = server.connect().without_tls();
+    plaintext.send(&request("/small"));
+    assert_eq!(plaintext.response().status, 400);
+    plaintext.ends();
     let mut other = server.connect();
-    let mut hello = other.layer().hello();
-    hello[6] ^= 1;
+    let mut hello = other.tls().hello();
+    // The type of the message: a Finished (RFC 8446 §4).
+    hello[5] = 20;
     assert!(other.try_send_raw(&hello));
-    ends_with(&mut other, Alert::BadTag);
+    ends_with(&mut other, AlertDescription::UnexpectedMessage);
     assert_eq!(server.connect().get("/small").body, SMALL);
     server.stop();
 }
@@ -111,10 +109,10 @@ fn a_changed_record(configuration: &Configuration) {
     let server = Server::start(configuration);
     let mut client = server.connect();
     assert_eq!(client.get("/small").body, SMALL);
-    let mut record = client.layer().record(RecordKind::Data, &request("/small"));
+    let mut record = client.tls().seal(&request("/small"));
     record[10] ^= 0x40;
     assert!(client.try_send_raw(&record));
-    ends_with(&mut client, Alert::BadTag);
+    ends_with(&mut client, AlertDescription::BadRecordMac);
     assert_eq!(server.connect().get("/small").body, SMALL);
     server.stop();
 }
@@ -126,11 +124,11 @@ fn a_closing_record_leaves_the_answer_whole(configuration: &Configuration) {
         client.take_little();
         client.ask(target);
         let length = crate::client::length(&client.head());
-        let close = client.layer().close();
+        let close = client.tls().close();
         assert!(client.try_send_raw(&close));
         assert!(client.exactly(length) == pattern::large()[..length], "the answer is another one");
         client.ends();
-        assert!(client.layer().received.close, "the server closes in order");
+        assert!(client.tls().is_closed(), "the server closes in order");
     }
     server.stop();
 }

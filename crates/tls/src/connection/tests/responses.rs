@@ -1,0 +1,202 @@
+//! Responses from memory and from files through the layer: their order, their bounds, their ends and their observers.
+
+use std::fs::File;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rustls::version::{TLS12, TLS13};
+use tenfold_http::script::{BEGIN, Outcome, Script};
+use tenfold_http::{
+    Answer, Connection, Finish, Instant, Limits, Next, OpenFile, Out, Part, Request, ResponseWriter,
+    SendReport, Service, clock,
+};
+
+use super::{BODY, Fixture, PatternFiles, TestClient, pattern, request};
+use crate::connection::unbuffered::RECORD_BYTES;
+
+/// Bytes of `/shared` and of `/file`.
+const SHARED: usize = 300_000;
+const FILE: u64 = 200_000;
+
+/// The reports to observers, with their times.
+type Reports = Arc<Mutex<Vec<(Instant, SendReport)>>>;
+
+struct Parts {
+    shared: Arc<[u8]>,
+    file: Arc<OpenFile>,
+    reports: Reports,
+}
+
+impl Parts {
+    fn new() -> Parts {
+        let file = File::open("/dev/null").expect("Linux has it");
+        let (shared, file) = (pattern(0..SHARED as u64).into(), Arc::new(OpenFile::new(file, FILE)));
+        Parts { shared, file, reports: Reports::default() }
+    }
+
+    fn reports(&self) -> Vec<(Instant, SendReport)> {
+        self.reports.lock().expect("no panic").clone()
+    }
+}
+
+impl Service for Parts {
+    fn answer(&self, request: &Request<'_>, _: &Connection, response: &mut ResponseWriter<'_>) -> Answer {
+        match request.target.path {
+            "/shared" => {
+                response.head(200).content_length(SHARED as u64);
+                response.push(Part::Shared(self.shared.clone(), 0..SHARED));
+            }
+            "/file" => {
+                response.head(200).content_length(FILE);
+                response.push(Part::File(self.file.clone(), 0..FILE));
+            }
+            _ => {
+                response.head(200).content_length(BODY.len() as u64);
+                response.body(BODY);
+            }
+        }
+        let reports = self.reports.clone();
+        response
+            .observe(Box::new(move |report| reports.lock().expect("no panic").push((clock::now(), report))));
+        Answer::Done
+    }
+}
+
+/// A script in which `client` sends these requests when its handshake is over.
+fn asking(client: &TestClient, requests: &[&str]) -> Script {
+    let requests: Vec<u8> = requests.iter().flat_map(|target| request(target)).collect();
+    Script::new().sends(client.wire()).responds(client.answers(0, &requests))
+}
+
+/// Plays the script, and lets `client` read all that was sent.
+fn play(fixture: &Fixture, parts: &Parts, client: &TestClient, script: Script) -> Outcome {
+    let (outcome, _) = fixture.play_with(parts, script);
+    client.read(&outcome.sent);
+    outcome
+}
+
+#[test]
+fn responses_keep_their_order_whichever_operation_waits() {
+    for version in [&TLS13, &TLS12] {
+        let (fixture, parts) = (Fixture::new(version), Parts::new());
+        let script = |client: &TestClient| {
+            // A client of TLS 1.2 sends its requests after another round trip.
+            let script = asking(client, &["/", "/file", "/shared", "/"]).waits(Duration::from_secs(1));
+            script.responds(client.answers(9, b"")).takes(20_000, Duration::ZERO)
+        };
+        let client = fixture.client();
+        let outcome = play(&fixture, &parts, &client, script(&client));
+        let whole = client.plaintext();
+        assert_eq!((client.small_answers(), client.error()), (2, None));
+        assert!(whole.len() > SHARED + FILE as usize, "{} bytes", whole.len());
+        for at in 0..outcome.operations {
+            let client = fixture.client();
+            play(&fixture, &parts, &client, script(&client).pausing_at(at));
+            assert!(client.plaintext() == whole, "a pause at operation {at}");
+        }
+    }
+}
+
+#[test]
+fn a_record_holds_more_requests_than_the_protocol_receives_at_once() {
+    let limits = Limits { max_head: 200, ..Limits::default() };
+    let fixture = Fixture { limits, ..Fixture::new(&TLS13) };
+    let client = fixture.client();
+    let many = 16_384 / request("/").len();
+    play(&fixture, &Parts::new(), &client, asking(&client, &vec!["/"; many]));
+    assert_eq!(client.small_answers(), many);
+}
+
+#[test]
+fn a_record_that_is_cut_off_gets_no_answer() {
+    let fixture = Fixture::new(&TLS13);
+    for missing in [1, 2, 16, 17, 18, 40, 50] {
+        let cut = fixture.client();
+        let reader = cut.clone();
+        let script = Script::new().sends(cut.wire()).responds(cut.answers(0, b""));
+        let script = script.waits(Duration::from_secs(1)).responds(move |sent| {
+            reader.read(sent);
+            reader.write(&request("/"));
+            let mut wire = reader.wire();
+            wire.truncate(wire.len() - missing);
+            vec![wire]
+        });
+        let outcome = play(&fixture, &Parts::new(), &cut, script.ends());
+        assert_eq!((cut.small_answers(), outcome.next), (0, Next::Linger), "{missing} bytes are missing");
+    }
+}
+
+#[test]
+fn a_closing_record_in_mid_response_ends_the_connection_after_it() {
+    let fixture = Fixture::new(&TLS13);
+    for (target, length) in [("/shared", SHARED as u64), ("/file", FILE)] {
+        let client = fixture.client();
+        let script = asking(&client, &[target]).takes(10_000, Duration::from_millis(100));
+        let closing = client.clone();
+        let script = script.waits(Duration::from_secs(1)).responds(move |sent| {
+            closing.read(sent);
+            closing.connection(|connection| connection.send_close_notify());
+            vec![closing.wire()]
+        });
+        let outcome = play(&fixture, &Parts::new(), &client, script);
+        assert!(client.plaintext().ends_with(&pattern(0..length)), "{target} is another one");
+        assert_eq!((client.closed(), outcome.next), (true, Next::Close), "{target}");
+    }
+}
+
+#[test]
+fn no_closing_record_follows_a_response_that_was_cut_short() {
+    let fixture = Fixture { files: PatternFiles { bytes: FILE - 90_000 }, ..Fixture::new(&TLS13) };
+    let (client, parts) = (fixture.client(), Parts::new());
+    let outcome = play(&fixture, &parts, &client, asking(&client, &["/file"]));
+    assert!(client.plaintext().len() < FILE as usize);
+    assert_eq!((client.closed(), outcome.next, outcome.finish), (false, Next::Close, None::<Finish>));
+    let reports = parts.reports();
+    assert!(matches!(reports[..], [(_, SendReport { unsent: 90_000.., .. })]), "{reports:?}");
+}
+
+#[test]
+fn an_observer_is_called_when_the_bytes_have_left() {
+    let fixture = Fixture::new(&TLS13);
+    for (target, step) in [("/", 300), ("/shared", 20_000), ("/file", 20_000)] {
+        let (client, parts) = (fixture.client(), Parts::new());
+        // The handshake, too, is sent at this pace.
+        let script = Script::new().sends(client.wire()).responds(client.answers(0, b""));
+        let script = script.waits(Duration::from_secs(10)).responds(client.answers(0, &request(target)));
+        let outcome = play(&fixture, &parts, &client, script.takes(step, Duration::from_secs(1)));
+        let reports = parts.reports();
+        let [(at, SendReport { unsent: 0, .. })] = reports[..] else { panic!("{target}: {reports:?}") };
+        // The last byte leaves at the end of the script.
+        assert_eq!(at.since(BEGIN), outcome.took, "{target}");
+    }
+}
+
+#[test]
+fn an_observer_learns_the_number_of_unsent_bytes() {
+    let fixture = Fixture::new(&TLS13);
+    for (target, length) in [("/shared", SHARED as u64), ("/file", FILE)] {
+        for gone in [5000, 50_000, 100_000, 150_000] {
+            let (client, parts) = (fixture.client(), Parts::new());
+            let script = asking(&client, &[target]).takes(9_000, Duration::ZERO).gone_after(gone);
+            play(&fixture, &parts, &client, script);
+            let reports = parts.reports();
+            let [(_, SendReport { unsent, .. })] = reports[..] else { panic!("{reports:?}") };
+            // The client opens nothing of a record that was sent in part.
+            let missing = length - (client.plaintext().len() as u64).min(length);
+            assert!(
+                unsent <= missing + 200 && unsent + RECORD_BYTES as u64 >= missing,
+                "{target}: {unsent} unsent, {missing} missing"
+            );
+        }
+    }
+}
+
+#[test]
+fn sealed_output_is_bounded() {
+    let fixture = Fixture::new(&TLS13);
+    let client = fixture.client();
+    let script = asking(&client, &["/shared", "/file"]).takes(5000, Duration::ZERO);
+    let outcome = play(&fixture, &Parts::new(), &client, script);
+    let bound = Out::MEMORY_BOUND + RECORD_BYTES;
+    assert!(outcome.most_to_send <= bound as u64, "{} bytes wait", outcome.most_to_send);
+}
