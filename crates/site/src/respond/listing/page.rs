@@ -1,6 +1,7 @@
 //! How a listing looks: a page that needs no script, and JSON.
 
-use askama::Template;
+use std::fmt::{self, Write};
+
 use serde::Serialize;
 use tenfold_http::clock;
 
@@ -8,93 +9,97 @@ use crate::files::media_type;
 use crate::respond::listing::folder::{By, FolderEntries, ListedEntry, SortOrder};
 use crate::rules::policy::Policy;
 
+/// The page without its title and content.
+const PAGE: &str = include_str!("../../../templates/listing.html");
+
 /// The name of the root.
 const TOP: &str = "Files";
 
-/// The page. The template escapes everything that stands in it.
-#[derive(Template)]
-#[template(path = "listing.html")]
-struct ListingTemplate<'a> {
-    title: String,
-    /// Names and links of the folders above, from the root on.
-    trail: Vec<(&'a str, String)>,
-    here: &'a str,
-    columns: [Column; 3],
-    /// The link to the folder above.
-    up: Option<String>,
-    rows: Vec<ListingRow<'a>>,
-    /// The number of folders and files, and the size of the files together.
-    total: String,
-    more: bool,
-    most: usize,
-}
-
-struct Column {
-    name: &'static str,
-    class: &'static str,
-    link: &'static str,
-    /// For screen readers.
-    aria: &'static str,
-    /// The visible mark.
-    mark: &'static str,
-}
-
-struct ListingRow<'a> {
-    name: String,
-    /// The class of its icon.
-    icon: &'static str,
-    link: &'a str,
-    bytes: String,
-    size: String,
-    modified: String,
-}
-
 /// A page for people.
 pub(super) fn html(folder: &FolderEntries) -> String {
-    let path = folder.links.requested.relative();
-    let names: Vec<_> = path.split('/').filter(|name| !name.is_empty()).collect();
-    let trail = std::iter::once(TOP).chain(names.iter().copied()).enumerate().take(names.len());
-    let page = ListingTemplate {
-        title: format!("Index of /{path}"),
-        trail: trail.map(|(at, name)| (name, folder.links.above(names.len() - at))).collect(),
-        here: names.last().copied().unwrap_or(TOP),
-        columns: [By::Name, By::Size, By::Date].map(|by| Column::of(by, folder.order)),
-        up: (!names.is_empty()).then(|| folder.links.above(1)),
-        rows: folder.entries.iter().map(ListingRow::of).collect(),
-        total: total(folder),
-        more: folder.cut.is_some(),
-        most: folder.cut.unwrap_or_default(),
-    };
-    page.render().expect("writing to a String does not fail")
+    let title = format!("Index of /{}", folder.links.requested.relative());
+    let (before, rest) = PAGE.split_once("{title}").expect("the page has a title");
+    let (between, after) = rest.split_once("{content}").expect("the page has a content");
+    let mut page = format!("{before}{}{between}", Escaped(&title));
+    write_content(&mut page, folder).expect("writing to a String does not fail");
+    page + after
 }
 
-impl Column {
-    /// Its link sorts by it, in descending order if the listing is sorted by it already.
-    fn of(by: By, order: SortOrder) -> Column {
-        let (name, class, ascending, descending) = match by {
-            By::Name => ("Name", "name", "?sort=name", "?sort=name&order=desc"),
-            By::Size => ("Size", "size", "?sort=size", "?sort=size&order=desc"),
-            By::Date => ("Modified (UTC)", "modified", "?sort=date", "?sort=date&order=desc"),
-        };
-        let (link, aria, mark) = match (order.by == by, order.descending) {
-            (false, _) => (ascending, "", ""),
-            (true, false) => (descending, "ascending", " \u{2191}"),
-            (true, true) => (ascending, "descending", " \u{2193}"),
-        };
-        Column { name, class, link, aria, mark }
+fn write_content(page: &mut String, folder: &FolderEntries) -> fmt::Result {
+    let path = folder.links.requested.relative();
+    let names: Vec<_> = path.split('/').filter(|name| !name.is_empty()).collect();
+    page.push_str("<h1>");
+    for (at, name) in std::iter::once(TOP).chain(names.iter().copied()).enumerate().take(names.len()) {
+        let link = folder.links.above(names.len() - at);
+        write!(page, "<a href=\"{}\">{}</a> / ", Escaped(&link), Escaped(name))?;
+    }
+    write!(page, "{}</h1>\n<table>\n<thead><tr>", Escaped(names.last().copied().unwrap_or(TOP)))?;
+    for by in [By::Name, By::Size, By::Date] {
+        write_column(page, by, folder.order)?;
+    }
+    page.push_str("\n</tr></thead>\n<tbody>");
+    if !names.is_empty() {
+        let link = folder.links.above(1);
+        write!(
+            page,
+            "\n<tr><td><a class=\"up\" href=\"{}\" aria-label=\"Parent folder\">..</a></td>\
+             <td class=\"size\"></td><td class=\"modified\"></td></tr>",
+            Escaped(&link)
+        )?;
+    }
+    for shown in &folder.entries {
+        write_row(page, shown)?;
+    }
+    write!(page, "\n</tbody>\n<tfoot><tr><td colspan=\"3\">{}</td></tr></tfoot>\n</table>", total(folder))?;
+    match folder.cut {
+        None => Ok(()),
+        Some(most) => {
+            write!(page, "\n<p>There is more here than is shown: the first {most} names were read.</p>")
+        }
     }
 }
 
-impl ListingRow<'_> {
-    fn of(shown: &ListedEntry) -> ListingRow<'_> {
-        let facts = &shown.entry.facts;
-        let (slash, bytes, size) = match shown.is_folder() {
-            true => ("/", String::new(), String::new()),
-            false => ("", format!("{} bytes", facts.size), short(facts.size)),
-        };
-        let modified = u64::try_from(facts.modified.seconds).map(date).unwrap_or_default();
-        let name = format!("{}{slash}", shown.entry.name);
-        ListingRow { icon: icon(shown), name, link: &shown.link, bytes, size, modified }
+/// The head of a column. Its link sorts by the column, in descending order if the listing is sorted by it already.
+fn write_column(page: &mut String, by: By, order: SortOrder) -> fmt::Result {
+    let (name, class, ascending, descending) = match by {
+        By::Name => ("Name", "name", "?sort=name", "?sort=name&#38;order=desc"),
+        By::Size => ("Size", "size", "?sort=size", "?sort=size&#38;order=desc"),
+        By::Date => ("Modified (UTC)", "modified", "?sort=date", "?sort=date&#38;order=desc"),
+    };
+    let (link, aria, mark) = match (order.by == by, order.descending) {
+        (false, _) => (ascending, "", ""),
+        (true, false) => (descending, " aria-sort=\"ascending\"", " \u{2191}"),
+        (true, true) => (ascending, " aria-sort=\"descending\"", " \u{2193}"),
+    };
+    write!(page, "\n<th class=\"{class}\"{aria}><a href=\"{link}\">{name}{mark}</a></th>")
+}
+
+fn write_row(page: &mut String, shown: &ListedEntry) -> fmt::Result {
+    let facts = &shown.entry.facts;
+    let (slash, bytes, size) = match shown.is_folder() {
+        true => ("/", String::new(), String::new()),
+        false => ("", format!("{} bytes", facts.size), short(facts.size)),
+    };
+    let modified = u64::try_from(facts.modified.seconds).map(date).unwrap_or_default();
+    let (icon, link, name) = (icon(shown), Escaped(&shown.link), Escaped(&shown.entry.name));
+    write!(
+        page,
+        "\n<tr><td><a class=\"{icon}\" href=\"{link}\">{name}{slash}</a></td>\
+         <td class=\"size\" title=\"{bytes}\">{size}</td><td class=\"modified\">{modified}</td></tr>"
+    )
+}
+
+/// Text in HTML, also within quotes.
+struct Escaped<'t>(&'t str);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0;
+        while let Some(at) = rest.find(['<', '>', '&', '"', '\'']) {
+            write!(f, "{}&#{};", &rest[..at], rest.as_bytes()[at])?;
+            rest = &rest[at + 1..];
+        }
+        f.write_str(rest)
     }
 }
 
