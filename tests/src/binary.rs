@@ -56,7 +56,7 @@ fn build(profile: &str) -> Result<(), String> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(workspace()).stdin(Stdio::null());
     // As in `cargo xtask test`, whose other steps have built the dependencies. A target that is a test brings the features
-    // of dev-dependencies, among them the hooks of tests.
+    // of dev-dependencies: the clients of all databases, and the hooks of tests.
     cargo.args(["build", "--workspace", "--profile", profile]);
     cargo.args(["--bin", "tenfold", "--test", "admission", "--target-dir"]).arg(target());
     let status = cargo.status().map_err(|error| format!("run cargo: {error}"))?;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::process::Process;
 
 /// Programs that outlive a killed run.
-const SERVERS: [&str; 7] = ["tenfold", "postgres", "mariadbd", "redis-server", "nginx", "haproxy", "caddy"];
+const SERVERS: [&str; 6] = ["tenfold", "postgres", "mariadbd", "nginx", "haproxy", "caddy"];
 
 /// Removes folders of dead runs from `temporary`, if they belong to this user and are named as by
 /// [`crate::site::TempFolder::new`]. It first ends servers that use them. Failures to remove are ignored.

@@ -5,10 +5,10 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 use tenfold_engine::{MODELS, Sender, probe};
+use tenfold_tests::binary;
 use tenfold_tests::cases;
 use tenfold_tests::combinations::{Parameter, Partial, completed};
 use tenfold_tests::config::Config;
-use tenfold_tests::databases::RedisServer;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::left;
 use tenfold_tests::part::SuitePart;
@@ -67,8 +67,10 @@ fn remains_of_killed_runs_are_removed() {
     fs::write(temporary.at(&format!("tenfold-{dead}-1-file")), "no folder").expect("our own folder");
 
     let data = temporary.at(&left_behind[0]).join("data");
-    // Redis may run as a user other than root.
-    let redis = RedisServer::start_in(&data);
+    let server = binary::server().unwrap_or_else(|why| panic!("{why}"));
+    let mut command = Command::new(&server.path);
+    command.arg("serve").arg(&data).args(["--listen", "127.0.0.1:0"]).stderr(Stdio::null());
+    let mut server = command.spawn().expect("it starts");
     left::remove(temporary.path());
     for name in &left_behind {
         assert!(!temporary.at(name).exists(), "{name} is left");
@@ -76,7 +78,9 @@ fn remains_of_killed_runs_are_removed() {
     for name in kept.iter().chain(&[format!("tenfold-{dead}-1-file")]) {
         assert!(temporary.at(name).exists(), "{name} was somebody else's");
     }
-    becomes_true(SOON, "the server that was at work there ends", || !redis.process().is_running());
+    becomes_true(SOON, "the server that was at work there ends", || {
+        server.try_wait().expect("our own child").is_some()
+    });
 }
 
 fn completing_a_row_is_legal_and_reproducible() {

@@ -52,12 +52,12 @@ pub(crate) const THEME: Theme = Theme {
             h63_h66_visitors_behind_a_unix_socket_are_told_apart,
             h80_a_login_in_flight_does_not_survive_a_change_of_the_member,
             a_session_that_is_used_does_not_end_early, a_fresh_login_works_at_once,
-            a_member_has_32_sessions_at_most, a_session_outlives_an_update_of_the_database,
+            a_member_has_32_sessions_at_most,
             h69_a_database_outage_and_recovery, h69_a_silent_database_holds_up_no_check,
             h69_a_locked_database, a_database_is_reachable_by_its_socket, invitations_let_one_in, the_users_command_manages_members,
             templates_can_be_replaced, an_unusable_database_is_a_one_line_error,
             h83_a_replacement_of_a_protected_folder_is_protected,
-            accounts_over_tls, accounts_in_mariadb_over_tls, sessions_over_tls, the_book_on_nodes, two_nodes_share_a_login, a_dead_accounts_process_is_replaced;
+            accounts_over_tls, accounts_in_mariadb_over_tls, the_book_on_nodes, two_nodes_share_a_login, a_dead_accounts_process_is_replaced;
         Engines OwnAsRoot: h78_the_user_of_the_workers_reads_neither_the_database_nor_memory;
         Every OnceAsRoot: h83_folders_closed_to_workers_stay_protected,
             h69_a_full_disk_loses_no_account, h69_a_full_database,

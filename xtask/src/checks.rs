@@ -8,7 +8,7 @@ use crate::fuzz;
 use crate::shell::{self, Failed};
 
 /// Parts of the names of packages that a server without databases must not link.
-const DATABASE_CLIENTS: &[&str] = &["sqlite", "postgres", "mysql", "redis"];
+const DATABASE_CLIENTS: &[&str] = &["sqlite", "postgres", "mysql"];
 
 /// Checks dependencies, and known vulnerabilities if their database was fetched before.
 pub(crate) fn deny(root: &Path) -> Result<(), Failed> {

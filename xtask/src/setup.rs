@@ -86,7 +86,6 @@ const TOOLS: &[Tool] = tools! {
     "chromium" "the demonstration site in a real browser", Program("chromium"), Debian;
     "postgresql" "members in a real PostgreSQL", File("/usr/lib/postgresql"), Debian;
     "mariadb-server" "members in a real MariaDB, which also represents MySQL", Program("mariadbd"), Debian;
-    "redis-server" "sessions in a real Redis, which also represents Valkey", Program("redis-server"), Debian;
     "util-linux" "setpriv: database servers refuse to be root", Program("setpriv"), Debian;
     "fonts-liberation" "letters in the browser's screenshots", File("/usr/share/fonts/truetype"), Debian;
     "prometheus" "a scrape of the metrics, and promtool, which checks them", Program("promtool"), Debian;

@@ -50,7 +50,6 @@ const SERVER_TOOLS: &[&str] = &[
     "axe-core",
     "postgresql",
     "mariadb-server",
-    "redis-server",
     "nginx-light",
     "haproxy",
     "caddy",
@@ -243,7 +242,7 @@ pub(crate) fn make_bench(root: &Path) -> Result<(), Failed> {
 }
 
 fn rustdoc(root: &Path, _: &Selection) -> Result<(), Failed> {
-    let args = ["doc", "--workspace", "--no-deps", "--document-private-items"];
+    let args = ["doc", "--workspace", "--features", "tenfold/full", "--no-deps", "--document-private-items"];
     // This documentation includes private items, so links to them work.
     let flags = "-D warnings -A rustdoc::private-intra-doc-links";
     shell::run(root, "cargo", &args, &[("RUSTDOCFLAGS", flags)])

@@ -25,6 +25,7 @@ mod site;
 pub use files::protection::MemberFolders;
 pub use files::siblings::{Remarks, stale_files};
 pub use hosts::{HostName, Hosts};
+pub use representation::compress::MADE_CODINGS;
 pub use representation::summary::ResponseSummary;
 pub use respond::message::{misdirected, redirect, too_many_requests};
 pub use respond::work::{Answered, FinishWork, Need, Otherwise, Work};

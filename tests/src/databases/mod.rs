@@ -4,7 +4,6 @@
 mod disk;
 mod encrypted;
 mod held;
-mod redis;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -25,7 +24,6 @@ use crate::tools;
 
 pub use disk::Disk;
 pub use held::TableLock;
-pub use redis::RedisServer;
 
 /// The longest wait for a start, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -179,11 +179,6 @@ pub(super) fn an_unwritable_database_folder_is_named_and_stays_empty() {
         assert!(said.contains(&words) && said.lines().count() == 1, "{said}");
         assert!(!database.exists(), "an empty file would be left for later");
     }
-    chown(&own, Some(KEEPER.1), None).expect("this is root");
-    let refused = launch_on(&folder, &database).flag("--accounts-user", KEEPER.0);
-    let said = error_of(&refused.flag("--sessions", "redis://127.0.0.1:1").refused());
-    assert!(said.contains("redis"), "{said}");
-    assert!(fs::metadata(&database).map_or(true, |facts| facts.len() > 0), "an empty file is left");
 }
 
 pub(super) fn the_user_of_the_accounts_is_checked_and_a_shared_one_is_a_warning() {

@@ -4,7 +4,7 @@ use std::fs;
 
 use tenfold_engine::Engine;
 use tenfold_tests::config::Config;
-use tenfold_tests::databases::{Database, DatabaseProduct, RedisServer, fresh};
+use tenfold_tests::databases::{Database, DatabaseProduct};
 use tenfold_tests::launch::Launch;
 use tenfold_tests::seal::certificate_folder;
 use tenfold_tests::site::TempFolder;
@@ -87,18 +87,4 @@ pub(super) fn accounts_in_mariadb_over_tls() {
     let handshakes = || query("SHOW GLOBAL STATUS LIKE 'Ssl_accepts'");
     let before = handshakes();
     serves(with(&plain, "ssl-mode=PREFERRED"), "cay", || assert_eq!(handshakes(), before));
-}
-
-pub(super) fn sessions_over_tls() {
-    let folder = site();
-    let (plain, encrypted) = (RedisServer::start(), RedisServer::start_encrypted());
-    let roots = format!("sslrootcert={}", trusted(&folder));
-    let accounts = fresh(DatabaseProduct::Sqlite, &folder);
-    let config = Config::of(Engine::Epoll);
-    let with = |url: &str| launch(&config, &folder, &accounts).flag("--sessions", url);
-    let by_address = encrypted.url.replace("localhost", "127.0.0.1");
-    refused(with(&plain.url.replace("redis:", "rediss:")), "cannot use the sessions");
-    refused(with(&encrypted.url), "certificate");
-    refused(with(&format!("{by_address}/?{roots}")), "not valid for name");
-    serves(with(&format!("{}/?{roots}", encrypted.url)), "ann", || ());
 }

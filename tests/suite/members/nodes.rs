@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use tenfold_engine::Engine;
 use tenfold_tests::binary::workspace;
 use tenfold_tests::config::Config;
-use tenfold_tests::databases::{DatabaseProduct, RedisServer, fresh};
+use tenfold_tests::databases::{DatabaseProduct, fresh};
 use tenfold_tests::launch::{Launch, free_address};
 use tenfold_tests::process::Process;
 use tenfold_tests::proxy::Proxy;
@@ -34,12 +34,9 @@ fn of_the_book(language: &str, places: &[(&str, &str)]) -> String {
 
 pub(super) fn the_book_on_nodes() {
     let folder = site();
-    let (url, redis) = (fresh(DatabaseProduct::Postgres, &folder), RedisServer::start());
-    let places = [
-        ("postgres://tenfold:PASSWORD@db.internal/members", url.as_str()),
-        ("redis://sessions.internal:6379", redis.url.as_str()),
-        ("10.0.0.0/8", "127.0.0.0/8"),
-    ];
+    let url = fresh(DatabaseProduct::Postgres, &folder);
+    let places =
+        [("postgres://tenfold:PASSWORD@db.internal/members", url.as_str()), ("10.0.0.0/8", "127.0.0.0/8")];
     let file = folder.write("tenfold.toml", of_the_book("toml", &places));
     let config = Config::of(Engine::Epoll);
     let node = || Launch::bare(&config).flag("--config", file.display()).start();
@@ -90,23 +87,18 @@ fn that_know(server: &Server, secret: &str) -> usize {
 
 pub(super) fn h78_a_url_in_a_file_is_unknown_to_workers() {
     let folder = site();
-    let (url, redis) = (fresh(DatabaseProduct::Postgres, &folder), RedisServer::start());
+    let url = fresh(DatabaseProduct::Postgres, &folder);
     let config = Config::of(Engine::Epoll);
     let direct = launch(&config, &folder, &url).start();
     assert!(that_know(&direct, &url) > 0, "the search finds what is there");
     stop(direct);
 
-    let files = [("accounts.url", &url), ("sessions.url", &redis.url)].map(|(name, url)| {
-        let path = folder.write(name, format!("{url}\n"));
-        format!("file:{}", path.display())
-    });
-    let server = launch(&config, &folder, &files[0]).flag("--sessions", &files[1]).start();
+    let file = folder.write("accounts.url", format!("{url}\n"));
+    let server = launch(&config, &folder, &format!("file:{}", file.display())).start();
     let mut member = Visitor::new(&server);
     assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));
     assert_eq!(member.get("/members/").status, 200);
-    for secret in [&url, &redis.url] {
-        assert_eq!(that_know(&server, secret), 0, "{secret}");
-    }
+    assert_eq!(that_know(&server, &url), 0);
     stop(server);
 }
 

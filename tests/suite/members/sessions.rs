@@ -4,13 +4,13 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tenfold_engine::Engine;
 use tenfold_tests::binary;
 use tenfold_tests::config::Config;
-use tenfold_tests::databases::{DatabaseProduct, RedisServer, execute, fresh};
+use tenfold_tests::databases::{DatabaseProduct, fresh};
 use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
 use tenfold_tests::time::{EndOnDrop, SOON, becomes_true, eventually};
@@ -36,34 +36,12 @@ fn users(url: &str, words: &[&str], input: &str) {
     assert!(child.wait().expect("our own child").success(), "{command:?}");
 }
 
-/// A database, and its session store.
-struct SessionSetup {
-    kind: DatabaseProduct,
-    redis: Option<RedisServer>,
-}
-
-impl SessionSetup {
-    /// Each database, and Redis together with one of them.
-    fn all() -> Vec<SessionSetup> {
-        let databases = DatabaseProduct::ALL.map(|kind| SessionSetup { kind, redis: None });
-        databases
-            .into_iter()
-            .chain([SessionSetup { kind: DatabaseProduct::Sqlite, redis: Some(RedisServer::start()) }])
-            .collect()
-    }
-
-    fn sessions(&self) -> &str {
-        self.redis.as_ref().map_or("database", |redis| &redis.url)
-    }
-}
-
 pub(super) fn h80_a_login_in_flight_does_not_survive_a_change_of_the_member() {
     let folder = site();
-    for place in SessionSetup::all() {
-        let url = fresh(place.kind, &folder);
+    for kind in DatabaseProduct::ALL {
+        let url = fresh(kind, &folder);
         // The hash is slow enough for a change to happen meanwhile.
         let server = launch_costing(&Config::of(Engine::Epoll), &folder, &url, "64 MiB", 6)
-            .flag("--sessions", place.sessions())
             .flag("--login-throttle", "off")
             .start();
         for change in ["passwd", "disable", "remove"] {
@@ -150,7 +128,7 @@ fn stopped_accounts(server: &Server) -> Process {
     accounts
 }
 
-/// Forged cookies: in the old format without a MAC, and in the current one.
+/// Forged cookies: without a MAC, and with a wrong one.
 fn invented() -> [String; 2] {
     ["a".repeat(43), format!("{}.{}", "a".repeat(43), "b".repeat(43))]
 }
@@ -259,10 +237,9 @@ pub(super) fn h81_one_address_does_not_take_all_places_of_members(config: &Confi
 
 pub(super) fn a_session_that_is_used_does_not_end_early() {
     let folder = site();
-    for place in SessionSetup::all() {
-        let url = fresh(place.kind, &folder);
+    for kind in DatabaseProduct::ALL {
+        let url = fresh(kind, &folder);
         let server = launch(&Config::of(Engine::Epoll), &folder, &url)
-            .flag("--sessions", place.sessions())
             .flag("--session-idle", "1s")
             .flag("--login-throttle", "off")
             .start();
@@ -278,7 +255,7 @@ pub(super) fn a_session_that_is_used_does_not_end_early() {
                 if used.elapsed() >= Duration::from_secs(1) {
                     return false;
                 }
-                assert_eq!(status, 200, "{:?}: {:?} after the last use", place.kind, used.elapsed());
+                assert_eq!(status, 200, "{:?}: {:?} after the last use", kind, used.elapsed());
                 used = asked;
                 thread::sleep(Duration::from_millis(400));
             }
@@ -319,12 +296,10 @@ pub(super) fn a_fresh_login_works_at_once() {
 
 pub(super) fn a_member_has_32_sessions_at_most() {
     let folder = site();
-    for place in SessionSetup::all() {
-        let url = fresh(place.kind, &folder);
-        let server = launch(&Config::of(Engine::Epoll), &folder, &url)
-            .flag("--sessions", place.sessions())
-            .flag("--login-throttle", "off")
-            .start();
+    for kind in DatabaseProduct::ALL {
+        let url = fresh(kind, &folder);
+        let server =
+            launch(&Config::of(Engine::Epoll), &folder, &url).flag("--login-throttle", "off").start();
         let log_in_as = |name: &str| {
             let mut visitor = Visitor::new(&server);
             assert_eq!(visitor.log_in(name, GOOD).status, 303);
@@ -340,56 +315,11 @@ pub(super) fn a_member_has_32_sessions_at_most() {
         // Ages are compared in whole seconds.
         thread::sleep(Duration::from_millis(1100));
         let mut others: Vec<_> = (0..30).map(|_| log_in()).collect();
-        assert!(alive(&mut oldest) && alive(&mut second), "{:?}: 32 sessions", place.kind);
+        assert!(alive(&mut oldest) && alive(&mut second), "{:?}: 32 sessions", kind);
         others.extend([log_in(), log_in()]);
-        assert!(!alive(&mut oldest) && !alive(&mut second), "{:?}: the oldest of 34", place.kind);
-        assert!(others.iter_mut().all(alive), "{:?}: 32 sessions", place.kind);
-        assert!(alive(&mut another), "{:?}: another member's", place.kind);
-        stop(server);
-    }
-}
-
-/// A session cookie from before MACs, and its digest.
-const UNSIGNED: [&str; 2] =
-    ["ccccccccccccccccccccccccccccccccccccccccccc", "DEnYkjBpb_PAMcpaEopOEh41ib-HLBf6BEh-0MwkXSE"];
-
-pub(super) fn a_session_outlives_an_update_of_the_database() {
-    let folder = site();
-    // The second one is an interrupted update.
-    let whole = "DROP TABLE tenfold_looks; DELETE FROM tenfold_facts WHERE name = 'looks'; \
-        ALTER TABLE tenfold_users DROP COLUMN epoch; ALTER TABLE tenfold_sessions DROP COLUMN epoch;";
-    let cut_short = "DELETE FROM tenfold_looks; ALTER TABLE tenfold_sessions DROP COLUMN epoch;";
-    for (kind, columns) in
-        DatabaseProduct::ALL.into_iter().flat_map(|kind| [(kind, whole), (kind, cut_short)])
-    {
-        let url = fresh(kind, &folder);
-        let launch = || launch(&Config::of(Engine::Epoll), &folder, &url);
-        let server = launch().start();
-        for name in ["ann", "Hans"] {
-            assert_eq!(Visitor::new(&server).register(name, GOOD).status, 303);
-        }
-        stop(server);
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970").as_secs();
-        let sql = format!(
-            "{columns} UPDATE tenfold_facts SET content = '1' WHERE name = 'version'; \
-             DELETE FROM tenfold_facts WHERE name = 'filter'; \
-             INSERT INTO tenfold_sessions (digest, user_id, created, seen) \
-             SELECT '{}', id, {now}, {now} FROM tenfold_users WHERE name = 'ann';",
-            UNSIGNED[1]
-        );
-        execute(kind, &url, &sql);
-        let server = launch().start();
-        let mut member = Visitor::new(&server);
-        member.cookies.insert("session".into(), UNSIGNED[0].into());
-        assert_eq!(member.get("/members/").status, 200, "{kind:?}: {columns}");
-        assert_eq!(Visitor::new(&server).register("\u{41d}ans", GOOD).status, 422, "it looks like Hans");
-        let mut stranger = Visitor::new(&server);
-        stranger.cookies.insert("session".into(), "d".repeat(43));
-        assert_eq!(stranger.get("/members/").status, 303, "{kind:?}: {columns}");
-        users(&url, &["passwd", "ann"], &format!("{BETTER}\n"));
-        assert_eq!(member.get("/members/").status, 303, "{kind:?}: {columns}");
-        assert_eq!(stranger.log_in("ann", BETTER).status, 303, "{kind:?}: {columns}");
-        assert_eq!(stranger.get("/members/").status, 200, "{kind:?}: {columns}");
+        assert!(!alive(&mut oldest) && !alive(&mut second), "{:?}: the oldest of 34", kind);
+        assert!(others.iter_mut().all(alive), "{:?}: 32 sessions", kind);
+        assert!(alive(&mut another), "{:?}: another member's", kind);
         stop(server);
     }
 }

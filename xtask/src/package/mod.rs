@@ -73,13 +73,13 @@ enum Linking {
     Static,
 }
 
-/// The program to pack, built with every engine.
+/// The program to pack, built with every engine and database.
 fn program(root: &Path, options: &PackageOptions, linking: Linking) -> Result<PathBuf, Failed> {
     if let Some(binary) = &options.binary {
         return Ok(binary.clone());
     }
     let platform = shell::platform();
-    let build = ["build", "-p", "tenfold", "--profile", "dist"];
+    let build = ["build", "-p", "tenfold", "--features", "full", "--profile", "dist"];
     let required = ("TENFOLD_LIBRARIES", "require");
     match linking {
         Linking::Dynamic => {

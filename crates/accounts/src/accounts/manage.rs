@@ -39,11 +39,9 @@ impl Accounts {
     /// The member does not exist, or the error of the database.
     pub fn set_disabled(&self, name: &str, disabled: bool) -> Result<(), String> {
         let user = self.named(name)?;
-        let set = || -> Result<(), StoreError> {
-            self.store.set_disabled(user.id, disabled)?;
-            if disabled { self.sessions.end_others(&self.store, user.id, "") } else { Ok(()) }
-        };
-        set().map_err(|fault| fault.to_string())
+        let set = self.store.set_disabled(user.id, disabled);
+        let ended = set.and_then(|_| if disabled { self.store.remove_sessions(user.id, "") } else { Ok(0) });
+        ended.map(drop).map_err(|fault| fault.to_string())
     }
 
     /// Sets another password of a member and ends every session.
@@ -62,11 +60,7 @@ impl Accounts {
     /// The member does not exist, or the error of the database.
     pub fn remove_member(&self, name: &str) -> Result<(), String> {
         let user = self.named(name)?;
-        let remove = || -> Result<(), StoreError> {
-            self.store.remove_user(user.id)?;
-            self.sessions.end_others(&self.store, user.id, "")
-        };
-        remove().map_err(|fault| fault.to_string())
+        self.store.remove_user(user.id).map(drop).map_err(|fault| fault.to_string())
     }
 
     /// Returns the code of a new invitation for one account, valid for `days`. Only its hash is stored, so it cannot be

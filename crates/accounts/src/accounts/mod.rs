@@ -8,7 +8,7 @@ use crate::clock::{milliseconds, seconds};
 use crate::filter::Filter;
 use crate::names::MemberName;
 use crate::passwords::{self, Cost, Hasher};
-use crate::sessions::{Lifetime, SessionStore, Sessions};
+use crate::sessions::{Lifetime, Sessions};
 use crate::store::url::DatabaseUrl;
 use crate::store::{Member, MemberStore, StoreError};
 use crate::throttle::Throttle;
@@ -37,8 +37,6 @@ pub struct AccountPolicy {
     pub cost: Cost,
     /// The lifetimes of a session.
     pub lifetime: Lifetime,
-    /// The URL of a Valkey or Redis server for the sessions; `None` keeps them in the database.
-    pub sessions: Option<String>,
     /// Whether attempts are throttled.
     pub throttle: bool,
 }
@@ -57,41 +55,17 @@ pub struct Accounts {
 /// A reply, or the error of the database for the log; the client then receives [`Reply::Unavailable`].
 pub type QueryResult = Result<Reply, String>;
 
-/// The store of the sessions, open.
-fn place(policy: &AccountPolicy) -> Result<SessionStore, String> {
-    Ok(match &policy.sessions {
-        None => SessionStore::Database,
-        #[cfg(feature = "redis")]
-        Some(url) => SessionStore::Redis(Box::new(crate::sessions::redis::Redis::open(url)?)),
-        #[cfg(not(feature = "redis"))]
-        Some(_) => return Err("this build has no Redis: build with the cargo feature `redis`".into()),
-    })
-}
-
 impl Accounts {
-    /// Opens the database with at most `connections`, and the session store.
-    ///
-    /// # Errors
-    /// One line: the store that failed, and the reason.
+    /// Opens the database with at most `connections`.
     pub fn open(url: &DatabaseUrl, connections: usize, policy: AccountPolicy) -> Result<Accounts, String> {
         let hasher = Hasher::new(policy.cost)?;
         let store = MemberStore::open(url, connections)?;
-        let place = place(&policy)?;
-        let sessions = Sessions::new(place, policy.lifetime);
+        let sessions = Sessions::new(policy.lifetime);
         let throttle = Throttle::new(policy.throttle);
         let (key, made) = store.filter();
         let longest = i64::try_from(policy.lifetime.absolute.as_secs()).unwrap_or(i64::MAX);
         let filter = Filter::new(key, made, longest);
         Ok(Accounts { store, sessions, hasher, policy, throttle, filter })
-    }
-
-    /// Checks that the database and the store of the sessions answer. Changes nothing.
-    ///
-    /// # Errors
-    /// As [`Accounts::open`].
-    pub fn reach(url: &DatabaseUrl, policy: &AccountPolicy) -> Result<(), String> {
-        MemberStore::reach(url)?;
-        place(policy).map(drop)
     }
 
     /// Answers a query.
@@ -134,7 +108,10 @@ impl Accounts {
     }
 
     fn end_all(&self, sessions: &str) -> Result<(), StoreError> {
-        sessions.split(' ').take(MOST_TRIED).try_for_each(|session| self.sessions.end(&self.store, session))
+        sessions
+            .split(' ')
+            .take(MOST_TRIED)
+            .try_for_each(|session| self.store.remove_session(session).map(drop))
     }
 
     fn check(&self, session: &str) -> Result<Reply, StoreError> {
@@ -155,7 +132,7 @@ impl Accounts {
         let Some(found) = self.sessions.find(&self.store, session, seconds())? else { return Ok(None) };
         let user = self.store.user(found.user)?.filter(|user| user.admits(&found));
         if user.is_none() {
-            self.sessions.end(&self.store, session)?;
+            self.store.remove_session(session)?;
         }
         Ok(user)
     }
@@ -271,7 +248,7 @@ impl Accounts {
 
     fn end_others(&self, session: &str) -> Result<Reply, StoreError> {
         let Some(user) = self.member(session)? else { return Ok(Reply::Nobody) };
-        self.sessions.end_others(&self.store, user.id, session)?;
+        self.store.remove_sessions(user.id, session)?;
         Ok(Reply::Done)
     }
 
@@ -293,14 +270,14 @@ impl Accounts {
             return Ok(Reply::Nobody);
         }
         user.epoch += 1;
-        self.sessions.end_others(&self.store, user.id, "")?;
+        self.store.remove_sessions(user.id, "")?;
         self.welcome(&user)
     }
 
     /// Sets another password and ends all sessions.
     pub(crate) fn replace_password(&self, user: &Member, password: &str) -> Result<(), StoreError> {
         self.store.set_password(user.id, &self.hash(password)?)?;
-        self.sessions.end_others(&self.store, user.id, "")
+        self.store.remove_sessions(user.id, "").map(drop)
     }
 
     fn remove(&self, session: &str, password: &str, from: &ClientIdentity) -> Result<Reply, StoreError> {
@@ -308,10 +285,8 @@ impl Accounts {
             Ok(user) => user,
             Err(reply) => return Ok(reply),
         };
-        if !self.store.remove_unchanged_user(&user)? {
-            return Ok(Reply::Nobody);
-        }
-        self.sessions.end_others(&self.store, user.id, "").map(|()| Reply::Done)
+        let removed = self.store.remove_unchanged_user(&user)?;
+        Ok(if removed { Reply::Done } else { Reply::Nobody })
     }
 
     /// The member of a session who also typed the right password, or the reply to send.

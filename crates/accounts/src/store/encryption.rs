@@ -1,9 +1,8 @@
 //! Encrypted connections: the parameters in the URL of a database.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The protection of a connection.
-#[cfg(any(feature = "postgresql", feature = "mysql"))]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Encryption {
     /// None.
@@ -16,7 +15,6 @@ pub(crate) enum Encryption {
 }
 
 /// The parameters of a URL that a client of this database knows.
-#[cfg(any(feature = "postgresql", feature = "mysql"))]
 pub(crate) struct EncryptionNames {
     pub(crate) mode: &'static str,
     /// The parameter that names a file with root certificates.
@@ -27,7 +25,6 @@ pub(crate) struct EncryptionNames {
     pub(crate) verified: &'static str,
 }
 
-#[cfg(any(feature = "postgresql", feature = "mysql"))]
 impl Encryption {
     /// Takes the parameters with these names from a URL. Returns the URL without them.
     ///
@@ -36,7 +33,10 @@ impl Encryption {
     pub(crate) fn take_from(url: &str, names: &EncryptionNames) -> Result<(Encryption, String), String> {
         let EncryptionNames { mode, roots, off: [off, preferred], unverified, verified } = *names;
         let (url, [chosen, file]) = take_parameters(url, [mode, roots]);
-        let file = file.map(|path| root_file(roots, &path)).transpose()?;
+        let file = file.map(PathBuf::from);
+        if file.as_ref().is_some_and(|file| file.is_relative()) {
+            return Err(format!("{roots} requires an absolute path"));
+        }
         let encryption = match chosen.as_deref() {
             Some(name) if name == verified => return Ok((Encryption::Verified(file), url)),
             Some(name) if name == unverified => Encryption::Unverified,
@@ -55,19 +55,8 @@ impl Encryption {
     }
 }
 
-/// Checks the path of a file with root certificates, the value of `parameter`.
-///
-/// # Errors
-/// A message: the path is relative.
-pub(crate) fn root_file(parameter: &str, path: &str) -> Result<PathBuf, String> {
-    match Path::new(path) {
-        path if path.is_absolute() => Ok(path.to_owned()),
-        _ => Err(format!("{parameter} requires an absolute path")),
-    }
-}
-
 /// Takes the parameters with these names from the query of a URL. Returns the URL without them, and their values.
-pub(crate) fn take_parameters<const N: usize>(url: &str, names: [&str; N]) -> (String, [Option<String>; N]) {
+fn take_parameters<const N: usize>(url: &str, names: [&str; N]) -> (String, [Option<String>; N]) {
     let mut values = [const { None }; N];
     // A question mark before the host belongs to the password.
     let host = url.find('@').unwrap_or(0);

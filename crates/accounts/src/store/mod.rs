@@ -7,7 +7,7 @@
 mod connection;
 #[cfg(feature = "postgresql")]
 mod connector;
-#[cfg(any(feature = "postgresql", feature = "mysql", feature = "redis"))]
+#[cfg(any(feature = "postgresql", feature = "mysql"))]
 pub(crate) mod encryption;
 #[cfg(feature = "mysql")]
 mod mysql;
@@ -25,6 +25,38 @@ use pool::ConnectionPool;
 use url::DatabaseUrl;
 
 use crate::names::looks;
+
+/// The place of a client that is not part of this build.
+#[cfg(any(test, not(all(feature = "mysql", feature = "postgresql", feature = "sqlite"))))]
+macro_rules! missing_client {
+    ($module:ident, $database:literal, $feature:literal) => {
+        mod $module {
+            use crate::store::connection::{DatabaseConnection, StoreError};
+
+            const WHY: &str = concat!(
+                "this build cannot use ",
+                $database,
+                "; build with --features ",
+                $feature,
+                ", or use the package"
+            );
+
+            pub(super) fn check<T: ?Sized>(_: &T) -> Result<(), String> {
+                Err(WHY.into())
+            }
+
+            pub(super) fn open<T: ?Sized>(_: &T) -> Result<Box<dyn DatabaseConnection>, StoreError> {
+                Err(StoreError::Failed(WHY.into()))
+            }
+        }
+    };
+}
+#[cfg(not(feature = "mysql"))]
+missing_client!(mysql, "MySQL", "mysql");
+#[cfg(not(feature = "postgresql"))]
+missing_client!(postgres, "PostgreSQL", "postgresql");
+#[cfg(not(feature = "sqlite"))]
+missing_client!(sqlite, "SQLite", "sqlite");
 
 /// A member.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,14 +102,15 @@ pub struct MemberStore {
     keys: schema::DatabaseKeys,
 }
 
-const USER: &str = "SELECT id, name, name_key, password, created, disabled, epoch FROM tenfold_users";
+const USER: &str =
+    "SELECT id, name, name_key, password, created, disabled, epoch FROM tenfold_users";
 const SESSION: &str = "SELECT digest, user_id, created, seen, epoch FROM tenfold_sessions";
 
 impl MemberStore {
-    /// Opens the database with at most `connections`, and migrates its tables.
+    /// Opens the database with at most `connections`, and creates missing tables.
     ///
     /// # Errors
-    /// One line: it is unreachable, rejects access, or belongs to a newer version of this program.
+    /// One line: it is unreachable, rejects access, or belongs to another version of this program.
     pub fn open(url: &DatabaseUrl, connections: usize) -> Result<MemberStore, String> {
         let pool = ConnectionPool::new(url.clone(), connections);
         let keys = pool
@@ -152,7 +185,7 @@ impl MemberStore {
     /// existed.
     ///
     /// # Errors
-    /// [`StoreError::Taken`] if the name exists, or one that looks like it.
+    /// [`StoreError::Taken`] if the name exists, or a name that looks like it.
     pub(crate) fn add_user(
         &self,
         user: &Member,
@@ -338,4 +371,15 @@ fn session(row: RowValues) -> Result<(String, StoredSession), StoreError> {
     let [digest, user, created, seen, epoch] = columns(row)?;
     let (user, epoch) = (user.number()?, epoch.number()?);
     Ok((digest.text()?, StoredSession { user, created: created.number()?, seen: seen.number()?, epoch }))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_client_that_is_not_built_is_named_with_its_feature() {
+        missing_client!(oracle, "Oracle", "oracle");
+        let why = "this build cannot use Oracle; build with --features oracle, or use the package";
+        assert_eq!(oracle::check("oracle://db/x"), Err(why.to_owned()));
+        assert_eq!(oracle::open("oracle://db/x").err().map(|error| error.to_string()), Some(why.to_owned()));
+    }
 }

@@ -20,63 +20,28 @@ enum DatabaseKind {
     Postgres(String),
     Mysql(String),
 }
-
-/// A database client behind a cargo feature.
-struct ClientFeature {
-    database: &'static str,
-    feature: &'static str,
-    built: bool,
-}
-
-const SQLITE: ClientFeature =
-    ClientFeature { database: "SQLite", feature: "sqlite", built: cfg!(feature = "sqlite") };
-const POSTGRES: ClientFeature =
-    ClientFeature { database: "PostgreSQL", feature: "postgresql", built: cfg!(feature = "postgresql") };
-const MYSQL: ClientFeature =
-    ClientFeature { database: "MySQL", feature: "mysql", built: cfg!(feature = "mysql") };
-
-impl ClientFeature {
-    fn require(&self) -> Result<(), String> {
-        if self.built { Ok(()) } else { Err(self.missing()) }
-    }
-
-    fn missing(&self) -> String {
-        let ClientFeature { database, feature, .. } = self;
-        format!("this build has no {database}: build with the cargo feature `{feature}`")
-    }
-}
+use DatabaseKind::{InFile, Mysql, Postgres, Sqlite};
 
 impl FromStr for DatabaseUrl {
     type Err = String;
 
     fn from_str(text: &str) -> Result<DatabaseUrl, String> {
         let (scheme, rest) = text.split_once(':').unwrap_or((text, ""));
-        Ok(DatabaseUrl(match scheme {
-            "sqlite" => {
-                SQLITE.require()?;
-                DatabaseKind::Sqlite(path_behind("sqlite:", rest)?)
-            }
-            "file" => DatabaseKind::InFile(path_behind("file:", rest)?),
+        match scheme {
+            "sqlite" => DatabaseUrl::sqlite(&path_after("sqlite:", rest)?),
+            "file" => Ok(DatabaseUrl(InFile(path_after("file:", rest)?))),
             "postgres" | "postgresql" => {
-                POSTGRES.require()?;
-                #[cfg(feature = "postgresql")]
-                super::postgres::check(text)?;
-                DatabaseKind::Postgres(text.to_owned())
+                super::postgres::check(text).map(|()| DatabaseUrl(Postgres(text.to_owned())))
             }
             "mysql" | "mariadb" => {
-                MYSQL.require()?;
                 let url = format!("mysql:{rest}");
-                #[cfg(feature = "mysql")]
-                super::mysql::check(&url)?;
-                DatabaseKind::Mysql(url)
+                super::mysql::check(&url).map(|()| DatabaseUrl(Mysql(url)))
             }
             // The typed text may contain a password.
-            _ => {
-                return Err("a database is sqlite:PATH, postgres://USER:PASSWORD@HOST/NAME, \
-                            mysql://USER:PASSWORD@HOST/NAME, or file:PATH of a file that holds one of the last two"
-                    .into());
-            }
-        }))
+            _ => Err("a database is sqlite:PATH, postgres://USER:PASSWORD@HOST/NAME, \
+                      mysql://USER:PASSWORD@HOST/NAME, or file:PATH of a file that holds one of the last two"
+                .into()),
+        }
     }
 }
 
@@ -86,56 +51,39 @@ impl DatabaseUrl {
     /// # Errors
     /// This build has no SQLite.
     pub fn sqlite(path: &Path) -> Result<DatabaseUrl, String> {
-        SQLITE.require()?;
-        Ok(DatabaseUrl(DatabaseKind::Sqlite(path.to_owned())))
+        super::sqlite::check(path).map(|()| DatabaseUrl(Sqlite(path.to_owned())))
     }
 
     /// The file, if the database is one.
     pub fn file(&self) -> Option<&Path> {
         match &self.0 {
-            DatabaseKind::Sqlite(path) => Some(path),
-            DatabaseKind::InFile(_) | DatabaseKind::Postgres(_) | DatabaseKind::Mysql(_) => None,
+            Sqlite(path) => Some(path),
+            InFile(_) | Postgres(_) | Mysql(_) => None,
         }
     }
 
     /// Resolves the path of a file relative to `base`.
     #[must_use]
     pub fn beneath(self, base: &Path) -> DatabaseUrl {
-        match self.0 {
-            DatabaseKind::Sqlite(path) if path != Path::new(":memory:") => {
-                DatabaseUrl(DatabaseKind::Sqlite(base.join(path)))
-            }
-            DatabaseKind::InFile(path) => DatabaseUrl(DatabaseKind::InFile(base.join(path))),
-            other => DatabaseUrl(other),
-        }
+        DatabaseUrl(match self.0 {
+            Sqlite(path) if path != Path::new(":memory:") => Sqlite(base.join(path)),
+            InFile(path) => InFile(base.join(path)),
+            other => other,
+        })
     }
 
     pub(super) fn connect(&self) -> Result<Box<dyn DatabaseConnection>, StoreError> {
         match &self.0 {
-            #[cfg(feature = "sqlite")]
-            DatabaseKind::Sqlite(path) => super::sqlite::open(path),
-            DatabaseKind::InFile(path) => {
-                let url: DatabaseUrl =
-                    read(path).and_then(|text| text.parse()).map_err(StoreError::Failed)?;
-                match url.0 {
-                    DatabaseKind::Sqlite(_) | DatabaseKind::InFile(_) => Err(StoreError::Failed(format!(
-                        "{} does not hold the URL of a database server; write postgres://… or mysql://… into it",
-                        path.display()
-                    ))),
-                    DatabaseKind::Postgres(_) | DatabaseKind::Mysql(_) => url.connect(),
-                }
-            }
-            #[cfg(feature = "postgresql")]
-            DatabaseKind::Postgres(url) => super::postgres::open(url),
-            #[cfg(feature = "mysql")]
-            DatabaseKind::Mysql(url) => super::mysql::open(url),
-            // A URL is only parsed if its client is part of the build.
-            #[cfg(not(feature = "sqlite"))]
-            DatabaseKind::Sqlite(_) => Err(StoreError::Failed(SQLITE.missing())),
-            #[cfg(not(feature = "postgresql"))]
-            DatabaseKind::Postgres(_) => Err(StoreError::Failed(POSTGRES.missing())),
-            #[cfg(not(feature = "mysql"))]
-            DatabaseKind::Mysql(_) => Err(StoreError::Failed(MYSQL.missing())),
+            Sqlite(path) => super::sqlite::open(path),
+            Postgres(url) => super::postgres::open(url),
+            Mysql(url) => super::mysql::open(url),
+            InFile(path) => match read(path).and_then(|url| url.parse()).map_err(StoreError::Failed)? {
+                DatabaseUrl(Sqlite(_) | InFile(_)) => Err(StoreError::Failed(format!(
+                    "{} does not hold the URL of a database server; write postgres://… or mysql://… into it",
+                    path.display()
+                ))),
+                url => url.connect(),
+            },
         }
     }
 }
@@ -144,9 +92,9 @@ impl fmt::Display for DatabaseUrl {
     /// Omits the password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            DatabaseKind::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
-            DatabaseKind::InFile(path) => write!(f, "file:{}", path.display()),
-            DatabaseKind::Postgres(url) | DatabaseKind::Mysql(url) => f.write_str(&without_password(url)),
+            Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            InFile(path) => write!(f, "file:{}", path.display()),
+            Postgres(url) | Mysql(url) => f.write_str(&without_password(url)),
         }
     }
 }
@@ -157,7 +105,7 @@ impl fmt::Debug for DatabaseUrl {
     }
 }
 
-fn path_behind(scheme: &str, rest: &str) -> Result<PathBuf, String> {
+fn path_after(scheme: &str, rest: &str) -> Result<PathBuf, String> {
     match rest.strip_prefix("//").unwrap_or(rest) {
         "" => Err(format!("{scheme} requires a path")),
         path if path.contains("://") => Err(format!("{scheme} takes the path of a file, not another URL")),
@@ -166,11 +114,8 @@ fn path_behind(scheme: &str, rest: &str) -> Result<PathBuf, String> {
 }
 
 /// Reads a URL from a file, at most 4 KiB, without surrounding white space. The file keeps the URL out of command
-/// lines, the configuration, and the memory of processes that only pass the path on.
-///
-/// # Errors
-/// A message with the path, but without the content of the file.
-pub fn read(path: &Path) -> Result<String, String> {
+/// lines, the configuration, and the memory of processes that only pass the path on. Errors do not contain the content.
+fn read(path: &Path) -> Result<String, String> {
     const LONGEST: u64 = 4096;
     let wrong = |why: &dyn fmt::Display| {
         format!("cannot read the URL in {}: {why}; make it readable for the accounts user", path.display())
@@ -184,13 +129,10 @@ pub fn read(path: &Path) -> Result<String, String> {
     Ok(text.trim().to_owned())
 }
 
-/// Removes the password and the query, which may contain one, from a URL. An invalid URL is reduced to its scheme,
-/// except the path of a file. Without a user, text after the host's colon is shown only if it is a port.
-pub fn without_password(url: &str) -> String {
+/// Removes the password and the query, which may contain one, from a URL. An invalid URL is reduced to its scheme.
+/// Without a user, text after the colon of the host is shown only if it is a port.
+fn without_password(url: &str) -> String {
     const QUERY: [char; 2] = ['?', '#'];
-    if url.starts_with("file:") && !url.contains("://") {
-        return url.to_owned();
-    }
     let Some((scheme, rest)) = url.split_once("://") else {
         return url.split_once(':').map_or_else(String::new, |(scheme, _)| format!("{scheme}:"));
     };
@@ -234,40 +176,26 @@ mod tests {
     #[test]
     fn h78_no_part_of_a_password_is_shown_whatever_is_in_it() {
         for (url, shown) in [
-            ("redis:/:hunter2@127.0.0.1", "redis:"),
+            ("mysql:/:hunter2@127.0.0.1", "mysql:"),
             ("hunter2", ""),
-            ("file:/etc/redis.url", "file:/etc/redis.url"),
-            ("redis://:pa?ss@127.0.0.1", "redis://@…"),
+            ("mysql://:pa?ss@127.0.0.1", "mysql://@…"),
             ("postgres://ann:se#cret@db/x", "postgres://ann@…"),
             ("postgres://ann@db/x?password=se@cret", "postgres://ann@…"),
             ("postgres://db/x?password=secret", "postgres://db/x"),
-            ("redis+unix:///run/redis.sock?pass=secret", "redis+unix:///run/redis.sock"),
-            ("redis://:hunter2", "redis://:…"),
-            ("redis://host:hunter2/0", "redis://host:…"),
-            ("redis://host:6379/0", "redis://host:6379/0"),
-            ("redis://[::1]:6379/0", "redis://[::1]:6379/0"),
-            ("file:redis://:hunter2@h", "file:redis://@h"),
+            ("mysql://:hunter2", "mysql://:…"),
+            ("mysql://host:hunter2/x", "mysql://host:…"),
+            ("mysql://host:3306/x", "mysql://host:3306/x"),
+            ("mysql://[::1]:3306/x", "mysql://[::1]:3306/x"),
         ] {
             assert_eq!(without_password(url), shown, "{url}");
         }
     }
 
     #[test]
-    fn h78_a_url_behind_the_scheme_of_a_path_is_refused_and_not_shown() {
+    fn h78_a_url_after_the_scheme_of_a_path_is_refused_and_not_shown() {
         for wrong in ["sqlite:postgres://ann:hunter2@db/x", "file:postgres://ann:hunter2@db/x"] {
             let why = wrong.parse::<DatabaseUrl>().err();
             assert!(why.is_some_and(|why| !why.contains("hunter2")), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn a_client_that_is_not_built_is_named_with_its_feature() {
-        let absent = ClientFeature { built: false, ..SQLITE };
-        let why = absent.require().expect_err("it is not built");
-        assert_eq!(why, "this build has no SQLite: build with the cargo feature `sqlite`");
-        for (url, client) in [("sqlite:a.db", SQLITE), ("postgres://db/x", POSTGRES), ("mysql://db/x", MYSQL)]
-        {
-            assert_eq!(url.parse::<DatabaseUrl>().is_ok(), client.built, "{url}");
         }
     }
 

@@ -137,8 +137,8 @@ fn open_as_keeper(at: &AccountsLocation, settings: &Settings) -> Result<Accounts
         let switch_to = || switch_to().and_then(|()| process::hide_memory());
         switch_to().map_err(|error| format!("cannot become user {}: {error}", keeper.name))?;
     }
-    if url.file().is_none() || settings.members.sessions.is_some() {
-        // A server, of the database or of the sessions, could send replies without end.
+    if url.file().is_none() {
+        // The server of the database could send a reply without end.
         limits::limit_memory(most_memory(&settings.members))
             .map_err(|error| format!("cannot limit memory: {error}"))?;
     }

@@ -11,6 +11,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
 
 use tenfold_accounts::Accounts;
+use tenfold_accounts::store::MemberStore;
 use tenfold_accounts::store::url::DatabaseUrl;
 use tenfold_sys::folder::{self, OpenFolder};
 use tenfold_sys::user::SystemUser;
@@ -79,14 +80,10 @@ pub(crate) fn open_accounts(
 ///
 /// # Errors
 /// As [`open_accounts`].
-pub(crate) fn check(
-    place: &AccountsLocation,
-    users: Option<Users<'_>>,
-    settings: &MembersSettings,
-) -> Result<(), String> {
+pub(crate) fn check(place: &AccountsLocation, users: Option<Users<'_>>) -> Result<(), String> {
     let url = place.url()?;
     let Some(path) = file_of(&url) else {
-        return if url.file().is_some() { Ok(()) } else { Accounts::reach(&url, &settings.policy()) };
+        return if url.file().is_some() { Ok(()) } else { MemberStore::reach(&url) };
     };
     // A start creates the default folder.
     if *place == AccountsLocation::Usual && !parent(path).exists() {

@@ -59,15 +59,12 @@ pub(crate) fn confine_worker(process: Process, serving: &SandboxSubject<'_>) -> 
     confine(process, &calls::of_worker(serving), &fatal)
 }
 
-/// Confines the accounts process, which opens the file of its database, or `connects` to one.
+/// Confines the accounts process, which opens the file of its `database`; None: it connects to a server.
 ///
 /// # Errors
 /// A message with the system's error.
-pub(crate) fn confine_accounts(
-    process: Process,
-    database: Option<&Path>,
-    connects: bool,
-) -> Result<(), String> {
+pub(crate) fn confine_accounts(process: Process, database: Option<&Path>) -> Result<(), String> {
+    let connects = database.is_none();
     landlock::limit_accounts(database).map_err(|error| format!("cannot limit files: {error}"))?;
     let mut fatal = calls::DANGEROUS.to_vec();
     fatal.extend(Some(Call::CONNECT).filter(|_| !connects));

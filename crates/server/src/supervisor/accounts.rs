@@ -188,8 +188,7 @@ impl AccountsProcess {
                         let reports: &'static Arc<SharedRows> = Box::leak(Box::new(self.reports.clone()));
                         let (name, refused) = ("accounts".to_owned(), &reports.row(1)[0]);
                         let process = sandbox::Process { name, row: reports.row(0), refused };
-                        let connects = self.url.file().is_none() || self.settings.sessions.is_some();
-                        sandbox::confine_accounts(process, self.url.file(), connects)?;
+                        sandbox::confine_accounts(process, self.url.file())?;
                     }
                     let AccountsProcess { settings, url, user, server, pulse, .. } = &*self;
                     serve(&AccountsTask { settings, url, user: user.as_ref(), create, server, pulse }, ready)

@@ -8,7 +8,6 @@ mod qr;
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use tenfold_accounts::store::url::without_password;
 use tenfold_accounts::web::protect::ProtectedFolder;
 use tenfold_site::Listing;
 use tenfold_sys::socket::ListenAddress;
@@ -188,9 +187,6 @@ fn tls(facts: &StartFacts<'_>) -> Option<String> {
 fn members(facts: &StartFacts<'_>) -> Option<String> {
     let said = &facts.settings.members;
     let mut text = facts.accounts?.0.to_string();
-    if let Some(sessions) = &said.sessions {
-        let _ = write!(text, ", sessions in {}", without_password(sessions));
-    }
     let _ = match said.protect.as_slice() {
         [] => write!(text, ", nothing is protected"),
         folders => write!(

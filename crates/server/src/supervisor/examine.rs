@@ -115,7 +115,7 @@ fn accounts(settings: &Settings, workers: Option<&SystemUser>) -> Result<Vec<Str
     pages::load(settings)?;
     let keeper = workers.map(|workers| privileges::accounts_user(settings, workers)).transpose()?;
     let users = keeper.as_ref().zip(workers).map(|(accounts, workers)| Users { accounts, workers });
-    let check = || database::check(place, users, &settings.members).err().into_iter().collect();
+    let check = || database::check(place, users).err().into_iter().collect();
     // The database may be hostile.
     Ok(problems_in_child(
         "the members' database",

@@ -13,6 +13,7 @@ pub(crate) const RECIPE: u8 = 1;
 
 /// The levels at which a text of a megabyte takes some hundredths of a second: past them each percent costs
 /// several times as much.
+#[cfg(feature = "zstd")]
 const ZSTD_LEVEL: i32 = 9;
 const BROTLI_LEVEL: i32 = 5;
 const GZIP_LEVEL: u32 = 6;
@@ -20,15 +21,26 @@ const GZIP_LEVEL: u32 = 6;
 /// The window of brotli: 4 MiB.
 const BROTLI_WINDOW: i32 = 22;
 
+/// The codings that this build can make, in the default order of preference.
+pub const MADE_CODINGS: &[ContentCoding] = &[
+    #[cfg(feature = "zstd")]
+    ContentCoding::Zstd,
+    ContentCoding::Brotli,
+    ContentCoding::Gzip,
+];
+
 /// `content` in this coding.
 ///
 /// # Errors
-/// There is no memory to do it in.
+/// There is no memory for it, or the coding is not one of [`MADE_CODINGS`].
 pub(crate) fn encode(content: &[u8], coding: ContentCoding) -> io::Result<Vec<u8>> {
     match coding {
         // Windows keep within the 8 MiB that every client has to have (RFC 9659 §3): these levels use no
         // more than 4 MiB.
+        #[cfg(feature = "zstd")]
         ContentCoding::Zstd => zstd::bulk::compress(content, ZSTD_LEVEL),
+        #[cfg(not(feature = "zstd"))]
+        ContentCoding::Zstd => Err(io::ErrorKind::Unsupported.into()),
         ContentCoding::Brotli => {
             let params = brotli::enc::BrotliEncoderParams {
                 quality: BROTLI_LEVEL,

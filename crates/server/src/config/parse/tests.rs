@@ -192,11 +192,6 @@ const WRONG: &[(&str, &str, &str)] = &[
         "\"members\" is not a folder of the site such as /members/: it must begin with a slash",
     ),
     ("registration", "maybe", "there is no registration \"maybe\"; there are open, invitation, closed"),
-    (
-        "sessions",
-        "memory",
-        "sessions are kept in database, redis://HOST:PORT, rediss://HOST:PORT, redis+unix://PATH or file:PATH",
-    ),
     ("session-idle", "0s", "\"0s\" is not a duration from 1s to 8760h, such as 250ms, 10s, 2m, 1h or 30d"),
     (
         "session-lifetime",

@@ -25,8 +25,6 @@ pub(crate) struct MembersSettings {
     pub(crate) protect: Vec<ProtectedFolder>,
     pub(crate) registration: Registration,
     pub(crate) templates: Option<PathBuf>,
-    /// The URL of a Valkey or Redis; none for the database.
-    pub(crate) sessions: Option<String>,
     pub(crate) idle: Duration,
     pub(crate) absolute: Duration,
     pub(crate) least_password: usize,
@@ -86,7 +84,6 @@ impl MembersSettings {
             least_password: self.least_password,
             cost: Cost { memory: (self.memory / 1024) as u32, passes: self.passes, lanes: 1 },
             lifetime: Lifetime { idle: self.idle, absolute: self.absolute },
-            sessions: self.sessions.clone(),
             throttle: self.throttle,
         }
     }

@@ -1,7 +1,7 @@
 //! The content that is served, and where.
 
 use tenfold_http::semantics::negotiate::ContentCoding;
-use tenfold_site::{Codings, TagFrom};
+use tenfold_site::{Codings, MADE_CODINGS, TagFrom};
 
 use super::read::{bytes, count, path, rows, size, some, switch, word};
 use crate::config::parse::row::Initial::{Follows, Value};
@@ -34,7 +34,7 @@ pub(super) static CONTENT: &[SettingRow] = rows! { "Content":
         codings.siblings = codings(&[ContentCoding::Brotli, ContentCoding::Zstd, ContentCoding::Gzip]);
         "serve page.html.br, .zst or .gz in place of page.html if the client accepts it: on, off, or br, zstd and gzip in order of preference";
     many "compress" "on|CODING|off" = Value("off"), not_null;
-        codings.made = codings(&[ContentCoding::Zstd, ContentCoding::Brotli, ContentCoding::Gzip]);
+        codings.made = codings(MADE_CODINGS);
         "compress files that have no compressed file beside them: on, off, or zstd, br and gzip in order of preference";
     many "compress-types" "TYPE" = Value("text"), not_null;
         codings.types = types;
@@ -106,8 +106,11 @@ fn read_codings(texts: &[Text<'_>], all: &[ContentCoding]) -> Result<Vec<Content
     let mut found = Vec::new();
     for Text { text, .. } in texts {
         let coding = all.iter().find(|coding| coding.token() == *text);
-        let coding = *coding.ok_or_else(|| {
-            format!("{text:?} is not a coding: on alone, off alone, or some of br, zstd and gzip")
+        let coding = *coding.ok_or_else(|| match *text {
+            "zstd" => {
+                "this build cannot compress with zstd; build with --features zstd, or use the package".into()
+            }
+            _ => format!("{text:?} is not a coding: on alone, off alone, or some of br, zstd and gzip"),
         })?;
         if found.contains(&coding) {
             return Err(format!("duplicate coding {text}"));
@@ -162,6 +165,12 @@ mod tests {
         for wrong in [&["on", "br"][..], &["deflate"], &["br", "br"], &[], &["identity"], &["BR"], &[""]] {
             assert!(codings(wrong).is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn a_coding_that_is_not_built_is_named_with_its_feature() {
+        let why = read(codings(&[ContentCoding::Gzip]), &["zstd", "gzip"]).expect_err("it is not built");
+        assert!(why.contains("--features zstd"), "{why}");
     }
 
     #[test]

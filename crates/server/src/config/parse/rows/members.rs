@@ -36,10 +36,6 @@ pub(super) static ROWS: &[SettingRow] = rows! { "Members":
     one "account-templates" "DIR|off" = Value("off"), not_null;
         members.templates = |given: Text<'_>| if given.text == "off" { Ok(None) } else { given.path().map(Some) };
         "a folder with custom templates for the members' pages";
-    one "sessions" "URL|database" = Value("database"), fixed, not_null;
-        members.sessions = sessions;
-        "the store of sessions: database (the one of the accounts), or a Valkey or Redis that nodes share (redis://HOST, \
-         or rediss://HOST over TLS), or file:PATH (a file that holds such a URL)";
     one "session-idle" "TIME" = Value("24h"), fixed, not_null;
         members.idle = time(SECOND..=YEAR);
         "idle session timeout";
@@ -75,23 +71,4 @@ fn accounts(given: Text<'_>) -> Result<Option<AccountsLocation>, String> {
         "sqlite" => Some(AccountsLocation::Usual),
         url => Some(AccountsLocation::At(url.parse::<DatabaseUrl>()?.beneath(given.base))),
     })
-}
-
-fn sessions(given: Text<'_>) -> Result<Option<String>, String> {
-    match given.text {
-        "database" => Ok(None),
-        url if url.starts_with("redis://")
-            || url.starts_with("rediss://")
-            || url.starts_with("redis+unix://") =>
-        {
-            Ok(Some(url.to_owned()))
-        }
-        url => match url.strip_prefix("file:") {
-            Some(path) if !path.is_empty() => Ok(Some(format!("file:{}", given.base.join(path).display()))),
-            _ => {
-                Err("sessions are kept in database, redis://HOST:PORT, rediss://HOST:PORT, redis+unix://PATH or file:PATH"
-                    .into())
-            }
-        },
-    }
 }

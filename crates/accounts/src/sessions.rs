@@ -1,7 +1,4 @@
-//! Sessions: their storage and lifetimes.
-
-#[cfg(feature = "redis")]
-pub(crate) mod redis;
+//! The lifetimes of sessions.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -24,18 +21,8 @@ pub(crate) const MOST: usize = 32;
 /// The longest interval, in seconds, in which further uses are not written, because each would be a write.
 const LONGEST_GRAIN: i64 = 60;
 
-/// The store of sessions.
-#[derive(Debug)]
-pub(crate) enum SessionStore {
-    /// The database of the members.
-    Database,
-    #[cfg(feature = "redis")]
-    Redis(Box<redis::Redis>),
-}
-
 #[derive(Debug)]
 pub(crate) struct Sessions {
-    place: SessionStore,
     idle: i64,
     absolute: i64,
     /// The seconds after a written use in which further uses are not written.
@@ -45,11 +32,11 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    pub(crate) fn new(place: SessionStore, lifetime: Lifetime) -> Sessions {
+    pub(crate) fn new(lifetime: Lifetime) -> Sessions {
         let seconds = |length: Duration| i64::try_from(length.as_secs()).unwrap_or(i64::MAX / 4).max(1);
         let (idle, absolute) = (seconds(lifetime.idle), seconds(lifetime.absolute));
         let grain = (idle / 8).clamp(1, LONGEST_GRAIN);
-        Sessions { place, idle, absolute, grain, cleaned: Mutex::new(0) }
+        Sessions { idle, absolute, grain, cleaned: Mutex::new(0) }
     }
 
     /// The oldest creation time and the oldest last use that a live session can have.
@@ -72,25 +59,13 @@ impl Sessions {
         digest: &str,
         now: i64,
     ) -> Result<Option<StoredSession>, StoreError> {
-        let found = match &self.place {
-            SessionStore::Database => store.session(digest)?,
-            #[cfg(feature = "redis")]
-            SessionStore::Redis(redis) => redis.find(digest)?,
-        };
-        let Some(session) = found else { return Ok(None) };
+        let Some(session) = store.session(digest)? else { return Ok(None) };
         if !self.is_live(&session, now) {
-            self.end(store, digest)?;
+            store.remove_session(digest)?;
             return Ok(None);
         }
         if now - session.seen >= self.grain {
-            match &self.place {
-                SessionStore::Database => store.touch_session(digest, now).map(drop)?,
-                #[cfg(feature = "redis")]
-                SessionStore::Redis(redis) => {
-                    let session = StoredSession { seen: now, ..session };
-                    redis.touch(digest, session, self.left(session, now))?;
-                }
-            }
+            store.touch_session(digest, now)?;
         }
         Ok(Some(session))
     }
@@ -105,23 +80,8 @@ impl Sessions {
         now: i64,
     ) -> Result<bool, StoreError> {
         let session = StoredSession { user: user.id, created: now, seen: now, epoch: user.epoch };
-        match &self.place {
-            SessionStore::Database => {
-                self.clean(store, now)?;
-                store.add_session(digest, session, |others| self.surplus(others, now))
-            }
-            #[cfg(feature = "redis")]
-            SessionStore::Redis(redis) => {
-                // A later change still ends the session, because each use compares its epoch.
-                if !store.user(user.id)?.is_some_and(|user| user.admits(&session)) {
-                    return Ok(false);
-                }
-                redis.begin(digest, session, self.left(session, now))?;
-                let mut others = redis.sessions(user.id)?;
-                others.retain(|(other, _)| other != digest);
-                redis.end_all(user.id, &self.surplus(others, now)).map(|()| true)
-            }
-        }
+        self.clean(store, now)?;
+        store.add_session(digest, session, |others| self.surplus(others, now))
     }
 
     /// The sessions of a member that end if one more begins: expired ones, and the oldest beyond the bound.
@@ -133,37 +93,10 @@ impl Sessions {
         over.into_iter().map(|(digest, _)| digest).collect()
     }
 
-    pub(crate) fn end(&self, store: &MemberStore, digest: &str) -> Result<(), StoreError> {
-        match &self.place {
-            SessionStore::Database => store.remove_session(digest).map(drop),
-            #[cfg(feature = "redis")]
-            SessionStore::Redis(redis) => redis.end(digest),
-        }
-    }
-
-    /// Ends all sessions of a member except `kept`.
-    pub(crate) fn end_others(&self, store: &MemberStore, user: i64, kept: &str) -> Result<(), StoreError> {
-        match &self.place {
-            SessionStore::Database => store.remove_sessions(user, kept).map(drop),
-            #[cfg(feature = "redis")]
-            SessionStore::Redis(redis) => {
-                let mut digests = redis.digests(user)?;
-                digests.retain(|digest| digest != kept);
-                redis.end_all(user, &digests)
-            }
-        }
-    }
-
     /// The number of live sessions of a member.
     pub(crate) fn count(&self, store: &MemberStore, user: i64, now: i64) -> Result<u64, StoreError> {
-        match &self.place {
-            SessionStore::Database => {
-                let (created, seen) = self.horizon(now);
-                store.count_sessions(user, created, seen)
-            }
-            #[cfg(feature = "redis")]
-            SessionStore::Redis(redis) => redis.sessions(user).map(|sessions| sessions.len() as u64),
-        }
+        let (created, seen) = self.horizon(now);
+        store.count_sessions(user, created, seen)
     }
 
     /// Removes expired sessions at intervals.
@@ -177,13 +110,6 @@ impl Sessions {
         }
         let (created, seen) = self.horizon(now);
         store.remove_old_sessions(created, seen).map(drop)
-    }
-
-    /// Seconds until a session expires without further use.
-    #[cfg(feature = "redis")]
-    fn left(&self, session: StoredSession, now: i64) -> i64 {
-        let (created, seen) = self.horizon(now);
-        (session.created - created).min(session.seen - seen) + 1
     }
 }
 
@@ -202,7 +128,7 @@ mod tests {
         let user = Member { id: 1, name, key, password, created: 0, disabled: false, epoch: 0 };
         store.add_user(&user, None, 0).expect("the table is empty");
         let lifetime = Lifetime { idle: Duration::from_secs(idle), absolute: Duration::from_secs(absolute) };
-        (store, Sessions::new(SessionStore::Database, lifetime), user)
+        (store, Sessions::new(lifetime), user)
     }
 
     #[test]
