@@ -124,8 +124,8 @@ mod tests {
         // One connection, because each has a database of its own.
         let store = MemberStore::open(&url, 1).expect("a database in memory");
         let text = String::from("ann");
-        let (name, key, password) = (text.clone(), text.clone(), text);
-        let user = Member { id: 1, name, key, password, created: 0, disabled: false, epoch: 0 };
+        let (name, key, look, password) = (text.clone(), text.clone(), text.clone(), text);
+        let user = Member { id: 1, name, key, look, password, created: 0, disabled: false, epoch: 0 };
         store.add_user(&user, None, 0).expect("the table is empty");
         let lifetime = Lifetime { idle: Duration::from_secs(idle), absolute: Duration::from_secs(absolute) };
         (store, Sessions::new(lifetime), user)

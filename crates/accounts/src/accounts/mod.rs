@@ -62,9 +62,7 @@ impl Accounts {
         let store = MemberStore::open(url, connections)?;
         let sessions = Sessions::new(policy.lifetime);
         let throttle = Throttle::new(policy.throttle);
-        let (key, made) = store.filter();
-        let longest = i64::try_from(policy.lifetime.absolute.as_secs()).unwrap_or(i64::MAX);
-        let filter = Filter::new(key, made, longest);
+        let filter = Filter(store.filter().to_owned());
         Ok(Accounts { store, sessions, hasher, policy, throttle, filter })
     }
 
@@ -238,6 +236,7 @@ impl Accounts {
             id: token::row_number().map_err(StoreError::Failed)?,
             name: name.shown().to_owned(),
             key: name.key().to_owned(),
+            look: name.look().to_owned(),
             password: self.hash(password)?,
             created: seconds(),
             disabled: false,

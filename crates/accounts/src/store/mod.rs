@@ -24,8 +24,6 @@ use connection::{DatabaseConnection, RowValues, Value, columns};
 use pool::ConnectionPool;
 use url::DatabaseUrl;
 
-use crate::names::looks;
-
 /// The place of a client that is not part of this build.
 #[cfg(any(test, not(all(feature = "mysql", feature = "postgresql", feature = "sqlite"))))]
 macro_rules! missing_client {
@@ -66,6 +64,7 @@ pub struct Member {
     /// The name as displayed.
     pub name: String,
     pub(crate) key: String,
+    pub(crate) look: String,
     /// The hash of the password, as a PHC string.
     pub(crate) password: String,
     /// When the account was made, in seconds since 1970.
@@ -103,7 +102,7 @@ pub struct MemberStore {
 }
 
 const USER: &str =
-    "SELECT id, name, name_key, password, created, disabled, epoch FROM tenfold_users";
+    "SELECT id, name, name_key, name_look, password, created, disabled, epoch FROM tenfold_users";
 const SESSION: &str = "SELECT digest, user_id, created, seen, epoch FROM tenfold_sessions";
 
 impl MemberStore {
@@ -134,9 +133,9 @@ impl MemberStore {
         &self.keys.secret
     }
 
-    /// The key of the session filter and its creation time; 0 if there were no sessions before it.
-    pub(crate) fn filter(&self) -> (&str, i64) {
-        (&self.keys.filter, self.keys.filter_made)
+    /// The key of the session filter.
+    pub(crate) fn filter(&self) -> &str {
+        &self.keys.filter
     }
 
     /// The member whose name has this key.
@@ -207,19 +206,19 @@ impl MemberStore {
                 }
             }
             connection.execute(
-                "INSERT INTO tenfold_users (id, name, name_key, password, created, disabled) \
-                 VALUES (?, ?, ?, ?, ?, ?)",
+                "INSERT INTO tenfold_users (id, name, name_key, name_look, password, created, disabled, epoch) \
+                 VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 &[
                     user.id.into(),
                     user.name.as_str().into(),
                     user.key.as_str().into(),
+                    user.look.as_str().into(),
                     user.password.as_str().into(),
                     user.created.into(),
                     i64::from(user.disabled).into(),
+                    user.epoch.into(),
                 ],
             )?;
-            let looks: Vec<_> = looks(&user.name).into_iter().map(|look| (look, user.id.into())).collect();
-            schema::insert_looks(connection, &looks)?;
             Ok(true)
         })
     }
@@ -355,11 +354,12 @@ impl MemberStore {
 }
 
 fn user(row: RowValues) -> Result<Member, StoreError> {
-    let [id, name, key, password, created, disabled, epoch] = columns(row)?;
+    let [id, name, key, look, password, created, disabled, epoch] = columns(row)?;
     Ok(Member {
         id: id.number()?,
         name: name.text()?,
         key: key.text()?,
+        look: look.text()?,
         password: password.text()?,
         created: created.number()?,
         disabled: disabled.number()? != 0,

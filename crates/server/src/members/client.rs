@@ -6,11 +6,10 @@ pub(crate) mod filter;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use tenfold_accounts::filter::CookieCheck;
 use tenfold_accounts::web::Web;
 use tenfold_accounts::{Query, Reply};
 use tenfold_engine::Plan;
-use tenfold_engine::offload::{OffloadPool, OffloadResult, QueueFull, promise};
+use tenfold_engine::offload::{OffloadResult, QueueFull, promise};
 use tenfold_http::Request;
 use tenfold_site::{Shown, SitePath};
 
@@ -25,12 +24,6 @@ const WIDTH_IN_PLACE: usize = 64;
 /// The questions of a worker that may wait for such a thread.
 const QUEUE: usize = 256;
 
-/// The same for cookies that a worker cannot judge. They have a separate lane, so that invented cookies do not delay
-/// members.
-const WIDTH_UNJUDGED: usize = 1;
-const WIDTH_UNJUDGED_IN_PLACE: usize = 16;
-const QUEUE_UNJUDGED: usize = 64;
-
 /// A worker's part of the members.
 pub(crate) struct WorkerMembers {
     pub(crate) web: Arc<Web>,
@@ -38,8 +31,6 @@ pub(crate) struct WorkerMembers {
     filter: Arc<WorkerFilter>,
     /// For quick answers.
     quick: WorkLane,
-    /// For quick answers to questions with a cookie that this worker cannot judge.
-    unjudged: OffloadPool,
     /// For answers that wait for a hash, so that the others do not.
     slow: Slow,
 }
@@ -55,9 +46,9 @@ enum Slow {
 impl WorkerMembers {
     /// Waits a moment for the filter of session cookies, so that the first connection finds it.
     pub(crate) fn new(web: Arc<Web>, client: AccountsClient, starts: Starts, plan: &Plan) -> WorkerMembers {
-        let (width, unjudged, slow) = match plan.blocking() {
-            true => (WIDTH_IN_PLACE, WIDTH_UNJUDGED_IN_PLACE, Slow::InPlace),
-            false => (WIDTH, WIDTH_UNJUDGED, Slow::Aside(Answers::default())),
+        let (width, slow) = match plan.blocking() {
+            true => (WIDTH_IN_PLACE, Slow::InPlace),
+            false => (WIDTH, Slow::Aside(Answers::default())),
         };
         let filter = WorkerFilter::new(starts);
         filter.learn(&client);
@@ -66,7 +57,6 @@ impl WorkerMembers {
             client: Arc::new(client),
             filter: Arc::new(filter),
             quick: WorkLane::new(plan, width, QUEUE),
-            unjudged: OffloadPool::new(plan, unjudged, QUEUE_UNJUDGED),
             slow,
         }
     }
@@ -82,29 +72,22 @@ impl WorkerMembers {
         sessions: Vec<String>,
         address: &str,
     ) -> Result<OffloadResult<Reply>, QueueFull> {
-        let known = (!sessions.is_empty()).then(|| self.filter.judge(&sessions));
-        let is_judged = match known {
-            Some(Some(CookieCheck::Forged)) => {
-                let (promise, coming) = promise();
-                promise.keep(Reply::Nobody);
-                return Ok(coming);
-            }
-            Some(Some(CookieCheck::Unsigned) | None) => false,
-            // A cookie stays signed after its session has ended, so anybody may have one.
-            Some(Some(CookieCheck::Signed)) | None => true,
-        };
+        let accepted = if sessions.is_empty() { Some(true) } else { self.filter.accepts(&sessions) };
+        if accepted == Some(false) {
+            let (promise, coming) = promise();
+            promise.keep(Reply::Nobody);
+            return Ok(coming);
+        }
         match &self.slow {
             _ if !request.hashes() => {
                 let (client, filter) = (self.client.clone(), self.filter.clone());
-                // The cookie is judged again if the filter was unknown before.
-                let is_unknown = known == Some(None);
-                let work = move || match is_unknown {
-                    true if filter.learn(&client).judge(&sessions) == Some(CookieCheck::Forged) => {
-                        Reply::Nobody
+                self.quick.run(address, move || {
+                    // The cookies are checked now if the filter was unknown before.
+                    match accepted.is_none() && filter.learn(&client).accepts(&sessions) == Some(false) {
+                        true => Reply::Nobody,
+                        false => client.ask(&request),
                     }
-                    _ => client.ask(&request),
-                };
-                if is_judged { self.quick.run(address, work) } else { self.unjudged.run(work) }
+                })
             }
             Slow::InPlace => {
                 let (promise, coming) = promise();
