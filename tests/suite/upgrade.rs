@@ -42,13 +42,11 @@ pub(crate) const THEME: Theme = Theme {
         Every Many: members_of_a_database_server_stay_logged_in;
         Epoll Own: a_program_that_cannot_serve_changes_nothing, a_unix_listener_and_the_log_go_on,
             passed_sockets_go_on, members_stay_logged_in, former_workers_end_with_the_server;
-        Epoll Own: what_cannot_be_opened_refuses_an_upgrade, a_program_that_came_back_tries_again,
-            a_program_that_came_back_starts_workers_again, a_signal_ends_a_server_that_tries_again,
-            processes_of_failed_attempts_end, a_log_on_standard_output_goes_on,
-            a_program_that_was_not_checked_is_not_executed, an_order_goes_on_after_an_upgrade,
-            a_worker_that_starts_during_a_check_has_no_part_of_it, a_check_ends_before_the_server;
+        Epoll Own: what_cannot_be_opened_refuses_an_upgrade, a_server_ends_if_neither_program_can_start,
+            a_server_ends_if_no_worker_can_start, the_former_program_serves_if_no_new_worker_can,
+            a_log_on_standard_output_goes_on, an_order_goes_on_after_an_upgrade, a_check_ends_before_the_server;
         Epoll Own: an_exchanged_link_leads_to_the_new_program, a_socket_of_an_ended_process_upgrades_nothing, the_end_of_the_server_ends_the_wait;
-        Epoll OwnAsRoot: a_server_of_another_user_is_upgraded_by_root,
+        Epoll OwnAsRoot: a_server_without_root_is_upgraded, the_first_process_of_a_container_is_upgraded,
             h96_no_helper_remembers_the_keys_of_tickets;
     ],
 };
@@ -363,19 +361,52 @@ fn the_end_of_the_server_ends_the_wait(config: &Config) {
     });
 }
 
-fn a_server_of_another_user_is_upgraded_by_root(_: &Config) {
+/// The server has a Unix listener, an admin listener and members. Its user upgrades it, and then root does.
+fn a_server_without_root_is_upgraded(_: &Config) {
     let (folder, state) = (folder(), TempFolder::new("upgrade-nobody"));
     folder.allow(".", 0o755);
     state.allow(".", 0o777);
-    let control = state.at("control").display().to_string();
-    let mut command = tools::as_nobody(&program(&folder));
-    command.arg("serve").arg(folder.at("site")).args(["--listen", "127.0.0.1:0", "--access-log", "off"]);
-    let mut child = command.args(["--control", &control]).stderr(Stdio::null()).spawn().expect("it runs");
-    becomes_true(SOON, "it serves", || tenfold(&["status", "--control", &control]).status.success());
-    let output = tenfold(&["upgrade", "--control", &control]);
-    let process = Process(child.id());
-    process.signal(rustix::process::Signal::TERM);
+    let at = |name: &str| state.at(name).display().to_string();
+    let mut server = tools::as_nobody(&program(&folder));
+    server.arg("serve").arg(folder.at("site"));
+    server.args(["--listen", &format!("unix:{}", at("site")), "--admin", &format!("unix:{}", at("admin"))]);
+    server.args([
+        "--accounts",
+        &format!("sqlite:{}", at("members.db")),
+        "--protect",
+        "/members/",
+        "--control",
+        &at("control"),
+    ]);
+    let as_user = tools::as_nobody(&program(&folder));
+    is_upgraded(server, &at("control"), |process| process, vec![as_user, Command::new(program(&folder))]);
+}
+
+fn the_first_process_of_a_container_is_upgraded(_: &Config) {
+    let folder = folder();
+    folder.allow(".", 0o755);
+    let control = folder.at("control").display().to_string();
+    let mut server = Command::new(tools::program("unshare"));
+    server
+        .args(["--pid", "--fork", "--mount-proc"])
+        .arg(program(&folder))
+        .arg("serve")
+        .arg(folder.at("site"));
+    server.args(["--listen", "127.0.0.1:0", "--control", &control]);
+    let inside = |process: Process| process.children()[0];
+    is_upgraded(server, &control, inside, vec![Command::new(program(&folder))]);
+}
+
+/// Starts `server`, runs `tenfold upgrade` by each of `upgrades`, and ends the process that `of` finds.
+#[track_caller]
+fn is_upgraded(mut server: Command, control: &str, of: impl Fn(Process) -> Process, upgrades: Vec<Command>) {
+    let mut child = server.args(["--access-log", "off"]).stderr(Stdio::null()).spawn().expect("it runs");
+    becomes_true(SOON, "it serves", || tenfold(&["status", "--control", control]).status.success());
+    for mut upgrade in upgrades {
+        let output = upgrade.args(["upgrade", "--control", control]).output().expect("it runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    of(Process(child.id())).signal(rustix::process::Signal::TERM);
     let end = child.wait().expect("it is our child");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(end.success(), "{end}");
 }

@@ -1,19 +1,16 @@
-//! Neither program can open the files of the server: it serves on with the workers that it has, and tries again.
+//! Programs that cannot start: the former one serves on, or the server ends if neither can.
 
 use std::fs;
 use std::process::Command;
-use std::thread;
 
 use rustix::process::Signal;
 use tenfold_tests::binary;
 use tenfold_tests::config::Config;
 use tenfold_tests::launch::{Launch, tenfold_slowly};
-use tenfold_tests::process::Process;
-use tenfold_tests::seal::{Below, get_once, new_client};
+use tenfold_tests::seal::Below;
 use tenfold_tests::server::Server;
 use tenfold_tests::site::TempFolder;
-use tenfold_tests::time::{SOON, becomes_true, eventually};
-use tenfold_tests::wire::Wire;
+use tenfold_tests::time::{SOON, becomes_true};
 
 use super::{folder, program, put_script, start, succeeds, upgrade};
 
@@ -29,7 +26,7 @@ fn with_log(config: &Config) -> (TempFolder, Launch) {
 
 /// Puts a program that passes the check, takes `step`, and cannot start.
 fn put_failing(folder: &TempFolder, step: &str) {
-    let good = binary::server().expect("the server").path.display();
+    let good = program_path();
     put_script(
         folder,
         &format!(
@@ -45,14 +42,6 @@ fn hide(folder: &TempFolder) -> String {
 
 fn restore(folder: &TempFolder) {
     fs::rename(folder.at("away"), folder.at("logs")).expect("our own folder");
-}
-
-/// Waits until the program that came back has failed twice since the output had `begin` characters.
-fn fails_twice(server: &Server, begin: usize) {
-    becomes_true(SOON, "two attempts fail", || {
-        server.ended().is_some() || server.errors()[begin..].matches("the former ones go on").count() >= 2
-    });
-    assert!(server.ended().is_none(), "{}", server.errors());
 }
 
 /// Runs `tenfold upgrade`, which waits for its result longer than a test waits for other commands.
@@ -97,105 +86,60 @@ pub(super) fn what_cannot_be_opened_refuses_an_upgrade(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-pub(super) fn a_program_that_came_back_tries_again(config: &Config) {
-    let (folder, launch) = with_log(config);
-    let server = launch.start();
-    let workers = server.workers();
+/// Neither program can open the log, so the server ends. Its workers end with it.
+pub(super) fn a_server_ends_if_neither_program_can_start(config: &Config) {
+    let (folder, launch) = with_log(&config.through(Below::Tls));
+    let server = launch.members().start();
+    let all = server.process.with_descendants();
     put_failing(&folder, &hide(&folder));
-    thread::scope(|scope| {
-        let upgraded = scope.spawn(|| upgrade_slowly(&server));
-        fails_twice(&server, 0);
-        server.expect_report("cannot open the access log");
-        assert!(workers.iter().all(|worker| worker.is_running()));
-        serves(&server);
-        // It shortens the pause.
-        restore(&folder);
-        server.process.signal(Signal::HUP);
-        let (code, said) = upgraded.join().expect("it ends");
-        assert_eq!(code, Some(1), "{said}");
-        assert!(said.contains("the new program could not start"), "{said}");
-    });
-    let status = server.status();
-    assert_eq!((&status["process"], &status["upgrades"]["failed"]), (&server.process.0.into(), &1.into()));
-    serves(&server);
-    becomes_true(SOON, "the former workers end", || workers.iter().all(|worker| !worker.is_running()));
-    succeeds(&server, &folder);
-    serves(&server);
-    server.stop().unwrap_or_else(|why| panic!("{why}"));
+    let (code, said) = upgrade_slowly(&server);
+    assert_eq!(code, Some(1), "{said}");
+    assert_eq!(server.ends_within(SOON).code(), Some(1), "{}", server.errors());
+    server.expect_report("the former program cannot serve either");
+    becomes_true(SOON, "no process is left", || all.iter().all(|process| !process.is_running()));
 }
 
-/// It opens everything, but its workers cannot read the root.
-pub(super) fn a_program_that_came_back_starts_workers_again(config: &Config) {
+/// It opens everything, but its workers cannot read the root. Neither can those of the former program.
+pub(super) fn a_server_ends_if_no_worker_can_start(config: &Config) {
     let folder = folder();
     folder.allow(".", 0o755);
     let server = start(config, &folder);
-    let site = folder.at("site").display().to_string();
-    put_failing(&folder, &format!("chmod 0 {site}"));
-    thread::scope(|scope| {
-        let upgraded = scope.spawn(|| upgrade_slowly(&server));
-        fails_twice(&server, 0);
-        server.expect_report("cannot read the root");
-        folder.allow("site", 0o755);
-        let (code, said) = upgraded.join().expect("it ends");
-        assert_eq!(code, Some(1), "{said}");
-    });
+    put_failing(&folder, &format!("chmod 0 {}", folder.at("site").display()));
+    server.process.signal(Signal::USR2);
+    let end = server.ends_within(SOON);
+    folder.allow("site", 0o755);
+    assert_eq!(end.code(), Some(1), "{}", server.errors());
+    server.expect_report("cannot read the root");
+    assert!(!server.at("control").exists(), "the file of the control socket is left");
+}
+
+/// The supervisor can open a folder of root, and workers cannot.
+pub(super) fn the_former_program_serves_if_no_new_worker_can(config: &Config) {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let folder = folder();
+    folder.allow(".", 0o755);
+    folder.write("closed/index.html", "closed\n");
+    folder.allow("closed", 0o700);
+    let server = start(config, &folder);
+    let closed = folder.at("closed").display().to_string();
+    put_failing(&folder, &format!("exec {} serve {closed} --topology {}", program_path(), config.topology));
+    let (code, said) = upgrade_slowly(&server);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("the workers of the new program did not begin to serve"), "{said}");
+    let status = server.status();
+    assert_eq!((&status["process"], &status["upgrades"]["failed"]), (&server.process.0.into(), &1.into()));
     serves(&server);
     succeeds(&server, &folder);
+    serves(&server);
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-pub(super) fn a_signal_ends_a_server_that_tries_again(config: &Config) {
-    for signal in [Signal::INT, Signal::TERM, Signal::QUIT] {
-        let (folder, launch) = with_log(config);
-        let socket = folder.at("site.sock");
-        let server = launch.flag("--listen", format!("unix:{}", socket.display())).start();
-        let mut wire = Wire::connect_unix(&socket);
-        wire.get("/large.bin");
-        assert_eq!(wire.head().status, 200);
-        let workers = server.workers();
-        put_failing(&folder, &hide(&folder));
-        server.process.signal(Signal::USR2);
-        fails_twice(&server, 0);
-        // These have no meaning then, and do no harm.
-        server.process.signal(Signal::USR1);
-        server.process.signal(Signal::USR2);
-        server.process.signal(signal);
-        if signal == Signal::INT {
-            drop(wire);
-        } else {
-            wire.expect_body(&tenfold_tests::site::bytes(8 << 20, 8));
-        }
-        assert!(server.ends_within(SOON).success(), "{signal:?}: {}", server.errors());
-        assert!(workers.iter().all(|worker| !worker.is_running()), "{signal:?}");
-        assert!(!socket.exists() && !server.at("control").exists(), "{signal:?}: files of sockets are left");
-    }
+fn program_path() -> String {
+    binary::server().expect("the server").path.display().to_string()
 }
 
-/// The accounts process and the one with the keys are started before the log is opened.
-pub(super) fn processes_of_failed_attempts_end(config: &Config) {
-    let (folder, launch) = with_log(&config.through(Below::Tls));
-    let server = launch.members().start();
-    let before = server.process.children().len();
-    let begin = server.errors().len();
-    put_failing(&folder, &hide(&folder));
-    server.process.signal(Signal::USR2);
-    fails_twice(&server, begin);
-    let left: Vec<Process> = server.process.children();
-    // Those of an attempt that is being made are there, too.
-    assert!(left.len() <= before + 2, "{before} before, now {left:?}");
-    fails_twice(&server, server.errors().len());
-    assert!(server.process.children().len() <= before + 2, "{before} before, now {left:?}");
-    restore(&folder);
-    becomes_true(SOON, "the old processes have ended", || {
-        let now = server.process.children();
-        now.len() == before && now.iter().all(|process| !left.contains(process))
-    });
-    let client = new_client();
-    get_once(server.address, &client, "localhost", "/").expect("an exchange");
-    server.stop().unwrap_or_else(|why| panic!("{why}"));
-}
-
-/// A check has a standard output of its own, which is no file that can be opened.
 pub(super) fn a_log_on_standard_output_goes_on(config: &Config) {
     let folder = folder();
     folder.allow(".", 0o755);
@@ -207,58 +151,6 @@ pub(super) fn a_log_on_standard_output_goes_on(config: &Config) {
     let server = launch.flag("--access-log", "/dev/stdout").through("sh", &["-c", &script, "sh"]).start();
     succeeds(&server, &folder);
     serves(&server);
-    server.stop().unwrap_or_else(|why| panic!("{why}"));
-}
-
-/// It takes the place of one that passes the check.
-pub(super) fn a_program_that_was_not_checked_is_not_executed(config: &Config) {
-    let folder = folder();
-    let server = start(config, &folder);
-    let good = binary::server().expect("the server").path.display();
-    folder.write("other", "#!/bin/sh\nexit 9\n");
-    folder.allow("other", 0o755);
-    let (other, path) = (folder.at("other").display().to_string(), program(&folder).display().to_string());
-    put_script(&folder, &format!("mv {other} {path}; exec {good} \"$@\""));
-    let (code, said) = upgrade(&server);
-    assert!(server.ended().is_none(), "{said}");
-    assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("exited with code 9"), "{said}");
-    serves(&server);
-    succeeds(&server, &folder);
-    server.stop().unwrap_or_else(|why| panic!("{why}"));
-}
-
-/// The supervisor's end of the check's output would let a worker read the report that the new program is ready.
-pub(super) fn a_worker_that_starts_during_a_check_has_no_part_of_it(config: &Config) {
-    let folder = folder();
-    let server = start(config, &folder);
-    // A socket counts, and which one it is does not.
-    let kinds = |worker: Process| {
-        let kind = |to: &String| to.split('[').next().unwrap_or_default().to_owned();
-        let mut kinds: Vec<_> = worker.descriptors().iter().map(kind).collect();
-        kinds.sort();
-        kinds
-    };
-    let worker = || {
-        let number = server.status()["workers"][0]["process"].as_u64();
-        number.and_then(|number| u32::try_from(number).ok()).map(Process)
-    };
-    let first = worker().expect("it serves");
-    let expected = kinds(first);
-    put_script(&folder, "exec sleep 60");
-    server.process.signal(Signal::USR2);
-    becomes_true(SOON, "the check runs", || {
-        server
-            .process
-            .children()
-            .iter()
-            .any(|child| child.words().first().is_some_and(|word| word == "sleep"))
-    });
-    first.signal(Signal::KILL);
-    serves(&server);
-    let second = eventually(SOON, "another worker", || worker().filter(|other| *other != first));
-    becomes_true(SOON, "it has what the first had", || kinds(second) == expected);
-    assert_eq!(server.status()["upgrades"]["failed"], 0, "the check still runs");
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 

@@ -11,6 +11,7 @@ use crate::config::parse::given::GivenSettings;
 use crate::config::parse::row::{Initial, SettingRow};
 use crate::config::parse::rows::rows;
 use crate::supervisor::state::Serve;
+use crate::supervisor::upgrade::handover::handed_port;
 use crate::worker::null::NullResponse;
 
 /// The most bytes of a `--null` body, which is staged for every request.
@@ -63,7 +64,10 @@ impl Port {
         let free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
         match self {
             Port::Number(port) => port,
-            Port::Auto => AUTO_PORTS.clone().find(free).unwrap_or(*AUTO_PORTS.start()),
+            Port::Auto => {
+                let found = handed_port().or_else(|| AUTO_PORTS.clone().find(free));
+                found.unwrap_or(*AUTO_PORTS.start())
+            }
         }
     }
 }

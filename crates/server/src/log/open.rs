@@ -1,9 +1,8 @@
 //! The access log as the supervisor opens it.
 
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use tenfold_sys::user::SystemUser;
@@ -42,17 +41,6 @@ impl Open {
 pub(crate) fn check(settings: &Settings, owner: Option<&SystemUser>) -> Result<(), String> {
     let LogTarget::File(path) = &settings.access_log else { return Ok(()) };
     file::check(path, owner).map_err(|why| format!("cannot open the access log {}: {why}", path.display()))
-}
-
-/// Whether the access log is a path to the standard output of this process, such as `/dev/stdout`.
-pub(crate) fn is_standard_output(settings: &Settings) -> bool {
-    let LogTarget::File(path) = &settings.access_log else { return false };
-    let output = io::stdout().as_fd().try_clone_to_owned().and_then(|output| File::from(output).metadata());
-    let identity = |facts: Metadata| (facts.dev(), facts.ino());
-    match (output.map(identity), path.metadata().map(identity)) {
-        (Ok(output), Ok(file)) => output == file,
-        _ => false,
-    }
 }
 
 impl Log {

@@ -4,7 +4,6 @@
 use tenfold_sys::process;
 use tenfold_sys::socket::{ListenAddress, PassedSocket};
 
-use super::handover::{HandedSocket, Handover};
 use crate::config::values::Settings;
 use crate::diagnostics::info;
 
@@ -86,19 +85,6 @@ pub(super) fn fit(passed: &[NamedSocket], settings: &mut Settings) -> Result<(),
             Ok(())
         }
     }
-}
-
-/// Matches the sockets that the former program of this process got from a service manager, as [`fit`] did.
-///
-/// # Errors
-/// As [`listen_on_passed`].
-pub(super) fn fit_again(handover: &Handover, settings: &mut Settings) -> Result<(), String> {
-    if !handover.state.passed {
-        return Ok(());
-    }
-    let sockets = handover.state.sockets.iter().flatten();
-    let addresses: Vec<_> = sockets.map(HandedSocket::address).collect::<Result<_, _>>()?;
-    listen_on_passed(addresses.iter(), settings)
 }
 
 /// Makes these addresses of passed sockets the value of `listen`, if that is not set.

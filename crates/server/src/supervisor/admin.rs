@@ -15,8 +15,8 @@ use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener, refuse_descrip
 use tenfold_sys::user::SystemUser;
 
 use super::forked;
-use super::handover::Handover;
 use super::privileges;
+use super::upgrade::handover::Handover;
 use crate::config::values::Settings;
 use crate::diagnostics::{debug, error, info, warning};
 use crate::sandbox;
@@ -60,9 +60,9 @@ impl AdminProcess {
         handover: Option<&Handover>,
     ) -> Result<Option<AdminProcess>, String> {
         let Some(address) = &settings.admin else { return Ok(None) };
-        let handed = handover.and_then(|handover| Some((handover, handover.state.admin.as_ref()?)));
-        let listener = match handed {
-            Some((handover, handed)) => handover.listener(handed)?,
+        let handed = handover.map(|handover| handover.listeners("admin")).transpose()?;
+        let listener = match handed.and_then(|mut handed| handed.pop()) {
+            Some(listener) => listener,
             None => bind(address)
                 .map_err(|error| format!("cannot open the admin listener on {address}: {error}"))?,
         };

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
 
-use super::handover::Handover;
+use super::upgrade::handover::Handover;
 use crate::config::values::Control;
 use crate::diagnostics::{debug, warning};
 use crate::status::place::{RuntimeFolder, socket_name};
@@ -81,8 +81,7 @@ impl ControlSocket {
     /// # Errors
     /// In words: it cannot be used.
     pub(super) fn inherit(handover: &Handover) -> Result<Option<ControlSocket>, String> {
-        let Some(handed) = &handover.state.control else { return Ok(None) };
-        let listener = handover.listener(handed)?;
+        let Some(listener) = handover.listeners("control")?.pop() else { return Ok(None) };
         match listener.address().clone() {
             ListenAddress::Unix(path) => Ok(Some(ControlSocket { listener, path })),
             ListenAddress::Internet(at) => Err(format!("the control socket has the address {at}")),

@@ -16,7 +16,7 @@ pub(super) const MOST_FORMER: usize = MOST_KEPT + MOST_ENDING;
 
 /// The time by which processes must have ended, and the signal that they get then.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct EndBound {
+pub(crate) struct EndBound {
     pub(super) by: Instant,
     next: Signal,
 }

@@ -27,12 +27,8 @@ const MOST_SHOWN: usize = 20;
 /// Returns everything that would keep a server with this configuration from serving. An address in use is a warning,
 /// because the server of this configuration may be running.
 pub(crate) fn examine(settings: &Settings, config: &ResolvedConfig) -> Vec<String> {
-    let mut problems: Vec<String> = engines::require(config.plan.engine).err().into_iter().collect();
-    if settings.sandbox {
-        problems.extend(sandbox::require().err());
-    }
+    let mut problems = startable(settings, config);
     problems.extend(settings.listen.iter().filter_map(|entry| listening(&entry.address, config).err()));
-    problems.extend(resources(settings));
     missing_files(settings).iter().for_each(|warning| warning!("{warning}"));
     stale_files(settings, config).iter().for_each(|warning| warning!("{warning}"));
     problems
@@ -84,8 +80,17 @@ fn stale_files(settings: &Settings, config: &ResolvedConfig) -> Vec<String> {
     })
 }
 
-/// Returns the problems with everything that a start opens besides sockets.
-pub(crate) fn resources(settings: &Settings) -> Vec<String> {
+/// Returns the problems with everything that a start needs besides free addresses.
+pub(super) fn startable(settings: &Settings, config: &ResolvedConfig) -> Vec<String> {
+    let mut problems: Vec<String> = engines::require(config.plan.engine).err().into_iter().collect();
+    if settings.sandbox {
+        problems.extend(sandbox::require().err());
+    }
+    problems.extend(resources(settings));
+    problems
+}
+
+fn resources(settings: &Settings) -> Vec<String> {
     let workers = privileges::worker_user(settings);
     let owner = workers.as_ref().ok().and_then(Option::as_ref);
     let mut problems: Vec<String> = open::check(settings, owner).err().into_iter().collect();

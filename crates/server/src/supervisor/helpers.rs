@@ -13,7 +13,7 @@ impl Supervisor {
     /// Drops what only the supervisor uses, in another process.
     pub(super) fn forget(&mut self) {
         (self.signals, self.control, self.admin, self.tickets) = (None, None, None, None);
-        (self.handover, self.upgrade.check) = (None, None);
+        self.upgrades.handover = None;
         self.archive = Archive::default();
         self.acme.forget();
         self.address_rows = AddressRows::default();

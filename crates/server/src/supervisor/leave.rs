@@ -46,7 +46,7 @@ impl Supervisor {
     /// Makes workers stop accepting; the sockets are shut down soon after.
     fn turn_away(&mut self) {
         self.generations.iter_mut().for_each(Generation::drain);
-        self.tell_former(Signal::Quit);
+        self.signal_former(Signal::Quit);
         if self.leaving.is_none() {
             self.sockets_end = Some(Instant::now() + TURN_AWAY);
         }
@@ -74,6 +74,6 @@ impl Supervisor {
 
     fn tell_all(&self, signal: Signal) {
         self.generations.iter().for_each(|generation| generation.tell(signal));
-        self.tell_former(signal);
+        self.signal_former(signal);
     }
 }

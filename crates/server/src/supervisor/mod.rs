@@ -8,26 +8,22 @@
 //! [`admin`] that of the admin listener, [`acme`] the process that obtains certificates, which [`renewal`] gives to
 //! workers; [`helpers`] starts these and the signing processes again. [`activation`] takes sockets of a service
 //! manager, [`notify`] reports to it, [`book`] is the manual, [`examine`] checks without starting, and [`announce`]
-//! prints the start block. [`upgrade`] executes another program in this process, which gets a [`handover`]; if none can
-//! serve, it starts [`again`].
+//! prints the start block. [`upgrade`] executes another program in this process.
 
 mod accounts;
 mod acme;
 mod activation;
 mod address_rows;
 mod admin;
-mod again;
 mod announce;
 mod archive;
 pub(crate) mod book;
-mod candidate;
 mod child;
 mod control;
 mod end_bound;
 pub(crate) mod examine;
 mod forked;
 mod generation;
-mod handover;
 mod heartbeat;
 mod helpers;
 mod leave;
@@ -47,4 +43,4 @@ mod sockets;
 pub(crate) mod state;
 mod stuck;
 mod tickets;
-mod upgrade;
+pub(crate) mod upgrade;

@@ -1,6 +1,5 @@
 //! The start: from the command line to a supervisor with everything open.
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -15,11 +14,9 @@ use super::activation::{self, NamedSocket};
 use super::address_rows::AddressRows;
 use super::admin::AdminProcess;
 use super::archive::job::Archive;
-use super::candidate::Upgrade;
 use super::control::ControlSocket;
 use super::examine;
 use super::generation::Generation;
-use super::handover::{self, Handover, Program, Start};
 use super::notify::ServiceManager;
 use super::privileges;
 use super::rotate::Rotation;
@@ -27,6 +24,8 @@ use super::signing::SigningProcess;
 use super::sockets::Sockets;
 use super::state::{RootLooks, Serve, Supervisor};
 use super::tickets::TicketRotation;
+use super::upgrade::Upgrades;
+use super::upgrade::handover::{self, CAN_SERVE, Handover, Start};
 use crate::config::check::engines;
 use crate::config::parse::given::warn_of_slips;
 use crate::config::parse::problem::Problem;
@@ -34,12 +33,10 @@ use crate::config::parse::problem::{complain, refuse};
 use crate::config::resolve::certificates;
 use crate::config::resolve::{ResolvedConfig, warn};
 use crate::config::values::Settings;
-use crate::config::values::log::LogTarget;
 use crate::diagnostics::{self, error, warning};
-use crate::log::open;
 use crate::sandbox;
 use crate::status::counters::Sums;
-use crate::status::report::{ReloadCounts, UpgradeCounts};
+use crate::status::report::ReloadCounts;
 
 /// `tenfold serve`: from the command line to the end of the last worker.
 pub(crate) fn serve(serve: Serve) -> ExitCode {
@@ -62,11 +59,10 @@ pub(crate) fn serve(serve: Serve) -> ExitCode {
         Start::Successor(handover) => Some(handover),
         Start::Fresh | Start::Check => None,
     };
-    let given = serve.given.clone();
     let code = begin(serve, resolved, is_check, &mut handover);
-    let Some(handover) = handover else { return code };
-    handover.give_way("the new program could not start", &given);
-    ExitCode::SUCCESS
+    let Some(mut handover) = handover else { return code };
+    error!("{}", handover.go_back("the new program could not start"));
+    ExitCode::FAILURE
 }
 
 /// Starts a server, or checks whether it could start if `is_check`. Takes `handover` if it succeeds.
@@ -88,7 +84,8 @@ fn begin(
         None => {
             activation::take().and_then(|passed| activation::fit(&passed, &mut settings).map(|()| passed))
         }
-        Some(handover) => activation::fit_again(handover, &mut settings).map(|()| Vec::new()),
+        Some(handover) if handover.state.passed => Sockets::fit(handover, &mut settings).map(|()| Vec::new()),
+        Some(_) => Ok(Vec::new()),
     };
     let passed = match taken {
         Ok(passed) => passed,
@@ -110,27 +107,14 @@ fn begin(
     if is_check {
         // They were checked, and the process that asks the database must not have them.
         (config.certificates, config.keys) = (None, None);
-        if open::is_standard_output(&settings) {
-            // The running server reads that of a check, and starts the new program with its own.
-            settings.access_log = LogTarget::Output;
-        }
-        let ready = engines::require(config.plan.engine)
-            .and_then(|()| if settings.sandbox { sandbox::require() } else { Ok(()) })
-            .and_then(|()| match serve.null {
-                // The program before may be unable to open them again, too.
-                None => examine::resources(&settings).into_iter().next().map_or(Ok(()), Err),
-                Some(_) => Ok(()),
-            })
-            .and_then(|()| {
-                let written = io::stdout().write_all(handover::ready_line().as_bytes());
-                written.map_err(|error| {
-                    format!("cannot tell the running server that this program is ready: {error}")
-                })
-            });
-        return match ready {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(why) => refuse(&[Problem::new(why)]),
+        let problems = match serve.null {
+            None => examine::startable(&settings, &config),
+            Some(_) => Vec::new(),
         };
+        if problems.is_empty() {
+            return ExitCode::from(CAN_SERVE);
+        }
+        return refuse(&problems.into_iter().map(Problem::new).collect::<Vec<_>>());
     }
     // Every process is forked after this.
     diagnostics::show_times(true);
@@ -232,7 +216,7 @@ impl Supervisor {
         };
         let admin = AdminProcess::open(&first.settings, user.as_ref(), handover.as_deref())?;
         let tickets = match &*handover {
-            Some(handover) => TicketRotation::from_handed(&handover.state.tickets)?,
+            Some(handover) => TicketRotation::from_file(handover.tickets())?,
             None => TicketRotation::new()?,
         };
         let acme = AcmeProcess::new()?;
@@ -243,7 +227,6 @@ impl Supervisor {
             accounts,
             acme,
             sockets,
-            program: Program::running(&addresses),
             addresses,
             user,
             descriptors,
@@ -262,25 +245,18 @@ impl Supervisor {
             sockets_end: None,
             reload_asked: false,
             rotation: Rotation::default(),
-            former: Vec::new(),
-            upgrade: Upgrade::default(),
-            upgrades: UpgradeCounts::default(),
-            handover: None,
+            upgrades: Upgrades::new(handover.take()),
             archive: Archive::default(),
             root_looks: RootLooks::default(),
             tickets: Some(tickets),
             failed: false,
             manager: ServiceManager::from_environment(),
         };
-        if let Some(mut handover) = handover.take() {
-            let state = &mut handover.state;
-            let uptime = Duration::from_secs(state.uptime_seconds);
+        if let Some(handover) = &supervisor.upgrades.handover {
+            let uptime = Duration::from_secs(handover.state.uptime_seconds);
             supervisor.began = supervisor.began.checked_sub(uptime).unwrap_or(supervisor.began);
-            supervisor.program.clone_from(&state.program);
-            (supervisor.reloads, supervisor.upgrades) = (state.reloads, state.upgrades.clone());
-            supervisor.former.clone_from(&state.former);
+            supervisor.reloads = handover.state.reloads;
             supervisor.manager.is_reloading();
-            supervisor.handover = Some(handover);
         }
         Ok(supervisor)
     }

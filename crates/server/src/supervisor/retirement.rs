@@ -19,10 +19,10 @@ impl Supervisor {
 
     /// Whether another generation may begin, which makes a former one of the newest. If not, the oldest stops.
     pub(super) fn make_room(&mut self) -> bool {
-        if self.former.len() + self.retired().count() < MOST_FORMER {
+        if self.upgrades.former.len() + self.retired().count() < MOST_FORMER {
             return true;
         }
-        let programs = self.former.iter_mut().map(|former| &mut former.ends);
+        let programs = self.upgrades.former.iter_mut().map(|former| &mut former.ends);
         let generations = self.generations.iter_mut().map(|generation| &mut generation.ends);
         let mut ends: Vec<_> = programs.chain(generations).flatten().collect();
         let now = Instant::now();
@@ -45,18 +45,18 @@ impl Supervisor {
             return;
         };
         let now = Instant::now();
-        let mut past = (self.former.len() + self.retired().count()).saturating_sub(MOST_KEPT);
+        let mut past = (self.upgrades.former.len() + self.retired().count()).saturating_sub(MOST_KEPT);
         let mut cut = false;
-        for former in &mut self.former {
+        for former in &mut self.upgrades.former {
             if past > 0 && former.ends.is_none() {
                 report(within, None);
-                former.tell(Signal::Quit);
+                former.signal(Signal::Quit);
                 former.ends = Some(EndBound::within(within));
             }
             past = past.saturating_sub(1);
             if let Some(signal) = former.ends.as_mut().and_then(|bound| bound.due(now)) {
                 cut |= signal == Signal::Interrupt;
-                former.tell(signal);
+                former.signal(signal);
             }
         }
         for generation in self.retired() {
@@ -78,7 +78,7 @@ impl Supervisor {
 
     /// The time of the next step of an end.
     pub(super) fn ends_by(&self) -> Option<Instant> {
-        let programs = self.former.iter().filter_map(|former| former.ends);
+        let programs = self.upgrades.former.iter().filter_map(|former| former.ends);
         let generations = self.generations.iter().filter_map(|generation| generation.ends);
         programs.chain(generations).map(|bound| bound.by).min()
     }

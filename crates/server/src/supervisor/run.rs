@@ -20,7 +20,6 @@ use super::generation::{Generation, Stage};
 use super::signing::SigningProcess;
 use super::state::{Leaving, Supervisor};
 use super::tickets::TicketRotation;
-use super::upgrade::finish;
 use super::{announce, child};
 use crate::diagnostics::{self, debug, error, info, warning};
 
@@ -33,7 +32,7 @@ impl Supervisor {
     pub(super) fn run(mut self) -> ExitCode {
         self.fork_missing();
         while !(self.generations.is_empty()
-            && self.former.is_empty()
+            && self.upgrades.former.is_empty()
             && (self.leaving.is_some() || self.failed))
         {
             self.wait();
@@ -41,7 +40,7 @@ impl Supervisor {
                 self.hear(signal);
             }
             self.reap();
-            self.settle_former();
+            self.upgrades.former.retain_mut(|former| !former.are_gone());
             self.settle_generations();
             self.end_oldest();
             self.look_at_loops();
@@ -49,7 +48,7 @@ impl Supervisor {
             if mem::take(&mut self.reload_asked) {
                 self.reload();
             }
-            self.look_after_upgrade();
+            self.advance_upgrade();
             self.look_after_roots();
             self.look_after_accounts();
             self.look_after_certificates();
@@ -133,7 +132,7 @@ impl Supervisor {
             lost,
         ];
         all.into_iter()
-            .chain([self.manager.by(), self.archive_by(), self.acme.by(), self.upgrade.by()])
+            .chain([self.manager.by(), self.archive_by(), self.acme.by(), self.upgrades.by()])
             .chain([self.ends_by(), self.next_look_at_loops()])
             .flatten()
             .min()
@@ -149,7 +148,7 @@ impl Supervisor {
                     info!("the access log was opened again");
                 }
             }
-            Signal::Retire => self.upgrade.asked = true,
+            Signal::Retire => self.upgrades.asked = true,
             Signal::Child | Signal::Kill => {}
         }
     }
@@ -189,8 +188,12 @@ impl Supervisor {
                 }
             }
         }
-        self.tell_former(Signal::Reopen);
+        self.signal_former(Signal::Reopen);
         reopened
+    }
+
+    pub(super) fn signal_former(&self, signal: Signal) {
+        self.upgrades.former.iter().for_each(|former| former.signal(signal));
     }
 
     pub(super) fn reap(&mut self) {
@@ -208,10 +211,10 @@ impl Supervisor {
         if let Some(accounts) = self.accounts.as_mut().filter(|accounts| accounts.is(pid)) {
             return accounts.lost(end, expected && end == WaitStatus::Exited(0));
         }
-        if self.upgrade.is(pid) {
-            return self.checked(end);
+        if self.upgrades.is_check(pid) {
+            return self.on_check_exit(end);
         }
-        self.former.iter_mut().for_each(|former| former.lost(pid));
+        self.upgrades.former.iter_mut().for_each(|former| former.on_exit(pid));
         if self.archive.is(pid) {
             return self.archive.ended(end);
         }
@@ -318,9 +321,9 @@ impl Supervisor {
             self.postpone_roots();
             match self.generations.is_empty() {
                 true => {
-                    self.go_back();
-                    self.failed = self.leaving.is_none();
-                    if !self.former.is_empty() {
+                    self.return_to_former_program();
+                    self.failed = true;
+                    if !self.upgrades.former.is_empty() {
                         self.leave(Signal::Interrupt);
                     }
                 }
@@ -350,9 +353,8 @@ impl Supervisor {
                 qr: self.serve.qr,
                 files_limited: landlock::is_available(),
             });
-        } else if let Some(handover) = self.handover.take() {
+        } else if self.upgrades.finish() {
             diagnostics::set_level(newest.settings.log_level);
-            finish(&mut self.upgrades, &handover);
         } else {
             self.reloads.count(true);
             diagnostics::set_level(newest.settings.log_level);
@@ -362,7 +364,7 @@ impl Supervisor {
             info!("serving with the new configuration (generation {}); the old workers drain", newest.number);
         }
         former.iter_mut().for_each(Generation::retire);
-        self.former.iter().for_each(|former| former.tell(Signal::Retire));
+        self.upgrades.former.iter().for_each(|former| former.signal(Signal::Retire));
         self.archive.wake();
         let plan = &newest.config.plan;
         let addresses: Vec<_> = self.addresses.iter().map(ToString::to_string).collect();

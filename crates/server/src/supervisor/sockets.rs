@@ -5,9 +5,10 @@ use std::net::SocketAddr;
 
 use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
 
-use super::activation::NamedSocket;
-use super::handover::{HandedSocket, Handover};
+use super::activation::{NamedSocket, listen_on_passed};
+use super::upgrade::handover::{self, Handover};
 use crate::config::resolve::ResolvedConfig;
+use crate::config::values::Settings;
 
 /// Listening sockets by process, and in each process by address.
 pub(super) struct Sockets {
@@ -87,26 +88,28 @@ impl Sockets {
     /// # Errors
     /// In words: their number is not what the topology needs, or one cannot be used.
     pub(super) fn inherit(handover: &Handover, config: &ResolvedConfig) -> Result<Sockets, String> {
-        let state = &handover.state;
-        let all = |own: &Vec<HandedSocket>| own.iter().map(|handed| handover.listener(handed)).collect();
-        let by_process: Vec<Vec<Listener>> = state.sockets.iter().map(all).collect::<Result<_, _>>()?;
+        let per_address = config.plan.sockets_per_address();
+        let processes = if config.plan.processes() == 1 { 1 } else { per_address };
+        let by_process = (0..processes).map(|process| handover.listeners(&handover::site(process)));
+        let by_process: Vec<Vec<Listener>> = by_process.collect::<Result<_, _>>()?;
         let count: usize = by_process.iter().map(Vec::len).sum();
-        let addresses = count / config.plan.sockets_per_address().max(1);
-        let expected = match config.plan.processes() {
-            1 => 1,
-            _ => config.plan.sockets_per_address(),
-        };
-        if addresses == 0
-            || by_process.len() != expected
-            || addresses * config.plan.sockets_per_address() != count
-        {
+        let addresses = count / per_address.max(1);
+        if addresses == 0 || addresses * per_address != count {
             return Err(format!(
-                "the former program has {count} sockets for {} processes, which topology {} does not fit",
-                by_process.len(),
+                "the former program has {count} sockets, which topology {} does not fit",
                 config.plan.topology
             ));
         }
-        Ok(Sockets { by_process, addresses, passed: state.passed })
+        Ok(Sockets { by_process, addresses, passed: handover.state.passed })
+    }
+
+    /// Makes the addresses of handed sockets that a service manager passed the value of `listen`, if that is not set.
+    ///
+    /// # Errors
+    /// A socket or its address cannot be used.
+    pub(super) fn fit(handover: &Handover, settings: &mut Settings) -> Result<(), String> {
+        let sockets = handover.listeners(&handover::site(0))?;
+        listen_on_passed(sockets.iter().map(Listener::address), settings)
     }
 
     /// The sockets of each process.

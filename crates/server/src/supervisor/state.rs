@@ -14,19 +14,18 @@ use super::acme::AcmeProcess;
 use super::address_rows::AddressRows;
 use super::admin::AdminProcess;
 use super::archive::job::Archive;
-use super::candidate::Upgrade;
 use super::control::ControlSocket;
 use super::generation::{Generation, Stage};
-use super::handover::{FormerWorkers, Handover, Program};
 use super::notify::ServiceManager;
 use super::rotate::Rotation;
 use super::signing::SigningProcess;
 use super::sockets::Sockets;
 use super::tickets::TicketRotation;
+use super::upgrade::Upgrades;
 use crate::config::parse::given::GivenSettings;
 use crate::status::counters::{Counter, Sums};
 use crate::status::numbers::Numbers;
-use crate::status::report::{ReloadCounts, StatusReport, UpgradeCounts, WorkerReport};
+use crate::status::report::{ReloadCounts, StatusReport, WorkerReport};
 use crate::worker::null::NullResponse;
 
 /// The command line of `tenfold serve`.
@@ -71,13 +70,7 @@ pub(crate) struct Supervisor {
     pub(super) sockets_end: Option<Instant>,
     pub(super) reload_asked: bool,
     pub(super) rotation: Rotation,
-    /// Workers of former programs of this process.
-    pub(super) former: Vec<FormerWorkers>,
-    pub(super) program: Program,
-    pub(super) upgrade: Upgrade,
-    pub(super) upgrades: UpgradeCounts,
-    /// From the former program, until this one serves.
-    pub(super) handover: Option<Box<Handover>>,
+    pub(super) upgrades: Upgrades,
     pub(super) archive: Archive,
     pub(super) root_looks: RootLooks,
     /// None in a worker only.
@@ -160,7 +153,7 @@ impl Supervisor {
             ready: self.leaving.is_none() && is_served,
             stuck: self.past_stuck + self.generations.iter().map(Generation::stuck).sum::<u64>(),
             reloads: self.reloads,
-            upgrades: self.upgrades.clone(),
+            upgrades: self.upgrades.counts.clone(),
             restarts: self.past_restarts + self.generations.iter().map(Generation::restarts).sum::<u64>(),
             listen: self.addresses.iter().map(ListenAddress::to_string).collect(),
             engine: plan.map(|plan| plan.engine.to_string()).unwrap_or_default(),

@@ -1,13 +1,12 @@
 //! The keys of TLS session tickets: made and rotated here, read by the workers of all generations.
 
-use std::fmt;
-use std::io;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use tenfold_sys::exec;
 use tenfold_sys::shared::SharedRows;
 use tenfold_tls::shared::{SharedBytes, SharedWords};
 use tenfold_tls::tickets::keys::{MAX_BYTES, TicketKeys, now};
@@ -25,40 +24,6 @@ pub(super) struct TicketRotation {
     shared: SharedBytes,
     /// The time of the next attempt, if the last one failed.
     retry: Option<Instant>,
-}
-
-/// The keys on their way to another program in this process. They are written as one string of hexadecimal digits, so that
-/// reading them leaves no copy, and are wiped when they are dropped.
-#[derive(Default)]
-pub(super) struct HandedTickets(Zeroizing<Vec<u8>>);
-
-impl fmt::Debug for HandedTickets {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("HandedTickets(..)")
-    }
-}
-
-impl Serialize for HandedTickets {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut digits = Zeroizing::new(String::with_capacity(2 * self.0.len()));
-        for byte in self.0.iter() {
-            let digit = |value: u8| char::from_digit(u32::from(value), 16).unwrap_or_default();
-            digits.extend([digit(byte >> 4), digit(byte & 15)]);
-        }
-        serializer.serialize_str(&digits)
-    }
-}
-
-impl<'de> Deserialize<'de> for HandedTickets {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<HandedTickets, D::Error> {
-        let digits = <&str>::deserialize(deserializer)?;
-        let mut bytes = Zeroizing::new(Vec::with_capacity(digits.len() / 2));
-        for pair in digits.as_bytes().chunks(2) {
-            let byte = std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok());
-            bytes.push(byte.ok_or_else(|| D::Error::custom("a key has digits that are not hexadecimal"))?);
-        }
-        Ok(HandedTickets(bytes))
-    }
 }
 
 /// One row.
@@ -94,22 +59,26 @@ impl TicketRotation {
         Ok(rotation)
     }
 
-    /// Goes on with the keys of [`TicketRotation::to_handed`]; malformed ones are replaced, so sessions begin anew.
+    /// Continues with the keys of [`TicketRotation::to_file`]. Malformed keys are replaced, so sessions begin again.
     ///
     /// # Errors
     /// As [`TicketRotation::new`].
-    pub(super) fn from_handed(handed: &HandedTickets) -> Result<TicketRotation, String> {
+    pub(super) fn from_file(handed: Option<OwnedFd>) -> Result<TicketRotation, String> {
         let mut rotation = TicketRotation::new()?;
-        if let Some(keys) = TicketKeys::from_bytes(&handed.0) {
+        let bytes = handed.and_then(|file| exec::read_message(file).ok());
+        if let Some(keys) = bytes.and_then(|bytes| TicketKeys::from_bytes(&Zeroizing::new(bytes))) {
             rotation.keys = keys;
             rotation.publish();
         }
         Ok(rotation)
     }
 
-    /// The keys, for another program in this process.
-    pub(super) fn to_handed(&self) -> HandedTickets {
-        HandedTickets(self.keys.to_bytes())
+    /// Writes the keys to a file in memory, for another program in this process.
+    ///
+    /// # Errors
+    /// No memory or descriptor is left.
+    pub(super) fn to_file(&self) -> io::Result<OwnedFd> {
+        exec::message(|file| file.write_all(&self.keys.to_bytes()))
     }
 
     fn publish(&self) {
@@ -152,13 +121,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_the_same_behind_a_handover() {
+    fn keys_are_the_same_after_a_handover() {
         let rotation = TicketRotation::new().expect("random bytes and memory");
-        let written = serde_json::to_vec(&rotation.to_handed()).expect("a string");
-        let handed: HandedTickets = serde_json::from_slice(&written).expect("what was written");
-        let other = TicketRotation::from_handed(&handed).expect("memory");
+        let file = rotation.to_file().expect("memory");
+        let other = TicketRotation::from_file(Some(file)).expect("memory");
         assert!(other.keys == rotation.keys);
-        assert!(serde_json::from_str::<HandedTickets>("\"0g\"").is_err());
+        assert!(TicketRotation::from_file(None).is_ok_and(|new| new.keys != rotation.keys));
     }
 
     #[test]

@@ -1,15 +1,17 @@
 //! Listening sockets: their addresses, options, and queued connections.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, sockopt};
+use rustix::net::{AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use rustix::process::umask;
 
 use super::option::{defer_accept, is_zerocopy_permitted, new_socket, permit_zerocopy, set_tcp_option};
@@ -162,15 +164,9 @@ impl Listener {
     /// [`Listener::file`]. Workers of that program use it meanwhile, so its options do not change.
     ///
     /// # Errors
-    /// It is no stream socket.
-    pub fn inherit(
-        socket: OwnedFd,
-        address: ListenAddress,
-        file: Option<(u64, u64)>,
-    ) -> io::Result<Listener> {
-        if sockopt::socket_type(&socket)? != SocketType::STREAM {
-            return Err(io::Error::other("it is no stream socket"));
-        }
+    /// It is no listening stream socket.
+    pub fn inherit(socket: OwnedFd, file: Option<(u64, u64)>) -> io::Result<Listener> {
+        let address = listening_address(socket.as_fd())?;
         let file = file.map(|(device, inode)| Identity { device, inode });
         Ok(Listener { socket, address, file })
     }
@@ -347,6 +343,24 @@ pub(super) fn set_tcp_options(socket: BorrowedFd<'_>, options: &ListenOptions) -
         sockopt::set_socket_linger(socket, Some(Duration::from_secs(seconds.into())))?;
     }
     Ok(())
+}
+
+/// The address of a listening stream socket.
+pub(super) fn listening_address(socket: BorrowedFd<'_>) -> io::Result<ListenAddress> {
+    let kind = sockopt::socket_type(socket)
+        .map_err(|error| io::Error::other(format!("it is not a socket: {}", io::Error::from(error))))?;
+    if kind != SocketType::STREAM || !sockopt::socket_acceptconn(socket)? {
+        return Err(io::Error::other("it is not a listening stream socket; use ListenStream="));
+    }
+    let name = rustix::net::getsockname(socket)?;
+    if let Ok(unix) = SocketAddrUnix::try_from(name.clone()) {
+        let path = unix
+            .path()
+            .ok_or_else(|| io::Error::other("it is a Unix socket without a path; use ListenStream=/PATH"))?;
+        return Ok(ListenAddress::Unix(PathBuf::from(OsStr::from_bytes(path.to_bytes()))));
+    }
+    let address = internet_address(name).map(ListenAddress::Internet);
+    address.ok_or_else(|| io::Error::other("it is neither a TCP nor a Unix socket"))
 }
 
 #[cfg(test)]

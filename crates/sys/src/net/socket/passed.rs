@@ -1,17 +1,12 @@
 //! Listening sockets that a service manager opened and passed to this process (`man 3 sd_listen_fds`).
 
-use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::net::{SocketAddrUnix, SocketType, sockopt};
 
-use super::listen::{ListenAddress, ListenOptions, Listener, set_tcp_options};
+use super::listen::{ListenAddress, ListenOptions, Listener, listening_address, set_tcp_options};
 use super::option::refuse_descriptors;
-use super::stream::internet_address;
 
 /// The number of the first one (`SD_LISTEN_FDS_START`).
 const FIRST: RawFd = 3;
@@ -69,26 +64,6 @@ impl PassedSocket {
     }
 }
 
-/// The address of a listening stream socket.
-fn listening_address(socket: BorrowedFd<'_>) -> io::Result<ListenAddress> {
-    let kind = sockopt::socket_type(socket)
-        .map_err(|error| io::Error::other(format!("it is not a socket: {}", io::Error::from(error))))?;
-    // The server before may have left one that a process had shut down. It listens when it is taken.
-    let is_connected = !sockopt::socket_acceptconn(socket)? && rustix::net::getpeername(socket).is_ok();
-    if kind != SocketType::STREAM || is_connected {
-        return Err(io::Error::other("it is not a listening stream socket; use ListenStream="));
-    }
-    let name = rustix::net::getsockname(socket)?;
-    if let Ok(unix) = SocketAddrUnix::try_from(name.clone()) {
-        let path = unix
-            .path()
-            .ok_or_else(|| io::Error::other("it is a Unix socket without a path; use ListenStream=/PATH"))?;
-        return Ok(ListenAddress::Unix(PathBuf::from(OsStr::from_bytes(path.to_bytes()))));
-    }
-    let address = internet_address(name).map(ListenAddress::Internet);
-    address.ok_or_else(|| io::Error::other("it is neither a TCP nor a Unix socket"))
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::{TcpListener, UdpSocket};
@@ -111,8 +86,6 @@ mod tests {
         let tcp = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
         let expected = ListenAddress::Internet(tcp.local_addr().expect("it is bound"));
         assert_eq!(listening_address(tcp.as_fd()).expect("it listens"), expected);
-        rustix::net::shutdown(&tcp, rustix::net::Shutdown::Both).expect("it listens");
-        assert!(listening_address(tcp.as_fd()).is_ok(), "it can listen again");
         let path = std::env::temp_dir().join(format!("tenfold-passed-{}", std::process::id()));
         let unix = UnixListener::bind(&path).expect("a temporary folder");
         assert_eq!(listening_address(unix.as_fd()).expect("it listens"), ListenAddress::Unix(path.clone()));

@@ -1,0 +1,140 @@
+//! The steps of an upgrade: the check, and the execution of the new program.
+
+use std::fs::File;
+use std::io;
+use std::time::Instant;
+
+use tenfold_sys::process::WaitStatus;
+
+use super::LATEST_CHECK;
+use super::handover::{self, CAN_SERVE, HandoverState, VERSION};
+use crate::diagnostics::error;
+use crate::supervisor::accounts::AccountsProcess;
+use crate::supervisor::admin::AdminProcess;
+use crate::supervisor::control::ControlSocket;
+use crate::supervisor::generation::{Generation, Stage};
+use crate::supervisor::state::Supervisor;
+use crate::supervisor::tickets::TicketRotation;
+
+impl Supervisor {
+    /// Begins a requested upgrade, and ends a check that takes too long.
+    pub(in crate::supervisor) fn advance_upgrade(&mut self) {
+        if self.leaving.is_some() {
+            self.upgrades.asked = false;
+            return self.upgrades.end_check();
+        }
+        if self.upgrades.by().is_some_and(|by| by <= Instant::now()) {
+            self.upgrades.end_check();
+            let why = format!("the new program did not check the configuration within {LATEST_CHECK:?}");
+            self.upgrade_failed(&why);
+        }
+        if !self.upgrades.asked || self.upgrades.check.is_some() || !self.may_upgrade() {
+            return;
+        }
+        self.upgrades.asked = false;
+        let Some(newest) = self.generations.last() else { return };
+        let old = newest.settings.clone();
+        self.manager.reloading();
+        let port = handover::port_of(&self.addresses);
+        if let Err(why) = self.prepare(&old).and_then(|_| self.upgrades.begin_check(port)) {
+            self.upgrade_failed(&why);
+        }
+    }
+
+    /// Whether the newest generation serves, and room is left for another former one.
+    fn may_upgrade(&mut self) -> bool {
+        let serves = self.generations.last().is_some_and(|newest| newest.stage == Stage::Serving);
+        serves && self.upgrades.handover.is_none() && self.make_room()
+    }
+
+    /// Executes the new program if its check succeeded.
+    pub(in crate::supervisor) fn on_check_exit(&mut self, end: WaitStatus) {
+        self.upgrades.check = None;
+        if self.leaving.is_some() {
+            return;
+        }
+        let program = self.upgrades.program.display().to_string();
+        if end != WaitStatus::Exited(CAN_SERVE.into()) {
+            let why = format!("the check of {program} failed: it {end}");
+            return self.upgrade_failed(&why);
+        }
+        if !self.may_upgrade() {
+            // A reload began meanwhile.
+            self.upgrades.asked = true;
+            return;
+        }
+        let error = self.execute_program();
+        self.follow_certificates();
+        self.upgrade_failed(&format!("cannot execute {program}: {error}"));
+    }
+
+    /// Executes the program of the upgrade with the state of this one. Returns only if that failed.
+    fn execute_program(&mut self) -> io::Error {
+        let own = match File::open("/proc/self/exe") {
+            Ok(own) => own,
+            Err(error) => return error,
+        };
+        let tickets = self.tickets.as_ref().map(TicketRotation::to_file);
+        let tickets = match tickets.transpose() {
+            Ok(tickets) => tickets,
+            Err(error) => return error,
+        };
+        self.archive.abandon();
+        self.acme.end();
+        self.admin.iter().for_each(AdminProcess::kill);
+        let mut former = self.upgrades.former.clone();
+        former.extend(self.generations.iter().map(Generation::to_former));
+        let accounts = self.accounts.as_ref().and_then(AccountsProcess::pid);
+        if let Some(newest) = former.last_mut() {
+            newest.helpers.extend(accounts.map(|pid| pid.as_raw_nonzero().get()));
+        }
+        let mut upgrades = self.upgrades.counts.clone();
+        let program = &self.upgrades.program;
+        upgrades.same_file = handover::is_own(program).then(|| program.display().to_string());
+        let mut state = HandoverState {
+            version: VERSION,
+            program: program.clone().into(),
+            arguments: self.upgrades.arguments.clone(),
+            failure: None,
+            uptime_seconds: self.began.elapsed().as_secs(),
+            generations: self.count,
+            reloads: self.reloads,
+            upgrades,
+            passed: self.sockets.were_passed(),
+            port: handover::port_of(&self.addresses),
+            descriptors: Vec::new(),
+            former,
+        };
+        let site = self.sockets.by_process().iter().enumerate();
+        let site = site.flat_map(|(process, own)| own.iter().map(move |one| (handover::site(process), one)));
+        let control =
+            self.control.as_ref().map(|control| ("control".to_owned(), ControlSocket::listener(control)));
+        let admin = self
+            .admin
+            .as_ref()
+            .and_then(AdminProcess::listener)
+            .map(|listener| ("admin".to_owned(), listener));
+        let sockets: Vec<_> = site.chain(control).chain(admin).collect();
+        let mut passed: Vec<_> =
+            sockets.iter().map(|(name, listener)| state.pass(name, *listener, listener.file())).collect();
+        passed.push(state.pass("program", &own, None));
+        passed.extend(tickets.iter().map(|tickets| state.pass("tickets", tickets, None)));
+        state.execute(program, &passed)
+    }
+
+    fn upgrade_failed(&mut self, why: &str) {
+        self.upgrades.counts.failed(why);
+        error!("{why}; the old program stays in use");
+        self.manager.reloaded(&format!("{why}; the old program stays in use"));
+    }
+
+    /// Executes the former program again if this one cannot serve. Returns if there was none, or if that failed.
+    pub(in crate::supervisor) fn return_to_former_program(&mut self) {
+        let Some(mut handover) = self.upgrades.handover.take() else { return };
+        self.acme.end();
+        self.admin.iter().for_each(AdminProcess::kill);
+        self.accounts.iter_mut().for_each(AccountsProcess::kill);
+        handover.state.former.clone_from(&self.upgrades.former);
+        error!("{}", handover.go_back("the workers of the new program did not begin to serve"));
+    }
+}

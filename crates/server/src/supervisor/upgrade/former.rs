@@ -1,0 +1,72 @@
+//! Processes that former programs of this process have started. This program only signals them and notices their end.
+
+use serde::{Deserialize, Serialize};
+use tenfold_sys::process::{self, Pid};
+use tenfold_sys::signal::Signal;
+
+use crate::supervisor::end_bound::EndBound;
+
+/// The workers of one configuration of a former program.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct FormerWorkers {
+    pub(crate) workers: Vec<i32>,
+    /// The accounts and signing processes of these workers. They are killed when the workers have ended.
+    pub(crate) helpers: Vec<i32>,
+    /// The bound of their end, if too many configurations came after theirs.
+    #[serde(skip)]
+    pub(crate) ends: Option<EndBound>,
+}
+
+impl FormerWorkers {
+    /// Sends a signal to all workers.
+    pub(crate) fn signal(&self, signal: Signal) {
+        self.workers.iter().for_each(|pid| send(*pid, signal));
+    }
+
+    /// Notes that a process has ended.
+    pub(crate) fn on_exit(&mut self, pid: Pid) {
+        let pid = pid.as_raw_nonzero().get();
+        self.workers.retain(|worker| *worker != pid);
+        self.helpers.retain(|helper| *helper != pid);
+    }
+
+    /// Whether all processes have ended. Kills the helpers after the last worker has ended.
+    pub(crate) fn are_gone(&mut self) -> bool {
+        // A shell between two programs may have reaped a process.
+        let is_there = |pid: &i32| Pid::from_raw(*pid).is_some_and(process::is_child);
+        self.workers.retain(is_there);
+        if self.workers.is_empty() {
+            self.helpers.iter().for_each(|helper| send(*helper, Signal::Kill));
+            self.helpers.retain(is_there);
+        }
+        self.workers.is_empty() && self.helpers.is_empty()
+    }
+}
+
+/// Signals a child. Another process can have the number of a child that was reaped.
+fn send(pid: i32, signal: Signal) {
+    if let Some(pid) = Pid::from_raw(pid).filter(|pid| process::is_child(*pid)) {
+        process::send_signal(pid, signal);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_is_no_child_is_no_former_worker() {
+        let mut shell = std::process::Command::new("sh");
+        // The process in the background is no child of this one, like a process with the number of an ended worker.
+        shell.args(["-c", "sleep 60 >/dev/null 2>&1 & echo $!"]).stdout(std::process::Stdio::piped());
+        let output = shell.output().expect("a shell");
+        let number: i32 = String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number");
+        let mut former = FormerWorkers { workers: vec![number], helpers: vec![number], ends: None };
+        former.signal(Signal::Kill);
+        let is_gone = former.are_gone();
+        let pid = Pid::from_raw(number).expect("it is not 0");
+        let state = std::fs::read_to_string(format!("/proc/{number}/stat")).expect("it was not signalled");
+        process::send_signal(pid, Signal::Kill);
+        assert!(is_gone && !state.contains(" Z "), "{state}");
+    }
+}
