@@ -149,8 +149,11 @@ fn protection_covers_the_manual(config: &Config) {
     let server = launch(config, &folder).flag("--config", file.display()).members().start();
     let page = server.get("/book/explanation/models/epoll.html");
     assert_eq!((page.status, page.need("X-Rule")), (200, "models"));
-    for target in ["/book/explanation/tcp/backlog.html", "/%62ook/explanation/tcp/backlog.html", "/book/explanation/tcp/"]
-    {
+    for target in [
+        "/book/explanation/tcp/backlog.html",
+        "/%62ook/explanation/tcp/backlog.html",
+        "/book/explanation/tcp/",
+    ] {
         assert_eq!(server.get(target).status, 303, "{target}");
     }
     stop(server, &folder);
