@@ -16,7 +16,7 @@ pub fn workspace() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the suite stands in the workspace")
 }
 
-/// The target directory of cargo, in which this program lies.
+/// The target directory of cargo that contains this program.
 pub fn target() -> PathBuf {
     profile_folder().parent().expect("cargo puts a test three folders deep").to_owned()
 }

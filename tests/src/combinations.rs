@@ -15,7 +15,7 @@ pub struct Parameter {
 pub type Partial = Vec<Option<usize>>;
 
 /// Rows that cover every pair of values of any legal row (a covering array of strength two). The greedy construction is
-/// deterministic and nearly minimal. `legal` tells whether a partial row can still become legal.
+/// deterministic and nearly minimal. `legal` returns whether a partial row can become legal.
 pub fn pairwise(parameters: &[Parameter], legal: &dyn Fn(&Partial) -> bool) -> Vec<Vec<usize>> {
     let mut missing = pairs(parameters, legal);
     let mut rows = Vec::new();
@@ -28,7 +28,7 @@ pub fn pairwise(parameters: &[Parameter], legal: &dyn Fn(&Partial) -> bool) -> V
             }
         }
         let Some(row) = row.into_iter().collect::<Option<Vec<usize>>>() else {
-            // Each value alone is possible, and both together are not.
+            // Each value is possible, but not both together.
             missing.remove(0);
             continue;
         };

@@ -18,11 +18,11 @@ pub const EVERY_TOPOLOGY: [Engine; 2] = [Engine::Epoll, Engine::Uring];
 /// Representative engines for TLS and long cases: one for each driver.
 const EACH_DRIVER: [Engine; 3] = [Engine::Thread, Engine::Epoll, Engine::Uring];
 
-/// Of the cases on another engine, one in this many runs through TLS.
+/// On other engines, one of this number of cases runs through TLS.
 const TLS_SAMPLE: usize = 3;
 
-/// Engines over a library. A build may lack them; everything else is their driver's code. So two topologies are enough,
-/// except for a long comparison.
+/// Engines over a library, which a build may lack. The rest of their code is their driver's, so two topologies are
+/// enough, except for a long comparison.
 const LIBRARIES: [Engine; 3] = [Engine::Libevent, Engine::Asio, Engine::AsioProactor];
 
 /// The configuration of one server.
@@ -42,8 +42,8 @@ pub struct Config {
     pub layer: Option<Below>,
 }
 
-/// The configurations that a case runs on. `TENFOLD_TEST_ALL=1` extends it to all that the case may concern; statements
-/// about an engine alone stay with it.
+/// The configurations of a case. `TENFOLD_TEST_ALL=1` extends them to all that the case may concern. Cases about a
+/// single engine are not extended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Breadth {
     /// Every topology and every trigger with the first sender, and every sender in the first topology.
@@ -69,9 +69,9 @@ pub enum Breadth {
     Triggers,
     /// Every engine that can have a pool for its connections, with each kind of pool.
     Dispatches,
-    /// `epoll` once, for its peculiarities.
+    /// Only `epoll`, once.
     Epoll,
-    /// `uring` once, for its peculiarities.
+    /// Only `uring`, once.
     Uring,
 }
 
@@ -108,7 +108,7 @@ impl Config {
         all
     }
 
-    /// A pool does not depend on topologies and senders.
+    /// A pool is tested only in the first topology and with the first sender, because it does not depend on them.
     fn is_worth_it(&self) -> bool {
         let model = self.engine.model();
         let first = self.topology == model.topologies[0] && self.sender == model.senders[0];
@@ -128,9 +128,6 @@ impl Config {
     }
 
     /// Its plan, if it is legal.
-    ///
-    /// # Errors
-    /// The reason why it is illegal.
     pub fn plan(&self) -> Result<Plan, String> {
         let workers = Some(self.workers());
         let plan = Plan::new(
@@ -154,12 +151,12 @@ impl Config {
         if self.topology == Topology::Single { 1 } else { WORKERS }
     }
 
-    /// Whether it serves one connection at a time, so that cases must take turns.
+    /// Whether the server serves one connection at a time, so that cases take turns.
     pub fn serial(&self) -> bool {
         self.at_once() == Some(1)
     }
 
-    /// The greatest number of concurrent connections, if it is small: others wait until one ends.
+    /// The most concurrent connections, if this is a small number. Other connections wait.
     pub fn at_once(&self) -> Option<usize> {
         match self.engine.model().name {
             "naive" => Some(1),
@@ -174,7 +171,7 @@ impl Config {
         self.engine == Engine::Uring && self.sender == Sender::Zerocopy
     }
 
-    /// Whether a loop submits its sends. It goes on with up to 128 KiB of them in flight.
+    /// Whether a loop submits its sends. Up to 128 KiB of sends are in flight while it continues.
     pub fn submits(&self) -> bool {
         matches!(self.engine, Engine::Uring | Engine::AsioProactor)
     }
@@ -199,7 +196,7 @@ impl Config {
             flags.extend(["--dispatch".into(), self.dispatch.to_string()]);
         }
         if self.sender == Sender::Zerocopy && rustix::process::geteuid().is_root() {
-            // Memory held by sends counts as locked memory of the user, which rings need, too.
+            // Memory of pending sends counts as locked memory of the user, and rings need locked memory.
             let user = if self.engine == Engine::Uring { "bin" } else { "daemon" };
             flags.extend(["--user".into(), user.into()]);
         }
@@ -239,7 +236,7 @@ fn there(engine: Engine) -> bool {
     !LIBRARIES.contains(&engine) || probe(engine).is_ok()
 }
 
-/// Whether cases run in this topology of this engine.
+/// Whether cases run in a topology of an engine.
 fn tried(engine: Engine, topology: Topology) -> bool {
     !LIBRARIES.contains(&engine) || everything() || [Topology::Single, Topology::Threads].contains(&topology)
 }
@@ -305,12 +302,12 @@ impl Breadth {
             return false;
         }
         if config.dispatch != Dispatch::Inline && config.engine != Engine::Epoll {
-            // The driver is the same, and `epoll` runs all cases.
+            // `epoll` has the same driver and runs all cases.
             let smoke = [Breadth::Compared, Breadth::Concurrent, Breadth::Dispatches].contains(&self);
             return smoke && default_triggers && config.layer.is_none();
         }
         if config.locks_memory() && self == Breadth::Every {
-            // Many rings at once exceed the user's limit of locked memory.
+            // Many concurrent rings exceed the user's limit of locked memory.
             return false;
         }
         // The readiness driver, or the library, sends the files.

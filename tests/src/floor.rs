@@ -21,9 +21,6 @@ pub struct Floor {
 
 impl Floor {
     /// Compiles `bench/null_uring.c` and starts it.
-    ///
-    /// # Panics
-    /// If the compiler or liburing is missing, or the program does not start.
     #[track_caller]
     pub fn uring() -> Floor {
         let source = binary::workspace().join("bench/null_uring.c");

@@ -16,7 +16,7 @@ use crate::seal::Below;
 use crate::server::{Server, lock};
 use crate::{binary, databases, left, pool, seal, site};
 
-/// The default number of concurrent cases, most of which mainly wait: with six, a third of two processors was idle.
+/// The default number of concurrent cases. Most cases wait: with six cases, a third of two processors was idle.
 const THREADS: usize = 10;
 
 /// A statement about the server.
@@ -43,7 +43,7 @@ pub enum Run {
     OwnAsRoot(fn(&Config)),
     /// A case with a server of its own, for kernels with TLS.
     OwnWithKernelTls(fn(&Config)),
-    /// Many cases, each with a configuration and a name of its own.
+    /// Many cases, each with its configuration and its name.
     Many(fn() -> Vec<Named>),
     /// A case without a configuration.
     Once(fn()),
@@ -51,7 +51,7 @@ pub enum Run {
     OnceAsRoot(fn()),
 }
 
-/// One of many tests of a case.
+/// A test of [`Run::Many`].
 pub struct Named {
     /// The last part of its name.
     pub name: String,
@@ -167,7 +167,7 @@ fn trials(themes: &[Theme]) -> Vec<Trial> {
     trials
 }
 
-/// Runs a case with a server of its own; cases run in turn if such servers would exceed a limit of the system together.
+/// Runs a case with its own server. Cases take turns if their servers together would exceed a limit of the system.
 fn with_own(config: &Config, run: fn(&Config)) {
     let _turn = config.locks_memory().then(lock_memory);
     let has_rings = config.engine == Engine::Uring && !config.locks_memory();
@@ -175,20 +175,20 @@ fn with_own(config: &Config, run: fn(&Config)) {
     run(config);
 }
 
-/// Waits until no other case locks much memory. A case whose own configuration does has this turn already.
+/// Waits until no other case locks much memory. A case whose configuration locks memory already has this turn.
 pub fn lock_memory() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     lock(&TURN)
 }
 
-/// Workers with rings, which are locked memory of one user. 8 MiB, a common limit, have room for some sixty rings: those of
-/// these workers, of the former ones while configurations change, and of ended ones, which the system frees later.
+/// Workers with rings, which are locked memory of one user. The common limit of 8 MiB has room for about sixty rings:
+/// of these workers, of former workers during a reload, and of ended workers until the system frees them.
 struct RingWorkers(usize);
 
 impl RingWorkers {
     const MOST: usize = 12;
 
-    /// Waits until that many more may begin.
+    /// Waits until `count` more workers fit.
     fn begin(count: usize) -> RingWorkers {
         let has_no_room = |running: &mut usize| *running + count > RingWorkers::MOST;
         let mut running =
@@ -205,14 +205,11 @@ impl Drop for RingWorkers {
     }
 }
 
-/// The workers of [`RingWorkers`], and the notice that some have ended.
+/// The number of running workers with rings, and the notification of their end.
 static RUNNING: Mutex<usize> = Mutex::new(0);
 static ENDED: Condvar = Condvar::new();
 
-/// Runs `part` for each of `items` on separate threads, and fails as the first one does.
-///
-/// # Panics
-/// If any of them panics.
+/// Runs `part` for each item on a separate thread. Fails with the first failure.
 pub fn each_at_once<T: Send>(items: impl IntoIterator<Item = T>, part: impl Fn(T) + Sync) {
     let part = &part;
     let failed: Vec<String> = thread::scope(|scope| {

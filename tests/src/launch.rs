@@ -35,7 +35,7 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// A server with this configuration and root, and with an access log of its own.
+    /// A server with this configuration and root, and with its own access log.
     pub fn new(config: &Config, root: &Path) -> Launch {
         Launch::bare(config).word(root.display())
     }
@@ -124,20 +124,14 @@ impl Launch {
     }
 
     /// Starts it on a free address and waits until it listens.
-    ///
-    /// # Panics
-    /// If the server ends; the message contains its output.
     #[track_caller]
     pub fn start(self) -> Server {
         let address = free_address();
         self.flag("--listen", address).start_at(address)
     }
 
-    /// Starts it and waits until it reports that it listens at this address. If its log level hides that, waits until
-    /// its status reports that it serves.
-    ///
-    /// # Panics
-    /// If the server ends; the message contains its output.
+    /// Starts the server and waits until it reports that it listens at this address. If its log level hides the report,
+    /// waits until its status reports that it serves.
     #[track_caller]
     pub fn start_at(self, address: SocketAddr) -> Server {
         let folder = TempFolder::new("server");
@@ -158,7 +152,8 @@ impl Launch {
         let process = Process(child.id());
         let (config, child, attempts) = (self.config, Mutex::new(child), self.attempts);
         let server = Server { config, process, address, child, folder, errors, attempts };
-        // Addresses that it cannot listen on are printed, too, and the command that tries an internal certificate.
+        // The server also prints addresses on which it cannot listen, and the command that tries an internal
+        // certificate.
         let sign = format!(":{}/", address.port());
         let is_up = || match self.says {
             true => server.errors().split_once("  serves ").is_some_and(|(_, block)| block.contains(&sign)),
@@ -176,16 +171,13 @@ impl Launch {
     }
 
     /// Runs it to its end, for invalid command lines.
-    ///
-    /// # Panics
-    /// If it does not end.
     #[track_caller]
     pub fn refused(self) -> Output {
         let mut command = self.command();
         run(command.stdin(self.stream(0)))
     }
 
-    /// Standard input or output, which lead to the passed descriptors first.
+    /// Standard input or output: first the passed descriptors.
     fn stream(&self, place: usize) -> Stdio {
         match self.passed.get(place) {
             Some(socket) => Stdio::from(socket.try_clone().expect("a descriptor is left")),
@@ -213,18 +205,12 @@ fn says_it_serves(control: &Path) -> bool {
 }
 
 /// Runs another command of the server to its end.
-///
-/// # Panics
-/// If it cannot be run, or does not end.
 #[track_caller]
 pub fn tenfold(words: &[&str]) -> Output {
     run(&mut command(words))
 }
 
-/// Runs another command of the server that takes long by itself, to its end.
-///
-/// # Panics
-/// If it cannot be run.
+/// Runs a slow command of the server to its end.
 #[track_caller]
 pub fn tenfold_slowly(words: &[&str]) -> Output {
     command(words).output().expect("the server runs")
@@ -257,7 +243,7 @@ fn run(command: &mut Command) -> Output {
     Output { status, stdout: lock(&out).clone().into_bytes(), stderr: lock(&err).clone().into_bytes() }
 }
 
-/// A free address that no other server of this run has, below the range of ephemeral ports.
+/// A free address below the range of ephemeral ports. No other server of this run gets it.
 pub fn free_address() -> SocketAddr {
     const FIRST: u16 = 12_000;
     const COUNT: u16 = 20_000;
@@ -268,7 +254,7 @@ pub fn free_address() -> SocketAddr {
         assert!(step < COUNT, "no port is free");
         let port = FIRST + (start + step) % COUNT;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        // A bind would test it, but a process forked meanwhile would inherit the socket until its exec.
+        // A test by bind would leave the socket in concurrently forked processes until their exec.
         if TcpStream::connect(address).is_err() {
             return address;
         }

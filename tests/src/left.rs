@@ -1,4 +1,4 @@
-//! Remains of killed runs: folders of some hundred megabytes, and servers that use them.
+//! Remains of killed runs: folders of some hundred megabytes, and their servers.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -14,7 +14,7 @@ const SERVERS: [&str; 6] = ["tenfold", "postgres", "mariadbd", "nginx", "haproxy
 /// Removes folders of dead runs from `temporary`, if they belong to this user and are named as by
 /// [`crate::site::TempFolder::new`]. It first ends servers that use them. Failures to remove are ignored.
 ///
-/// The run is looked up by its process number, so a run in another container that shares the folder looks dead.
+/// The run is found by its process id, so a run in another container that shares the folder seems dead.
 pub fn remove(temporary: &Path) {
     let own = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(temporary).into_iter().flatten().flatten() {

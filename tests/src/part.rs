@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use crate::generate::SeededRandom;
 
-/// One of several equal parts. The name of a test decides its part: each part is a random sample, the same on every
+/// A part of the tests. The name of a test determines its part: each part is a random sample, the same on every
 /// machine, and all parts together contain all tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SuitePart {
@@ -16,9 +16,6 @@ pub struct SuitePart {
 
 impl SuitePart {
     /// The part in `TENFOLD_TEST_PART`; `None` if it is unset.
-    ///
-    /// # Errors
-    /// It is not a valid part.
     pub fn asked_for() -> Result<Option<SuitePart>, String> {
         let Some(value) = std::env::var_os("TENFOLD_TEST_PART") else { return Ok(None) };
         let part = value.to_string_lossy().parse().map_err(|why| format!("TENFOLD_TEST_PART: {why}"))?;

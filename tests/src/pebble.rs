@@ -1,4 +1,4 @@
-//! An authority that issues certificates to tests: Pebble, and a name server that knows every name as this machine.
+//! An authority that issues certificates to tests: Pebble, and a name server that resolves every name to this machine.
 
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
@@ -65,7 +65,7 @@ impl Pebble {
         format!("https://{}/dir", self.directory)
     }
 
-    /// The name of its folder in that of `--tls-state`.
+    /// The name of its folder in the folder of `--tls-state`.
     pub fn folder_name(&self) -> String {
         self.directory().replace("https://", "acme-").replace([':', '/'], "-")
     }
@@ -83,7 +83,7 @@ impl Pebble {
         path
     }
 
-    /// The file of the certificate that its HTTPS is checked with.
+    /// The file of the root certificate for its HTTPS.
     pub fn root_file(&self) -> PathBuf {
         self.folder.at("cert.pem")
     }

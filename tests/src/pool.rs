@@ -1,5 +1,5 @@
-//! Servers shared by the cases of one configuration: started on first use, stopped after many others were started or at
-//! the end.
+//! Servers shared by the cases of one configuration. They start on first use, and stop at the end or after many other
+//! servers have started.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -8,12 +8,12 @@ use crate::launch::Launch;
 use crate::server::{Server, lock};
 use crate::site;
 
-/// The most concurrent servers, besides those in use.
+/// The most unused servers that keep running.
 const KEPT: usize = 6;
 
 #[derive(Default)]
 struct ServerPool {
-    /// The least recently used one first.
+    /// The least recently used server is the first.
     shared: Vec<Arc<SharedServer>>,
     complaints: Vec<String>,
 }
@@ -28,9 +28,6 @@ struct SharedServer {
 static POOL: Mutex<Option<ServerPool>> = Mutex::new(None);
 
 /// Runs `case` on a shared server of this configuration.
-///
-/// # Panics
-/// If `case` panics, the server does not start, or it ended or panicked meanwhile.
 pub fn with_server(config: &Config, case: impl FnOnce(&Server)) {
     let shared = take(config);
     let _turn = config.serial().then(|| lock(&shared.turn));
@@ -43,7 +40,7 @@ pub fn with_server(config: &Config, case: impl FnOnce(&Server)) {
     assert!(!server.was_refused(), "its sandbox refused a call; it said:\n{said}");
 }
 
-/// Stops all servers, and returns the errors of shared ones.
+/// Stops all servers, and returns their errors.
 pub fn close() -> Vec<String> {
     let pool = lock(&POOL).take().unwrap_or_default();
     let mut complaints = pool.complaints;
@@ -56,7 +53,7 @@ fn take(config: &Config) -> Arc<SharedServer> {
     let pool = pool.get_or_insert_default();
     let at = pool.shared.iter().position(|shared| shared.config == *config);
     let known = at.map(|at| pool.shared.remove(at));
-    // A server that ended fails the case in which it did, but no later ones.
+    // A server that ended fails the present case, but no later case.
     let ended =
         |shared: &Arc<SharedServer>| shared.server.get().is_some_and(|server| server.ended().is_some());
     let shared = known.filter(|shared| !ended(shared)).unwrap_or_else(|| {

@@ -15,9 +15,6 @@ use rustix::net::{
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process, pidfd_getfd, pidfd_open};
 
 /// Sends a message with descriptors, at most two, to a socket of [`Process::message_sockets`].
-///
-/// # Errors
-/// The error of `sendmsg(2)`, such as that the receiver refuses descriptors.
 pub fn send_message(
     to: &OwnedFd,
     bytes: &[u8],
@@ -72,7 +69,7 @@ impl Process {
         all
     }
 
-    /// The names of its threads; none if it has ended.
+    /// The names of its threads; empty if it has ended.
     pub fn threads(self) -> Vec<String> {
         let tasks =
             fs::read_dir(format!("/proc/{}/task", self.0)).into_iter().flatten().filter_map(Result::ok);
@@ -84,12 +81,12 @@ impl Process {
         self.stat(0).is_some_and(|state| state != "Z" && state != "X")
     }
 
-    /// Whether all its threads wait for an event: none runs, could run, or is stopped.
+    /// Whether all its threads wait for an event: no thread is running, runnable, or stopped.
     pub fn is_sleeping(self) -> bool {
         self.threads_are("S")
     }
 
-    /// Whether a signal has already stopped all its threads. The first can stop while another still accepts.
+    /// Whether a signal has stopped all its threads. A thread can still accept when another has stopped.
     pub fn is_stopped(self) -> bool {
         self.threads_are("T")
     }
@@ -135,18 +132,12 @@ impl Process {
     }
 
     /// Whether its writable memory contains `needle` (`/proc/PID/mem`), which root may read.
-    ///
-    /// # Panics
-    /// If its memory cannot be read.
     #[track_caller]
     pub fn remembers(self, needle: &[u8]) -> bool {
         !self.remembered_behind(needle, 0).is_empty()
     }
 
-    /// The `count` bytes behind each place of `needle` in its writable memory; none if it has ended.
-    ///
-    /// # Panics
-    /// If its memory cannot be read.
+    /// The `count` bytes after each occurrence of `needle` in its writable memory; empty if it has ended.
     #[track_caller]
     pub fn remembered_behind(self, needle: &[u8], count: usize) -> Vec<Vec<u8>> {
         let at = |name| format!("/proc/{}/{name}", self.0);
@@ -175,10 +166,7 @@ impl Process {
         links.map(|link| link.to_string_lossy().into_owned()).collect()
     }
 
-    /// Copies of its Unix sockets that keep the bounds of messages, as code in it could use them.
-    ///
-    /// # Panics
-    /// If it has ended, or the test is not root.
+    /// Copies of its Unix sockets with message boundaries.
     pub fn message_sockets(self) -> Vec<OwnedFd> {
         let is_of_messages = |socket: &OwnedFd| {
             sockopt::socket_domain(socket) == Ok(AddressFamily::UNIX)
@@ -187,7 +175,7 @@ impl Process {
         self.copies(is_of_messages)
     }
 
-    /// Copies of those of its descriptors that `which` chooses.
+    /// Copies of its descriptors that `which` selects.
     fn copies(self, which: impl Fn(&OwnedFd) -> bool) -> Vec<OwnedFd> {
         let number = i32::try_from(self.0).ok().and_then(Pid::from_raw).expect("a number of a process");
         let handle = pidfd_open(number, PidfdFlags::empty()).expect("it runs");
@@ -200,13 +188,13 @@ impl Process {
         copies.filter(which).collect()
     }
 
-    /// The lowest unused descriptor number: with this limit it cannot open anything.
+    /// The lowest unused descriptor number. With this limit the process cannot open anything.
     pub fn first_free_descriptor(self) -> usize {
         let taken = |number: &usize| fs::symlink_metadata(format!("/proc/{}/fd/{number}", self.0)).is_ok();
         (0..).find(|number| !taken(number)).expect("descriptors have a limit")
     }
 
-    /// Processor time used so far, including children that it waited for.
+    /// Processor time used so far, including reaped children.
     pub fn processor_time(self) -> Duration {
         // Fields 14 to 17 of the manual, in ticks of 10 ms: user and system, own and children's.
         let ticks: u64 = (11..15).filter_map(|field| self.stat(field)?.parse::<u64>().ok()).sum();

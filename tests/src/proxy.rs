@@ -20,9 +20,6 @@ pub struct Proxy {
 
 impl Proxy {
     /// Starts a proxy with these lines in its block `http`, which must contain `address`.
-    ///
-    /// # Panics
-    /// If it is not installed or does not start.
     #[track_caller]
     pub fn start(address: SocketAddr, http: &str) -> Proxy {
         let folder = TempFolder::new("proxy");
@@ -42,9 +39,6 @@ impl Proxy {
     }
 
     /// Starts HAProxy at `address` with these lines in its section `listen`. It repeats no request.
-    ///
-    /// # Panics
-    /// If it is not installed or does not start.
     #[track_caller]
     pub fn haproxy(address: SocketAddr, listen: &str) -> Proxy {
         let folder = TempFolder::new("haproxy");
@@ -60,9 +54,6 @@ impl Proxy {
     }
 
     /// Starts a Caddy at `address` with these directives in its site. The scheme of `address` decides about TLS.
-    ///
-    /// # Panics
-    /// If it is not installed or does not start.
     #[track_caller]
     pub fn caddy(program: &Path, scheme: &str, address: SocketAddr, site: &str) -> Proxy {
         let folder = TempFolder::new("caddy");
@@ -99,7 +90,7 @@ impl Drop for Proxy {
     }
 }
 
-/// A Caddy that sends PROXY headers, 2.7 or newer, if `TENFOLD_CADDY` names one: that of Debian 12 is older.
+/// The Caddy in `TENFOLD_CADDY`, 2.7 or newer, which sends PROXY headers. The Caddy of Debian 12 is older.
 pub fn new_caddy() -> Option<PathBuf> {
     std::env::var_os("TENFOLD_CADDY").map(PathBuf::from)
 }

@@ -1,4 +1,4 @@
-//! A response as it came over the wire.
+//! A response as received.
 
 /// A whole response. The head is kept as bytes, so that every byte can be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,9 +13,6 @@ pub struct WireResponse {
 
 impl WireResponse {
     /// Parses a head that ends with its empty line.
-    ///
-    /// # Panics
-    /// If it is not strict HTTP/1: the tests hold the server to its own standard.
     #[track_caller]
     pub fn of_head(bytes: &[u8]) -> WireResponse {
         let text =
@@ -37,9 +34,6 @@ impl WireResponse {
     }
 
     /// The value of a field that occurs at most once.
-    ///
-    /// # Panics
-    /// If it occurs twice.
     #[track_caller]
     pub fn field(&self, name: &str) -> Option<&str> {
         let fields = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
@@ -50,18 +44,12 @@ impl WireResponse {
     }
 
     /// The value of a required field.
-    ///
-    /// # Panics
-    /// If it is missing.
     #[track_caller]
     pub fn need(&self, name: &str) -> &str {
         self.field(name).unwrap_or_else(|| panic!("{name} is missing in {}", self.head))
     }
 
     /// The announced length of the body, 0 without one.
-    ///
-    /// # Panics
-    /// If the announced length is not a number.
     #[track_caller]
     pub fn promised(&self) -> usize {
         self.field("content-length").map_or(0, |value| value.parse().expect("Content-Length is a number"))
@@ -86,7 +74,7 @@ impl WireResponse {
     }
 }
 
-/// Overwrites the values of all `Date` fields in a sequence of responses.
+/// Overwrites the values of all `Date` fields in responses.
 pub fn blot_dates(bytes: &mut [u8]) {
     const NAME: &[u8] = b"\r\nDate: ";
     const DATE: usize = 29;

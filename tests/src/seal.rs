@@ -118,8 +118,8 @@ fn certificate() -> &'static Certificate {
         let roots = Arc::new(roots);
         let mut client =
             ClientConfig::builder().with_root_certificates(Arc::clone(&roots)).with_no_client_auth();
-        // Cases request many hosts, and the certificate has one name: a server answers 421 to a client that asked for
-        // another name than it requests.
+        // Cases request many hosts, and the certificate has one name. Without SNI, the server does not answer 421 for
+        // the other hosts.
         client.enable_sni = false;
         Certificate { folder, key: signing_key, roots, client: Arc::new(client) }
     })
@@ -142,10 +142,7 @@ pub fn client_of(roots: Arc<RootCertStore>) -> Arc<ClientConfig> {
     Arc::new(client)
 }
 
-/// Requests `target` over a connection of its own. Returns the handshake, the certificate, and the response.
-///
-/// # Errors
-/// The connection, the handshake or the end of the connection failed.
+/// Requests `target` on a new connection. Returns the handshake, the certificate, and the response.
 pub fn get_once(
     address: SocketAddr,
     client: &Arc<ClientConfig>,
@@ -155,10 +152,7 @@ pub fn get_once(
     get_behind(address, b"", client, name, target)
 }
 
-/// The same with bytes in front of the handshake, such as a PROXY header.
-///
-/// # Errors
-/// Those of [`get_once`].
+/// [`get_once`] with bytes before the handshake, such as a PROXY header.
 pub fn get_behind(
     address: SocketAddr,
     header: &[u8],
@@ -170,11 +164,8 @@ pub fn get_behind(
     exchange_behind(address, header, client, name, &request)
 }
 
-/// Sends `request` over a connection of its own, which asks for `name`. Returns the handshake, the certificate, and all
+/// Sends `request` on a new connection with the server name `name`. Returns the handshake, the certificate, and all
 /// responses.
-///
-/// # Errors
-/// Those of [`get_once`].
 pub fn exchange_once(
     address: SocketAddr,
     client: &Arc<ClientConfig>,
@@ -223,11 +214,8 @@ pub fn own_key() -> &'static KeyPair {
     &certificate().key
 }
 
-/// Bytes that only a process with the key of P-256 in this file has: the private number as it is in memory, then parts
-/// of the file's text.
-///
-/// # Panics
-/// If the file has no such key.
+/// Byte strings that only a process with the P-256 key of this file has in memory: the private number, and parts of the
+/// file's text.
 pub fn secret_parts(path: &Path) -> Vec<Vec<u8>> {
     let key = PrivateKeyDer::from_pem_file(path).expect("a key");
     // ECPrivateKey (RFC 5915 §3): version 1, and an octet string of 32 bytes. In memory it is a little-endian number.

@@ -30,7 +30,7 @@ pub struct Server {
     pub(crate) child: Mutex<Child>,
     pub(crate) folder: TempFolder,
     pub(crate) errors: Arc<Mutex<String>>,
-    /// Whether a test makes it attempt calls that its sandbox refuses.
+    /// Whether a test attempts calls that the sandbox refuses.
     pub(crate) attempts: bool,
 }
 
@@ -54,7 +54,7 @@ impl Server {
         self.served(BEGUN)
     }
 
-    /// Sends `next` with the first request, so that the connection is not idle in between.
+    /// Sends `next` together with the first request, so that the connection is never idle.
     #[track_caller]
     fn served(&self, next: &[u8]) -> Option<Wire> {
         let mut wire = self.connect();
@@ -112,8 +112,7 @@ impl Server {
         self.folder.at(name)
     }
 
-    /// The whole lines of its access log so far. A line that crosses a page of the cache can be seen in part while it is
-    /// being written.
+    /// The complete lines of its access log so far. A line that crosses a page of the cache can be visible in part.
     pub fn log(&self) -> String {
         let mut log = std::fs::read_to_string(self.log_path()).unwrap_or_default();
         log.truncate(log.rfind('\n').map_or(0, |end| end + 1));
@@ -126,16 +125,13 @@ impl Server {
     }
 
     /// Waits until its standard error contains `words`.
-    ///
-    /// # Panics
-    /// If that does not happen soon.
     #[track_caller]
     pub fn expect_report(&self, words: &str) {
         let reported = within(SOON, || self.errors().contains(words).then_some(())).is_some();
         assert!(reported, "{}: it does not report {words:?}; it said:\n{}", self.config, self.errors());
     }
 
-    /// Its serving processes: the children of the supervisor, without the one that signs handshakes.
+    /// Its serving processes: the children of the supervisor, except the signing process.
     pub fn workers(&self) -> Vec<Process> {
         let signs = |process: &Process| process.threads().iter().any(|name| name.starts_with("signing"));
         self.process.children().into_iter().filter(|process| !signs(process)).collect()
@@ -157,7 +153,7 @@ impl Server {
         self.process.with_descendants().into_iter().map(Process::processor_time).sum()
     }
 
-    /// Whether its sandbox refused a call that it legitimately makes: the list of its calls has a gap.
+    /// Whether its sandbox refused a legitimate call, because the list of calls has a gap.
     pub fn was_refused(&self) -> bool {
         let errors = self.errors();
         let signs = ["the sandbox refused the system call", "ended by its sandbox"];
@@ -176,9 +172,6 @@ impl Server {
     }
 
     /// Stops it gracefully and returns the errors of its whole life.
-    ///
-    /// # Errors
-    /// It had ended before, fails to end, exits with a failure, leaves processes behind, or panicked.
     pub fn stop(self) -> Result<(), String> {
         let told = |what: String| Err(format!("{}: {what}; it said:\n{}", self.config, self.errors()));
         if let Some(status) = self.ended() {
@@ -221,7 +214,7 @@ impl Drop for Server {
     }
 }
 
-/// Locks a mutex, also if a case that had it has failed.
+/// Locks a mutex, even after a failure of its last owner.
 pub fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

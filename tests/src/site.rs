@@ -96,7 +96,7 @@ pub fn bytes(length: usize, seed: u64) -> Vec<u8> {
     made_bytes(length, seed).to_vec()
 }
 
-/// The same, made once: this loop is slow without optimisation, and hundreds of cases want the same bytes.
+/// The bytes of [`bytes`], made once: the loop is slow without optimisation, and hundreds of cases need the same bytes.
 fn made_bytes(length: usize, seed: u64) -> &'static [u8] {
     static MADE: Mutex<BTreeMap<(usize, u64), &[u8]>> = Mutex::new(BTreeMap::new());
     lock(&MADE).entry((length, seed)).or_insert_with(|| {
@@ -162,7 +162,7 @@ fn text(length: usize, about: &str) -> Vec<u8> {
     page
 }
 
-/// The site that most cases read and never change. [`remove_shared`] removes it at the end.
+/// The read-only site of most cases. [`remove_shared`] removes it at the end.
 pub fn shared() -> &'static Path {
     SHARED.get_or_init(build).path()
 }

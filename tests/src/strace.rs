@@ -19,7 +19,7 @@ use crate::tools;
 pub struct Tracer {
     strace: Child,
     folder: TempFolder,
-    /// The processes whose calls it makes fail.
+    /// The processes with injected failures.
     failing: Vec<Process>,
 }
 
@@ -43,27 +43,18 @@ pub struct Calls {
 
 impl Tracer {
     /// Attaches to all threads of these processes.
-    ///
-    /// # Panics
-    /// If `strace` is missing or may not attach.
     #[track_caller]
     pub fn attach(processes: &[Process]) -> Tracer {
         Tracer::start(processes, &[])
     }
 
-    /// Attaches to all threads of these processes, and makes calls fail, in descendants too.
-    ///
-    /// # Panics
-    /// If `strace` is missing or may not attach.
+    /// Attaches to all threads of these processes, and injects failures, also in descendants.
     #[track_caller]
     pub fn inject(processes: &[Process], faults: &[CallFailure]) -> Tracer {
         Tracer::start(processes, &injected(faults)).failing(processes)
     }
 
-    /// Makes only calls fail that concern the file at `path`.
-    ///
-    /// # Panics
-    /// If `strace` is missing or may not attach.
+    /// Injects failures only into calls for the file at `path`.
     #[track_caller]
     pub fn inject_at(processes: &[Process], path: &Path, faults: &[CallFailure]) -> Tracer {
         let at = ["-P".to_owned(), path.display().to_string()];
@@ -86,7 +77,7 @@ impl Tracer {
         self.written().lines().filter(|line| line.contains(text)).count()
     }
 
-    /// The number of calls that this fault has made fail so far.
+    /// The number of failures of this fault so far.
     #[track_caller]
     pub fn failed(&self, fault: &CallFailure) -> usize {
         let text = self.written();
@@ -107,11 +98,11 @@ impl Tracer {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let strace = command.spawn().unwrap_or_else(|error| panic!("run strace: {error}"));
         let tracer = strace.id().to_string();
-        // The message of strace comes too early. It first seizes a task, which the kernel shows, and then interrupts
-        // it: a task that runs on in between makes calls unseen. Once strace sleeps, it has interrupted them all.
-        // With a server that never waits it hardly sleeps, but writes calls after that, too.
+        // The message of strace comes too early. strace seizes a task, which the kernel shows, and then interrupts it;
+        // in between, calls are not traced. When strace sleeps, it has interrupted all tasks. With a server that never
+        // waits, strace hardly sleeps, but has written calls by then.
         becomes_true(SOON, "strace attaches (run as root, or with kernel.yama.ptrace_scope=0)", || {
-            // A process that was about to end may be gone by now.
+            // A process may have ended in the meantime.
             let mut running = processes.iter().filter(|process| process.is_running()).peekable();
             running.peek().is_some()
                 && running.all(|process| {
@@ -144,8 +135,8 @@ impl Tracer {
         Calls::of(&text)
     }
 
-    /// Stops processes with failing calls before the detach. strace replaces a failing call by an invalid one and sets
-    /// its error afterwards: a task detached in between would see ENOSYS. A stopped task is never in between.
+    /// Stops processes with injected failures before the detach. strace replaces a call by an invalid call and sets its
+    /// error at the return; a task detached in between would see ENOSYS. A stopped task is not inside a call.
     fn between_calls(&self) {
         self.failing.iter().for_each(|process| process.signal(Signal::STOP));
         let begun = Instant::now();
@@ -186,11 +177,11 @@ fn injected(faults: &[CallFailure]) -> Vec<String> {
     words
 }
 
-/// Ends the line of a call if another task's line comes before its result.
+/// The end of a line whose result follows in another line, after lines of other tasks.
 const UNFINISHED: &str = "<unfinished ...>";
 
-/// Whether a line begins a call, and is no resumption, signal or exit. A standard library with debug assertions checks
-/// each descriptor before it closes it; those calls do not count.
+/// Whether a line begins a call, and is not a resumption, signal or exit. The checks of descriptors by a standard
+/// library with debug assertions do not count.
 fn is_call(line: &str) -> bool {
     let call = without_process(line);
     if call.starts_with("fcntl(") && call.contains("F_GETFD") {
@@ -212,9 +203,6 @@ fn without_process(line: &str) -> &str {
 
 impl Calls {
     /// The calls of a program that was started under `strace` and has ended.
-    ///
-    /// # Panics
-    /// If `strace` does not see its end.
     #[track_caller]
     pub fn from_start(process: Process, into: &Path) -> Calls {
         let ended = |line: &str| {
@@ -257,8 +245,7 @@ impl Calls {
         self.lines.iter().filter(holds).map(String::as_str).collect()
     }
 
-    /// The calls of this name that brought a result, and no error. One that had not returned when the tracer left has
-    /// none.
+    /// The calls of this name that succeeded. A call without a result at the detach does not count.
     pub fn successes(&self, name: &str) -> Vec<&str> {
         let of_it = self.with(&[&format!(" {name}(")]);
         of_it.into_iter().filter(|line| has_succeeded(line)).collect()

@@ -1,4 +1,4 @@
-//! Bounded waits for conditions, and the end of threads that run meanwhile.
+//! Bounded waits for conditions, and the end of background threads.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
@@ -8,9 +8,6 @@ use std::time::{Duration, Instant};
 pub const SOON: Duration = Duration::from_secs(10);
 
 /// Waits until `probe` returns a value, for at most `bound`.
-///
-/// # Panics
-/// If it returns none in time; `what` describes the expected event.
 #[track_caller]
 pub fn eventually<T>(bound: Duration, what: &str, probe: impl FnMut() -> Option<T>) -> T {
     match within(bound, probe) {
@@ -36,15 +33,12 @@ pub fn within<T>(bound: Duration, mut probe: impl FnMut() -> Option<T>) -> Optio
 }
 
 /// Waits until `probe` is true, for at most `bound`.
-///
-/// # Panics
-/// If it is false after that time.
 #[track_caller]
 pub fn becomes_true(bound: Duration, what: &str, mut probe: impl FnMut() -> bool) {
     eventually(bound, what, || probe().then_some(()));
 }
 
-/// Ends the threads that look at it, also if the case fails: their scope waits for them.
+/// A flag that ends the threads of a case, also if the case fails, because their scope waits for them.
 #[derive(Debug)]
 pub struct EndOnDrop<'f>(pub &'f AtomicBool);
 

@@ -7,9 +7,6 @@ use std::process::Command;
 const NOBODY: &str = "nobody";
 
 /// The path of the program.
-///
-/// # Panics
-/// If it is missing; the message names the command that installs it, so that no case is silently skipped.
 #[track_caller]
 pub fn program(name: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -20,13 +17,13 @@ pub fn program(name: &str) -> PathBuf {
     }
 }
 
-/// Whether this runs as root; other users see tests for root as ignored.
+/// Whether the tests run as root. Otherwise, tests for root are ignored.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// The number of connections that TLS in the kernel has sealed for; `None` if this kernel has none, or has not loaded it
-/// (`modprobe tls`).
+/// The number of connections that the kernel has encrypted with TLS. `None` if this kernel has no TLS, or has not
+/// loaded it (`modprobe tls`).
 pub fn sealed_by_kernel() -> Option<u64> {
     let counts = std::fs::read_to_string("/proc/net/tls_stat").ok()?;
     counts.lines().find_map(|line| line.strip_prefix("TlsTxSw")?.trim().parse().ok())

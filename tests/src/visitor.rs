@@ -10,7 +10,7 @@ use crate::seal::Below;
 use crate::server::Server;
 use crate::wire::Wire;
 
-/// A visitor, with the cookies so far.
+/// A visitor with the cookies received so far.
 #[derive(Clone, Debug)]
 pub struct Visitor<'s> {
     server: &'s Server,
@@ -38,14 +38,14 @@ impl<'s> Visitor<'s> {
         self
     }
 
-    /// The same visitor at another address, from which a proxy leads to the server.
+    /// The same visitor through a proxy at another address.
     #[must_use]
     pub fn at(mut self, address: SocketAddr) -> Visitor<'s> {
         self.address = address;
         self
     }
 
-    /// The same visitor over TLS, which a proxy terminates.
+    /// The same visitor through a proxy that terminates TLS.
     #[must_use]
     pub fn over_tls(mut self) -> Visitor<'s> {
         self.seals = true;
@@ -134,7 +134,7 @@ impl<'s> Visitor<'s> {
         response
     }
 
-    /// The end of the name of each cookie: each port has cookies of its own.
+    /// The suffix of each cookie's name: each port has separate cookies.
     fn suffix(&self) -> String {
         format!("-{}", self.address.port())
     }

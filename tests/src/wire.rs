@@ -1,4 +1,4 @@
-//! A raw client: it sends exactly the given bytes and reports exactly the received ones.
+//! A raw client, which sends exactly the given bytes and reports exactly the received bytes.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -46,9 +46,6 @@ enum Came {
 
 impl Wire {
     /// Connects.
-    ///
-    /// # Errors
-    /// The error of the system.
     pub fn try_connect(address: SocketAddr, below: Option<Below>) -> std::io::Result<Wire> {
         Wire::of_tcp(TcpStream::connect_timeout(&address, PATIENCE)?, below)
     }
@@ -65,47 +62,35 @@ impl Wire {
         Ok(Wire { stream, layer, early: false, received: Vec::new(), scratch: vec![0; 128 * 1024] })
     }
 
-    /// Set it if a server serves few connections at once, and may not serve this one before another ends.
+    /// For servers with few concurrent connections, which may serve this connection only after another ends.
     #[must_use]
     pub fn sends_early(self, early: bool) -> Wire {
         Wire { early, ..self }
     }
 
     /// Connects.
-    ///
-    /// # Panics
-    /// If it fails.
     #[track_caller]
     pub fn connect(address: SocketAddr, below: Option<Below>) -> Wire {
         Wire::try_connect(address, below).unwrap_or_else(|error| panic!("connect to {address}: {error}"))
     }
 
     /// Connects to a Unix socket.
-    ///
-    /// # Panics
-    /// If it fails.
     #[track_caller]
     pub fn connect_unix(path: &Path) -> Wire {
-        // The same calls read and write it as a TCP socket.
+        // The calls of a TCP socket also read and write a Unix socket.
         let connected = UnixStream::connect(path).map(|stream| TcpStream::from(OwnedFd::from(stream)));
         let wire = connected.and_then(|stream| Wire::of(stream, None));
         wire.unwrap_or_else(|error| panic!("connect to {}: {error}", path.display()))
     }
 
     /// Connects from another address of this machine, as another client would.
-    ///
-    /// # Panics
-    /// If it fails.
     #[track_caller]
     pub fn connect_from(source: &str, to: SocketAddr) -> Wire {
         let source = SocketAddr::new(source.parse().expect("an address"), 0);
         Wire::connect_prepared(|socket| bind(socket, &source), to)
     }
 
-    /// Connects with a receive buffer of this many bytes, so that few unread ones stop the server's sends.
-    ///
-    /// # Panics
-    /// If it fails.
+    /// Connects with a receive buffer of this size, so that few unread bytes stop the server's sends.
     #[track_caller]
     pub fn connect_with_buffer(bytes: usize, to: SocketAddr) -> Wire {
         Wire::connect_prepared(|socket| sockopt::set_socket_recv_buffer_size(socket, bytes), to)
@@ -114,7 +99,7 @@ impl Wire {
     #[track_caller]
     fn connect_prepared(prepare: impl FnOnce(&OwnedFd) -> rustix::io::Result<()>, to: SocketAddr) -> Wire {
         let connect = || -> rustix::io::Result<TcpStream> {
-            // Closed on exec: a server that another case starts would otherwise keep it open.
+            // Otherwise a server of another case would inherit the socket.
             let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
             prepare(&socket)?;
             connect(&socket, &to)?;
@@ -130,9 +115,6 @@ impl Wire {
     }
 
     /// Sends all of `bytes`.
-    ///
-    /// # Errors
-    /// The error of the system.
     pub fn try_send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         if !self.early {
             self.greet()?;
@@ -145,7 +127,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Reads of a handshake what is there. A server that has no turn for this connection has sent nothing.
+    /// Reads the available bytes of a handshake. A server that does not serve this connection yet has sent nothing.
     fn go_on_with_the_handshake(&mut self) {
         if self.layer.as_ref().is_some_and(Seal::is_shaking_hands) {
             self.stream.set_nonblocking(true).expect("a socket takes options");
@@ -169,38 +151,25 @@ impl Wire {
     }
 
     /// Sends all of `bytes`.
-    ///
-    /// # Panics
-    /// If it fails.
     #[track_caller]
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.try_send(bytes.as_ref()).unwrap_or_else(|error| panic!("send: {error}"));
     }
 
     /// Sends a minimal GET request for `target`.
-    ///
-    /// # Panics
-    /// If it fails.
     #[track_caller]
     pub fn get(&mut self, target: &str) {
         self.send(request("GET", target, &[]));
     }
 
-    /// Completes the pending request ([`BEGUN`]), begins the next one immediately, and receives the response in
-    /// between.
-    ///
-    /// # Panics
-    /// If the response is incomplete.
+    /// Completes the pending request ([`BEGUN`]), begins the next request, and receives the response.
     #[track_caller]
     pub fn response_between(&mut self) -> WireResponse {
         self.send([b"\r\n", BEGUN].concat());
         self.response()
     }
 
-    /// Whether the other side is known to have closed the connection; received bytes remain readable.
-    ///
-    /// # Panics
-    /// If the connection was reset.
+    /// Whether the close of the other side has arrived. Received bytes remain readable.
     #[track_caller]
     pub fn has_ended(&self) -> bool {
         self.stream.set_nonblocking(true).expect("a socket takes options");
@@ -213,10 +182,7 @@ impl Wire {
         }
     }
 
-    /// Receives a response to anything but HEAD.
-    ///
-    /// # Panics
-    /// If the response is incomplete.
+    /// Receives a response to a request other than HEAD.
     #[track_caller]
     pub fn response(&mut self) -> WireResponse {
         let mut response = self.head();
@@ -229,9 +195,6 @@ impl Wire {
     }
 
     /// Receives only a head: the whole response to HEAD, or the part before a body that is read separately.
-    ///
-    /// # Panics
-    /// If the head is incomplete.
     #[track_caller]
     pub fn head(&mut self) -> WireResponse {
         let mut looked_at = 0usize;
@@ -247,10 +210,7 @@ impl Wire {
         WireResponse::of_head(&bytes)
     }
 
-    /// Receives a head, if one comes before the connection ends.
-    ///
-    /// # Panics
-    /// If neither happens in time.
+    /// Receives a head; `None` if the connection ends before it.
     #[track_caller]
     pub fn try_head(&mut self) -> Option<WireResponse> {
         while self.received.is_empty() {
@@ -263,10 +223,7 @@ impl Wire {
         Some(self.head())
     }
 
-    /// Receives as many bytes as `expected` has and compares them immediately.
-    ///
-    /// # Panics
-    /// If the bytes differ, or some are missing.
+    /// Receives bytes and compares them with `expected`.
     #[track_caller]
     pub fn expect_body(&mut self, mut expected: &[u8]) {
         let whole = expected.len();
@@ -287,19 +244,13 @@ impl Wire {
     }
 
     /// Receives `count` bytes.
-    ///
-    /// # Panics
-    /// If fewer bytes come.
     #[track_caller]
     pub fn take(&mut self, count: usize) -> Vec<u8> {
         self.fill_to(count);
         self.received.drain(..count).collect()
     }
 
-    /// Receives until the other side ends the connection, and returns the way it did.
-    ///
-    /// # Panics
-    /// If it does not end in time.
+    /// Receives until the end of the connection. Returns the bytes and the kind of the end.
     #[track_caller]
     pub fn rest(&mut self) -> (Vec<u8>, ConnectionEnd) {
         loop {
@@ -315,9 +266,6 @@ impl Wire {
     }
 
     /// Expects an orderly end of the connection, without a further byte.
-    ///
-    /// # Panics
-    /// If anything else happens.
     #[track_caller]
     pub fn expect_end(&mut self) {
         let (bytes, end) = self.rest();
@@ -326,9 +274,6 @@ impl Wire {
     }
 
     /// Expects that the other side closes an idle connection; a closing record and a reset are allowed.
-    ///
-    /// # Panics
-    /// If bytes of a response come, or the connection does not end.
     #[track_caller]
     pub fn expect_dropped(&mut self) {
         let (bytes, _) = self.rest();
@@ -337,7 +282,7 @@ impl Wire {
 
     /// Ends the output; the input stays open.
     pub fn end_output(&mut self) {
-        // The peer may have closed already. Plaintext that waits for the end of a handshake goes first.
+        // Plaintext that waits for the end of a handshake precedes the end. The peer may have closed already.
         if self.layer.as_ref().is_some_and(Seal::is_shaking_hands) {
             let _ = self.greet();
         }
@@ -383,7 +328,7 @@ impl Wire {
                     Some(layer) => {
                         let opened = layer.open(bytes, &mut self.received);
                         let reply = opened.map_err(|why| format!("a record of the server: {why}"))?;
-                        // A server that has sent its last record may be gone.
+                        // A server may have ended after its last record.
                         let _ = self.stream.write_all(&reply);
                     }
                     None => self.received.extend_from_slice(bytes),

@@ -68,7 +68,7 @@ fn challenges_are_answered_and_other_handshakes_refused_without_a_certificate(co
     assert_eq!(get("/.well-known/acme-challenge/other").status, 404);
     assert_eq!(get("/1k.html").body, site::content("1k.html"), "the site is served beside it");
 
-    // The certificate has the response, in an extension that no other client may ignore.
+    // The certificate contains the response in a critical extension, so other clients must refuse it.
     let refused = validate(server.address, "a.test").expect_err("nothing trusts it");
     assert!(refused.contains("UnsupportedCriticalExtension"), "{refused}");
     assert!(validate(server.address, "b.test").expect_err("no challenge").contains("AccessDenied"));
@@ -103,7 +103,7 @@ fn validate(address: SocketAddr, name: &str) -> Result<(), String> {
     connection.complete_io(&mut stream).map(|_| ()).map_err(|error| error.to_string())
 }
 
-/// A request behind the handshake of a validation gets no response, and the connection ends.
+/// A request after the handshake of a validation gets no response, and the connection ends.
 fn closes_behind_a_validation(address: SocketAddr, version: &'static SupportedProtocolVersion) {
     let builder = ClientConfig::builder_with_protocol_versions(&[version]).dangerous();
     let config =
@@ -298,7 +298,7 @@ fn a_certificate_is_obtained_renewed_and_kept_while_the_authority_is_away(config
     };
     let server = start(&["a.test", "www.a.test"]);
     let issuer = pebble.issuer();
-    // A client that resumes a session keeps the certificate that it saw: each has none.
+    // A resumed session would keep the earlier certificate, so each client is new.
     let presented = |name: &str| {
         get_once(address, &trusting(issuer.clone()), name, "/1k.html")
             .ok()
@@ -317,7 +317,7 @@ fn a_certificate_is_obtained_renewed_and_kept_while_the_authority_is_away(config
 
     assert_eq!(rights(client_process(&server)), ("2".into(), NO_CAPABILITIES.into()), "a filter");
     becomes_true(SOON, "a process of its own signs", || server.status()["signing"]["process"].is_u64());
-    // It is due, and the wait behind the first attempt is over.
+    // The renewal is due, and the wait after the first attempt is over.
     pebble.suggest_renewal(&state.join("certificate.pem"));
     fs::remove_file(state.join("attempts.json")).expect("an attempt was made");
     client_process(&server).signal(Signal::KILL);
@@ -325,7 +325,7 @@ fn a_certificate_is_obtained_renewed_and_kept_while_the_authority_is_away(config
     server.expect_report("another takes its place");
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 
-    // Without the authority the site has the certificate that it had, also for a name more.
+    // Without the authority the site keeps its certificate, also if a name is added.
     let (directory, root) = (pebble.directory(), fs::read(pebble.root_file()).expect("our own file"));
     drop(pebble);
     let root = folder.write("root.pem", root);

@@ -35,7 +35,7 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// A server with an admin listener, and the address of that.
+/// A server with an admin listener, and the listener's address.
 fn start(launch: Launch) -> (Server, SocketAddr) {
     let admin = free_address();
     (launch.flag("--admin", admin).start(), admin)
@@ -57,7 +57,7 @@ fn metrics(admin: SocketAddr) -> BTreeMap<String, f64> {
     samples(&String::from_utf8(response.body).expect("metrics are text"))
 }
 
-/// The same during an upgrade; nothing if the process was ended in the middle of the scrape.
+/// The metrics during an upgrade; `None` if the process ended during the scrape.
 fn metrics_if_whole(admin: SocketAddr) -> Option<BTreeMap<String, f64>> {
     let mut stream = TcpStream::connect(admin).ok()?;
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").ok()?;
@@ -142,7 +142,7 @@ fn numbers_are_exact(config: &Config) {
     assert!(first > 0.0 && first <= last && last < 60.0, "{first} and {last} seconds");
 }
 
-/// A connection whose responses nobody reads would hold the page for hours.
+/// A connection with unread responses would hold the page for hours.
 fn h17_a_page_is_not_made_before_earlier_responses_have_left(config: &Config) {
     const EARLIER: usize = 8;
     let folder = TempFolder::new("listed-late");
@@ -155,7 +155,7 @@ fn h17_a_page_is_not_made_before_earlier_responses_have_left(config: &Config) {
     requests.extend(request("HEAD", "/all/", &[]));
     wire.send(requests);
     let jobs = || metrics(admin)["tenfold_offload_jobs_total"];
-    // Bytes come when all heads were answered, or wait for work.
+    // The first byte arrives when all heads are answered, or wait for work.
     let mut first = [0];
     assert_eq!(wire.socket().peek(&mut first).expect("a response begins"), 1);
     if !config.submits() {
@@ -179,7 +179,7 @@ fn readiness_follows_the_life_of_the_server(config: &Config) {
     server.process.signal(Signal::QUIT);
     becomes_true(SOON, "the server is not ready", || said("/readyz") == (503, "draining\n".to_owned()));
     assert_eq!(said("/healthz"), (200, "ok\n".to_owned()));
-    // A page in a browser of this machine, whose name its owner has led here.
+    // A page in a browser on this machine, whose host name resolves to this machine.
     for (host, status) in
         [("evil.example:9145", 421), ("LocalHost:1", 200), ("[::1]:9145", 200), ("[::1]", 200)]
     {
@@ -194,7 +194,7 @@ fn readiness_follows_the_life_of_the_server(config: &Config) {
 
 fn stalled_and_wrong_clients_hold_up_nobody(config: &Config) {
     let (_server, admin) = start(Launch::new(config, site::shared()));
-    // Most of the places that the listener has.
+    // Most of the listener's connections.
     let stalled: Vec<_> = (0..40)
         .map(|number| {
             let mut wire = Wire::connect(admin, None);
@@ -202,7 +202,7 @@ fn stalled_and_wrong_clients_hold_up_nobody(config: &Config) {
             wire
         })
         .collect();
-    // A client that never reads what it asks for.
+    // A client that never reads its responses.
     let mut greedy = Wire::connect(admin, None);
     greedy.send(request("GET", "/metrics", &[]).repeat(200));
     let posted = ask(admin, "POST", "/metrics");
@@ -226,7 +226,7 @@ fn stalled_and_wrong_clients_hold_up_nobody(config: &Config) {
     );
 }
 
-/// More connections than the listener has, from the address of every other client.
+/// More connections than the listener allows, from the common address.
 fn incomplete_heads_give_way(config: &Config) {
     let (_server, admin) = start(Launch::new(config, site::shared()));
     let stalled: Vec<_> = (0..128)
@@ -331,7 +331,7 @@ fn status_asks_an_admin_listener(config: &Config) {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains(" is no admin listener: it answered /status with 404"), "{said}");
     assert_eq!(output.status.code(), Some(1));
-    // It ends when the server has gone.
+    // The command ends after the server.
     let mut watch = Command::new(tools::program("timeout"));
     watch.arg("60").arg(&binary::server().expect("the server").path).args(["status", "--watch"]);
     let mut watching = watch.arg(admin.to_string()).stdout(Stdio::piped()).spawn().expect("it starts");

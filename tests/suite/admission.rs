@@ -52,7 +52,7 @@ fn h35_connections_past_the_bound_of_an_address_are_closed_and_counted(config: &
     }
     becomes_true(SOON, "refusals are counted", || refusals(&server, "too-many-of-address") == 5);
     server.expect_report("127.0.0.1 has 6 connections");
-    // Another address of this machine has a limit of its own.
+    // Another address of this machine has its own limit.
     let mut other = Wire::connect_from("127.0.0.2", server.address);
     other.get("/1k.html");
     assert_eq!(other.response().status, 200, "another address");
@@ -81,7 +81,7 @@ fn requests_past_the_rate_of_an_address_are_429_and_counted(config: &Config) {
     }
     assert!(statuses.iter().all(|status| [200, 429].contains(status)), "{statuses:?}");
     let throttled = statuses.iter().filter(|status| **status == 429).count();
-    // The bucket gains one request for each second that this took.
+    // The bucket gains one request per elapsed second.
     assert!((20..=60 - BURST).contains(&throttled), "{throttled} of 60 requests were too many");
     assert!(statuses[..BURST].iter().all(|status| *status == 200), "a burst is allowed: {statuses:?}");
     becomes_true(SOON, "refusals are counted", || refusals(&server, "throttled") == throttled as u64);
@@ -95,7 +95,7 @@ fn requests_past_the_rate_of_an_address_are_429_and_counted(config: &Config) {
     stop(server);
 }
 
-/// The kernel paces the connection; on loopback the first ten segments, of 64 KiB, are free.
+/// The kernel paces the connection. On loopback the first ten segments of 64 KiB are not paced.
 fn a_connection_keeps_its_rate(config: &Config) {
     let server = Launch::new(config, site::shared()).flag("--max-rate", "2 MiB").start();
     let mut wire = server.connect();

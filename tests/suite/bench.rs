@@ -70,10 +70,10 @@ fn bench(words: &[&str]) -> Output {
     without_others(command.output().expect("timeout runs"))
 }
 
-/// The output as on a machine without other programs: cases run side by side, and each is another program to the others.
+/// Removes the finding about other programs from an output, because cases run concurrently.
 fn without_others(mut output: Output) -> Output {
     let text = said(&output);
-    // A report with them could not be compared.
+    // A report with this finding cannot be compared.
     let json = String::from_utf8_lossy(&output.stdout).into_owned();
     let field =
         json.split_once("\"others\": ").and_then(|(before, rest)| Some((before, rest.split_once(',')?.1)));
@@ -103,14 +103,14 @@ fn measured(words: &[&str]) -> Value {
     report["runs"][0].clone()
 }
 
-/// A run in which the generator itself was never late by `most` microseconds, or the first one if all were late. If the
-/// machine stops for a moment, a run shows the machine and not the server.
+/// A run in which the generator was never late by `most` microseconds, or the first run if all were late. A pause of
+/// the machine would hide the behaviour of the server.
 #[track_caller]
 fn undisturbed(most: f64, run: impl Fn() -> Value) -> Value {
     first_fit(run, |run| number(run, "/generator/delay_us/max") < most)
 }
 
-/// The first of a few results that is fit, or the first one if none is.
+/// The first fit result of several attempts, or the first result.
 fn first_fit<T>(result: impl Fn() -> T, is_fit: impl Fn(&T) -> bool) -> T {
     const MORE: usize = 3;
     let first = result();
@@ -160,7 +160,7 @@ fn a_stall_counts_from_the_due_time_of_requests() {
     assert!(uncorrected < p99 / 4.0, "from sending, p99 is {uncorrected} us, and {p99} us from the schedule");
     // Each of the 500 requests per second is counted, including those answered after the end.
     assert_eq!((number(&run, "/schedule/asked"), &run["errors"]), (500.0, &serde_json::json!({})), "{run:#}");
-    // A busy machine delays the generator, too, but by milliseconds. At the median that can be much.
+    // A busy machine also delays the generator, but by milliseconds.
     let reasons = run["invalid"].as_array().expect("a list");
     assert!(reasons.iter().all(|why| why.to_string().contains("its own delay")), "{run:#}");
     let own = number(&run, "/generator/delay_us/max");
@@ -299,7 +299,7 @@ fn a_number_of_requests_is_made_exactly() {
         assert_eq!(count.load(Ordering::Relaxed), 1001, "{words:?}");
         assert_eq!(run["errors"], serde_json::json!({}), "{words:?}");
     }
-    // An announced close is no error; requests pipelined behind it are sent again.
+    // An announced close is no error, and later pipelined requests are repeated.
     let (peer, _) = counting(10);
     let run = measured(&["-n", "200", "-c", "1", "--pipeline", "4", &peer.address.to_string()]);
     assert_eq!((number(&run, "/answers"), &run["errors"]), (200.0, &serde_json::json!({})), "{run:#}");
@@ -312,7 +312,7 @@ fn a_known_server_agrees_with_littles_law() {
     });
     let run = measured(&["-c", "20", "-d", "2s", &peer.address.to_string()]);
     let (rate, latency) = (number(&run, "/rate"), number(&run, "/latency_us/mean") / 1e6);
-    // Fewer than twenty are in flight if the generator has to wait for a processor: both numbers show it.
+    // Fewer than twenty requests are in flight while the generator waits for a processor. Both numbers show this.
     let counted = number(&run, "/little/counted");
     assert!((rate * latency / counted - 1.0).abs() <= 0.05, "{rate} x {latency}, {counted} counted");
     assert!(counted <= 20.1, "{run:#}");
@@ -376,8 +376,8 @@ fn urls_are_requested_in_order_or_at_random() {
     assert_ne!(order(&["--random", "--seed", "6"]), random);
 }
 
-/// The same for runs without a schedule of requests, in which the generator does not measure its delay: this process
-/// measures its own.
+/// [`on_time`] for runs without a schedule, in which the generator does not measure its delay: this process measures
+/// its own delay.
 #[track_caller]
 fn steady(most: Duration, run: impl Fn() -> Value) -> Value {
     const TICK: Duration = Duration::from_millis(5);
@@ -411,7 +411,7 @@ fn scheduled_connections_live_for_their_time() {
     assert!((390.0..=400.0).contains(&made), "{run:#}");
     let most = number(&run, "/connections/most_at_once");
     assert!((150.0..=260.0).contains(&most), "200 a second that live for one: {most}");
-    // On a busy machine the last ones wait at the end.
+    // On a busy machine the last requests are unfinished.
     assert_eq!(number(&run, "/answers") + number(&run, "/unfinished"), made, "{run:#}");
     assert_eq!(run["errors"], serde_json::json!({}));
 }

@@ -54,7 +54,7 @@ fn in_chunks(content: &[u8], size: usize) -> Vec<u8> {
     bytes
 }
 
-/// The connection persists: it answers another request.
+/// Checks that the connection persists.
 #[track_caller]
 fn expect_to_go_on(wire: &mut Wire, what: &str) {
     wire.send(BEHIND);
@@ -93,7 +93,7 @@ fn h12_h15_unread_bodies_are_drained(server: &Server) {
 fn h15_the_response_to_a_refused_upload_arrives(server: &Server) {
     let length = 4 * 1024 * 1024;
     let size = format!("Content-Length: {length}\r\n");
-    // Made before: the server waits for bytes for some seconds only.
+    // Made before the connect, because the server waits only some seconds for bytes.
     let (whole, chunks) = (vec![b'x'; length], in_chunks(&vec![b'x'; length], 100_000));
     for (fields, status) in [
         (&size[..], 405),
@@ -222,7 +222,7 @@ fn h19_expect_100_continue_is_answered(config: &Config) {
         assert_eq!(wire.response().body, b"xyz", "{fields}");
     }
     expect_to_go_on(&mut wire, "behind a body that was waited for");
-    // Rejected requests are rejected before their body.
+    // The server rejects requests before their body.
     wire.send(post("/", "Content-Length: 102401\r\nExpect: 100-continue\r\n"));
     assert_eq!(wire.response().status, 413);
     wire.expect_end();

@@ -1,4 +1,4 @@
-//! Bounds of queues: those to workers, and the pipes of the sender splice.
+//! Bounds of the queues to workers, and of the pipes of the sender `splice`.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -25,7 +25,7 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![Every Many: full_worker_queues_refuse, without_free_pipes_bodies_are_copied],
 };
 
-/// A test for each engine for which `able` returns a configuration that this machine can run.
+/// A test for each engine with a configuration that this machine can run, according to `able`.
 fn each(able: impl Fn(Engine) -> Option<Config>, run: fn(&Config)) -> Vec<Named> {
     let engines = MODELS.iter().map(|model| model.engine).filter(|&engine| probe(engine).is_ok());
     let named = |config: Config| Named { name: config.to_string(), run: Box::new(move || run(&config)) };
@@ -43,8 +43,8 @@ fn full_worker_queues_refuse() -> Vec<Named> {
 /// Connections opened while all workers are blocked.
 const CONNECTIONS: usize = 40;
 
-/// A full pipe accepts no line of the log, so each worker blocks after its response and accepts nothing meanwhile. One
-/// more connection waits for each worker.
+/// A full pipe accepts no line of the log, so each worker blocks after its response and accepts no connection. Another
+/// connection waits for each worker.
 fn workers_that_are_held_up(config: &Config) {
     let folder = TempFolder::new("queues");
     let mut pipe = full_pipe(&folder);
@@ -63,7 +63,7 @@ fn workers_that_are_held_up(config: &Config) {
     let refused = |server: &Server| {
         server.status()["refusals"]["too-many-connections"].as_u64().expect("a number") as usize
     };
-    // A worker that has not reached the log yet may accept another one.
+    // A worker may accept another connection before it reaches the log.
     becomes_true(SOON, "most are refused", || refused(&server) >= CONNECTIONS - 4 * WORKERS);
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -115,7 +115,7 @@ fn count_lines(pipe: &mut File, over: &AtomicBool) -> usize {
 fn without_free_pipes_bodies_are_copied() -> Vec<Named> {
     let able = |engine: Engine| {
         let config = Config { sender: Sender::Splice, ..Config::of(engine) };
-        // The process of a single connection has pipes of its own.
+        // A process that serves one connection has its own pipes.
         let many = !config.serial() && !config.process_per_connection();
         (many && config.plan().is_ok()).then_some(config)
     };
@@ -125,7 +125,7 @@ fn without_free_pipes_bodies_are_copied() -> Vec<Named> {
 /// An eighth of the descriptors is for pipes, two each.
 const DESCRIPTORS: u32 = 200;
 const PIPES: usize = 200 / 16;
-/// More concurrent bodies, each too large for the buffers of a connection.
+/// More concurrent bodies than pipes. Each is too large for the buffers of a connection.
 const BODIES: usize = 24;
 const LENGTH: usize = 8 << 20;
 

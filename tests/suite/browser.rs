@@ -18,8 +18,8 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// Configured as in its README, but with short idle timeouts. A browser opens several connections, and a serial engine
-/// serves the next one only after the current one has been idle long enough.
+/// The configuration of its README with short idle timeouts: a browser opens several connections, and a serial engine
+/// serves the next connection after the idle timeout of the present one.
 fn start(config: &Config) -> Server {
     let file = binary::workspace().join("examples/tenfold.toml");
     let launch = Launch::bare(config).flag("--config", file.display()).members();
@@ -95,7 +95,7 @@ fn the_site_opens_and_the_film_seeks(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// The brightness of the page behind its text, from 0 to 765.
+/// The brightness of the page's background, from 0 to 765.
 fn light(page: &mut BrowserPage) -> u64 {
     let sum = "[document.body, document.documentElement]
         .map(element => getComputedStyle(element).backgroundColor.match(/[\\d.]+/g).map(Number))
@@ -164,7 +164,7 @@ fn from_page_to_page(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// Presses a key that types no text.
+/// Presses a key without text.
 fn press(page: &mut BrowserPage, key: &str) {
     for kind in ["rawKeyDown", "keyUp"] {
         page.call("Input.dispatchKeyEvent", json!({ "type": kind, "key": key, "code": key }));

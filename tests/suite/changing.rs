@@ -26,10 +26,10 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// More than two sockets hold, so that the server is still sending it.
+/// More than the buffers of two sockets, so that the server is still sending.
 const BYTES: usize = 24 << 20;
 
-/// The size after the cut, which is no whole number of pages.
+/// The size after the cut, not a multiple of the page size.
 const CUT: usize = (14 << 20) + 1000;
 
 /// Starts a server with a large file, requests it and reads the beginning; the rest waits.
@@ -46,7 +46,7 @@ fn begin(config: &Config, folder: &TempFolder) -> (Server, Wire, Vec<u8>) {
     (server, wire, whole)
 }
 
-/// The end of a connection whose file was cut. A layer sends copies, and then no closing record.
+/// The end of a connection whose file was cut. A layer sends copies, and no closing record.
 fn cut_short(config: &Config) -> ConnectionEnd {
     if config.layer.is_some() { ConnectionEnd::Cut } else { ConnectionEnd::Reset }
 }
@@ -69,19 +69,19 @@ fn h48_h49_a_file_that_shrinks_ends_the_connection(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// As above, but the socket has room for the rest of the file, so no event of the peer wakes the server.
+/// The socket has room for the rest of the file, so no event of the peer wakes the server.
 fn h48_h49_a_file_that_shrank_unseen_ends_the_connection(config: &Config) {
     const BYTES: usize = 6 << 20;
     const CUT: usize = (1 << 17) + 1000;
     let folder = TempFolder::new("shrank");
     let whole = site::bytes(BYTES, 48);
-    // Each thread has a cache of its own. Of many that take turns, none has looked at the file within the last second.
+    // Each thread has its own cache. A thread of many that take turns has not checked the file within the last second.
     let launch = Launch::new(config, folder.path());
     let server = match config.dispatch {
         Dispatch::Inline => launch.start(),
         Dispatch::Reactor | Dispatch::Proactor => launch.flag("--pool-threads", 1).start(),
     };
-    // A try takes seconds on a busy machine, and only some tries hit the second in which the file is not checked again.
+    // An attempt takes seconds on a busy machine, and only some attempts hit the second without a check of the file.
     becomes_true(6 * SOON, "the file is cut between a look at it and its sending", || {
         folder.write("file.bin", &whole);
         let mut wire = server.connect();

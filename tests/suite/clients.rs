@@ -107,7 +107,7 @@ fn wget_copies_the_demonstration_site(config: &Config) {
     let demonstration = workspace().join("examples/site");
     let (server, folder) = (serve(config, &demonstration), TempFolder::new("wget"));
     let url = format!("http://{}/", server.address);
-    // Accounts are off here, and pages for members link to the accounts' pages.
+    // This server has no accounts, to which pages for members link.
     let how = ["-r", "-l", "inf", "-q", "-nH", "-np", "-X", "/account", "--no-config"];
     run("wget", folder.path(), &[&how[..], &[&url]].concat());
     let copied = files(folder.path());
@@ -134,7 +134,7 @@ fn aria2_takes_a_file_in_eight_pieces(config: &Config) {
     stop(server);
 }
 
-/// The "dumb" protocol: files, and nothing that runs on the server (man 7 gitprotocol-http).
+/// The "dumb" protocol needs only files (man 7 gitprotocol-http).
 fn git_clones_a_bare_repository(config: &Config) {
     let folder = TempFolder::new("git");
     folder.write("work/page.html", "a page under version control\n");

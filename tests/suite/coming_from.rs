@@ -38,7 +38,7 @@ fn blocks(language: &str) -> Vec<String> {
 /// A folder with the sites and the passwords of the pages.
 fn folder() -> TempFolder {
     let folder = TempFolder::new("coming-from");
-    // The workers create a database in it; if this runs as root, they are another user.
+    // The workers create a database in it, as another user if the tests run as root.
     folder.allow(".", 0o777);
     for site in ["site", "app"] {
         fs::create_dir(folder.at(site)).expect("our own folder");
@@ -73,7 +73,7 @@ impl Drop for RunningCommand<'_> {
     }
 }
 
-/// Runs `tenfold` with these words, in `folder` and on a free address, until it has answered, and stops it.
+/// Runs `tenfold` with these words in `folder` on a free address, makes a request, and stops it.
 #[track_caller]
 fn serves(folder: &TempFolder, mut words: Vec<String>) {
     let shown = words.join(" ");

@@ -107,7 +107,7 @@ fn an_unreadable_root() {
     let launch = Launch::new(&config, folder.path()).through("setpriv", &nobody);
     let output = launch.flag("--listen", free_address()).flag("--access-log", "off").refused();
     expect_refused(&output, 1, &[&root, "ermission denied"]);
-    // If this runs as root, the workers are a user who may not read it.
+    // If the tests run as root, the user of the workers cannot read it.
     let output = Launch::new(&config, folder.path()).flag("--listen", free_address()).refused();
     expect_refused(&output, 1, &[&root]);
 }
@@ -218,7 +218,7 @@ fn check_looks_with_the_rights_of_the_workers() {
     assert!(!folder.at("private/members.db").exists());
 }
 
-/// A reader that goes, as `head` does, has read enough.
+/// A command ends without an error when its reader closes the pipe, as `head` does.
 fn a_closed_pipe_ends_a_command_quietly() {
     let server = binary::server().unwrap_or_else(|why| panic!("{why}"));
     for words in [
@@ -275,7 +275,7 @@ fn engines_agree_with_the_table() {
     expect_refused(&tenfold(&["engines", "kqueue"]), 2, &["kqueue", "epoll", "uring"]);
 }
 
-/// `man` and `bash` accept them without a complaint.
+/// `man` and `bash` accept the manuals and completions.
 fn manuals_and_completions_are_read() {
     let folder = TempFolder::new("manual");
     let output = tenfold(&["man", "--to", &folder.path().display().to_string()]);
@@ -303,7 +303,7 @@ fn status_without_a_server() {
     let program = &binary::server().expect("the server is built").path;
     let folder = TempFolder::new("status-private");
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o700)).expect("our own folder");
-    // A server's `off` is the name of no socket.
+    // `off`, which a server accepts, is not the name of a socket.
     let mut command = Command::new(program);
     command.arg("status").env("TENFOLD_CONTROL", "off").env("XDG_RUNTIME_DIR", folder.path());
     expect_refused(
@@ -358,7 +358,7 @@ fn status_counts(config: &Config) {
     }
     wire.send(request("HEAD", "/1k.html", &[]));
     wire.head();
-    // The blocking engines count at the beginning of a wait, so counters may lag behind the client.
+    // Blocking engines publish counters at the start of a wait, so the counters may be late.
     becomes_true(SOON, "what was done is counted", || server.status()["requests"] == 8);
     let status = server.status();
     assert_eq!(status["connections"]["open"], 1, "{status}");

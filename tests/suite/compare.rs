@@ -24,7 +24,7 @@ pub(crate) const THEME: Theme =
 /// The number of requests in all exchanges together.
 const REQUESTS: usize = 10_000;
 const SEED: u64 = 1;
-/// Concurrent connections. A serial engine makes the others wait.
+/// Concurrent connections. On a serial engine the others wait.
 const AT_ONCE: usize = 4;
 /// The longest wait for a response.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -81,7 +81,7 @@ fn answer(server: &Server, at: usize) -> Vec<u8> {
     all
 }
 
-/// As [`Server::exchange`], with the fewest calls.
+/// [`Server::exchange`] with the fewest calls.
 fn plainly(server: &Server, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(server.address).expect("it listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a socket of ours");

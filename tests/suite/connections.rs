@@ -192,7 +192,7 @@ fn a_slow_reader(server: &Server) {
     wire.expect_body(&large[half..]);
 }
 
-/// On an engine with few concurrent connections the others wait for their turn. On a busy machine, 500 handshakes take
+/// On an engine with few concurrent connections, the other connections wait. On a busy machine, 500 handshakes take
 /// longer than the default of `head-timeout`.
 fn five_hundred_at_once(config: &Config) {
     let server = Launch::new(config, site::shared()).flag("--head-timeout", "60s").start();
@@ -200,7 +200,7 @@ fn five_hundred_at_once(config: &Config) {
     let mut wires: Vec<_> = (0..500).map(|_| server.connect().sends_early(true)).collect();
     let fields: &[_] = if serial { &[("Connection", "close")] } else { &[] };
     for round in 0..if serial { 1 } else { 2 } {
-        // In two parts: a client of TLS goes on with its handshake in between.
+        // In two parts, so that a TLS client continues its handshake in between.
         let head = request("GET", "/1k.html", fields);
         for part in [&head[..9], &head[9..]] {
             wires.iter_mut().for_each(|wire| wire.send(part));

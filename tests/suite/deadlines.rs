@@ -43,7 +43,7 @@ fn h23_a_slow_head_is_408(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// The time of a head is also the time of a handshake, which takes a second on a machine with much else to do.
+/// The timeout of a head also applies to the handshake, which takes a second on a busy machine.
 fn a_slow_head_through_the_layer(config: &Config) {
     let server = Launch::new(config, site::shared()).flag("--head-timeout", "3s").start();
     send_slowly(&server, Duration::from_secs(3));
@@ -72,8 +72,8 @@ fn send_slowly(server: &Server, timeout: Duration) {
     assert_eq!(wire.response().status, 200, "a head in time is answered");
 }
 
-/// A connection with a part of a record is not idle, and would keep its place for the time of an idle one. Its handshake
-/// has the time of a head, too.
+/// A connection with a part of a record is not idle, so the idle timeout must not apply. The timeout of a head applies
+/// to the handshake, too.
 fn a_record_between_requests_has_the_time_of_a_head(config: &Config) {
     let launch = Launch::new(&config.through(Below::Tls), site::shared());
     let server = launch.flag("--head-timeout", "3s").flag("--idle-timeout", "60s").start();
@@ -105,7 +105,7 @@ fn h24_a_slow_body_ends(config: &Config) {
 }
 
 fn an_idle_connection_times_out(config: &Config) {
-    // Longer than the others, so that even a late request is in time.
+    // Longer than in the other cases, so that a late request is in time.
     let launch = Launch::new(config, site::shared()).flag("--head-timeout", "1s");
     let server = launch.flag("--idle-timeout", "4500ms").start();
     let mut wire = server.connect();
@@ -123,7 +123,8 @@ fn an_idle_connection_times_out(config: &Config) {
     assert_eq!(server.get("/1k.html").status, 200, "the server goes on");
 }
 
-/// It reads for longer than two deadlines, at a rate above the minimum. On a busy machine it may pause for seconds.
+/// The client reads for longer than two deadlines, at a rate above the minimum. On a busy machine it may pause for
+/// seconds.
 fn a_slow_but_steady_client_is_served(config: &Config) {
     let server = Launch::new(config, site::shared()).flag("--send-timeout", "4s").start();
     let mut wire = server.connect();
@@ -180,7 +181,7 @@ fn h27_resets_leave_nothing_behind(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// The most connections of a case that may be sending concurrently, each with a pipe.
+/// The most connections of a case that send concurrently, each with a pipe.
 const MOST_AT_ONCE: usize = 10;
 
 /// The descriptors of a server after its connections have ended.

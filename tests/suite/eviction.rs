@@ -53,7 +53,7 @@ fn h84_an_idle_connection_gives_way_to_a_new_one(config: &Config) {
     let mut kept = Vec::new();
     for number in 0..room {
         kept.push(server.idle().unwrap_or_else(|| panic!("connection {number} within the bound")));
-        // The server uses a coarse clock, and a thread or process of a connection tells late that it is idle.
+        // The server uses a coarse clock, and a thread or process reports an idle connection late.
         sleep(Duration::from_millis(if number == 0 { 500 } else { 1 }));
     }
     assert_eq!(evicted(&server), 0);
@@ -80,7 +80,7 @@ fn h84_idle_connections_of_a_dispatched_loop_give_way(config: &Config) {
 /// The kernel, or a queue, chooses the worker; each worker has its own limit.
 fn each_new_connection_is_served(config: &Config) {
     let (server, room) = bounded(config);
-    // If the threads of a pool try every connection in turn, they may hold all of them at the moment of an accept.
+    // The threads of a pool that try every connection in turn may hold all connections at the time of an accept.
     let sees_all = config.engine != Engine::Busy || config.dispatch != Dispatch::Reactor;
     let connect = |at: usize| match sees_all {
         true => server.idle().unwrap_or_else(|| panic!("connection {at}")),
@@ -103,7 +103,7 @@ fn each_new_connection_is_served(config: &Config) {
     stop(server);
 }
 
-/// Otherwise an attacker could hold all places at no cost until the first request is overdue.
+/// Otherwise an attacker could hold all connections without a request until the timeout.
 fn h84_a_connection_without_a_request_gives_way(config: &Config) {
     let (server, room) = bounded(config);
     let silent: Vec<Wire> = (0..room).map(|_| server.connect()).collect();

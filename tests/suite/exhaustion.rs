@@ -30,7 +30,7 @@ pub(crate) const THEME: Theme = Theme {
 /// The limit of each worker.
 const BOUND: usize = 10;
 
-/// After so many refusals, every worker with its own socket has been chosen.
+/// After this number of refusals, the kernel has chosen every worker with its own socket.
 const CHOICES: u64 = 300;
 
 fn refusals(server: &Server) -> u64 {
@@ -56,7 +56,7 @@ impl FullServer {
     fn of(server: &Server) -> FullServer {
         let config = &server.config;
         let mut full = FullServer { kept: Vec::new(), refused: 0, room: BOUND * config.workers() };
-        // One worker, or workers in turn.
+        // There is one worker, or the workers take turns.
         let in_order = config.workers() == 1 || config.topology == Topology::Handoff;
         let sure = if in_order { full.room } else { BOUND };
         while full.kept.len() < full.room && full.refused < CHOICES {
@@ -125,12 +125,12 @@ fn other_connections_go_on_and_service_returns(config: &Config) {
 /// With few descriptors and no configured limit, the limit is derived, and descriptors never run out.
 fn the_bound_follows_the_descriptor_limit(config: &Config) {
     if config.process_per_connection() {
-        // Each connection has a process with a descriptor table of its own.
+        // Each connection has a process with its own descriptor table.
         return;
     }
     let launch = Launch::new(config, site::shared()).descriptors(256);
     let server = launch.flag("--head-timeout", "300s").start();
-    // Each process has a descriptor table of its own.
+    // Each process has its own descriptor table.
     let (tried, descriptors) = (300 * config.processes(), 256 * config.processes());
     let kept: Vec<_> = (0..tried).filter_map(|_| server.busy()).collect();
     assert!(kept.len() >= 16, "{} connections with {descriptors} descriptors", kept.len());
@@ -141,7 +141,7 @@ fn the_bound_follows_the_descriptor_limit(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// The limit of a running server is lowered, so that accept itself fails: it does not spin, and recovers soon.
+/// The limit of a running server is lowered, so that accept fails. The server does not spin, and recovers soon.
 fn h28_no_descriptors_no_spin(config: &Config) {
     let folder = TempFolder::new("spin");
     folder.write("1k.html", site::content("1k.html"));
@@ -178,8 +178,8 @@ fn h28_no_descriptors_no_spin(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// The number of connections that the sets of `select` hold, and a thousand elsewhere. On an engine with few concurrent
-/// connections the others wait.
+/// A thousand connections, or the number that `select` supports. On an engine with few concurrent connections the
+/// others wait.
 fn a_thousand_at_once_are_answered(config: &Config) {
     if *config != (Config { dispatch: config.dispatch, ..Config::of(config.engine) }) {
         // Several workers share the limit, and connections are not assigned in turn.
@@ -194,7 +194,7 @@ fn a_thousand_at_once_are_answered(config: &Config) {
     let mut wires: Vec<_> = (0..count).map(|_| server.connect()).collect();
     let rounds = if in_turn { 1 } else { 2 };
     for round in 0..rounds {
-        // At the end they are not idle, so that none is evicted.
+        // The connections are not idle at the end, so that no connection is evicted.
         let next = if !in_turn && round + 1 == rounds { BEGUN } else { b"" };
         for wire in &mut wires {
             wire.send([&request("GET", "/1k.html", fields), next].concat());
@@ -221,7 +221,7 @@ fn a_full_pool_queue_refuses_and_counts() {
     let held: Vec<_> = (0..2).map(|_| server.busy().expect("a thread is free")).collect();
     let mut waiting: Vec<_> = (0..4).map(|_| server.connect()).collect();
     waiting.iter_mut().for_each(|wire| wire.send(request("GET", "/1k.html", &[("Connection", "close")])));
-    // Those before it were accepted in this order.
+    // The earlier connections were accepted in this order.
     for _ in 0..5 {
         assert!(server.busy().is_none(), "a connection past the queue was served");
     }
@@ -233,7 +233,7 @@ fn a_full_pool_queue_refuses_and_counts() {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// Sets the descriptor limit of a running process as its owner, which does not require the right to trace it.
+/// Sets the descriptor limit of a running process as its owner, without the right to trace it.
 fn limit(worker: Process, count: usize) {
     let mut words = Vec::new();
     let owner = worker.status("Uid").and_then(|ids| Some(ids.split_ascii_whitespace().next()?.to_owned()));

@@ -1,5 +1,5 @@
-//! System calls that fail as documented in the manual: the server does not crash, hang, leak or spin, and soon answers
-//! again. `strace` injects the failures (`man 1 strace`, "Tampering").
+//! System calls with documented failures: the server does not crash, hang, leak or spin, and soon answers again.
+//! `strace` injects the failures (`man 1 strace`, "Tampering").
 
 mod points;
 
@@ -50,7 +50,7 @@ fn folder() -> TempFolder {
     folder
 }
 
-/// Sends all kinds of requests on one connection, and accepts any result, because calls are failing.
+/// Sends all kinds of requests on one connection, and accepts any result, because calls fail.
 fn meet(server: &Server, number: usize) {
     let Ok(mut stream) = TcpStream::connect_timeout(&server.address, SOON) else { return };
     let _ = stream.set_read_timeout(Some(Duration::from_millis(500)));
@@ -75,7 +75,7 @@ fn answers(server: &Server) -> bool {
     wire.try_head().is_some_and(|response| response.status == 200)
 }
 
-/// Sockets, and other descriptors that are neither files of the site nor its log.
+/// The open descriptors, except files of the site and the log.
 fn open(server: &Server, folder: &TempFolder) -> Vec<String> {
     let all = server.process.with_descendants().into_iter().flat_map(|process| process.descriptors());
     let root = folder.path().display().to_string();
@@ -102,7 +102,7 @@ fn h30_failing_waits_for_listeners_are_harmless() {
     each_at_once(all, |config| meet_all(on_two, &config, POLL));
 }
 
-/// One engine of each driver, as for the senders: a ring corks with calls, too.
+/// One engine of each driver. A ring also sets the cork with calls.
 fn h30_failing_corks_are_harmless() {
     let corked = |config: &Config, root: &Path| Launch::new(config, root).flag("--tcp-cork", "on");
     let all = [Engine::Naive, Engine::Epoll, Engine::AsioProactor, Engine::Uring].map(Config::of);
@@ -210,7 +210,7 @@ fn h30_the_supervisor_survives_failing_calls() {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// Work for threads does not wait for threads that cannot be started; later threads do it.
+/// If threads cannot be started, later threads do the queued work.
 fn h30_queued_work_is_done_by_later_threads() {
     let folder = TempFolder::new("threads");
     folder.write("text.txt", "a line that is nearly the same\n".repeat(10_000));
@@ -268,7 +268,7 @@ fn h31_a_failed_log_write_is_retried_or_counted() {
     });
 }
 
-/// Whether a connection or a wait lacks a resource because of this fault.
+/// Whether the fault counts as a shortage of resources.
 fn is_counted(point: Point) -> bool {
     let CallFailure { calls, error, .. } = point[0];
     let gives = ["accept4", "clone", "epoll_ctl", "select", "poll,", "io_uring_enter", "getpeername"];

@@ -1,5 +1,5 @@
-//! Expectations of users of other file servers: ranges, conditions, folders and names. The cases follow those of the
-//! file server in Go's standard library, in our own words, with the results of RFC 9110.
+//! Expectations of users of other file servers: ranges, conditions, folders and names. The cases correspond to tests of
+//! the file server in Go's standard library, with the results of RFC 9110.
 
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
@@ -25,7 +25,7 @@ enum Expected {
     Whole,
     /// 206 with the bytes from the first to the last.
     Part(usize, usize),
-    /// 206 with so many parts.
+    /// 206 with this number of parts.
     Parts(usize),
     /// 416.
     Nothing,
@@ -51,7 +51,7 @@ const OF_SHORT: &[(&str, Expected)] = &[
     ("bytes=12-12", Nothing),
     ("bytes=100-1000", Nothing),
     ("bytes=-0", Nothing),
-    // Nearby parts are merged, and unsatisfiable ones are omitted.
+    // Nearby parts are merged, and unsatisfiable parts are omitted.
     ("bytes=0-0,-2", Part(0, 10)),
     ("bytes=0-1,5-8", Part(0, 8)),
     ("bytes=15-,0-5", Part(0, 5)),
@@ -109,7 +109,7 @@ fn ranges_of_a_short_file_and_of_a_long_one(config: &Config) {
     for (range, expected) in OF_LONG {
         expect(&mut wire, "/long.bin", &long, range, expected);
     }
-    // A slicing cache asks for the first bytes of every file.
+    // A slicing cache requests the first bytes of every file.
     for range in ["bytes=0-0", "bytes=0-", "bytes=0-1023", "bytes=-5", "bytes=-0", "bytes=0-,5-"] {
         expect(&mut wire, "/empty.txt", b"", range, &Whole);
     }

@@ -60,14 +60,14 @@ fn an_address_has_short_forms(config: &Config) {
 }
 
 fn a_taken_port_is_passed_over_only_with_auto(config: &Config) {
-    // If another process has the port, it is taken just as well.
+    // The bind fails if another process has the port, which is as good.
     let _taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 8080));
     let launch = || Launch::new(config, site::shared()).flag("--control", "off");
     let refused = launch().flag("-p", 8080).refused();
     let said = text(&refused.stderr);
     assert_eq!(refused.status.code(), Some(1), "{said}");
     assert!(said.contains("in use") && said.contains("--port auto"), "{said}");
-    // A process forked meanwhile would inherit a socket that tests it by binding.
+    // A test by bind would leave the socket in concurrently forked processes.
     let is_free = |port: &u16| TcpStream::connect((Ipv4Addr::LOCALHOST, *port)).is_err();
     let next = (8081..8180).find(is_free).expect("one of them is free");
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, next));

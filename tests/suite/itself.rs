@@ -1,4 +1,4 @@
-//! The suite itself: its remains, the scope of its long runs, and how it reads what others print.
+//! The suite itself: its remains, the scope of its long runs, and its parsers.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -27,7 +27,7 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// `cargo xtask compare` promises it.
+/// A promise of `cargo xtask compare`.
 fn a_long_comparison_is_of_every_configuration() {
     let mut suite = Command::new(std::env::current_exe().expect("a running program has a path"));
     suite.args(["--list", "compare::"]).env("TENFOLD_TEST_REQUESTS", "1").env_remove("TENFOLD_TEST_PART");

@@ -1,4 +1,4 @@
-//! TLS in the kernel. Cases that need it are ignored if this kernel has none; `tests/kernel` boots one that has.
+//! TLS in the kernel. Cases are ignored if this kernel has no TLS; `tests/kernel` boots a kernel with TLS.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -97,7 +97,7 @@ fn exchange(client: &mut Client, target: &str, fields: &str, length: usize) -> (
     (String::from_utf8(head).expect("it is ASCII"), body)
 }
 
-/// Checks that a closing record comes, and nothing before it.
+/// Checks that a closing record comes next.
 fn expect_end(client: &mut Client) {
     assert_eq!(client.read(&mut [0; 1]).expect("a closing record comes"), 0);
 }

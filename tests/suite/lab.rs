@@ -40,7 +40,7 @@ use self::ordinary::{
     an_ordinary_user_sees_a_request_call_by_call, reports_of_trials_do_not_reach_a_service_manager,
 };
 
-/// An experiment of the reader's own: a claim that a single trial decides.
+/// A user's experiment, with a claim that a single trial decides.
 const OWN: &str = r#"
 name = "own"
 title = "An experiment of the reader's own"
@@ -70,7 +70,7 @@ rule = { count = "select", at-most = 0 }
 
 fn command(words: &[&str]) -> Command {
     let server = binary::server().unwrap_or_else(|why| panic!("{why}"));
-    // A run that never ends would hold up the suite.
+    // A run without an end would block the suite.
     let mut command = Command::new(tools::program("timeout"));
     command.arg("60").arg(&server.path).arg("lab").args(words).stdin(Stdio::null());
     command
@@ -117,13 +117,13 @@ fn the_doctor_names_a_mend_for_each_fault() {
     }
 }
 
-/// Claims whose numbers are counts and no times: they hold on any machine.
+/// Claims about counts hold on any machine, other than claims about times.
 fn claims_that_are_counted_hold() {
     let folder = TempFolder::new("lab-counted");
     let output = folder.at("run").display().to_string();
     let only = "se20-url,ab-backlog";
     let words = ["run", "--profile", "smoke", "--only", only, "--blocks", "1", "--output", &output];
-    // The kernel counts events of a whole network namespace, and other cases have some, too.
+    // The kernel counts the events of a network namespace, so this case has its own.
     let (lab, begin) = (command(&words), "ip link set lo up && exec \"$@\"");
     let mut alone = Command::new(tools::program("unshare"));
     alone.args(["--net", "sh", "-c", begin, "sh"]).arg(lab.get_program()).args(lab.get_args());
@@ -186,7 +186,7 @@ fn an_interrupted_run_continues_without_loss() {
     let text = expect_code(0, &["run", "--resume", &output], &["2 HOLDS", "errors in 10 trials: 0"]);
     let after = trials();
     assert!(after.starts_with(&before), "trials were lost: {text}");
-    // A block that was begun is run again as a whole.
+    // An interrupted block is repeated as a whole.
     assert_eq!(after.lines().count(), 20 + count % 2);
     expect_code(2, &["run", "--resume", &output, "--blocks", "9"], &["--blocks"]);
     for (path, why) in [("nothing", "No such file"), ("", "plan.json")] {
@@ -221,20 +221,20 @@ fn a_missing_peer_is_a_reason() {
     let kept = folder.at("beside").join("subjects");
     let text = std::fs::read_to_string(kept.join("own-poll.conf")).expect("its configuration is kept");
     assert!(text.contains("worker_processes 1;"));
-    // An archive of a run may have links, through which nginx would write its number.
+    // An archive of a run may have links, through which nginx would write its process id.
     let victim = folder.write("victim", "precious");
     std::fs::remove_file(folder.at("beside").join("trials.jsonl")).expect("it was written");
     std::os::unix::fs::symlink(&victim, kept.join("own-poll.pid")).expect("our own folder");
     expect_code(0, &["run", "--resume", &output], &["2 HOLDS"]);
     assert_eq!(std::fs::read(&victim).expect("it is there"), b"precious");
-    // In nginx's configuration, the name of the folder would be two directives.
+    // In the configuration of nginx, this name would be two directives.
     let output = folder.at("a;b").display().to_string();
     let words = ["run", "--profile", "smoke", "--only", &file, "--peers", "nginx", "--output", &output];
     expect_code(0, &words, &["nginx cannot be configured", "contains ';'", "1 HOLDS"]);
     assert!(!folder.at("a;b").join("subjects/own-poll.conf").exists());
 }
 
-/// The plan of an archive may set more than its experiment says.
+/// The plan in an archive may contain more settings than its experiment.
 fn a_plan_that_does_more_than_trials_is_not_continued() {
     let folder = TempFolder::new("lab-foreign");
     let output = folder.at("run").display().to_string();
@@ -270,7 +270,7 @@ fn a_plan_that_does_more_than_trials_is_not_continued() {
     }
     std::fs::write(&plan, own).expect("our own folder");
     expect_code(0, &["run", "--resume", &output], &["2 HOLDS"]);
-    // A link would have configurations and error output written elsewhere.
+    // A link would redirect configurations and error output.
     std::fs::remove_file(folder.at("run").join("trials.jsonl")).expect("it was written");
     std::fs::remove_dir_all(folder.at("run").join("subjects")).expect("it was made");
     std::fs::create_dir(folder.at("elsewhere")).expect("our own folder");
@@ -290,7 +290,7 @@ fn a_report_is_not_written_for_another_user(_: &Config) {
     let csv = folder.at("run").join("trials.csv");
     std::fs::remove_file(&csv).expect("it was written");
     std::os::unix::fs::symlink(&ours, &csv).expect("our own folder");
-    // An archive of a run may have links, too, though its files are ours once it is unpacked.
+    // An unpacked archive belongs to this user, but may have links, too.
     expect_code(0, &["report", &output], &["report.html"]);
     assert_eq!(std::fs::read(&ours).expect("it is there"), b"precious");
     assert!(!csv.is_symlink());
@@ -404,8 +404,8 @@ fn guesses_are_asked_for_kept_and_scored() {
 fn exhibits_show_a_mistake_and_its_correction() {
     let folder = TempFolder::new("lab-museum");
     let output = folder.at("run").display().to_string();
-    // Those whose verdict is a count, and no speed. Whether a listener reports two connections at once depends on the
-    // machine, so only the correction of `accept-one` is certain.
+    // Exhibits with verdicts on counts. The machine decides whether a listener reports two connections together, so
+    // only the correction of `accept-one` is certain.
     let words = ["museum", "accept-one", "send-once", "--output", &output];
     let text = expect_code(
         0,

@@ -40,7 +40,7 @@ fn level_of(line: &str) -> usize {
     ["error", "warning", "info", "debug"].iter().position(of).unwrap_or(2)
 }
 
-/// Lines that are equal for two servers: without numbers, and sorted.
+/// The lines without numbers, sorted, so that two servers have equal lines.
 fn lines(said: &str) -> Vec<String> {
     let plain = |line: &str| {
         line.chars().fold(String::new(), |mut plain, letter| {
@@ -59,7 +59,7 @@ fn lines(said: &str) -> Vec<String> {
     lines
 }
 
-/// Writes a configuration with a root and more.
+/// Writes a configuration with a root and further lines.
 fn write(folder: &TempFolder, more: &str) -> String {
     let path = folder.write("tenfold.toml", format!("root = \"site\"\n{more}"));
     path.display().to_string()
@@ -88,7 +88,7 @@ fn reload(server: &Server, folder: &TempFolder, more: &str) {
     replaced(server, &before);
 }
 
-/// All messages of a run in which something of each level happens.
+/// All messages of a run with events of each level.
 fn a_life(config: &Config, level: &str) -> String {
     let folder = TempFolder::new("levels");
     let launch = launch(config, &folder).through("env", &["TENFOLD_LOG_FORMT=json"]);

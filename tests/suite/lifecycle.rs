@@ -33,7 +33,7 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// Waits until as many processes serve as before, and no killed one is left.
+/// Waits until `count` processes serve, and no killed process is left.
 fn replaced(server: &Server, killed: &[Process], count: usize) {
     eventually(SOON, "killed workers are replaced", || {
         let now = server.workers();
@@ -174,7 +174,7 @@ fn int_ends_it(config: &Config) {
     becomes_true(SOON, "no process is left", || all.iter().all(|process| !process.is_running()));
 }
 
-/// The kernel resets connections that wait at a socket that is closed.
+/// The close of a listening socket would reset its waiting connections.
 fn a_socket_that_listened_stays_open_at_the_start(config: &Config) {
     let folder = TempFolder::new("start");
     let into = folder.at("calls").display().to_string();

@@ -106,7 +106,7 @@ fn a_folder_is_listed_by_default_and_a_configured_site_is_not(config: &Config) {
         "{said}"
     );
 
-    // Clients of other machines get no advice about the server.
+    // Clients on other machines get no advice about the server.
     let refused = (404, "404 Not Found\n".to_owned());
     assert_eq!(page_of(&serve().flag("--trusted-proxy", "127.0.0.1").start()), refused);
     folder.write("tenfold.toml", "root = \"site\"\n");
@@ -133,9 +133,9 @@ fn the_first_index_that_exists_stands_for_its_folder(config: &Config) {
     assert!(String::from_utf8_lossy(&none.body).contains("no index.html or start.htm."), "{}", none.head);
 }
 
-/// A page of 5 MB leaves slowly, and other clients ask for it meanwhile.
+/// A page of 5 MB is sent slowly, and other clients request it concurrently.
 ///
-/// One thread makes the pages: each keeps freed memory of its last page, which is not that of unread ones.
+/// A single thread makes the pages, because each thread keeps freed memory of its last page.
 fn unread_pages_share_their_memory(config: &Config) {
     const CLIENTS: usize = 12;
     let folder = TempFolder::new("unread-pages");
@@ -149,7 +149,8 @@ fn unread_pages_share_their_memory(config: &Config) {
     let private =
         || -> u64 { server.process.with_descendants().into_iter().filter_map(Process::private_memory).sum() };
     let before = private();
-    // Each connects for its request: a slow machine makes pages for longer than a silent connection may wait.
+    // Each client connects for its request, because a slow machine makes pages for longer than a silent connection may
+    // wait.
     let mut wires = Vec::new();
     for _ in 0..CLIENTS {
         let mut wire = server.connect();

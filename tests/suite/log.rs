@@ -67,7 +67,7 @@ fn h55_every_response_is_a_log_line(config: &Config) {
     drop(wire);
     let mut found = lines(&server, expected.len());
     if config.dispatch != Dispatch::Inline {
-        // Each thread of a pool has a buffer of its own.
+        // Each thread of a pool has its own buffer.
         found.sort_unstable();
         expected.sort_unstable();
     }

@@ -1,4 +1,4 @@
-//! The fields of the access log: formats of the user's own, and the user of a request.
+//! The fields of the access log: user-defined formats, and the user of a request.
 
 use rustix::process::Signal;
 use serde_json::Value;

@@ -36,7 +36,7 @@ pub(crate) fn decompressed(path: &Path) -> String {
     String::from_utf8(output.stdout).expect("lines are text")
 }
 
-/// Rotated files of former days in a folder, as a server leaves them there.
+/// Makes rotated files of earlier days in a folder.
 fn former_files(folder: &TempFolder, names: &[&str]) {
     folder.write("access.log", "");
     for name in names {
@@ -60,7 +60,7 @@ fn old_files_are_removed_and_others_compressed(config: &Config) {
     let folder = TempFolder::new("keep");
     let old = ["access.log.2026-01-02.gz", "access.log.2026-01-03", "access.log.2026-01-03.2"];
     former_files(&folder, &old);
-    // Neither is a name of rotation; the last one is the rest of a server that was killed.
+    // Neither is the name of a rotated file. The second is a remainder of a killed server.
     former_files(&folder, &["access.log.1", "access.log.2026-01-03.2.gz.tmp"]);
     let launch = Launch::new(config, site::shared()).flag("--access-log", folder.at("access.log").display());
     let launch = launch.flag("--log-rotate", "daily").flag("--log-keep", 2).flag("--log-compress", "on");

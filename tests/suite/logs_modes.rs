@@ -153,7 +153,7 @@ fn json_times_a_slow_reader_with_every_sender() {
         let server = Launch::new(&config, folder.path()).flag("--log-format", "json").start();
         let mut wire = server.connect();
         wire.get("/large.bin");
-        // From here on the server is sending, whenever it began.
+        // From now on the server is sending.
         assert_eq!(wire.head().promised(), BYTES);
         thread::sleep(PAUSE);
         wire.take(BYTES);
@@ -166,7 +166,7 @@ fn json_times_a_slow_reader_with_every_sender() {
     });
 }
 
-/// Requests on several connections, and a new file meanwhile: each request is in exactly one of the files.
+/// The file changes during requests on several connections. Each request is in exactly one of the files.
 fn every_mode_writes_every_line_once(config: &Config) {
     for mode in modes(config) {
         let server = Launch::new(config, site::shared()).flag("--log-mode", mode).start();
@@ -272,7 +272,7 @@ fn a_log_recovers_when_it_is_writable_again(config: &Config) {
     }
 }
 
-/// Complete lines; a line torn by the limit is not one.
+/// The number of complete lines.
 fn whole_lines(text: &str) -> usize {
     text.lines().filter(|line| line.starts_with("127.0.0.1 - - [") && line.ends_with("\"-\" \"-\"")).count()
 }

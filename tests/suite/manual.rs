@@ -1,4 +1,4 @@
-//! The manual in the binary: at `/book/` beside a site, and alone with `tenfold book`.
+//! The manual in the binary: at `/book/` of a site, and with `tenfold book`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -76,7 +76,7 @@ fn the_demonstration_has_every_page_at_book(config: &Config) {
         let response = wire.response();
         assert_eq!((response.status, response.need("Content-Type")), (200, media_type(&path)), "{path}");
         assert!(response.body == text.as_bytes(), "{path} is not what docs/ gives");
-        // An engine may serve one connection at once, and close it after so many requests.
+        // An engine may close the connection after a number of requests.
         wire = if response.closes() { server.connect() } else { wire };
     }
     drop(wire);
@@ -139,7 +139,7 @@ fn a_killed_worker_leaves_the_manual(config: &Config) {
     stop(server, &folder);
 }
 
-/// Rules by path and folders of members are for the second root, too.
+/// Rules by path and folders of members also apply to the second root.
 fn protection_covers_the_manual(config: &Config) {
     let folder = TempFolder::new("manual-protected");
     folder.write("site/index.html", "start\n");
@@ -171,7 +171,7 @@ fn alone(command: &mut Command) -> (Child, SocketAddr, JoinHandle<usize>) {
     (child, address.parse().expect("an address and a port"), rest)
 }
 
-/// Another user has made the folder of this user among the temporary files.
+/// Another user has created this user's folder among the temporary files.
 fn h75_a_planted_folder_does_not_stop_the_manual() {
     let folder = TempFolder::new("manual-planted");
     folder.make("run");

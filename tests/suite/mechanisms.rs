@@ -1,4 +1,4 @@
-//! A switch does what it says: processes, sockets, triggers and calls, observed from outside.
+//! A switch has its effect: processes, sockets, triggers and calls, observed from outside.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -113,10 +113,10 @@ fn calls_for(server: &Server, target: &str, count: usize) -> Calls {
     let tracer = Tracer::attach(&server.workers());
     for _ in 0..count {
         assert_eq!(server.get(target).status, 200);
-        // Lets the server become idle and wait.
+        // Time for the server to become idle.
         sleep(Duration::from_millis(5));
     }
-    // A slow machine has not waited until now.
+    // A slow machine may take longer.
     becomes_true(SOON, "the server waits", || server.workers().iter().all(|worker| worker.is_sleeping()));
     tracer.detach()
 }
@@ -194,7 +194,7 @@ fn is_fork(line: &str) -> bool {
 
 fn a_sender_makes_its_call(config: &Config) {
     let server = Launch::new(config, site::shared()).start();
-    // The memory that sends hold is bounded per user (RLIMIT_MEMLOCK), and servers beside this one may hold all of it.
+    // The memory of pending sends is bounded per user (RLIMIT_MEMLOCK), and other servers may hold all of it.
     let mut held = false;
     for (target, large) in [("/1k.html", false), ("/3m.bin", true)] {
         let calls = calls_for(&server, target, 3);
@@ -221,7 +221,7 @@ fn a_sender_makes_its_call(config: &Config) {
         let ring = config.engine == Engine::Uring;
         let right = match config.sender {
             Sender::Auto if large => seen.sendfile >= 3 && seen.is_only(&[seen.sendfile]),
-            // A new thread or process must read again what another one remembers.
+            // A new thread or process reads a file again that another has cached.
             Sender::Auto => seen.is_only(&[seen.reads]),
             Sender::Copy if ring => seen.is_only(&[]),
             Sender::Copy => seen.reads >= 3 && seen.memory >= 3 && seen.is_only(&[seen.reads]),
@@ -235,7 +235,7 @@ fn a_sender_makes_its_call(config: &Config) {
             // Into a pipe, and out of it.
             Sender::Splice => seen.spliced >= 6 && seen.is_only(&[seen.spliced]),
             Sender::Zerocopy if ring => seen.mapped >= 3 && seen.uncopied + seen.sendfile + seen.spliced == 0,
-            // Some may be refused and copied. The last notification may come after the trace.
+            // The kernel may refuse some sends, which are then copied. The last notification may come after the trace.
             Sender::Zerocopy => {
                 seen.mapped.min(seen.uncopied) >= 3 && seen.sendfile + seen.written + seen.spliced == 0
             }
@@ -258,15 +258,15 @@ fn a_sender_makes_its_call(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// Checks the questions whether a piece of a file is in memory: one for each piece of a large file, and at the start of
-/// each of three responses another.
+/// Checks the calls that test whether a piece of a file is in memory: one for each piece of a large file, and one at
+/// the start of each of three responses.
 fn asks_once_for_a_piece(config: &Config, calls: &Calls, pieces: Option<usize>) {
     let asked = calls.count(&["preadv2"]);
     let loops = config.engine.model().driver != Driver::Blocking;
     match (config.sender, pieces) {
         (Sender::Auto | Sender::Sendfile, Some(pieces)) if loops => {
             assert!(asked <= pieces + 3, "{asked} questions: {:?}", calls.counts());
-            // After a send that a busy machine made slow, a thread reads unasked.
+            // After a slow send, a thread reads the next piece without a test.
             assert!(asked + calls.count(&["pread64"]) > 0, "{:?}", calls.counts());
         }
         (Sender::Auto, _) => assert_eq!(asked, 0, "{:?}", calls.counts()),

@@ -41,7 +41,7 @@ fn plant(target: impl AsRef<Path>, at: &Path) {
     give_away(at);
 }
 
-/// Gives a file, a folder or a link to the workers' user.
+/// Changes the owner of a file, a folder or a link to the workers' user.
 #[track_caller]
 fn give_away(path: &Path) {
     lchown(path, Some(NOBODY), Some(NOBODY)).expect("this runs as root");
@@ -128,7 +128,7 @@ fn h75_rotation_follows_no_link(config: &Config) {
     give_away(&log);
     site::set_modified(&log, site::now() - 24 * 60 * 60);
     let launch = Launch::new(config, site::shared()).flag("--access-log", log.display());
-    // The first access of the log names the file that the next server finds taken.
+    // The date of the log's first use determines the name of the rotated file, which exists at the next start.
     let server = launch.flag("--log-rotate", "daily").start();
     let rotated = || {
         let entries = fs::read_dir(folder.path()).expect("a folder of this case");
@@ -176,7 +176,7 @@ fn h75_the_log_may_be_a_link_of_root_to_a_stream(config: &Config) {
     }
 }
 
-/// A later chmod would set the mode by name, on any file that has the name then.
+/// A later chmod would change the mode of any file with this name.
 fn h75_sockets_have_their_mode_when_they_are_bound(config: &Config) {
     let folder = TempFolder::new("modes");
     let into = folder.at("calls").display().to_string();
@@ -227,7 +227,7 @@ fn h75_an_unresponsive_socket_does_not_delay_the_start(config: &Config) {
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains(&path.display().to_string()) && !said.contains("--port"), "{said}");
     }
-    // `check` says that it is in use, and does not wait either.
+    // `check` reports that the socket is in use, and does not wait either.
     let settings = folder.at("tenfold.toml");
     std::fs::write(&settings, format!("listen = [\"unix:{}\"]\n", path.display())).expect("our own folder");
     let program = &binary::server().expect("the server is built").path;
@@ -314,7 +314,7 @@ fn h75_root_serves_no_folder_through_another_users_link(config: &Config) {
     let said = Launch::new(config, &site).refused();
     assert_eq!(said.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&said.stderr).contains(words));
-    // A link to a folder of its owner is another matter: that is how a new version is published.
+    // A link to a folder of its owner is allowed: new versions are published this way.
     fs::remove_file(folder.at("site")).expect("it was planted here");
     fs::rename(folder.at("old"), &site).expect("a folder of this case");
     replace(&folder.at("next"));

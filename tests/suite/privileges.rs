@@ -54,7 +54,7 @@ fn a_replacement_worker_runs_as_nobody(config: &Config) {
         (now.len() == config.processes() && !now.contains(&first)).then_some(now)
     });
     assert_eq!(server.get("/1k.html").status, 200);
-    // The other worker may have answered while the new one was still starting.
+    // The other worker may have answered before the new worker was ready.
     let is_set_up = |process: &Process| process.status("Uid").is_some_and(|ids| !ids.starts_with('0'));
     becomes_true(SOON, "the new one gives up what it may do", || next.iter().all(is_set_up));
     next.into_iter().for_each(|process| is_somebody(process, "65534"));

@@ -1,4 +1,4 @@
-//! Clients behind a proxy: their addresses, and the fields and headers of forgers.
+//! Clients behind a proxy: their addresses, and forged fields and headers.
 
 mod fronts;
 
@@ -123,7 +123,7 @@ fn second(version_and_command: u8, kind: u8, body: &[u8]) -> Vec<u8> {
 }
 
 const FIRST: &[u8] = b"PROXY TCP4 192.0.2.1 198.51.100.1 56324 80\r\n";
-/// 192.0.2.2, and a TLV behind it.
+/// 192.0.2.2, followed by a TLV.
 const SECOND: &[u8] = &[192, 0, 2, 2, 198, 51, 100, 1, 0xdc, 4, 0, 80, 4, 0, 1, b'x'];
 
 fn a_proxy_header_names_the_client_in_the_log(config: &Config) {
@@ -169,7 +169,7 @@ fn wrong_proxy_headers_close_the_connection(config: &Config) {
         second(0x20, 0, &[0; 5000]),
     ] {
         let mut wire = server.connect();
-        // It may have closed before everything was sent.
+        // The server may have closed before the last byte was sent.
         let _ = wire.try_send(&[&header[..], &get].concat());
         wire.expect_dropped();
     }
@@ -274,7 +274,7 @@ fn the_request_rate_is_the_clients(config: &Config) {
     let statuses: Vec<_> = (0..6).map(|_| ask("192.0.2.1")).collect();
     assert!(statuses.starts_with(&[200, 200]) && statuses.contains(&429), "{statuses:?}");
     assert_eq!(ask("192.0.2.2"), 200, "another client of the same proxy");
-    // A client that is not named uses up nothing of the proxy's own rate.
+    // A request without a valid client address does not count for the rate of the proxy.
     let fields = [("X-Forwarded-For", "192.0.2.3"), ("Forwarded", "for=192.0.2.4")];
     let statuses: Vec<_> = (0..6)
         .map(|_| {

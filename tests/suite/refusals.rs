@@ -14,7 +14,7 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// The bytes, sent as a whole, and the expected status; `0` for a close without a response.
+/// The bytes, and the expected status; `0` for a close without a response.
 const HEADS: &[(&str, &str)] = &[
     ("a bare line feed behind the request line", "GET / HTTP/1.1\nHost: localhost\r\n\r\n"),
     ("a bare line feed behind a field", "GET / HTTP/1.1\r\nHost: localhost\n\r\n"),
@@ -100,7 +100,7 @@ fn h19_h20_unknown_things_are_501_and_505(server: &Server) {
     assert_eq!(wire.response().status, 200, "a later 1.x is served as 1.1");
 }
 
-/// The response status of bytes sent alone on a connection.
+/// The response status for bytes on a new connection.
 #[track_caller]
 fn answer(server: &Server, bytes: impl AsRef<[u8]>) -> u16 {
     let mut wire = server.connect();

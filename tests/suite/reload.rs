@@ -33,7 +33,7 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// A site with two front pages, and a configuration beside it.
+/// A folder with two sites and a configuration.
 fn folder() -> TempFolder {
     let folder = TempFolder::new("reload");
     folder.write("site/index.html", "the first\n");
@@ -162,8 +162,8 @@ fn listen_is_refused(config: &Config, folder: &TempFolder) {
     assert!(std::net::TcpStream::connect(second).is_err(), "it listens where it must not");
 }
 
-/// Files are sent in another way from now on. Zero-copy sends require an option on the listening sockets, which cannot
-/// be set later: this is reported in one line, and the whole old configuration stays.
+/// A reload changes the sender. Zero-copy sends require an option of the listening sockets, which cannot be set later:
+/// the server reports this in one line, and the old configuration stays.
 fn a_sender_changes_if_the_sockets_permit_it(config: &Config) {
     let folder = folder();
     let file = folder.write("tenfold.toml", "root = \"site\"\nsend = \"copy\"\n");
@@ -234,7 +234,7 @@ fn leave_memory(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// Connections that a worker has accepted would end with it if another one cannot start.
+/// Otherwise accepted connections would end with their worker if another worker cannot start.
 fn workers_accept_when_all_can_serve(config: &Config) {
     const NO_EPOLL: CallFailure = CallFailure { calls: "epoll_create1", error: "EMFILE", when: "1+" };
     let folder = folder();
@@ -278,7 +278,7 @@ fn a_reload_interrupts_no_request(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// A request may be on its way to the old worker, which a close would lose. Its response announces the close.
+/// A request may be on its way to the old worker, and a close would lose it. Its response announces the close.
 fn an_idle_connection_outlives_a_reload(config: &Config) {
     let folder = folder();
     let server = start(config, &folder, "root = \"site\"\n");
@@ -346,7 +346,7 @@ fn the_last_reload_wins_even_after_a_failed_one(config: &Config) {
     for round in 0..10 {
         folder.allow("new", 0o700);
         reload(&server, &folder, "root = \"new\"\n");
-        // A different moment of the failure in each round.
+        // The time of the failure differs in each round.
         std::thread::sleep(std::time::Duration::from_millis(round));
         let (index, page) =
             if round % 2 == 0 { ("other", b"the other\n") } else { ("index", b"the first\n") };
@@ -356,7 +356,7 @@ fn the_last_reload_wins_even_after_a_failed_one(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// A download in each of many configurations. Past the bound, the oldest ends within its time.
+/// A download in each of many configurations. Above the bound, the oldest download ends within its time.
 fn slow_downloads_delay_no_reload(config: &Config) {
     let folder = folder();
     let server = start(config, &folder, "root = \"site\"\ndrain-timeout = \"2s\"\n");

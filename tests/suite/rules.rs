@@ -214,7 +214,7 @@ fn h44_absolute_links_beneath_the_root_are_followed(config: &Config) {
     }
 }
 
-/// Requests that wait for their password check, and those after them, are answered in order.
+/// Requests are answered in order, also if some wait for a password check.
 fn passwords_are_asked_for_on_one_connection(config: &Config) {
     let folder = folder(&[("site/private/index.html", "private\n"), ("members.htpasswd", MEMBERS)]);
     let text = "root = \"site\"\n[[site.path]]\nmatch = \"/private/**\"\nauth = { users = \"members.htpasswd\" }\n\

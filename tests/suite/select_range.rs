@@ -1,4 +1,4 @@
-//! The limit of `select`, and the descriptors that are kept above it.
+//! The limit of `select`, and other descriptors above it.
 
 use std::fs;
 
@@ -27,7 +27,7 @@ fn files_are_kept_above_the_range() {
     assert!(server.errors().contains("of which select watches those below 1024)"), "{}", server.errors());
     let mut wire = server.connect();
     wire.get("/3m.bin");
-    // The file is open, and its descriptor is where it stays.
+    // The file is open with its final descriptor.
     assert_eq!(wire.head().status, 200);
     let worker = server.workers()[0];
     let numbers = || -> Vec<u32> {
@@ -55,7 +55,7 @@ const RANGE: usize = 1024;
 const TAKEN: usize = 100;
 const CONNECTIONS: usize = 1300;
 
-/// Descriptors that it inherits occupy the places of connections, so the configured limit is not the effective one.
+/// Inherited descriptors reduce the room for connections, so the effective limit is below the configured limit.
 fn in_little_range() -> Server {
     let begin = format!(
         "import os, sys\nfor _ in range({TAKEN}): os.set_inheritable(os.open('/dev/null', os.O_RDONLY), True)\n\

@@ -34,8 +34,8 @@ fn plain(server: Server) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// A service manager that listens for reports. A thread receives them: the queue of the socket has room for few, and the
-/// server drops those that find no room within a second.
+/// A service manager that receives reports on a thread. The queue of the socket has room for few reports, and the
+/// server drops a report without room within a second.
 struct Manager {
     socket: UnixDatagram,
     reports: Receiver<String>,
@@ -55,7 +55,7 @@ impl Manager {
         Manager { socket, reports }
     }
 
-    /// The next report, apart from signs of life.
+    /// The next report that is not a watchdog signal.
     #[track_caller]
     fn next(&self) -> String {
         let by = Instant::now() + SOON;
@@ -73,7 +73,7 @@ impl Manager {
 
 impl Drop for Manager {
     fn drop(&mut self) {
-        // It ends the thread.
+        // Ends the thread.
         let _ = self.socket.shutdown(Shutdown::Both);
     }
 }
@@ -258,8 +258,7 @@ fn a_failed_reload_is_reported(config: &Config) {
     plain(server);
 }
 
-/// The process keeps its number and has the same program file, so the manager hears of a reload and not of another
-/// process (`MAINPID=`).
+/// The process keeps its id, so the server reports a reload and not another process (`MAINPID=`).
 fn an_upgrade_is_reported(config: &Config) {
     let folder = TempFolder::new("notify");
     let path = folder.at("notify");

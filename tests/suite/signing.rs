@@ -1,4 +1,4 @@
-//! The keys of certificates are in a process of their own, which signs handshakes and nothing else.
+//! The keys of certificates are in a separate process, which signs only handshakes.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ fn stop(server: Server) {
 
 fn h96_no_other_process_has_the_key(config: &Config) {
     let server = Launch::new(&config.through(Below::Tls), site::shared()).start();
-    // With `fork`, the process of this connection is looked at, too.
+    // With `fork`, the process of this connection is checked, too.
     let mut wire = server.connect();
     wire.get("/1k.html");
     assert_eq!(wire.response().status, 200);
@@ -113,7 +113,7 @@ fn h96_a_killed_signing_process_is_replaced(config: &Config) {
     assert_eq!(server.status()["signing"]["replaced"], 1);
     assert_eq!(server.workers(), workers, "workers stay");
     server.expect_report("the signing process was killed by signal 9");
-    // A reload begins one of its own, and the former one ends with its workers.
+    // A reload starts another signing process, and the former process ends with its workers.
     server.process.signal(Signal::HUP);
     becomes_true(SOON, "the new generation serves alone", || {
         server.status()["generation"] == 2 && !second.is_running()
@@ -190,14 +190,14 @@ fn h96_only_handshakes_are_signed(config: &Config) {
         assert_eq!(answer(&key, message), REFUSED, "{message:?}");
     }
     assert_eq!(answer(&[0; 32], &handshake), UNKNOWN_KEY);
-    // No request, no answer; the process goes on.
+    // An invalid request gets no answer, and the process continues.
     send(&socket, &[1, 2, 3], SendFlags::empty()).expect("there is room");
     assert_eq!(answer(&key, &handshake)[0], SIGNED);
     get(&server, &new_client()).expect("a response");
     stop(server);
 }
 
-/// The socket of a process that keeps the bounds of messages: that to the signing process.
+/// The socket to the signing process: the only socket of a worker with message boundaries.
 fn message_socket(process: Process) -> OwnedFd {
     let socket = process.message_sockets().into_iter().next().expect("a worker has such a socket");
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(Duration::from_secs(20)))

@@ -1,5 +1,4 @@
-//! Thousands of deliberately slow peers and one fast one: it gets every response, and memory follows the work in
-//! progress.
+//! Thousands of slow peers and a fast peer, which gets every response. Memory follows the work in progress.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -50,7 +49,7 @@ fn crowd(config: &Config) -> (usize, usize) {
 /// every other test are dropped (`man 7 tcp`, tcp_mem).
 const SEGMENT: u32 = 1460;
 
-/// A connection whose window is small from the start, so unread data stays in the file and not in the kernel.
+/// A connection with a small window, so that unread data stays in the file and not in the kernel.
 fn narrow(to: SocketAddr) -> TcpStream {
     let open = || -> io::Result<TcpStream> {
         let socket = Socket::new(Domain::for_address(to), Type::STREAM, None)?;
@@ -71,7 +70,7 @@ fn is_open(server: &Server, count: usize) -> bool {
     server.status()["connections"]["open"].as_u64() >= Some(count as u64)
 }
 
-/// Sends a byte of each head, and reads the available bytes of each reader.
+/// Sends a byte of each head, and reads available bytes for each reader.
 fn go_on(heads: &mut [TcpStream], readers: &mut [TcpStream]) {
     for head in heads.iter_mut() {
         head.write_all(b"y").expect("a slow head is not given up before its time");
@@ -82,7 +81,7 @@ fn go_on(heads: &mut [TcpStream], readers: &mut [TcpStream]) {
     }
 }
 
-/// One crowd at a time: the clients of all of them share the descriptor limit of this process.
+/// One crowd at a time, because all clients share the descriptor limit of this process.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn an_honest_client_gets_every_response(config: &Config) {
@@ -91,7 +90,7 @@ fn an_honest_client_gets_every_response(config: &Config) {
     let launch =
         Launch::new(config, site::shared()).flag("--head-timeout", "10m").flag("--send-timeout", "10m");
     let launch = launch.flag("--defer-accept", "off");
-    // All of them may become ready at the same moment.
+    // All connections may become ready at the same time.
     let server = match config.dispatch {
         Dispatch::Inline => launch.start(),
         _ => launch.flag("--pool-queue", 10_000).start(),
@@ -132,7 +131,7 @@ fn an_honest_client_gets_every_response(config: &Config) {
         };
         assert!(grown <= GROWTH + pieces, "{slow_heads} heads and {slow_readers} readers took {grown} KiB");
     }
-    // None of them was forgotten.
+    // All heads are answered.
     for head in heads.iter_mut().step_by(50) {
         head.write_all(b"\r\nConnection: close\r\n\r\n").expect("it is still there");
         let mut answer = Vec::new();

@@ -1,4 +1,4 @@
-//! Processes that do not go on, and what the supervisor makes of them.
+//! Stuck processes and the supervisor.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -32,7 +32,7 @@ pub(crate) const THEME: Theme = Theme {
 /// The size of the smallest pipe.
 const PAGE: usize = 4096;
 
-/// Nobody reads the pipe, so the report of the first dead worker does not fit.
+/// The pipe is never read, so the report of the first dead worker does not fit.
 fn a_full_standard_error_stops_nothing(config: &Config) {
     let folder = TempFolder::new("unread");
     let path = folder.at("errors");
@@ -66,7 +66,7 @@ fn kill_one(server: &Server) {
     assert_eq!(server.get("/1k.html").status, 200);
 }
 
-/// With two processes, each on a socket of its own.
+/// A server with two processes, each with its own socket.
 fn with_processes(config: &Config, folder: &TempFolder) -> Server {
     folder.write("site/index.html", "the page\n");
     let config = Config { topology: Topology::ReuseportProcesses, ..*config };
@@ -123,7 +123,7 @@ fn a_worker_that_is_stuck_is_replaced(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// Its ring still waits at the socket of its place, and takes the wake-ups of the ring of its successor.
+/// The ring of the former worker still waits at the socket, and takes the wake-ups of its successor's ring.
 fn a_former_worker_that_is_stuck_takes_no_connections(config: &Config) {
     let folder = TempFolder::new("stuck");
     let server = with_processes(config, &folder);
@@ -148,7 +148,7 @@ fn a_worker_offers_itself_before_the_supervisor(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// Also without privileges, in the sandbox.
+/// Also in the sandbox without privileges.
 fn a_process_of_a_connection_offers_itself_first() {
     let server = Launch::new(&Config::of(Engine::Fork), site::shared()).start();
     let mut wire = server.connect();

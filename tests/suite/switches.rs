@@ -104,8 +104,8 @@ fn a_response_is_corked_and_uncorked(config: &Config) {
     let server = Launch::new(config, site::shared()).flag("--tcp-cork", "on").start();
     // From memory, and from a file.
     for target in ["/1k.html", "/128k.bin"] {
-        // A cork is removed after the client has its response, and before the next request is read. The first cork may be
-        // that of the request before all others.
+        // The cork is released after the response, and before the read of the next request. The first release may
+        // belong to an earlier request.
         let calls = traced_requests(&server, target, REQUESTS + 1).detach();
         let corks = calls.with(&["setsockopt(", "TCP_CORK"]);
         let corks = corks.into_iter().skip_while(|cork| cork.contains("[0]")).take(2 * REQUESTS);
@@ -153,9 +153,8 @@ fn a_response_leaves_in_the_configured_calls(config: &Config) {
     }
 }
 
-/// Response times on a connection that has been in use long enough for its peer to delay acknowledgements, shortest
-/// first. A request that leaves long after the response before it ends these delays (200 ms, `RTO_MIN`), so one that leaves
-/// long after the request before does not count.
+/// Response times on a connection whose peer delays acknowledgements, shortest first. After a pause of 200 ms
+/// (`RTO_MIN`) the kernel stops the delays, so a request after a long pause does not count.
 fn answer_times(config: &Config, nodelay: &str, write: &str) -> Vec<Duration> {
     let launch = Launch::new(config, site::shared());
     let server = launch.flag("--tcp-nodelay", nodelay).flag("--write", write).start();
@@ -174,8 +173,8 @@ fn answer_times(config: &Config, nodelay: &str, write: &str) -> Vec<Duration> {
     times
 }
 
-/// Nagle's algorithm holds the body back until the head is acknowledged (RFC 896), and the peer delays that by 40 ms
-/// (RFC 1122 §4.2.3.2).
+/// Nagle's algorithm holds the body until the head is acknowledged (RFC 896), and the peer delays the acknowledgement
+/// by 40 ms (RFC 1122 §4.2.3.2).
 fn nagle_delays_a_split_response_until_an_acknowledgement(config: &Config) {
     const STALL: Duration = Duration::from_millis(30);
     let times = answer_times(config, "off", "split");
@@ -186,9 +185,9 @@ fn nagle_delays_a_split_response_until_an_acknowledgement(config: &Config) {
     }
 }
 
-/// Between two accepts other events have their turn. A readiness model waits to be told of connections. `busy` tries
-/// everything in every iteration, here an idle connection. A ring's accepts are invisible, but the peer of each
-/// accepted socket is queried, and the next accept is submitted with the next call.
+/// Other events take turns with accepts. A readiness model waits between accepts. `busy` tries every socket in every
+/// iteration, here an idle connection. The accepts of a ring are invisible, but each accepted socket has a getpeername,
+/// and the next call submits the next accept.
 fn connections_are_accepted_one_at_a_time(config: &Config) {
     const CONNECTIONS: usize = 6;
     if !config.plan().is_ok_and(|plan| plan.accepts_in_batches()) {
@@ -211,7 +210,7 @@ fn connections_are_accepted_one_at_a_time(config: &Config) {
     let calls = tracer.detach();
     let (accept, turns) = match config.engine {
         Engine::Uring => ("getpeername", vec!["io_uring_enter("]),
-        // The earlier connection is tried first.
+        // `busy` tries the earlier connection first.
         Engine::Busy => ("accept4", vec![call_with_descriptor(calls.with(&[" recvfrom("])[0])]),
         _ => ("accept4", WAITS.to_vec()),
     };

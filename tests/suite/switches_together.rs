@@ -21,11 +21,11 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![Every Many: rows; Every Once: every_pair_is_in_some_row],
 };
 
-/// The combinations per test, if there are tens of thousands.
+/// The combinations per test in long runs.
 const TOGETHER: usize = 64;
 
-/// The number of parameters, from the first on, whose product is tested in long runs. The product of all would take
-/// weeks, so the others have pseudo-random values in each row.
+/// Long runs test the product of this number of first parameters. The product of all parameters would take weeks, so
+/// the others have pseudo-random values in each row.
 const MULTIPLIED: usize = 13;
 
 /// The switches, the engine first. Default values are not passed.

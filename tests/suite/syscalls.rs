@@ -28,10 +28,10 @@ pub(crate) const THEME: Theme = Theme {
 
 const WAITS: [&str; 2] = ["epoll_wait", "epoll_pwait"];
 
-/// Calls made once a second: checking a file (reading it again while it is new), writing the log.
+/// Calls once a second: the check of a file (a reload while it is new), and the write of the log.
 const HOUSEKEEPING_PER_SECOND: usize = 12;
 
-/// Writes of the log's buffer of 64 KiB for so many lines, each below 128 bytes.
+/// The writes of the log's 64 KiB buffer for a number of lines of at most 128 bytes.
 fn writes_of_the_log(lines: usize) -> usize {
     lines * 128 / (64 * 1024) + 1
 }
@@ -47,7 +47,7 @@ fn ask(wire: &mut Wire, batches: usize, per_batch: usize) {
     }
 }
 
-/// Runs `drive` under strace; returns the calls, and the number of additional ones that are housekeeping.
+/// Runs `drive` under strace. Returns the calls, and the number of additional calls for housekeeping.
 fn traced(server: &Server, drive: impl FnOnce()) -> (Calls, usize) {
     let begin = Instant::now();
     let tracer = Tracer::attach(&server.workers());
@@ -75,7 +75,7 @@ fn a_kept_connection_costs_three_calls_a_request(config: &Config) {
     let (calls, housekeeping) = traced(&server, || ask(&mut wire, REQUESTS, 1));
     expect_about(&calls, &["recvfrom"], REQUESTS, 1);
     expect_about(&calls, &["sendto"], REQUESTS, 1);
-    // A wait that ends after a second is an additional one.
+    // Each second adds a wait.
     expect_about(&calls, &WAITS, REQUESTS, 1 + housekeeping / HOUSEKEEPING_PER_SECOND);
     let others = calls.others(&["recvfrom", "sendto", WAITS[0], WAITS[1]]);
     let housekeeping = housekeeping + writes_of_the_log(REQUESTS);
@@ -118,7 +118,7 @@ fn a_connection_for_each_request_costs_four(config: &Config) {
 fn a_cached_file_costs_no_file_call(config: &Config) {
     const REQUESTS: usize = 1000;
     let server = Launch::new(config, site::shared()).start();
-    // The processes of `fork` remember nothing from earlier connections.
+    // The processes of `fork` have no cache of earlier connections.
     let mut wire = server.connect();
     ask(&mut wire, 10, 1);
     let mut traced_processes = server.workers();
@@ -131,7 +131,7 @@ fn a_cached_file_costs_no_file_call(config: &Config) {
     let file_calls =
         ["open", "openat", "openat2", "stat", "fstat", "newfstatat", "statx", "pread64", "preadv2"];
     let found = calls.count(&file_calls);
-    // Each thread of a pool opens the files that it serves first.
+    // Each thread of a pool opens a file at its first use.
     let threads = if config.dispatch == Dispatch::Inline { 1 } else { POOL_THREADS };
     assert!(
         found <= (seconds + 1) * threads * HOUSEKEEPING_PER_SECOND,
@@ -140,7 +140,7 @@ fn a_cached_file_costs_no_file_call(config: &Config) {
     );
 }
 
-/// Calls per request, with wrk keeping 64 connections busy; infinite if the machine stood still meanwhile.
+/// Calls per request with 64 busy connections of wrk; infinite if the machine paused.
 fn calls_per_request(address: std::net::SocketAddr, processes: &[Process]) -> f64 {
     let wrk = tools::program("wrk");
     let tracer = Tracer::attach(processes);
@@ -167,7 +167,7 @@ fn sixty_four_connections_beside_the_floor(config: &Config) {
     let server = Launch::new(config, site::shared()).start();
     assert_eq!(server.get("/1k.html").status, 200);
     let floor = Floor::uring();
-    // The number of requests per wait depends on other load of the machine, so both are counted in turn.
+    // The number of requests per wait depends on the load of the machine, so server and floor take turns.
     let (mut ours, mut least) = (f64::INFINITY, f64::INFINITY);
     for round in 1..=4 {
         ours = ours.min(calls_per_request(server.address, &server.workers()));

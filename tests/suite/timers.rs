@@ -1,4 +1,4 @@
-//! The timers: with each of them, waits end when they should, and not before.
+//! With each timer, waits end at their deadline, and not earlier.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ pub(crate) const THEME: Theme = Theme {
 
 const HEAD: Duration = Duration::from_millis(400);
 const IDLE: Duration = Duration::from_millis(700);
-/// For cases with concurrent requests, which may be late, too: by seconds on a busy machine.
+/// For cases with concurrent requests, which may be late by seconds on a busy machine.
 const LONG_IDLE: Duration = Duration::from_secs(5);
 /// The clock of the server moves with the kernel's ticks, of 10 ms at most, so a wait may have begun earlier (`man 2
 /// clock_gettime`, CLOCK_MONOTONIC_COARSE).
@@ -79,7 +79,7 @@ fn every_timer_ends_every_wait(config: &Config) {
 }
 
 fn many_idle_connections_end_and_active_ones_persist(config: &Config) {
-    // They mostly wait.
+    // The cases mostly wait.
     each_at_once(choices().filter(|_| keeps_timers(config)), |choice| {
         let server = launch(config, choice, LATE, LONG_IDLE).start();
         let mut resting: Vec<_> = (0..100).map(|_| server.connect()).collect();
@@ -95,7 +95,7 @@ fn many_idle_connections_end_and_active_ones_persist(config: &Config) {
             std::thread::sleep(LONG_IDLE / 20);
         }
         resting.iter_mut().for_each(|wire| wire.expect_end());
-        // A connection is counted until shortly after its peer has seen its end.
+        // The count of connections falls shortly after the peer's end.
         becomes_true(SOON, "one is left", || {
             busy.get("/1k.html");
             assert_eq!(busy.response().status, 200, "{choice:?}: the one that asks");

@@ -142,7 +142,7 @@ fn a_session_is_resumed_also_after_a_reload(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// A worker that was stopped finds all of them in one tick, which has fewer turns.
+/// A continued worker finds all hellos in one tick, which allows fewer handshake steps.
 fn hellos_that_come_at_once_are_all_answered(config: &Config) {
     const COUNT: usize = 30;
     let server = Launch::new(&config.through(Below::Tls), site::shared()).start();
@@ -172,8 +172,8 @@ fn hellos_that_come_at_once_are_all_answered(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// The server's part of the handshake, then tickets, response and closing record at once. The request comes with the
-/// client's last message.
+/// The first send has the server's part of the handshake, the second has tickets, response and closing record. The
+/// request arrives with the client's last message.
 fn a_connection_for_one_request_sends_twice(config: &Config) {
     let server = Launch::new(&config.through(Below::Tls), site::shared()).start();
     get(&server, &new_client());
@@ -226,8 +226,8 @@ fn a_hello_that_is_too_long_gets_an_alert(config: &Config) {
 fn a_session_of_one_worker_is_resumed_in_another(config: &Config) {
     const CLIENTS: usize = 4;
     let launch = Launch::new(&config.through(Below::Tls), site::shared());
-    // The kernel gives each connection on a shared socket to the ring that has waited longest. A ring that accepts
-    // repeatedly by one operation stays the first.
+    // The kernel gives each connection of a shared socket to the ring that has waited longest. A ring with a multishot
+    // accept stays the first.
     let in_turn = config.engine == Engine::Uring && config.topology == Topology::Threads;
     let server = if in_turn { launch.flag("--accept", "one") } else { launch }.start();
     let clients: Vec<_> = (0..CLIENTS).map(|_| new_client()).collect();
@@ -286,7 +286,7 @@ fn certificates_are_chosen_by_name_and_a_reload_replaces_them(config: &Config) {
     let both = [&first, &second];
     assert_eq!(presented(&both, "a.test").expect("a response"), first);
     assert_eq!(presented(&both, "b.test").expect("a response"), second);
-    // The first one is the default, which this client rejects.
+    // The first certificate is the default, which this client rejects.
     assert!(presented(&both, "c.test").is_err());
     let said = server.errors();
     let shown =

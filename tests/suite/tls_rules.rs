@@ -40,7 +40,7 @@ fn start(config: &Config, flags: &[(&str, &str)]) -> (Server, Vec<Vec<u8>>, Sock
         launch = launch.flag("--tls-key", folder.at(&format!("{file}-key.pem")).display());
     }
     launch = flags.iter().fold(launch, |launch, (name, value)| launch.flag(name, value));
-    // It has read the certificates when it listens.
+    // A listening server has read its certificates.
     let server = launch.flag("--listen", format!("http:{plain}")).start();
     (server, certificates, plain)
 }
@@ -67,15 +67,15 @@ fn a_request_on_the_connection_of_another_host_gets_421(config: &Config) {
         ("[::1]:443", 200),
     ] {
         expect(&client, "a.test", &get(host), status);
-        // Without a name in the handshake, the client has other reasons to be here.
+        // A client without SNI may request any host.
         expect(&nameless, "a.test", &get(host), 200);
     }
-    // One certificate covers both, and a body is skipped.
+    // One certificate covers both names. The body is skipped.
     expect(&client, "x.b.test", &get("y.b.test"), 200);
     expect(&client, "x.b.test", &get("b.test"), 421);
     let post = "POST /1k.html HTTP/1.1\r\nHost: a.test\r\nContent-Length: 5\r\n\r\n12345";
     expect(&client, "x.b.test", post, 421);
-    // The target names the host, and Host does not matter (RFC 9112 §3.2.2).
+    // The target determines the host, not the field Host (RFC 9112 §3.2.2).
     expect(&client, "a.test", "GET https://other.test/1k.html HTTP/1.1\r\nHost: a.test\r\n\r\n", 421);
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
@@ -126,7 +126,7 @@ fn redirects_lead_to_no_other_server(config: &Config) {
         ("GET / HTTP/1.0", 421),
         ("GET / HTTP/1.1", 400),
         ("GET / HTTP/1.1\r\nHost: a.test@evil.test", 400),
-        // Authorities ask for tokens without TLS.
+        // Authorities request tokens without TLS.
         ("GET /.well-known/acme-challenge/abc_-9 HTTP/1.1\r\nHost: a.test", 404),
         ("OPTIONS * HTTP/1.1\r\nHost: a.test", 204),
     ] {
@@ -183,7 +183,7 @@ fn few_handshakes_run_at_once(config: &Config) {
     becomes_true(SOON, "it is counted", || server.status()["refusals"]["too-many-handshakes"] == 1);
     drop(stream);
     becomes_true(SOON, "the place is free", || get().is_ok());
-    // An established connection takes no place.
+    // An established connection does not count as a handshake.
     let mut open = server.connect();
     open.get("/1k.html");
     assert_eq!(open.response().status, 200);

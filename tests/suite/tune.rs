@@ -1,4 +1,4 @@
-//! `tenfold tune`: a search ends in a configuration or in the default, and leaves the site as it is.
+//! `tenfold tune`: a search ends with a configuration or with the default, and does not change the site.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -28,7 +28,7 @@ pub(crate) const THEME: Theme = Theme {
 
 fn command(words: &[&str]) -> Command {
     let server = binary::server().unwrap_or_else(|why| panic!("{why}"));
-    // A search that never ends would hold up the suite.
+    // A search without an end would block the suite.
     let mut command = Command::new(tools::program("timeout"));
     command.arg("60").arg(&server.path).arg("tune").args(words).stdin(Stdio::null());
     command
@@ -73,7 +73,7 @@ fn tune_measures_the_best_setting_again_and_only_reads_the_site() {
     let (code, text) = tune(&words);
     let file = folder.at("run/tenfold.toml");
     if code == Some(4) {
-        // The cases beside this one disturb it.
+        // Concurrent cases disturb the search.
         assert!(
             text.contains("tenfold tune: invalid: ") && text.contains("no configuration was written"),
             "{text}"
@@ -177,7 +177,7 @@ fn an_ordinary_user_searches_within_the_budget() {
     let text = String::from_utf8_lossy(&[output.stderr, output.stdout].concat()).into_owned();
     assert!(matches!(output.status.code(), Some(0 | 4)), "{text}");
     assert!(text.contains("measuring the default"), "{text}");
-    // Two seconds, and as many for a machine on which other cases run.
+    // Two seconds, and more for concurrent cases.
     assert!(took < Duration::from_secs(9), "{took:?}: {text}");
 }
 

@@ -1,4 +1,5 @@
-//! `tenfold upgrade`: another program in the same process loses no request, and one that cannot serve changes nothing.
+//! `tenfold upgrade`: the new program in the same process loses no request, and a program that cannot serve changes
+//! nothing.
 
 mod again;
 mod certificates;
@@ -107,7 +108,7 @@ fn succeeds(server: &Server, folder: &TempFolder) {
     );
 }
 
-/// A download goes on with the old worker, and new connections are served meanwhile if the engine can.
+/// A download continues with the old worker. New connections are served concurrently if the engine supports it.
 fn an_upgrade_interrupts_no_request(config: &Config) {
     let folder = folder();
     let server = start(config, &folder);
@@ -127,7 +128,8 @@ fn an_upgrade_interrupts_no_request(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// A release is a folder, and a link leads to the one in use. An upgrade without an exchange says that nothing has changed.
+/// Each release is a folder, and a link leads to the current release. An upgrade without a change of the link reports
+/// that nothing has changed.
 fn an_exchanged_link_leads_to_the_new_program(config: &Config) {
     let folder = folder();
     let program = |release: &str| folder.at(&format!("{release}/tenfold"));
@@ -216,7 +218,7 @@ fn a_tls_session_is_resumed_after_an_upgrade(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// Programs that fail before they are executed, and afterwards. An upgrade to a good one succeeds then.
+/// Programs that fail before or after their execution. An upgrade to a good program then succeeds.
 fn a_program_that_cannot_serve_changes_nothing(config: &Config) {
     let folder = folder();
     let server = start(config, &folder);
@@ -303,7 +305,7 @@ fn members_stay_logged_in(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// Those with connections, too, which an upgrade has left.
+/// Also workers with connections that an upgrade has left.
 fn former_workers_end_with_the_server(config: &Config) {
     let folder = folder();
     let server = start(config, &folder);
@@ -318,7 +320,7 @@ fn former_workers_end_with_the_server(config: &Config) {
     assert!(before.iter().all(|worker| !worker.is_running()));
 }
 
-/// The number of the process that began to listen may be that of another one now.
+/// The id of the process that bound the socket may now be another process's.
 fn a_socket_of_an_ended_process_upgrades_nothing(_: &Config) {
     const LISTEN: &str = "import os, socket, sys, time
 at = socket.socket(socket.AF_UNIX)
@@ -345,7 +347,7 @@ time.sleep(60)";
     planted.for_each(|process| process.signal(rustix::process::Signal::KILL));
 }
 
-/// Its process keeps its number, because this parent has not waited for it.
+/// The ended process keeps its id, because this parent has not reaped it.
 fn the_end_of_the_server_ends_the_wait(config: &Config) {
     let folder = folder();
     let server = start(config, &folder);

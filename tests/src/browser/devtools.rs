@@ -31,9 +31,6 @@ pub struct DevTools {
 
 impl DevTools {
     /// Starts Chromium.
-    ///
-    /// # Panics
-    /// If Chromium is missing or does not start.
     #[track_caller]
     pub fn start() -> DevTools {
         let profile = TempFolder::new("browser");
@@ -42,10 +39,10 @@ impl DevTools {
         command.args(["--disable-background-networking", "--disable-component-update", "--disable-sync"]);
         command.args(["--disable-dev-shm-usage", "--disable-extensions", "--mute-audio"]);
         command.args(["--autoplay-policy=no-user-gesture-required", "--remote-debugging-port=0"]);
-        // A window and a process for graphics, which no page needs, take a fifth of the time of its start.
+        // Pages need no window and no process for graphics, which take a fifth of the time of the start.
         command.args(["--no-startup-window", "--in-process-gpu"]);
         command.arg(format!("--user-data-dir={}", profile.path().display()));
-        // It leaves folders behind when it is killed.
+        // A killed browser does not remove its folders.
         command.env("HOME", profile.path()).env("TMPDIR", profile.path());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap_or_else(|error| panic!("run chromium: {error}"));
@@ -64,9 +61,6 @@ impl DevTools {
     }
 
     /// Runs a command, in a session if one is given, and returns its result.
-    ///
-    /// # Panics
-    /// If the browser replies with an error, or not at all.
     #[track_caller]
     pub fn call(&mut self, session: Option<&str>, method: &str, parameters: Value) -> Value {
         let shown = format!("{method} {parameters}");
@@ -74,12 +68,6 @@ impl DevTools {
     }
 
     /// Runs a command, and returns an error if the browser replies with one.
-    ///
-    /// # Errors
-    /// The error of the browser.
-    ///
-    /// # Panics
-    /// If the browser does not reply.
     #[track_caller]
     pub fn try_call(
         &mut self,
@@ -130,7 +118,7 @@ impl DevTools {
         match self.socket.read() {
             Ok(Message::Text(text)) => Some(serde_json::from_str(&text).expect("DevTools speak JSON")),
             Ok(_) => None,
-            // A read with a timeout is interrupted when the process was stopped and continues (`man 7 signal`).
+            // The continuation of a stopped process interrupts a read with a timeout (`man 7 signal`).
             Err(tungstenite::Error::Io(error)) if error.kind() == ErrorKind::Interrupted => {
                 self.read(patience)
             }

@@ -75,7 +75,7 @@ impl BrowserPage {
         self.browser.listen(Duration::from_millis(200));
     }
 
-    /// The URL of the page; `None` while another one replaces it.
+    /// The URL of the page; `None` while another page replaces it.
     #[track_caller]
     pub fn place(&mut self) -> Option<String> {
         let parameters = json!({ "expression": "location.pathname", "returnByValue": true });
@@ -84,9 +84,6 @@ impl BrowserPage {
     }
 
     /// Evaluates an expression in the page, and awaits a promise.
-    ///
-    /// # Panics
-    /// If the expression throws.
     #[track_caller]
     pub fn evaluate(&mut self, expression: &str) -> Value {
         let parameters = json!({
@@ -113,7 +110,7 @@ impl BrowserPage {
     }
 
     /// Errors since the last navigation: failed or refused requests, console errors, exceptions. Requests that the
-    /// browser itself cancelled do not count, as in a video that seeks.
+    /// browser cancelled do not count, such as those of a video that seeks.
     pub fn complaints(&mut self) -> Vec<String> {
         self.browser.listen(Duration::from_millis(100));
         let failed = self.browser.events("Network.loadingFailed").into_iter();

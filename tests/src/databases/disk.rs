@@ -7,11 +7,11 @@ use std::process::{Child, Command, Stdio};
 
 use crate::tools;
 
-/// The script that makes the disk and keeps it. Only this process and those that join its mount namespace see the mount
-/// (`man 7 mount_namespaces`), so it ends with them in any case.
+/// The script that makes the disk and keeps it. Only processes in its mount namespace see the mount (`man 7
+/// mount_namespaces`), so the disk ends with these processes.
 const KEEP: &str = "mount -t tmpfs -o size=$2k,mode=0777 tenfold \"$1\" && echo mounted && exec cat";
 
-/// A file system of its own on a folder, until this value is dropped. Only root can make one.
+/// A separate file system on a folder, until this value is dropped. Only root can make it.
 #[derive(Debug)]
 pub struct Disk {
     keeper: Child,
@@ -20,9 +20,6 @@ pub struct Disk {
 
 impl Disk {
     /// Mounts a disk of `kilobytes` on this folder, writable for all users.
-    ///
-    /// # Panics
-    /// If it cannot be mounted.
     #[track_caller]
     pub fn new(folder: &Path, kilobytes: u32) -> Disk {
         let mut command = Command::new(tools::program("unshare"));
@@ -58,9 +55,6 @@ impl Disk {
     }
 
     /// Fills the disk.
-    ///
-    /// # Panics
-    /// If a write fails for another reason than a full disk.
     #[track_caller]
     pub fn fill(&self) {
         let mut file = File::create(self.at("filler")).expect("the disk is writable");
@@ -78,9 +72,6 @@ impl Disk {
     }
 
     /// Frees the space again.
-    ///
-    /// # Panics
-    /// If the disk was not full.
     #[track_caller]
     pub fn make_room(&self) {
         fs::remove_file(self.at("filler")).expect("it was filled");

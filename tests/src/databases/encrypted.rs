@@ -9,9 +9,6 @@ use crate::tools;
 
 impl Database {
     /// Makes it accept TLS, with the certificate of this run. A MariaDB is started again.
-    ///
-    /// # Panics
-    /// If it does not.
     #[track_caller]
     pub fn accept_tls(&self) {
         for (name, file) in [("server.crt", "cert.pem"), ("server.key", "key.pem")] {

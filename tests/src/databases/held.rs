@@ -19,9 +19,6 @@ pub struct TableLock(Child);
 
 impl TableLock {
     /// Locks the tables of the database with this URL, which belongs to `server` unless it is a file.
-    ///
-    /// # Panics
-    /// If they cannot be locked.
     #[track_caller]
     pub fn tables(url: &str, server: Option<&Database>) -> TableLock {
         let name = url.rsplit('/').next().unwrap_or_default();

@@ -63,7 +63,7 @@ pub struct Database {
     pub kind: DatabaseProduct,
     /// Its address.
     pub address: SocketAddr,
-    /// Whether commits are synced. Most tests need no sync, because the machine does not fail.
+    /// Whether commits are synced. Most tests need no sync.
     syncs: bool,
     folder: TempFolder,
     /// Its own disk, if it has one.
@@ -128,27 +128,18 @@ pub fn close() {
 
 impl Database {
     /// Starts a server that is not shared.
-    ///
-    /// # Panics
-    /// If it is not installed or does not start.
     #[track_caller]
     pub fn start(kind: DatabaseProduct) -> Database {
         Database::start_as(kind, false, None)
     }
 
     /// Starts a server whose data is on a disk of its own with `kilobytes`. It syncs.
-    ///
-    /// # Panics
-    /// See [`Database::start`]; or the test does not run as root.
     #[track_caller]
     pub fn start_on_disk(kind: DatabaseProduct, kilobytes: u32) -> Database {
         Database::start_as(kind, true, Some(kilobytes))
     }
 
     /// Starts a server that syncs commits, as by default.
-    ///
-    /// # Panics
-    /// See [`Database::start`].
     #[track_caller]
     pub fn start_syncing(kind: DatabaseProduct) -> Database {
         Database::start_as(kind, true, None)
@@ -178,7 +169,7 @@ impl Database {
                 // Megabytes: the default is 16 per segment, and several are kept.
                 let words = [&words[..], &["--wal-segsize=1"]].concat();
                 let mut init = words.iter().fold(self.program(&postgres("initdb")), with);
-                // Without room for its log it would restart, and say nothing else.
+                // Without room for its log it would restart, and report nothing else.
                 init.arg("--waldir").arg(self.folder.at("wal"));
                 run(init.arg("--pwfile").arg(secret));
             }
@@ -186,7 +177,7 @@ impl Database {
                 let words = ["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"];
                 let mut install =
                     words.iter().fold(self.program(&tools::program("mariadb-install-db")), with);
-                // A MariaDB that starts removes the temporary tables of all others in its temporary folder.
+                // A starting MariaDB removes all temporary tables in its temporary folder.
                 let own = self.folder.path().display().to_string();
                 install.args(SMALL_MARIADB).arg(format!("--datadir={data}"));
                 run(install.arg(format!("--tmpdir={own}")));
@@ -258,7 +249,7 @@ impl Database {
         eventually(PATIENCE, &format!("{:?} answers", self.kind), || self.tell("SELECT 1").ok());
     }
 
-    /// Stops it immediately, as in an orderly shutdown of the machine.
+    /// Stops the server as a shutdown of the machine does.
     pub fn stop(&self) {
         if let Some(mut child) = lock(&self.child).take() {
             // On TERM, PostgreSQL would wait for its clients.
@@ -278,9 +269,6 @@ impl Database {
     }
 
     /// Its own disk.
-    ///
-    /// # Panics
-    /// If it has none.
     #[track_caller]
     pub fn disk(&self) -> &Disk {
         self.disk.as_ref().expect("it was started on one")
@@ -302,9 +290,6 @@ impl Database {
     }
 
     /// Runs SQL outside of any particular database. Returns the rows as text.
-    ///
-    /// # Errors
-    /// The message of the database.
     pub fn query(&self, sql: &str) -> Result<String, String> {
         let mut command = self.client("");
         command.args([if self.kind == DatabaseProduct::Postgres { "-c" } else { "-e" }, sql]);
@@ -316,7 +301,7 @@ impl Database {
         }
     }
 
-    /// The client program, connected to the database `name`, or to a default one if `name` is empty.
+    /// The client program, connected to the database `name`, or to the default database if `name` is empty.
     fn client(&self, name: &str) -> Command {
         let port = self.address.port().to_string();
         match self.kind {

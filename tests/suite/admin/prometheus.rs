@@ -15,7 +15,7 @@ use tenfold_tests::wire::{Wire, request};
 
 use super::{ask, start};
 
-/// A Prometheus that ends with this value.
+/// A Prometheus that runs until this value is dropped.
 struct Prometheus(Child);
 
 impl Drop for Prometheus {
@@ -55,7 +55,7 @@ pub(super) fn scrapes_and_the_dashboard_finds_its_metrics(config: &Config) {
     };
     // On a busy machine it takes seconds.
     becomes_true(Duration::from_secs(60), "Prometheus listens", || Wire::try_connect(at, None).is_ok());
-    // After a scrape that is late, it knows nothing until the next one.
+    // After a late scrape, Prometheus has no values until the next scrape.
     for sum in ["sum(tenfold_requests_total)", "sum(tenfold_response_seconds_bucket{le=\"+Inf\"})"] {
         becomes_true(SOON, &format!("{sum} is 5"), || {
             query(sum).is_some_and(|found| found[0]["value"][1] == "5")
@@ -78,7 +78,7 @@ pub(super) fn scrapes_and_the_dashboard_finds_its_metrics(config: &Config) {
     assert!(expressions >= 10, "{expressions} expressions");
 }
 
-/// Lets `promtool` check the text.
+/// Checks the text with `promtool`.
 fn check(text: &[u8]) {
     let mut command = Command::new(tools::program("promtool"));
     command.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

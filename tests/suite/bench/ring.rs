@@ -16,7 +16,7 @@ use super::peer::{FaultyServer, ok};
 use super::{bench, counting, expect_code, measured, number, said};
 
 thread_local! {
-    /// Arguments that the test on this thread puts before all others.
+    /// The first arguments of the test on this thread.
     static BEFORE: Cell<&'static [&'static str]> = const { Cell::new(&[]) };
 }
 
@@ -25,7 +25,7 @@ pub(super) fn before() -> &'static [&'static str] {
     BEFORE.get()
 }
 
-/// Removes these arguments when dropped: another test may follow on the same thread.
+/// Removes the arguments when dropped, because another test may follow on the same thread.
 struct ArgumentsGuard;
 
 impl Drop for ArgumentsGuard {
@@ -106,7 +106,7 @@ pub(super) fn ring_errors_of_connections_for_one_request() {
     }
 }
 
-/// The times of a connection differ: the connect ends before the request is sent, and the response follows.
+/// The times of a connection differ: connect, send, response.
 pub(super) fn ring_connect_and_first_byte_are_apart() {
     let peer = FaultyServer::start(|stream, _| {
         thread::sleep(std::time::Duration::from_millis(20));

@@ -32,7 +32,7 @@ fn server() -> (Server, String) {
     (server, url)
 }
 
-/// A server that reads a head and a body with a length, and passes on the head and the length of the body.
+/// A server that passes each head and the length of its body to a function.
 fn sealed(
     version: &'static SupportedProtocolVersion,
     answer: impl Fn(&mut SealedStream, &str, usize) -> bool + Send + Sync + 'static,
@@ -92,7 +92,7 @@ pub(super) fn https_handshakes_are_counted_and_timed() {
     for times in ["connect_us", "handshake_us"] {
         assert_eq!(number(&run, &format!("/{times}/count")), 300.0, "{run:#}");
     }
-    // A request begins after its handshake, and was due before.
+    // A request is due before its handshake, and begins after it.
     let mean = |name: &str| number(&run, &format!("/{name}/mean"));
     assert!(mean("latency_us") >= mean("uncorrected_us") + 0.9 * mean("handshake_us"), "{run:#}");
 
@@ -125,7 +125,7 @@ pub(super) fn https_serves_every_shape_of_load() {
         let run = measured(&[&["-n", "200", "--ca", &trusted, &url], words].concat());
         assert_eq!((number(&run, "/answers"), &run["errors"]), (200.0, &json!({})), "{words:?}: {run:#}");
     }
-    // Records of an idle connection, such as tickets, do not make requests of it.
+    // Records such as tickets do not make an idle connection send requests.
     let words = ["-n", "200", "-c", "2", "--idle", "5", "--pipeline", "4", "--ca", &trusted, &url];
     let run = measured(&words);
     assert_eq!((number(&run, "/answers"), number(&run, "/connections/idle_held")), (200.0, 5.0), "{run:#}");

@@ -146,7 +146,7 @@ pub(super) fn an_endless_response_does_not_outlast_the_run() {
         false
     });
     let address = peer.address.to_string();
-    // The second kind of connections is not watched before its first receive.
+    // Connections for one request are not watched before their first receive.
     for more in [&[][..], &["--requests-per-connection", "1"]] {
         let run = measured(&[&["-c", "2", "-d", "1", &address], more].concat());
         assert!((0.9..10.0).contains(&number(&run, "/elapsed")), "{run:#}");

@@ -1,4 +1,4 @@
-//! The injected failures: those that the manual pages list, and no others.
+//! The injected failures, all of which the manual pages list.
 
 use tenfold_engine::{Driver, Engine, Sender};
 use tenfold_tests::strace::CallFailure;
@@ -20,7 +20,7 @@ pub(super) fn of_engine(engine: Engine) -> Vec<Point> {
     [calls.as_slice(), FILES, events, own(engine)].concat()
 }
 
-/// For engines that accept with a call; Asio's proactor uses the older one. `1+` lasts as long as the point.
+/// For engines that accept with a call; Asio's proactor uses `accept`. `1+` lasts as long as the point.
 const ACCEPTING: &[Point] = &[
     &[fault("accept4,accept", "EMFILE", "1+")],
     &[fault("accept4,accept", "ENFILE", "1..2")],
@@ -65,7 +65,7 @@ const FILES: &[Point] = &[
     &[fault("pread64", "EIO", "1")],
     &[fault("shutdown", "ENOTCONN", "1")],
     &[fault("shutdown", "ENOBUFS", "1")],
-    // For files that were read, and for the connection after them.
+    // For files, and for the connection.
     &[fault("close", "EINTR", "1..8")],
     &[fault("close", "EIO", "1..8")],
 ];
@@ -113,7 +113,7 @@ const EPOLL: &[Point] = &[
     &[fault("?epoll_wait,epoll_pwait", "EINTR", "1..5")],
     &[fault("epoll_ctl", "ENOMEM", "1")],
     &[fault("epoll_ctl", "ENOSPC", "1")],
-    // The listener is unregistered, and its registration fails at first.
+    // The listener was unregistered after a failed accept, and its registration fails at first.
     &[fault("accept4", "ENFILE", "1"), fault("epoll_ctl", "ENOSPC", "2..3")],
 ];
 const ASIO_PROACTOR: &[Point] = &[
@@ -160,13 +160,13 @@ const COPY: &[Point] = &[
     &[fault("pread64", "EIO", "2")],
     &[fault("pread64", "ENOMEM", "1")],
 ];
-/// For senders that map files. If an unmap fails, its addresses are lost, and nothing else.
+/// For senders that map files. A failed unmap loses only its addresses.
 const MAPPING: &[Point] = &[
     &[fault("mmap", "ENOMEM", "1..3")],
     &[fault("mmap", "ENODEV", "1..3")],
     &[fault("mmap", "EAGAIN", "1..3")],
     &[fault("munmap", "ENOMEM", "1..3")],
-    // For the sent file as well, so its length becomes unknown.
+    // Also for the sent file, whose length is then unknown.
     &[fault("fstat", "EIO", "1..6")],
     &[fault("fstat", "ENOMEM", "3..5")],
 ];

@@ -1,4 +1,4 @@
-//! The pages of the book that name tests: every case has its test, each test is named, and no name is invented.
+//! The pages of the book that name tests: every case has a test, each test is named, and each name exists.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,7 +25,7 @@ fn names(text: &str) -> BTreeSet<&str> {
     words.filter(|word| !numbers(word).is_empty()).collect()
 }
 
-/// The numbers that a name begins with: `h08_h11_chunks` has 8 and 11.
+/// The numbers at the start of a name: `h08_h11_chunks` has 8 and 11.
 fn numbers(name: &str) -> Vec<u32> {
     let number = |part: &str| {
         let digits = part.strip_prefix('h').filter(|digits| digits.len() == 2)?;

@@ -119,8 +119,7 @@ fn h52_answers_without_body(server: &Server) {
     }
 }
 
-/// A name that alternates between a file inside and a link to one outside, and a folder that does the same, while both
-/// are requested.
+/// A name alternates between a file of the site and a link to a file outside, and so does a folder, during requests.
 fn h45_swaps_of_links_show_nothing_from_outside(config: &Config) {
     let (outside, folder) = (TempFolder::new("outside"), TempFolder::new("swaps"));
     outside.write("page.html", "from outside\n");
@@ -173,7 +172,7 @@ fn h53_if_range_across_a_replacement(config: &Config) {
     let new = site::bytes(6000, 2);
     folder.write("new.bin", &new);
     fs::rename(folder.at("new.bin"), folder.at("file.bin")).expect("our own folder");
-    // Another thread may know the old version for a moment, so each response is checked separately.
+    // Another thread may have cached the old version, so each response is checked separately.
     becomes_true(SOON, "the new version is seen", || {
         let response = ask();
         let part = response.status == 206 && response.body == site::bytes(5000, 1)[..100];

@@ -219,7 +219,7 @@ fn private(server: &Server) -> u64 {
     server.process.with_descendants().iter().map(own).sum()
 }
 
-/// A thousand requests for 128 KiB each, from a client that reads only after it has sent them all.
+/// A thousand requests for 128 KiB each, from a client that reads only after its last request.
 fn h17_a_thousand_unread_responses_take_bounded_memory(config: &Config) {
     const REQUESTS: usize = 1000;
     let server = Launch::new(config, site::shared()).start();
@@ -245,12 +245,11 @@ fn h17_a_thousand_unread_responses_take_bounded_memory(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// Bytes in the queues of a connection: those that this end has sent and the system has not, and those that this end has
-/// not read (`man 5 proc`, /proc/net/tcp).
+/// The bytes in the send queue and in the receive queue of this end of a connection (`man 5 proc`, /proc/net/tcp).
 fn queues(local: SocketAddr, remote: SocketAddr) -> (usize, usize) {
     let port = |address: SocketAddr| format!(":{:04X}", address.port());
     let of_it = |row: &Vec<&str>| row[1].ends_with(&port(local)) && row[2].ends_with(&port(remote));
-    // The table is read in pieces, between which rows of others come and go: one can be missing.
+    // The table is read in pieces, and a row can be missing if other rows change in between.
     let queued = eventually(SOON, "the row of the connection", || {
         let table = fs::read_to_string("/proc/net/tcp").expect("Linux has it");
         let mut rows = table.lines().map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
@@ -261,9 +260,9 @@ fn queues(local: SocketAddr, remote: SocketAddr) -> (usize, usize) {
     (bytes(sent), bytes(received))
 }
 
-/// A server that reads fast lets the system grow its receive buffer. A multishot receive would take all of it at once.
+/// The system enlarges the receive buffer of a server that reads fast. A multishot receive would take the whole buffer.
 fn h17_requests_behind_a_response_that_waits_are_bounded(config: &Config) {
-    // The request that is answered, and what is read with it.
+    // The answered request, and the bytes read with it.
     let mut most = 32 * 1024;
     if config.engine == Engine::Uring {
         most += usize::try_from(UNREAD_BYTES).expect("it is memory");
@@ -286,7 +285,7 @@ fn h17_requests_behind_a_response_that_waits_are_bounded(config: &Config) {
     let mut socket = wire.socket();
     socket.set_nonblocking(true).expect("a socket takes options");
     let mut sent = 0;
-    // The system may have room for all of it.
+    // The system may have room for all bytes.
     while sent < large.len()
         && let Ok(count) = socket.write(&large[sent..])
     {

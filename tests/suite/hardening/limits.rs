@@ -51,7 +51,7 @@ fn h21_a_large_bound_on_heads_is_exact(config: &Config) {
         assert_eq!(status(&server, head(length)), 200, "a head of {length} bytes");
     }
     assert_eq!(status(&server, head(200 * 1024 + 1)), 431);
-    // A request behind a large one is not lost.
+    // A request after a large request is not lost.
     let mut wire = server.connect();
     wire.send([head(100_000), head(100)].concat());
     assert_eq!((wire.response().status, wire.response().status), (200, 200));
@@ -114,7 +114,7 @@ fn cost(server: &Server, head: &[u8], status: u16, rounds: usize) -> Duration {
     server.processor_time() - before
 }
 
-/// The same for rejected requests that close, each on a new connection.
+/// Processor time for rejected requests, each on a new connection.
 fn closing(server: &Server, head: &[u8], status: u16, rounds: usize) -> Duration {
     let before = server.processor_time();
     for _ in 0..rounds {
@@ -126,7 +126,7 @@ fn closing(server: &Server, head: &[u8], status: u16, rounds: usize) -> Duration
     server.processor_time() - before
 }
 
-/// The limit is generous, because ticks are coarse; costs that grow with the input exceed it by far.
+/// The limit is generous, because ticks are coarse. Costs that grow with the input exceed it by far.
 fn h36_a_bad_request_costs_no_more_than_a_good_one(config: &Config) {
     const TICKS: Duration = Duration::from_millis(100);
     let server = Launch::new(config, site::shared()).start();

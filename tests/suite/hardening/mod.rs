@@ -1,5 +1,5 @@
-//! Attacks and accidents, by the numbers of `docs/internals/hardening.md`. Cases of another theme are in its file, with their
-//! number in their name.
+//! Attacks and accidents, by the numbers of `docs/internals/hardening.md`. Cases that belong to another theme are in
+//! its file, and have the number in their name.
 
 pub(crate) mod book;
 pub(crate) mod files;

@@ -36,7 +36,7 @@ fn h55_a_request_is_one_log_line(config: &Config) {
     assert!(log.bytes().all(|byte| byte == b'\n' || (b' '..127).contains(&byte)), "{}", log.escape_debug());
     for line in log.lines() {
         assert!(line.starts_with("127.0.0.1 - - ["), "{line}");
-        // Quotes from a request are escaped, so the remaining ones belong to the format.
+        // Quotes from a request are escaped, so the remaining quotes belong to the format.
         assert_eq!(line.matches('"').count(), 6, "{line}");
     }
     server.stop().unwrap_or_else(|why| panic!("{why}"));
@@ -95,7 +95,7 @@ fn h60_no_host_is_repeated(server: &Server) {
     }
 }
 
-/// Listed names are text and nothing else.
+/// Listed names are only text.
 fn h58_names_of_files_are_text(config: &Config) {
     let folder = TempFolder::new("names");
     folder.write("<script>alert(1)<", "a page\n");

@@ -1,5 +1,5 @@
-//! Processes may only make the system calls that they need. On request (`/.attempt/NAME`) a server of the suite makes a
-//! call, on the thread that answers.
+//! Processes may make only the system calls that they need. On a request for `/.attempt/NAME`, a server of the suite
+//! makes a call on the thread that answers.
 
 use tenfold_engine::{Dispatch, Engine};
 use tenfold_tests::cases;
@@ -101,7 +101,7 @@ fn h79_calls_of_intruders_end_the_worker(config: &Config) {
     }
 }
 
-/// One for each existing wait, of any model.
+/// Each wait of any model.
 fn h79_the_wait_of_another_model_ends_the_worker(config: &Config) {
     let own = |call: &str| match config.engine {
         Engine::Epoll | Engine::Libevent | Engine::Asio | Engine::AsioProactor => call.starts_with("epoll_"),
@@ -143,7 +143,7 @@ fn h79_a_replacement_worker_reports_again(config: &Config) {
 
 fn h79_handlers_and_filters_stay_as_they_are(config: &Config) {
     let server = start(config);
-    // Threads that compute responses begin before the serving thread has its filter, and may add to theirs.
+    // Threads that compute responses start before the serving thread installs its filter, and may add filters.
     let filters = (config.dispatch != Dispatch::Proactor).then_some("seccomp");
     for call in ["rt_sigaction"].into_iter().chain(filters) {
         assert!(attempt(&server, call), "it is refused, and no more");
@@ -166,7 +166,7 @@ fn h79_a_memory_fault_ends_the_worker(config: &Config) {
 }
 
 fn h79_every_thread_of_a_worker_has_its_filter(config: &Config) {
-    // The processes of `fork` have no other threads. Threads that compute responses have no calls of a loop to lose.
+    // The processes of `fork` have one thread. Threads that compute responses never had the calls of a loop.
     let expected = if config.dispatch == Dispatch::Proactor { ["2", "3"] } else { ["3", "3"] };
     if config.engine == Engine::Fork {
         return;

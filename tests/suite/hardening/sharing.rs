@@ -35,7 +35,7 @@ fn answers_on(path: &Path) -> bool {
     })
 }
 
-/// Whether a server answers on its port within a time in which it has nothing else to do.
+/// Whether a server without other work answers on its port within a bound.
 fn answers_at(server: &Server) -> bool {
     TcpStream::connect(server.address).is_ok_and(|stream| {
         let waits = stream.set_read_timeout(Some(Duration::from_secs(2)));

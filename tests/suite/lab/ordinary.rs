@@ -1,4 +1,4 @@
-//! The laboratory as an ordinary user, from whom the server hides its memory and its descriptors.
+//! The laboratory as an ordinary user, who cannot read the memory and the descriptors of the server.
 
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::process::{Output, Stdio};
@@ -11,7 +11,7 @@ use super::{OWN, expect_output};
 /// The user `nobody`.
 const NOBODY: u32 = 65_534;
 
-/// A folder of an ordinary user, with a copy of the program: the user may not be allowed to read the folder of the build.
+/// A folder of an ordinary user with a copy of the program, because the user may be unable to read the build folder.
 pub(crate) struct OrdinaryUser {
     pub(crate) folder: TempFolder,
 }
@@ -31,7 +31,7 @@ impl OrdinaryUser {
 
     /// The output of the program.
     pub(crate) fn run(&self, words: &[&str]) -> Output {
-        // Not around `setpriv`: `timeout` could not signal another user's process without root.
+        // Inside `setpriv`, because `timeout` without root cannot signal another user's process.
         let mut command = tools::as_nobody(&tools::program("timeout"));
         command.arg("60").arg(self.folder.at("tenfold")).args(words).current_dir(self.folder.path());
         command.stdin(Stdio::null()).output().expect("it runs")
@@ -63,7 +63,7 @@ pub(super) fn an_ordinary_user_measures_compares_and_asks_the_doctor() {
     expect_output(user.run(&words), 1, &words, &["is closed to users without CAP_SYS_PTRACE", "run as root"]);
 }
 
-/// Arguments in words show that the tracer may read the memory of the server.
+/// Decoded arguments show that the tracer may read the memory of the server.
 pub(super) fn an_ordinary_user_sees_a_request_call_by_call() {
     let user = OrdinaryUser::new("lab-explained");
     let text =
@@ -83,7 +83,7 @@ pub(super) fn an_early_end_is_reported_with_its_reason() {
     super::expect_code(4, &words, &["the server did not start; it wrote: ", "log-level"]);
 }
 
-/// Variables of a service manager reach no subject: it would report to that manager.
+/// Subjects do not get the variables of a service manager, to which they would report.
 pub(super) fn reports_of_trials_do_not_reach_a_service_manager() {
     let folder = TempFolder::new("lab-managed");
     let manager = std::os::unix::net::UnixDatagram::bind(folder.at("manager")).expect("a short path");

@@ -219,7 +219,7 @@ fn send_raw(door: &OwnedFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) {
 pub(super) fn h78_workers_share_two_counts_with_the_accounts() {
     let folder = site();
     let launch = launch(&Config::of(Engine::Epoll), &folder, &fresh(DatabaseProduct::Sqlite, &folder));
-    // With all memory that the supervisor can share.
+    // With all kinds of memory that the supervisor shares.
     let launch = launch.flag("--admin", free_address()).flag("--max-connections-per-address", 100);
     let server = launch.start();
     let shared = |process: Process| -> Vec<String> {
@@ -267,7 +267,7 @@ pub(super) fn h76_invalid_messages_and_unread_replies_are_harmless() {
         launch(&Config::of(Engine::Epoll), &folder, &fresh(DatabaseProduct::Sqlite, &folder)).start();
     let mut member = joins(&server);
     let (accounts, door) = (accounts_process(&server), asking_end(&server));
-    // Connections to the database open on demand, and stay.
+    // Connections to the database open on demand, and remain open.
     let is_own = |link: &String| !link.starts_with(&folder.path().display().to_string());
     let descriptors = || accounts.descriptors().into_iter().filter(is_own).count();
     let before = descriptors();
@@ -292,7 +292,7 @@ pub(super) fn h76_invalid_messages_and_unread_replies_are_harmless() {
         assert_eq!(member.get("/members/").status, 200, "after message {number}");
         assert_eq!(accounts_process(&server), accounts, "after message {number}: it is the same process");
     }
-    // Far more than there are threads, each with a response channel that is full and never read.
+    // Far more than the number of threads, each with a full response channel that is never read.
     const UNREAD: u64 = 64;
     while send(&answer, &[0; 4096], SendFlags::DONTWAIT).is_ok() {}
     for _ in 0..UNREAD {

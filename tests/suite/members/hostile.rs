@@ -79,14 +79,14 @@ pub(super) fn h62_an_unknown_name_and_a_wrong_password_are_answered_alike() {
             assert_eq!((one.1, &one.2), (other.1, &other.2), "{kind:?}");
             (known, unknown) = (known + one.0, unknown + other.0);
         }
-        // The time of the processor does not depend on other work of the machine, but it is counted in ticks. The bound
-        // would still detect a missing hash.
+        // Processor time does not depend on other programs, but its unit is a tick. The bound would still detect a
+        // missing hash.
         assert!(unknown * 3 > known && known * 3 > unknown, "{kind:?}: {known:?} and {unknown:?}");
         stop(server);
     }
 }
 
-/// A server whose visitors say where they come from.
+/// A server that trusts the forwarded addresses of its visitors.
 fn behind_a_proxy(folder: &TempFolder, kind: DatabaseProduct) -> Server {
     let config = Config::of(tenfold_engine::Engine::Epoll);
     launch(&config, folder, &fresh(kind, folder)).flag("--trusted-proxy", "127.0.0.1").start()
@@ -113,7 +113,7 @@ pub(super) fn h63_guessing_is_throttled_and_the_owner_is_not_locked_out() {
     }
 }
 
-/// A compromised worker may ask for a session by any spelling that the database takes for the same.
+/// A compromised worker may query a session by any spelling that the database considers equal.
 pub(super) fn h63_the_sessions_of_a_member_share_their_guesses() {
     let folder = site();
     for kind in DatabaseProduct::ALL {
@@ -151,7 +151,7 @@ fn flood(folder: &TempFolder, kind: DatabaseProduct) {
     let token = visitor.token("/account/login");
     let refused = visitor.post("/account/login", &[("token", &token), ("name", "ann"), ("password", &large)]);
     assert_eq!(refused.status, 413);
-    // All of them have the form before the first is submitted.
+    // All visitors load the form before the first submits it.
     let mut ready: Vec<_> = (0..12).map(|_| Visitor::new(&server)).collect();
     let tokens: Vec<_> = ready.iter_mut().map(|visitor| visitor.token("/account/login")).collect();
     let answers = thread::scope(|scope| {
@@ -254,7 +254,7 @@ fn cookies(folder: &TempFolder, kind: DatabaseProduct) {
     }
     assert_eq!(secure.get("/members/").status, 200);
     stop(server);
-    // With TLS of the server's own, no proxy is asked.
+    // If the server terminates TLS, fields of proxies do not count.
     let encrypted = launch(&config.through(Below::Tls), folder, &url).start();
     let mut visitor = Visitor::new(&encrypted);
     let set = lines(&visitor.log_in("ann", GOOD).head);

@@ -78,7 +78,7 @@ pub(super) fn the_book_on_nodes() {
     stop(one);
 }
 
-/// The number of processes, besides that of the accounts, with `secret` in memory.
+/// The number of processes, except the accounts process, with `secret` in memory.
 fn that_know(server: &Server, secret: &str) -> usize {
     let accounts = accounts_process(server);
     let others = server.process.with_descendants().into_iter().filter(|process| *process != accounts);

@@ -108,7 +108,8 @@ pub(super) fn h71_acknowledged_accounts_were_synced() {
     }
 }
 
-/// The accounts process: the child of the supervisor with threads that hash. They start after it has said that it serves.
+/// The accounts process: the child of the supervisor with threads that hash. These start after the report that it
+/// serves.
 pub(super) fn accounts_process(server: &Server) -> Process {
     let hashes = |process: &Process| process.threads().iter().any(|name| name.starts_with("hashing"));
     eventually(SOON, "one process has the accounts", || server.process.children().into_iter().find(hashes))
@@ -126,7 +127,7 @@ pub(super) fn a_dead_accounts_process_is_replaced() {
     }
 }
 
-/// A process of its own asks the database. It ends within its time, and nothing of it is left.
+/// A separate process checks the database. It ends within its time, and leaves nothing.
 pub(super) fn h69_a_silent_database_holds_up_no_check() {
     let folder = site();
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port is free");

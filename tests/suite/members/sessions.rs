@@ -53,7 +53,7 @@ pub(super) fn h80_a_login_in_flight_does_not_survive_a_change_of_the_member() {
     }
 }
 
-/// A session is looked up when the responses before it have left, which may be long after its request.
+/// A session is checked after the earlier responses were sent, which may be long after its request.
 pub(super) fn h80_a_session_that_ends_behind_unread_responses_shows_nothing(config: &Config) {
     const EARLIER: usize = 8;
     let folder = site();
@@ -112,7 +112,7 @@ fn change_in_flight(server: &Server, url: &str, change: &str, cheap: bool) {
             assert_eq!(again.log_in(&name, GOOD).status, 422, "{name}: the former password");
             assert_eq!(again.log_in(&name, BETTER).status, 303, "{name}: the new password");
         }
-        // A login that was answered before the change may be told after it.
+        // The response to a login before the change may arrive after the change.
         if in_time && status == 422 {
             return;
         }
@@ -180,7 +180,7 @@ pub(super) fn h81_forged_cookies_do_not_block_members(config: &Config) {
             assert_eq!(wire.response().status, 401, "an invented cookie");
         }
     };
-    // While the accounts do not answer, each query takes a place in the queue.
+    // While the accounts process is stopped, each query occupies the queue.
     let accounts = stopped_accounts(&server);
     flood();
     let mut wire = server.connect();
@@ -204,7 +204,7 @@ pub(super) fn h81_forged_cookies_do_not_block_members(config: &Config) {
     stop(server);
 }
 
-/// A cookie whose session has ended is asked about like any other.
+/// A cookie of an ended session causes a query like any other.
 pub(super) fn h81_one_address_does_not_take_all_places_of_members(config: &Config) {
     let folder = site();
     let server = launch(config, &folder, &fresh(DatabaseProduct::Sqlite, &folder)).start();
@@ -245,7 +245,7 @@ pub(super) fn a_session_that_is_used_does_not_end_early() {
             .start();
         let mut member = Visitor::new(&server);
         assert_eq!(member.register("ann", GOOD).status, 303);
-        // If the machine takes a second for a request, the session may expire: then it is retried.
+        // If a request takes a second, the session may expire. The case is then repeated.
         becomes_true(LONG, "the session is used every 0.4 s", || {
             let mut used = Instant::now();
             assert_eq!(member.log_in("ann", GOOD).status, 303);

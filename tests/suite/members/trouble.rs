@@ -141,7 +141,7 @@ fn backend(database: &Database) -> Process {
 
 /// Kilobytes of a disk that is little larger than a new database.
 const SMALL: u32 = 192 * 1024;
-/// The most accounts that a database can still store on a full disk, in its reserve.
+/// The most accounts that fit into the reserve of a database on a full disk.
 const SET_ASIDE: usize = 5000;
 
 pub(super) fn h69_a_full_disk_loses_no_account() {
@@ -162,7 +162,7 @@ pub(super) fn h69_a_full_disk_loses_no_account() {
 
         disk.fill();
         if let (DatabaseProduct::Postgres, Some(database)) = (kind, &database) {
-            // Autovacuum does this now and then. It frees pages of memory, often an odd number. Then PostgreSQL writes
+            // Autovacuum does this at times. It frees pages of the disk, often an odd number: then PostgreSQL writes
             // half of its next block, and reports another error.
             database.query("VACUUM pg_class").expect("it needs no room");
         }

@@ -1,4 +1,4 @@
-//! Proxies of others in front: HAProxy, nginx and Caddy, as a package has them.
+//! HAProxy, nginx and Caddy from packages, in front of the server.
 
 use std::net::SocketAddr;
 
@@ -16,7 +16,7 @@ use tenfold_tests::wire::{Wire, request};
 
 use super::{assert_clients, behind, stop};
 
-/// Starts a proxy in front of the server and sends it a request from 127.0.0.5, which the log then names.
+/// Starts a proxy in front of the server and sends it a request from 127.0.0.5, which the log must contain.
 #[track_caller]
 fn names_the_client(server: Server, proxy: impl Fn(SocketAddr) -> Proxy) {
     let front = free_address();
@@ -56,7 +56,7 @@ pub(super) fn nginx_names_the_client(config: &Config) {
     }
 }
 
-/// Caddy replaces the fields of its client, and its own host is another one.
+/// Caddy replaces the forwarded fields of its client, and has another host.
 pub(super) fn caddy_names_the_client_the_host_and_the_scheme(config: &Config) {
     let caddy = tools::program("caddy");
     let launch = |fields: &str| {
@@ -103,7 +103,7 @@ pub(super) fn caddy_names_the_client_the_host_and_the_scheme(config: &Config) {
     stop(server);
 }
 
-/// One test for each engine, if there is a Caddy that can.
+/// One test for each engine, if there is a suitable Caddy.
 pub(super) fn caddy_sends_proxy_headers() -> Vec<Named> {
     let Some(caddy) = new_caddy() else { return Vec::new() };
     let configs = MODELS.iter().map(|model| Config::of(model.engine));
@@ -118,7 +118,7 @@ pub(super) fn caddy_sends_proxy_headers() -> Vec<Named> {
                 let site = format!("reverse_proxy {} {{\n{transport}\n}}", server.address);
                 let front = free_address();
                 let proxy = Proxy::caddy(&caddy, "http", front, &site);
-                // Kept connections of the proxy are those of one client each. A serial server would wait for them.
+                // A persistent connection of the proxy belongs to one client. A serial server would wait for it.
                 let clients: &[&str] =
                     if config.serial() { &["127.0.0.5"] } else { &["127.0.0.5", "127.0.0.6", "127.0.0.5"] };
                 for client in clients {

@@ -1,4 +1,4 @@
-//! The examples of the book about sites: the first one of each page, as a server.
+//! The first example of each page about sites in the book, as a server.
 
 use tenfold_tests::config::Config;
 use tenfold_tests::response::WireResponse;

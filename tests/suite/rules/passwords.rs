@@ -89,7 +89,7 @@ fn guess(number: usize) -> Vec<u8> {
 pub(super) fn h85_wrong_passwords_are_throttled(config: &Config) {
     let folder = folder(&[("site/private/index.html", "private\n"), ("members.htpasswd", MEMBERS)]);
     let server = start(config, &folder, GUESSED);
-    // One connection, because a process of `fork` counts for itself.
+    // One connection, because each process of `fork` has its own count.
     let mut wire = server.connect();
     wire.send(request("GET", "/private/", &[RIGHT]));
     assert_eq!(wire.response().status, 200);
@@ -145,7 +145,7 @@ pub(super) fn h85_one_address_does_not_fill_a_queue_of_work(config: &Config) {
     let listings = vec![request("GET", "/many/", &[]); 14];
     for (work, own) in [(guesses, guess(99)), (listings, request("GET", "/list/", &[]))] {
         let (before, mut strangers) = (refused(), Vec::new());
-        // A client that is slow would leave time for the work.
+        // A slow client would leave time for the work.
         let workers = server.workers();
         workers.iter().for_each(|worker| worker.signal(Signal::STOP));
         for bytes in work {

@@ -18,12 +18,12 @@ use tenfold_tests::time::{SOON, becomes_true, eventually};
 use super::{folder, program, succeeds};
 use crate::acme::trusting;
 
-/// An upgrade in the middle of an order continues that order, and one behind it needs no authority.
+/// An upgrade during an order continues the order, and a later upgrade needs no authority.
 pub(super) fn an_order_goes_on_after_an_upgrade(config: &Config) {
     let folder = folder();
     let pebble = Pebble::start(free_address());
     let (allowed, set) = (folder.at("allowed"), pebble.dns_command());
-    // The order is open until the program may set the record. It ends by itself if nobody allows it.
+    // The order is open until the program may set the record. Without a permission, the program ends after some time.
     let wait = format!("for i in $(seq 400); do [ -e {} ] && break; sleep 0.05; done", allowed.display());
     let command = folder.write("dns", format!("#!/bin/sh\n{wait}\nexec {} \"$@\"\n", set.display()));
     folder.allow("dns", 0o755);
@@ -57,7 +57,7 @@ pub(super) fn an_order_goes_on_after_an_upgrade(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// Helpers are forks of a process that has the keys, and of one that was handed them.
+/// Helpers are forks of a process with the keys, before and after an upgrade.
 pub(super) fn h96_no_helper_remembers_the_keys_of_tickets(config: &Config) {
     let folder = folder();
     let launch = Launch::new(&config.through(Below::Tls), &folder.at("site")).program(&program(&folder));
@@ -66,17 +66,17 @@ pub(super) fn h96_no_helper_remembers_the_keys_of_tickets(config: &Config) {
         let name = ticket_of(server.address);
         // A key in memory is its name and its secret.
         let mut secrets = server.process.remembered_behind(&name[..16], 32);
-        // A name alone in memory that is free has numbers of the allocator behind it, which are small.
+        // A name in freed memory is followed by small numbers of the allocator.
         secrets.retain(|secret| !secret.windows(4).any(|bytes| bytes == [0; 4]));
         assert!(!secrets.is_empty(), "the server has the key {when}");
-        // The former worker leaves after the upgrade has succeeded, and then its helpers do.
+        // The former worker ends after the upgrade has succeeded, and its helpers end after it.
         let others = eventually(SOON, "accounts, signing, admin and a worker", || {
             let mut others = server.process.with_descendants();
             others.retain(|process| *process != server.process);
             (others.len() == 4).then_some(others)
         });
         let has = |process: &&Process| secrets.iter().any(|secret| process.remembers(secret));
-        // A helper drops them after its fork, and the server does not wait for that before it serves.
+        // A helper drops the keys after its fork, and the server does not wait for this.
         becomes_true(SOON, &format!("only the worker of {others:?} has the key {when}"), || {
             others.iter().filter(has).count() == 1
         });
@@ -85,7 +85,7 @@ pub(super) fn h96_no_helper_remembers_the_keys_of_tickets(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// The session ticket of a handshake of TLS 1.2, where it is not sealed (RFC 5077 §3.3).
+/// The session ticket of a TLS 1.2 handshake, which is not encrypted (RFC 5077 §3.3).
 fn ticket_of(address: SocketAddr) -> Vec<u8> {
     let client = ClientConfig::builder_with_protocol_versions(&[&TLS12]);
     let client = client.with_root_certificates(trusted_roots()).with_no_client_auth();

@@ -1,4 +1,4 @@
-//! Members whose accounts are in a database server, during upgrades.
+//! Members in a database server during upgrades.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -26,7 +26,7 @@ pub(super) fn members_of_a_database_server_stay_logged_in() -> Vec<Named> {
     [DatabaseProduct::Postgres, DatabaseProduct::Mariadb].map(named).into()
 }
 
-/// A session is valid in each request beside the upgrades, and members can log in after each.
+/// A session stays valid during upgrades, and members can log in after each upgrade.
 fn members_stay_logged_in_beside(kind: DatabaseProduct) {
     let (folder, database) = (folder(), Database::start(kind));
     folder.write("site/members/index.html", "for members\n");
@@ -81,7 +81,7 @@ fn accounts_process(server: &Server) -> Process {
     Process(server.status()["accounts"]["process"].as_u64().expect("it runs") as u32)
 }
 
-/// The number of connections to the database, with the one that asks.
+/// The number of connections to the database, including the connection of this query.
 #[track_caller]
 fn connections(database: &Database) -> usize {
     let sql = match database.kind {

@@ -1,4 +1,4 @@
-//! Proxies that keep connections to the server, which reloads and upgrades.
+//! Proxies with persistent connections to the server during reloads and upgrades.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,10 +15,10 @@ use tenfold_tests::wire::Wire;
 use super::{folder, start, succeeds};
 
 const UPGRADES: usize = 3;
-/// Reloads before the first upgrade, and after each.
+/// The reloads before the first upgrade, and after each upgrade.
 const RELOADS: usize = 5;
 
-/// Without the repetition of failed requests, so that the client sees each of them.
+/// nginx does not repeat failed requests, so the client sees each failure.
 pub(super) fn nginx_that_keeps_connections_sees_no_failure(config: &Config) {
     no_request_fails(config, |front, server| {
         let http = format!(
@@ -30,14 +30,14 @@ pub(super) fn nginx_that_keeps_connections_sees_no_failure(config: &Config) {
     });
 }
 
-/// Any request may use any kept connection.
+/// HAProxy may use any persistent connection for a request.
 pub(super) fn haproxy_that_keeps_connections_sees_no_failure(config: &Config) {
     no_request_fails(config, |front, server| {
         Proxy::haproxy(front, &format!(" http-reuse always\n server s {server} pool-max-conn 16"))
     });
 }
 
-/// Each reload and each upgrade is complete before the next one, and clients are served in between.
+/// Each reload and each upgrade completes before the next, with requests in between.
 fn no_request_fails(config: &Config, proxy: impl Fn(SocketAddr, SocketAddr) -> Proxy) {
     let folder = folder();
     let server = start(config, &folder);
