@@ -66,31 +66,32 @@ impl LoadPlan {
     fn check_sizes(&self) -> Option<String> {
         let (connections, workers, servers) = (self.active(), self.workers(), self.servers());
         let zero = [self.threads, self.processes, self.pipeline, self.repeat].contains(&0);
+        let too_many =
+            |count: u32, what: &str, most: u32| format!("{count} {what} are too many; the limit is {most}");
         first(&[
             (self.urls.is_empty(), "a run needs a URL; name one, or a file of URLs with --urls"),
             (zero, "threads, processes, pipelined requests and runs must be at least 1"),
             (self.requests_per_connection == Some(0), "--requests-per-connection must be at least 1"),
             (self.all_connections() == 0, "a run needs at least one connection"),
-        ])
-        .or_else(|| {
-            let too_many = |count: u32, most: u32, what: &str| {
-                (count > most).then(|| format!("{count} {what} are too many; the limit is {most}"))
-            };
-            too_many(self.threads, LoadPlan::MOST_THREADS, "threads in a process")
-                .or_else(|| too_many(self.processes, LoadPlan::MOST_PROCESSES, "processes"))
-        })
-        .or_else(|| {
-            (1..workers).contains(&connections).then(|| {
-                format!(
+            (
+                self.threads > LoadPlan::MOST_THREADS,
+                &too_many(self.threads, "threads in a process", LoadPlan::MOST_THREADS),
+            ),
+            (
+                self.processes > LoadPlan::MOST_PROCESSES,
+                &too_many(self.processes, "processes", LoadPlan::MOST_PROCESSES),
+            ),
+            (
+                (1..workers).contains(&connections),
+                &format!(
                     "{connections} connections cannot be shared by {workers} threads; use at least {workers}"
-                )
-            })
-        })
-        .or_else(|| {
-            (1..servers).contains(&(connections as usize)).then(|| {
-                format!("{connections} connections do not reach {servers} servers; use at least {servers}")
-            })
-        })
+                ),
+            ),
+            (
+                (1..servers).contains(&(connections as usize)),
+                &format!("{connections} connections do not reach {servers} servers; use at least {servers}"),
+            ),
+        ])
     }
 
     fn check_schedules(&self) -> Option<String> {
@@ -131,6 +132,7 @@ impl LoadPlan {
         let several = self.requests_per_connection.is_some_and(|count| count > 1);
         let closes = (several || self.hold.is_some()) && !self.persists();
         let http10 = self.version == RequestVersion::Http10;
+        let least = LoadPlan::LEAST_SLOW_RATE;
         let expects_body = self.expect.length.is_some_and(|length| length > 0) || self.expect.hash.is_some();
         first(&[
             (
@@ -151,11 +153,8 @@ impl LoadPlan {
                 self.method == "HEAD" && expects_body,
                 "a response to HEAD has no body; remove --expect-length and --expect-hash",
             ),
+            (self.slow_rate < least, &format!("--slow-rate must be at least {least} bytes per second")),
         ])
-        .or_else(|| {
-            let least = LoadPlan::LEAST_SLOW_RATE;
-            (self.slow_rate < least).then(|| format!("--slow-rate must be at least {least} bytes per second"))
-        })
         .or_else(|| {
             let length = self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
             let bytes = self.body.len();

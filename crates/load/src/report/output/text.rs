@@ -4,11 +4,12 @@ use std::fmt::Write;
 
 use crate::measure::record::TlsStats;
 use crate::measure::statistics::estimate;
+use crate::report::environment::Environment;
 use crate::report::metrics;
 use crate::report::output::bars::bars;
 use crate::report::output::units::{bytes, number, time};
 use crate::report::summarize::{BATCHES, FEWEST_ANSWERS};
-use crate::report::summary::{Distribution, LoadReport, PERCENTILES, RunSummary};
+use crate::report::summary::{Distribution, LittlesLaw, LoadReport, PERCENTILES, RunSummary, Schedule};
 
 /// Formats the report.
 pub fn text(report: &LoadReport) -> String {
@@ -19,11 +20,9 @@ pub fn text(report: &LoadReport) -> String {
     }
     let _ = writeln!(text, "{}", report.io);
     let here = &report.environment;
-    let _ = writeln!(
-        text,
-        "tenfold {}, Linux {}, {} x {}, load before {}",
-        here.version, here.kernel, here.processors, here.processor, here.load
-    );
+    let Environment { version, kernel, processors, processor, load, .. } = here;
+    let _ =
+        writeln!(text, "tenfold {version}, Linux {kernel}, {processors} x {processor}, load before {load}");
     here.crowded().iter().for_each(|why| line(&mut text, "INVALID", why));
     for (number, run) in (1..).zip(&report.runs) {
         text.push('\n');
@@ -51,29 +50,14 @@ fn write_run(text: &mut String, run: &RunSummary) {
     let per_second = run.bytes as f64 / run.measured;
     line(text, "received", &format!("{}, {}/s", bytes(run.bytes as f64), bytes(per_second)));
     let cut = &run.warm_up;
-    let left_out = match cut.seconds > 0.0 {
-        true => {
-            format!(
-                "{:.2} s and {} responses left out: {}",
-                cut.seconds,
-                number(cut.answers as f64),
-                cut.rule
-            )
-        }
-        false => cut.rule.clone(),
+    let left_out = match (cut.seconds, number(cut.answers as f64)) {
+        (seconds, answers) if seconds > 0.0 => format!("{seconds:.2} s and {answers} responses left out: "),
+        _ => String::new(),
     };
-    line(text, "warm-up", &left_out);
-    if let Some(schedule) = run.schedule {
-        line(
-            text,
-            "schedule",
-            &format!(
-                "{}/s due, {}/s sent, {}/s answered",
-                number(schedule.asked),
-                number(schedule.sent),
-                number(schedule.answered)
-            ),
-        );
+    line(text, "warm-up", &(left_out + &cut.rule));
+    if let Some(Schedule { asked, sent, answered }) = run.schedule {
+        let [asked, sent, answered] = [asked, sent, answered].map(number);
+        line(text, "schedule", &format!("{asked}/s due, {sent}/s sent, {answered}/s answered"));
     }
     latencies(text, run);
     if let Some(bars) = run.latency_us.as_ref().and_then(bars) {
@@ -131,9 +115,8 @@ fn latencies(text: &mut String, run: &RunSummary) {
         }
     }
     if run.schedule.is_some() {
-        let _ = writeln!(
-            text,
-            "  latency: from the due time of a request; from sending: as a closed loop reports it"
+        text.push_str(
+            "  latency: from the due time of a request; from sending: as a closed loop reports it\n",
         );
     }
     text.push('\n');
@@ -150,16 +133,16 @@ fn write_row(text: &mut String, name: &str, row: &Distribution, names: &[&str]) 
 
 fn connections(text: &mut String, run: &RunSummary) {
     let all = &run.connections;
-    let mut said =
-        format!("{} made, {} open at most", number(all.made as f64), number(all.most_at_once as f64));
-    if all.due > all.made {
-        let _ = write!(said, ", {} tried", number(all.due as f64));
-    }
-    for (count, what) in
-        [(all.idle_held, "idle until the end"), (all.ended_idle, "ended by the server between requests")]
-    {
-        if count > 0 {
-            let _ = write!(said, ", {} {what}", number(count as f64));
+    let count = |count: u64| number(count as f64);
+    let mut said = format!("{} made, {} open at most", count(all.made), count(all.most_at_once));
+    let tried = if all.due > all.made { all.due } else { 0 };
+    for (some, what) in [
+        (tried, "tried"),
+        (all.idle_held, "idle until the end"),
+        (all.ended_idle, "ended by the server between requests"),
+    ] {
+        if some > 0 {
+            let _ = write!(said, ", {} {what}", count(some));
         }
     }
     line(text, "connections", &said);
@@ -167,46 +150,30 @@ fn connections(text: &mut String, run: &RunSummary) {
         line(text, "TLS", &handshakes(tls));
     }
     if all.slow_answers > 0 {
-        line(text, "slow", &format!("{} responses", number(all.slow_answers as f64)));
+        line(text, "slow", &format!("{} responses", count(all.slow_answers)));
     }
-    line(
-        text,
-        "starved",
-        &format!(
-            "{} of {} never got a response",
-            number(all.never_answered as f64),
-            number(all.slots as f64)
-        ),
-    );
+    let (starved, slots) = (count(all.never_answered), count(all.slots));
+    line(text, "starved", &format!("{starved} of {slots} never got a response"));
     if let Some(index) = run.fairness {
-        line(
-            text,
-            "fairness",
-            &format!("{index:.3} (Jain's index; 1 if all connections got the same number)"),
-        );
+        let index = format!("{index:.3} (Jain's index; 1 if all connections got the same number)");
+        line(text, "fairness", &index);
     }
-    let unfinished = match (run.unfinished, run.schedule) {
-        (0, _) => String::new(),
-        (count, None) => format!(" ({} requests in flight at the end, not counted)", number(count as f64)),
-        (count, Some(_)) => {
-            let (count, wait) = (number(count as f64), run.longest_wait);
-            format!(" ({count} requests unanswered at the end, the oldest after {wait:.2} s)")
+    let unfinished = match (run.unfinished, run.schedule, run.longest_wait) {
+        (0, ..) => String::new(),
+        (some, None, _) => format!(" ({} requests in flight at the end, not counted)", count(some)),
+        (some, Some(_), wait) => {
+            format!(" ({} requests unanswered at the end, the oldest after {wait:.2} s)", count(some))
         }
     };
     let statuses = run.statuses.iter();
-    let statuses: Vec<_> =
-        statuses.map(|(code, count)| format!("{code}: {}", number(*count as f64))).collect();
+    let statuses: Vec<_> = statuses.map(|(code, some)| format!("{code}: {}", count(*some))).collect();
     if !statuses.is_empty() {
         line(text, "statuses", &format!("{}, the warm-up included", statuses.join(", ")));
     }
-    line(text, "errors", &format!("{}{unfinished}", number(run.errors() as f64)));
-    for (kind, count) in &run.errors {
+    line(text, "errors", &format!("{}{unfinished}", count(run.errors())));
+    for (kind, some) in &run.errors {
         let example = run.examples.get(kind).map(String::as_str).unwrap_or_default();
-        line(
-            text,
-            &format!("  {}", kind.name()),
-            &format!("{}, the first: {example}", number(*count as f64)),
-        );
+        line(text, &format!("  {}", kind.name()), &format!("{}, the first: {example}", count(*some)));
     }
 }
 
@@ -226,25 +193,16 @@ fn handshakes(tls: &TlsStats) -> String {
 }
 
 fn write_validity(text: &mut String, run: &RunSummary) {
-    let little = run.little;
-    line(
-        text,
-        "Little's law",
-        &format!(
-            "{:.2} in flight; rate x latency {:.2}, lost {:.2}: {:.1} % apart",
-            little.counted,
-            little.answered,
-            little.lost,
-            100.0 * little.error()
-        ),
-    );
+    let LittlesLaw { counted, answered, lost } = run.little;
+    let apart = 100.0 * run.little.error();
+    let law =
+        format!("{counted:.2} in flight; rate x latency {answered:.2}, lost {lost:.2}: {apart:.1} % apart");
+    line(text, "Little's law", &law);
     let generator = &run.generator;
     let delay = generator.delay_us.as_ref().map_or_else(String::new, |delay| {
-        let shown = ["p50", "p99"].iter().filter_map(|name| Some((*name, delay.percentile(name)?)));
-        let mut shown: Vec<String> =
-            shown.map(|(name, value)| format!("{} at {name}", time(value))).collect();
-        shown.push(format!("{} at most", time(delay.max)));
-        format!(", late by {}", shown.join(", "))
+        let at = |name: &&str| Some(format!("{} at {name}, ", time(delay.percentile(name)?)));
+        let shown: String = ["p50", "p99"].iter().filter_map(at).collect();
+        format!(", late by {shown}{} at most", time(delay.max))
     });
     let each = generator.per_answer_us.map_or_else(String::new, |us| format!(", {us:.2} us per response"));
     let busiest = 100.0 * generator.busiest;

@@ -16,7 +16,7 @@ pub(crate) fn time(microseconds: f64) -> String {
 }
 
 /// Formats a number with a comma between thousands.
-pub(crate) fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
     let mut text = if value < 0.0 && digits != "0" { "-".to_owned() } else { String::new() };
     for (place, digit) in digits.chars().enumerate() {
