@@ -30,9 +30,6 @@ fn profile_folder() -> PathBuf {
 
 /// The server: the one that `TENFOLD_BIN` names, or one built now, with assertions and the hooks of tests. It is optimised
 /// for the long suites and for an optimised suite; otherwise it shares its dependencies with the crates' own tests.
-///
-/// # Errors
-/// The reason of the failure.
 pub fn server() -> Result<&'static Binary, String> {
     static SERVER: OnceLock<Result<Binary, String>> = OnceLock::new();
     SERVER.get_or_init(find).as_ref().map_err(Clone::clone)

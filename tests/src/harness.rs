@@ -114,7 +114,7 @@ pub fn main(themes: &[Theme]) -> ExitCode {
     if conclusion.has_failed() || !complaints.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// Ordered by configuration, so that few servers run concurrently.
+/// The tests, ordered by configuration, so that few servers run concurrently.
 fn trials(themes: &[Theme]) -> Vec<Trial> {
     let mut trials = Vec::new();
     let all = |f: &mut dyn FnMut(&Theme, &Case)| {

@@ -56,9 +56,6 @@ impl Seal {
     }
 
     /// Opens bytes of the server and appends their plaintext to `to`. Returns bytes to send to the server.
-    ///
-    /// # Errors
-    /// The server broke the rules, or sent an alert.
     pub(crate) fn open(&mut self, mut wire: &[u8], to: &mut Vec<u8>) -> Result<Vec<u8>, String> {
         while !wire.is_empty() && !self.closed {
             self.connection.read_tls(&mut wire).map_err(|error| error.to_string())?;

@@ -1,6 +1,7 @@
 //! The quantities of a trial, with their names in experiment files.
 
 use serde::{Deserialize, Serialize};
+use tenfold_load::output::number;
 
 macro_rules! measures {
     ($($variant:ident $name:literal $unit:literal $about:literal;)+) => {
@@ -84,15 +85,7 @@ pub fn show_count(count: usize, one: &str) -> String {
 pub fn show_number(value: f64) -> String {
     let size = value.abs();
     if size >= 1000.0 {
-        let digits = format!("{size:.0}");
-        let mut text = String::new();
-        for (at, digit) in digits.chars().enumerate() {
-            if at > 0 && (digits.len() - at).is_multiple_of(3) {
-                text.push(',');
-            }
-            text.push(digit);
-        }
-        return if value < 0.0 { format!("-{text}") } else { text };
+        return number(value);
     }
     let decimals = match size {
         s if s.fract() == 0.0 => 0,

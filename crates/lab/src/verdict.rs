@@ -2,16 +2,6 @@
 
 pub mod prediction;
 pub mod ruling;
-/// Whether a confound explains a ratio although noise hides differences of the size of the margin: without the
-/// confound, both ends of the interval have less than a tenth of the ratio's logarithm.
-fn explained(ratio: &Effect, without: &Effect) -> bool {
-    let (low, high) = (ratio.low.ln(), ratio.high.ln());
-    let least = if low * high > 0.0 { low.abs().min(high.abs()) } else { 0.0 };
-    without.blocks >= FEWEST_BLOCKS && without.low.ln().abs().max(without.high.ln().abs()) < least / 10.0
-}
-
-#[cfg(test)]
-mod tests;
 
 use tenfold_load::statistics::holm;
 use tenfold_load::statistics::sample::ALPHA;
@@ -28,13 +18,11 @@ use crate::verdict::ruling::{ClaimVerdict, ControlResult, Ruling, middle, shown}
 /// Verdicts of all claims of an experiment.
 pub fn judge(planned: &PlannedExperiment, blocks: &Blocks<'_>) -> Vec<ClaimVerdict> {
     let claims = &planned.experiment.claims;
-    let primary: Vec<usize> = (0..claims.len())
-        .filter(|number| claims[*number].primary && !planned.untestable.contains_key(number))
-        .collect();
-    let p_values: Vec<f64> =
-        primary.iter().filter_map(|number| claim_p_value(&claims[*number], blocks)).collect();
-    let with_p = primary.iter().filter(|number| claim_p_value(&claims[**number], blocks).is_some());
-    let adjusted: Vec<(usize, f64)> = with_p.copied().zip(holm::adjust(&p_values)).collect();
+    let primary = (0..claims.len())
+        .filter(|number| claims[*number].primary && !planned.untestable.contains_key(number));
+    let with_p = primary.filter_map(|number| Some((number, claim_p_value(&claims[number], blocks)?)));
+    let (numbers, p_values): (Vec<usize>, Vec<f64>) = with_p.unzip();
+    let adjusted: Vec<(usize, f64)> = numbers.into_iter().zip(holm::adjust(&p_values)).collect();
     let one = |(number, claim): (usize, &PublishedClaim)| {
         let p = adjusted.iter().find(|(at, _)| *at == number).map(|(_, p)| *p);
         Judge { planned, blocks, claim, p: p.or_else(|| claim_p_value(claim, blocks)) }.verdict(number)
@@ -289,14 +277,17 @@ impl Judge<'_> {
         };
         let significant = self.p.is_some_and(|p| p <= ALPHA);
         let is_ratio = to.is_some();
-        let (ruling, because) = match (significant, beyond) {
-            (true, true) => {
-                (Ruling::Holds, format!("the interval is on the claimed side of {}", show_number(limit)))
+        let shown = if is_ratio { show_number(limit) } else { self.claim.measure.show(limit) };
+        let (ruling, because) = match (significant, beyond, side) {
+            (true, true, Side::AtLeast) => (Ruling::Holds, format!("at least {shown}, as claimed")),
+            (true, true, Side::AtMost) => (Ruling::Holds, format!("at most {shown}, as claimed")),
+            (true, false, Side::AtLeast) => {
+                (Ruling::Reversed, format!("below {shown}, contrary to the claim"))
             }
-            (true, false) => {
-                (Ruling::Reversed, format!("the interval is on the other side of {}", show_number(limit)))
+            (true, false, Side::AtMost) => {
+                (Ruling::Reversed, format!("above {shown}, contrary to the claim"))
             }
-            (false, _) => (Ruling::Inconclusive, format!("the interval contains {}", show_number(limit))),
+            (false, ..) => (Ruling::Inconclusive, format!("the interval contains {shown}")),
         };
         (ruling, because, Some(effect), is_ratio)
     }
@@ -358,3 +349,14 @@ impl Judge<'_> {
         cells.iter().filter_map(shown).collect::<Vec<_>>().join(", ")
     }
 }
+
+/// Whether a confound explains a ratio although noise hides differences of the size of the margin: without the
+/// confound, both ends of the interval have less than a tenth of the ratio's logarithm.
+fn explained(ratio: &Effect, without: &Effect) -> bool {
+    let (low, high) = (ratio.low.ln(), ratio.high.ln());
+    let least = if low * high > 0.0 { low.abs().min(high.abs()) } else { 0.0 };
+    without.blocks >= FEWEST_BLOCKS && without.low.ln().abs().max(without.high.ln().abs()) < least / 10.0
+}
+
+#[cfg(test)]
+mod tests;

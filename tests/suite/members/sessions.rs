@@ -40,7 +40,7 @@ pub(super) fn h80_a_login_in_flight_does_not_survive_a_change_of_the_member() {
     let folder = site();
     for kind in DatabaseProduct::ALL {
         let url = fresh(kind, &folder);
-        // The hash is slow enough for a change to happen meanwhile.
+        // The hash is slow enough for a concurrent change.
         let server = launch_costing(&Config::of(Engine::Epoll), &folder, &url, "64 MiB", 6)
             .flag("--login-throttle", "off")
             .start();

@@ -3,29 +3,23 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::experiment::problem::{FileProblem, closest};
+use crate::experiment::problem::{FileProblem, suggestion};
 use crate::experiment::{Experiment, file};
 
+/// Files as rows: the list, the prefix of names, the folder, and the names.
 macro_rules! files {
-    ($($name:literal)+) => {
-        const FILES: &[(&str, &str)] =
-            &[$(($name, include_str!(concat!("../../experiments/", $name, ".toml")))),+];
+    ($list:ident $prefix:literal $folder:literal: $($name:literal)+) => {
+        const $list: &[(&str, &str)] =
+            &[$((concat!($prefix, $name), include_str!(concat!("../../", $folder, "/", $name, ".toml")))),+];
     };
 }
 
-macro_rules! museum_files {
-    ($($name:literal)+) => {
-        const MUSEUM: &[(&str, &str)] =
-            &[$((concat!("museum-", $name), include_str!(concat!("../../museum/", $name, ".toml")))),+];
-    };
-}
-
-museum_files! {
+files! { MUSEUM "museum-" "museum":
     "accept-one" "thread-race" "send-once" "not-found" "sleeping-loop"
     "file-in-a-string" "write-per-line" "queue" "timer-list"
 }
 
-files! {
+files! { FILES "" "experiments":
     "n16-tcp" "n16-send" "n16-engines" "n16-text" "n16-idle"
     "n16-strace" "n16-starvation" "t23-timers" "t23-parsing" "t23-webbench" "t23-io"
     "t23-process" "t23-models" "t23-log" "ab-models" "ab-accept-one"
@@ -46,10 +40,7 @@ pub fn museum(words: &[String]) -> Result<Vec<Experiment>, String> {
     let names: Vec<String> = all.iter().map(short).collect();
     if let Some(wrong) = words.iter().find(|word| !names.contains(word)) {
         let known: Vec<&str> = names.iter().map(String::as_str).collect();
-        let fix = match closest(wrong, &known) {
-            Some(name) => format!("did you mean `{name}`?"),
-            None => format!("use one of: {}", known.join(", ")),
-        };
+        let fix = suggestion(wrong, &known, || format!("use one of: {}", known.join(", ")));
         return Err(format!("there is no exhibit `{wrong}`: {fix}"));
     }
     all.retain(|experiment| words.is_empty() || words.contains(&short(experiment)));
@@ -102,10 +93,9 @@ pub fn select(words: &[String]) -> Result<Vec<Experiment>, String> {
         };
         if found.is_empty() {
             let names: Vec<&str> = all.iter().map(|experiment| experiment.name.as_str()).collect();
-            let fix = match closest(word, &names) {
-                Some(name) => format!("did you mean `{name}`?"),
-                None => "`tenfold lab list` shows them; a path to a TOML file is also accepted".to_owned(),
-            };
+            let fix = suggestion(word, &names, || {
+                "`tenfold lab list` shows them; a path to a TOML file is also accepted".to_owned()
+            });
             return Err(format!("there is no experiment `{word}`: {fix}"));
         }
         found.retain(|experiment| seen.insert(experiment.name.clone()));

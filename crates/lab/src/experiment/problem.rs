@@ -41,11 +41,10 @@ impl FileProblem {
     /// Adds a fix: the known word that is most similar to `wrong`, or all known words.
     pub fn among<'a>(mut self, wrong: &str, known: impl IntoIterator<Item = &'a str>) -> FileProblem {
         let known: Vec<&str> = known.into_iter().collect();
-        self.fix = Some(match closest(wrong, &known) {
-            Some(word) => format!("did you mean `{word}`?"),
-            None if known.is_empty() => "there is none yet".to_owned(),
-            None => format!("use one of: {}", known.join(", ")),
-        });
+        self.fix = Some(suggestion(wrong, &known, || match known.is_empty() {
+            true => "there is none yet".to_owned(),
+            false => format!("use one of: {}", known.join(", ")),
+        }));
         self
     }
 
@@ -70,10 +69,11 @@ impl FileProblem {
     }
 }
 
-/// The known word that is most similar to `wrong`, if any word is similar.
-pub fn closest<'a>(wrong: &str, known: &[&'a str]) -> Option<&'a str> {
-    let best = known.iter().map(|word| (strsim::jaro_winkler(wrong, word), *word));
-    best.filter(|(like, _)| *like > 0.75).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, word)| word)
+/// Suggests the known word that is most similar to `wrong`. If no word is similar, returns `otherwise`.
+pub(crate) fn suggestion(wrong: &str, known: &[&str], otherwise: impl FnOnce() -> String) -> String {
+    let best = known.iter().map(|word| (strsim::jaro_winkler(wrong, word), word));
+    let best = best.filter(|(like, _)| *like > 0.75).max_by(|a, b| a.0.total_cmp(&b.0));
+    best.map_or_else(otherwise, |(_, word)| format!("did you mean `{word}`?"))
 }
 
 impl fmt::Display for FileProblem {

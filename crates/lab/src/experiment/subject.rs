@@ -7,68 +7,52 @@ use tenfold_rounds::Operation;
 
 use crate::measure::Measure;
 
-/// The measured program or code.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Subject {
+macro_rules! subjects {
+    ($($(#[$attribute:meta])* $subject:ident $name:literal;)+) => {
+        /// The measured program or code.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Subject { $($(#[$attribute])* $subject),+ }
+
+        impl Subject {
+            /// Every subject.
+            pub const ALL: &[Subject] = &[$(Subject::$subject),+];
+
+            /// Its name in files and in `--peers`.
+            pub fn name(self) -> &'static str {
+                match self { $(Subject::$subject => $name),+ }
+            }
+        }
+    };
+}
+
+subjects! {
     /// This server.
     #[default]
-    Tenfold,
+    Tenfold "tenfold";
     /// The installed nginx.
-    Nginx,
+    Nginx "nginx";
     /// Apache.
-    Apache,
+    Apache "apache";
     /// lighttpd.
-    Lighttpd,
+    Lighttpd "lighttpd";
     /// h2o.
-    H2o,
+    H2o "h2o";
     /// A minimal server of the museum.
-    Museum,
+    Museum "museum";
     /// Timers of this server, in process.
-    Timers,
+    Timers "timers";
     /// The published sorted list of timers (T23), walked from its head, in process.
-    HeadList,
+    HeadList "head-list";
     /// The parser of this server, in process.
-    Parser,
+    Parser "parser";
     /// The published parser (T23), byte by byte, in process.
-    ByteParser,
+    ByteParser "byte-parser";
     /// The access log of this server, in process.
-    Log,
+    Log "log";
 }
 
 impl Subject {
-    /// Every subject.
-    pub const ALL: &[Subject] = &[
-        Subject::Tenfold,
-        Subject::Nginx,
-        Subject::Apache,
-        Subject::Lighttpd,
-        Subject::H2o,
-        Subject::Museum,
-        Subject::Timers,
-        Subject::HeadList,
-        Subject::Parser,
-        Subject::ByteParser,
-        Subject::Log,
-    ];
-
-    /// Its name in files and in `--peers`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Subject::Tenfold => "tenfold",
-            Subject::Nginx => "nginx",
-            Subject::Apache => "apache",
-            Subject::Lighttpd => "lighttpd",
-            Subject::H2o => "h2o",
-            Subject::Museum => "museum",
-            Subject::Timers => "timers",
-            Subject::HeadList => "head-list",
-            Subject::Parser => "parser",
-            Subject::ByteParser => "byte-parser",
-            Subject::Log => "log",
-        }
-    }
-
     /// Whether it is a server other than this one.
     pub fn is_peer(self) -> bool {
         matches!(self, Subject::Nginx | Subject::Apache | Subject::Lighttpd | Subject::H2o)

@@ -21,17 +21,13 @@ impl Profile {
         [("smoke", Profile::Smoke), ("quick", Profile::Quick), ("full", Profile::Full)];
 
     /// Selects the value of this profile.
-    fn of<T>(self, [smoke, quick, full]: [T; 3]) -> T {
-        match self {
-            Profile::Smoke => smoke,
-            Profile::Quick => quick,
-            Profile::Full => full,
-        }
+    fn of<T: Copy>(self, values: [T; 3]) -> T {
+        values[self as usize]
     }
 
     /// Its name.
     pub fn name(self) -> &'static str {
-        self.of(["smoke", "quick", "full"])
+        self.of(Profile::WORDS).0
     }
 
     /// The default seconds of a run.

@@ -3,5 +3,6 @@
 
 pub mod decision;
 pub mod effect;
-pub mod simulation;
+#[cfg(test)]
+pub(crate) mod simulation;
 pub mod stages;

@@ -9,19 +9,19 @@ use crate::statistics::stages;
 
 /// A synthetic experiment.
 #[derive(Clone, Copy, Debug)]
-pub struct Synthetic<'a> {
+pub(crate) struct Synthetic<'a> {
     /// The true ratio of each claim.
-    pub truths: &'a [f64],
+    pub(crate) truths: &'a [f64],
     /// Standard deviation of the logarithm of a ratio within a block.
-    pub deviation: f64,
+    pub(crate) deviation: f64,
     /// The margin of "no difference".
-    pub margin: f64,
+    pub(crate) margin: f64,
     /// The most blocks.
-    pub most_blocks: usize,
+    pub(crate) most_blocks: usize,
 }
 
 /// Runs the procedure once. Every claim is that its ratio is above 1.
-pub fn run(synthetic: &Synthetic<'_>, random: &mut fastrand::Rng) -> Vec<Decision> {
+pub(crate) fn run(synthetic: &Synthetic<'_>, random: &mut fastrand::Rng) -> Vec<Decision> {
     let mut samples: Vec<Vec<f64>> = vec![Vec::new(); synthetic.truths.len()];
     let mut extend = |samples: &mut Vec<Vec<f64>>, to: usize| {
         for (claim, truth) in samples.iter_mut().zip(synthetic.truths) {
@@ -47,14 +47,19 @@ pub(crate) fn normal(random: &mut fastrand::Rng) -> f64 {
 }
 
 /// The share of runs whose decisions satisfy `counts`.
-pub fn share(synthetic: &Synthetic<'_>, runs: u32, seed: u64, counts: impl Fn(&[Decision]) -> bool) -> f64 {
+pub(crate) fn share(
+    synthetic: &Synthetic<'_>,
+    runs: u32,
+    seed: u64,
+    counts: impl Fn(&[Decision]) -> bool,
+) -> f64 {
     let mut random = fastrand::Rng::with_seed(seed);
     let found = (0..runs).filter(|_| counts(&run(synthetic, &mut random))).count();
     found as f64 / f64::from(runs)
 }
 
 /// Whether any decision is a difference, which is false for equal servers.
-pub fn any_difference(decisions: &[Decision]) -> bool {
+pub(crate) fn any_difference(decisions: &[Decision]) -> bool {
     decisions.iter().any(|decision| matches!(decision, Decision::Holds | Decision::Reversed))
 }
 

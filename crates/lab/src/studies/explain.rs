@@ -68,7 +68,7 @@ impl Explanation {
             until: None,
         };
         let cell = words::cell(&engine.to_string(), &Workload::default())?;
-        let server = RunningServer::start_traced(&bench, "explain", &cell, TraceDetail::Arguments)?;
+        let server = RunningServer::start(&bench, "explain", &cell, Some(TraceDetail::Arguments))?;
         // Caches the file.
         visit(server.address, &file.path, &mut Vec::new())?;
         sleep(AGE);

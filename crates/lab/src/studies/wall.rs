@@ -2,7 +2,7 @@
 
 mod chart;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tenfold_engine::MODELS;
 
@@ -47,14 +47,8 @@ impl IdleWall {
         let mut levels: Vec<u32> = [0, 100, 300, MOST_OF_SELECT].into_iter().chain(doubled).collect();
         levels.retain(|level| *level < most);
         levels.push(most);
-        let mut engines = engines.to_vec();
-        let mut seen = Vec::new();
-        engines.retain(|name| {
-            !seen.contains(name) && {
-                seen.push(name.clone());
-                true
-            }
-        });
+        let (mut engines, mut seen) = (engines.to_vec(), BTreeSet::new());
+        engines.retain(|name| seen.insert(name.clone()));
         Ok(IdleWall { engines, levels })
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tenfold_engine::MODELS;
 
 use crate::experiment::library;
-use crate::experiment::problem::closest;
+use crate::experiment::problem::suggestion;
 use crate::experiment::subject::{Cell, Subject, Workload};
 
 /// Reads a cell. A cell of an experiment keeps the parts of its load that `load` does not set.
@@ -67,10 +67,9 @@ fn of_experiment(words: &str, word: &str, load: &Workload) -> Result<Cell, Strin
 fn unknown(word: &str) -> String {
     let peers = Subject::ALL.iter().filter(|subject| subject.is_peer()).map(|subject| subject.name());
     let known: Vec<&str> = MODELS.iter().map(|model| model.name).chain(peers).collect();
-    let fix = match closest(word, &known) {
-        Some(name) => format!("did you mean `{name}`?"),
-        None => format!("use an engine or a server ({}), or EXPERIMENT:CELL", known.join(", ")),
-    };
+    let fix = suggestion(word, &known, || {
+        format!("use an engine or a server ({}), or EXPERIMENT:CELL", known.join(", "))
+    });
     format!("there is no engine or server `{word}`: {fix}")
 }
 

@@ -64,10 +64,8 @@ impl Workbench {
             Some(_) => None,
             None => Some(self.site.file(load.file_bytes())?),
         };
-        let mut server = match load.trace {
-            true => RunningServer::start_traced(self, name, cell, TraceDetail::Names)?,
-            false => RunningServer::start(self, name, cell)?,
-        };
+        let detail = load.trace.then_some(TraceDetail::Names);
+        let mut server = RunningServer::start(self, name, cell, detail)?;
         trial.server = server.command.clone();
         let (path, status, expected) = match (&file, load.bare_url, load.missing) {
             (_, true, _) => ("/", 404, None),

@@ -50,22 +50,8 @@ pub(crate) struct RunningServer {
 }
 
 impl RunningServer {
-    /// Starts the subject of a cell, and waits until it serves.
-    pub(crate) fn start(bench: &Workbench, name: &str, cell: &Cell) -> Result<RunningServer, String> {
-        RunningServer::begin(bench, name, cell, None)
-    }
-
-    /// Likewise, with a tracer from the start.
-    pub(crate) fn start_traced(
-        bench: &Workbench,
-        name: &str,
-        cell: &Cell,
-        detail: TraceDetail,
-    ) -> Result<RunningServer, String> {
-        RunningServer::begin(bench, name, cell, Some(detail))
-    }
-
-    fn begin(
+    /// Starts the subject of a cell, by a tracer if `traced`, and waits until it serves.
+    pub(crate) fn start(
         bench: &Workbench,
         name: &str,
         cell: &Cell,

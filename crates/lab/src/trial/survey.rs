@@ -43,7 +43,7 @@ impl Workbench {
             load: Workload::default(),
             original: BTreeMap::new(),
         };
-        let server = RunningServer::start(self, "survey", &cell)?;
+        let server = RunningServer::start(self, "survey", &cell, None)?;
         let until = Instant::now() + time;
         let mut survey = SiteSurvey::default();
         for (path, weight) in wanted {

@@ -22,11 +22,7 @@ impl Goal {
 
     /// Its name.
     pub fn name(self) -> &'static str {
-        match self {
-            Goal::Throughput => "throughput",
-            Goal::Latency => "latency",
-            Goal::Memory => "memory",
-        }
+        Goal::WORDS[self as usize].0
     }
 
     /// The measure that decides.
