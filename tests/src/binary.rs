@@ -28,8 +28,8 @@ fn profile_folder() -> PathBuf {
     me.ancestors().nth(2).expect("cargo puts a test three folders deep").to_owned()
 }
 
-/// The server: the one that `TENFOLD_BIN` names, or one built now, with assertions and the hooks of tests. It is optimised
-/// for the long suites and for an optimised suite; otherwise it shares its dependencies with the crates' own tests.
+/// The server in `TENFOLD_BIN`, or a new build with assertions and the hooks of tests. The build is optimised
+/// for the long suites and for an optimised suite; otherwise it shares its dependencies with the tests of crates.
 pub fn server() -> Result<&'static Binary, String> {
     static SERVER: OnceLock<Result<Binary, String>> = OnceLock::new();
     SERVER.get_or_init(find).as_ref().map_err(Clone::clone)
