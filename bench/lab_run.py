@@ -39,9 +39,9 @@ class Run:
         width = statistics.median((effect["high"] - effect["low"]) / 2 for effect in self.controls)
         day = time.strftime("%-d %B %Y", time.gmtime(self.began))
         command = f"tenfold lab run --profile {self.profile} --budget {self.minutes}m"
-        return (f"The output of `{command}` of {day}, with {', '.join(peers[:-1])} and "
-                f"{peers[-1]}, in {(self.ended - self.began) / 60:.0f} minutes. Of {len(self.controls)} controls, in which "
-                f"a cell is compared with itself, {covering} have an interval that contains 1, with a median half-width of "
+        return (f"```sh\n{command}\n```\n\nThis command ran on {day}, with {', '.join(peers[:-1])} and "
+                f"{peers[-1]}, for {(self.ended - self.began) / 60:.0f} minutes. A control compares a cell with itself: of "
+                f"{len(self.controls)} controls, {covering} have an interval that contains 1. The median half-width is "
                 f"{width:.1%}. ".replace("%", " %") + "`bench/lab_run.py` wrote this page from the run's folder.")
 
     def agreement(self, earlier):
@@ -51,8 +51,8 @@ class Run:
         contradict = [pair for pair in differ if not any(one["ruling"] in OPEN for one in pair)]
         hours = (self.began - earlier.began) / 3600
         text = (f"A {earlier.profile} run that began {hours:.0f} {'hour' if round(hours) == 1 else 'hours'} earlier agrees in "
-                f"{len(both) - len(differ)} of {len(both)} verdicts. In {len(differ) - len(contradict)} of the others, "
-                "one of the two runs is INCONCLUSIVE.")
+                f"{len(both) - len(differ)} of {len(both)} verdicts. In {len(differ) - len(contradict)} others, one of the "
+                "two runs is INCONCLUSIVE.")
         for one, other in contradict:
             text += f" “{one['says'].rstrip('.')}” was {shown(other['ruling'])} and is {shown(one['ruling'])}."
         return text
