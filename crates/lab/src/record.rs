@@ -204,28 +204,14 @@ impl<'a> Blocks<'a> {
         self.paired((of, false), (to, false), measure).map(|(of, to)| of / to).collect()
     }
 
-    /// The differences of two cells, one for each block with both values.
-    pub fn differences(&self, of: &str, to: &str, measure: Measure) -> Vec<f64> {
-        self.paired((of, false), (to, false), measure).map(|(of, to)| of - to).collect()
-    }
-
     /// The system calls of a cell per response, by name, for each block that counted them.
     pub fn calls(&self, cell: &str) -> Vec<&'a BTreeMap<String, f64>> {
         let calls = |trials: &[&'a Trial]| Some(&Self::trial(trials, cell, false)?.calls);
         self.iter().filter_map(|(_, trials)| calls(trials)).filter(|calls| !calls.is_empty()).collect()
     }
 
-    /// The ratios of the second trial of a cell to its first: the noise.
-    pub fn control(&self, cell: &str, measure: Measure) -> Vec<f64> {
-        self.paired((cell, true), (cell, false), measure).map(|(of, to)| of / to).collect()
-    }
-
-    /// The differences of the second trial of a cell and its first: the noise.
-    pub fn noise(&self, cell: &str, measure: Measure) -> Vec<f64> {
-        self.paired((cell, true), (cell, false), measure).map(|(of, to)| of - to).collect()
-    }
-
-    fn paired(
+    /// The values of two trials, one pair for each block with both values. A trial is a cell and whether it is the control.
+    pub(crate) fn paired(
         &self,
         of: (&str, bool),
         to: (&str, bool),

@@ -43,7 +43,8 @@ pub fn controls(planned: &PlannedExperiment, blocks: &Blocks<'_>) -> Vec<Control
     measures.sort_unstable();
     measures.dedup();
     let result = |measure: Measure| {
-        let effect = Effect::of(&blocks.control(&control.cell, measure))?;
+        let noise = blocks.paired((&control.cell, true), (&control.cell, false), measure);
+        let effect = Effect::of(&noise.map(|(second, first)| second / first).collect::<Vec<_>>())?;
         Some(ControlResult {
             experiment: experiment.name.clone(),
             cell: control.cell.clone(),

@@ -109,8 +109,8 @@ struct ExperimentReader<'a> {
 type Checked<T> = Result<T, Box<FileProblem>>;
 
 impl ExperimentReader<'_> {
-    fn problem(&self, span: Range<usize>, what: impl Into<String>) -> FileProblem {
-        FileProblem::at(self.file, self.text, span, what.into())
+    fn wrong(&self, span: Range<usize>, what: impl Into<String>, fix: &str) -> Box<FileProblem> {
+        Box::new(FileProblem::at(self.file, self.text, span, what.into()).fix(fix))
     }
 
     fn experiment(&self, raw: RawExperiment) -> Checked<Experiment> {
@@ -118,18 +118,18 @@ impl ExperimentReader<'_> {
         let name = raw.name.into_inner();
         let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if name.is_empty() || !name.chars().all(legal) {
-            let problem = self.problem(span, format!("`{name}` is not a name"));
-            return Err(Box::new(problem.fix("use lower-case letters, digits and hyphens, as in `my-site`")));
+            let fix = "use lower-case letters, digits and hyphens, as in `my-site`";
+            return Err(self.wrong(span, format!("`{name}` is not a name"), fix));
         }
         if let Some(margin) = raw.margin.as_ref().filter(|margin| !(0.001..=1.0).contains(margin.get_ref())) {
-            let problem = self.problem(margin.span(), "the margin is a fraction from 0.001 to 1");
-            return Err(Box::new(problem.fix("0.05 means that 5 % is no difference")));
+            let what = "the margin is a fraction from 0.001 to 1";
+            return Err(self.wrong(margin.span(), what, "0.05 means that 5 % is no difference"));
         }
         let mut cells = BTreeMap::new();
         for (name, cell) in raw.cells {
             if !is_name(&name) {
-                let problem = self.problem(span.clone(), format!("`{name}` is not a name of a cell"));
-                return Err(Box::new(problem.fix("use letters, digits and `-_.+=`")));
+                let what = format!("`{name}` is not a name of a cell");
+                return Err(self.wrong(span.clone(), what, "use letters, digits and `-_.+=`"));
             }
             cells.insert(name, self.cell(cell, &raw.base)?);
         }
@@ -137,11 +137,9 @@ impl ExperimentReader<'_> {
             raw.claims.into_iter().map(|claim| self.claim(claim.into_inner())).collect::<Checked<_>>()?;
         let primary = claims.iter().filter(|claim| claim.primary).count();
         if primary > MOST_PRIMARY {
-            let problem = self.problem(
-                span,
-                format!("{primary} claims are primary; {MOST_PRIMARY} share the bound on false differences at most"),
-            );
-            return Err(Box::new(problem.fix("add `primary = false` to claims of less weight")));
+            let what =
+                format!("{primary} claims are primary; the bound on false differences allows {MOST_PRIMARY}");
+            return Err(self.wrong(span, what, "add `primary = false` to claims of less weight"));
         }
         Ok(Experiment {
             name,
@@ -168,11 +166,9 @@ impl ExperimentReader<'_> {
         settings.extend(raw.settings);
         let load = raw.load.over(&base.load);
         if raw.subject.is_in_process() != load.operation.is_some() {
-            let problem =
-                self.problem(span, "an operation needs a subject in process, and the other way round");
-            return Err(Box::new(
-                problem.fix("as in `subject = \"timers\"` with `load = { operation = \"tick\" }`"),
-            ));
+            let what = "an operation needs a subject in process, and the reverse";
+            let fix = "as in `subject = \"timers\"` with `load = { operation = \"tick\" }`";
+            return Err(self.wrong(span, what, fix));
         }
         let mut original = BTreeMap::new();
         for (name, value) in raw.original {
@@ -190,7 +186,8 @@ impl ExperimentReader<'_> {
         known: impl IntoIterator<Item = &'k str>,
     ) -> Box<FileProblem> {
         let word = name.get_ref();
-        Box::new(self.problem(name.span(), format!("there is no {kind} `{word}`")).among(word, known))
+        let what = format!("there is no {kind} `{word}`");
+        Box::new(FileProblem::at(self.file, self.text, name.span(), what).among(word, known))
     }
 
     /// The name of a cell that exists.
@@ -227,7 +224,7 @@ impl ExperimentReader<'_> {
 
     fn rule(&self, spanned: &Spanned<RawRule>) -> Checked<VerdictRule> {
         let raw = spanned.get_ref();
-        let wrong = |what: &str, fix: &str| Box::new(self.problem(spanned.span(), what).fix(fix));
+        let wrong = |what: &str, fix: &str| self.wrong(spanned.span(), what, fix);
         let side = |raw: &RawRule| match (raw.at_least, raw.at_most) {
             (Some(limit), None) => Ok((Side::AtLeast, limit)),
             (None, Some(limit)) => Ok((Side::AtMost, limit)),
@@ -239,7 +236,7 @@ impl ExperimentReader<'_> {
             (Some(pair), None, None, None, None) => {
                 let is = raw.is.ok_or_else(|| {
                     wrong(
-                        "the rule does not tell whether the ratio is above or below 1",
+                        "the rule does not state whether the ratio is above or below 1",
                         "add `is = \"greater\"`, \"less\" or \"equal\"",
                     )
                 })?;

@@ -138,13 +138,17 @@ impl Split {
             Blocks::of(trials, name).complete(cells)
         };
         let (times, traced) = (blocks(TIMES), blocks(CALLS));
+        let differences = |of, to, measure| {
+            let all: Vec<f64> = times.paired(of, to, measure).map(|(of, to)| of - to).collect();
+            Difference::of(&all)
+        };
         let rows = |table: &[(Measure, &str)]| -> Vec<SplitRow> {
             let row = |(measure, name): &(Measure, &str)| SplitRow {
                 name: (*name).to_owned(),
                 a: middle(&times.values("A", *measure)),
                 b: middle(&times.values("B", *measure)),
-                difference: Difference::of(&times.differences("A", "B", *measure)),
-                noise: Difference::of(&times.noise("B", *measure)),
+                difference: differences(("A", false), ("B", false), *measure),
+                noise: differences(("B", true), ("B", false), *measure),
             };
             table.iter().map(row).collect()
         };

@@ -1,6 +1,5 @@
 //! The load: `tenfold bench` as a process on the processors of clients.
 
-use std::collections::BTreeMap;
 use std::io::Read;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -17,61 +16,6 @@ use crate::trial::site::SiteFile;
 
 /// The time after its duration at which a load is killed.
 const GRACE: Duration = Duration::from_secs(20);
-
-/// The results of a load.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LoadResult {
-    /// Responses per second of the measured time.
-    pub(crate) rate: f64,
-    /// Bytes per second of the measured time.
-    pub(crate) bytes_per_second: f64,
-    /// Responses of the whole run, including the warm-up.
-    pub(crate) responses: u64,
-    /// Failures by kind.
-    pub(crate) failures: Vec<(String, u64)>,
-    /// Connections that sent a request and never got a response.
-    pub(crate) unanswered: u64,
-    /// Jain's index.
-    pub(crate) fairness: Option<f64>,
-    /// Latencies in microseconds, by percentile.
-    pub(crate) latencies: BTreeMap<String, f64>,
-    /// Reasons to doubt its numbers.
-    pub(crate) invalid: Vec<String>,
-    /// Remarks on its numbers.
-    pub(crate) notes: Vec<String>,
-}
-
-impl LoadResult {
-    pub(crate) fn failed_requests(&self) -> u64 {
-        self.failures.iter().map(|(_, count)| count).sum()
-    }
-
-    pub(crate) fn what_failed(&self) -> String {
-        self.failures.iter().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ")
-    }
-
-    fn of(run: &RunSummary) -> LoadResult {
-        let mut latencies = BTreeMap::new();
-        if let Some(latency) = &run.latency_us {
-            latencies = latency.percentiles.clone();
-            latencies.insert("max".to_owned(), latency.max);
-            latencies.insert("mean".to_owned(), latency.mean);
-        }
-        let responses = run.answers + run.warm_up.answers;
-        let kind = |kind| serde_json::to_string(kind).unwrap_or_default().trim_matches('"').to_owned();
-        LoadResult {
-            rate: run.rate,
-            bytes_per_second: run.bytes as f64 / run.measured.max(f64::MIN_POSITIVE),
-            responses,
-            failures: run.errors.iter().map(|(what, count)| (kind(what), *count)).collect(),
-            unanswered: run.connections.never_answered,
-            fairness: run.fairness,
-            latencies,
-            invalid: run.invalid.clone(),
-            notes: run.notes.clone(),
-        }
-    }
-}
 
 /// The requested resource, and the expected response.
 pub(crate) struct LoadTarget<'a> {
@@ -131,7 +75,7 @@ pub(crate) fn words(load: &Workload, target: &LoadTarget<'_>, milliseconds: u64)
 }
 
 /// Runs the load to its end.
-pub(crate) fn run(bench: &Workbench, words: &[String], milliseconds: u64) -> Result<LoadResult, String> {
+pub(crate) fn run(bench: &Workbench, words: &[String], milliseconds: u64) -> Result<RunSummary, String> {
     let mut command = Command::new(&bench.own.program);
     command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = spawn_pinned(command, &bench.client_processors)
@@ -144,7 +88,7 @@ pub(crate) fn run(bench: &Workbench, words: &[String], milliseconds: u64) -> Res
         let said = err.lines().last().unwrap_or("it said nothing");
         format!("the load generator failed: {said}")
     })?;
-    report.runs.first().map(LoadResult::of).ok_or_else(|| "the load generator made no run".to_owned())
+    report.runs.into_iter().next().ok_or_else(|| "the load generator made no run".to_owned())
 }
 
 fn reader(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {

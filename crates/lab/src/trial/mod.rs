@@ -17,6 +17,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use tenfold_load::RunSummary;
+
 use crate::experiment::subject::{Cell, Subject, Workload};
 use crate::machine::counters::NetworkCounters;
 use crate::machine::noise::NoiseWatch;
@@ -24,7 +26,6 @@ use crate::machine::processes::{self, Resources};
 use crate::measure::Measure;
 use crate::record::Trial;
 use crate::trial::bench::{Workbench, interrupted};
-use crate::trial::client::LoadResult;
 use crate::trial::server::RunningServer;
 use crate::trial::tracer::TraceDetail;
 
@@ -106,8 +107,11 @@ impl Workbench {
         if !server.is_alive() {
             return Err(server.explain("the server ended during the trial".to_owned()));
         }
-        trial.notes = loaded.notes.clone();
-        trial.latencies = loaded.latencies.clone();
+        trial.notes.clone_from(&loaded.notes);
+        if let Some(latency) = &loaded.latency_us {
+            trial.latencies.clone_from(&latency.percentiles);
+            trial.latencies.extend([("max".to_owned(), latency.max), ("mean".to_owned(), latency.mean)]);
+        }
         trial.values = values(&loaded, &used, &events);
         trial.values.extend(pss.map(|kilobytes| (Measure::Pss, kilobytes as f64)));
         judge(load, &loaded, trial)
@@ -118,12 +122,18 @@ fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
+/// The responses of the whole run, including the warm-up.
+fn responses(loaded: &RunSummary) -> u64 {
+    loaded.answers + loaded.warm_up.answers
+}
+
 /// Adds the values of a trial under a tracer. The tracer inflates all other values, so they are left out.
-fn traced(loaded: &LoadResult, calls: &BTreeMap<String, u64>, trial: &mut Trial) -> Result<(), String> {
-    if loaded.responses == 0 {
+fn traced(loaded: &RunSummary, calls: &BTreeMap<String, u64>, trial: &mut Trial) -> Result<(), String> {
+    let responses = responses(loaded);
+    if responses == 0 {
         return Err("no response arrived under the tracer".to_owned());
     }
-    let each = |count: u64| count as f64 / loaded.responses as f64;
+    let each = |count: u64| count as f64 / responses as f64;
     let options = calls.get("setsockopt").copied().unwrap_or_default();
     trial.values.insert(Measure::Calls, each(calls.values().sum()));
     trial.values.insert(Measure::SocketOptions, each(options));
@@ -134,49 +144,54 @@ fn traced(loaded: &LoadResult, calls: &BTreeMap<String, u64>, trial: &mut Trial)
 }
 
 /// Fails a trial in which requests failed, unless its cell allows it.
-fn judge(load: &Workload, loaded: &LoadResult, trial: &mut Trial) -> Result<(), String> {
+fn judge(load: &Workload, loaded: &RunSummary, trial: &mut Trial) -> Result<(), String> {
     if load.may_fail {
         return Ok(());
     }
     trial.flags.extend(loaded.invalid.iter().map(|why| format!("load: {why}")));
-    match (loaded.failed_requests(), loaded.responses) {
+    match (loaded.errors(), responses(loaded)) {
         (0, 0) => Err("no response arrived".to_owned()),
         (0, _) => Ok(()),
-        (count, all) => Err(format!("{count} requests failed, {all} did not: {}", loaded.what_failed())),
+        (count, all) => {
+            let kinds = loaded.errors.iter();
+            let kinds = kinds.map(|(kind, count)| format!("{count} {}", kind.name()));
+            let kinds: Vec<String> = kinds.collect();
+            Err(format!("{count} requests failed, {all} did not: {}", kinds.join(", ")))
+        }
     }
 }
 
-fn values(loaded: &LoadResult, used: &Resources, events: &NetworkCounters) -> BTreeMap<Measure, f64> {
+fn values(loaded: &RunSummary, used: &Resources, events: &NetworkCounters) -> BTreeMap<Measure, f64> {
+    let responses = responses(loaded) as f64;
     let mut values = BTreeMap::from([
         (Measure::Rate, loaded.rate),
-        (Measure::Bytes, loaded.bytes_per_second / 1e6),
+        (Measure::Bytes, loaded.bytes as f64 / loaded.measured.max(f64::MIN_POSITIVE) / 1e6),
         (Measure::Memory, used.memory as f64),
-        (Measure::Responses, loaded.responses as f64),
-        (Measure::Errors, loaded.failed_requests() as f64),
-        (Measure::Unanswered, loaded.unanswered as f64),
+        (Measure::Responses, responses),
+        (Measure::Errors, loaded.errors() as f64),
+        (Measure::Unanswered, loaded.connections.never_answered as f64),
         (Measure::Overflows, events.overflows as f64),
         (Measure::Drops, events.drops as f64),
         (Measure::SynRetries, events.syn_retries as f64),
         (Measure::Retransmits, events.retransmits as f64),
     ]);
-    if loaded.responses > 0 {
-        let each = |seconds: f64| seconds * 1e6 / loaded.responses as f64;
+    if responses > 0.0 {
+        let each = |seconds: f64| seconds * 1e6 / responses;
         values.insert(Measure::Cpu, each(used.cpu));
         values.insert(Measure::User, each(used.user));
         values.insert(Measure::System, each(used.system));
-        values.insert(Measure::Switches, used.switches as f64 / loaded.responses as f64);
-        values.insert(Measure::Faults, used.faults as f64 / loaded.responses as f64);
-        if let Some(mean) = loaded.latencies.get("mean") {
-            values.insert(Measure::Latency, *mean);
-            values.insert(Measure::Waiting, mean - each(used.cpu));
+        values.insert(Measure::Switches, used.switches as f64 / responses);
+        values.insert(Measure::Faults, used.faults as f64 / responses);
+        if let Some(latency) = &loaded.latency_us {
+            values.insert(Measure::Latency, latency.mean);
+            values.insert(Measure::Waiting, latency.mean - each(used.cpu));
         }
     }
-    if let Some(fairness) = loaded.fairness {
-        values.insert(Measure::Fairness, fairness);
-    }
-    for (measure, percentile) in [(Measure::P50, "p50"), (Measure::P99, "p99"), (Measure::Max, "max")] {
-        if let Some(microseconds) = loaded.latencies.get(percentile) {
-            values.insert(measure, microseconds / 1e3);
+    values.extend(loaded.fairness.map(|fairness| (Measure::Fairness, fairness)));
+    if let Some(latency) = &loaded.latency_us {
+        values.insert(Measure::Max, latency.max / 1e3);
+        for (measure, percentile) in [(Measure::P50, "p50"), (Measure::P99, "p99")] {
+            values.extend(latency.percentile(percentile).map(|microseconds| (measure, microseconds / 1e3)));
         }
     }
     values

@@ -42,7 +42,7 @@ pub enum RequestVersion {
 /// The condition that completes a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResponseEnd {
-    /// Its framing: a length, chunks, or without either the end of the connection.
+    /// Its framing: a length or chunks; without both, the end of the connection.
     #[default]
     Length,
     /// The end of the connection.

@@ -116,7 +116,7 @@ impl Backend for UringBackend {
         Ok(())
     }
 
-    /// Submits a send, or without unsent bytes a receive.
+    /// Submits a send. If no bytes are unsent, submits a receive.
     fn flush(worker: &mut LoadWorker<'_, UringBackend>, number: u32) {
         let LoadWorker { io, slots, context, now, .. } = worker;
         let (ring_state, slot) = (&mut io.ring_states[number as usize], &mut slots[number as usize]);

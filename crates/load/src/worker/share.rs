@@ -10,7 +10,7 @@ use crate::plan::pacer::{Pacer, ScheduleShare};
 use crate::plan::{LoadPlan, UrlOrder, nanoseconds};
 use crate::tls::TlsTarget;
 
-/// The failed connects before the first success that end a run whose connections follow a schedule.
+/// The number of failed connects without a success that ends a run with a schedule of connections.
 const MOST_FAILED_CONNECTS: u64 = 10;
 /// The slices of a run with a duration.
 const SLICES: u64 = 100;
