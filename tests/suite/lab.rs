@@ -2,7 +2,7 @@
 
 pub(crate) mod ordinary;
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -24,8 +24,7 @@ pub(crate) const THEME: Theme = Theme {
             a_run_ends_in_a_report_that_is_made_again_from_raw_data, an_interrupted_run_continues_without_loss,
             a_broken_experiment_file_shows_line_column_and_mend, a_missing_peer_is_a_reason,
             a_trial_that_fails_is_marked, why_splits_the_difference_of_two_servers,
-            the_wall_measures_every_engine_at_every_level,
-            guesses_are_asked_for_kept_and_scored, exhibits_show_a_mistake_and_its_correction,
+            the_wall_measures_every_engine_at_every_level, exhibits_show_a_mistake_and_its_correction,
             a_plan_that_does_more_than_trials_is_not_continued, explain_refuses_with_a_mend, an_interrupted_explanation_ends_with_130,
             an_ordinary_user_measures_compares_and_asks_the_doctor, an_ordinary_user_sees_a_request_call_by_call,
             an_early_end_is_reported_with_its_reason, reports_of_trials_do_not_reach_a_service_manager;
@@ -360,45 +359,6 @@ fn the_wall_measures_every_engine_at_every_level() {
     assert!(!text.contains('\x1b'), "plain lines without a terminal: {text}");
     expect_code(2, &["wall", "--engines", "kqueue"], &["no engine `kqueue`"]);
     expect_code(2, &["wall", "--idle", "99999999"], &["--idle", "ulimit -n"]);
-}
-
-fn guesses_are_asked_for_kept_and_scored() {
-    let folder = TempFolder::new("lab-predict");
-    let file = folder.write("own.toml", OWN).display().to_string();
-    let output = folder.at("run").display().to_string();
-    let words = ["run", "--predict", "--profile", "smoke", "--only", &file, "--output", &output];
-    let mut child = command(&words)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("it starts");
-    let mut input = child.stdin.take().expect("it is a pipe");
-    input.write_all(b"holds\n2.5\nREVERSED\n").expect("it reads");
-    drop(input);
-    let output = child.wait_with_output().expect("it ends");
-    let text = String::from_utf8_lossy(&[output.stderr, output.stdout].concat()).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{text}");
-    let asked = text.find("own: poll loses no request.").unwrap_or_else(|| panic!("not asked: {text}"));
-    let begun = text.find("[1/1] own").unwrap_or_else(|| panic!("not begun: {text}"));
-    assert!(asked < begun, "asked after the run began: {text}");
-    for expected in [
-        "`2.5` is not a guess",
-        "predictions: 1 of 2 points",
-        "1.0   guessed HOLDS, found HOLDS: own: poll",
-        "0.0   guessed REVERSED, found HOLDS: own: select",
-    ] {
-        assert!(text.contains(expected), "{expected}: {text}");
-    }
-    let run = folder.at("run").display().to_string();
-    let read = |name: &str| std::fs::read_to_string(folder.at("run").join(name)).expect(name);
-    let kept: Value = serde_json::from_str(&read("predictions.json")).expect("it is JSON");
-    assert_eq!(kept[1]["guess"]["ruling"], "reversed");
-    let page = read("report.html");
-    assert!(page.contains("<h2>Predictions</h2>") && page.contains("1 of 2 points"));
-    expect_code(0, &["report", &run], &["report.html"]);
-    assert_eq!(read("report.html"), page);
-    expect_code(2, &["run", "--resume", &run, "--predict"], &["--predict"]);
 }
 
 fn exhibits_show_a_mistake_and_its_correction() {

@@ -1,6 +1,5 @@
 //! Verdicts: the rules of claims, applied to the blocks of an experiment.
 
-pub mod prediction;
 pub mod ruling;
 
 use tenfold_load::statistics::holm;

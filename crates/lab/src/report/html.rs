@@ -13,7 +13,6 @@ use crate::report::curves;
 use crate::report::results::RunResults;
 use crate::report::tables::here;
 use crate::statistics::effect::Effect;
-use crate::verdict::prediction;
 use crate::verdict::ruling::{ClaimVerdict, Ruling, middle, shown};
 
 const PERCENTILES: [&str; 5] = ["p50", "p90", "p99", "p99.9", "max"];
@@ -22,7 +21,6 @@ const PERCENTILES: [&str; 5] = ["p50", "p90", "p99", "p99.9", "max"];
 pub(super) fn page(results: &RunResults) -> String {
     let mut page = String::new();
     first_screen(&mut page, results);
-    predictions(&mut page, results);
     for planned in &results.plan.experiments {
         experiment(&mut page, results, planned);
     }
@@ -84,32 +82,6 @@ fn first_screen(page: &mut String, results: &RunResults) {
         );
     }
     page.push_str("</tbody></table>");
-}
-
-/// Guesses beside verdicts, if guesses were asked for.
-fn predictions(page: &mut String, results: &RunResults) {
-    if results.predictions.is_empty() {
-        return;
-    }
-    let _ = write!(
-        page,
-        "<section id=\"predictions\"><h2>Predictions</h2><p>Guesses that were made before the first trial: {}. A factor \
-         inside the interval or within 25 % has one point, one on the right side of 1 within a factor of 2 has half.</p>\
-         <table><thead><tr><th>Claim</th><th>Guess</th><th>Found</th><th>Points</th></tr></thead><tbody>",
-        prediction::total(&results.predictions)
-    );
-    for score in &results.predictions {
-        let points = score.points.map_or("open".to_owned(), |points| format!("{points:.1}"));
-        let _ = write!(
-            page,
-            "<tr><td><a href=\"#{}\">{}</a></td><td>{}</td><td>{}</td><td class=\"number\">{points}</td></tr>",
-            escape(&score.prediction.experiment),
-            escape(&score.says),
-            score.prediction.guess,
-            escape(&score.found)
-        );
-    }
-    page.push_str("</tbody></table></section>");
 }
 
 fn experiment(page: &mut String, results: &RunResults, planned: &PlannedExperiment) {

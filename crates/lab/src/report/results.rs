@@ -6,7 +6,6 @@ use crate::machine::environment::LabEnvironment;
 use crate::plan::RunPlan;
 use crate::record::{self, Blocks, Trial};
 use crate::verdict;
-use crate::verdict::prediction::{self, ScoredPrediction};
 use crate::verdict::ruling::{ClaimVerdict, ControlResult, Ruling};
 
 /// The file of the environment in the folder of a run.
@@ -25,8 +24,6 @@ pub struct RunResults {
     pub verdicts: Vec<ClaimVerdict>,
     /// The noise of each experiment.
     pub controls: Vec<ControlResult>,
-    /// Guesses that were made before the run, beside the verdicts.
-    pub predictions: Vec<ScoredPrediction>,
 }
 
 impl RunResults {
@@ -44,8 +41,7 @@ impl RunResults {
             verdicts.extend(verdict::judge(planned, &blocks));
             controls.extend(verdict::controls(planned, &blocks));
         }
-        let predictions = prediction::score(&prediction::read(folder)?, &verdicts);
-        Ok(RunResults { plan, environment, trials, verdicts, controls, predictions })
+        Ok(RunResults { plan, environment, trials, verdicts, controls })
     }
 
     /// The trials of an experiment that count.

@@ -4,7 +4,6 @@ mod failure;
 mod flags;
 mod live;
 mod museum;
-mod predict;
 mod start;
 mod studies;
 pub(crate) mod tune;

@@ -147,12 +147,6 @@ fn run_command() -> clap::Command {
             .value_delimiter(','),
         )
         .args(shared("quick", "lab-quick"))
-        .arg(
-            Arg::new("predict")
-                .long("predict")
-                .action(ArgAction::SetTrue)
-                .help("Ask for a guess about each claim first, and score the guesses at the end"),
-        )
         .arg(flag("budget", "TIME", "Time for all trials [default: by profile]"))
         .arg(
             flag("peers", "NAME", "Start only these other servers, or none [default: those installed]")
@@ -163,9 +157,7 @@ fn run_command() -> clap::Command {
         .arg(
             flag("resume", "DIR", "Continue an interrupted run")
                 .value_parser(value_parser!(PathBuf))
-                .conflicts_with_all([
-                    "only", "profile", "budget", "blocks", "seed", "peers", "output", "predict",
-                ]),
+                .conflicts_with_all(["only", "profile", "budget", "blocks", "seed", "peers", "output"]),
         )
 }
 

@@ -18,13 +18,11 @@ use tenfold_lab::report::results::RunResults;
 use tenfold_lab::report::{self as page, FILES};
 use tenfold_lab::runner::{self, RunEnd, RunProgress};
 use tenfold_lab::trial::bench::OwnServer;
-use tenfold_lab::verdict::prediction;
 use tenfold_sys::folder::OpenFolder;
 use tenfold_sys::user;
 
 use super::failure::{INTERRUPTED, INVALID, LabFailure, print, usage};
 use super::live::{self, LiveView};
-use super::predict;
 use crate::config::parse::rows::row;
 use crate::config::parse::units;
 use crate::log::measured;
@@ -42,7 +40,6 @@ pub(super) fn start(typed: &ArgMatches) -> Result<u8, LabFailure> {
     };
     let Some(results) = carry_out(&plan, &folder, LiveView::new(&plan))? else { return Ok(INTERRUPTED) };
     print(&live::verdicts(&results))?;
-    print(&predict::scores(&results.predictions))?;
     print(&format!("report: {}\n", folder.join(FILES[0]).display()))?;
     expect_success(&plan, &results)?;
     Ok(0)
@@ -107,12 +104,7 @@ fn new_run(typed: &ArgMatches) -> Result<(RunPlan, PathBuf), LabFailure> {
     let environment = LabEnvironment::find();
     let plan = RunPlan::new(chosen, &wishes, &environment);
     let folder = folder(typed, &format!("lab-{}", profile.name()))?;
-    // Asked first: a run without its guesses could not be told from one that nobody was asked about.
-    let predictions = if typed.get_flag("predict") { predict::ask(&plan)? } else { Vec::new() };
     runner::prepare(&plan, &environment, &folder)?;
-    if typed.get_flag("predict") {
-        prediction::write(&predictions, &folder)?;
-    }
     Ok((plan, folder))
 }
 
