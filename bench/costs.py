@@ -40,9 +40,8 @@ GROUPS = [
     Group("Topologies", "On `epoll`, with one worker: the cost of reaching the worker, not the gain from several cores.",
           {f"`{topology}`": f"epoll --topology {topology}"
            for topology in "single threads reuseport-processes reuseport-threads handoff".split()}, ("1k", "close")),
-    Group("Timers", "On `epoll`, 64 connections; the default is `wheel`, `lazy`.",
-          {f"`{timer}`, `{update}`": f"epoll --timer {timer} --timer-update {update}"
-           for update in ("lazy", "eager") for timer in ("list", "heap", "wheel", "hierarchical")}, ("1k", "close")),
+    Group("Timers", "On `epoll`, 64 connections; the default is `wheel`.",
+          {f"`{timer}`": f"epoll --timer {timer}" for timer in ("list", "wheel")}, ("1k", "close")),
     Group("Logs", "On `epoll`, into a file.",
           {"off": "epoll",
            **{f"`{form}`, `{mode}`": f"epoll --access-log @RUN@/{form}-{mode}.log --log-format {form} --log-mode {mode}"

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 
-use tenfold_engine::{Dispatch, Driver, Engine, MODELS, TimerKind, TimerUpdate};
+use tenfold_engine::{Dispatch, Driver, Engine, MODELS, TimerKind};
 use tenfold_tests::cases;
 use tenfold_tests::combinations::{Parameter, Partial, completed, pairwise, product};
 use tenfold_tests::config::{Config, everything};
@@ -43,7 +43,6 @@ fn parameters() -> Vec<Parameter> {
         named("linger", words(&["off", "1"])),
         named("notsent-lowat", words(&["off", "16k"])),
         named("timer", of(TimerKind::ALL, &TimerKind::Wheel)),
-        named("timer-update", of(TimerUpdate::ALL, &TimerUpdate::Lazy)),
         named("log-format", words(&["combined", "common", "json"])),
         named("log-mode", words(&["buffered", "sync", "async"])),
         named("dispatch", of(Dispatch::ALL, &Dispatch::Inline)),
@@ -92,7 +91,7 @@ fn legal(parameters: &[Parameter], row: &Partial) -> bool {
     let is_async = chosen("log-mode").is_some_and(|(_, mode)| mode == "async");
     let divides = chosen("dispatch")
         .is_none_or(|(_, asked)| model.dispatches.iter().any(|dispatch| dispatch.to_string() == asked));
-    (!blocking || ["timer", "timer-update"].into_iter().all(default))
+    (!blocking || default("timer"))
         && (model.engine.accepts_in_batches() || default("accept"))
         && !(forks && (is_async || !default("log-full")))
         && divides

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use tenfold_engine::{TimerKind, TimerUpdate};
+use tenfold_engine::TimerKind;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::{Theme, each_at_once};
@@ -34,20 +34,9 @@ fn keeps_timers(config: &Config) -> bool {
     config.engine.model().driver != tenfold_engine::Driver::Blocking
 }
 
-/// Each timer lazily, and the default eagerly.
-fn choices() -> impl Iterator<Item = (TimerKind, TimerUpdate)> {
-    let lazily = TimerKind::ALL.iter().map(|&kind| (kind, TimerUpdate::Lazy));
-    lazily.chain([(TimerKind::Wheel, TimerUpdate::Eager), (TimerKind::List, TimerUpdate::Eager)])
-}
-
-fn launch(
-    config: &Config,
-    (kind, update): (TimerKind, TimerUpdate),
-    head: Duration,
-    idle: Duration,
-) -> Launch {
-    let launch = Launch::new(config, site::shared()).flag("--timer", kind).flag("--timer-update", update);
-    launch
+fn launch(config: &Config, kind: TimerKind, head: Duration, idle: Duration) -> Launch {
+    Launch::new(config, site::shared())
+        .flag("--timer", kind)
         .flag("--head-timeout", format!("{}ms", head.as_millis()))
         .flag("--idle-timeout", format!("{}ms", idle.as_millis()))
 }
@@ -59,8 +48,8 @@ fn passed(begin: Instant, least: Duration, what: &str) {
 }
 
 fn every_timer_ends_every_wait(config: &Config) {
-    each_at_once(choices().filter(|_| keeps_timers(config)), |choice| {
-        let server = launch(config, choice, HEAD, IDLE).start();
+    each_at_once(TimerKind::ALL.iter().filter(|_| keeps_timers(config)), |choice| {
+        let server = launch(config, *choice, HEAD, IDLE).start();
         // An incomplete head. The server's wait begins at its accept, which may be before connect() returns here.
         let begin = Instant::now();
         let mut slow = server.connect();
@@ -80,8 +69,8 @@ fn every_timer_ends_every_wait(config: &Config) {
 
 fn many_idle_connections_end_and_active_ones_persist(config: &Config) {
     // The cases mostly wait.
-    each_at_once(choices().filter(|_| keeps_timers(config)), |choice| {
-        let server = launch(config, choice, LATE, LONG_IDLE).start();
+    each_at_once(TimerKind::ALL.iter().filter(|_| keeps_timers(config)), |choice| {
+        let server = launch(config, *choice, LATE, LONG_IDLE).start();
         let mut resting: Vec<_> = (0..100).map(|_| server.connect()).collect();
         for wire in &mut resting {
             wire.get("/1k.html");
@@ -111,11 +100,8 @@ fn blocking_engines_reject_timer_choices(config: &Config) {
         return;
     }
     let engine = config.engine.to_string();
-    for (name, value) in [("--timer", "heap"), ("--timer-update", "eager")] {
-        let output = tenfold(&["serve", ".", "--engine", &engine, name, value]);
-        assert_eq!(output.status.code(), Some(2), "{engine} {name}");
-        let said = String::from_utf8_lossy(&output.stderr);
-        let expected = format!("{} is for engines ", name.trim_start_matches('-'));
-        assert!(said.contains(&expected) && said.contains(&format!("not {engine}")), "{said}");
-    }
+    let output = tenfold(&["serve", ".", "--engine", &engine, "--timer", "list"]);
+    assert_eq!(output.status.code(), Some(2), "{engine}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("timer is for engines ") && said.contains(&format!("not {engine}")), "{said}");
 }

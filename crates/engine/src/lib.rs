@@ -20,9 +20,7 @@ pub use dispatch::offload;
 #[cfg(feature = "test-hooks")]
 pub use drivers::completion::faults;
 pub use models::uring::UNREAD_BYTES;
-pub use plan::choice::{
-    Accept, Dispatch, Engine, Method, Sender, TimerKind, TimerUpdate, Topology, Trigger, Triggers,
-};
+pub use plan::choice::{Accept, Dispatch, Engine, Method, Sender, TimerKind, Topology, Trigger, Triggers};
 pub use plan::mechanism::{Driver, Facility};
 pub use plan::{Bounds, Plan};
 pub use protocol::{Event, Protocol};

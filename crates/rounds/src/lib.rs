@@ -22,8 +22,10 @@ pub enum Operation {
     AddRandom,
     /// Add a timer with the same deadline as all others.
     AddSame,
-    /// Move a timer to a later deadline.
+    /// Move a timer to a later deadline: an eager update.
     Adjust,
+    /// Store a later deadline, and arm the timer only for an earlier one: the lazy update of the server.
+    AdjustLazily,
     /// Look for due timers, of which there are none.
     Tick,
     /// Add a line to an access log.

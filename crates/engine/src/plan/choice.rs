@@ -151,22 +151,8 @@ choice! {
     TimerKind, "timer" {
         /// A list in the order of deadlines.
         List = "list",
-        /// A binary heap.
-        Heap = "heap",
         /// A hashed wheel: one ring of buckets.
         Wheel = "wheel",
-        /// Wheels of wheels: each level's bucket is a turn of the one below.
-        Hierarchical = "hierarchical",
-    }
-}
-
-choice! {
-    /// The moment at which a timer is touched.
-    TimerUpdate, "timer update" {
-        /// Only for a deadline that is earlier than the armed one.
-        Lazy = "lazy",
-        /// For every new deadline; shows what laziness saves.
-        Eager = "eager",
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tenfold_sys::seccomp::Call;
 
-use self::choice::{Accept, Dispatch, Engine, Method, Sender, TimerKind, TimerUpdate, Topology, Triggers};
+use self::choice::{Accept, Dispatch, Engine, Method, Sender, TimerKind, Topology, Triggers};
 use self::mechanism::Driver;
 
 /// The configuration of one or several workers. [`Plan::new`] makes only legal ones.
@@ -32,8 +32,6 @@ pub struct Plan {
     pub method: Option<Method>,
     /// The timers of drivers that keep any: blocking calls have their deadline in the socket.
     pub timer: TimerKind,
-    /// The moment at which timers are touched.
-    pub timer_update: TimerUpdate,
     /// The number of connections that a loop accepts at a time.
     pub accept: Accept,
     /// Whether a response fills whole segments (`TCP_CORK`, `man 7 tcp`): partial ones are held back until its end.

@@ -3,9 +3,7 @@
 use std::fmt;
 
 use super::models::MODELS;
-use crate::plan::choice::{
-    Accept, Dispatch, Engine, Method, Sender, TimerKind, TimerUpdate, Topology, Trigger, Triggers,
-};
+use crate::plan::choice::{Accept, Dispatch, Engine, Method, Sender, TimerKind, Topology, Trigger, Triggers};
 use crate::plan::mechanism::Driver;
 use crate::plan::{Bounds, Plan};
 
@@ -72,7 +70,6 @@ impl Plan {
             dispatch: Dispatch::Inline,
             method: None,
             timer: TimerKind::Wheel,
-            timer_update: TimerUpdate::Lazy,
             accept: Accept::All,
             cork: false,
             confined: false,

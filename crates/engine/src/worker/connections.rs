@@ -9,7 +9,6 @@ use tenfold_sys::socket::Socket;
 use super::slots::{Key, Slot, SlotState, Slots};
 use super::timer::{self, Timer};
 use crate::plan::Plan;
-use crate::plan::choice::TimerUpdate;
 use crate::protocol::Protocol;
 
 /// Slots and timers together, so that they stay consistent.
@@ -18,20 +17,17 @@ pub(crate) struct ConnectionTable<T, D> {
     timer: Box<dyn Timer>,
     /// No wait ends before this time. Most ticks end earlier, and need not ask the timer.
     next: Instant,
-    /// Whether every new deadline arms a timer again, instead of only an earlier one.
-    eager: bool,
     fired: Vec<u32>,
 }
 
 impl<T: Default, D: Default> ConnectionTable<T, D> {
     /// An empty table, with the timers of `plan`.
     pub(crate) fn new(plan: &Plan, now: Instant) -> ConnectionTable<T, D> {
-        ConnectionTable::with(timer::new(plan.timer, now), plan.timer_update)
+        ConnectionTable::with(timer::new(plan.timer, now))
     }
 
-    fn with(timer: Box<dyn Timer>, update: TimerUpdate) -> ConnectionTable<T, D> {
-        let eager = update == TimerUpdate::Eager;
-        ConnectionTable { slots: Slots::new(), timer, next: Instant::NEVER, eager, fired: Vec::new() }
+    fn with(timer: Box<dyn Timer>) -> ConnectionTable<T, D> {
+        ConnectionTable { slots: Slots::new(), timer, next: Instant::NEVER, fired: Vec::new() }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -66,18 +62,14 @@ impl<T: Default, D: Default> ConnectionTable<T, D> {
         }
     }
 
-    /// Sets when the wait of connection `key` ends. Lazily, a timer is touched only where that is earlier
-    /// than what is armed.
+    /// Sets the end of the wait of connection `key`. The timer is armed only for an earlier end than the armed one.
     #[inline]
     pub(crate) fn set_deadline(&mut self, key: Key, deadline: Instant) {
         let Some(slot) = self.slots.find(key) else { return };
         slot.deadline = deadline;
-        if deadline < slot.armed || self.eager && deadline != slot.armed {
+        if deadline < slot.armed {
             slot.armed = deadline;
-            match deadline {
-                Instant::NEVER => self.timer.disarm(key.index),
-                _ => self.timer.arm(key.index, deadline),
-            }
+            self.timer.arm(key.index, deadline);
             self.note_next();
         }
     }
@@ -177,46 +169,34 @@ mod tests {
         }
     }
 
-    fn one(update: TimerUpdate) -> (ConnectionTable<u32, ()>, Key, Rc<Cell<u32>>) {
+    fn one() -> (ConnectionTable<u32, ()>, Key, Rc<Cell<u32>>) {
         let count = Rc::new(Cell::new(0));
         let timer = timer::new(TimerKind::Wheel, Instant(1000));
-        let mut connections = ConnectionTable::with(Box::new(CountedTimer(timer, count.clone())), update);
+        let mut connections = ConnectionTable::with(Box::new(CountedTimer(timer, count.clone())));
         let null = std::fs::File::open("/dev/null").expect("there is a null device");
         let key = connections.insert(std::os::fd::OwnedFd::from(null).into(), None, 0);
         (connections, key, count)
     }
 
     #[test]
-    fn a_busy_connection_costs_one_operation_lazily_and_one_a_request_eagerly() {
-        for (update, expected) in [(TimerUpdate::Lazy, 1), (TimerUpdate::Eager, 1000)] {
-            let (mut connections, key, count) = one(update);
-            for request in 0..1000 {
-                connections.set_deadline(key, Instant(76_000 + request));
-            }
-            assert_eq!(count.get(), expected, "{update}");
+    fn a_busy_connection_costs_one_timer_operation() {
+        let (mut connections, key, count) = one();
+        for request in 0..1000 {
+            connections.set_deadline(key, Instant(76_000 + request));
         }
+        assert_eq!(count.get(), 1);
     }
 
     #[test]
-    fn either_way_a_wait_ends_at_its_own_deadline_and_not_at_an_earlier_one() {
-        for update in TimerUpdate::ALL {
-            let (mut connections, key, _) = one(*update);
-            connections.set_deadline(key, Instant(10_000));
-            connections.set_deadline(key, Instant(70_000));
-            let mut due = Vec::new();
-            connections.expire(Instant(20_000), &mut due);
-            assert!(due.is_empty(), "{update}: that wait is over");
-            connections.set_deadline(key, Instant(30_000));
-            connections.expire(Instant(30_040), &mut due);
-            assert_eq!(due, [key], "{update}");
-        }
-    }
-
-    #[test]
-    fn a_wait_without_end_keeps_no_timer_eagerly() {
-        let (mut connections, key, _) = one(TimerUpdate::Eager);
+    fn a_wait_ends_at_its_own_deadline_and_not_at_an_earlier_one() {
+        let (mut connections, key, _) = one();
         connections.set_deadline(key, Instant(10_000));
-        connections.set_deadline(key, Instant::NEVER);
-        assert_eq!(connections.next_deadline(), Instant::NEVER);
+        connections.set_deadline(key, Instant(70_000));
+        let mut due = Vec::new();
+        connections.expire(Instant(20_000), &mut due);
+        assert!(due.is_empty(), "that wait is over");
+        connections.set_deadline(key, Instant(30_000));
+        connections.expire(Instant(30_040), &mut due);
+        assert_eq!(due, [key]);
     }
 }

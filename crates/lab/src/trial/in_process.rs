@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
-use tenfold_engine::TimerKind;
 use tenfold_rounds::log::{self, LineLog};
 use tenfold_rounds::parsing::{self, Parser};
 use tenfold_rounds::timers::{self, Timers};
@@ -33,12 +32,12 @@ pub(crate) fn measure(
         Subject::ByteParser => parsing::round(Parser::ByByte, operation),
         Subject::Log => own_log(cell, operation, bench)?.map(log::round),
         Subject::HeadList => timers::round(Timers::HeadList, operation, armed),
-        Subject::Timers => timers::round(Timers::Own(own_timers(cell)?), operation, armed),
+        Subject::Timers => timers::round(timers_of(cell)?, operation, armed),
         other => return Err(format!("{} does not run in process", other.name())),
     };
     let mut round = round.ok_or_else(|| {
         format!(
-            "{} has no such operation: timers and head-list have add-latest, add-random, add-same, adjust and tick; \
+            "{} has no such operation: timers and head-list have add-latest, add-random, add-same, adjust, adjust-lazily and tick; \
              parser and byte-parser have parse-small, parse-browser and parse-cookies; log has log-line",
             cell.subject.name()
         )
@@ -63,8 +62,8 @@ pub(crate) fn measure(
     Ok((values, flags))
 }
 
-fn own_timers(cell: &Cell) -> Result<TimerKind, String> {
-    cell.settings.get("timer").map_or(Ok(TimerKind::Wheel), |word| word.parse())
+fn timers_of(cell: &Cell) -> Result<Timers, String> {
+    cell.settings.get("timer").map_or("wheel", String::as_str).parse()
 }
 
 /// The access log of this server, on a temporary file. `None` for another operation.

@@ -24,7 +24,7 @@ pub trait Timer {
     fn steps(&self) -> u64;
 }
 
-/// Milliseconds of a tick of both wheels. Their timers fire at most this much late; none is ever early.
+/// Milliseconds of a tick of a wheel: the most by which a timer fires late. No timer fires early.
 pub const TICK: u64 = 32;
 
 pub(super) const NONE: u32 = u32::MAX;

@@ -1,12 +1,9 @@
-//! Timers: which connections have waited too long. Four ways to keep them, behind one trait.
+//! The timers of waiting connections: two mechanisms with one interface.
 //!
-//! Lazily, as is the default, a driver arms a timer only when a wait begins whose deadline is earlier than
-//! the one that is armed, and looks at the deadline again when it fires: on a busy keep-alive connection
-//! that is no timer operation at all per request. Eagerly, every new deadline arms the timer again.
+//! Updates are lazy. A driver arms a timer only if a wait ends earlier than the armed time, and compares with the
+//! deadline of the connection when the timer fires. A busy keep-alive connection causes no timer operation per request.
 
 mod chunks;
-mod heap;
-mod hierarchical;
 mod interface;
 mod list;
 mod steps;
@@ -16,26 +13,21 @@ mod wheel;
 
 use tenfold_http::Instant;
 
-use self::heap::Heap;
-use self::hierarchical::Hierarchical;
 pub use self::interface::{TICK, Timer};
 use self::list::List;
 use self::wheel::Wheel;
 use crate::plan::choice::TimerKind;
 
-/// Bytes of stack, heap or ring aside: what each kind keeps of a connection, as it is documented.
+/// The documented bytes of each connection.
 const _: () = {
     assert!(wheel::ENTRY_BYTES == 12);
     assert!(list::ENTRY_BYTES == 16);
-    assert!(hierarchical::ENTRY_BYTES == 16);
 };
 
-/// Timers of this kind, none of them armed.
+/// Timers of this kind, without an armed one.
 pub fn new(kind: TimerKind, now: Instant) -> Box<dyn Timer> {
     match kind {
         TimerKind::List => Box::new(List::new()),
-        TimerKind::Heap => Box::new(Heap::new()),
         TimerKind::Wheel => Box::new(Wheel::new(now)),
-        TimerKind::Hierarchical => Box::new(Hierarchical::new(now)),
     }
 }

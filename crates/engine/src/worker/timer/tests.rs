@@ -32,8 +32,8 @@ fn expired(timer: &mut dyn Timer, now: u64) -> Vec<u32> {
 /// When a timer that was armed for `by` is due: at once, or with the tick that begins then.
 fn due_at(kind: TimerKind, by: u64) -> u64 {
     match kind {
-        TimerKind::List | TimerKind::Heap => by,
-        TimerKind::Wheel | TimerKind::Hierarchical => by.div_ceil(TICK) * TICK,
+        TimerKind::List => by,
+        TimerKind::Wheel => by.div_ceil(TICK) * TICK,
     }
 }
 
@@ -195,8 +195,8 @@ fn the_latest_of_all_deadlines_costs_the_list_nothing_and_the_earliest_as_much_a
 }
 
 #[test]
-fn disarming_costs_one_step_in_the_list_and_in_both_wheels() {
-    for kind in [TimerKind::List, TimerKind::Wheel, TimerKind::Hierarchical] {
+fn disarming_costs_one_step() {
+    for &kind in TimerKind::ALL {
         for count in [FEW, MANY] {
             assert_eq!(steps(kind, count, |timer| timer.disarm(count / 2)), 1, "{kind}, {count}");
         }
@@ -204,24 +204,10 @@ fn disarming_costs_one_step_in_the_list_and_in_both_wheels() {
 }
 
 #[test]
-fn arming_costs_one_step_in_both_wheels_whatever_the_deadline() {
-    for kind in [TimerKind::Wheel, TimerKind::Hierarchical] {
-        for (count, at) in [(FEW, 1_000_001), (MANY, 1_000_001), (MANY, 90_000_000)] {
-            assert_eq!(steps(kind, count, |timer| timer.arm(count, Instant(at))), 1, "{kind}, {count}, {at}");
-        }
-    }
-}
-
-#[test]
-fn the_heap_takes_no_more_steps_than_it_has_levels() {
-    for count in [FEW, MANY] {
-        let levels = u64::from(count.ilog2()) + 2;
-        let first = |timer: &mut dyn Timer| timer.arm(count, Instant(1));
-        assert!(steps(TimerKind::Heap, count, first) <= levels);
-        assert!(steps(TimerKind::Heap, count, |timer| timer.disarm(0)) <= levels);
-        assert!(steps(TimerKind::Heap, count, |timer| timer.arm(0, Instant(9_000_000))) <= levels);
-        let top = |timer: &mut dyn Timer| timer.expire(Instant(1_100_000), &mut Vec::new());
-        assert!(steps(TimerKind::Heap, count, top) <= levels);
+fn arming_costs_one_step_in_the_wheel_whatever_the_deadline() {
+    for (count, at) in [(FEW, 1_000_001), (MANY, 1_000_001), (MANY, 90_000_000)] {
+        let arm = |timer: &mut dyn Timer| timer.arm(count, Instant(at));
+        assert_eq!(steps(TimerKind::Wheel, count, arm), 1, "{count}, {at}");
     }
 }
 
@@ -248,12 +234,9 @@ fn steps_of_a_life(kind: TimerKind, ahead: u64) -> u64 {
 }
 
 #[test]
-fn a_day_ahead_is_met_once_a_turn_by_the_wheel_and_once_a_level_by_the_hierarchy() {
+fn a_day_ahead_is_met_once_a_turn_by_the_wheel() {
     const DAY: u64 = 24 * 60 * 60 * 1000;
     let turns = DAY.div_ceil(TICK).div_ceil(2048);
     assert!(steps_of_a_life(TimerKind::Wheel, DAY) >= turns);
-    // Four digits to the base of 64: at each a bucket is emptied and the timer put into another.
-    let one_alone = 2 * 4 + 1;
-    assert!(steps_of_a_life(TimerKind::Hierarchical, DAY) <= 2 * one_alone);
     assert_eq!(steps_of_a_life(TimerKind::List, DAY), 2);
 }

@@ -89,7 +89,6 @@ const FOR_SOME: &[(&str, Uses)] = &[
     ("busy-sleep", |engine| engine == Engine::Busy),
     // Blocking calls have their deadline in the socket.
     ("timer", |engine| engine.model().driver != Driver::Blocking),
-    ("timer-update", |engine| engine.model().driver != Driver::Blocking),
     ("accept", Engine::accepts_in_batches),
     // The first serves one connection; the second is bounded by its threads and its queue.
     ("max-connections", |engine| !matches!(engine, Engine::Naive | Engine::Pool)),

@@ -7,7 +7,7 @@ pub(super) mod shares;
 
 use std::sync::Arc;
 
-use tenfold_engine::{Accept, Bounds, Dispatch, Engine, Plan, Sender, TimerKind, TimerUpdate, Topology};
+use tenfold_engine::{Accept, Bounds, Dispatch, Engine, Plan, Sender, TimerKind, Topology};
 use tenfold_sys::limits;
 use tenfold_sys::socket::{ListenAddress, ListenOptions};
 use tenfold_tls::certificates::files::{KeyFile, LoadedCertificates};
@@ -92,7 +92,6 @@ impl ResolvedConfig {
         check::of(settings, &plan)?;
         let kernel_tls = kernel_tls::resolve(settings, &plan)?;
         plan.timer = settings.timer.unwrap_or(TimerKind::Wheel);
-        plan.timer_update = settings.timer_update.unwrap_or(TimerUpdate::Lazy);
         plan.accept = settings.accept.unwrap_or(Accept::All);
         plan.cork = settings.tcp_cork;
         plan.confined = settings.sandbox;

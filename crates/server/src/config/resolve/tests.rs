@@ -40,12 +40,6 @@ fn what_an_engine_has_no_use_for_is_refused_with_those_that_have() {
             "timer is for engines busy, select, poll, epoll, libevent, asio, asio-proactor, uring, not naive",
         ),
         (
-            "thread",
-            "timer-update",
-            "eager",
-            "timer-update is for engines busy, select, poll, epoll, libevent, asio, asio-proactor, uring, not thread",
-        ),
-        (
             "pool",
             "max-connections",
             "9",
@@ -248,9 +242,9 @@ fn what_an_engine_has_a_use_for_arrives_in_its_plan() {
     assert_eq!(refusal(&single, DESCRIPTORS), "handoff-queue is for topology handoff, not single");
     let busy = resolve(&[("engine", "busy"), ("busy-sleep", "7ms")], DESCRIPTORS).expect("legal");
     assert_eq!(busy.plan.bounds.busy_sleep.as_millis(), 7);
-    let timers = [("engine", "poll"), ("timer", "heap"), ("timer-update", "eager")];
+    let timers = [("engine", "poll"), ("timer", "list")];
     let plan = resolve(&timers, DESCRIPTORS).expect("legal").plan;
-    assert_eq!((plan.timer, plan.timer_update), (TimerKind::Heap, TimerUpdate::Eager));
+    assert_eq!(plan.timer, TimerKind::List);
 }
 
 #[test]

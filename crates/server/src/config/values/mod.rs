@@ -7,7 +7,7 @@ pub(crate) mod tls;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tenfold_engine::{Accept, Dispatch, Engine, Method, Sender, TimerKind, TimerUpdate, Topology, Triggers};
+use tenfold_engine::{Accept, Dispatch, Engine, Method, Sender, TimerKind, Topology, Triggers};
 use tenfold_http::Limits;
 use tenfold_http::semantics::forwarded::TrustedProxies;
 use tenfold_site::{Codings, Listing, TagFrom};
@@ -50,7 +50,6 @@ pub(crate) struct Settings {
     pub(crate) handoff_queue: usize,
     pub(crate) busy_sleep: Duration,
     pub(crate) timer: Option<TimerKind>,
-    pub(crate) timer_update: Option<TimerUpdate>,
     pub(crate) tcp_nodelay: bool,
     pub(crate) backlog: u32,
     pub(crate) defer_accept: bool,

@@ -65,7 +65,6 @@ fn switches(facts: &StartFacts<'_>) -> Option<String> {
         "linger",
         "notsent-lowat",
         "timer",
-        "timer-update",
     ];
     let unusual = |name: &&str| facts.settings.unusual(name).map(|value| format!("{name} {value}"));
     let all: Vec<_> = SHOWN.iter().filter_map(unusual).collect();

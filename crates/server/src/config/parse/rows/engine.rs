@@ -52,10 +52,7 @@ pub(super) static MODEL: &[SettingRow] = rows! { "The I/O model":
         "how long the engine busy sleeps after an iteration without work; 0ms uses a whole processor";
     one "timer" "TIMER" = Value("wheel"), fixed;
         timer = some(parsed);
-        "the data structure for deadlines: list, heap, wheel or hierarchical";
-    one "timer-update" "WHEN" = Value("lazy"), fixed;
-        timer_update = some(parsed);
-        "when to update a timer: lazy (only for an earlier deadline) or eager (for every new deadline)";
+        "the data structure for deadlines: wheel or list";
 };
 
 pub(super) static TCP: &[SettingRow] = rows! { "TCP":
