@@ -105,7 +105,6 @@ const THEMES: &[Theme] = &[
     hardening::files::THEME,
     hardening::output::THEME,
     hardening::sandbox::THEME,
-    hardening::sharing::THEME,
     hardening::book::THEME,
     slow_peers::THEME,
     clients::THEME,

@@ -148,12 +148,10 @@ fn handoff<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Re
     threads(plan, protocol, |number| Intake::handed(&queues[number]), accept)
 }
 
-/// The calls that threads that serve are denied: the waits of other models, and what is done at the start alone.
+/// The calls that serving threads are denied: the waits of other models, and the calls of the start.
 fn denied(plan: &Plan) -> Vec<Call> {
     let start = [Call::IO_URING_REGISTER, Call::IO_URING_SETUP, Call::SECCOMP];
-    // The processes of `fork` have filters of their own.
-    let needed = |call: &Call| *call == Call::SECCOMP && plan.engine == Engine::Fork;
-    plan.others_waits().into_iter().chain(start.into_iter().filter(|call| !needed(call))).collect()
+    plan.others_waits().into_iter().chain(start).collect()
 }
 
 fn worker<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {

@@ -3,25 +3,6 @@
 //
 // A completion only stores its result for the caller of asio_run: no code of the caller runs below a C++ frame.
 
-#include <fcntl.h>
-#include <sys/ioctl.h>
-
-// Makes a descriptor non-blocking as FIONBIO does, unless it is. The sandbox refuses FIONBIO, because a filter does not
-// follow its pointer.
-static int tenfold_ioctl(int descriptor, unsigned long request, int *argument)
-{
-    if (request != FIONBIO)
-        return ioctl(descriptor, request, argument);
-    const int before = fcntl(descriptor, F_GETFL, 0);
-    if (before < 0)
-        return before;
-    const int flags = *argument != 0 ? before | O_NONBLOCK : before & ~O_NONBLOCK;
-    return flags == before ? 0 : fcntl(descriptor, F_SETFL, flags);
-}
-
-// Every ioctl of Asio.
-#define ioctl tenfold_ioctl
-
 #if __has_include(<asio.hpp>)
 #define ASIO_STANDALONE
 #include <asio.hpp>

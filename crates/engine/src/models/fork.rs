@@ -26,7 +26,6 @@ use crate::drivers::blocking::io::{Idle, IdleSince};
 use crate::drivers::blocking::serve::serve;
 use crate::plan::Plan;
 use crate::protocol::{Event, Protocol};
-use crate::worker::confine::of_connection;
 use crate::worker::eviction::{MOST_LEAVING, Places};
 use crate::worker::intake::{Intake, of_accepted};
 use crate::worker::tick::read_clock;
@@ -48,7 +47,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
         })?;
     let children = Children { each: Places::default(), idle_since, reopened: lifecycle::reopened() };
     let children = RefCell::new(children);
-    let (parent, filter) = (process::own(), of_connection(plan)?);
+    let parent = process::own();
     let look_round = || children.borrow_mut().look_after(protocol);
     let accepted = accept_each(intake.listeners, false, protocol, look_round, |socket, peer, listener| {
         let mut children = children.borrow_mut();
@@ -64,8 +63,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
                 // The connection is served if the system refuses, too.
                 let _ = sacrifice::offer(OFFERED);
                 let abandoned = intake.listeners.iter().all(|listener| listener.abandon().is_ok());
-                let confined = filter.as_ref().is_none_or(|filter| filter.install().is_ok());
-                if !orphaned && abandoned && confined {
+                if !orphaned && abandoned {
                     serve(&socket, peer, listener, plan, protocol, &idle);
                 }
                 protocol.drain();

@@ -117,12 +117,4 @@ impl Plan {
     pub fn blocking(&self) -> bool {
         self.driver == Driver::Blocking
     }
-
-    /// Whether listening sockets are in the mode in which `accept` waits. All processes of a server share it.
-    pub fn waits_in_accept(&self, several_listeners: bool) -> bool {
-        match self.blocking() || self.topology == Topology::Handoff {
-            true => !several_listeners,
-            false => self.engine == Engine::Uring,
-        }
-    }
 }

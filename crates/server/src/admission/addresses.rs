@@ -44,7 +44,6 @@ pub(crate) struct Addresses {
     lanes: usize,
     /// Keyed, so that nobody can choose addresses that collide.
     hasher: RandomState,
-    given_up: lock::GivenUp,
 }
 
 /// An address, or the network of 64 bits that an IPv6 address is in. Neither [`FREE`] nor [`CHANGING`].
@@ -114,8 +113,7 @@ impl Addresses {
     pub(crate) fn new(addresses: usize, lanes: usize) -> io::Result<Addresses> {
         let sets = addresses.div_ceil(WAYS).max(1);
         let rows = SharedRows::new(FIRST_LANE + lanes, sets * WAYS)?;
-        let (hasher, given_up) = (RandomState::new(), lock::GivenUp::default());
-        Ok(Addresses { rows, sets: sets as u64, lanes, hasher, given_up })
+        Ok(Addresses { rows, sets: sets as u64, lanes, hasher: RandomState::new() })
     }
 
     /// Counts a connection from `key` in `lane`, unless the address already has `bound`.
@@ -140,8 +138,7 @@ impl Addresses {
 
     /// Uncounts a connection.
     pub(crate) fn disconnect(&self, key: AddressKey, lane: usize) {
-        // An address with connections keeps its place, but another thread may be checking for connections. If that
-        // thread was stopped during the check, the connection stays counted until the process ends.
+        // An address with connections keeps its place, but another thread may be checking for connections.
         if let Some(at) = self.find(key).or_else(|| self.locked(key, |_| self.find(key))) {
             let own = &self.rows.row(FIRST_LANE + lane)[at];
             let _ = own.fetch_update(SeqCst, SeqCst, |count| count.checked_sub(1));
@@ -201,13 +198,12 @@ impl Addresses {
             .or_else(|| self.locked(key, |set| self.find(key).or_else(|| self.take_place(set, key, now))))
     }
 
-    /// Runs `work` under the lock of this address's set. Does nothing if the lock stays taken because its holder was
-    /// stopped.
+    /// Runs `work` under the lock of this address's set.
     #[cold]
     fn locked<T>(&self, key: AddressKey, work: impl FnOnce(Range<usize>) -> Option<T>) -> Option<T> {
         let set = self.set(key);
         // A holder that died leaves a state that the checks below recognise.
-        let _held = lock::hold(&self.rows.row(LOCKS)[set.start], &self.given_up)?;
+        let _held = lock::hold(&self.rows.row(LOCKS)[set.start]);
         work(set)
     }
 

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use tenfold_accounts::{Query, Reply};
 use tenfold_sys::messages;
-use tenfold_sys::socket::refuse_descriptors;
 
 use crate::sandbox::apart::read_to_end;
 
@@ -49,7 +48,6 @@ pub(crate) struct Question {
 /// The error of `socketpair(2)`.
 pub(crate) fn open() -> io::Result<(AccountsClient, AccountsServer)> {
     let (client, server) = messages::pair()?;
-    refuse_descriptors(&client);
     Ok((AccountsClient(client), AccountsServer(server)))
 }
 
@@ -78,7 +76,6 @@ impl AccountsClient {
     pub(crate) fn begin(&self, request: &Query) -> io::Result<PendingQuestion> {
         let question = serde_json::to_vec(request)?;
         let (ours, theirs) = UnixStream::pair()?;
-        refuse_descriptors(&ours);
         messages::send(&self.0, &question, &[theirs.as_fd()])?;
         Ok(PendingQuestion { answer: ours, by: Instant::now() + PATIENCE })
     }
@@ -125,7 +122,7 @@ impl AccountsServer {
         let received = messages::receive(&self.0, bytes)?;
         let whole = received.whole;
         let request = serde_json::from_slice(&bytes[..received.length]).ok();
-        Ok(match (request, received.into_socket()) {
+        Ok(match (request, received.into_descriptor()) {
             (Some(request), Some(answer)) if whole => Some(Question { request, answer }),
             _ => None,
         })
@@ -154,15 +151,10 @@ impl Question {
 pub(crate) struct Answerer(OwnedFd);
 
 impl Answerer {
-    /// Answers without waiting for room: there is enough unless the peer has filled the socket. A client that has left
-    /// gets nothing. Returns whether the answer was dropped because its reader does not read.
-    #[must_use]
-    pub(crate) fn answer(self, reply: &Reply) -> bool {
+    /// Answers without waiting. A client that has left gets nothing.
+    pub(crate) fn answer(self, reply: &Reply) {
         let bytes = serde_json::to_vec(reply).unwrap_or_default();
-        match messages::send_bytes(&self.0, &bytes) {
-            Ok(sent) => sent < bytes.len(),
-            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
-        }
+        let _ = messages::send_bytes(&self.0, &bytes);
     }
 }
 

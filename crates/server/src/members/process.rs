@@ -90,7 +90,7 @@ pub(crate) fn serve(work: &AccountsTask<'_>, mut ready: UnixStream) -> Result<()
         (Err(why), Err(_)) => return Err(why),
     };
     let failed = |error| format!("cannot begin a thread: {error}");
-    let on = |name, width, queue, niceness| start(name, (width, queue), (&accounts, pulse), niceness);
+    let on = |name, width, queue, niceness| start(name, (width, queue), &accounts, niceness);
     let (quick, busy) = on("accounts", settings.connections, QUEUE, 0).map_err(failed)?;
     let (hashing, busy_hashing) =
         on("hashing", settings.hash_threads, settings.hash_queue, NICE).map_err(failed)?;
@@ -117,20 +117,19 @@ pub(crate) fn serve(work: &AccountsTask<'_>, mut ready: UnixStream) -> Result<()
                 let queue = if client.is_some() { &hashing } else { &quick };
                 let place = client.filter(|_| settings.throttle).map(|client| forms.take(&client.address));
                 if matches!(place, Some(None)) {
-                    reply(answer, &Reply::Throttled { after: 1 }, pulse);
+                    answer.answer(&Reply::Throttled { after: 1 });
                 } else if let Err(
                     TrySendError::Full((_, answer, _)) | TrySendError::Disconnected((_, answer, _)),
                 ) = queue.try_send((request, answer, place.flatten()))
                 {
-                    reply(answer, &Reply::Unavailable, pulse);
+                    answer.answer(&Reply::Unavailable);
                 }
             }
-            (_, Ok(None)) => pulse.count_rejected(),
             (true, Err(error)) if error.kind() != ErrorKind::WouldBlock => {
                 complain(&format!("cannot receive a question: {error}"));
                 thread::sleep(PAUSE);
             }
-            (_, Err(_)) => {}
+            (_, Ok(None) | Err(_)) => {}
         }
     }
 }
@@ -138,13 +137,6 @@ pub(crate) fn serve(work: &AccountsTask<'_>, mut ready: UnixStream) -> Result<()
 /// Whether all threads of a pool hang.
 fn hangs(quick: &ThreadPulse, hashing: &ThreadPulse, now: Instant) -> bool {
     quick.all_longer_than(LONGEST, now) || hashing.all_longer_than(LONGEST_HASHING, now)
-}
-
-/// Answers, and counts an unread answer.
-fn reply(answer: Answerer, reply: &Reply, pulse: &Pulse) {
-    if answer.answer(reply) {
-        pulse.count_unread();
-    }
 }
 
 /// The message that the accounts are open.
@@ -155,15 +147,14 @@ type QueuedQuery = (Query, Answerer, Option<AddressPlace>);
 fn start(
     name: &str,
     (width, queue): (usize, usize),
-    (accounts, pulse): (&Arc<Accounts>, &Arc<Pulse>),
+    accounts: &Arc<Accounts>,
     niceness: i32,
 ) -> std::io::Result<(SyncSender<QueuedQuery>, Arc<ThreadPulse>)> {
     let (sender, receiver) = sync_channel(queue);
     let receiver = Arc::new(Mutex::new(receiver));
     let busy = Arc::new(ThreadPulse::new(width, Instant::now()));
     for number in 0..width {
-        let (receiver, accounts, pulse, busy) =
-            (receiver.clone(), accounts.clone(), pulse.clone(), busy.clone());
+        let (receiver, accounts, busy) = (receiver.clone(), accounts.clone(), busy.clone());
         thread::Builder::new().name(format!("{name}-{number}")).spawn(move || {
             // On Linux this affects the calling thread only. If it is refused, hashing continues without it.
             let _ = task::lower_priority(niceness);
@@ -172,7 +163,7 @@ fn start(
                 let Ok((request, answer, place)) = waiting else { return };
                 busy.begin(number, Instant::now());
                 // The panic was already reported. Dropping the answer ends the client's wait.
-                let _ = catch_unwind(AssertUnwindSafe(|| work(request, answer, place, &accounts, &pulse)));
+                let _ = catch_unwind(AssertUnwindSafe(|| work(request, answer, place, &accounts)));
                 busy.end(number);
             }
         })?;
@@ -180,15 +171,15 @@ fn start(
     Ok((sender, busy))
 }
 
-fn work(request: Query, answer: Answerer, place: Option<AddressPlace>, accounts: &Accounts, pulse: &Pulse) {
+fn work(request: Query, answer: Answerer, place: Option<AddressPlace>, accounts: &Accounts) {
     let answered = accounts.answer(request);
     // The client may send its next form when it has the answer.
     drop(place);
     match answered {
-        Ok(answered) => reply(answer, &answered, pulse),
+        Ok(answered) => answer.answer(&answered),
         Err(why) => {
             complain(&why);
-            reply(answer, &Reply::Unavailable, pulse);
+            answer.answer(&Reply::Unavailable);
         }
     }
 }

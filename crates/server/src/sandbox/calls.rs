@@ -5,7 +5,7 @@ use std::path::Path;
 use tenfold_engine::{Engine, Plan, Sender, Topology};
 use tenfold_sys::file::Root;
 use tenfold_sys::seccomp::{Call, FilterRule, Test};
-use tenfold_sys::socket::{DISCONNECT_BYTES, SO_PASSRIGHTS};
+use tenfold_sys::socket::DISCONNECT_BYTES;
 use tenfold_sys::{kernel_tls, process};
 
 /// The parts of a worker's configuration that determine its sandbox.
@@ -57,7 +57,7 @@ const WATCHING: &[Call] = calls! { INOTIFY_ADD_WATCH INOTIFY_INIT1 INOTIFY_RM_WA
 const CLIENT: &[Call] = calls! {
     DUP EPOLL_CREATE1 EPOLL_CTL EPOLL_PWAIT EPOLL_PWAIT2 EPOLL_WAIT EVENTFD2 FDATASYNC FLOCK
     FSYNC FTRUNCATE GETPEERNAME GETSOCKNAME GETSOCKOPT MKDIR MKDIRAT PIPE2 POLL PPOLL PWRITE64 RECVFROM
-    RECVMMSG RECVMSG SENDMMSG SENDMSG SENDTO SHUTDOWN STATFS SYSINFO UNLINK UNLINKAT
+    RECVMMSG RECVMSG SENDMMSG SENDMSG SENDTO SETSOCKOPT SHUTDOWN STATFS SYSINFO UNLINK UNLINKAT
 };
 
 /// Clients of the network, and the resolver of names. The socket of another process of the user may be a way out of the
@@ -74,24 +74,14 @@ const MODES: [(Call, u8); 3] = [(Call::CHMOD, 1), (Call::FCHMOD, 1), (Call::FCHM
 /// of its sandbox.
 const PLAIN_MODE: Test = Test::Bits { mask: libc::S_ISUID | libc::S_ISGID, set: 0 };
 
-/// Options that a worker sets on connections and on the sockets that it waits at, by level. An option of a listening
-/// socket could take all connections of other workers (SO_ATTACH_REUSEPORT_CBPF). SO_LINGER makes `close(2)` wait, also
-/// in another process that the socket was passed to.
+/// Options that a worker sets on connections and on the sockets that it waits at, by level. SO_ATTACH_REUSEPORT_CBPF on
+/// a listening socket would take the connections of other workers.
 const OPTIONS: [(libc::c_int, libc::c_int); 5] = [
     (libc::SOL_SOCKET, libc::SO_RCVTIMEO),
     (libc::SOL_SOCKET, libc::SO_SNDTIMEO),
     (libc::SOL_SOCKET, libc::SO_RCVTIMEO_NEW),
     (libc::SOL_SOCKET, libc::SO_SNDTIMEO_NEW),
     (libc::IPPROTO_TCP, libc::TCP_CORK),
-];
-
-/// Tests of `setsockopt` in the accounts process, of which one must pass. Clients of databases set options of their
-/// own, and none needs SO_LINGER.
-const UNLESS_LINGER: [(u8, Test); 4] = [
-    (1, Test::AtMost(libc::SOL_SOCKET as u32 - 1)),
-    (1, Test::AtLeast(libc::SOL_SOCKET as u32 + 1)),
-    (2, Test::AtMost(libc::SO_LINGER as u32 - 1)),
-    (2, Test::AtLeast(libc::SO_LINGER as u32 + 1)),
 ];
 
 /// Calls that no process of the server needs, but an intruder would.
@@ -137,15 +127,13 @@ pub(super) fn of_worker(serving: &SandboxSubject<'_>) -> Vec<FilterRule> {
     if layered || !plan.blocking() {
         rules.push(Call::PREADV2.into());
     }
-    // Filters of threads are installed beneath that of the process; a thread that has its own may add none.
-    rules.push(Call::SECCOMP.into());
+    if plan.narrows_threads() {
+        rules.push(Call::SECCOMP.into());
+    }
     // A connection is reset by an address that is none.
     rules.push(FilterRule::when(Call::CONNECT, &[(2, Test::Is(DISCONNECT_BYTES))]));
-    // The sockets for answers of the accounts process refuse descriptors. Filters cannot see whether that is permitted
-    // again.
-    let of_members = members.then_some((libc::SOL_SOCKET, SO_PASSRIGHTS));
     let of_kernel_tls = kernel_tls::OPTIONS.into_iter().filter(|_| kernel_tls);
-    rules.extend(OPTIONS.into_iter().chain(of_members).chain(of_kernel_tls).map(|(level, option)| {
+    rules.extend(OPTIONS.into_iter().chain(of_kernel_tls).map(|(level, option)| {
         FilterRule::when(Call::SETSOCKOPT, &[(1, Test::Is(level as u32)), (2, Test::Is(option as u32))])
     }));
     let accepts_by_calls = plan.blocking() || plan.topology == Topology::Handoff;
@@ -183,14 +171,6 @@ pub(super) fn of_worker(serving: &SandboxSubject<'_>) -> Vec<FilterRule> {
         // would wait for many.
         false => FilterRule::when(Call::PPOLL, &[(1, Test::AtMost(2))]),
     });
-    // Processes share the mode of a listening socket, which is set before, so no worker has another one: it could let
-    // others wait in `accept` forever. FIONBIO sets it by a pointer, which no filter follows.
-    if !plan.waits_in_accept(several_listeners) {
-        // Nor does it change how others write to the log (O_DIRECT), or get signals (O_ASYNC).
-        let modes = libc::O_NONBLOCK | libc::O_DIRECT | libc::O_ASYNC;
-        let set = Test::Bits { mask: modes as u32, set: libc::O_NONBLOCK as u32 };
-        rules.push(FilterRule::when(Call::FCNTL, &[(1, Test::Is(libc::F_SETFL as u32)), (2, set)]));
-    }
     rules.extend(with_conditions());
     rules
 }
@@ -235,9 +215,6 @@ fn of_client() -> Vec<FilterRule> {
     let mut rules: Vec<FilterRule> =
         RUNTIME.iter().chain(FILES).chain(CLIENT).map(|&call| call.into()).collect();
     rules.push(thread());
-    rules.extend(UNLESS_LINGER.map(|test| FilterRule::when(Call::SETSOCKOPT, &[test])));
-    rules.push(FilterRule::when(Call::IOCTL, &[(1, Test::Is(libc::FIONBIO as u32))]));
-    rules.push(FilterRule::when(Call::FCNTL, &[(1, Test::Is(libc::F_SETFL as u32))]));
     rules.extend(with_conditions());
     rules
 }
@@ -289,9 +266,12 @@ fn with_conditions() -> Vec<FilterRule> {
             libc::PR_SET_VMA as u32,
         ],
     );
-    rules.extend(is(Call::IOCTL, 1, &[libc::FIONREAD as u32, libc::TCGETS as u32, libc::TIOCGWINSZ as u32]));
+    let controls =
+        [libc::FIONBIO, libc::FIONREAD, libc::TCGETS, libc::TIOCGWINSZ].map(|control| control as u32);
+    rules.extend(is(Call::IOCTL, 1, &controls));
     // Neither F_SETOWN nor F_SETSIG, by which a descriptor sends signals to other processes.
-    let descriptors = [libc::F_DUPFD, libc::F_DUPFD_CLOEXEC, libc::F_GETFD, libc::F_SETFD, libc::F_GETFL];
+    let descriptors =
+        [libc::F_DUPFD, libc::F_DUPFD_CLOEXEC, libc::F_GETFD, libc::F_SETFD, libc::F_GETFL, libc::F_SETFL];
     let locks = [libc::F_GETLK, libc::F_SETLK, libc::F_SETLKW, libc::F_GETPIPE_SZ, libc::F_SETPIPE_SZ];
     let commands: Vec<u32> = descriptors.iter().chain(&locks).map(|&command| command as u32).collect();
     rules.extend(is(Call::FCNTL, 1, &commands));
@@ -317,31 +297,14 @@ fn with_conditions() -> Vec<FilterRule> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
-    use std::os::fd::AsFd;
-    use std::time::Duration;
-
     use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
     use rustix::io::Errno;
-    use rustix::net::sockopt;
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socket, socketpair};
     use tenfold_sys::seccomp::{REPORT_WORDS, Reports, allow_only, fail_quietly, handle};
     use tenfold_sys::shared::SharedRows;
     use tenfold_sys::task;
 
     use super::*;
-
-    #[test]
-    fn h79_the_accounts_process_cannot_make_a_close_wait() {
-        let socket = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-        confined(&[], of_accounts(true), move || {
-            let linger = |time| sockopt::set_socket_linger(socket.as_fd(), time);
-            assert_eq!(linger(Some(Duration::from_secs(1))), Err(Errno::PERM));
-            assert_eq!(linger(None), Err(Errno::PERM));
-            sockopt::set_socket_keepalive(&socket, true).expect("clients of databases do");
-            sockopt::set_tcp_nodelay(&socket, true).expect("clients of databases do");
-        });
-    }
 
     #[test]
     fn h79_the_accounts_process_makes_no_set_user_id_file() {

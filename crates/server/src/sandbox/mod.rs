@@ -56,7 +56,9 @@ pub(crate) fn confine_worker(process: Process, serving: &SandboxSubject<'_>) -> 
     let mut fatal = calls::DANGEROUS.to_vec();
     fatal.push(Call::CONNECT);
     fatal.extend(plan.others_waits());
-    confine(process, &calls::of_worker(serving), &fatal)
+    confine(process, &calls::of_worker(serving), &fatal)?;
+    NARROWED.store(plan.narrows_threads(), Ordering::Relaxed);
+    Ok(())
 }
 
 /// Confines the accounts process, which opens the file of its `database`; None: it connects to a server.
@@ -120,23 +122,21 @@ fn confine(process: Process, rules: &[FilterRule], fatal: &[Call]) -> Result<(),
     let line = diagnostics::shows(Level::Warn).then(|| format!("tenfold: warning: {}: ", process.name));
     let reports = Reports { row: process.row, refused: process.refused, line };
     let confined = seccomp::handle(reports, fatal).and_then(|()| seccomp::allow_only(rules));
-    confined.map_err(|error| format!("cannot enter the sandbox: {error}"))?;
-    CONFINED.store(true, Ordering::Relaxed);
-    Ok(())
+    confined.map_err(|error| format!("cannot enter the sandbox: {error}"))
 }
 
-/// Whether this process is confined.
-static CONFINED: AtomicBool = AtomicBool::new(false);
+/// Whether threads of this process install another filter: [`tenfold_engine::Plan::narrows_threads`].
+static NARROWED: AtomicBool = AtomicBool::new(false);
 
-/// Denies this thread, which serves no connection, the calls that the filter of its process permits to serving threads
-/// until they install their own: rings and filters.
+/// Denies this thread, which serves no connection, the calls that serving threads make before they install their filter:
+/// rings and filters.
 ///
 /// # Errors
 /// The error of `seccomp(2)`.
 pub(crate) fn confine_helper() -> io::Result<()> {
     const OF_SERVING: [Call; 4] =
         [Call::IO_URING_ENTER, Call::IO_URING_REGISTER, Call::IO_URING_SETUP, Call::SECCOMP];
-    if CONFINED.load(Ordering::Relaxed) { seccomp::deny(&OF_SERVING) } else { Ok(()) }
+    if NARROWED.load(Ordering::Relaxed) { seccomp::deny(&OF_SERVING) } else { Ok(()) }
 }
 
 /// Returns how a process ended: by the call that its row names, or by its wait status. Clears the row for the next

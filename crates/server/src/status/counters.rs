@@ -263,8 +263,7 @@ impl Default for Sums {
 }
 
 impl Sums {
-    /// Adds the present numbers of a row. Saturates: a compromised worker can write any number, and must not end the
-    /// supervisor.
+    /// Adds the present numbers of a row.
     pub(crate) fn add(&mut self, row: &[AtomicU64]) {
         self.0
             .iter_mut()

@@ -102,10 +102,6 @@ pub(crate) struct AccountsReport {
     pub(crate) process: Option<i32>,
     /// The number of replaced processes.
     pub(crate) replaced: u64,
-    /// Answers that were dropped because the worker did not read them.
-    pub(crate) unread_answers: u64,
-    /// Messages that were not valid questions.
-    pub(crate) rejected_messages: u64,
 }
 
 /// The process that signs for the newest configuration.
@@ -183,12 +179,7 @@ impl std::fmt::Display for StatusReport {
         }
         if let Some(accounts) = &self.accounts {
             let process = accounts.process.map_or("none".to_owned(), |process| process.to_string());
-            let AccountsReport { replaced, unread_answers, rejected_messages, .. } = accounts;
-            writeln!(
-                f,
-                "accounts   process {process}, replaced {replaced} times, {unread_answers} answers unread, \
-                 {rejected_messages} messages rejected"
-            )?;
+            writeln!(f, "accounts   process {process}, replaced {} times", accounts.replaced)?;
         }
         if let Some(SigningReport { process, replaced }) = self.signing {
             let process = process.map_or("none".to_owned(), |process| process.to_string());
@@ -296,11 +287,10 @@ mod tests {
 
     #[test]
     fn the_accounts_process_is_shown_if_there_is_one() {
-        let accounts =
-            AccountsReport { process: Some(12), replaced: 1, unread_answers: 2, rejected_messages: 3 };
+        let accounts = AccountsReport { process: Some(12), replaced: 1 };
         let signing = Some(SigningReport { process: None, replaced: 4 });
         let text = StatusReport { accounts: Some(accounts), signing, ..report() }.to_string();
-        let line = "\naccounts   process 12, replaced 1 times, 2 answers unread, 3 messages rejected\n\
+        let line = "\naccounts   process 12, replaced 1 times\n\
                     signing    process none, replaced 4 times\n";
         assert!(text.contains(line), "{text}");
     }

@@ -12,7 +12,6 @@ use tenfold_sys::process::{self, Fork, Pid, WaitStatus};
 use tenfold_sys::seccomp::REPORT_WORDS;
 use tenfold_sys::shared::SharedRows;
 use tenfold_sys::signal::Signal;
-use tenfold_sys::socket::refuse_descriptors;
 use tenfold_sys::user::SystemUser;
 
 use super::forked;
@@ -86,7 +85,6 @@ impl AccountsProcess {
         let failed = |error| format!("cannot start the accounts process: {error}");
         let mut accounts = AccountsProcess::new(settings, url, user)?;
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
-        refuse_descriptors(&ours);
         accounts.fork(theirs, true, forget).map_err(failed)?;
         let heard = read_to_end(&ours, LONGEST_START, Instant::now() + LATEST_START);
         match heard.as_deref().map(String::from_utf8_lossy).as_deref() {
@@ -150,8 +148,6 @@ impl AccountsProcess {
         report::AccountsReport {
             process: self.pid.map(|pid| pid.as_raw_nonzero().get()),
             replaced: self.replaced,
-            unread_answers: self.pulse.unread(),
-            rejected_messages: self.pulse.rejected(),
         }
     }
 

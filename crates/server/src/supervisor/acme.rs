@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 use tenfold_sys::process::{self, Fork, Pid, WaitStatus};
 use tenfold_sys::seccomp::REPORT_WORDS;
 use tenfold_sys::shared::SharedRows;
-use tenfold_sys::socket::refuse_descriptors;
 use tenfold_tls::certificates::facts::KeyId;
 use tenfold_tls::challenges::{ChallengeBoard, MAX_BYTES};
 
@@ -158,7 +157,6 @@ impl AcmeProcess {
         let (Some(task), Some(memory)) = (self.task.clone(), self.memory.clone()) else { return Ok(None) };
         let supervisor = process::own();
         let (ours, theirs) = UnixStream::pair()?;
-        refuse_descriptors(&ours);
         ours.set_nonblocking(true)?;
         match process::fork()? {
             Fork::Parent(pid) => {

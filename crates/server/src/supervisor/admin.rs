@@ -11,7 +11,7 @@ use tenfold_sys::process::{self, Fork, Pid, WaitStatus};
 use tenfold_sys::seccomp::REPORT_WORDS;
 use tenfold_sys::shared::SharedRows;
 use tenfold_sys::signal::Signal;
-use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener, refuse_descriptors};
+use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
 use tenfold_sys::user::SystemUser;
 
 use super::forked;
@@ -104,7 +104,6 @@ impl AdminProcess {
     fn fork(&mut self, forget: impl FnOnce()) -> std::io::Result<()> {
         let supervisor = process::own();
         let (ours, theirs) = UnixStream::pair()?;
-        refuse_descriptors(&ours);
         ours.set_nonblocking(true)?;
         match process::fork()? {
             Fork::Parent(pid) => {

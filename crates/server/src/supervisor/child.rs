@@ -21,7 +21,7 @@ use tenfold_tls::signing::remote::SigningClient;
 
 use super::book::NAME;
 use super::forked::end_with;
-use super::generation::{Generation, Stage};
+use super::generation::Generation;
 use super::privileges;
 use crate::admission::Admission;
 use crate::config::resolve::ResolvedConfig;
@@ -74,20 +74,8 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
     let addresses = generation.addresses.map(|addresses| &**Box::leak(Box::new(addresses)));
     let admission = addresses.map(|addresses| Admission::new(addresses, lane, shares));
     let has_book = generation.book.is_some();
-    let Generation {
-        settings,
-        config,
-        mut roots,
-        log,
-        rows,
-        gate,
-        stage,
-        reports,
-        remarks,
-        web,
-        signing,
-        ..
-    } = generation;
+    let Generation { settings, config, mut roots, log, rows, gate, reports, remarks, web, signing, .. } =
+        generation;
     let signing = signing.map(|signing| signing.into_ends(place));
     // The workers' user may not have access to protected folders.
     let protect = if web.is_some() { &settings.members.protect[..] } else { &[] };
@@ -107,10 +95,6 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
     let (all, reports) = (Box::leak(Box::new(rows)), Box::leak(Box::new(reports)));
     let rows = place..place + plan.counted_threads() / plan.processes();
     let several_listeners = listeners.len() > 1;
-    for listener in &listeners {
-        let set = listener.set_nonblocking(!plan.waits_in_accept(several_listeners));
-        set.map_err(|error| format!("cannot set the mode of {}: {error}", listener.address()))?;
-    }
     if settings.sandbox {
         let refused = Tally::new(all.row(rows.start), true).word(Counter::RefusedCalls);
         let process =
@@ -133,7 +117,6 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
         };
         sandbox::confine_worker(process, &serving)?;
     }
-    let gate = (stage == Stage::Starting).then_some(gate);
     let shared = plan.is_many() || plan.dispatch != Dispatch::Inline;
     let worker = WorkerShared::new(all, rows, gate, shared, log)?;
     match how.null {

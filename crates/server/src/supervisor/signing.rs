@@ -18,7 +18,6 @@ use tenfold_sys::process::{self, Fork, Pid, WaitStatus};
 use tenfold_sys::seccomp::REPORT_WORDS;
 use tenfold_sys::shared::SharedRows;
 use tenfold_sys::signal::Signal;
-use tenfold_sys::socket::refuse_descriptors;
 use tenfold_sys::user::SystemUser;
 use tenfold_sys::wait;
 use tenfold_tls::certificates::files::KeyFile;
@@ -300,9 +299,6 @@ fn pairs(plan: &Plan) -> io::Result<Vec<Vec<SigningPair>>> {
     let each = if plan.processes() > 1 { 1 } else { processors };
     let pair = || {
         let (worker, signer) = messages::pair()?;
-        if plan.engine != Engine::Fork {
-            refuse_descriptors(&signer);
-        }
         Ok(SigningPair { worker: worker.into(), signer: signer.into() })
     };
     (0..plan.processes()).map(|_| (0..each).map(|_| pair()).collect()).collect()

@@ -29,8 +29,7 @@ pub(crate) struct WorkerShared {
     own: Range<usize>,
     /// The number of threads that have asked for a row.
     come: AtomicUsize,
-    /// None if the generation serves already: a compromised worker could close it again.
-    gate: Option<Gate>,
+    gate: Gate,
     /// Whether several processes or threads count in a row (`fork`, a pool).
     shared: bool,
     outlet: Option<Arc<Outlet>>,
@@ -64,7 +63,7 @@ impl WorkerShared {
     pub(crate) fn new(
         rows: &'static SharedRows,
         own: Range<usize>,
-        gate: Option<Gate>,
+        gate: Gate,
         shared: bool,
         log: Log,
     ) -> Result<Arc<WorkerShared>, String> {
@@ -97,7 +96,7 @@ impl WorkerShared {
     /// See [`tenfold_engine::Protocol::begin`].
     pub(crate) fn begin(&self) {
         self.with(|local| local.tally.ready());
-        self.gate.iter().for_each(Gate::pass);
+        self.gate.pass();
     }
 
     #[cold]

@@ -11,11 +11,9 @@ pub enum AfterAccept {
     Again,
     /// Accept when the next connection has arrived.
     Wait,
-    /// Accept after a pause: no descriptor or memory is left, or the system refused.
+    /// Accept after a pause: no descriptor or memory is left, the system refused, or a server that leaves has shut the
+    /// listener down.
     Pause,
-    /// The listener was shut down. Whoever owns it may let it listen again: accept from others, and pause if none has a
-    /// connection.
-    Others,
     /// The listener is unusable.
     GiveUp,
 }
@@ -37,7 +35,6 @@ pub fn after_accept(error: &io::Error) -> AfterAccept {
             | Errno::NETUNREACH,
         ) => AfterAccept::Again,
         Some(Errno::BADF | Errno::FAULT | Errno::NOTSOCK) => AfterAccept::GiveUp,
-        Some(Errno::INVAL) => AfterAccept::Others,
         _ => AfterAccept::Pause,
     }
 }
@@ -62,12 +59,18 @@ mod tests {
         for number in [Errno::BADF, Errno::FAULT, Errno::NOTSOCK] {
             assert_eq!(after_accept(&error(number)), AfterAccept::GiveUp, "{number}");
         }
-        let for_a_while =
-            [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::PERM, Errno::NOSPC];
+        let for_a_while = [
+            Errno::MFILE,
+            Errno::NFILE,
+            Errno::NOBUFS,
+            Errno::NOMEM,
+            Errno::PERM,
+            Errno::NOSPC,
+            Errno::INVAL,
+        ];
         for number in for_a_while {
             assert_eq!(after_accept(&error(number)), AfterAccept::Pause, "{number}");
         }
-        assert_eq!(after_accept(&error(Errno::INVAL)), AfterAccept::Others);
         assert_eq!(after_accept(&error(Errno::CONNABORTED)), AfterAccept::Again);
         assert_eq!(after_accept(&error(Errno::INTR)), AfterAccept::Again);
         assert_eq!(after_accept(&error(Errno::AGAIN)), AfterAccept::Wait);

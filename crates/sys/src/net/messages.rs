@@ -4,13 +4,10 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::io::ioctl_fionread;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair, sockopt,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
-
-use crate::net::socket::option::refuse_descriptors;
 
 /// The most descriptors of a message.
 const MOST_DESCRIPTORS: usize = 2;
@@ -75,16 +72,9 @@ pub fn send_bytes(stream: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
 }
 
 impl ReceivedMessage {
-    /// The only descriptor, if it is a connected Unix stream without unread bytes. Bytes in a queue can bring
-    /// descriptors, which are closed with the socket, and a close waits as long as the SO_LINGER of its sender says. So
-    /// the stream takes none from here on, and workers may not set SO_LINGER. It is no more than that: the descriptors
-    /// of urgent data that was read stay in a queue without unread bytes, and are closed with it.
-    pub fn into_socket(self) -> Option<OwnedFd> {
-        let [one] = <[OwnedFd; 1]>::try_from(self.descriptors).ok()?;
-        refuse_descriptors(&one);
-        let is_stream = sockopt::socket_domain(&one) == Ok(AddressFamily::UNIX)
-            && sockopt::socket_type(&one) == Ok(SocketType::STREAM);
-        // A peek would miss urgent data.
-        (is_stream && ioctl_fionread(&one) == Ok(0)).then_some(one)
+    /// The only descriptor.
+    pub fn into_descriptor(self) -> Option<OwnedFd> {
+        let [only] = <[OwnedFd; 1]>::try_from(self.descriptors).ok()?;
+        Some(only)
     }
 }

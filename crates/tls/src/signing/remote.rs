@@ -22,9 +22,6 @@ use crate::failure::SigningFailure;
 /// The wait for a process that has answered late, and so lives: a busy machine, or a long key.
 const SLOW_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The most messages that are discarded in one look: a compromised process can send faster than they are discarded.
-const MOST_DISCARDED: usize = 64;
-
 /// The sockets of one worker to the process that signs. Each thread uses one that is free; without one, threads take
 /// turns.
 pub struct SigningClient {
@@ -216,15 +213,13 @@ impl SigningSocket {
     /// Discards late answers to earlier requests, and reports of a former process's end. Returns whether there were any.
     fn discard(&mut self) -> bool {
         let mut bytes = [0; ANSWER_ROOM];
-        let mut discarded = 0;
-        while discarded < MOST_DISCARDED
-            && let Ok((length @ 1.., _)) = recv(&self.socket, &mut bytes, RecvFlags::DONTWAIT)
-        {
-            discarded += 1;
+        let mut any = false;
+        while let Ok((length @ 1.., _)) = recv(&self.socket, &mut bytes, RecvFlags::DONTWAIT) {
+            any = true;
             let answer = SignAnswer::parse(&bytes[..length]);
             self.is_slow = answer.is_some_and(|(_, answer)| answer != SignAnswer::Lost);
         }
-        discarded > 0
+        any
     }
 }
 

@@ -27,9 +27,6 @@ struct Expanded {
     version: Option<PublicationVersion>,
     keys: Option<TicketKeys>,
     ciphers: Vec<([u8; NAME], LessSafeKey)>,
-    /// The second in which the published keys could not be read. They are not tried again in it: a compromised worker
-    /// can leave the memory as if somebody wrote, and each handshake would wait for that.
-    unread: Option<u64>,
 }
 
 impl SharedTicketer {
@@ -45,26 +42,23 @@ impl SharedTicketer {
     /// Calls `use_it` with the ciphers that are usable now, the current one first.
     fn with_ciphers<T>(&self, use_it: impl FnOnce(&[([u8; NAME], LessSafeKey)]) -> Option<T>) -> Option<T> {
         let now = (self.clock)();
-        let is_due = {
-            let expanded = self.expanded.read().unwrap_or_else(PoisonError::into_inner);
-            expanded.version != Some(self.shared.version()) && expanded.unread != Some(now)
-        };
-        if is_due && self.expand().is_none() {
-            self.expanded.write().unwrap_or_else(PoisonError::into_inner).unread = Some(now);
+        let expanded = self.expanded.read().unwrap_or_else(PoisonError::into_inner).version;
+        if expanded != Some(self.shared.version()) {
+            self.expand();
         }
         let expanded = self.expanded.read().unwrap_or_else(PoisonError::into_inner);
         let count = expanded.keys.as_ref()?.usable(now).len();
         use_it(expanded.ciphers.get(..count)?)
     }
 
-    /// Reads the published keys. If they cannot be read, the former ones stay, and it returns `None`.
+    /// Reads the published keys. If that fails, the former keys stay, and it returns `None`.
     fn expand(&self) -> Option<()> {
         let (version, bytes) = self.shared.read()?;
         let keys = TicketKeys::from_bytes(&bytes)?;
         let cipher = |secret: &[u8]| UnboundKey::new(&AES_256_GCM, secret).map(LessSafeKey::new);
         let ciphers = keys.usable(0).iter().filter_map(|key| Some((key.name, cipher(&key.secret).ok()?)));
         let ciphers = ciphers.collect();
-        let expanded = Expanded { version: Some(version), ciphers, keys: Some(keys), unread: None };
+        let expanded = Expanded { version: Some(version), ciphers, keys: Some(keys) };
         *self.expanded.write().unwrap_or_else(PoisonError::into_inner) = expanded;
         Some(())
     }
@@ -121,7 +115,6 @@ impl ProducesTickets for SharedTicketer {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
-    use std::sync::atomic::Ordering;
 
     use super::*;
     use crate::shared::private_words;
@@ -173,26 +166,6 @@ mod tests {
         assert!(ours.decrypt(&[0; 64]).is_none());
         assert!(shared.publish(b"no keys at all"));
         assert!(ours.encrypt(b"state").is_none());
-    }
-
-    #[test]
-    fn keys_that_cannot_be_read_are_tried_once_a_second() {
-        NOW.set(0);
-        let words = private_words(SharedBytes::words_for(MAX_BYTES));
-        let shared = SharedBytes::new(words.clone());
-        let mut keys = TicketKeys::generate(0).expect("random bytes");
-        assert!(shared.publish(&keys.to_bytes()));
-        let ours = ticketer(&shared);
-        let name = |ticket: Vec<u8>| ticket[..NAME].to_vec();
-        let first = name(ours.encrypt(b"state").expect("a ticket"));
-        // Compromised code may write another odd number each time.
-        let leave_odd = |number| words.words()[0].store(number, Ordering::Relaxed);
-        leave_odd(7);
-        assert_eq!(name(ours.encrypt(b"state").expect("the former keys stay")), first);
-        assert!(keys.rotate(keys.next_rotation()).expect("random bytes") && shared.publish(&keys.to_bytes()));
-        assert_eq!(name(ours.encrypt(b"state").expect("a ticket")), first, "it was tried in this second");
-        NOW.set(1);
-        assert_ne!(name(ours.encrypt(b"state").expect("a ticket")), first);
     }
 
     #[test]

@@ -35,11 +35,9 @@ pub(crate) fn accept_each<P: Protocol>(
         protocol.before_wait();
         look_round();
         let ready = waiting.next().or_else(|error| pause_where_short(error, protocol).map(|()| Vec::new()));
-        let (mut accepted, mut shut_down) = (false, false);
         for place in ready.map_err(|error| format!("cannot wait for connections: {error}"))? {
             let error = match listeners[place].accept(nonblocking) {
                 Ok((socket, peer)) => {
-                    accepted = true;
                     hand_on(socket, peer, u16::try_from(place).unwrap_or(u16::MAX));
                     continue;
                 }
@@ -49,7 +47,6 @@ pub(crate) fn accept_each<P: Protocol>(
                 AfterAccept::Again | AfterAccept::Wait => {}
                 // Sockets are shut down when the server leaves.
                 _ if lifecycle::phase() != Phase::Serving => break,
-                AfterAccept::Others => shut_down = true,
                 AfterAccept::Pause => {
                     protocol.observe(Event::Exhausted);
                     std::thread::sleep(EXHAUSTED_PAUSE);
@@ -58,10 +55,6 @@ pub(crate) fn accept_each<P: Protocol>(
                     return Err(format!("cannot accept on {}: {error}", listeners[place].address()));
                 }
             }
-        }
-        if shut_down && !accepted {
-            protocol.observe(Event::Exhausted);
-            std::thread::sleep(EXHAUSTED_PAUSE);
         }
     }
     read_clock();

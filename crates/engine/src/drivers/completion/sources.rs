@@ -184,7 +184,7 @@ impl<'a> Sources<'a> {
         match after_accept(&error) {
             _ if -result == errno::ECANCELED => self.accept(ring),
             AfterAccept::Again => self.accept(ring),
-            AfterAccept::Wait | AfterAccept::Pause | AfterAccept::Others => {
+            AfterAccept::Wait | AfterAccept::Pause => {
                 protocol.observe(Event::Exhausted);
                 self.resumes = now + EXHAUSTED_PAUSE;
             }

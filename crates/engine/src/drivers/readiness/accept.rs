@@ -43,8 +43,6 @@ pub(crate) struct Acceptor<'a> {
     /// The time at which accepting resumes after descriptors or memory ran out.
     resumes: Instant,
     open: bool,
-    /// Whether a listener was found shut down since the last pause.
-    shut_down: bool,
     left: usize,
     /// Whether to accept only one connection per event of a listener.
     one: bool,
@@ -63,7 +61,6 @@ impl<'a> Acceptor<'a> {
             ready,
             resumes,
             open: false,
-            shut_down: false,
             left: BATCH,
             one: accept == Accept::One,
         }
@@ -113,7 +110,7 @@ impl<'a> Acceptor<'a> {
     fn pause<P: Protocol>(&mut self, selector: &mut dyn Selector, now: Instant, protocol: &P) {
         protocol.observe(Event::Exhausted);
         self.close(selector);
-        (self.resumes, self.shut_down) = (now + EXHAUSTED_PAUSE, false);
+        self.resumes = now + EXHAUSTED_PAUSE;
         self.due = self.due.min(self.resumes);
     }
 
@@ -179,9 +176,6 @@ impl<'a> Acceptor<'a> {
                 }
             }
             let Some(place) = self.ready.iter().position(|&ready| ready) else {
-                if self.shut_down {
-                    self.pause(selector, now, protocol);
-                }
                 self.due = self.resumes;
                 return Ok(None);
             };
@@ -200,7 +194,6 @@ impl<'a> Acceptor<'a> {
                 AfterAccept::Wait => self.ready[place] = false,
                 // Sockets are shut down when the server leaves.
                 _ if lifecycle::phase() != Phase::Serving => self.ready[place] = false,
-                AfterAccept::Others => (self.ready[place], self.shut_down) = (false, true),
                 AfterAccept::Pause => {
                     self.pause(selector, now, protocol);
                     return Ok(None);

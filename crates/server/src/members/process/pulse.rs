@@ -1,4 +1,4 @@
-//! Heartbeats and counts of the accounts process, in memory that it shares only with the supervisor.
+//! Heartbeats of the accounts process, in memory that it shares only with the supervisor.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,60 +10,32 @@ use tenfold_sys::shared::SharedRows;
 #[derive(Debug)]
 pub(crate) struct Pulse(SharedRows);
 
-const BEATS: usize = 0;
-const UNREAD: usize = 1;
-const REJECTED: usize = 2;
-
 impl Pulse {
     /// The memory of a process that has not started.
     ///
     /// # Errors
     /// There is no memory.
     pub(crate) fn new() -> io::Result<Pulse> {
-        SharedRows::new(1, REJECTED + 1).map(Pulse)
+        SharedRows::new(1, 1).map(Pulse)
     }
 
     /// A heartbeat: the process waits for questions.
     pub(crate) fn beat(&self) {
-        self.count(BEATS);
-    }
-
-    /// An answer was dropped because its reader does not read.
-    pub(crate) fn count_unread(&self) {
-        self.count(UNREAD);
-    }
-
-    /// A message was not a question.
-    pub(crate) fn count_rejected(&self) {
-        self.count(REJECTED);
+        self.word().fetch_add(1, Ordering::Relaxed);
     }
 
     /// Beats since the start of the process; 0 while it opens the accounts.
     pub(crate) fn beats(&self) -> u64 {
-        self.read(BEATS)
-    }
-
-    /// Dropped answers since the start of the server.
-    pub(crate) fn unread(&self) -> u64 {
-        self.read(UNREAD)
-    }
-
-    /// Rejected messages since the start of the server.
-    pub(crate) fn rejected(&self) -> u64 {
-        self.read(REJECTED)
+        self.word().load(Ordering::Relaxed)
     }
 
     /// Resets the state for a new process.
     pub(crate) fn restart(&self) {
-        self.0.row(0)[BEATS].store(0, Ordering::Relaxed);
+        self.word().store(0, Ordering::Relaxed);
     }
 
-    fn count(&self, word: usize) {
-        self.0.row(0)[word].fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn read(&self, word: usize) -> u64 {
-        self.0.row(0)[word].load(Ordering::Relaxed)
+    fn word(&self) -> &AtomicU64 {
+        &self.0.row(0)[0]
     }
 }
 

@@ -22,8 +22,6 @@ use super::generation::Stage;
 use super::state::Supervisor;
 use crate::diagnostics::{debug, error, warning};
 
-/// The most names of a folder that are read: the supervisor does nothing else meanwhile, and others may write there.
-const MOST_NAMES: usize = 100_000;
 /// The most files that a look complains about one by one.
 const MOST_COMPLAINTS: usize = 10;
 
@@ -46,7 +44,7 @@ impl Supervisor {
         let (path, keep, compresses) =
             (path.to_owned(), newest.settings.log_keep, newest.settings.log_compress);
         let mut complaints = Vec::new();
-        let archived = list(&path, MOST_NAMES).and_then(|mut files| {
+        let archived = list(&path).and_then(|mut files| {
             let (folder, _) = OpenFolder::around(&path)?;
             let found = files.len();
             files.retain(|file| self.has_made(&folder, &file.name));

@@ -47,14 +47,11 @@ impl RotatedFile {
 /// The rotated files of the log at `path`, the oldest first.
 ///
 /// # Errors
-/// The folder cannot be read, or has more than `most` names.
-pub(super) fn list(path: &Path, most: usize) -> io::Result<Vec<RotatedFile>> {
+/// The folder cannot be read.
+pub(super) fn list(path: &Path) -> io::Result<Vec<RotatedFile>> {
     let Some(own) = path.file_name() else { return Ok(Vec::new()) };
     let mut found = Vec::new();
-    for (number, entry) in fs::read_dir(path.parent().unwrap_or(Path::new(".")))?.enumerate() {
-        if number == most {
-            return Err(io::Error::other(format!("its folder has more than {most} names; remove some")));
-        }
+    for entry in fs::read_dir(path.parent().unwrap_or(Path::new(".")))? {
         found.extend(RotatedFile::parse(own, &entry?.file_name()));
     }
     found.sort();
@@ -106,19 +103,6 @@ mod tests {
             "a.log.2026-11-é",
         ];
         assert_eq!(names(&files(&others)), Vec::<String>::new());
-    }
-
-    #[test]
-    fn h75_a_folder_of_too_many_names_is_not_read_to_its_end() {
-        let folder = std::env::temp_dir().join(format!("tenfold-names-{}", std::process::id()));
-        fs::create_dir(&folder).expect("a temporary folder");
-        for name in ["a.log", "a.log.2026-11-21", "a.log.2026-11-22"] {
-            fs::write(folder.join(name), "").expect("our own folder");
-        }
-        let [all, less] = [3, 2].map(|most| list(&folder.join("a.log"), most));
-        fs::remove_dir_all(&folder).expect("our own folder");
-        assert_eq!(names(&all.expect("as many as are read")), ["a.log.2026-11-21", "a.log.2026-11-22"]);
-        assert!(less.expect_err("one too many").to_string().contains("more than 2 names"));
     }
 
     #[test]

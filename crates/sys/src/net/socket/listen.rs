@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::fs::Mode;
 use rustix::net::{AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use rustix::process::umask;
 
@@ -230,19 +230,12 @@ impl Listener {
         }
     }
 
-    /// Sets whether `accept` returns immediately if no connection is queued. Applies to every handle to the socket. Calls
-    /// `fcntl(2)`, because a filter sees the flags that it sets, and not the number behind the pointer of FIONBIO.
+    /// Sets whether `accept` returns immediately if no connection is queued. Applies to every handle to the socket.
     ///
     /// # Errors
-    /// The error of `fcntl(2)`.
+    /// The error of `ioctl(2)`.
     pub fn set_nonblocking(&self, on: bool) -> io::Result<()> {
-        let before = fcntl_getfl(&self.socket)?;
-        let mut flags = before;
-        flags.set(OFlags::NONBLOCK, on);
-        if flags != before {
-            fcntl_setfl(&self.socket, flags)?;
-        }
-        Ok(())
+        Ok(rustix::io::ioctl_fionbio(&self.socket, on)?)
     }
 
     /// Bounds the waits of `accept`, and of every receive and send on accepted connections, to `slice` (`SO_RCVTIMEO`,

@@ -7,7 +7,6 @@ pub(crate) mod stream;
 mod unix;
 
 pub use listen::{ListenAddress, ListenOptions, Listener};
-pub use option::{SO_PASSRIGHTS, refuse_descriptors};
 pub use passed::PassedSocket;
 pub use stream::{DISCONNECT_BYTES, Socket};
 pub use unix::{is_in_use, listening_process};

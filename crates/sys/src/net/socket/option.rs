@@ -19,12 +19,12 @@ pub(super) fn set_tcp_option(socket: BorrowedFd<'_>, option: libc::c_int, value:
 }
 
 /// asm-generic/socket.h, Linux 6.16. The `libc` crate does not have it.
-pub const SO_PASSRIGHTS: libc::c_int = 83;
+pub(super) const SO_PASSRIGHTS: libc::c_int = 83;
 
-/// Refuses descriptors that the peer of a Unix socket attaches to its messages: its send fails. A process that leaves a
-/// descriptor in its queue closes it, and that close can wait as long as the SO_LINGER of the sender. Kernels before
-/// 6.16 lack the option, and nothing changes.
-pub fn refuse_descriptors(socket: impl AsFd) {
+/// Refuses descriptors that clients of a listening Unix socket attach to their bytes: the send fails. A worker would close
+/// them with the connection, and that close can wait as long as the SO_LINGER of the client says. Kernels before 6.16 lack
+/// the option, and nothing changes.
+pub(super) fn refuse_descriptors(socket: impl AsFd) {
     let _ = set_option(socket.as_fd(), libc::SOL_SOCKET, SO_PASSRIGHTS, 0);
 }
 

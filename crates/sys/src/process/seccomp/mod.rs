@@ -114,36 +114,6 @@ pub fn deny(calls: &[Call]) -> io::Result<()> {
     install(numbers.collect(), SeccompAction::Allow, SeccompAction::Trap)
 }
 
-/// A filter that is compiled ahead of its use: a process that was just forked installs it by one system call.
-#[derive(Debug)]
-pub struct CompiledFilter(BpfProgram);
-
-impl CompiledFilter {
-    /// Compiles a filter that refuses the calls of `rules` and no other.
-    ///
-    /// # Errors
-    /// The filter would be too long.
-    pub fn denying(rules: &[FilterRule]) -> io::Result<CompiledFilter> {
-        compile(by_number(rules)?, SeccompAction::Allow, SeccompAction::Trap).map(CompiledFilter)
-    }
-
-    /// Installs it for this thread and those that it starts. The process has another filter already, and with it
-    /// `no_new_privs`.
-    ///
-    /// # Errors
-    /// The error of `seccomp(2)`.
-    pub fn install(&self) -> io::Result<()> {
-        let length = u16::try_from(self.0.len()).map_err(io::Error::other)?;
-        let program = libc::sock_fprog { len: length, filter: self.0.as_ptr().cast_mut().cast() };
-        // SAFETY: the kernel reads `len` instructions through the pointer and writes none; both live on. The layout of an
-        // instruction is that of linux/filter.h.
-        let result = unsafe {
-            libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, std::ptr::from_ref(&program))
-        };
-        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-    }
-}
-
 /// The rules by the number of their call. A call that a rule names without tests has no others: it is always matched.
 fn by_number(rules: &[FilterRule]) -> io::Result<BTreeMap<i64, Vec<SeccompRule>>> {
     let mut numbers: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
@@ -248,13 +218,9 @@ pub fn attempt(call: Call) -> io::Result<()> {
             unsafe { libc::syscall(number, libc::AF_UNIX, libc::SOCK_DGRAM, 0, 0) }
         }
         (Call::SETSOCKOPT, Some(number)) => {
-            let set = |option: libc::c_int| {
-                // SAFETY: there is no such descriptor.
-                unsafe { libc::syscall(number, -1, libc::SOL_SOCKET, option, 0, 0) }
-            };
-            set(libc::SO_LINGER);
-            set(crate::net::socket::option::SO_PASSRIGHTS);
-            set(libc::SO_ATTACH_REUSEPORT_CBPF)
+            let option = libc::SO_ATTACH_REUSEPORT_CBPF;
+            // SAFETY: there is no such descriptor.
+            unsafe { libc::syscall(number, -1, libc::SOL_SOCKET, option, 0, 0) }
         }
         (Call::FCNTL, Some(number)) => {
             // SAFETY: there is no such descriptor.
@@ -282,28 +248,6 @@ pub fn attempt(call: Call) -> io::Result<()> {
                 number => number.into(),
             }
         }
-        // `accept` waits on Unix sockets, or no longer does, for a while that no comparison of modes would notice.
-        (Call::IOCTL, Some(number)) => {
-            let is_unix = |one: &libc::c_int| number_of(*one, libc::SO_DOMAIN) == libc::AF_UNIX;
-            let none = [0 as libc::c_long; 2];
-            for descriptor in listening().filter(is_unix) {
-                let length = size_of_val(&none) as libc::socklen_t;
-                let (level, option) = (libc::SOL_SOCKET, libc::SO_RCVTIMEO);
-                // SAFETY: the option is a timeval; the pointer and the length are those of a live one.
-                unsafe { libc::setsockopt(descriptor, level, option, none.as_ptr().cast(), length) };
-                // SAFETY: no memory is passed.
-                let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFL) };
-                let other = libc::c_int::from(flags & libc::O_NONBLOCK == 0);
-                // SAFETY: the kernel reads an int through the pointer to a live one.
-                unsafe { libc::syscall(number, descriptor, libc::FIONBIO, &raw const other) };
-                // SAFETY: no memory is passed.
-                unsafe { libc::fcntl(descriptor, libc::F_SETFL, flags ^ libc::O_NONBLOCK) };
-                std::thread::sleep(std::time::Duration::from_millis(50));
-                // SAFETY: no memory is passed.
-                unsafe { libc::fcntl(descriptor, libc::F_SETFL, flags) };
-            }
-            0
-        }
         #[cfg(target_arch = "x86_64")]
         (Call::GETPID, Some(number)) => {
             // SAFETY: the call of the x32 table (`__X32_SYSCALL_BIT`) returns a number, or does not exist.
@@ -320,20 +264,4 @@ pub fn attempt(call: Call) -> io::Result<()> {
         _ => return Err(io::Error::other(format!("no test makes the call {call}"))),
     };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-/// Every listening socket that this process has.
-#[cfg(feature = "test-hooks")]
-fn listening() -> impl Iterator<Item = libc::c_int> {
-    (3..64).filter(|&descriptor| number_of(descriptor, libc::SO_ACCEPTCONN) > 0)
-}
-
-/// An option of a socket, or 0.
-#[cfg(feature = "test-hooks")]
-fn number_of(descriptor: libc::c_int, option: libc::c_int) -> libc::c_int {
-    let (mut value, mut length): (libc::c_int, libc::socklen_t) = (0, 4);
-    let level = libc::SOL_SOCKET;
-    // SAFETY: the option is an int; the pointers are those of a live one and of its length.
-    unsafe { libc::getsockopt(descriptor, level, option, (&raw mut value).cast(), &raw mut length) };
-    value
 }
