@@ -39,9 +39,6 @@ fn nanoseconds(clock: ClockId) -> u64 {
 
 /// Sets the timer slack of the calling thread to a microsecond, so that its waits end in time. The default of 50
 /// bundles wakeups (`PR_SET_TIMERSLACK`, `man 2 prctl`).
-///
-/// # Errors
-/// The error of `prctl(2)`.
 pub fn wake_precisely() -> io::Result<()> {
     let slack: libc::c_ulong = 1_000;
     // SAFETY: this operation takes a number and touches no memory of the process.

@@ -2,7 +2,7 @@
 //!
 //! An address has one of the eight places that its hash names. A place holds the address, the time at which its next
 //! request is due, and the number of connections in each process. The bound applies to their sum. So the counts of a
-//! process that dies can be removed ([`Addresses::settle`]), whatever it was doing.
+//! process that dies can be removed ([`Addresses::settle`]) in every state.
 //!
 //! Lookup, counting and taking a request need atomic operations only. Assigning a place to a new address takes the lock
 //! of its eight places; the lock does not stay with a holder that has died. Only a place without connections is
@@ -24,7 +24,7 @@ use super::sync::{AtomicU64, SharedRows};
 /// Places that an address may have.
 const WAYS: usize = 8;
 
-/// The rows in front of those of processes.
+/// The rows before the rows of processes.
 const KEYS: usize = 0;
 const DUE: usize = 1;
 const LOCKS: usize = 2;
@@ -42,7 +42,7 @@ pub(crate) struct Addresses {
     rows: SharedRows,
     sets: u64,
     lanes: usize,
-    /// Keyed, so that nobody can choose addresses that collide.
+    /// Keyed, so that clients cannot choose addresses that collide.
     hasher: RandomState,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Addresses {
 pub(crate) struct AddressKey(u64);
 
 impl AddressKey {
-    /// Returns the key of a peer; a Unix socket has none.
+    /// Returns the key of a peer; `None` for a Unix socket.
     pub(crate) fn of(peer: &Peer) -> Option<AddressKey> {
         match peer {
             Peer::Internet(at) => Some(AddressKey::of_address(at.ip())),
@@ -87,7 +87,7 @@ pub(crate) struct RequestRate {
 }
 
 impl RequestRate {
-    /// `each` requests a second, `burst` at once; neither is 0.
+    /// `each` requests a second, in bursts of at most `burst`. Neither is 0.
     pub(crate) fn new(each: u32, burst: u32) -> RequestRate {
         let interval = 1_000_000_000 / u64::from(each.max(1));
         RequestRate { interval, ahead: interval * u64::from(burst.max(1) - 1) }
@@ -107,9 +107,6 @@ pub(crate) enum Admitting {
 
 impl Addresses {
     /// A table for at least `addresses`, with a lane for each counting process.
-    ///
-    /// # Errors
-    /// There is no memory.
     pub(crate) fn new(addresses: usize, lanes: usize) -> io::Result<Addresses> {
         let sets = addresses.div_ceil(WAYS).max(1);
         let rows = SharedRows::new(FIRST_LANE + lanes, sets * WAYS)?;
@@ -122,7 +119,7 @@ impl Addresses {
             let Some(at) = self.place(key, now) else { return Admitting::NoRoom };
             let own = &self.rows.row(FIRST_LANE + lane)[at];
             own.fetch_add(1, SeqCst);
-            // Count first, then compare: of two concurrent ones, at least one sees both.
+            // Count first, then compare: of two concurrent connections, at least one sees both.
             if self.keys()[at].load(SeqCst) != key.0 {
                 // The place was reassigned meanwhile.
                 own.fetch_sub(1, SeqCst);
@@ -192,7 +189,7 @@ impl Addresses {
         self.set(key).find(|at| self.keys()[*at].load(SeqCst) == key.0)
     }
 
-    /// The place of an address; assigns one if it has none.
+    /// The place of an address; assigns a place if necessary.
     fn place(&self, key: AddressKey, now: u64) -> Option<usize> {
         self.find(key)
             .or_else(|| self.locked(key, |set| self.find(key).or_else(|| self.take_place(set, key, now))))

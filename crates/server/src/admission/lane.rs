@@ -22,7 +22,7 @@ impl WorkLane {
         }
     }
 
-    /// Works for the client at `address`, even if nobody waits for the result any more.
+    /// Does `work` for the client at `address`, even if the client no longer waits for the result.
     ///
     /// # Errors
     /// [`QueueFull`] if the queue is full, or the part of the address.
@@ -35,10 +35,7 @@ impl WorkLane {
         self.threads.run(holding(place, work))
     }
 
-    /// As [`WorkLane::run`], but without work for which nobody waits when its turn comes.
-    ///
-    /// # Errors
-    /// See [`WorkLane::run`].
+    /// Like [`WorkLane::run`], but drops work whose result is no longer awaited when its turn comes.
     pub(crate) fn run_awaited<T: Send + 'static>(
         &self,
         address: &str,

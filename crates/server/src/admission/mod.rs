@@ -1,4 +1,4 @@
-//! Bounds by address: connections at once, requests a second, and places in queues of work.
+//! Bounds by address: simultaneous connections, requests a second, and places in queues of work.
 //!
 //! The counts are in memory that all workers share ([`Addresses`]), so a bound is the server's and not
 //! the worker's. IPv6 addresses count by their first 64 bits, which every customer has; many have more (RFC 6177).
@@ -30,7 +30,7 @@ pub(crate) struct AddressShares {
     pub(crate) trusted: Vec<TrustedProxy>,
 }
 
-/// Connections at once.
+/// The bound of simultaneous connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ConnectionBound {
     #[default]
@@ -38,7 +38,7 @@ pub(crate) enum ConnectionBound {
     /// This many, for every address.
     Explicit(u32),
     /// This many, because the settings name no bound and other machines can connect to some listener. It applies to addresses
-    /// other than loopback, and a full table refuses nobody.
+    /// other than loopback, and a full table refuses no connection.
     Default(u32),
 }
 
@@ -87,7 +87,7 @@ impl Admission {
         admitted
     }
 
-    /// Takes one handshake from those that `peer` may begin. Returns false if none is left.
+    /// Takes one handshake from the rate of `peer`. Returns false if it is used up.
     pub(crate) fn admit_handshake(&self, peer: &Peer) -> bool {
         let (rate, by_default) = match self.shares.handshakes {
             HandshakeBound::Unbounded => return true,
@@ -121,7 +121,7 @@ impl Admission {
         }
     }
 
-    /// Takes one request from the rate of `peer`. If none is left, returns the time until the next. `is_named` is false
+    /// Takes one request from the rate of `peer`. If it is used up, returns the time until the next. `is_named` is false
     /// if `peer` is a proxy whose fields name different clients: such requests must not use up its own rate.
     pub(crate) fn throttle(&self, peer: &Peer, is_named: bool) -> Option<Duration> {
         let key = if is_named { AddressKey::of(peer)? } else { AddressKey::UNNAMED };

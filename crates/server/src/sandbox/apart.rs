@@ -21,9 +21,6 @@ pub(crate) const LATEST: Duration = Duration::from_secs(30);
 
 /// Returns the result of `work` in a child process with the rights of `user`, if there is one. The memory of the child is
 /// closed to others. It ends with this process, and after `latest`.
-///
-/// # Errors
-/// There is no process, it cannot be confined, or it ends without a result.
 pub(crate) fn apart<T: Serialize + DeserializeOwned>(
     user: Option<&SystemUser>,
     latest: Duration,
@@ -60,8 +57,8 @@ pub(crate) fn apart<T: Serialize + DeserializeOwned>(
     }
 }
 
-/// The problems with `what` that `look` finds in a child process with the rights of `user`, if there is one, and with at most
-/// `memory` beside what it has.
+/// The problems with `what` that `look` finds in a child process. The child has the rights of `user`, if given, and at most
+/// `memory` additional bytes.
 pub(crate) fn problems_in_child(
     what: &str,
     user: Option<&SystemUser>,
@@ -83,9 +80,6 @@ pub(crate) fn problems_in_child(
 }
 
 /// Reads a stream to its end: at most `most` bytes, and at most until `by`.
-///
-/// # Errors
-/// The error of `read(2)`, `TimedOut`, or an error for a stream that is too long.
 pub(crate) fn read_to_end(mut stream: &UnixStream, most: usize, by: Instant) -> io::Result<Vec<u8>> {
     let (mut bytes, mut piece) = (Vec::new(), [0; 4096]);
     loop {

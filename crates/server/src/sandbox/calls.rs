@@ -50,7 +50,7 @@ const SERVING: &[Call] = calls! {
     ACCEPT4 EVENTFD2 GETPEERNAME GETSOCKNAME GETSOCKOPT RECVFROM RECVMSG SHUTDOWN
 };
 
-/// Changes of files. The close of an instance takes milliseconds, also in a process that it was passed to.
+/// Changes of files.
 const WATCHING: &[Call] = calls! { INOTIFY_ADD_WATCH INOTIFY_INIT1 INOTIFY_RM_WATCH };
 
 /// Loops of clients, and files that are replaced as a whole.
@@ -70,7 +70,7 @@ const ACCOUNTS: &[Call] = calls! { CHDIR FALLOCATE FCHOWN FCHOWNAT GETPRIORITY U
 /// Changes of modes by SQLite, with the index of the mode.
 const MODES: [(Call, u8); 3] = [(Call::CHMOD, 1), (Call::FCHMOD, 1), (Call::FCHMODAT, 2)];
 
-/// A mode of an ordinary file. With a set-user-ID file, anybody could execute a program as the user of the process, outside
+/// A mode of an ordinary file. With a set-user-ID file, any user could execute a program as the user of the process, outside
 /// of its sandbox.
 const PLAIN_MODE: Test = Test::Bits { mask: libc::S_ISUID | libc::S_ISGID, set: 0 };
 
@@ -107,7 +107,7 @@ pub(super) fn of_worker(serving: &SandboxSubject<'_>) -> Vec<FilterRule> {
     let mut rules: Vec<FilterRule> = of_model.map(FilterRule::from).collect();
     rules.push(Call::OPENAT2.into());
     rules.extend(RUNTIME.iter().chain(FILES).chain(SERVING).chain(of_sender).map(|&call| call.into()));
-    // MSG_FASTOPEN connects. Filters do not see what a ring sends, so an engine with a ring has that limit anyway.
+    // MSG_FASTOPEN connects. Filters do not see the sends of a ring, so the rule would not limit an engine with a ring.
     let unless_it_connects = |place| (place, Test::Bits { mask: libc::MSG_FASTOPEN as u32, set: 0 });
     for (call, flags) in [(Call::SENDTO, 3), (Call::SENDMSG, 2)] {
         rules.push(match plan.engine {
@@ -130,7 +130,7 @@ pub(super) fn of_worker(serving: &SandboxSubject<'_>) -> Vec<FilterRule> {
     if plan.narrows_threads() {
         rules.push(Call::SECCOMP.into());
     }
-    // A connection is reset by an address that is none.
+    // connect(AF_UNSPEC) resets the connection.
     rules.push(FilterRule::when(Call::CONNECT, &[(2, Test::Is(DISCONNECT_BYTES))]));
     let of_kernel_tls = kernel_tls::OPTIONS.into_iter().filter(|_| kernel_tls);
     rules.extend(OPTIONS.into_iter().chain(of_kernel_tls).map(|(level, option)| {
@@ -184,15 +184,14 @@ pub(super) fn of_accounts(connects: bool) -> Vec<FilterRule> {
         let all = CONNECTING.iter().chain(&[Call::SOCKET, Call::SOCKETPAIR]);
         rules.extend(all.map(|&call| FilterRule::from(call)));
     }
-    // A thread that hashes lowers its own priority, and none of another process.
+    // A thread that hashes lowers only its own priority.
     let own = [(0, Test::Is(libc::PRIO_PROCESS)), (1, Test::Is(0))];
     rules.push(FilterRule::when(Call::SETPRIORITY, &own));
     rules
 }
 
-/// The calls that the process may make that obtains certificates. It may have the user id of root: its files are limited
-/// by Landlock, which covers neither modes and owners of files nor Unix sockets, so it changes none and opens none: see
-/// [`absent_of_acme`].
+/// The calls of the process that obtains certificates. It may have the user id of root. Landlock limits its files, but not
+/// changes of modes and owners, nor Unix sockets. So the filter refuses these changes and sockets: see [`absent_of_acme`].
 #[cfg(feature = "acme")]
 pub(super) fn of_acme() -> Vec<FilterRule> {
     let mut rules = of_client();
@@ -203,14 +202,14 @@ pub(super) fn of_acme() -> Vec<FilterRule> {
     rules
 }
 
-/// The calls that fail in this process as if the kernel had no Unix sockets. The C library asks a name service at one
-/// first, and then the network: that is not worth a report.
+/// The calls that fail in this process as if the kernel had no Unix sockets. The C library first looks for a name service at
+/// a Unix socket, which deserves no report.
 #[cfg(feature = "acme")]
 pub(super) fn absent_of_acme() -> [FilterRule; 1] {
     [FilterRule::when(Call::SOCKET, &[(0, Test::Is(libc::AF_UNIX as u32))])]
 }
 
-/// The calls of a process with a client, but for those that connect it.
+/// The calls of a process with a client, without the calls that connect it.
 fn of_client() -> Vec<FilterRule> {
     let mut rules: Vec<FilterRule> =
         RUNTIME.iter().chain(FILES).chain(CLIENT).map(|&call| call.into()).collect();
@@ -379,7 +378,7 @@ mod tests {
         std::fs::remove_file(&path).expect("our own file");
     }
 
-    /// Runs `work` on a thread with the calls of `rules`, of which those of `absent` fail without a report.
+    /// Runs `work` on a thread with the calls of `rules`, of which the calls of `absent` fail without a report.
     #[track_caller]
     fn confined(absent: &[FilterRule], rules: Vec<FilterRule>, work: impl FnOnce() + Send + 'static) {
         let absent = absent.to_vec();

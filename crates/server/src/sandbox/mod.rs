@@ -1,6 +1,6 @@
 //! The sandbox: limits each process to the system calls that it needs.
 //!
-//! A worker's list consists of the calls of its model and sender ([`tenfold_engine::table`]) and those of every process
+//! A worker's list consists of the calls of its model and sender ([`tenfold_engine::table`]) and the calls of every process
 //! ([`calls`]). A call that only an intruder or a wrong model makes ends the worker, and the supervisor reports it by
 //! name. Any other unlisted call fails with EPERM, is counted, and is reported once.
 
@@ -31,9 +31,6 @@ pub(crate) struct Process {
 }
 
 /// Checks that this kernel can confine processes.
-///
-/// # Errors
-/// A message with the missing facility of the kernel.
 pub(crate) fn require() -> Result<(), String> {
     seccomp::probe().map_err(|error| {
         format!(
@@ -44,9 +41,6 @@ pub(crate) fn require() -> Result<(), String> {
 }
 
 /// Confines this worker process, which still has one thread.
-///
-/// # Errors
-/// A message with the system's error.
 pub(crate) fn confine_worker(process: Process, serving: &SandboxSubject<'_>) -> Result<(), String> {
     let SandboxSubject { roots, written, plan, .. } = *serving;
     // The process of a connection writes its own `oom_score_adj`, whose folder has no name yet. Root could write more.
@@ -62,9 +56,6 @@ pub(crate) fn confine_worker(process: Process, serving: &SandboxSubject<'_>) -> 
 }
 
 /// Confines the accounts process, which opens the file of its `database`; None: it connects to a server.
-///
-/// # Errors
-/// A message with the system's error.
 pub(crate) fn confine_accounts(process: Process, database: Option<&Path>) -> Result<(), String> {
     let connects = database.is_none();
     landlock::limit_accounts(database).map_err(|error| format!("cannot limit files: {error}"))?;
@@ -74,19 +65,13 @@ pub(crate) fn confine_accounts(process: Process, database: Option<&Path>) -> Res
 }
 
 /// Limits the files of the process that obtains certificates to reading, and to writing in its state folder. It may have
-/// the user id of root, which owns the folders of temporary files, so it gets none of those.
-///
-/// # Errors
-/// A message with the system's error.
+/// the user id of root, which owns the folders of temporary files, so it gets no temporary folder.
 #[cfg(feature = "acme")]
 pub(crate) fn limit_files_of_acme(folder: &Path) -> Result<(), String> {
     landlock::limit_writing([folder]).map_err(|error| format!("cannot limit files: {error}"))
 }
 
 /// Confines the process that obtains certificates, which connects to an authority.
-///
-/// # Errors
-/// A message with the system's error.
 #[cfg(feature = "acme")]
 pub(crate) fn confine_acme(process: Process) -> Result<(), String> {
     seccomp::fail_quietly(&calls::absent_of_acme(), libc::EAFNOSUPPORT)
@@ -95,9 +80,6 @@ pub(crate) fn confine_acme(process: Process) -> Result<(), String> {
 }
 
 /// Confines the process that signs handshakes, which opens no file.
-///
-/// # Errors
-/// A message with the system's error.
 pub(crate) fn confine_signing(process: Process) -> Result<(), String> {
     landlock::limit_worker(&[], []).map_err(|error| format!("cannot limit files: {error}"))?;
     let mut fatal = calls::DANGEROUS.to_vec();
@@ -108,9 +90,6 @@ pub(crate) fn confine_signing(process: Process) -> Result<(), String> {
 }
 
 /// Confines a process that reads keys, reports their problems and ends.
-///
-/// # Errors
-/// A message with the system's error.
 pub(crate) fn confine_check() -> Result<(), String> {
     let rows =
         SharedRows::new(2, REPORT_WORDS).map_err(|error| format!("cannot allocate memory: {error}"))?;
@@ -130,9 +109,6 @@ static NARROWED: AtomicBool = AtomicBool::new(false);
 
 /// Denies this thread, which serves no connection, the calls that serving threads make before they install their filter:
 /// rings and filters.
-///
-/// # Errors
-/// The error of `seccomp(2)`.
 pub(crate) fn confine_helper() -> io::Result<()> {
     const OF_SERVING: [Call; 4] =
         [Call::IO_URING_ENTER, Call::IO_URING_REGISTER, Call::IO_URING_SETUP, Call::SECCOMP];

@@ -253,7 +253,7 @@ impl SharedService {
         self.describes && (self.request_ids.is_some() || self.proxies.reads(&connection.peer))
     }
 
-    /// Adds what every response of this worker has to the next head.
+    /// Adds the fields of every response of this worker to the next head.
     #[inline]
     fn amend(&self, connection: &Connection, response: &mut ResponseWriter<'_>) {
         if !self.amends {
@@ -267,7 +267,7 @@ impl SharedService {
         }
     }
 
-    /// When an answer begins, where the log or an admin listener wants to know what it took.
+    /// The start time of an answer, if the log or an admin listener shows its duration.
     #[inline]
     fn began(&self) -> Option<time::Instant> {
         (self.measures || self.observed).then(time::Instant::now)
@@ -286,7 +286,6 @@ impl SharedService {
                 return self.membership(asked, response);
             }
         };
-        // The service is there while it answers.
         let Some(this) = self.this.upgrade() else { return Answer::Close };
         Answer::later(async move {
             let (work, otherwise) = work.split();

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::shared::SharedRows;
 
-/// The interval of looks at a closed gate.
+/// The interval of checks of a closed gate.
 const TICK: Duration = Duration::from_millis(1);
 
 /// Keeps the workers of a generation from accepting connections until all of them can serve: if one cannot start, the
@@ -19,14 +19,11 @@ pub(crate) struct Gate(Arc<SharedRows>);
 
 impl Gate {
     /// A closed gate, for this process and its children.
-    ///
-    /// # Errors
-    /// There is no memory.
     pub(crate) fn new() -> io::Result<Gate> {
         Ok(Gate(Arc::new(SharedRows::new(1, 1)?)))
     }
 
-    /// Lets everybody pass from now on.
+    /// Opens the gate.
     pub(crate) fn open(&self) {
         self.0.row(0)[0].store(1, Ordering::Release);
     }

@@ -1,4 +1,4 @@
-//! `serve --null`: one fixed response to anything that ends with an empty line. It measures the engine alone.
+//! `serve --null`: one fixed response to anything that ends with an empty line. It measures only the engine.
 
 use std::future::{Future, poll_fn};
 use std::sync::Arc;

@@ -12,8 +12,8 @@ use crate::config::values::Settings;
 use crate::diagnostics::warning;
 use crate::status::counters::Counter;
 
-/// The listeners that require PROXY headers; none if no listener does. Other connections to them are counted by
-/// `worker`, and reported once a second at most.
+/// The listeners that require PROXY headers, if any. `worker` counts other connections to them, and reports at most one a
+/// second.
 pub(crate) fn listeners(settings: &Settings, worker: &Arc<WorkerShared>) -> Option<ProxyListeners> {
     let covered: Vec<_> = settings.listen.iter().map(|entry| entry.proxied).collect();
     if !covered.contains(&true) {

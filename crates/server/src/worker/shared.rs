@@ -139,7 +139,7 @@ impl WorkerShared {
         self.with(|local| local.tally.observe(event));
     }
 
-    /// Reports once that connections are refused, for readers who look for the reason of closed connections.
+    /// Reports once that connections are refused.
     #[cold]
     fn say_full(&self) {
         if !self.said_full.swap(true, Ordering::Relaxed) {
@@ -171,7 +171,7 @@ impl WorkerShared {
         self.outlet.as_ref().is_some_and(|outlet| outlet.shows_user())
     }
 
-    /// Whether there is an admin listener, which wants to know more.
+    /// Whether there is an admin listener, which needs more counts.
     pub(crate) fn is_observed(&self) -> bool {
         Tally::new(self.rows.row(self.own.start), self.shared).is_observed()
     }

@@ -21,7 +21,7 @@ use crate::files::location::open_directory;
 /// A directory and everything beneath it.
 ///
 /// An `O_PATH` descriptor holds it, so it can be opened before privileges are dropped. It stays the same directory if
-/// its name is given to another one.
+/// another directory gets its name.
 #[derive(Debug)]
 pub struct Root {
     pub(crate) directory: OwnedFd,
@@ -100,15 +100,14 @@ impl Root {
         self.links = links;
     }
 
-    /// The facts of `relative`, without opening it, so devices and FIFOs are not affected. The empty path is the root
-    /// itself.
+    /// The facts of `relative`, without an open, which would affect devices and FIFOs. The empty path is the root.
     pub fn look(&self, relative: &str) -> Result<FileStat, FileError> {
         let found = self.resolve(relative, OFlags::PATH)?;
         Ok(FileStat::of(&rustix::fs::fstat(found)?))
     }
 
-    /// Opens `relative` for reading, without waiting. Check the returned facts of the open file: it may differ from the
-    /// one that an earlier [`Root::look`] saw.
+    /// Opens `relative` for reading, without waiting. Check the returned facts: an earlier [`Root::look`] may have seen
+    /// another file.
     pub fn open_file(&self, relative: &str) -> Result<(File, FileStat), FileError> {
         let found = self.resolve(relative, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
         let facts = FileStat::of(&rustix::fs::fstat(&found)?);
@@ -201,7 +200,7 @@ pub enum FileKind {
 pub struct Timestamp {
     /// Seconds since 1970 (UTC); negative before.
     pub seconds: i64,
-    /// Nanoseconds behind the second.
+    /// Nanoseconds after the second.
     pub nanoseconds: u32,
 }
 

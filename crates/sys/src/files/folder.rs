@@ -1,5 +1,5 @@
-//! A folder held by a descriptor, which stays on it whatever happens to its name, and the files in it. Links to files
-//! are not followed, and neither are links of other users to the folder.
+//! A folder that a descriptor holds, also if its name changes, and the files in it. No call follows a link to a file, or
+//! a link of another user to the folder.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
@@ -27,17 +27,11 @@ impl OpenFolder {
     }
 
     /// Owner, mode and kind of the folder.
-    ///
-    /// # Errors
-    /// The error of `fstat(2)`.
     pub fn metadata(&self) -> io::Result<Metadata> {
         self.0.metadata()
     }
 
     /// Opens a file for its metadata only, so devices and pipes are not affected.
-    ///
-    /// # Errors
-    /// The error of `openat(2)`.
     pub fn look(&self, name: &OsStr) -> io::Result<File> {
         Ok(openat(&self.0, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?.into())
     }
@@ -69,25 +63,16 @@ impl OpenFolder {
     }
 
     /// Removes a name.
-    ///
-    /// # Errors
-    /// The error of `unlinkat(2)`.
     pub fn remove(&self, name: &OsStr) -> io::Result<()> {
         Ok(unlinkat(&self.0, name, AtFlags::empty())?)
     }
 
     /// Checks that this process can create files in the folder.
-    ///
-    /// # Errors
-    /// The error of `faccessat(2)`.
     pub fn allows_new_files(&self) -> io::Result<()> {
         Ok(accessat(&self.0, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::empty())?)
     }
 
     /// Checks that this process can read and write a file.
-    ///
-    /// # Errors
-    /// The error of `faccessat(2)`.
     pub fn allows_writing(&self, name: &OsStr) -> io::Result<()> {
         Ok(accessat(&self.0, name, Access::READ_OK | Access::WRITE_OK, AtFlags::empty())?)
     }
@@ -114,9 +99,6 @@ pub fn has_writers(file: &File) -> io::Result<bool> {
 }
 
 /// Changes the owner of a file that [`OpenFolder::look`] opened.
-///
-/// # Errors
-/// The error of `fchownat(2)`.
 pub fn give(file: &File, user: u32, group: u32) -> io::Result<()> {
     Ok(chownat(file, "", Some(Uid::from_raw(user)), Some(Gid::from_raw(group)), AtFlags::EMPTY_PATH)?)
 }
@@ -133,12 +115,12 @@ mod tests {
         fs::write(&path, "x").expect("a temporary folder");
         let (reader, writer) =
             (File::open(&path).expect("ours"), File::options().append(true).open(&path).expect("ours"));
-        // A file system without leases says so.
+        // A file system without leases fails.
         if let Ok(has) = has_writers(&reader) {
             assert!(has, "a writer is there");
             drop(writer);
             assert!(!has_writers(&reader).expect("it was answered before"), "no writer is left");
-            // The lease was returned: nobody waits for it.
+            // The lease was returned, so no open waits for it.
             File::options().append(true).open(&path).expect("ours");
         }
         fs::remove_file(&path).expect("ours");

@@ -77,9 +77,6 @@ impl Inotify {
     }
 
     /// Waits for changes and reports all of them, or returns when `stop` is signalled.
-    ///
-    /// # Errors
-    /// The error of `ppoll(2)` or `read(2)`.
     pub fn wait(&self, stop: &EventFd, mut tell: impl FnMut(InotifyEvent<'_>)) -> io::Result<WakeReason> {
         let mut both = [PollFd::new(stop, PollFlags::IN), PollFd::new(&self.0, PollFlags::IN)];
         match poll(&mut both, None) {

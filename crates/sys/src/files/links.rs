@@ -1,9 +1,9 @@
 //! Symbolic links beneath a root, filtered by owner.
 //!
-//! The kernel can follow every link or none, and beneath a directory no absolute one. For the owner rule and for absolute
+//! The kernel follows every link or no link, and beneath a directory no absolute link. For the owner rule and for absolute
 //! links, this module walks a path name by name, with a descriptor for each directory. So a rename during the walk cannot
-//! redirect it. An absolute link whose target is beneath the root by its text continues there, and nothing above the root
-//! is looked at: other absolute links count as absent.
+//! redirect it. If the text of an absolute link begins with a path of the root, the walk continues at the root. Other
+//! absolute links count as absent. The walk never opens a directory above the root.
 
 use std::ffi::{CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-/// The symbolic links that are followed; links that leave the root never are.
+/// The symbolic links that are followed. Links that leave the root are never followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Links {
     /// All that stay beneath the root.

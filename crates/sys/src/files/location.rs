@@ -1,10 +1,10 @@
 //! Names in directories, resolved without the links of other users.
 //!
-//! A process of root that opens a path follows every link in it, even one in another user's folder. Such a link can
-//! make root create, append to or chown any file (CVE-2016-1247). So this module walks a path name by name, with a
-//! descriptor for each directory. It follows a link only if it belongs to root or to the user of this process; on the way
-//! to a folder of files for everybody, also if the owner of the link owns the folder. A link with several names is followed
-//! only in a folder where nobody else can create names: a system can allow others to give a link of root another name.
+//! If a process of root opens a path, it follows every link in the path, also a link in another user's folder. Such a link
+//! can make root create, append to or chown any file (CVE-2016-1247). So this module walks a path name by name, with a
+//! descriptor for each directory. It follows a link only if root or the user of this process owns the link. On the way to a
+//! folder of files for everybody, it also follows links of the owner of the folder. It follows a link with several names
+//! only in a folder where no other user can create names: a system can allow other users to hard-link a link of root.
 
 use std::ffi::{CString, OsStr};
 use std::fs::{File, Metadata};
@@ -37,17 +37,11 @@ pub struct Location {
 
 impl Location {
     /// Finds the directory that contains the last name of `path`. The last name is not followed.
-    ///
-    /// # Errors
-    /// The error of `openat(2)`, and `PermissionDenied` for a link of another user.
     pub fn find(path: &Path) -> io::Result<Location> {
         walk(path.as_os_str().as_bytes(), None, 0, LastName::Kept, &mut expect_trusted)
     }
 
     /// Follows the name while it is a link.
-    ///
-    /// # Errors
-    /// See [`Location::find`].
     pub fn follow(self) -> io::Result<Location> {
         walk(self.name.as_bytes(), Some(self.directory), self.links, LastName::Followed, &mut expect_trusted)
     }
@@ -74,9 +68,9 @@ impl Location {
     /// writer of a pipe.
     ///
     /// # Errors
-    /// The error of `openat(2)` or `read(2)`, and `FileTooLarge`; or it is not a regular file. In a directory where others
-    /// than root and its owner can create names, also if it has a second name, or if those others may not read it: they can
-    /// have linked or moved it there.
+    /// The error of `openat(2)` or `read(2)`, `FileTooLarge`, or it is not a regular file. If other users can create names
+    /// in the directory, the file must have one name and those users must be able to read it: they can have linked or moved
+    /// it there.
     pub fn read(&self, most: u64) -> io::Result<Vec<u8>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = File::from(openat(&self.directory, &self.name, flags, Mode::empty())?);
@@ -99,11 +93,11 @@ impl Location {
         if bytes.len() as u64 > most { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(bytes) }
     }
 
-    /// Checks that `file`, which was opened by this name, has no other name. A second one may belong to any file of
-    /// root, if the system allows others to link to it.
+    /// Checks that `file`, which was opened by this name, has no other name. The second name may be a hard link to any file
+    /// of root, if the system allows other users to make it.
     ///
-    /// One look at the name tells what it names, and how many names that has: the file alone would not tell of a name
-    /// that was removed after it was opened. The name of a procfs link is not that of the file, and nobody plants it.
+    /// One `fstatat(2)` returns the file of the name and the number of its names. `fstat(2)` would miss a name that was
+    /// removed after the open. A procfs link is not a name of the file, and other users cannot make it.
     ///
     /// # Errors
     /// `PermissionDenied` if it has another name, or the error of `fstatat(2)`.
@@ -120,8 +114,8 @@ impl Location {
         Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
     }
 
-    /// Checks that user `heir` may be given a file: a neighbour may have moved it here from a folder where it is a secret. A
-    /// file that is empty, or belongs to `heir`, tells that user nothing.
+    /// Checks that user `heir` may become the owner of a file: another user may have moved a secret file here. An empty file,
+    /// or a file of `heir`, contains no secret for that user.
     ///
     /// # Errors
     /// `PermissionDenied` if others than root and its owner can create names in its directory, or the error of `fstat(2)`.
@@ -142,9 +136,6 @@ impl Location {
     }
 
     /// The identity of the socket with this name; `None` if it is absent or no socket.
-    ///
-    /// # Errors
-    /// The error of `fstatat(2)`.
     pub fn socket(&self) -> io::Result<Option<Identity>> {
         match statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Socket => {
@@ -156,9 +147,6 @@ impl Location {
     }
 
     /// Removes the name.
-    ///
-    /// # Errors
-    /// The error of `unlinkat(2)`.
     pub fn remove(&self) -> io::Result<()> {
         Ok(unlinkat(&self.directory, &self.name, AtFlags::empty())?)
     }
@@ -169,9 +157,9 @@ fn is_closed(around: &Stat, facts: &Metadata) -> bool {
     [0, geteuid().as_raw(), facts.uid()].contains(&around.st_uid) && around.st_mode & WRITABLE_BY_OTHERS == 0
 }
 
-/// Whether those who can create names in the directory around a file may read the file wherever it was before. A group that
-/// can write is taken for that of one user, if the owner of the directory is not root. The mode does not tell of other
-/// groups: it shows the mask of an access list in place of the group's bits (`man 5 acl`).
+/// Whether the users who can create names in the directory around a file may read the file, wherever it was before. If the
+/// owner of the directory is not root, a group that can write counts as the group of one user. The mode says nothing about
+/// other groups: it shows the mask of an access list in place of the group's bits (`man 5 acl`).
 fn is_readable_by_movers(around: &Stat, facts: &Metadata) -> bool {
     let is_of_one_user = facts.uid() == around.st_uid && facts.uid() != 0 && around.st_mode & 0o002 == 0;
     is_of_one_user || facts.mode() & 0o004 != 0
@@ -208,10 +196,7 @@ pub(super) fn rename_within(within: BorrowedFd<'_>, from: &OsStr, to: &OsStr) ->
 }
 
 /// Opens the directory at `path`. A process of root follows links only if they belong to root or to the owner of the
-/// directory: with its rights, a link of another user would lead through the closed folders of a third one.
-///
-/// # Errors
-/// The error of `openat(2)`, and `PermissionDenied` for a link of another user.
+/// directory: with the rights of root, a link of another user would lead through closed folders.
 pub(super) fn open_directory(path: &Path) -> io::Result<OwnedFd> {
     let mut foreign = Vec::new();
     let mut note = |directory: &OwnedFd, link: &Stat, name: &CString| {
@@ -338,8 +323,8 @@ fn expect_own(link: &Stat, name: &CString) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
 }
 
-/// Checks that a link has one name, if others than its owner can create names in its directory. One look at the name tells
-/// what it names, and how many names that has: see [`Location::expect_only_name_of`].
+/// Checks that a link has one name, if other users can create names in its directory. One `fstatat(2)` returns the link and
+/// the number of its names: see [`Location::expect_only_name_of`].
 fn expect_not_planted(directory: &OwnedFd, link: &Stat, name: &CString) -> io::Result<()> {
     let around = fstat(directory)?;
     let is_own = [0, geteuid().as_raw(), link.st_uid].contains(&around.st_uid);

@@ -15,14 +15,14 @@ use crate::readiness::wait;
 /// The most bytes that a pipe takes as a whole or not at all (`PIPE_BUF`, `man 7 pipe`).
 pub const PIECE: usize = 4096;
 
-/// How this process writes to standard error without waiting. Other processes have the same open file, so O_NONBLOCK on
-/// it would also change their writes.
+/// The way to write to standard error without waiting. Other processes have the same open file, so O_NONBLOCK on it would
+/// also change their writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StandardError {
     /// An open file of our own, with O_NONBLOCK, has the descriptor: of a pipe or a terminal.
     Own,
-    /// A pipe or terminal of another user. It is written if it has room; a write of another process in between can make
-    /// this one wait.
+    /// A pipe or terminal of another user. It is written if it has room. If another process writes in between, this write
+    /// can wait.
     Asked,
     /// A socket, which takes a flag for each call.
     Socket,
@@ -49,10 +49,7 @@ impl StandardError {
         }
     }
 
-    /// Writes `bytes`, at most [`PIECE`] of them. Returns how many were written; fewer if the rest would have to wait.
-    ///
-    /// # Errors
-    /// The error of the call, such as EPIPE.
+    /// Writes at most [`PIECE`] of `bytes`. Returns the number of written bytes: fewer if the rest would wait.
     pub fn write(self, bytes: &[u8]) -> io::Result<usize> {
         let written = match self {
             StandardError::Asked if !wait::for_output(io::stderr().as_fd(), Duration::ZERO)? => Ok(0),

@@ -23,9 +23,6 @@ const APART: usize = 128 / size_of::<AtomicU64>();
 
 impl SharedRows {
     /// Creates `rows` rows of `words` words. Neither may be zero.
-    ///
-    /// # Errors
-    /// There is not enough memory.
     pub fn new(rows: usize, words: usize) -> io::Result<SharedRows> {
         assert!(rows > 0 && words > 0, "shared memory of nothing was asked for");
         let stride = words.checked_next_multiple_of(APART).ok_or(io::ErrorKind::OutOfMemory)?;

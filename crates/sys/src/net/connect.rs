@@ -96,9 +96,6 @@ fn set_options(socket: &OwnedFd, options: &ConnectOptions) -> io::Result<()> {
 
 impl Socket {
     /// The pending error of the socket (`SO_ERROR`, `man 7 socket`), such as that of a failed connect.
-    ///
-    /// # Errors
-    /// The pending error.
     pub fn take_error(&self) -> io::Result<()> {
         match sockopt::socket_error(self.as_fd())? {
             Ok(()) => Ok(()),

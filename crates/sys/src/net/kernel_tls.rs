@@ -33,9 +33,6 @@ pub struct SealedOutput {
 }
 
 /// Checks on connections over loopback that the kernel seals records with each of `parameters`.
-///
-/// # Errors
-/// A message with the missing feature and the system's error.
 pub fn probe(parameters: &[&[u8]]) -> Result<KernelTls, String> {
     let mut rekeys = true;
     for parameters in parameters {

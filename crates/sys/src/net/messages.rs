@@ -23,9 +23,6 @@ pub struct ReceivedMessage {
 }
 
 /// Creates two connected sockets that preserve message boundaries.
-///
-/// # Errors
-/// The error of `socketpair(2)`.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
@@ -64,9 +61,6 @@ pub fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<ReceivedMessag
 }
 
 /// Sends bytes to a stream. Returns the number of bytes sent.
-///
-/// # Errors
-/// The error of `send(2)`.
 pub fn send_bytes(stream: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     Ok(rustix::net::send(stream, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?)
 }

@@ -22,9 +22,6 @@ pub struct Pipe {
 
 impl Pipe {
     /// Creates an empty pipe. Its descriptors have numbers from `lowest` on, if the limit allows it.
-    ///
-    /// # Errors
-    /// The error of `pipe2(2)`: no descriptors are left (EMFILE, ENFILE).
     pub fn new(lowest: RawFd) -> io::Result<Pipe> {
         let (out, into) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         let (out, into) = (above(out, lowest), above(into, lowest));
@@ -39,9 +36,6 @@ impl Pipe {
 
     /// Moves at most `count` bytes of `file`, from `offset` on, into the empty pipe; 0 is the file's end. The bytes are
     /// not copied: the pipe holds pages of the file.
-    ///
-    /// # Errors
-    /// The error of `splice(2)`.
     pub fn fill(&mut self, file: &File, mut offset: u64, count: usize) -> io::Result<usize> {
         assert_eq!(self.held, 0, "what is in the pipe leaves first");
         let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;

@@ -44,9 +44,6 @@ impl Socket {
     }
 
     /// The next notification about finished sends from the socket's error queue; `None` if there is none.
-    ///
-    /// # Errors
-    /// The error of `recvmsg(2)`.
     pub fn released(&self) -> io::Result<Option<Released>> {
         // Room for the header, `struct sock_extended_err` and an address; aligned as the header is.
         let mut control = [0u64; 16];

@@ -16,8 +16,7 @@ pub fn name() -> OsString {
 }
 
 /// Replaces the program of this process. The process id, the children, blocked and pending signals, and the `passed`
-/// descriptors stay. All other descriptors of this program are closed. Returns only if that failed, with everything as it
-/// was.
+/// descriptors stay. All other descriptors of this program are closed. Returns only after a failure, which changes nothing.
 pub fn execute(
     program: &Path,
     arguments: impl IntoIterator<Item = OsString>,
@@ -69,7 +68,7 @@ fn pointers(words: &[CString]) -> Vec<*const libc::c_char> {
 /// Takes a descriptor that the former program of this process passed. It is closed on exec from now on.
 ///
 /// # Errors
-/// None was passed with this number, or it was taken before.
+/// No descriptor was passed with this number, or it was taken before.
 pub fn inherit(number: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: the call reads a flag and touches no memory, whatever the number is.
     let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };
@@ -87,9 +86,6 @@ pub fn inherit(number: RawFd) -> io::Result<OwnedFd> {
 }
 
 /// Returns a file in memory with the content that `write` writes, to be passed through [`execute`].
-///
-/// # Errors
-/// The error of `write`, there is no memory, or no descriptor is left.
 pub fn message(write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<OwnedFd> {
     let mut file = File::from(memfd_create("tenfold-handover", MemfdFlags::CLOEXEC)?);
     write(&mut file)?;
@@ -97,13 +93,10 @@ pub fn message(write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<Ow
 }
 
 /// Reads a file that [`message`] made.
-///
-/// # Errors
-/// The error of `lseek(2)` or `read(2)`.
 pub fn read_message(file: OwnedFd) -> io::Result<Vec<u8>> {
     let mut file = File::from(file);
     file.rewind()?;
-    // Growth would leave copies of secrets in memory that is free.
+    // A vector that grows would leave copies of secrets in free memory.
     let mut content = Vec::with_capacity(file.metadata()?.len() as usize + 1);
     file.read_to_end(&mut content)?;
     Ok(content)

@@ -22,9 +22,6 @@ pub fn is_available() -> bool {
 }
 
 /// Limits this thread and its children to reading `roots` and writing beneath `written`.
-///
-/// # Errors
-/// The error of the system, if it has Landlock.
 pub fn limit_worker<'p>(roots: &[Root], written: impl IntoIterator<Item = &'p Path>) -> io::Result<()> {
     worker_rules(roots, written).and_then(enter).map_err(io::Error::other)
 }
@@ -38,8 +35,8 @@ fn worker_rules<'p>(
     for root in roots {
         rules = rules.add_rule(PathBeneath::new(root, read))?;
     }
-    // A backtrace reads the mappings, and a worker checks whether another one that holds a lock still exists. Anything
-    // more about another process needs the right to trace it, which this domain denies.
+    // A backtrace reads the mappings, and a worker checks whether the holder of a lock still exists. All other facts about
+    // another process need the right to trace it, which this domain denies.
     rules = beneath(rules, Path::new("/proc"), read)?;
     for path in written {
         rules = beneath(rules, path, AccessFs::WriteFile.into())?;
@@ -49,18 +46,12 @@ fn worker_rules<'p>(
 
 /// Limits this thread and its children to reading, and to writing in the folders of the database and of temporary
 /// files.
-///
-/// # Errors
-/// The error of the system, if it has Landlock.
 pub fn limit_accounts(database: Option<&Path>) -> io::Result<()> {
     let temporary = ["/tmp", "/var/tmp"].map(Path::new);
     limit_writing(database.map(folder_of).into_iter().chain(temporary))
 }
 
 /// Limits this thread and its children to reading, and to writing in these folders.
-///
-/// # Errors
-/// The error of the system, if it has Landlock.
 pub fn limit_writing<'p>(folders: impl IntoIterator<Item = &'p Path>) -> io::Result<()> {
     writing_rules(folders).and_then(enter).map_err(io::Error::other)
 }
@@ -86,7 +77,7 @@ fn begin() -> Result<RulesetCreated, RulesetError> {
     Ruleset::default().handle_access(AccessFs::from_all(RIGHTS))?.create()
 }
 
-/// File systems without names: those of pipes, of sockets, and of the kernel's own files (linux/magic.h).
+/// File systems without names: pipes, sockets, and files of the kernel (linux/magic.h).
 const NAMELESS: [i64; 3] = [0x5049_5045, 0x534f_434b, 0x0904_1934];
 
 /// Adds a rule for `path`. A missing file needs no rule, and neither does an open pipe, which `/dev/stdout` may be:
@@ -117,7 +108,7 @@ mod tests {
     fn other_folders_are_read_alone() {
         let (own, other) = (TestFolder::new("limited-own"), TestFolder::new("limited-other"));
         fs::write(other.at("a"), "read").expect("written");
-        // The limits are those of a thread.
+        // Landlock limits a thread.
         let results = thread::scope(|scope| {
             let limited = scope.spawn(|| {
                 limit_writing([own.at("root").as_path()]).expect("limited");

@@ -83,7 +83,7 @@ impl PhaseWatch {
         });
         match free {
             Some(place) => {
-                // A signal sets the phase and then reads the watchers, so one of the two sees the other.
+                // A signal sets the phase and then reads the watchers, so either the signal or this check sees the other.
                 fence(Ordering::SeqCst);
                 if phase() != Phase::Serving {
                     event.signal();
@@ -102,7 +102,7 @@ impl PhaseWatch {
 
 impl Drop for PhaseWatch {
     fn drop(&mut self) {
-        // Only if it is still ours: `reset` may have freed the place.
+        // `reset` may have freed the place.
         let ours = self.event.number();
         let _ = WATCHERS[self.place].compare_exchange(ours, -1, Ordering::Relaxed, Ordering::Relaxed);
     }
@@ -111,9 +111,6 @@ impl Drop for PhaseWatch {
 /// Lets signals control this process as a worker: `USR2` retires, `QUIT` and `TERM` drain, `INT` stops,
 /// `USR1` reopens logs. `HUP` is ignored, because the supervisor handles it. Broken pipes and the file size limit become
 /// errors instead of signals.
-///
-/// # Errors
-/// The error of `sigaction(2)`.
 pub fn install_worker_signals() -> io::Result<()> {
     for signal in [libc::SIGQUIT, libc::SIGTERM, libc::SIGINT, libc::SIGUSR1, libc::SIGUSR2] {
         install(signal, on_signal as *const () as libc::sighandler_t)?;

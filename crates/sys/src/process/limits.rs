@@ -33,11 +33,11 @@ pub fn locked_memory() -> Option<u64> {
     getrlimit(Resource::Memlock).current
 }
 
-/// Runs `make` within the whole limit of locked memory, and allows this process half of that limit from then on. Memory
-/// that `make` locks counts, and so does the rest of this user's. Nothing changes without a limit.
+/// Runs `make` within the whole limit of locked memory, and then halves the limit of this process. Without a limit,
+/// nothing changes.
 ///
-/// The kernel compares the locked memory of all processes of a user with the limit of the process that asks for more.
-/// So processes that have halved theirs leave the other half for those that start.
+/// The kernel compares the locked memory of all processes of a user with the limit of the process that asks for more. So
+/// running processes leave half of the limit for processes that start.
 ///
 /// # Errors
 /// The error of `setrlimit(2)`; the limit is then unchanged, or whole.
@@ -52,8 +52,8 @@ pub fn halve_locked_memory<T>(make: impl FnOnce() -> T) -> io::Result<T> {
     Ok(made)
 }
 
-/// Lets this process allocate at most `more` bytes beside what it has, or `more` in all if `/proc` does not say what it
-/// has (`RLIMIT_DATA`).
+/// Lets this process allocate at most `more` additional bytes (`RLIMIT_DATA`). If `/proc` does not report its present
+/// memory, `more` is the limit of all its memory.
 ///
 /// # Errors
 /// The error of `setrlimit(2)`; the limit is then unchanged.
@@ -66,8 +66,8 @@ pub fn limit_memory(more: u64) -> io::Result<()> {
     Ok(setrlimit(Resource::Data, Rlimit { current: most, maximum: most })?)
 }
 
-/// The most memory that processes of this one's control group can have, in bytes: that of the machine (`man 2 sysinfo`),
-/// or a lower limit of the group or of one above it (`man 7 cgroups`, version 2 or 1).
+/// The most bytes of memory that the processes of this control group can have: the memory of the machine
+/// (`man 2 sysinfo`), or a lower limit of the group or of a group above it (`man 7 cgroups`, version 2 or 1).
 pub fn memory() -> u64 {
     let machine = sysinfo();
     let machine = machine.totalram.saturating_mul(u64::from(machine.mem_unit));

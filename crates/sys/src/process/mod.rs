@@ -30,9 +30,9 @@ use rustix::process::{
 
 use crate::process::signal::Signal;
 
-/// The time in which killed children must end. One that waits for a disk can take longer.
+/// The time in which killed children must end. A child that waits for a disk can take longer.
 const LATEST_END: Duration = Duration::from_secs(1);
-/// The interval of looks at them.
+/// The interval between two checks.
 const TICK: Duration = Duration::from_millis(1);
 
 /// The side of a [`fork`] that this process is on.
@@ -47,8 +47,8 @@ pub enum Fork {
 /// The names of all live [`Unforkable`] values.
 static UNFORKABLE: Mutex<Vec<&str>> = Mutex::new(Vec::new());
 
-/// Refuses forks while it lives, for memory that the kernel or a library finds by its address. A child would have other
-/// data, or none, at that address, and would change the parent's data.
+/// Refuses forks while it lives, for memory that the kernel or a library finds by its address. A child would have its own
+/// copy at that address, and the kernel would still use the memory of the parent.
 #[derive(Debug)]
 pub(crate) struct Unforkable(&'static str);
 
@@ -99,8 +99,8 @@ pub fn fork() -> io::Result<Fork> {
 /// `/proc` is not mounted.
 pub fn threads() -> io::Result<usize> {
     const TASKS: &str = "/proc/self/task";
-    // A directory has a link for itself, one from its parent, and one for each folder in it; here those folders are the
-    // threads. This is one call instead of reading the directory; sandboxes that emulate /proc count otherwise.
+    // The links of a directory are its own, that of its parent, and one for each folder: here, each thread. One call
+    // replaces a read of the directory. A sandbox that emulates /proc counts otherwise.
     if fs::metadata(TASKS)?.nlink() == 3 {
         return Ok(1);
     }
@@ -154,9 +154,6 @@ fn signal_name(number: i32) -> Option<&'static str> {
 }
 
 /// Returns one child that has ended, if any. It does not block.
-///
-/// # Errors
-/// The error of `waitpid(2)`, except that there are no children.
 pub fn reap() -> io::Result<Option<(Pid, WaitStatus)>> {
     match rustix::io::retry_on_intr(|| wait(WaitOptions::NOHANG)) {
         Ok(None) | Err(rustix::io::Errno::CHILD) => Ok(None),
@@ -171,20 +168,20 @@ pub fn reap() -> io::Result<Option<(Pid, WaitStatus)>> {
     }
 }
 
-/// Whether `process` is a child of this process that nobody has reaped.
+/// Whether `process` is a child of this process that was not reaped.
 pub fn is_child(process: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     !matches!(waitid(WaitId::Pid(process), options), Err(rustix::io::Errno::CHILD))
 }
 
-/// Kills a child that nobody has reaped, and reaps it.
+/// Kills a child that was not reaped, and reaps it.
 pub fn end_child(process: Pid) {
     send_signal(process, Signal::Kill);
     let _ = rustix::io::retry_on_intr(|| waitid(WaitId::Pid(process), WaitIdOptions::EXITED));
 }
 
-/// Kills those of `processes` that are children nobody has reaped, and reaps them. It waits a second at most, and leaves
-/// the others behind.
+/// Kills the children among `processes` that were not reaped, and reaps them. It waits at most a second and ignores
+/// children that end later.
 pub fn end_children(processes: impl IntoIterator<Item = Pid>) {
     // Another process can have the number of a child that was reaped.
     let mut left: Vec<Pid> = processes.into_iter().filter(|process| is_child(*process)).collect();
@@ -202,9 +199,6 @@ pub fn end_children(processes: impl IntoIterator<Item = Pid>) {
 
 /// Requests `signal` for this process when `parent` ends (`PR_SET_PDEATHSIG`). Call it after the last change of user,
 /// which resets the request. Returns whether the parent still exists.
-///
-/// # Errors
-/// The error of `prctl(2)`.
 pub fn end_with(parent: Pid, signal: Signal) -> io::Result<bool> {
     set_parent_process_death_signal(Some(signal.to_rustix()))?;
     // The parent may have ended before the call; then this process has another parent.
@@ -216,9 +210,6 @@ pub fn end_with(parent: Pid, signal: Signal) -> io::Result<bool> {
 /// resets it.
 ///
 /// A process that is traced already stays open: its tracer controls it, and could not show strings and paths otherwise.
-///
-/// # Errors
-/// The error of `prctl(2)`.
 pub fn hide_memory() -> io::Result<()> {
     if is_traced() {
         return Ok(());

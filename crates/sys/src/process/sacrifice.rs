@@ -23,8 +23,7 @@ pub fn offer(thousandths: i32) -> io::Result<()> {
     file.write_all((before + thousandths).min(GREATEST).to_string().as_bytes())
 }
 
-/// The file of this process belongs to root while its memory is hidden. Its memory is then shown for the time of the
-/// open.
+/// While the memory of this process is hidden, root owns its files in `/proc`. So the memory is visible during the open.
 fn open_own() -> io::Result<File> {
     let open = || File::options().read(true).write(true).open("/proc/self/oom_score_adj");
     match (open(), dumpable_behavior()?) {

@@ -74,7 +74,7 @@ impl Held {
         Held { before }
     }
 
-    /// Restores the former mask, for a program that is no server.
+    /// Restores the former mask, for a program other than the server.
     pub fn release(self) {
         // SAFETY: the set is initialised and outlives the call; the old one is not requested.
         unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };

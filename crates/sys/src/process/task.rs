@@ -35,16 +35,13 @@ impl ProcessWatch {
     }
 
     /// Whether the process has ended, also if its parent has not waited for it.
-    ///
-    /// # Errors
-    /// The error of `poll(2)`.
     pub fn has_ended(&self) -> io::Result<bool> {
         let mut watched = [PollFd::new(&self.0, PollFlags::IN)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         Ok(poll(&mut watched, Some(&now))? != 0)
     }
 
-    /// Sends a signal to the process, and to no other one that has its number by now.
+    /// Sends a signal to the process, and never to a later process with the same number.
     ///
     /// # Errors
     /// The error of `pidfd_send_signal(2)`: the process has ended, or belongs to another user.
@@ -54,9 +51,6 @@ impl ProcessWatch {
 }
 
 /// Lowers the priority of this thread (`man 2 nice`).
-///
-/// # Errors
-/// The error of `nice(2)`.
 pub fn lower_priority(by: i32) -> io::Result<()> {
     Ok(nice(by).map(drop)?)
 }

@@ -11,9 +11,6 @@ pub struct Hidden(Termios);
 
 impl Hidden {
     /// Starts hiding input, and discards earlier input.
-    ///
-    /// # Errors
-    /// The error of `tcgetattr(3)` and `tcsetattr(3)`.
     pub fn begin() -> io::Result<Hidden> {
         let before = tcgetattr(io::stdin())?;
         let mut quiet = before.clone();
@@ -31,7 +28,7 @@ impl Drop for Hidden {
     }
 }
 
-/// The columns and rows of a terminal (`man 2 TIOCGWINSZ`); none for other files, and for a terminal that does not know.
+/// The columns and rows of a terminal (`man 2 TIOCGWINSZ`). `None` for other files and for a terminal without a size.
 pub fn size(terminal: impl AsFd) -> Option<(usize, usize)> {
     let size = tcgetwinsize(terminal).ok()?;
     Some((usize::from(size.ws_col), usize::from(size.ws_row))).filter(|(columns, rows)| columns * rows > 0)

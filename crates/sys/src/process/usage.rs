@@ -6,7 +6,7 @@ use std::{io, mem};
 use rustix::process::{Pid, RawPid};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// CPU time of all threads of a process, those that have ended included, in nanoseconds of the scheduler
+/// CPU time of all threads of a process, also of ended threads, in nanoseconds of the scheduler
 /// (`man 3 clock_getcpuclockid`). `/proc/PID/stat` counts in hundredths of a second.
 ///
 /// # Errors
@@ -27,9 +27,6 @@ pub fn cpu_time(process: Pid) -> io::Result<Duration> {
 }
 
 /// CPU time of this process, and of the children that it has waited for (`man 2 getrusage`).
-///
-/// # Errors
-/// The error of `getrusage(2)`.
 pub fn with_children() -> io::Result<Duration> {
     let mut total = cpu_time(rustix::process::getpid())?;
     let mut usage = mem::MaybeUninit::<libc::rusage>::uninit();
@@ -48,18 +45,12 @@ pub fn with_children() -> io::Result<Duration> {
 }
 
 /// The processors that this thread may use.
-///
-/// # Errors
-/// The error of `sched_getaffinity(2)`.
 pub fn processors() -> io::Result<Vec<usize>> {
     let set = sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())
 }
 
 /// Confines this thread to processors; threads and processes that it starts inherit them.
-///
-/// # Errors
-/// The error of `sched_setaffinity(2)`, for instance if none of them exists.
 pub fn pin(processors: &[usize]) -> io::Result<()> {
     let mut set = CpuSet::new();
     processors.iter().filter(|cpu| **cpu < CpuSet::MAX_CPU).for_each(|cpu| set.set(*cpu));

@@ -28,9 +28,6 @@ const MOST_GROUPS: usize = 1024;
 
 impl SystemUser {
     /// Looks up a user by name (`man 3 getpwnam_r`, `man 3 getgrouplist`). `None` if there is none.
-    ///
-    /// # Errors
-    /// The error of the databases, or a name that contains NUL.
     pub fn find(name: &str) -> io::Result<Option<SystemUser>> {
         let name = CString::new(name)?;
         look_up(|entry, strings, length, found| {
@@ -40,9 +37,6 @@ impl SystemUser {
     }
 
     /// Looks up a user by number (`man 3 getpwuid_r`). `None` if there is none.
-    ///
-    /// # Errors
-    /// The error of the databases.
     pub fn with_id(id: u32) -> io::Result<Option<SystemUser>> {
         look_up(|entry, strings, length, found| {
             // SAFETY: `look_up` guarantees the pointers.
@@ -125,9 +119,6 @@ pub fn own() -> u32 {
 
 /// Drops every capability, and prevents regaining one by running a program (`man 7 capabilities`,
 /// `PR_SET_NO_NEW_PRIVS`). The process must have one thread.
-///
-/// # Errors
-/// The error of `capset(2)` and `prctl(2)`.
 pub fn drop_capabilities() -> io::Result<()> {
     set_no_new_privs(true)?;
     // Kernels before 4.3 have no ambient set to clear.

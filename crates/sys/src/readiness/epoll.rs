@@ -44,46 +44,31 @@ pub struct Epoll {
 
 impl Epoll {
     /// Creates an instance that reports at most `batch` events a wait.
-    ///
-    /// # Errors
-    /// The error of `epoll_create1(2)`: no descriptors are left, mostly.
     pub fn new(batch: usize) -> io::Result<Epoll> {
         Ok(Epoll { instance: epoll::create(CreateFlags::CLOEXEC)?, batch: Vec::with_capacity(batch) })
     }
 
     /// Registers `number` under `key`.
-    ///
-    /// # Errors
-    /// The error of `epoll_ctl(2)`.
     pub fn add(&self, number: RawFd, key: u64, interest: EpollInterest) -> io::Result<()> {
         Ok(epoll::add(&self.instance, borrow(number), EventData::new_u64(key), interest.flags())?)
     }
 
     /// Changes the events that a registration reports.
-    ///
-    /// # Errors
-    /// The error of `epoll_ctl(2)`.
     pub fn modify(&self, number: RawFd, key: u64, interest: EpollInterest) -> io::Result<()> {
         Ok(epoll::modify(&self.instance, borrow(number), EventData::new_u64(key), interest.flags())?)
     }
 
     /// Ends a registration. Closing the last descriptor of a socket does the same.
-    ///
-    /// # Errors
-    /// The error of `epoll_ctl(2)`.
     pub fn delete(&self, number: RawFd) -> io::Result<()> {
         Ok(epoll::delete(&self.instance, borrow(number))?)
     }
 
     /// A second handle to the same instance, for changing registrations from another thread.
-    ///
-    /// # Errors
-    /// No descriptors are left.
     pub fn registry(&self) -> io::Result<Registry> {
         Ok(Registry(self.instance.try_clone()?))
     }
 
-    /// Waits until a descriptor is ready, `milliseconds` have passed (none: no limit), or a signal arrives, and returns
+    /// Waits until a descriptor is ready, `milliseconds` have passed (`None`: no limit), or a signal arrives, and returns
     /// the ready descriptors.
     ///
     /// # Errors
@@ -143,9 +128,6 @@ pub struct Registry(OwnedFd);
 
 impl Registry {
     /// See [`Epoll::modify`].
-    ///
-    /// # Errors
-    /// The error of `epoll_ctl(2)`.
     pub fn modify(&self, number: RawFd, key: u64, interest: EpollInterest) -> io::Result<()> {
         Ok(epoll::modify(&self.0, borrow(number), EventData::new_u64(key), interest.flags())?)
     }

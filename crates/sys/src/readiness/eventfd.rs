@@ -11,9 +11,6 @@ pub struct EventFd(OwnedFd);
 
 impl EventFd {
     /// Creates an eventfd at zero.
-    ///
-    /// # Errors
-    /// The error of `eventfd(2)`: no descriptors are left, mostly.
     pub fn new() -> io::Result<EventFd> {
         Ok(EventFd(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
     }

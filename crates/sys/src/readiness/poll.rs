@@ -65,11 +65,8 @@ impl PollList {
         }
     }
 
-    /// Waits until a descriptor is ready, `milliseconds` have passed (none: no limit), or a signal arrives, and reports
+    /// Waits until a descriptor is ready, `milliseconds` have passed (`None`: no limit), or a signal arrives, and reports
     /// the ready descriptors.
-    ///
-    /// # Errors
-    /// The error of `poll(2)`, except EINTR.
     pub fn wait(&mut self, milliseconds: Option<u32>, mut hear: impl FnMut(Ready)) -> io::Result<()> {
         let timeout = milliseconds.map_or(-1, |count| i32::try_from(count).unwrap_or(i32::MAX));
         // SAFETY: the pointer and the length are those of a live vector of `pollfd`s.

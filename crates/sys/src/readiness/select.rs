@@ -50,9 +50,6 @@ impl SelectSets {
     }
 
     /// Adds `number` to the sets under `word`, or changes its interest.
-    ///
-    /// # Errors
-    /// It does not fit.
     pub fn set(&mut self, number: RawFd, word: u64, read: bool, write: bool) -> io::Result<()> {
         if !SelectSets::fits(number) {
             return Err(io::Error::other(format!(
@@ -79,11 +76,8 @@ impl SelectSets {
         }
     }
 
-    /// Waits until a descriptor is ready, `milliseconds` have passed (none: no limit), or a signal arrives, and reports
+    /// Waits until a descriptor is ready, `milliseconds` have passed (`None`: no limit), or a signal arrives, and reports
     /// the ready descriptors. It cannot distinguish an end from bytes.
-    ///
-    /// # Errors
-    /// The error of `select(2)`, except EINTR.
     pub fn wait(&mut self, milliseconds: Option<u32>, mut hear: impl FnMut(Ready)) -> io::Result<()> {
         let (mut read, mut write) = (self.read, self.write);
         let mut timeout = milliseconds.map(|count| libc::timeval {

@@ -1,5 +1,5 @@
 //! Passwords of basic authentication. Separate threads verify them, so that guesses delay no other work. Attempts are
-//! throttled like those of members.
+//! throttled like the attempts of members.
 
 use std::cell::{Cell, RefCell};
 use std::hash::{BuildHasher, RandomState};
@@ -57,7 +57,7 @@ impl RunningHashes {
         SharedRows::new(2, places).map(|places| RunningHashes { places, digests: RandomState::new() })
     }
 
-    /// Waits for a place for this process; `None` if none gets free in time.
+    /// Waits for a place for this process; `None` if no place becomes free in time.
     fn wait(&self, address: &str) -> Option<usize> {
         let until = Instant::now() + LONGEST_WAIT;
         loop {
@@ -97,9 +97,6 @@ impl RunningHashes {
 
 impl Passwords {
     /// The part of a worker that serves by `plan`.
-    ///
-    /// # Errors
-    /// There is no shared memory.
     pub(super) fn new(plan: &Plan, settings: &Settings) -> io::Result<Passwords> {
         let shared = (plan.engine == Engine::Fork).then(|| RunningHashes::new(settings.work_threads.max(1)));
         Ok(Passwords {

@@ -30,8 +30,8 @@ impl RequestIds {
         field.and_then(RequestId::read).unwrap_or_else(|| self.made(peer))
     }
 
-    /// The count and its address tell threads apart; the time and the peer tell the processes of `fork` apart, which
-    /// begin with the same count.
+    /// The count and its address distinguish threads. The time and the peer distinguish the processes of `fork`, which begin
+    /// with the same count.
     fn made(&self, peer: &Peer) -> RequestId {
         let (count, place) = COUNT.with(|count| {
             let next = count.get() + 1;

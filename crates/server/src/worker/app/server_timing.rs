@@ -1,4 +1,4 @@
-//! The model that served a response, for those who look at it in a browser (`server-timing`).
+//! The model that served a response, for the tools of a browser (`server-timing`).
 
 use tenfold_engine::{MODELS, Model, Plan, Steps};
 use tenfold_http::{FieldName, FieldValue, ResponseWriter};

@@ -33,16 +33,16 @@ pub(super) struct SharedService {
     /// Itself, for deferred answers.
     pub(super) this: Weak<SharedService>,
     pub(super) hosts: Hosts,
-    /// The path whose requests are answered with their own body, if there is one.
+    /// The path that echoes the bodies of requests, if any.
     pub(super) echo: Option<String>,
     /// The bounds of addresses, if there are any.
     pub(super) admission: Option<Admission>,
     /// The members' pages and folders, if there are any.
     pub(super) members: Option<WorkerMembers>,
     pub(super) transport: TransportRules,
-    /// Whether responses may have fields of this worker, beside those of the site.
+    /// Whether responses may have fields of this worker in addition to the fields of the site.
     pub(super) amends: bool,
-    /// The model that serves, where responses name it.
+    /// The serving model, if responses name it.
     pub(super) timing: Option<ServerTiming>,
     /// The responses to an authority that validates names, if one may ask for them.
     pub(super) challenges: Option<ChallengeBoard>,
@@ -54,7 +54,7 @@ pub(super) struct SharedService {
     pub(super) measures: bool,
     /// Whether the log shows the user of a request.
     pub(super) shows_user: bool,
-    /// Whether an admin listener wants to know what they took.
+    /// Whether an admin listener shows the duration of responses.
     pub(super) observed: bool,
     /// The threads for work that would delay other connections.
     pub(super) lane: WorkLane,
@@ -68,7 +68,7 @@ pub(super) struct SharedService {
     pub(super) proxies: TrustedProxies,
     /// The identifiers of requests, if they have any.
     pub(super) request_ids: Option<RequestIds>,
-    /// It was said that a proxy's fields name different clients.
+    /// Whether it was reported that a proxy's fields name different clients.
     pub(super) said_ambiguous: AtomicBool,
 }
 

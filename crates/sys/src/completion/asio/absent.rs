@@ -22,26 +22,17 @@ pub enum AbsentDescriptor {}
 
 impl AbsentContext {
     /// There is no Asio in this build.
-    ///
-    /// # Errors
-    /// Always.
     pub fn new() -> io::Result<AbsentContext> {
         let why = "this build has no Asio; install libasio-dev or libboost-dev and build again";
         Err(io::Error::new(io::ErrorKind::Unsupported, why))
     }
 
     /// Registers `number` under `key`.
-    ///
-    /// # Errors
-    /// Never.
     pub fn watch(&self, _number: RawFd, _key: u64) -> io::Result<AbsentDescriptor> {
         match *self {}
     }
 
     /// Waits.
-    ///
-    /// # Errors
-    /// Never.
     pub fn run(&mut self, _milliseconds: Option<u32>, _report: impl FnMut(Ready)) -> io::Result<()> {
         match *self {}
     }
@@ -49,9 +40,6 @@ impl AbsentContext {
 
 impl AbsentDescriptor {
     /// Begins to wait.
-    ///
-    /// # Errors
-    /// Never.
     pub fn wait(&mut self, _key: u64, _read: bool, _write: bool) -> io::Result<()> {
         match *self {}
     }
@@ -65,9 +53,6 @@ pub enum AbsentBuffer {}
 
 impl AbsentCompletions {
     /// There is no Asio in this build.
-    ///
-    /// # Errors
-    /// Always.
     pub fn new() -> io::Result<AbsentCompletions> {
         AbsentContext::new().map(|context| match context {})
     }
@@ -128,9 +113,6 @@ impl AbsentCompletions {
     }
 
     /// Waits.
-    ///
-    /// # Errors
-    /// Never.
     pub fn wait(
         &mut self,
         _timeout: Option<Duration>,

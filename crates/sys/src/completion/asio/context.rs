@@ -48,9 +48,6 @@ unsafe impl Send for StreamDescriptor {}
 
 impl IoContext {
     /// Creates a context.
-    ///
-    /// # Errors
-    /// No descriptors or no memory are left.
     pub fn new() -> io::Result<IoContext> {
         // SAFETY: the function has no preconditions.
         let raw = NonNull::new(unsafe { c::tenfold_asio_new() });
@@ -62,9 +59,6 @@ impl IoContext {
     }
 
     /// Registers `number` under `key`, without waiting for anything yet.
-    ///
-    /// # Errors
-    /// The error of the library's system call.
     pub fn watch(&self, number: RawFd, key: u64) -> io::Result<StreamDescriptor> {
         let mut error = 0;
         // SAFETY: the context is live, and outlives the returned pointer.
@@ -75,13 +69,10 @@ impl IoContext {
         }
     }
 
-    /// Waits until a wait is over or `milliseconds` have passed (none: no limit), and reports the ready descriptors of
+    /// Waits until a wait is over or `milliseconds` have passed (`None`: no limit), and reports the ready descriptors of
     /// one handler. Each report ends its wait. A run may report nothing before the time has passed, because the library
     /// also wakes for descriptors without a wait.
     /// A signal does not end the run; its descriptor must be waited for.
-    ///
-    /// # Errors
-    /// The library failed.
     pub fn run(&mut self, milliseconds: Option<u32>, mut report: impl FnMut(Ready)) -> io::Result<()> {
         let count = self.complete(milliseconds)?;
         for result in &self.results[..count] {
@@ -114,9 +105,6 @@ impl IoContext {
 
 impl StreamDescriptor {
     /// Waits for readiness once, in addition to the waits that exist. The report carries `key`.
-    ///
-    /// # Errors
-    /// No memory is left.
     pub fn wait(&mut self, key: u64, read: bool, write: bool) -> io::Result<()> {
         let kinds = if read { c::READ } else { 0 } | if write { c::WRITE } else { 0 };
         // SAFETY: it is live, and exclusively borrowed.

@@ -67,9 +67,6 @@ fn key(kind: u64, place: usize) -> u64 {
 
 impl CompletionContext {
     /// A context for this thread.
-    ///
-    /// # Errors
-    /// No descriptors or no memory are left.
     pub fn new() -> io::Result<CompletionContext> {
         Ok(CompletionContext {
             listeners: Vec::new(),
@@ -224,11 +221,8 @@ impl CompletionContext {
         }
     }
 
-    /// Waits until an operation has completed or `timeout` has passed (none: no limit), and appends the results of one
+    /// Waits until an operation has completed or `timeout` has passed (`None`: no limit), and appends the results of one
     /// handler to `into`. It may return early without a result.
-    ///
-    /// # Errors
-    /// No memory is left.
     pub fn wait(&mut self, timeout: Option<Duration>, into: &mut Vec<AsioCompletion>) -> io::Result<()> {
         let timeout = if self.done.is_empty() { timeout } else { Some(Duration::ZERO) };
         let milliseconds = timeout.map(|length| length.as_micros().div_ceil(1000));

@@ -24,7 +24,7 @@ pub(super) struct StreamOperations {
     /// is full and waits for the kernel to report room. But a write from a mapping also ends early if the file has lost
     /// a page. This also holds for the next send.
     pub(super) exhausted: bool,
-    /// Whether the sends were cancelled. The library does not know sends whose result it has already stored.
+    /// Whether the sends were cancelled. The library does not cancel sends whose result it has already stored.
     pub(super) cancelled: bool,
     /// A close after the sends.
     pub(super) close: Option<(u64, Socket)>,
@@ -47,7 +47,7 @@ impl QueuedSend {
         (start.wrapping_add(self.sent), length - self.sent)
     }
 
-    /// Whether a partial write of it says nothing about the room in the socket.
+    /// Whether a partial write may leave room in the socket.
     pub(super) fn may_fault(&self) -> bool {
         matches!(self.bytes, Bytes::Mapped(_))
     }

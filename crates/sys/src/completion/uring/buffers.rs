@@ -45,9 +45,6 @@ fn allocate(bytes: usize) -> io::Result<NonNull<u8>> {
 
 impl BufferPool {
     /// Creates `count` buffers, a power of two, of `size` bytes.
-    ///
-    /// # Errors
-    /// There is not enough memory, or an entry cannot hold the size.
     pub(super) fn new(count: u16, size: usize) -> io::Result<BufferPool> {
         assert!(count.is_power_of_two() && size > 0, "a ring of buffers has a power of two of them");
         let bytes = usize::from(count).checked_mul(size).filter(|_| u32::try_from(size).is_ok());

@@ -73,7 +73,7 @@ pub(super) struct Faults {
     faults: Vec<(InjectedFault, u32)>,
     /// Failing operations in flight, by their user words, each with its error.
     failing: Vec<(u64, i32)>,
-    /// Held sends in flight with a delayed notification: their user words, and the number of results to wait for (none:
+    /// Held sends in flight with a delayed notification: their user words, and the number of results to wait for (`None`:
     /// for ever).
     muted: Vec<(u64, Option<u32>)>,
     /// Delayed notifications.

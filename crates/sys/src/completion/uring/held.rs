@@ -59,7 +59,7 @@ impl HeldResource {
     }
 }
 
-/// The facts that one result tells about its operation.
+/// The facts about an operation in one result.
 pub(super) struct OperationResult {
     pub(super) tag: u64,
     pub(super) result: i32,

@@ -19,7 +19,7 @@ use super::held::HeldTable;
 pub struct Sizes {
     /// Operations per submission, at least [`Sizes::LEAST_SUBMISSIONS`]; further ones take another call.
     pub submissions: u32,
-    /// Completions in the queue; the kernel keeps those that do not fit.
+    /// Completions in the queue. The kernel keeps further completions.
     pub completions: u32,
     /// Receive buffers, a power of two.
     pub buffers: u16,
@@ -49,7 +49,7 @@ pub struct Ring {
 
 /// The group of the ring's buffers, for receives.
 pub(super) const GROUP: u16 = 0;
-/// `IORING_SEND_ZC_REPORT_USAGE`: say whether the bytes were copied (Linux 6.2).
+/// `IORING_SEND_ZC_REPORT_USAGE`: report whether the bytes were copied (Linux 6.2).
 pub(super) const REPORT_USAGE: u16 = 8;
 
 /// The operations of a server and their flags; a restricted ring allows no others.
@@ -125,9 +125,6 @@ impl Ring {
     }
 
     /// Whether this kernel has [`Ring::send_held`] and reports copies (Linux 6.2).
-    ///
-    /// # Errors
-    /// The error of `io_uring_setup(2)` and `io_uring_enter(2)`.
     pub fn sends_held() -> io::Result<bool> {
         let mut ring = IoUring::new(4)?;
         // On an invalid descriptor it fails with EBADF, unless the kernel rejects the operation first.

@@ -35,9 +35,6 @@ static ON: libc::c_int = 1;
 
 impl Ring {
     /// Creates a ring with `count` slots, numbered from 0. The descriptor limit of the process bounds their number.
-    ///
-    /// # Errors
-    /// See [`Ring::new`].
     pub fn with_slots(sizes: Sizes, count: u32) -> Result<Ring, (&'static str, io::Error)> {
         let ring = Ring::new(sizes)?;
         let registered = ring.ring.submitter().register_files_sparse(count);

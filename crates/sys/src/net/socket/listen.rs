@@ -65,7 +65,7 @@ impl FromStr for ListenAddress {
 const FIRST_SLICE: Duration = Duration::from_secs(1);
 
 /// Options of a listening socket. Its connections inherit `tcp_nodelay`, `linger` and `notsent_lowat`; the others apply
-/// to the listener alone. A Unix socket has only a backlog.
+/// only to the listener. A Unix socket has only a backlog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenOptions {
     /// The number of connections that the kernel completes ahead of `accept` (`man 2 listen`), at most
@@ -178,9 +178,6 @@ impl Listener {
 
     /// Closes the socket in a process that was forked and accepts no connection. Its number leads to standard input from
     /// here on: a close would leave a number that is still owned.
-    ///
-    /// # Errors
-    /// The error of `dup3(2)`.
     pub fn abandon(&self) -> io::Result<()> {
         // SAFETY: no memory is passed, and the second number is this value's own and stays open. The first is open in
         // every program of Rust, whose runtime sees to that.
@@ -190,9 +187,6 @@ impl Listener {
 
     /// Binds a Unix socket whose file has this mode from the first moment: a later chmod by name could reach another
     /// file. The umask applies to the whole process, so the process must have one thread.
-    ///
-    /// # Errors
-    /// Those of [`Listener::bind`].
     pub fn bind_with_mode(
         mode: u32,
         address: &ListenAddress,
@@ -215,9 +209,6 @@ impl Listener {
     }
 
     /// A second handle to the same socket, with the same queue.
-    ///
-    /// # Errors
-    /// No descriptors are left.
     pub fn duplicate(&self) -> io::Result<Listener> {
         let (socket, address) = (self.socket.try_clone()?, self.address.clone());
         Ok(Listener { socket, address, file: self.file })
@@ -231,18 +222,12 @@ impl Listener {
     }
 
     /// Sets whether `accept` returns immediately if no connection is queued. Applies to every handle to the socket.
-    ///
-    /// # Errors
-    /// The error of `ioctl(2)`.
     pub fn set_nonblocking(&self, on: bool) -> io::Result<()> {
         Ok(rustix::io::ioctl_fionbio(&self.socket, on)?)
     }
 
     /// Bounds the waits of `accept`, and of every receive and send on accepted connections, to `slice` (`SO_RCVTIMEO`,
     /// `SO_SNDTIMEO`; TCP sockets inherit them).
-    ///
-    /// # Errors
-    /// The error of `setsockopt(2)`.
     pub fn set_wait_slice(&self, slice: Duration) -> io::Result<()> {
         set_wait_slice(self.socket.as_fd(), slice)
     }
@@ -254,9 +239,6 @@ impl Listener {
 
     /// Limits each connection accepted from now on to so many bytes per second (`SO_MAX_PACING_RATE`, `man 7 socket`);
     /// `None` for no limit. Only TCP obeys it; other sockets accept and ignore it.
-    ///
-    /// # Errors
-    /// The error of `setsockopt(2)`.
     pub fn set_max_rate(&self, bytes: Option<u64>) -> io::Result<()> {
         let rate: libc::c_ulong = bytes.unwrap_or(libc::c_ulong::MAX);
         // SAFETY: the option takes an unsigned long; the pointer and length are those of a live one.

@@ -8,7 +8,7 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use super::listen::{ListenAddress, ListenOptions, Listener, listening_address, set_tcp_options};
 use super::option::refuse_descriptors;
 
-/// The number of the first one (`SD_LISTEN_FDS_START`).
+/// The number of the first passed descriptor (`SD_LISTEN_FDS_START`).
 const FIRST: RawFd = 3;
 
 /// A listening stream socket that was opened outside of this process.
@@ -51,10 +51,7 @@ impl PassedSocket {
         self.socket.as_raw_fd()
     }
 
-    /// Sets the options of a listener on it, and its backlog. Its file, if it has one, stays the service manager's.
-    ///
-    /// # Errors
-    /// The error of `setsockopt(2)` or `listen(2)`.
+    /// Sets the options of a listener on it, and its backlog. The service manager still owns the file of a Unix socket.
     pub fn listen(self, options: &ListenOptions) -> io::Result<Listener> {
         match self.address {
             ListenAddress::Internet(_) => set_tcp_options(self.socket.as_fd(), options)?,

@@ -12,14 +12,14 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketAdd
 
 use crate::memory::mapping::Mapped;
 
-/// The length of the address by which `connect(2)` dissolves a connection: that of a family alone. Every real address
+/// The length of the address by which `connect(2)` dissolves a connection: only a family. Every real address
 /// is longer, so a filter can distinguish the two.
 pub const DISCONNECT_BYTES: u32 = size_of::<libc::sa_family_t>() as u32;
 
-/// Bytes that one call discards at most.
+/// The most bytes that one call discards.
 const DISCARD_BYTES: usize = 64 * 1024;
 
-/// The memory for discarded bytes. A TCP socket copies none (`MSG_TRUNC` in `man 7 tcp`), other sockets do.
+/// The memory for discarded bytes. A TCP socket copies nothing into it (`MSG_TRUNC` in `man 7 tcp`), other sockets do.
 static DISCARDED: [AtomicU8; DISCARD_BYTES] = [const { AtomicU8::new(0) }; DISCARD_BYTES];
 
 /// The address and the length of memory that the kernel may fill with discarded bytes at any time: it is static,
@@ -36,7 +36,7 @@ const MOST_SLICES: usize = 16;
 pub struct Socket(OwnedFd);
 
 impl Socket {
-    /// Whether it is a TCP socket, and not one of MPTCP.
+    /// Whether it is a TCP socket and not an MPTCP socket.
     pub fn is_tcp(&self) -> bool {
         sockopt::socket_protocol(self) == Ok(Some(ipproto::TCP))
     }
@@ -174,25 +174,16 @@ impl Socket {
     }
 
     /// Moves the socket to the lowest free descriptor.
-    ///
-    /// # Errors
-    /// The error of `fcntl(2)`: no descriptor is left.
     pub fn renumber(self) -> io::Result<Socket> {
         Ok(Socket(self.0.try_clone()?))
     }
 
     /// See [`crate::net::socket::Listener::set_wait_slice`].
-    ///
-    /// # Errors
-    /// The error of `setsockopt(2)`.
     pub fn set_wait_slice(&self, slice: Duration) -> io::Result<()> {
         set_wait_slice(self.0.as_fd(), slice)
     }
 
     /// Holds partial segments back, or releases them (`TCP_CORK`, `man 7 tcp`).
-    ///
-    /// # Errors
-    /// The error of `setsockopt(2)`.
     pub fn set_cork(&self, on: bool) -> io::Result<()> {
         Ok(sockopt::set_tcp_cork(&self.0, on)?)
     }

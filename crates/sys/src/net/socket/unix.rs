@@ -29,9 +29,6 @@ pub(super) fn bind(path: &Path) -> io::Result<(OwnedFd, Identity)> {
 }
 
 /// The process that listens at the other end of a connection, and the number of its user (`man 7 unix`, SO_PEERCRED).
-///
-/// # Errors
-/// The error of `getsockopt(2)`.
 pub fn listening_process(stream: &UnixStream) -> io::Result<(Pid, u32)> {
     let peer = rustix::net::sockopt::socket_peercred(stream)?;
     Ok((peer.pid, peer.uid.as_raw()))

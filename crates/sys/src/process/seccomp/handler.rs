@@ -13,7 +13,7 @@ use super::call::Call;
 /// The exit code after a fatal call, as a shell reports a program that SIGSYS killed.
 pub const ENDED: i32 = 128 + libc::SIGSYS;
 
-/// The numbers that have a bit each; a greater one is of another system call table, and fatal.
+/// The numbers that have a bit each. A greater number belongs to another system call table, and is fatal.
 const NUMBERS: usize = 1024;
 const MAPPED: usize = NUMBERS / u64::BITS as usize;
 /// Words of a row that [`Reports`] writes: the fatal call, then a bit for each reported call.
@@ -39,9 +39,6 @@ static HANDLING: OnceLock<Handling> = OnceLock::new();
 
 /// Installs the handler. A refused call among `fatal` is written into the row and ends the process with the code
 /// [`ENDED`]. Any other is counted, reported once, and fails with EPERM. Only the first call per process has an effect.
-///
-/// # Errors
-/// The error of `sigaction(2)`.
 pub fn handle(reports: Reports, fatal: &[Call]) -> io::Result<()> {
     assert_eq!(reports.row.len(), REPORT_WORDS, "a row has a word for the call and bits for the others");
     let mut bits = [0; MAPPED];
@@ -64,7 +61,7 @@ pub fn take_fatal(row: &[AtomicU64]) -> Option<i64> {
     row[0].swap(0, Ordering::Relaxed).checked_sub(1).map(|number| number as i64)
 }
 
-/// See [`take_fatal`], for the row of this process, which one of its children may have written.
+/// See [`take_fatal`], for the row of this process, into which its children write.
 pub fn own_fatal() -> Option<i64> {
     HANDLING.get().and_then(|handling| take_fatal(handling.reports.row))
 }

@@ -1,6 +1,6 @@
 //! System call filters (`man 2 seccomp`) that end the process, or report the call by name.
 //!
-//! Filters stack, and each thread inherits those of its creator. [`allow_only`] is for a process before its first
+//! Filters stack, and each thread inherits the filters of its creator. [`allow_only`] is for a process before its first
 //! thread, [`deny`] for a thread that needs less than its process. A refused call raises SIGSYS, and the handler of
 //! [`handle`] ends the process or returns EPERM.
 //!
@@ -83,9 +83,6 @@ pub fn probe() -> io::Result<()> {
 ///
 /// The number -1 is allowed, because a tracer cancels calls with it. If `clone` is allowed, `clone3` fails with ENOSYS,
 /// because a filter cannot read its arguments; the C library then uses `clone`.
-///
-/// # Errors
-/// The error of `seccomp(2)`.
 pub fn allow_only(rules: &[FilterRule]) -> io::Result<()> {
     let mut numbers = by_number(rules)?;
     if let (true, Some(number)) = (rules.iter().any(|rule| rule.call == Call::CLONE), Call::CLONE3.number()) {
@@ -98,17 +95,11 @@ pub fn allow_only(rules: &[FilterRule]) -> io::Result<()> {
 }
 
 /// Lets the calls of `rules` fail with this error number, without a report, for this thread and those that it starts.
-///
-/// # Errors
-/// The error of `seccomp(2)`.
 pub fn fail_quietly(rules: &[FilterRule], error: i32) -> io::Result<()> {
     install(by_number(rules)?, SeccompAction::Allow, SeccompAction::Errno(error.unsigned_abs()))
 }
 
 /// Refuses `calls` from now on, for this thread and those that it starts.
-///
-/// # Errors
-/// The error of `seccomp(2)`.
 pub fn deny(calls: &[Call]) -> io::Result<()> {
     let numbers = calls.iter().filter_map(|call| call.number()).map(|number| (number, Vec::new()));
     install(numbers.collect(), SeccompAction::Allow, SeccompAction::Trap)

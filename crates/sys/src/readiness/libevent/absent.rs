@@ -14,9 +14,6 @@ pub enum AbsentBase {}
 
 impl AbsentBase {
     /// There is no libevent in this build.
-    ///
-    /// # Errors
-    /// Always.
     pub fn new(_method: Option<&str>) -> io::Result<AbsentBase> {
         let why = "this build has no libevent; install libevent-dev and build again";
         Err(io::Error::new(io::ErrorKind::Unsupported, why))
@@ -28,9 +25,6 @@ impl AbsentBase {
     }
 
     /// Registers `number` under `key`, or changes its interest.
-    ///
-    /// # Errors
-    /// Never.
     pub fn set(&mut self, _number: RawFd, _key: u64, _interest: LibeventInterest) -> io::Result<()> {
         match *self {}
     }
@@ -41,9 +35,6 @@ impl AbsentBase {
     }
 
     /// Waits.
-    ///
-    /// # Errors
-    /// Never.
     pub fn wait(&mut self, _milliseconds: Option<u32>, _report: impl FnMut(Ready)) -> io::Result<()> {
         match *self {}
     }

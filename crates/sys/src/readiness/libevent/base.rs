@@ -56,9 +56,6 @@ extern "C" fn time_has_come(_number: c_int, _what: c_short, _nothing: *mut c_voi
 
 impl LibeventBase {
     /// Creates a base that uses `method`, or the one that the library prefers here.
-    ///
-    /// # Errors
-    /// The library lacks this method, or a resource.
     pub fn new(method: Option<&str>) -> io::Result<LibeventBase> {
         static QUIET: Once = Once::new();
         // SAFETY: the callback accesses nothing; it is set once, before any base exists.
@@ -90,9 +87,6 @@ impl LibeventBase {
     }
 
     /// Registers `number` under `key`, or changes its interest, which may be empty.
-    ///
-    /// # Errors
-    /// The error of the library's system call.
     pub fn set(&mut self, number: RawFd, key: u64, interest: LibeventInterest) -> io::Result<()> {
         let place = usize::try_from(number).map_err(io::Error::other)?;
         if self.registrations.len() <= place {
@@ -145,11 +139,8 @@ impl LibeventBase {
         }
     }
 
-    /// Waits until a descriptor is ready or `milliseconds` have passed (none: no limit), and reports the ready
+    /// Waits until a descriptor is ready or `milliseconds` have passed (`None`: no limit), and reports the ready
     /// descriptors. A signal does not end the wait; its descriptor must be registered.
-    ///
-    /// # Errors
-    /// The library's system call has failed.
     pub fn wait(&mut self, milliseconds: Option<u32>, report: impl FnMut(Ready)) -> io::Result<()> {
         let mut flags = c::EVLOOP_ONCE;
         match milliseconds {

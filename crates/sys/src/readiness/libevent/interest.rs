@@ -7,7 +7,7 @@ pub struct LibeventInterest {
     pub read: bool,
     /// Room to write.
     pub write: bool,
-    /// Report only changes; with the method `epoll` alone.
+    /// Report only changes; only with the method `epoll`.
     pub edge: bool,
     /// Report once, until the next registration.
     pub once: bool,
