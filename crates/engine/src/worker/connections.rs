@@ -4,8 +4,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use tenfold_http::Instant;
+use tenfold_sys::lifecycle::Phase;
 use tenfold_sys::socket::Socket;
 
+use super::retirement::idle_until;
 use super::slots::{Key, Slot, SlotState, Slots};
 use super::timer::{self, Timer};
 use crate::plan::Plan;
@@ -71,6 +73,14 @@ impl<T: Default, D: Default> ConnectionTable<T, D> {
             slot.armed = deadline;
             self.timer.arm(key.index, deadline);
             self.note_next();
+        }
+    }
+
+    /// Limits the waits of idle connections, because the worker retires.
+    pub(crate) fn retire(&mut self) {
+        for key in self.keys(|slot| slot.state == SlotState::Parked) {
+            let deadline = self.find(key).map_or(Instant::NEVER, |slot| slot.deadline);
+            self.set_deadline(key, idle_until(deadline, Phase::Retiring));
         }
     }
 

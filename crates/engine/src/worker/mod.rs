@@ -7,6 +7,7 @@ pub(crate) mod eviction;
 pub(crate) mod handoff;
 pub(crate) mod inbox;
 pub(crate) mod intake;
+pub(crate) mod retirement;
 pub(crate) mod shortage;
 pub(crate) mod slots;
 mod sync;

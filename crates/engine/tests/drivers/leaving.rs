@@ -18,6 +18,8 @@ use crate::server::SMALL;
 pub(crate) const STATEMENTS: &[Statement] = &[
     ("a_server_with_nothing_to_do_leaves_at_once", any, a_server_with_nothing_to_do_leaves),
     ("what_rests_is_closed", any, what_rests_is_closed),
+    ("a_retiring_server_ends_connections_with_their_next_response", any, a_retiring_server_ends_connections),
+    ("an_idle_connection_of_a_retiring_server_ends_at_its_deadline", any, an_idle_connection_ends),
     ("what_comes_to_rest_meanwhile_is_closed", any, what_comes_to_rest_meanwhile_is_closed),
     ("what_was_begun_is_finished", at_once, what_was_begun_is_finished),
     ("what_was_handed_over_arrives", any, what_was_handed_over_arrives),
@@ -48,6 +50,35 @@ fn what_rests_is_closed(configuration: &Configuration) {
     let mut client = server.connect();
     assert_eq!(client.get("/small").body, SMALL);
     server.tell(Signal::Quit);
+    let (rest, _) = client.rest();
+    assert_eq!(rest, b"");
+    leaves_well(server);
+}
+
+fn a_retiring_server_ends_connections(configuration: &Configuration) {
+    let server = Server::start(configuration);
+    let mut client = server.connect();
+    assert_eq!(client.get("/small").body, SMALL);
+    server.tell(Signal::Retire);
+    // A request that arrives before the signal gets a response of a server that serves.
+    eventually(
+        || {
+            let response = client.get("/small");
+            assert_eq!(response.body, SMALL);
+            response.head.contains("Connection: close")
+        },
+        || "no response announces the close".into(),
+    );
+    client.ends();
+    leaves_well(server);
+}
+
+fn an_idle_connection_ends(configuration: &Configuration) {
+    let server = Server::start_with(configuration, &[("idle-timeout", "1500")]);
+    let mut client = server.connect();
+    assert_eq!(client.get("/small").body, SMALL);
+    server.tell(Signal::Retire);
+    assert!(client.is_silent_for(Duration::from_millis(500)), "it is not closed at the signal");
     let (rest, _) = client.rest();
     assert_eq!(rest, b"");
     leaves_well(server);

@@ -258,6 +258,10 @@ impl Protocol for Http {
         next
     }
 
+    fn has_answered(session: &Session) -> bool {
+        session.requests > 0
+    }
+
     fn first_bytes_by(&self) -> Instant {
         clock::now() + self.limits.head_timeout
     }

@@ -279,7 +279,6 @@ mod tests {
              responses  none\n\
              refusals   none\n\
              evicted    0 idle connections, for new ones\n\
-             moved      0 idle connections, to new workers\n\
              log lines  0 written, 0 lost, 0 dropped\n\
              panics     0\n"
         );

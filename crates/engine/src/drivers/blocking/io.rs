@@ -12,6 +12,7 @@ use crate::drivers::connection::{ConnectionIo, CoreOf, Transport};
 use crate::drivers::input::NoBuffer;
 use crate::senders::failure::{connection_error, interrupted};
 use crate::senders::sender::Sent;
+use crate::worker::retirement::idle_until;
 use crate::worker::tick::read_clock;
 
 /// The longest wait of a call before the driver checks the clock and the phase.
@@ -84,8 +85,8 @@ impl Blocking<'_> {
     /// Repeats `call`, one slice each time, until its result is not a timeout.
     fn until<T>(
         &self,
-        by: Instant,
-        leaving: bool,
+        mut by: Instant,
+        is_idle: bool,
         mut call: impl FnMut() -> Option<T>,
     ) -> Result<Option<T>, IoError> {
         loop {
@@ -93,15 +94,17 @@ impl Blocking<'_> {
                 read_clock();
                 return Ok(Some(value));
             }
-            if read_clock() >= by {
+            let now = read_clock();
+            match lifecycle::phase() {
+                Phase::Stopping => return Err(IoError::Gone),
+                Phase::Draining if is_idle => return Ok(None),
+                phase if is_idle => by = idle_until(by, phase),
+                _ => {}
+            }
+            if now >= by {
                 return Err(IoError::TimedOut);
             }
             (self.before_wait)();
-            match lifecycle::phase() {
-                Phase::Stopping => return Err(IoError::Gone),
-                Phase::Draining if leaving => return Ok(None),
-                _ => {}
-            }
         }
     }
 

@@ -55,8 +55,8 @@ pub(super) struct CompletionLoop<'a, R: OperationQueue, P: Protocol, M: Start<Ri
     pub(super) past_bound: Vec<AcceptedConnection>,
     /// Evicted connections that are not closed yet.
     pub(super) leaving: usize,
-    /// Whether idle connections were closed because the worker drains.
-    pub(super) has_drained: bool,
+    /// The phase that idle connections are in.
+    pub(super) phase: Phase,
 }
 
 impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> CompletionLoop<'_, R, P, M> {
@@ -105,10 +105,15 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
     /// Performs one step of leaving. Returns whether connections remain.
     fn leave(&mut self, sources: &mut Sources<'_>, phase: Phase) -> bool {
         sources.leave(&mut self.ring);
-        if phase == Phase::Draining && !std::mem::replace(&mut self.has_drained, true) {
-            let is_idle = |slot: &Slot<P::State, Operations>| slot.state == SlotState::Parked && slot.served;
-            for key in self.connections.keys(is_idle) {
-                self.close_gently(key, tenfold_http::clock::now() + LAST_SENDS);
+        if std::mem::replace(&mut self.phase, phase) != phase {
+            match phase {
+                Phase::Draining => {
+                    let is_idle = |slot: &Slot<_, _>| slot.state == SlotState::Parked && slot.served;
+                    for key in self.connections.keys(is_idle) {
+                        self.close_gently(key, tenfold_http::clock::now() + LAST_SENDS);
+                    }
+                }
+                _ => self.connections.retire(),
             }
         }
         self.connections.count() > 0 || sources.expects()

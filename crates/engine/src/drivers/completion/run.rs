@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tenfold_sys::lifecycle::Phase;
+
 use super::io::RingIo;
 use super::proactor::CompletionLoop;
 use super::ring::OperationQueue;
@@ -38,7 +40,7 @@ pub(crate) fn serve<R: OperationQueue, P: Protocol>(
         readers: prefetch::readers(plan),
         past_bound: Vec::new(),
         leaving: 0,
-        has_drained: false,
+        phase: Phase::Serving,
     };
     proactor.run(Sources::new(intake, plan.accept))
 }

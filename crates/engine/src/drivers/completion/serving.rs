@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use tenfold_http::{Instant, IoError, Next};
+use tenfold_sys::lifecycle;
 
 use super::io::RingIo;
 use super::link::{RingLink, Wants};
@@ -14,6 +15,7 @@ use super::state::{InFlight, Operations, Past};
 use super::tag::{OperationKind, tag};
 use crate::drivers::linger;
 use crate::protocol::{Event, Protocol};
+use crate::worker::retirement::idle_until;
 use crate::worker::slots::{Key, SlotState};
 use crate::worker::tasks::{Finished, Start};
 use crate::worker::tick::{SlotContents, Tick, TickParts, take_up};
@@ -131,7 +133,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         match next {
             Next::Close => self.close_gently(key, deadline),
             Next::Park(by) => {
-                self.connections.set_deadline(key, by);
+                self.connections.set_deadline(key, idle_until(by, lifecycle::phase()));
                 if !unread.is_empty() {
                     return self.activate(key, None, unread);
                 }

@@ -21,7 +21,7 @@ use crate::worker::connections::ConnectionTable;
 use crate::worker::inbox::Inbox;
 use crate::worker::intake::{Intake, of_accepted};
 use crate::worker::shortage::pause_where_short;
-use crate::worker::slots::{Key, SlotState};
+use crate::worker::slots::{Key, Slot, SlotState};
 use crate::worker::tasks::{Start, Tasks, activation};
 use crate::worker::tick::{Tick, read_clock};
 
@@ -56,8 +56,8 @@ pub(super) struct Reactor<'a, P: Protocol, M: Start<ReadinessIo, P::State>, E> {
     pub(super) readers: OffloadPool,
     /// Connections that were woken while their tasks were away.
     pub(super) missed: Vec<Key>,
-    /// Whether idle connections were closed because the worker drains.
-    has_drained: bool,
+    /// The phase that idle connections are in.
+    phase: Phase,
 }
 
 impl<'a, P, M, E> Reactor<'a, P, M, E>
@@ -88,7 +88,7 @@ where
             executor,
             readers: prefetch::readers(plan),
             missed: Vec::new(),
-            has_drained: false,
+            phase: Phase::Serving,
         }
     }
 
@@ -169,9 +169,13 @@ where
     /// Performs one step of leaving. Returns whether connections remain.
     fn leave(&mut self, acceptor: &mut Acceptor<'_>, phase: Phase) -> bool {
         acceptor.leave(self.selector.as_mut());
-        if phase == Phase::Draining && !std::mem::replace(&mut self.has_drained, true) {
-            for key in self.connections.keys(|slot| slot.state == SlotState::Parked && slot.served) {
-                self.close(key);
+        if std::mem::replace(&mut self.phase, phase) != phase {
+            match phase {
+                Phase::Draining => {
+                    let is_idle = |slot: &Slot<_, _>| slot.state == SlotState::Parked && slot.served;
+                    self.connections.keys(is_idle).into_iter().for_each(|key| self.close(key));
+                }
+                _ => self.connections.retire(),
             }
         }
         self.connections.count() > 0 || acceptor.expects()

@@ -13,6 +13,7 @@ use super::reactor::{BOTH, Reactor, Registered};
 use super::selector::Interest;
 use crate::drivers::linger;
 use crate::protocol::{self, Protocol};
+use crate::worker::retirement::idle_until;
 use crate::worker::slots::{Key, SlotState};
 use crate::worker::tasks::{Finished, Start};
 use crate::worker::tick::{SlotContents, Tick, TickParts, take_up};
@@ -169,11 +170,12 @@ where
                     slot.served = true;
                 }
                 // A draining worker closes idle connections once, and this one was active at that time.
-                if slot.served && lifecycle::phase() >= Phase::Draining {
+                let phase = lifecycle::phase();
+                if slot.served && phase >= Phase::Draining {
                     return self.close(key);
                 }
                 // It was woken without work, so it stays idle with its old deadline.
-                let by = if moved { by } else { by.min(slot.deadline) };
+                let by = idle_until(if moved { by } else { by.min(slot.deadline) }, phase);
                 if !self.listen_for(key, number, Interest::READ) {
                     return self.close(key);
                 }
