@@ -159,12 +159,18 @@ fn threads_of(calls: &Calls, names: &[&str]) -> BTreeSet<String> {
     calls.lines.iter().filter(is_one).map(of).collect()
 }
 
+/// The numbers of the threads that wrote the start of a response. Writes to an eventfd wake other threads.
+fn threads_that_respond(calls: &Calls) -> BTreeSet<String> {
+    let lines = calls.lines.iter().filter(|line| line.contains(" write(") && line.contains("\"HTTP/1.1 "));
+    lines.filter_map(|line| line.split_ascii_whitespace().next().map(str::to_owned)).collect()
+}
+
 fn a_dispatch_divides_the_work_between_threads(config: &Config) {
     let server = Launch::new(config, site::shared()).flag("--pool-threads", 3).start();
     let calls = calls_for(&server, "/1k.html", 20);
     let loops = threads_of(&calls, &["accept4"]);
     let receiving = threads_of(&calls, &["recvfrom"]);
-    let sending = threads_of(&calls, &["sendto"]);
+    let sending = threads_that_respond(&calls);
     let all = &calls.lines;
     assert_eq!(loops.len(), 1, "one thread accepts: {all:#?}");
     match config.dispatch {
@@ -201,8 +207,9 @@ fn a_sender_makes_its_call(config: &Config) {
         let counts = calls.counts();
         held |= calls.lines.iter().any(|line| line.contains("MSG_ZEROCOPY") && !line.contains("ENOBUFS"));
         // A thread that reads for a loop sends nothing.
-        let serving =
+        let mut serving =
             threads_of(&calls, &["sendto", "sendmsg", "sendfile", "writev", "splice", "io_uring_enter"]);
+        serving.append(&mut threads_that_respond(&calls));
         let is_serving =
             |line: &str| line.split_ascii_whitespace().next().is_some_and(|number| serving.contains(number));
         let with = |text: &str| calls.lines.iter().filter(|line| line.contains(text)).count();

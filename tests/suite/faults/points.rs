@@ -41,12 +41,12 @@ const SPEAKING: &[Point] = &[
     &[fault("recvfrom", "ECONNRESET", "1")],
     &[fault("recvfrom", "ENOMEM", "1")],
     &[fault("recvfrom", "EIO", "1")],
-    &[fault("sendto,sendmsg", "EINTR", "1..3")],
-    &[fault("sendto,sendmsg", "EAGAIN", "1")],
-    &[fault("sendto,sendmsg", "EPIPE", "1")],
-    &[fault("sendto,sendmsg", "ECONNRESET", "1")],
-    &[fault("sendto,sendmsg", "ENOBUFS", "1")],
-    &[fault("sendto,sendmsg", "ENOMEM", "1")],
+    &[fault("write,writev,sendmsg", "EINTR", "1..3")],
+    &[fault("write,writev,sendmsg", "EAGAIN", "1")],
+    &[fault("write,writev,sendmsg", "EPIPE", "1")],
+    &[fault("write,writev,sendmsg", "ECONNRESET", "1")],
+    &[fault("write,writev,sendmsg", "ENOBUFS", "1")],
+    &[fault("write,writev,sendmsg", "ENOMEM", "1")],
 ];
 
 /// For every engine: files, and the environment of a connection.

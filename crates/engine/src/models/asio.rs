@@ -4,7 +4,7 @@
 //! `epoll_ctl(2)` to look again. A wait is over when it is reported, so each is one of a kind; handlers run
 //! one by one. There is no trigger to choose.
 //!
-//! System calls of a request on a keep-alive connection: epoll_wait, recv, send, epoll_ctl.
+//! System calls of a request on a keep-alive connection: epoll_wait, recv, write, epoll_ctl.
 
 use std::io;
 use std::os::fd::RawFd;

@@ -5,7 +5,7 @@
 //! connection that waits for something else does not make the loop spin. Room to write is asked for only
 //! after a send that did not fit.
 //!
-//! System calls of a request on a keep-alive connection: epoll_wait, recv, send. `epoll_ctl` comes once a
+//! System calls of a request on a keep-alive connection: epoll_wait, recv, write. `epoll_ctl` comes once a
 //! connection, at its first wait; `close(2)` ends the registration.
 
 use std::io;

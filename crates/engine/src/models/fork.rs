@@ -8,7 +8,7 @@
 //! A child gives up the listening sockets and the calls of its parent, so that code in it reaches no other connection.
 //!
 //! System calls of a connection: accept4, fork, close in the parent; dup3 for each listening socket, seccomp, recv,
-//! send (or sendfile), …, exit in the child; wait4 in the parent, within a second.
+//! write (or sendfile), …, exit in the child; wait4 in the parent, within a second.
 
 use std::cell::RefCell;
 use std::time::Duration;

@@ -5,7 +5,7 @@
 //! Changing interest ends a registration and creates a new one. The library has no
 //! interest in a connection from which nothing is wanted, so a peer that is gone is noticed at the next call.
 //!
-//! System calls of a request on a keep-alive connection: the method's wait, recv, send. With the method
+//! System calls of a request on a keep-alive connection: the method's wait, recv, write. With the method
 //! epoll, `epoll_ctl` comes at a connection's first wait and at its end.
 
 use std::io;

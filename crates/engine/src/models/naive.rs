@@ -3,7 +3,7 @@
 //! Other connections wait in the backlog. A connection that has been idle for a second gives way to them, and so does a
 //! client that still sends a second after its last response.
 //!
-//! System calls of a connection: accept4, recv, send (or sendfile), …, close. With several listening
+//! System calls of a connection: accept4, recv, write (or sendfile), …, close. With several listening
 //! addresses a poll stands in front of accept4, because one thread that waits can wait for one thing only. While a
 //! connection is idle, a poll that does not wait looks at the backlog once a second.
 

@@ -3,7 +3,7 @@
 //! Every call hands the kernel the whole list of descriptors, so a turn costs what there are connections,
 //! ready or not. The report is level-triggered.
 //!
-//! System calls of a request on a keep-alive connection: poll, recv, send.
+//! System calls of a request on a keep-alive connection: poll, recv, write.
 
 use std::io;
 use std::os::fd::RawFd;

@@ -4,7 +4,7 @@
 //! When every thread holds a connection, the next ones wait in the queue, however short their requests, and idle ones
 //! give way to them: their input is shut down, the longest idle first. When the queue is full, new ones are refused.
 //!
-//! System calls of a connection: accept4, a futex to wake a thread that sleeps, recv, send (or sendfile),
+//! System calls of a connection: accept4, a futex to wake a thread that sleeps, recv, write (or sendfile),
 //! …, close.
 
 use std::net::SocketAddr;

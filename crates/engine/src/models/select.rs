@@ -4,7 +4,7 @@
 //! for us to walk. A connection whose descriptor does not fit the 1024 bits is refused; the files that are
 //! sent are kept above them, and for log, root and the like some are left. The report is level-triggered.
 //!
-//! System calls of a request on a keep-alive connection: select, recv, send.
+//! System calls of a request on a keep-alive connection: select, recv, write.
 
 use std::io;
 use std::os::fd::RawFd;

@@ -5,7 +5,7 @@
 //! At the bound the longest idle connection gives way to a new one: its input is shut down, and its thread closes it.
 //!
 //! System calls of a connection: accept4, then clone3 and what a thread's stack needs (mmap, mprotect),
-//! recv, send (or sendfile), …, close, exit, and munmap or madvise.
+//! recv, write (or sendfile), …, close, exit, and munmap or madvise.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

@@ -52,7 +52,7 @@ pub(super) const fn noted(calls: &'static [Call], note: &'static str) -> Step {
 
 pub(super) const ACCEPT: Step = step(&[Call::ACCEPT4]);
 pub(super) const RECEIVE: Step = step(&[Call::RECVFROM]);
-pub(super) const SEND: Step = step(&[Call::SENDTO, Call::SENDFILE]);
+pub(super) const SEND: Step = step(&[Call::WRITE, Call::SENDFILE]);
 pub(super) const CLOSE: Step = step(&[Call::CLOSE]);
 /// `epoll_wait`, and what the C library and rustix make of it.
 pub(super) const EPOLL: &[Call] = &[Call::EPOLL_WAIT, Call::EPOLL_PWAIT, Call::EPOLL_PWAIT2];

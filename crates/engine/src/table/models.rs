@@ -130,7 +130,7 @@ models! {
         summary: "every connection's call is tried in turn, with a sleep when nothing was done",
         calls: &[
             ACCEPT,
-            noted(&[Call::RECVFROM, Call::SENDTO], "on each in every turn"),
+            noted(&[Call::RECVFROM, Call::WRITE], "on each in every turn"),
             step(&[Call::CLOCK_NANOSLEEP]),
             CLOSE,
         ],

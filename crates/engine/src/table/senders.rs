@@ -29,7 +29,7 @@ pub static SENDERS: &[SenderRow] = &[
     SenderRow {
         sender: Sender::Auto,
         summary: "small responses whole from memory, the rest by sendfile",
-        calls: "send or sendmsg; for larger files as sendfile",
+        calls: "write or writev; for larger files as sendfile",
         operations: "IORING_OP_SEND; for larger files as sendfile",
         begun: "async_write_some (send); for larger files as sendfile",
         adds: &[Call::SENDMSG, Call::SENDFILE],
@@ -38,7 +38,7 @@ pub static SENDERS: &[SenderRow] = &[
     SenderRow {
         sender: Sender::Copy,
         summary: "read into a buffer, then send the buffer",
-        calls: "sendmsg, pread and send",
+        calls: "sendmsg, pread and write",
         operations: "IORING_OP_SEND, IORING_OP_READ and IORING_OP_SEND",
         begun: "async_write_some (send), the plain pread and async_write_some",
         adds: &[Call::SENDMSG],

@@ -86,13 +86,13 @@ const OF_BLOCKING: &[CallSite] = sites! {
     &["accept4"], "", "takes the next connection; sleeps until there is one",
         source!("engine/src/drivers/blocking/accept.rs"), "listeners[place].accept(nonblocking)";
     &["recvfrom"], "", "receives; sleeps until bytes arrive", BLOCKING_IO, "socket.receive(into)";
-    &["sendto", "sendfile"], "", "sends; sleeps until there is room", BLOCKING_IO, "core.send(PART)";
+    &["write", "sendfile"], "", "sends; sleeps until there is room", BLOCKING_IO, "core.send(PART)";
 };
 const OF_READINESS: &[CallSite] = sites! {
     &["accept4"], "", "takes the next connection; EAGAIN if the queue is empty",
         source!("engine/src/drivers/readiness/accept.rs"), "listener.accept(true)";
     &["recvfrom"], "", "tries to receive; EAGAIN without bytes", READINESS_IO, "socket.receive(into)";
-    &["sendto", "sendfile"], "", "tries to send; EAGAIN without room", READINESS_IO, "core.send(most?)";
+    &["write", "sendfile"], "", "tries to send; EAGAIN without room", READINESS_IO, "core.send(most?)";
     END, "", CLOSE, source!("engine/src/drivers/readiness/closing.rs"), "fn close(", "self.connections.remove(key)";
 };
 const OF_COMPLETION: &[CallSite] = sites! {

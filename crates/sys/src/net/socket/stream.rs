@@ -28,10 +28,13 @@ pub(crate) fn discarded_bytes() -> (*mut u8, usize) {
     (DISCARDED.as_ptr().cast_mut().cast(), DISCARD_BYTES)
 }
 
+/// The flags of a send that others follow.
+const MORE: SendFlags = SendFlags::NOSIGNAL.union(SendFlags::MORE);
+
 /// The most slices that one call writes before a mapped file.
 const MOST_SLICES: usize = 16;
 
-/// A connection, closed on drop. Calls that move files can raise SIGPIPE, which Rust programs ignore by default.
+/// A connection, closed on drop. Writes and calls that move files can raise SIGPIPE, which Rust programs ignore by default.
 #[derive(Debug)]
 pub struct Socket(OwnedFd);
 
@@ -61,22 +64,29 @@ impl Socket {
         usize::try_from(result).map_err(|_| io::Error::last_os_error())
     }
 
-    /// Sends `bytes` as far as they fit (`man 2 send`). `more` announces that more follows immediately (`MSG_MORE`).
+    /// Sends `bytes` as far as they fit: by `write(2)`, or by `send(2)` with `MSG_MORE` if more follows immediately. The
+    /// flags of a send have a condition in the filters of the sandbox, so the kernel runs them for each send. It needs
+    /// only a bitmap for a write.
     ///
     /// # Errors
     /// The error of the system call; `WouldBlock` if the call would wait.
     #[inline]
     pub fn send(&self, bytes: &[u8], more: bool) -> io::Result<usize> {
-        Ok(rustix::net::send(&self.0, bytes, send_flags(more))?)
+        Ok(match more {
+            false => rustix::io::write(&self.0, bytes)?,
+            true => rustix::net::send(&self.0, bytes, MORE)?,
+        })
     }
 
-    /// Sends `slices` as far as they fit, in one call (`man 2 sendmsg`).
+    /// Sends `slices` as far as they fit, in one call: `writev(2)`, or `sendmsg(2)` with `MSG_MORE`.
     ///
     /// # Errors
     /// The error of the system call; `WouldBlock` if the call would wait.
     pub fn send_slices(&self, slices: &[IoSlice<'_>], more: bool) -> io::Result<usize> {
-        let mut nothing = SendAncillaryBuffer::default();
-        Ok(rustix::net::sendmsg(&self.0, slices, &mut nothing, send_flags(more))?)
+        Ok(match more {
+            false => rustix::io::writev(&self.0, slices)?,
+            true => rustix::net::sendmsg(&self.0, slices, &mut SendAncillaryBuffer::default(), MORE)?,
+        })
     }
 
     /// Sends at most `count` bytes of `file` from `offset` on (`man 2 sendfile`); 0 is the file's end.
@@ -225,10 +235,6 @@ pub(super) fn internet_address(address: SocketAddrAny) -> Option<SocketAddr> {
         mapped @ IpAddr::V4(_) => Some(SocketAddr::new(mapped, address.port())),
         IpAddr::V6(_) => Some(address),
     }
-}
-
-fn send_flags(more: bool) -> SendFlags {
-    if more { SendFlags::NOSIGNAL | SendFlags::MORE } else { SendFlags::NOSIGNAL }
 }
 
 #[cfg(test)]
