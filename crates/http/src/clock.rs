@@ -19,6 +19,7 @@ impl Instant {
     pub const NEVER: Instant = Instant(u64::MAX);
 
     /// The time from `earlier` to this moment; zero when `earlier` is later.
+    #[inline]
     pub fn since(self, earlier: Instant) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
@@ -27,6 +28,7 @@ impl Instant {
 impl Add<Duration> for Instant {
     type Output = Instant;
 
+    #[inline]
     fn add(self, length: Duration) -> Instant {
         Instant(self.0.saturating_add(u64::try_from(length.as_millis()).unwrap_or(u64::MAX)))
     }
@@ -48,11 +50,13 @@ pub fn set(now: Instant, unix_seconds: u64) {
 }
 
 /// Returns the moment that this thread was last told.
+#[inline]
 pub fn now() -> Instant {
     NOW.get()
 }
 
 /// Returns the seconds since 1970 that this thread was last told.
+#[inline]
 pub fn unix_seconds() -> u64 {
     UNIX.get()
 }

@@ -96,6 +96,7 @@ impl Out {
     }
 
     /// Copies `bytes` to the end.
+    #[inline]
     pub fn stage(&mut self, bytes: &[u8]) {
         self.staged.extend_from_slice(bytes);
         self.tail += bytes.len();
@@ -219,6 +220,7 @@ impl Out {
     }
 
     /// Whether the next response has to wait for a flush: the output has much memory, many parts, or a file.
+    #[inline]
     pub fn full(&self) -> bool {
         let staged = self.staged.len() - self.gone;
         staged >= Out::MEMORY_BOUND || (!self.segments.is_empty() && self.has_full_segments(staged))
@@ -239,6 +241,7 @@ impl Out {
     }
 
     /// Whether nothing is to be sent.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.tail == 0 && self.segments.is_empty()
     }
@@ -249,6 +252,7 @@ impl Out {
     }
 
     /// All of the output if it is staged bytes and nothing else: the common case.
+    #[inline]
     pub fn staged_alone(&self) -> Option<&[u8]> {
         self.segments.is_empty().then(|| &self.staged[self.gone..])
     }
@@ -294,6 +298,7 @@ impl Out {
     }
 
     /// The file at the front, the range of it that is still to be sent, and whether more output goes with it.
+    #[inline]
     pub fn file(&self) -> Option<(&Arc<OpenFile>, Range<u64>, bool)> {
         match self.segments.front() {
             Some(Segment::File(file, range)) => Some((file, range.clone(), self.goes_on(1))),
@@ -319,6 +324,7 @@ impl Out {
     }
 
     /// Drops the first `count` bytes: they have left. Panics when there are fewer.
+    #[inline]
     pub fn advance(&mut self, count: u64) {
         if self.segments.is_empty() {
             let count = usize::try_from(count).expect("staged bytes fit a usize");
@@ -373,6 +379,7 @@ impl Out {
     }
 
     /// Drops everything, and tells the observers how many bytes never left. Keeps at most `capacity` bytes of memory.
+    #[inline]
     pub fn clear(&mut self, capacity: usize) {
         let (unsent, sends) = (std::mem::take(&mut self.lost), std::mem::take(&mut self.sends));
         if !self.segments.is_empty() {

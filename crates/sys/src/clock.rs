@@ -7,6 +7,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// The monotonic clock in milliseconds, and the seconds since 1970. Both are the kernel's coarse clocks. They are exact
 /// to one tick of its timer (1 to 10 ms) and cost a quarter of the fine ones.
+#[inline]
 pub fn coarse() -> (u64, u64) {
     let monotonic = clock_gettime(ClockId::MonotonicCoarse);
     let real = clock_gettime(ClockId::RealtimeCoarse);

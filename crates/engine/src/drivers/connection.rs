@@ -51,6 +51,7 @@ impl<S: Borrow<Socket>, B: ReceiveBuffer> Core<S, B> {
     }
 
     /// Begins an activation.
+    #[inline]
     pub(crate) fn begin(&mut self, socket: S, peer: Peer, listener: u16) {
         self.socket = Some(socket);
         self.facts = Connection::plaintext(peer, Local { listener });
@@ -61,6 +62,7 @@ impl<S: Borrow<Socket>, B: ReceiveBuffer> Core<S, B> {
     }
 
     /// Ends the activation: gives the socket back, and all memory but a little.
+    #[inline]
     pub(crate) fn end(&mut self) -> Option<S> {
         self.input.release();
         self.out.clear(KEPT_OUT);
@@ -164,22 +166,27 @@ impl<T: Transport> Drop for ConnectionIo<T> {
 }
 
 impl<T: Transport> Io for ConnectionIo<T> {
+    #[inline]
     fn split(&mut self) -> (&mut [u8], &mut Out) {
         (self.core.input.bytes(), &mut self.core.out)
     }
 
+    #[inline]
     fn consume(&mut self, count: usize) {
         self.core.input.consume(count);
     }
 
+    #[inline]
     fn connection(&self) -> &Connection {
         &self.core.facts
     }
 
+    #[inline]
     fn connection_mut(&mut self) -> &mut Connection {
         &mut self.core.facts
     }
 
+    #[inline]
     fn poll_receive(
         &mut self,
         _cx: &mut Context<'_>,
@@ -194,10 +201,12 @@ impl<T: Transport> Io for ConnectionIo<T> {
         self.transport.poll_lost(&mut self.core, by)
     }
 
+    #[inline]
     fn poll_flush(&mut self, cx: &mut Context<'_>, by: Instant) -> Poll<Result<(), IoError>> {
         self.transport.poll_flush(&mut self.core, cx, by)
     }
 
+    #[inline]
     fn poll_finish(&mut self, _cx: &mut Context<'_>, how: Finish, by: Instant) -> Poll<()> {
         self.transport.poll_finish(&mut self.core, how, by)
     }
@@ -221,10 +230,12 @@ impl<T: Transport> Io for ConnectionIo<T> {
         acknowledged.unwrap_or_else(|| self.transport.sent(&self.core))
     }
 
+    #[inline]
     fn draining(&self) -> bool {
         lifecycle::phase() != Phase::Serving
     }
 
+    #[inline]
     fn closes_idle(&self) -> bool {
         lifecycle::phase() >= Phase::Draining
     }

@@ -74,6 +74,7 @@ impl<B: ReceiveBuffer> Input<B> {
         Input { grows: true, ..Input::default() }
     }
 
+    #[inline]
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
         match &mut self.buffer {
             Some(buffer) => buffer,
@@ -81,14 +82,17 @@ impl<B: ReceiveBuffer> Input<B> {
         }
     }
 
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.buffer.as_ref().map_or(self.held.len(), |buffer| buffer.len())
     }
 
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
+    #[inline]
     pub(crate) fn consume(&mut self, count: usize) {
         assert!(count <= self.len(), "no more is consumed than was received");
         if let Some(buffer) = &mut self.buffer {
@@ -166,6 +170,7 @@ impl<B: ReceiveBuffer> Input<B> {
     }
 
     /// `count` bytes were put into the room.
+    #[inline]
     pub(crate) fn filled(&mut self, count: usize) {
         self.held.end += count;
         debug_assert!(self.held.end <= self.bytes.len());
@@ -176,6 +181,7 @@ impl<B: ReceiveBuffer> Input<B> {
     }
 
     /// Before a wait: gives the lent buffer back, or the ring's, and keeps what is held in memory of its own.
+    #[inline]
     pub(crate) fn settle(&mut self) {
         if let Some(buffer) = self.buffer.take() {
             self.append(&buffer, usize::MAX);
@@ -193,6 +199,7 @@ impl<B: ReceiveBuffer> Input<B> {
     }
 
     /// Forgets what is held, and gives all memory back.
+    #[inline]
     pub(crate) fn release(&mut self) {
         self.buffer = None;
         let bytes = std::mem::take(&mut self.bytes);

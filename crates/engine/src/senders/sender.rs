@@ -59,6 +59,7 @@ impl FileSender {
     }
 
     /// Gives back what was kept, at the end of an activation.
+    #[inline]
     pub(crate) fn clear(&mut self) {
         match &mut self.means {
             SendMechanism::Copy | SendMechanism::Sendfile => {}
@@ -182,6 +183,7 @@ impl FileSender {
     }
 
     /// Tells what there was to count, and begins to count anew.
+    #[inline]
     pub(crate) fn report(&mut self, mut hear: impl FnMut(Event)) {
         if self.substituted > 0 {
             hear(Event::Substituted(std::mem::take(&mut self.substituted)));

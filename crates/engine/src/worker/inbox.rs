@@ -34,6 +34,7 @@ impl Inbox {
 
     /// Prepares for a sleep: from now on, a new key wakes the worker. Returns whether the worker may sleep. Without
     /// any active task (`any` is false), no wake-up matters, and the fence is omitted.
+    #[inline]
     pub(crate) fn fall_asleep(&self, any: bool) -> bool {
         let order = if any { Ordering::SeqCst } else { Ordering::Relaxed };
         self.asleep.store(true, order);
@@ -41,6 +42,7 @@ impl Inbox {
     }
 
     /// Ends a sleep. Returns whether there are keys.
+    #[inline]
     pub(crate) fn wake_up(&self) -> bool {
         self.asleep.store(false, Ordering::Relaxed);
         self.filled.load(Ordering::Acquire)
@@ -77,6 +79,7 @@ impl TaskWaker {
     }
 
     /// Makes this waker wake the task of `key`.
+    #[inline]
     pub(crate) fn assign(&self, key: Key) {
         self.key.store(key.word(), Ordering::Relaxed);
         self.queued.store(false, Ordering::Release);

@@ -105,6 +105,7 @@ impl SmallPeer {
         }
     }
 
+    #[inline]
     fn widen(self) -> Peer {
         let address = match self.kind {
             PeerKind::Unix => return Peer::Unix,
@@ -123,6 +124,7 @@ impl<T, D> Slot<T, D> {
         matches!(self.state, SlotState::Free { .. })
     }
 
+    #[inline]
     pub(crate) fn peer(&self) -> Peer {
         self.peer.widen()
     }
@@ -196,11 +198,13 @@ impl<T: Default, D: Default> Slots<T, D> {
         self.free = first;
     }
 
+    #[inline]
     fn at(&mut self, index: u32) -> &mut Slot<T, D> {
         &mut self.chunks[index as usize / CHUNK][index as usize % CHUNK]
     }
 
     /// The connection with this key, if it still exists.
+    #[inline]
     pub(crate) fn find(&mut self, key: Key) -> Option<&mut Slot<T, D>> {
         let slot = self.chunks.get_mut(key.index as usize / CHUNK)?.get_mut(key.index as usize % CHUNK)?;
         (slot.generation == key.generation && !slot.is_free()).then_some(slot)

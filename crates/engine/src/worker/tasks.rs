@@ -83,6 +83,7 @@ pub(crate) struct Task<F, I, A> {
 
 impl<F: Future, I, A> Task<F, I, A> {
     /// Polls the task, which must have begun.
+    #[inline]
     pub(crate) fn poll(&mut self) -> Poll<F::Output> {
         let future = self.future.as_mut().as_pin_mut().expect("a task that is polled has begun");
         future.poll(&mut Context::from_waker(&self.waker))
@@ -117,6 +118,7 @@ impl<F: Future, I, A> Tasks<F, I, A> {
 
     /// Starts a task for connection `key`. `start` gets a used `Io` and the driver's part of it, or neither. It returns
     /// the future that serves the connection, and stores the driver's part of its `Io`.
+    #[inline]
     pub(crate) fn begin(&mut self, key: Key, start: impl FnOnce(Option<Box<I>>, &mut Option<A>) -> F) -> u32 {
         let number = self.stock.pop().unwrap_or_else(|| self.make());
         let task = self.tasks[number as usize].as_mut().expect("a number in stock has its task");
@@ -127,6 +129,7 @@ impl<F: Future, I, A> Tasks<F, I, A> {
     }
 
     /// Whether a task is running, so that a waker may have an effect.
+    #[inline]
     pub(crate) fn any(&self) -> bool {
         self.tasks.len() > self.stock.len() + self.hollow.len()
     }
@@ -164,6 +167,7 @@ impl<F: Future, I, A> Tasks<F, I, A> {
     }
 
     /// Whether task `number`, which has begun, is lent.
+    #[inline]
     pub(crate) fn is_lent(&self, number: u32) -> bool {
         self.tasks[number as usize].is_none()
     }
@@ -181,6 +185,7 @@ impl<F: Future, I, A> Tasks<F, I, A> {
     }
 
     /// Frees task `number`, and keeps its `Io` for reuse if there is one.
+    #[inline]
     pub(crate) fn end(&mut self, number: u32, io: Option<Box<I>>) {
         if self.stock.len() >= STOCK {
             self.tasks[number as usize] = None;
@@ -201,11 +206,13 @@ impl<F: Future, I, A> Tasks<F, I, A> {
     }
 
     /// The time of the next [`Tasks::trim`], if one is due.
+    #[inline]
     pub(crate) fn trims(&self) -> Instant {
         self.trims
     }
 
     /// Returns freed memory to the system after a burst.
+    #[inline]
     pub(crate) fn trim(&mut self, now: Instant) {
         if self.freed >= TRIM_AFTER || now >= self.trims {
             (self.freed, self.trims) = (0, Instant::NEVER);

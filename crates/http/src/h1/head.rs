@@ -148,10 +148,8 @@ impl<'a> Head<'a> {
         let version = if request.version == Some(0) { Version::Http10 } else { Version::Http11 };
         let framing = framing::read(request.headers, version)?;
         table.clear();
-        for field in request.headers.iter() {
-            // It has room: the parser's table is no larger.
-            let _ = table.try_push(FieldSpan::new(field.name, field.value, bytes));
-        }
+        // It has room: the parser's table is no larger.
+        table.extend(request.headers.iter().map(|field| FieldSpan::new(field.name, field.value, bytes)));
         let host = target.authority.map(str::as_bytes).or(framing.host);
         if host.is_some_and(<[u8]>::is_empty) {
             // No http URL has an empty host (RFC 9110 §4.2.1).

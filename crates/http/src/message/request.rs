@@ -289,7 +289,24 @@ static PATH: [bool; 256] = allowing(b"/-._~%!$&'()*+,;=:@|[]");
 
 /// Whether `value` is `uri-host [ ":" port ]` (RFC 9110 §7.2). Empty is valid: the target has no
 /// authority.
+#[inline]
 pub(crate) fn valid_host(value: &[u8]) -> bool {
+    is_plain_host(value) || is_other_host(value)
+}
+
+/// Whether `value` is a name without escapes, perhaps with a port. Every request has a host, so this check has no branch
+/// for each byte.
+#[inline]
+fn is_plain_host(value: &[u8]) -> bool {
+    const LONGEST_PORT: usize = 5;
+    let tail = &value[value.len().saturating_sub(LONGEST_PORT + 1)..];
+    let port = tail.iter().rposition(|&byte| byte == b':').map_or(0, |at| tail.len() - at);
+    let (name, port) = value.split_at(value.len() - port);
+    let is_name = name.iter().fold(true, |all, &byte| all & NAME[byte as usize]);
+    is_name && (1..=255).contains(&name.len()) && valid_port(port.get(1..).unwrap_or_default())
+}
+
+fn is_other_host(value: &[u8]) -> bool {
     if let Some(rest) = value.strip_prefix(b"[") {
         let Some(end) = memchr::memchr(b']', rest) else { return false };
         let address = std::str::from_utf8(&rest[..end]).unwrap_or_default();

@@ -45,6 +45,14 @@ impl<'o> ResponseWriter<'o> {
         ResponseWriter::new(out, Encoder::Http1(Http1Encoder::PERSISTENT))
     }
 
+    /// Drops the writer. Few responses have anything to drop, so the others need no call.
+    #[inline]
+    pub(crate) fn end(self) {
+        if self.extra.is_none() {
+            std::mem::forget(self);
+        }
+    }
+
     /// Closes the connection after this response. It has to be called before the head.
     pub fn close(&mut self) {
         self.encoder.close();

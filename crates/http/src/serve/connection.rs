@@ -236,9 +236,10 @@ impl HeadHandler<'_> {
         let (persistent, after) = persistence.decide(request, head.persistent, request.body);
         let encoder = Http1Encoder { version: request.version, persistent, write: limits.write };
         let mut response = ResponseWriter::new(out, Encoder::Http1(encoder));
-        match service.answer(request, connection, &mut response) {
+        let answer = service.answer(request, connection, &mut response);
+        response.end();
+        match answer {
             Answer::NeedBody { max } => {
-                drop(response);
                 need_body(*service, head, max, limits, (more, encoder, after), connection, out)
             }
             answer => ParseOutcome::behind(answer, encoder, after, request),

@@ -256,9 +256,12 @@ impl SharedService {
     /// Adds the fields of every response of this worker to the next head.
     #[inline]
     fn amend(&self, connection: &Connection, response: &mut ResponseWriter<'_>) {
-        if !self.amends {
-            return;
+        if self.amends {
+            self.add_fields(connection, response);
         }
+    }
+
+    fn add_fields(&self, connection: &Connection, response: &mut ResponseWriter<'_>) {
         self.transport.secure(connection, response);
         if let Some(timing) = &self.timing
             && let Some(row) = self.worker.with(|local| local.place)

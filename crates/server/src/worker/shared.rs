@@ -171,6 +171,12 @@ impl WorkerShared {
         self.outlet.as_ref().is_some_and(|outlet| outlet.shows_user())
     }
 
+    /// Whether there is an access log.
+    #[inline]
+    pub(crate) fn has_log(&self) -> bool {
+        self.outlet.is_some()
+    }
+
     /// Whether there is an admin listener, which needs more counts.
     pub(crate) fn is_observed(&self) -> bool {
         Tally::new(self.rows.row(self.own.start), self.shared).is_observed()

@@ -73,6 +73,7 @@ impl Epoll {
     ///
     /// # Errors
     /// The error of `epoll_wait(2)`; EINTR is no error but an empty batch.
+    #[inline]
     pub fn wait(&mut self, milliseconds: Option<u32>) -> io::Result<impl Iterator<Item = Ready> + '_> {
         let timeout = milliseconds.map(|count| Timespec {
             tv_sec: i64::from(count / 1000),

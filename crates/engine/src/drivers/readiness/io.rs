@@ -37,6 +37,7 @@ impl ReadinessIo {
     }
 
     /// Begins an activation.
+    #[inline]
     pub(super) fn begin(&mut self, socket: Socket, peer: Peer, listener: u16, ready: Signals) {
         self.core.begin(socket, peer, listener);
         self.transport.link.begin(ready);
@@ -47,12 +48,14 @@ impl ReadinessIo {
         self.core.input.release();
     }
 
+    #[inline]
     pub(super) fn link(&self) -> &Arc<TaskLink> {
         &self.transport.link
     }
 }
 
 impl ReadinessTransport {
+    #[inline]
     fn wait<T>(
         &mut self,
         core: &mut CoreOf<Self>,
@@ -85,6 +88,7 @@ impl ReadinessTransport {
         self.wait(core, signals, by)
     }
 
+    #[inline]
     fn wait_for_bytes(
         &mut self,
         core: &mut CoreOf<Self>,
@@ -218,6 +222,7 @@ bitflags! {
 
 impl Signals {
     /// The interest that is registered for a task that waits for these signals.
+    #[inline]
     pub(super) fn interest(self) -> Interest {
         Interest { read: self.contains(Signals::READ), write: self.contains(Signals::WRITE) }
     }
@@ -225,14 +230,14 @@ impl Signals {
 
 impl From<Ready> for Signals {
     fn from(ready: Ready) -> Signals {
-        let all = [
-            (ready.read, Signals::READ),
-            (ready.write, Signals::WRITE),
-            (ready.ended, Signals::ENDED),
-            (ready.gone, Signals::GONE),
-            (ready.error, Signals::FAULT),
-        ];
-        all.into_iter().filter(|(on, _)| *on).map(|(_, signal)| signal).collect()
+        let bit = |is_set: bool, signal: Signals| u8::from(is_set) * signal.bits();
+        Signals::from_bits_retain(
+            bit(ready.read, Signals::READ)
+                | bit(ready.write, Signals::WRITE)
+                | bit(ready.ended, Signals::ENDED)
+                | bit(ready.gone, Signals::GONE)
+                | bit(ready.error, Signals::FAULT),
+        )
     }
 }
 
@@ -241,10 +246,12 @@ impl From<Ready> for Signals {
 struct AtomicSignals(AtomicU8);
 
 impl AtomicSignals {
+    #[inline]
     fn get(&self) -> Signals {
         Signals::from_bits_retain(self.0.load(Relaxed))
     }
 
+    #[inline]
     fn set(&self, signals: Signals) {
         self.0.store(signals.bits(), Relaxed);
     }
@@ -289,6 +296,7 @@ impl TaskLink {
     }
 
     /// Begins a poll of the task, which may move `turn_bytes`, or fewer if its time ends, and clears its waits.
+    #[inline]
     pub(crate) fn begin_poll(&self, turn_bytes: usize) {
         self.want.set(Signals::default());
         self.deadline.store(u64::MAX, Relaxed);
@@ -297,11 +305,13 @@ impl TaskLink {
     }
 
     /// The remaining bytes of this poll.
+    #[inline]
     pub(crate) fn left(&self) -> usize {
         self.left.load(Relaxed)
     }
 
     /// Bytes were received or sent.
+    #[inline]
     pub(crate) fn moved(&self, count: usize) {
         self.add_ready(Signals::MOVED);
         let moves = self.moves.load(Relaxed) + 1;
@@ -320,29 +330,35 @@ impl TaskLink {
         moves > UNTIMED_MOVES && monotonic() >= self.turn_ends.load(Relaxed)
     }
 
+    #[inline]
     pub(crate) fn is_ready(&self, signals: Signals) -> bool {
         self.ready.get().intersects(signals)
     }
 
+    #[inline]
     pub(crate) fn add_ready(&self, signals: Signals) {
         self.ready.set(self.ready.get() | signals);
     }
 
+    #[inline]
     pub(crate) fn clear_ready(&self, signals: Signals) {
         self.ready.set(self.ready.get() - signals);
     }
 
     /// The signals that the task waits for; one of them suffices.
+    #[inline]
     pub(crate) fn wants(&self) -> Signals {
         self.want.get()
     }
 
     /// The earliest deadline of its waits.
+    #[inline]
     pub(crate) fn deadline(&self) -> Instant {
         Instant(self.deadline.load(Relaxed))
     }
 
     /// The task waits for these signals, too.
+    #[inline]
     pub(crate) fn wait_for(&self, signals: Signals, by: Instant) {
         self.want.set(self.want.get() | signals);
         self.deadline.store(by.min(self.deadline()).0, Relaxed);

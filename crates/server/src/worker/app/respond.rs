@@ -98,9 +98,29 @@ impl SharedService {
         Answer::Done
     }
 
-    /// Counts and logs a staged answer.
+    /// Counts a staged answer, and logs it if there is a log.
     #[inline]
     pub(super) fn record(
+        &self,
+        outcome: ResponseSummary,
+        request: &Request<'_>,
+        connection: &Connection,
+        response: &mut ResponseWriter<'_>,
+        began: Option<time::Instant>,
+    ) {
+        self.worker.with(|local| {
+            local.tally.add(Counter::Requests, 1);
+            local.tally.respond(outcome.status());
+        });
+        if self.worker.has_log() || began.is_some() {
+            self.log(outcome, request, connection, response, began);
+        }
+        if let Some(number) = outcome.failure() {
+            self.complain(request, outcome, number);
+        }
+    }
+
+    fn log(
         &self,
         outcome: ResponseSummary,
         request: &Request<'_>,
@@ -124,8 +144,6 @@ impl SharedService {
             false => None,
         };
         let begun = self.worker.with(|local| {
-            local.tally.add(Counter::Requests, 1);
-            local.tally.respond(outcome.status());
             let writer = local.writer.as_mut()?;
             let fields = LogFields {
                 user,
@@ -165,9 +183,6 @@ impl SharedService {
         }
         if let Some(began) = began.filter(|_| self.observed) {
             self.observe_response(outcome, request.method, response, began);
-        }
-        if let Some(number) = outcome.failure() {
-            self.complain(request, outcome, number);
         }
     }
 
