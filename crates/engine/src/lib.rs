@@ -1,7 +1,7 @@
-//! The I/O models, one small file each, under one protocol.
+//! The I/O models, one small file each, for any protocol.
 //!
-//! [`run`] takes a [`Plan`], listening sockets and a [`Protocol`], and serves until
-//! [`tenfold_sys::lifecycle`] says otherwise.
+//! [`run`] takes a [`Plan`], listening sockets and a [`Protocol`], and serves until the phase of
+//! [`tenfold_sys::lifecycle`] ends it.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
 //! Topologies: one worker, or several threads, on one listening socket or on several.
 //!
-//! Processes are the supervisor's business: each of them runs one worker here, on sockets of its own.
+//! The supervisor starts processes; each process runs one worker here, on its own sockets.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
@@ -20,12 +20,11 @@ use crate::worker::confine::confine;
 use crate::worker::handoff::Handoff;
 use crate::worker::intake::Intake;
 
-/// Serves `protocol` on `listeners` as `plan` says, on this process, until [`lifecycle::phase`] says otherwise.
-/// If each thread has sockets of its own, `listeners` holds the sockets of the first thread, then those of the second, and
-/// so on.
+/// Serves `protocol` on `listeners` by `plan` in this process, until the [`lifecycle::phase`] ends it. If each thread
+/// has sockets of its own, `listeners` holds the sockets of the first thread, then those of the second, and so on.
 ///
 /// # Errors
-/// A message if a worker cannot start or continue; the others are then stopped.
+/// A worker cannot start or continue; the others are stopped.
 pub fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: P) -> Result<(), String> {
     if let (Some(name), true) = (P::DUPLEX, plan.blocking()) {
         let able = MODELS.iter().filter(|model| model.driver != Driver::Blocking);
@@ -96,7 +95,7 @@ fn threads<'a, P: Protocol>(
             })
             .map(stop_all_on_error)
             .collect();
-        // Workers have filters of their own, which this thread's does not reach.
+        // The filter of this thread does not apply to the workers, which have their own.
         let mut result = stop_all_on_error(confine(plan, true).and_then(|()| meanwhile(protocol)));
         for worker in workers {
             let ended =
@@ -107,7 +106,7 @@ fn threads<'a, P: Protocol>(
     })
 }
 
-/// When one worker cannot go on, the others stop, too.
+/// Stops the other workers if one fails.
 fn stop_all_on_error<T>(result: Result<T, String>) -> Result<T, String> {
     if result.is_err() {
         lifecycle::advance(Phase::Stopping);
@@ -115,8 +114,8 @@ fn stop_all_on_error<T>(result: Result<T, String>) -> Result<T, String> {
     result
 }
 
-/// Accepts on this thread, and hands connections to the workers in turn; past a worker whose queue is full.
-/// When all of them are full, the connection is refused.
+/// Accepts on this thread, and gives connections to the workers in turn, except workers with a full queue. If all
+/// queues are full, the connection is refused.
 fn handoff<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
     let queues: Result<Vec<_>, _> =
         (0..plan.workers).map(|_| Handoff::new(plan.bounds.handoff_queue)).collect();
@@ -158,7 +157,7 @@ fn worker<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result
     if plan.blocking() && intake.handed.is_some() {
         return Err(format!("engine {} accepts for itself", plan.engine));
     }
-    // A ring is made first.
+    // A worker of `uring` first makes its ring.
     if plan.engine != Engine::Uring {
         if plan.sender == Sender::Zerocopy {
             let halved = limits::halve_locked_memory(|| ());

@@ -1,8 +1,6 @@
-//! Work that must not happen on a loop: a bounded lane of threads, whose results wake the task that
-//! waits.
+//! Work off the loop: a bounded pool of threads, whose results wake the waiting task.
 //!
-//! A blocking model has no loop to keep free: there the work is done in place, by so many at once as the
-//! lane is wide.
+//! A blocking model does the work on the thread of the connection, within the same limit of concurrency.
 
 use std::fmt;
 use std::future::Future;
@@ -18,7 +16,7 @@ use crate::plan::Plan;
 
 type OffloadJob = Box<dyn FnOnce() + Send>;
 
-/// The longest wait of a thread of a blocking model for others' work.
+/// The longest wait of a thread of a blocking model for permission to work.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// Runs jobs on threads of its own, or on the caller's thread. Each submitter has a clone; the threads end with the
@@ -44,9 +42,8 @@ impl fmt::Display for QueueFull {
 impl std::error::Error for QueueFull {}
 
 impl OffloadPool {
-    /// A lane of `width` threads before which at most `queue` jobs wait; for a blocking model, the right
-    /// of `width` at once to work in place. Threads begin with the first job, so that the process may
-    /// still be forked before.
+    /// A pool of `width` threads with a queue of at most `queue` jobs. In a blocking model, `width` threads may work
+    /// concurrently. Pool threads start with the first job, so that the process can fork before.
     pub fn new(plan: &Plan, width: usize, queue: usize) -> OffloadPool {
         let width = width.max(1);
         OffloadPool(Arc::new(match plan.blocking() {
@@ -55,7 +52,7 @@ impl OffloadPool {
         }))
     }
 
-    /// Does `work` off the loop. The future is ready when it is done, with nothing if it panicked. Dropping the future
+    /// Does `work` off the loop. The future returns its result, or `None` if the work panicked. Dropping the future
     /// does not stop the work.
     ///
     /// # Errors
@@ -69,8 +66,8 @@ impl OffloadPool {
         Ok(coming)
     }
 
-    /// As [`OffloadPool::run`], but without work that has not begun when its future is dropped. A client that leaves
-    /// would otherwise keep its place, and could fill the queue with one connection at a time.
+    /// As [`OffloadPool::run`], but work that has not begun ends with its future. Otherwise a client could fill the
+    /// queue with one connection at a time.
     ///
     /// # Errors
     /// See [`OffloadPool::run`].
@@ -118,8 +115,8 @@ fn in_place(free: &Mutex<usize>, changed: &Condvar, job: OffloadJob) -> Result<(
     Ok(())
 }
 
-/// Starts threads, as many as the system gives; nothing where it gives none (`man 3 pthread_create`, EAGAIN): the
-/// next job finds out whether it does.
+/// Starts threads, up to the limit of the system (`man 3 pthread_create`, EAGAIN). `None` if no thread could start; the
+/// next job tries again.
 fn start(width: usize, queue: usize) -> Option<SyncSender<OffloadJob>> {
     let (sender, receiver) = sync_channel(queue);
     let receiver = Arc::new(Mutex::new(receiver));
@@ -146,22 +143,22 @@ struct PromiseState<T> {
     waker: Option<Waker>,
 }
 
-/// A result that is waited for by a task: the side that gives it, and the side that waits.
+/// A result that a task waits for: the side of the worker, and the side of the task.
 pub fn promise<T>() -> (Promise<T>, OffloadResult<T>) {
     let place = Arc::new(Mutex::new(PromiseState { value: None, over: false, waker: None }));
     (Promise(place.clone()), OffloadResult(place))
 }
 
-/// The worker's side of a result: when it is dropped, the work is over, one way or another.
+/// The worker's side of a result. Its drop ends the wait.
 pub struct Promise<T>(Arc<Mutex<PromiseState<T>>>);
 
 impl<T> Promise<T> {
-    /// Gives the result, and wakes who waits for it.
+    /// Stores the result and wakes the task.
     pub fn keep(self, value: T) {
         self.lock().value = Some(value);
     }
 
-    /// Whether somebody waits for the result.
+    /// Whether a task waits for the result.
     fn is_awaited(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }
@@ -184,7 +181,7 @@ impl<T> Drop for Promise<T> {
     }
 }
 
-/// The result of work that was given to an [`OffloadPool`].
+/// The future result of work of an [`OffloadPool`].
 pub struct OffloadResult<T>(Arc<Mutex<PromiseState<T>>>);
 
 impl<T> Future for OffloadResult<T> {

@@ -1,7 +1,7 @@
-//! Dispatch `proactor`: the loop reads and writes, and a pool of threads works out the answers.
+//! Dispatch `proactor`: the loop reads and writes, and a pool of threads computes responses.
 //!
-//! It is a service around another one: the request is copied, a thread writes a detached response to it, and the loop,
-//! which is woken, encodes that behind what it sends. No driver knows of it.
+//! It wraps a service: a thread gets a copy of the request and writes a detached response, which the loop encodes into
+//! the output of the connection. Drivers do not depend on it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::worker::tick::read_clock;
 
 type AnswerJob = Box<dyn FnOnce() + Send>;
 
-/// A service whose answers are worked out by a pool of threads. The threads end with it.
+/// A service whose responses are computed by a pool of threads. The threads end with it.
 pub struct Proactor<S> {
     service: Arc<S>,
     queue: Arc<JobQueue<AnswerJob>>,
@@ -94,7 +94,7 @@ impl<S: Service + 'static> Proactor<S> {
                     response.append(detached);
                     answer
                 }
-                // A panic is the connection's, wherever it happened.
+                // A panic on a pool thread ends the connection, like a panic on the loop.
                 Some(Err(panic)) => resume_unwind(panic),
                 None => Answer::Close,
             }) as Reply
@@ -121,7 +121,7 @@ impl<S: Service + 'static> Service for Proactor<S> {
         connection: &Connection,
         response: &mut ResponseWriter<'_>,
     ) -> Answer {
-        // Whether content is needed is asked here: the loop reads it before there is a response.
+        // The loop reads content before there is a response, so the service decides here whether it needs content.
         if request.body != Body::Empty {
             return self.service.answer(request, connection, response);
         }

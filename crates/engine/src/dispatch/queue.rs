@@ -1,4 +1,5 @@
-//! The queues between a loop and a pool of threads: a bounded [`JobQueue`] there, and a [`Mailbox`] back.
+//! The queues between a loop and a pool of threads: a bounded [`JobQueue`] to the threads, and a [`Mailbox`] to the
+//! loop.
 //!
 //! No job is lost and no thread spins: a thread sleeps while the queue is empty, and a sleeping loop is woken
 //! only for messages that no other event announces.
@@ -88,10 +89,10 @@ impl<J> JobQueue<J> {
         }
     }
 
-    /// Takes jobs until the queue is closed. `act` does a job, or nothing, and returns when it has to be called again at
-    /// the latest.
+    /// Takes jobs until the queue is closed. `act` does a job, if it gets one, and returns the latest time of its next
+    /// call.
     pub(crate) fn work(&self, mut act: impl FnMut(Option<J>) -> Instant) {
-        // A thread that never had anything to do has nothing to write.
+        // A thread without jobs has nothing to write.
         let mut until = Instant::NEVER;
         loop {
             let patience = (until != Instant::NEVER).then(|| until.since(clock::now()));
@@ -115,15 +116,15 @@ pub(crate) struct Mailbox<R>(Mutex<Messages<R>>);
 
 struct Messages<R> {
     messages: Vec<R>,
-    /// When the loop that sleeps wakes by itself; none where it looks here before it sleeps.
+    /// The time at which a sleeping loop wakes by itself; `None` if the loop is awake.
     asleep_until: Option<Instant>,
 }
 
-/// The loop must learn of a message immediately.
+/// The loop needs the message immediately.
 pub(crate) const IMMEDIATELY: Instant = Instant(0);
 
 impl<R> Mailbox<R> {
-    /// An empty one.
+    /// An empty mailbox.
     pub(crate) fn new() -> Mailbox<R> {
         Mailbox(Mutex::new(Messages { messages: Vec::new(), asleep_until: None }))
     }
@@ -142,7 +143,7 @@ impl<R> Mailbox<R> {
         state.messages.push(message);
         let wakes = state.asleep_until.is_some_and(|until| by <= until);
         if wakes {
-            // One call is enough: from here on it is as good as awake.
+            // One wake-up is enough: from here on, the loop counts as awake.
             state.asleep_until = None;
         }
         wakes

@@ -1,4 +1,4 @@
-//! The core of a connection, whichever driver runs it. A driver adds a [`Transport`]: receiving, sending and waiting.
+//! The part of a connection that all drivers share. A driver adds a [`Transport`]: receiving, sending and waiting.
 
 use std::borrow::Borrow;
 use std::task::{Context, Poll};
@@ -16,7 +16,7 @@ use crate::plan::Plan;
 use crate::senders::cork::Cork;
 use crate::senders::sender::{FileSender, Sent, send_some};
 
-/// Memory of the output that is kept from one activation to the next.
+/// The memory of the output that an `Io` keeps between activations.
 const KEPT_OUT: usize = 32 * 1024;
 
 /// The parts of a connection that all drivers have.
@@ -32,7 +32,7 @@ pub(crate) struct Core<S, B> {
     pub(crate) cork: Option<Cork>,
     /// Bytes that calls have sent in this activation.
     pub(crate) sent: u64,
-    /// Facts about it.
+    /// Facts about the connection.
     facts: Connection,
 }
 
@@ -61,7 +61,7 @@ impl<S: Borrow<Socket>, B: ReceiveBuffer> Core<S, B> {
         self.sent = 0;
     }
 
-    /// Ends the activation: gives the socket back, and all memory but a little.
+    /// Ends the activation: returns the socket, and frees all memory except a small reserve.
     #[inline]
     pub(crate) fn end(&mut self) -> Option<S> {
         self.input.release();
@@ -82,8 +82,8 @@ impl<S: Borrow<Socket>, B: ReceiveBuffer> Core<S, B> {
         self.socket.as_ref().map(Borrow::borrow).ok_or(IoError::Gone)
     }
 
-    /// Waits until the next call has the bytes that it sends of a file in memory. Returns the number of bytes that the
-    /// call may send of it, at most `most`.
+    /// Waits until the file bytes of the next call are in memory. Returns the number of file bytes that the call may
+    /// send, at most `most`.
     #[inline]
     pub(crate) fn poll_cached(&mut self, cx: &mut Context<'_>, most: usize) -> Poll<Result<usize, IoError>> {
         match (&mut self.prefetch, self.files.next_piece(&self.out, most)) {
@@ -141,12 +141,12 @@ pub(crate) trait Transport: Sized {
         Poll::Ready(Ok(()))
     }
 
-    /// Bytes that have left in this activation, as far as this process knows.
+    /// The bytes that were sent in this activation, as far as this process knows.
     fn sent(&self, core: &CoreOf<Self>) -> u64 {
         core.sent
     }
 
-    /// The connection is dropped: after a panic, it still has its socket.
+    /// Called when the connection is dropped. After a panic, it still has its socket.
     fn dropped(&mut self, _core: &mut CoreOf<Self>) {}
 }
 

@@ -1,34 +1,33 @@
-//! Received bytes that are not consumed yet, and the memory they lie in.
+//! Received bytes that are not consumed yet, and their memory.
 //!
-//! A worker has one large buffer, and lends it to the connection it drives. Only a connection that
-//! waits with an incomplete message gets its own memory, of about the size of that part, which grows with the
-//! input. If the receiving call itself waits, a silent connection needs a buffer all the time; that buffer
-//! starts small and grows with the input.
+//! A worker has one large buffer, and lends it to the connection that it serves. A connection that waits with an
+//! incomplete message gets memory of its own, which grows with the message. A blocking receive needs a buffer during
+//! its whole wait; this buffer starts small and grows with the input.
 //!
-//! A ring brings bytes in a buffer of its own. They are read there until the connection waits, and are then moved to
-//! memory of the connection.
+//! A ring provides bytes in its own buffer. The task reads them there. When the connection waits, they move to memory
+//! of the connection.
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut, Range};
 
-/// Bytes of the lent buffer. It takes a head of any allowed size and many pipelined ones.
+/// Bytes of the lent buffer: room for the largest head, or for many pipelined requests.
 pub(crate) const LENT_BYTES: usize = 64 * 1024;
 const SMALLEST: usize = 512;
-/// Bytes of room with which a thread begins that waits in the call: a browser's head fits, and a thousand silent
-/// connections take two megabytes of it.
+/// The first size of the buffer of a blocking receive: a browser's head fits, and a thousand silent connections use two
+/// megabytes.
 const FIRST_BYTES: usize = 2048;
 
 thread_local! {
     static LENT: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// The buffer in which a receive brings its bytes. It is held for one tick and no longer.
+/// The buffer of a completed receive. A connection keeps it for at most one tick.
 pub(crate) trait ReceiveBuffer: DerefMut<Target = [u8]> {
-    /// Drops the first `count` bytes, of which there are as many.
+    /// Drops the first `count` bytes; the buffer has at least `count`.
     fn consume(&mut self, count: usize);
 }
 
-/// The buffer of drivers that receive into memory of the connection: there is none.
+/// The buffer type of drivers that receive into memory of the connection; it has no value.
 pub(crate) enum NoBuffer {}
 
 impl Deref for NoBuffer {
@@ -56,9 +55,9 @@ pub(crate) struct Input<B> {
     bytes: Vec<u8>,
     held: Range<usize>,
     lent: bool,
-    /// Whether what is lent begins small.
+    /// Whether the lent buffer starts small.
     grows: bool,
-    /// Received bytes in a buffer of the ring, while none are held here.
+    /// Received bytes in a buffer of the ring; `bytes` is empty then.
     buffer: Option<B>,
 }
 
@@ -69,7 +68,7 @@ impl<B> Default for Input<B> {
 }
 
 impl<B: ReceiveBuffer> Input<B> {
-    /// For a connection whose thread waits in the call that receives.
+    /// The input of a connection with a blocking receive.
     pub(crate) fn that_grows() -> Input<B> {
         Input { grows: true, ..Input::default() }
     }
@@ -108,7 +107,7 @@ impl<B: ReceiveBuffer> Input<B> {
         }
     }
 
-    /// Takes bytes from the front of `inbox`, as many as leave at most `room` in hand. Returns whether there were any.
+    /// Moves bytes from the front of `inbox` until the input has `room` bytes. Returns whether it moved any.
     pub(crate) fn take_from(&mut self, inbox: &mut Vec<u8>, room: usize) -> bool {
         self.settle();
         let count = self.append(inbox, room);
@@ -116,7 +115,7 @@ impl<B: ReceiveBuffer> Input<B> {
         count > 0
     }
 
-    /// Takes a buffer that has just come, as it is if nothing is in hand. Bytes past `room` go to `rest`.
+    /// Takes a received buffer, without a copy if the input is empty. Bytes beyond `room` go to `rest`.
     pub(crate) fn accept(&mut self, mut buffer: B, room: usize, rest: &mut Vec<u8>) {
         self.settle();
         if self.held.is_empty() && buffer.len() <= room {
@@ -128,7 +127,7 @@ impl<B: ReceiveBuffer> Input<B> {
         rest.extend_from_slice(&buffer);
     }
 
-    /// Takes bytes from the front of `source` into memory of the connection, as many as leave at most `room` in hand.
+    /// Copies bytes from the front of `source` into memory of the connection, until the input has `room` bytes.
     fn append(&mut self, source: &[u8], room: usize) -> usize {
         let count = source.len().min(room.saturating_sub(self.held.len()));
         self.bytes.truncate(self.held.end);
@@ -140,8 +139,8 @@ impl<B: ReceiveBuffer> Input<B> {
         count
     }
 
-    /// Room behind what is held, so that at most `most` bytes are held in all. Not empty where fewer are
-    /// held. A head that fills the lent buffer goes on in memory of its own.
+    /// Room after the held bytes, for at most `most` bytes in all. It is empty only if the input has `most` bytes. A
+    /// head that fills the lent buffer continues in memory of its own.
     pub(crate) fn room(&mut self, most: usize) -> &mut [u8] {
         let held = self.held.len();
         let most = most.max(held).min(if held < LENT_BYTES { LENT_BYTES } else { usize::MAX });
@@ -169,18 +168,19 @@ impl<B: ReceiveBuffer> Input<B> {
         &mut self.bytes[self.held.end..end.max(self.held.end)]
     }
 
-    /// `count` bytes were put into the room.
+    /// Adds `count` bytes that were written into the room.
     #[inline]
     pub(crate) fn filled(&mut self, count: usize) {
         self.held.end += count;
         debug_assert!(self.held.end <= self.bytes.len());
-        // More came than fitted, perhaps; the next call takes twice as much.
+        // The call may have had more bytes, so the next call gets twice the room.
         if self.grows && self.lent && self.held.end == self.bytes.len() && self.bytes.len() < LENT_BYTES {
             self.bytes.resize(self.bytes.len() * 2, 0);
         }
     }
 
-    /// Before a wait: gives the lent buffer back, or the ring's, and keeps what is held in memory of its own.
+    /// Prepares for a wait: returns the lent buffer or the ring's buffer, and copies held bytes to memory of the
+    /// connection.
     #[inline]
     pub(crate) fn settle(&mut self) {
         if let Some(buffer) = self.buffer.take() {
@@ -198,7 +198,7 @@ impl<B: ReceiveBuffer> Input<B> {
         }
     }
 
-    /// Forgets what is held, and gives all memory back.
+    /// Drops held bytes and returns all memory.
     #[inline]
     pub(crate) fn release(&mut self) {
         self.buffer = None;

@@ -1,8 +1,8 @@
-//! Lingering: the output is shut down, and received bytes are discarded while the peer may still send, so that a reset
-//! does not take the response from it (RFC 9112 §9.6).
+//! Lingering: after the output is shut down, received bytes are discarded, so that a reset does not destroy the
+//! response (RFC 9112 §9.6).
 //!
-//! Time bounds it, as in nginx (`lingering_time`, `lingering_timeout`), and bytes do not: a client that sends a long
-//! content may read the response only after all of it.
+//! The bound is a time, as in nginx (`lingering_time`, `lingering_timeout`), and not a number of bytes: a client may
+//! read the response only after it has sent a long body.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use tenfold_sys::socket::Socket;
 use crate::plan::Bounds;
 use crate::senders::failure::interrupted;
 
-/// Calls of a loop on one connection before others have their turn: each discards at most 64 KiB.
+/// The calls of a loop for one connection before other connections have their turn; each discards at most 64 KiB.
 pub(crate) const TURN_CALLS: usize = 4;
 
-/// The longest wait for bytes in a process that leaves. It announced the end to each client, also to those without
-/// content to send, and they should not delay its end.
+/// The longest wait for bytes in a worker that leaves. Its last responses announce the close, also to clients that send
+/// nothing; these must not delay its end.
 const LEAVING_WAIT: Duration = Duration::from_secs(2);
 
 /// The result of one call that discards bytes.
@@ -42,7 +42,7 @@ pub(crate) fn discard(socket: &Socket) -> Discarded {
     }
 }
 
-/// The present as a slot has room for it: milliseconds, of which the upper half is missing.
+/// The lower half of the present in milliseconds, as a slot stores it.
 pub(crate) fn now() -> u32 {
     clock::now().0 as u32
 }
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn bytes_extend_the_wait_and_not_the_whole_time() {
         let bounds = Bounds::default();
-        // The lower half overflows meanwhile.
+        // The lower half wraps around.
         let first = Instant((1 << 32) - 4_000);
         clock::set(first, 0);
         let begun = now();

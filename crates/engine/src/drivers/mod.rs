@@ -1,4 +1,4 @@
-//! The three drivers. Each implements [`tenfold_http::Io`] in its way, and runs whatever protocol over it.
+//! The three drivers. Each implements [`tenfold_http::Io`], and runs any protocol over it.
 
 pub(crate) mod blocking;
 pub(crate) mod completion;

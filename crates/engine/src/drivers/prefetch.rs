@@ -1,13 +1,13 @@
-//! Prefetching: a loop sends from a file what is in memory. A thread reads the rest first, so that the sender finds it
-//! there and the loop does not wait for a disk.
+//! Prefetching: a loop sends file bytes that are in memory. A thread first reads other bytes, so that the loop does not
+//! wait for a disk.
 //!
-//! Before each piece, the loop asks for its last page, and at the start of a range for its first page, too. If the file
-//! system cannot tell, a thread reads the first piece of each open file. A page may be missing all the same. Then the
-//! send is slow, which marks the file as cold: until a thread finds it in memory again, each piece of a cold file is read
-//! first.
+//! Before each piece, the loop checks its last page, and at the start of a range its first page as well. If the file
+//! system cannot answer, a thread reads the first piece of each open file. A page in the middle may be missing. Then
+//! the send is slow and marks the file as cold: a thread reads each piece of a cold file, until it finds the pieces in
+//! memory again.
 //!
-//! A file of one piece that was found in memory counts as such for a second: for a response of 64 KB, the two questions
-//! took a sixth of its time.
+//! A file of one piece counts as in memory for a second after a check: for a response of 64 KB, two checks took a sixth
+//! of its time.
 //!
 //! System calls of a piece: preadv2 of one byte. If it is not in memory: futex, and on the thread pread and the write
 //! to an eventfd that wakes the loop.
@@ -30,21 +30,21 @@ use crate::plan::Plan;
 
 /// Threads of a loop that read.
 const READERS: usize = 2;
-/// Pieces that may wait for them, one for each connection. Past it, the loop itself reads so many bytes as a thread
-/// does at once.
+/// The pieces that may wait for a thread, one for each connection. Beyond this bound, the loop reads [`BYTES`]
+/// itself.
 const READS: usize = 1024;
-/// Bytes that a thread reads at once. A piece has at least as many, so a slow disk does not delay its response for long.
+/// The bytes of one read of a thread.
 const BYTES: usize = 64 * 1024;
-/// Nanoseconds after which a thread reads no further, and after which a send must have waited for a disk. A piece in
-/// memory takes a tenth.
+/// The time in nanoseconds after which a thread stops reading a piece, and after which a send counts as slow. A piece
+/// in memory takes a tenth.
 const SLOW: u64 = 5_000_000;
-/// The smallest page of a machine. With larger pages, one page may be asked for twice.
+/// The smallest page of a machine. With larger pages, one page may be checked twice.
 const PAGE: u64 = 4096;
 
 /// Milliseconds for which a file of one piece counts as in memory after it was found there.
 const RESIDENT_FOR: u64 = 1000;
 
-/// The threads of a loop, which begin with the first piece that is not in memory.
+/// The threads of a loop. They start with the first piece that is not in memory.
 pub(crate) fn readers(plan: &Plan) -> OffloadPool {
     OffloadPool::new(plan, READERS, READS)
 }
@@ -56,7 +56,7 @@ pub(crate) struct Prefetch {
     reading: Option<OffloadResult<io::Result<usize>>>,
     /// The last piece that was found in memory.
     found: Range<u64>,
-    /// Whether there is anything to forget.
+    /// Whether [`Prefetch::clear`] has anything to do.
     pub(super) is_used: bool,
 }
 
@@ -65,7 +65,7 @@ impl Prefetch {
         Prefetch { readers, reading: None, found: 0..0, is_used: false }
     }
 
-    /// Forgets the connection. A read that has not begun is not made.
+    /// Drops the state of the connection, and its read if that has not begun.
     pub(super) fn clear(&mut self) {
         (self.reading, self.found, self.is_used) = (None, 0..0, false);
     }
@@ -89,7 +89,7 @@ impl Prefetch {
                 let cold = file.clone();
                 match self.readers.run_awaited(move || read(&cold, &piece)) {
                     Ok(reading) => self.reading.insert(reading),
-                    // As for a layer: a bounded read on the loop is better than a connection that is cut.
+                    // As in a layer, a bounded read on the loop is better than a closed connection.
                     Err(_) => return Poll::Ready(Ok(count.min(BYTES))),
                 }
             }
@@ -104,7 +104,7 @@ impl Prefetch {
         })
     }
 
-    /// Whether `piece` is in memory, as far as its first and last pages tell.
+    /// Whether the first and last pages of `piece` are in memory.
     fn finds(&self, file: &OpenFile, piece: &Range<u64>) -> bool {
         let now = clock::now().0;
         if now < file.resident_until.load(Relaxed) {
@@ -113,7 +113,7 @@ impl Prefetch {
         let last = piece.end.saturating_sub(1);
         let continues = self.found.start < piece.start && piece.start <= self.found.end;
         let is_one_page = piece.start / PAGE == last / PAGE;
-        // To ask for a page starts a read of it, so that of the first page comes first.
+        // A check starts a read of the page, so the first page comes first.
         let asked = [Some(piece.start).filter(|_| !continues && !is_one_page), Some(last)];
         let found = asked
             .into_iter()
@@ -126,8 +126,8 @@ impl Prefetch {
     }
 }
 
-/// Reads `piece` of `file` while that is quick, and notes whether it was. Returns the number of bytes; 0 if the file ends
-/// before.
+/// Reads `piece` of `file` until it is late, and notes whether the file is cold. Returns the number of bytes; 0 if the
+/// file ends before.
 fn read(file: &OpenFile, piece: &Range<u64>) -> io::Result<usize> {
     let (begun, mut buffer) = (monotonic(), vec![0; BYTES]);
     let (mut at, mut is_quick) = (piece.start, true);
@@ -146,7 +146,7 @@ fn read(file: &OpenFile, piece: &Range<u64>) -> io::Result<usize> {
     Ok((at - piece.start) as usize)
 }
 
-/// Makes a call that sends from `file`. If it is slow, it has waited for a disk.
+/// Makes a call that sends from `file`. A slow call marks the file as cold.
 #[inline]
 pub(super) fn watch<T>(file: &OpenFile, send: impl FnOnce() -> T) -> T {
     let begun = monotonic();

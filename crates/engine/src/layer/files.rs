@@ -12,14 +12,14 @@ use tenfold_sys::file::read_cached;
 use crate::dispatch::offload::{OffloadPool, OffloadResult};
 use crate::plan::Plan;
 
-/// Bytes that are read at once.
+/// The bytes of one read.
 const READ_BYTES: u64 = 64 * 1024;
-/// Threads that read files which are not cached.
+/// The threads that read uncached files.
 const READERS: usize = 2;
-/// Reads that may wait for them.
+/// The reads that may wait for a thread.
 const READS: usize = 256;
 
-/// Reads files on the loop if they are cached, and else on a lane.
+/// Reads files on the loop if they are cached, and otherwise on a pool.
 #[derive(Clone)]
 pub(super) struct CachedFirst(OffloadPool);
 
@@ -49,7 +49,7 @@ impl FileReader for CachedFirst {
         let cold = file.clone();
         match self.0.run_awaited(move || read_cold(&cold, at, length)) {
             Ok(coming) => Ok(FileBytes::Later(coming)),
-            // Too much waits for the lane. A bounded read on the loop is better than a connection that is cut.
+            // The queue is full. A bounded read on the loop is better than a closed connection.
             Err(_) => {
                 *buffer = read_cold(file, at, length)?;
                 Ok(FileBytes::Now(buffer.len()))

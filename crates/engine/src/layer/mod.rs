@@ -1,6 +1,6 @@
-//! A protocol through a layer, as a protocol.
+//! Protocols over a layer, and connections from a proxy.
 //!
-//! While the connection is idle, the slot holds the layer's state beside the protocol's.
+//! The slot of an idle connection has the state of the layer and that of the protocol.
 
 mod files;
 mod protocol;

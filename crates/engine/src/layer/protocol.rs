@@ -1,4 +1,4 @@
-//! A protocol through a layer is a protocol.
+//! A protocol over a layer, as a protocol.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::plan::Plan;
 use crate::plan::choice::Dispatch;
 use crate::protocol::{Event, Protocol};
 
-/// A protocol that runs through a layer on the connections that use the layer.
+/// A protocol that runs over a layer on the connections with the layer.
 #[derive(Clone)]
 pub struct Layered<L, P> {
     layer: L,
@@ -23,9 +23,9 @@ pub struct Layered<L, P> {
 }
 
 impl<L, P> Layered<L, P> {
-    /// Runs `above` through `layer`, on an engine with this plan.
+    /// Runs `above` over `layer`, on an engine with this plan.
     pub fn new(layer: L, above: P, plan: &Plan) -> Layered<L, P> {
-        // A thread of a pool delays one connection, as one that blocks does.
+        // A long step on a pool thread delays only one connection, as on a blocking thread.
         let turns = match plan.blocking() || plan.dispatch == Dispatch::Reactor {
             true => HandshakeTurns::unbounded(),
             false => HandshakeTurns::on_loop(),

@@ -1,7 +1,7 @@
 //! Connections that begin with a PROXY header.
 //!
-//! The header is below the layer. What it says replaces the peer of the connection for everything above; the bound on
-//! the connections of an address is that of the client then.
+//! The header comes before the layer. Its client replaces the peer of the connection for the layer and the protocol.
+//! The bound on connections by address counts the client.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use tenfold_http::{Connection, Io, Next, Peer, TrustedProxy};
 
 use crate::protocol::Protocol;
 
-/// An observer of connections that are closed for want of a header.
+/// An observer of connections that are closed because of their header.
 type RefusalObserver = dyn Fn(&Peer, ProxyError) + Send + Sync;
 
 /// The listeners whose connections begin with a PROXY header, and the proxies that may send one.
@@ -21,12 +21,12 @@ pub struct ProxyListeners {
     on_refusal: Box<RefusalObserver>,
 }
 
-/// The peer of a connection as its header names it.
+/// The peer of a connection, from its header.
 pub(super) struct ProxiedPeer {
-    /// The client; none if it is the proxy.
+    /// The client; `None` if the proxy itself is the client.
     client: Option<Peer>,
-    /// Tells the protocol that the client's connection has ended. It is called on drop, because a state ends with its
-    /// connection on every driver.
+    /// Calls [`Protocol::on_close`] for the client. It runs on drop, because a state ends with its connection on every
+    /// driver.
     on_close: Box<dyn Fn(Peer) + Send + Sync>,
 }
 
@@ -53,7 +53,7 @@ impl fmt::Debug for ProxiedPeer {
 }
 
 impl ProxyListeners {
-    /// Requires headers of `trusted` on the listeners that are marked. `on_refusal` hears of other connections.
+    /// Requires headers of `trusted` on the listeners that are marked. `on_refusal` is called for other connections.
     pub fn new(
         listeners: &[bool],
         trusted: &[TrustedProxy],
@@ -68,8 +68,8 @@ impl ProxyListeners {
         self.listeners.get(usize::from(connection.local.listener)).is_some_and(|covered| *covered)
     }
 
-    /// Makes the client the peer of the connection; receives its header first, if `known` is none. Returns what to do
-    /// with the connection if it cannot be served, or not yet.
+    /// Makes the client the peer of the connection. Receives the header first if `known` is `None`. Returns the next
+    /// step if the connection cannot be served now.
     pub(super) async fn identify<I: Io, P: Protocol>(
         &self,
         io: &mut I,

@@ -1,8 +1,7 @@
 //! `asio`: readiness through Asio's reactor, by `async_wait`.
 //!
-//! Asio registers every descriptor with epoll for good, edge-triggered, and a wait that is begun asks
-//! `epoll_ctl(2)` to look again. A wait is over when it is reported, so each is one of a kind; handlers run
-//! one by one. There is no trigger to choose.
+//! Asio registers each descriptor with epoll once, edge-triggered, and a new wait calls `epoll_ctl(2)` to check the
+//! state. A wait ends with its report. Handlers run one by one. There is no choice of triggers.
 //!
 //! System calls of a request on a keep-alive connection: epoll_wait, recv, write, epoll_ctl.
 
@@ -26,7 +25,7 @@ struct AsioSelector {
     sources: Vec<AsioSource>,
 }
 
-/// A listener or an eventfd. Its wait is begun again when what was reported has been used.
+/// A listener or an eventfd. Its next wait begins when the report has been handled.
 struct AsioSource {
     number: RawFd,
     word: u64,
@@ -34,7 +33,7 @@ struct AsioSource {
     waits: bool,
 }
 
-/// Connections by descriptor. Asio lets any thread begin a wait.
+/// Connections by descriptor. Any thread can begin a wait of Asio.
 #[derive(Default)]
 struct AsioSockets(Mutex<Vec<Option<StreamDescriptor>>>);
 
@@ -54,7 +53,7 @@ pub(crate) fn probe() -> Vec<(Facility, String)> {
 }
 
 impl AsioSockets {
-    /// Does something to the place of descriptor `number`.
+    /// Calls `act` with the entry of descriptor `number`.
     fn at<T>(&self, number: RawFd, act: impl FnOnce(&mut Option<StreamDescriptor>) -> T) -> T {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let place = usize::try_from(number).expect("an open descriptor is not negative");

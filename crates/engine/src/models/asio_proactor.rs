@@ -1,15 +1,15 @@
-//! `asio-proactor`: operations are begun with Asio (`async_accept`, `async_read_some`, `async_write_some`) and
-//! come back done.
+//! `asio-proactor`: the loop starts operations of Asio (`async_accept`, `async_read_some`, `async_write_some`), and
+//! handlers report their completion.
 //!
-//! Beneath is epoll, edge-triggered, and not a ring of the kernel's: Asio tries each operation when it is
-//! begun, and again when it hears that the socket is ready. Its handlers run one by one, and each is a turn of
-//! the loop. A read is begun with its memory: a connection that rests keeps 4 KiB.
+//! Asio uses edge-triggered epoll and not a ring of the kernel: it tries each operation at its start, and again when
+//! the socket is ready. Handlers run one by one, and each is a tick of the loop. A read needs memory from its start: an
+//! idle connection has 4 KiB.
 //!
-//! There is no operation for files: they are read, mapped or sent by calls of ours, for which the loop waits
-//! for room (`async_wait`).
+//! Asio has no operation for files: the loop reads, maps or sends them by its own calls, and waits for room by
+//! `async_wait`.
 //!
-//! System calls of a request on a keep-alive connection: epoll_wait, recv, send, an epoll_wait that does not
-//! wait, and a recv that finds nothing.
+//! System calls of a request on a keep-alive connection: epoll_wait, recv, send, a second epoll_wait that does not
+//! block, and a recv that returns EAGAIN.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -68,7 +68,7 @@ impl OperationQueue for CompletionContext {
         CompletionContext::receive(self, number, tag);
     }
 
-    /// All sends of a socket are linked: they are written one after the other.
+    /// Asio writes the sends of a socket one after the other, so all sends are linked.
     fn send(&mut self, number: RawFd, bytes: Bytes, more: bool, _linked: bool, tag: u64) {
         CompletionContext::send(self, number, bytes, more, tag);
     }

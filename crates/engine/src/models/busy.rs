@@ -1,10 +1,10 @@
-//! `busy`: no readiness call. The loop tries every connection's call again and again, and sleeps for a set
-//! time after an iteration without work.
+//! `busy`: no readiness call. The loop tries the call of each connection in every tick, and sleeps for a set time after
+//! a tick without work.
 //!
-//! The sleep trades latency for CPU: without it the loop uses a whole core, and a long one delays every request.
+//! Without the sleep, the loop uses a whole processor; a long sleep delays every request.
 //!
-//! System calls of a turn: accept4 on every listener, recv (or send) on every connection, and
-//! clock_nanosleep when none of them did anything.
+//! System calls of a tick: accept4 on every listener, recv (or send) on every connection, and clock_nanosleep after a
+//! tick without work.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -22,9 +22,9 @@ use crate::worker::intake::Intake;
 const NOWHERE: u32 = u32::MAX;
 
 struct BusySelector {
-    /// The descriptors that each tick tries, each with its word and interest.
+    /// The descriptors of each tick, with word and interest.
     entries: Vec<(RawFd, u64, Interest)>,
-    /// By descriptor: its place among the entries.
+    /// By descriptor: its index among the entries.
     places: Vec<u32>,
     sleep: Duration,
     worked: bool,
@@ -42,7 +42,7 @@ impl Selector for BusySelector {
     }
 
     fn watch_event(&mut self, _number: RawFd, _word: u64) -> io::Result<()> {
-        // Every tick looks at all descriptors, so there is nothing to register.
+        // Every tick tries all descriptors, so there is no registration.
         Ok(())
     }
 

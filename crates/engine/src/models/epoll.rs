@@ -1,9 +1,8 @@
 //! `epoll`: tries nonblocking calls first, and `epoll_wait(2)` reports when to try again.
 //!
-//! Edge-triggered (the default for connections), interest is registered once and every event is
-//! remembered until a call says EAGAIN. Level-triggered, interest follows what is waited for, so that a
-//! connection that waits for something else does not make the loop spin. Room to write is asked for only
-//! after a send that did not fit.
+//! With edge triggering, the default for connections, interest is registered once, and an event is remembered until a
+//! call returns EAGAIN. With level triggering, interest follows the current wait, so that other events do not make the
+//! loop spin. A connection waits for room only after an incomplete send.
 //!
 //! System calls of a request on a keep-alive connection: epoll_wait, recv, write. `epoll_ctl` comes once a
 //! connection, at its first wait; `close(2)` ends the registration.
@@ -23,12 +22,12 @@ use crate::plan::mechanism::Facility;
 use crate::protocol::Protocol;
 use crate::worker::intake::Intake;
 
-/// Events that one wait brings at most.
+/// The most events of one wait.
 const BATCH: usize = 512;
 
 struct EpollSelector {
     epoll: Epoll,
-    /// For other threads, if a connection's registration ends with its first event.
+    /// A handle for pool threads, if a registration ends with its first event.
     registry: Option<Arc<Registrations>>,
     edge_listener: bool,
     edge_connections: bool,
@@ -93,7 +92,7 @@ impl Rearm for Registrations {
 impl Selector for EpollSelector {
     fn reporting(&self) -> Reporting {
         let one_shot = self.registry.is_some();
-        // A new registration is checked at once, so no edge is missed.
+        // A renewed registration reports the current state, so no edge is lost.
         Reporting { one_shot, edge: self.edge_connections && !one_shot, errors: true, events: true }
     }
 
@@ -116,7 +115,7 @@ impl Selector for EpollSelector {
     }
 
     fn forget(&mut self, number: RawFd) {
-        // It fails only when there is no such registration, and none is what is wanted.
+        // It fails only if there is no registration.
         let _ = self.epoll.delete(number);
     }
 

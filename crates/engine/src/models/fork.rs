@@ -1,11 +1,10 @@
 //! `fork`: a process per connection, which ends with its connection.
 //!
-//! The parent accepts, forks and waits for processes that have ended; a child serves its one connection
-//! as `naive` does. What one connection does to memory, another never sees.
+//! The parent accepts, forks and reaps; a child serves its connection as `naive` does. Connections share no memory.
 //!
-//! At the connection limit, the process that has been idle longest is asked to end, to make room.
+//! At the connection limit, the parent asks the longest idle process to end.
 //!
-//! A child gives up the listening sockets and the calls of its parent, so that code in it reaches no other connection.
+//! A child gives up the listening sockets and the calls of its parent.
 //!
 //! System calls of a connection: accept4, fork, close in the parent; dup3 for each listening socket, seccomp, recv,
 //! write (or sendfile), …, exit in the child; wait4 in the parent, within a second.
@@ -55,12 +54,12 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
             return;
         }
         let idle = children.begin();
-        // Otherwise both processes would write the buffered bytes.
+        // Without this, both processes would write the buffered bytes.
         protocol.drain();
         match process::fork() {
             Ok(Fork::Child) => {
                 let orphaned = !process::end_with(parent, Signal::Interrupt).unwrap_or(false);
-                // The connection is served if the system refuses, too.
+                // The connection is served even if the system refuses.
                 let _ = sacrifice::offer(OFFERED);
                 let abandoned = intake.listeners.iter().all(|listener| listener.abandon().is_ok());
                 if !orphaned && abandoned {
@@ -86,16 +85,16 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
 
 /// The processes that serve connections.
 struct Children {
-    /// Each with its peer.
+    /// The processes with their peers.
     each: Places<(Pid, Peer)>,
-    /// In memory that all of them share, at the place of each: see [`IdleSince`].
+    /// Shared memory with a word for each process: see [`IdleSince`].
     idle_since: SharedRows,
     /// The number of requests to reopen logs that were forwarded to the children.
     reopened: u32,
 }
 
 impl Children {
-    /// Whether a new connection that `admit` admits is served: within the bound, or in the place of an idle one.
+    /// Whether a new connection that `admit` admits is served: within the bound, or after an eviction.
     fn make_room<P: Protocol>(&mut self, plan: &Plan, protocol: &P, admit: impl FnOnce() -> bool) -> bool {
         let full = self.each.count() - self.each.leaving() >= plan.bounds.connections;
         let evicted = if full { self.idle_one() } else { None };
@@ -120,7 +119,7 @@ impl Children {
         self.each.longest_idle(|place, _| IdleSince(&idle_since[place]).idle_for(now))
     }
 
-    /// The word of the next process, which begins with a request.
+    /// The word of the next process, which is active at first.
     fn begin(&self) -> IdleSince<'_> {
         let idle = IdleSince(&self.idle_since.row(0)[self.each.next()]);
         idle.over();
@@ -150,7 +149,7 @@ impl Children {
         self.each.iter().for_each(|(_, &(pid, _))| process::send_signal(pid, signal));
     }
 
-    /// Lets them finish what they have begun; when the server stops, stops them.
+    /// Waits for all processes, and sends each phase of the server to them.
     fn wait_for_all<P: Protocol>(&mut self, protocol: &P) {
         let (mut told, mut stopping) = (None, 0);
         loop {

@@ -1,9 +1,9 @@
 //! `libevent`: readiness through the library, which chooses the system call: epoll unless configured
 //! otherwise.
 //!
-//! Each connection has an event, whose callback only records it; the rest is the same loop as `epoll`'s.
-//! Changing interest ends a registration and creates a new one. The library has no
-//! interest in a connection from which nothing is wanted, so a peer that is gone is noticed at the next call.
+//! Each connection has an event, whose callback only records the event; the loop is that of `epoll`. Changing interest
+//! ends a registration and creates a new one. The library does not watch a connection without interest, so the next
+//! call notices a peer that has left.
 //!
 //! System calls of a request on a keep-alive connection: the method's wait, recv, write. With the method
 //! epoll, `epoll_ctl` comes at a connection's first wait and at its end.

@@ -1,11 +1,11 @@
 //! `naive`: one blocking process accepts a connection, serves it until it is closed, and accepts the next.
 //!
-//! Other connections wait in the backlog. A connection that has been idle for a second gives way to them, and so does a
-//! client that still sends a second after its last response.
+//! Other connections wait in the backlog. For them, a connection is closed that is idle for a second, or whose client
+//! still sends a second after its last response.
 //!
-//! System calls of a connection: accept4, recv, write (or sendfile), …, close. With several listening
-//! addresses a poll stands in front of accept4, because one thread that waits can wait for one thing only. While a
-//! connection is idle, a poll that does not wait looks at the backlog once a second.
+//! System calls of a connection: accept4, recv, write (or sendfile), …, close. With several listening addresses, a poll
+//! precedes accept4, because accept4 waits for one listener. While a connection is idle, a poll that does not wait
+//! checks the backlog once a second.
 
 use tenfold_http::Instant;
 
@@ -37,7 +37,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
     )
 }
 
-/// An idle connection that gives way to the next one of the backlog.
+/// Evicts an idle connection for a connection in the backlog.
 struct GivesWay<'a, P> {
     backlog: Backlog,
     protocol: &'a P,

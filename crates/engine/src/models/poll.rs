@@ -1,7 +1,7 @@
 //! `poll`: tries nonblocking calls first, and `poll(2)` reports when to try again.
 //!
-//! Every call hands the kernel the whole list of descriptors, so a turn costs what there are connections,
-//! ready or not. The report is level-triggered.
+//! Every call passes the whole list of descriptors to the kernel, so the cost of a tick grows with all connections,
+//! ready or not. Reports are level-triggered.
 //!
 //! System calls of a request on a keep-alive connection: poll, recv, write.
 

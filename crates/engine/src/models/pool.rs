@@ -1,8 +1,8 @@
 //! `pool`: a fixed number of threads take accepted connections from a bounded queue, and serve each until
 //! it is closed.
 //!
-//! When every thread holds a connection, the next ones wait in the queue, however short their requests, and idle ones
-//! give way to them: their input is shut down, the longest idle first. When the queue is full, new ones are refused.
+//! If every thread has a connection, further connections wait in the queue. Idle connections are evicted for them, the
+//! longest idle first: their input is shut down. If the queue is full, new connections are refused.
 //!
 //! System calls of a connection: accept4, a futex to wake a thread that sleeps, recv, write (or sendfile),
 //! …, close.
@@ -23,7 +23,7 @@ use crate::worker::intake::{Intake, of_accepted};
 
 type QueuedConnection = (Socket, Option<SocketAddr>, u16);
 
-/// The connections that the threads hold, and those that wait for them.
+/// The connections of the threads, and the connections in the queue.
 #[derive(Default)]
 struct Load {
     threads: Threads,
@@ -32,7 +32,7 @@ struct Load {
 }
 
 impl Load {
-    /// Has as many idle connections give way as others wait for a thread.
+    /// Evicts an idle connection for each connection that waits for a thread.
     fn make_room<P: Protocol>(&mut self, plan: &Plan, protocol: &P) {
         let free = plan.bounds.pool_threads - self.threads.count();
         let coming = free + self.threads.leaving();
@@ -43,7 +43,7 @@ impl Load {
     }
 }
 
-/// Serves connections on a pool of threads until the server leaves; those in the queue are served, too.
+/// Serves connections on a pool of threads until the server leaves and the queue is empty.
 pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
     let (sender, receiver) = sync_channel::<QueuedConnection>(plan.bounds.pool_queue);
     let (receiver, load) = (Mutex::new(receiver), Mutex::<Load>::default());
@@ -56,16 +56,16 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
                 .spawn_scoped(scope, move || serve_from(receiver, load, plan, &protocol))
                 .map_err(|error| format!("cannot start thread {number} of the pool: {error}"))?;
         }
-        // Moved in, so that the queue ends with the accepting, and the threads with the queue.
+        // The closure owns the sender: the queue ends with the accept loop, and the threads end with the queue.
         let sender = sender;
         accept_each(
             intake.listeners,
             false,
             protocol,
-            // A connection may have become idle since others began to wait.
+            // A connection may have become idle after others began to wait.
             || lock(&load).make_room(plan, protocol),
             |socket, peer, listener| {
-                // Before it waits in the queue, so that no address fills that.
+                // Admitted before it waits, so that no address fills the queue.
                 if !protocol.admit(&of_accepted(peer)) {
                     return;
                 }
@@ -98,13 +98,13 @@ fn serve_from<P: Protocol>(
             load.waiting -= 1;
             load.threads.insert(Arc::downgrade(&served))
         };
-        // Counted here, so that it is counted before it is closed.
+        // Counted before its close.
         protocol.observe(Event::Accepted);
         serve(&served.socket, peer, listener, plan, protocol, &served.idle());
         drop(served);
         protocol.on_close(|| of_accepted(peer));
         protocol.observe(Event::Closed);
-        // Before it waits for a connection, which may take long.
+        // The wait for the next connection may be long.
         protocol.drain();
         lock(load).threads.remove(place);
     }

@@ -1,8 +1,8 @@
 //! `select`: tries nonblocking calls first, and `select(2)` reports when to try again.
 //!
-//! Every call hands the kernel sets of bits as long as the greatest descriptor, and it hands them back
-//! for us to walk. A connection whose descriptor does not fit the 1024 bits is refused; the files that are
-//! sent are kept above them, and for log, root and the like some are left. The report is level-triggered.
+//! Every call passes sets of bits up to the greatest descriptor to the kernel, and scans the returned sets. A
+//! connection with a descriptor above the 1024 bits is refused. Descriptors of sent files are moved above this range.
+//! Reports are level-triggered.
 //!
 //! System calls of a request on a keep-alive connection: select, recv, write.
 

@@ -1,8 +1,8 @@
 //! `thread`: a thread per connection, which ends with its connection.
 //!
-//! The accepting thread hands every connection to a thread of its own, which serves it as `naive` does.
+//! The accepting thread starts a thread for each connection, which serves it as `naive` does.
 //!
-//! At the bound the longest idle connection gives way to a new one: its input is shut down, and its thread closes it.
+//! At the bound, the longest idle connection is evicted: its input is shut down, and its thread closes it.
 //!
 //! System calls of a connection: accept4, then clone3 and what a thread's stack needs (mmap, mprotect),
 //! recv, write (or sendfile), …, close, exit, and munmap or madvise.
@@ -43,7 +43,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
                 };
                 let thread = thread::Builder::new().name("connection".into()).stack_size(STACK_BYTES);
                 if thread.spawn_scoped(scope, serve).is_err() {
-                    // The socket went with what could not be started.
+                    // The socket was dropped with the closure.
                     lock(&threads).remove(place);
                     protocol.on_close(|| of_accepted(peer));
                     protocol.observe(Event::Exhausted);
@@ -53,7 +53,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
     })
 }
 
-/// Gives a connection a place within the bound, or that of an idle one; none if it is refused.
+/// Admits a connection within the bound, or after an eviction. Returns its place; `None` if it is refused.
 fn admit<P: Protocol>(
     threads: &Mutex<Threads>,
     served: &Arc<Served>,

@@ -1,4 +1,4 @@
-//! Connections that threads serve, one each: what the thread that accepts knows of them.
+//! The connections of threads that serve one connection each, as the accepting thread sees them.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -10,11 +10,10 @@ use crate::protocol::{Event, Protocol};
 use crate::worker::eviction::Places;
 use crate::worker::tick::read_clock;
 
-/// Bytes of a thread's stack. A request's deepest path needs a tenth of it; only pages that are touched
-/// are memory.
+/// Bytes of a thread's stack. The deepest call path of a request needs a tenth of it. Unused pages take no memory.
 pub(super) const STACK_BYTES: usize = 256 * 1024;
 
-/// A connection of a thread. The thread alone keeps it, so that its socket is closed when the thread drops it.
+/// A connection of a thread. Only its thread owns it, so that the socket is closed when the thread drops it.
 pub(super) struct Served {
     pub(super) socket: Socket,
     idle_since: AtomicU64,
@@ -38,7 +37,7 @@ pub(super) fn lock<T>(threads: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Threads {
-    /// The place of the connection that gives way to a new one, if any is idle.
+    /// The place of the connection to evict, if one is idle.
     pub(super) fn idle_one(&mut self) -> Option<usize> {
         let now = read_clock();
         self.longest_idle(|_, served| {
@@ -48,9 +47,10 @@ impl Threads {
         })
     }
 
-    /// Ends the input of a connection that [`Threads::idle_one`] returned: its thread wakes up and closes it. A request
-    /// that has come meanwhile is still answered. A thread that discards bytes looks itself: without input, the kernel
-    /// would announce no more room, and a client that has none would not notice the close.
+    /// Evicts a connection that [`Threads::idle_one`] returned: ends its input, so that its thread wakes up and closes
+    /// it. A request that has just arrived is still answered. A thread that discards bytes checks by itself: after a
+    /// shutdown of the input, the kernel would announce no more room, and a client without room would not notice the
+    /// close.
     pub(super) fn give_way<P: Protocol>(&mut self, place: usize, protocol: &P) {
         if let Some(served) = self.evict(place).upgrade()
             && !served.idle().evict_lingering()

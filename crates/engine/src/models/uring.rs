@@ -1,11 +1,9 @@
-//! `uring`: operations are handed to `io_uring` in batches, once a turn, and come back done.
+//! `uring`: the loop submits operations to `io_uring` in batches, once per tick.
 //!
-//! Connections are accepted by one multishot accept a listener. The first receive of a connection is
-//! one-shot; from then on one multishot receive brings bytes in buffers that the kernel picks from a ring.
-//! A response is one send. What arrives, leaves and closes in a turn costs one `io_uring_enter(2)`; a new
-//! connection costs a `getpeername(2)` beside it, because a multishot accept does not tell whom it accepted.
-//! The ring has no sendfile operation: for large files it waits for room to write, and `sendfile(2)` is
-//! called.
+//! Each listener has one multishot accept. The first receive of a connection is one-shot; later, one multishot receive
+//! fills buffers that the kernel takes from a ring. A response is one send. All operations of a tick cost one
+//! `io_uring_enter(2)`. A new connection costs a `getpeername(2)` as well, because a multishot accept does not report
+//! the peer. The ring has no sendfile operation: for large files, the loop waits for room and calls `sendfile(2)`.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -31,12 +29,12 @@ use crate::protocol::Protocol;
 use crate::worker::confine::confine;
 use crate::worker::intake::Intake;
 
-/// The sizes of a worker's ring, probed before it runs. Buffers are small, because the requests of one client can take all
-/// of them: [`UNREAD_BYTES`].
+/// The sizes of a worker's ring, probed before it runs. Buffers are small, because one client can fill all buffers:
+/// [`UNREAD_BYTES`].
 const SIZES: Sizes = Sizes { submissions: 1024, completions: 4096, buffers: 256, buffer_bytes: 1024 };
 
-/// The most bytes that a connection has received and its task has not read. A multishot receive, which is cancelled at
-/// [`INBOX_BYTES`], uses all buffers first if the peer sends fast enough: the kernel reports nothing in between.
+/// The most received bytes of a connection that its task has not read. A multishot receive is cancelled at
+/// [`INBOX_BYTES`], but can fill all buffers before the kernel reports anything.
 pub const UNREAD_BYTES: u64 = (SIZES.buffers as u64) * (SIZES.buffer_bytes as u64) + INBOX_BYTES as u64;
 
 /// The bytes that a ring counts against the limit of locked memory (`ulimit -l`), rounded up: 64 bytes for each
@@ -54,12 +52,13 @@ fn sizes() -> Sizes {
 /// Serves until the server leaves.
 pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
     for listener in intake.listeners {
-        // The ring waits for what would block; a descriptor that says it never does is given EAGAIN.
+        // The ring waits for operations that would block. On a non-blocking descriptor, an accept would complete with
+        // EAGAIN.
         let set = listener.set_nonblocking(false);
         set.map_err(|error| format!("cannot watch {}: {error}", listener.address()))?;
     }
-    // Clients that do not read make zero-copy sends hold memory. Rings of workers that start need some of it, and so does
-    // the ring that tries such a send.
+    // Zero-copy sends to clients that do not read hold locked memory. New workers need some of this memory for their
+    // rings, and for the ring that tries a zero-copy send.
     let (made, holds) = match plan.sender {
         Sender::Zerocopy => limits::halve_locked_memory(|| (Ring::restricted(sizes()), Ring::sends_held()))
             .map_err(|error| format!("cannot lower the limit of locked memory: {error}"))?,
@@ -95,7 +94,7 @@ impl ReceiveBuffer for RingBuffer {
     }
 }
 
-/// As it is: the ring is what the driver was made for.
+/// The driver's operations are those of the ring.
 impl ring::OperationQueue for Ring {
     type Buffer = RingBuffer;
 

@@ -1,4 +1,4 @@
-//! The choices that a plan is made of, each with its names on the command line.
+//! The choices of a plan, with their names on the command line.
 
 use std::fmt;
 use std::str::FromStr;
@@ -49,7 +49,7 @@ choice! {
         Thread = "thread",
         /// A fixed pool of threads.
         Pool = "pool",
-        /// Every connection's call, in turn.
+        /// The call of each connection in every tick.
         Busy = "busy",
         /// Readiness by `select`.
         Select = "select",
@@ -85,7 +85,7 @@ choice! {
 }
 
 choice! {
-    /// The way of a file to a socket.
+    /// The mechanism that sends files.
     Sender, "sender" {
         /// Whole responses from memory up to a measured size, `sendfile` beyond.
         Auto = "auto",
@@ -139,7 +139,7 @@ choice! {
 choice! {
     /// The number of connections accepted for one report of the listener.
     Accept, "accept mode" {
-        /// All that wait, up to a bound.
+        /// All waiting connections, up to a bound.
         All = "all",
         /// One.
         One = "one",

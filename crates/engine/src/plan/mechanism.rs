@@ -1,13 +1,13 @@
 //! The foundations of I/O models: drivers of this crate, and facilities of the kernel or of libraries.
 
-/// Which of the three drivers runs a model.
+/// The driver of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Driver {
     /// Calls that block.
     Blocking,
     /// Nonblocking calls, and a selector that reports when to try them again.
     Readiness,
-    /// Operations that are handed over, and completions that come back.
+    /// Submitted operations and their completions.
     Completion,
 }
 
@@ -24,9 +24,9 @@ pub enum Facility {
     MultishotReceive,
     /// A ring of provided buffers (Linux 5.19).
     BufferRing,
-    /// libevent 2.1, which this program can be built without.
+    /// libevent 2.1, an optional part of the build.
     Libevent,
-    /// Asio or Boost.Asio, which it can be built without, too.
+    /// Asio or Boost.Asio, an optional part of the build.
     Asio,
 }
 

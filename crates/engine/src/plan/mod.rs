@@ -30,7 +30,7 @@ pub struct Plan {
     pub dispatch: Dispatch,
     /// The method that libevent is forced to use.
     pub method: Option<Method>,
-    /// The timers of drivers that keep any: blocking calls have their deadline in the socket.
+    /// The timers of drivers with a loop; blocking calls have their deadline in the socket.
     pub timer: TimerKind,
     /// The number of connections that a loop accepts at a time.
     pub accept: Accept,
@@ -48,28 +48,28 @@ pub struct Plan {
 /// Bounds that an engine keeps. Each is exact.
 #[derive(Clone, Debug)]
 pub struct Bounds {
-    /// Connections at once, per worker. Past it new ones are accepted and closed, and counted.
+    /// The most connections of a worker. Beyond it, a new connection evicts an idle one, or is closed and counted.
     pub connections: usize,
     /// The longest time for which bytes of a connection are discarded after its output is shut down. Default 30 s.
     pub linger_time: Duration,
     /// The longest wait for such bytes. Default 5 s.
     pub linger_wait: Duration,
-    /// Bytes received and sent on one connection before others have their turn. Default 1 MiB.
+    /// The bytes received and sent on one connection before other connections have their turn. Default 1 MiB.
     pub turn_bytes: usize,
     /// Bytes of a file that the senders `mmap` and `zerocopy` map at once for a connection. Default 16 MiB.
     pub mapped_bytes: u64,
-    /// Pipes of the sender `splice`, for all workers of a process. Each connection has one while bytes wait in
-    /// it; those that get none copy. Default 256.
+    /// Pipes of the sender `splice`, for all workers of a process. A connection has a pipe while bytes wait in it; a
+    /// connection without a pipe copies. Default 256.
     pub pipes: usize,
     /// Threads of the engine `pool`, or of each worker's pool under [`Dispatch::Reactor`] and
     /// [`Dispatch::Proactor`]. Default 16.
     pub pool_threads: usize,
-    /// The queue in front of them: accepted connections, connections that are ready, or requests. Default
-    /// 1024. Past it a connection is closed and counted; a request is answered with 503.
+    /// The queue of these threads: accepted connections, ready connections, or requests. Default 1024. If it is full, a
+    /// connection is closed and counted, and a request gets 503.
     pub pool_queue: usize,
     /// Accepted connections that wait for each worker of the topology `handoff`. Default 1024.
     pub handoff_queue: usize,
-    /// The sleep of the engine `busy` after a tick in which nothing was done. Default 1 ms.
+    /// The sleep of the engine `busy` after a tick without work. Default 1 ms.
     pub busy_sleep: Duration,
 }
 

@@ -1,9 +1,8 @@
 //! `copy`: read into a buffer, then send the buffer.
 //!
-//! There is a buffer for each thread and not for each connection: what did not fit into the socket is read
-//! again when there is room.
+//! Each thread has one buffer for all connections: bytes that did not fit the socket are read again later.
 //!
-//! System calls of a piece: pread, send.
+//! System calls of a piece: pread, and send, or write for the last piece.
 
 use std::cell::RefCell;
 use std::os::unix::fs::FileExt;
@@ -13,7 +12,7 @@ use tenfold_sys::socket::Socket;
 use super::failure::Failure;
 use super::piece::{FilePiece, unless_ended};
 
-/// Bytes that are read at once.
+/// The bytes of one read.
 pub(super) const BYTES: usize = 128 * 1024;
 
 thread_local! {

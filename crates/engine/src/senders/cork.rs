@@ -1,8 +1,7 @@
-//! `tcp-cork`: small segments wait while an answer is sent, and leave when its last byte has been given to the
-//! kernel.
+//! `tcp-cork`: the kernel holds partial segments of a response back until its last byte.
 //!
-//! The option is of the connection and not of the listener: set there, every connection would inherit it,
-//! and the end of each answer would wait 200 ms (`man 7 tcp`).
+//! The option is set on connections and not on the listener: connections would inherit it, and the end of each response
+//! would be delayed by 200 ms (`man 7 tcp`).
 
 use tenfold_http::Peer;
 use tenfold_sys::socket::Socket;
@@ -16,14 +15,14 @@ pub(crate) struct Cork {
 }
 
 impl Cork {
-    /// Begins with a connection that is not held back.
+    /// Begins with a new connection.
     #[inline]
     pub(crate) fn begin(&mut self, peer: &Peer) {
         self.fits = *peer != Peer::Unix;
         self.put = false;
     }
 
-    /// Holds segments that are not full back.
+    /// Holds partial segments back.
     #[inline]
     pub(crate) fn put(&mut self, socket: &Socket) {
         if self.fits && !self.put {
@@ -32,7 +31,7 @@ impl Cork {
         }
     }
 
-    /// Lets them go.
+    /// Releases held segments.
     #[inline]
     pub(crate) fn pop(&mut self, socket: &Socket) {
         if self.put {

@@ -1,13 +1,13 @@
-//! Why a call on a connection failed.
+//! Failures of calls on a connection.
 
 use std::io;
 
 use tenfold_http::IoError;
 use tenfold_sys::errno;
 
-/// Why nothing was sent.
+/// The reason of a failed send.
 pub(crate) enum Failure {
-    /// The file has become shorter than what was promised of it.
+    /// The file is shorter than the announced content.
     Truncated,
     /// The error of the call.
     Call(io::Error),
@@ -15,7 +15,7 @@ pub(crate) enum Failure {
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {
-        // A page that a mapped file has lost.
+        // A mapped file has lost a page.
         if error.raw_os_error() == Some(errno::EFAULT) { Failure::Truncated } else { Failure::Call(error) }
     }
 }
@@ -29,7 +29,7 @@ impl From<Failure> for IoError {
     }
 }
 
-/// The error of a connection that a failed call stands for.
+/// The connection error for a failed call.
 pub(crate) fn connection_error(error: &io::Error) -> IoError {
     match error.kind() {
         io::ErrorKind::ConnectionReset
@@ -41,7 +41,7 @@ pub(crate) fn connection_error(error: &io::Error) -> IoError {
     }
 }
 
-/// Whether the same call can be made again.
+/// Whether the call can be repeated immediately.
 pub(crate) fn interrupted(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::Interrupted
 }

@@ -1,10 +1,10 @@
 //! `mmap`: map the file, and write from the mapping.
 //!
-//! A connection has one window on the file that it sends, and moves it on. Only the kernel touches what is
-//! mapped: a page that the file has lost is EFAULT then, and no signal.
+//! A connection maps one window of the file at a time. Only the kernel reads the mapping: a lost page causes EFAULT and
+//! no signal.
 //!
-//! System calls of a response: mmap, writev of the head and the file, repeated until it is sent, with a fstat
-//! behind each, munmap.
+//! System calls of a response: mmap, writev of the head and the file, repeated until it is sent, with a fstat after
+//! each, munmap.
 
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl Window {
         self.open = None;
     }
 
-    /// Returns the mapped bytes at the start of `piece`; none if no more can be mapped.
+    /// Returns the mapped bytes at the start of `piece`; `None` if no mapping is possible.
     pub(super) fn at(&mut self, piece: &FilePiece<'_>) -> Result<Option<Mapped>, Failure> {
         let is_in = |open: &&(Arc<OpenFile>, Arc<Mapping>)| {
             Arc::ptr_eq(&open.0, piece.file) && open.1.range().contains(&piece.offset)
@@ -54,7 +54,7 @@ impl Window {
         }))
     }
 
-    /// Writes `head`, and `piece` behind it.
+    /// Writes `head`, and then `piece`.
     pub(super) fn write(
         &mut self,
         socket: &Socket,

@@ -1,7 +1,7 @@
 //! Senders: one file per method of sending a file's bytes to a socket, with its state between two calls.
 //!
-//! The blocking and the readiness driver send by these calls. The completion driver does so
-//! if the ring has no such operation (`sendfile`, `splice`); otherwise it only takes mapped pieces from here.
+//! The blocking and the readiness drivers send by these calls. The completion driver does so for `sendfile` and
+//! `splice`, for which the ring has no operation; for other senders, it only uses the mappings.
 
 mod copy;
 pub(crate) mod cork;

@@ -1,4 +1,4 @@
-//! A piece of a file that is sent.
+//! The part of a file for the next call of a sender.
 
 use std::io;
 use std::ops::Range;
@@ -9,18 +9,18 @@ use tenfold_sys::file::facts;
 
 use super::failure::Failure;
 
-/// The result of one call of a sender: the bytes sent, or none if a resource that it needs is missing.
+/// The result of one call of a sender: the bytes sent, or `None` if it lacks a resource.
 pub(super) type SendResult = Result<Option<usize>, Failure>;
 
-/// A piece of a file that is sent.
+/// The part of a file for the next call of a sender.
 pub(super) struct FilePiece<'a> {
     pub(super) file: &'a Arc<OpenFile>,
     pub(super) offset: u64,
-    /// Bytes that one call sends at most.
+    /// The most bytes of one call.
     pub(super) count: usize,
     /// The end of the range that is sent.
     pub(super) end: u64,
-    /// Whether more follows behind the range.
+    /// Whether more output follows the range.
     pub(super) followed: bool,
 }
 
@@ -30,13 +30,13 @@ impl FilePiece<'_> {
         FilePiece { file, offset: range.start, count, end: range.end, followed }
     }
 
-    /// Whether more follows at once behind the first `count` bytes.
+    /// Whether more output follows the first `count` bytes immediately.
     pub(super) fn more_behind(&self, count: usize) -> bool {
         self.followed || self.offset + (count as u64) < self.end
     }
 }
 
-/// The bytes that a call sent; it sends none only at the end of the file.
+/// Checks the result of a call: 0 bytes mean the end of the file.
 pub(super) fn unless_ended(sent: io::Result<usize>) -> Result<usize, Failure> {
     match sent {
         Ok(0) => Err(Failure::Truncated),
@@ -45,8 +45,8 @@ pub(super) fn unless_ended(sent: io::Result<usize>) -> Result<usize, Failure> {
     }
 }
 
-/// Checks that `file` still reaches `end`, up to which it was sent. The kernel fills the last page beyond the
-/// end of a file with zeros; after a truncation, these may have been sent.
+/// Checks that `file` still reaches `end`, up to which it was sent. After a truncation, the kernel fills the last page
+/// with zeros, which may have been sent.
 pub(crate) fn still_there(file: &OpenFile, end: u64) -> Result<(), Failure> {
     if facts(&file.file).is_ok_and(|facts| facts.size >= end) { Ok(()) } else { Err(Failure::Truncated) }
 }

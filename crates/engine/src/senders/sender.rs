@@ -1,4 +1,4 @@
-//! The sender of a connection's files, and what it keeps between two calls.
+//! The sender of a connection's files, with its state between two calls.
 
 use std::io::{ErrorKind, IoSlice};
 use std::ops::Range;
@@ -19,7 +19,7 @@ use crate::plan::Plan;
 use crate::plan::choice::Sender;
 use crate::protocol::Event;
 
-/// Slices of memory of one call.
+/// The most slices of memory in one call.
 const SLICES: usize = 16;
 
 /// The sender of one connection's files, with its state between two calls.
@@ -58,7 +58,7 @@ impl FileSender {
         FileSender { means, substituted: 0 }
     }
 
-    /// Gives back what was kept, at the end of an activation.
+    /// Releases its resources at the end of an activation.
     #[inline]
     pub(crate) fn clear(&mut self) {
         match &mut self.means {
@@ -78,7 +78,7 @@ impl FileSender {
     ) -> Option<(&'a Arc<OpenFile>, Range<u64>)> {
         let (file, range) = match out.file() {
             Some((file, range, _)) => (file, range),
-            // It is sent together with the memory in front of it.
+            // One call sends it together with the preceding memory.
             None if matches!(self.means, SendMechanism::Mmap(_)) => out.next_file()?,
             None => return None,
         };
@@ -91,9 +91,8 @@ impl FileSender {
         Some((file, range.start..range.end.min(range.start.saturating_add(most as u64))))
     }
 
-    /// Makes one call that sends from the front of `out`, where that is more than staged bytes: from memory,
-    /// or at most `most` bytes of a file. Where that has become too short, the peer is not sent what is left
-    /// of it in the socket either: some of it may be zeros by now.
+    /// Makes one call that sends from the front of `out`: from memory, or at most `most` bytes of a file. If the file
+    /// has become too short, the socket is reset, because its unsent bytes may be zeros.
     pub(crate) fn send(&mut self, socket: &Socket, out: &Out, most: usize) -> Result<usize, Failure> {
         let sent = self.send_some(socket, out, most);
         if let Err(Failure::Truncated) = sent {
@@ -124,7 +123,7 @@ impl FileSender {
         }
     }
 
-    /// Sends from memory; by `mmap` together with what follows of a file.
+    /// Sends from memory; with `mmap` together with the file bytes that follow.
     fn send_memory(&mut self, socket: &Socket, out: &Out, most: usize) -> Result<usize, Failure> {
         if let Some((kind, content)) = out.record() {
             return socket.send_record(kind, content).map_err(Failure::Call);
@@ -145,16 +144,16 @@ impl FileSender {
         socket.send_slices(slices, more).map_err(Failure::Call)
     }
 
-    /// Whether the kernel has yet to say that it no longer holds what was sent.
+    /// Whether the kernel has not reported the release of all sent memory.
     #[inline]
     pub(crate) fn is_outstanding(&self) -> bool {
         matches!(&self.means, SendMechanism::Zerocopy(holder) if holder.is_outstanding())
     }
 
-    /// Whether the kernel still holds what was sent. It is asked, where anything is outstanding.
+    /// Reads the error queue if sends are outstanding. Returns whether the kernel still holds sent memory.
     ///
     /// # Errors
-    /// The kernel cannot be asked: the connection is gone.
+    /// The connection is gone.
     pub(crate) fn holds(&mut self, socket: &Socket) -> Result<bool, IoError> {
         match &mut self.means {
             SendMechanism::Zerocopy(holder) => {
@@ -164,8 +163,8 @@ impl FileSender {
         }
     }
 
-    /// Maps what comes next of a file at the front of `out`, at most `most` bytes, for a ring that sends from
-    /// memory; none where this sender does not map, or nothing more can be mapped.
+    /// Maps the next part of a file at the front of `out`, at most `most` bytes, for a ring that sends from memory.
+    /// `None` if this sender does not map files, or if no mapping is possible.
     pub(crate) fn map(&mut self, out: &Out, most: usize) -> Result<Option<MappedPiece>, Failure> {
         let Some((file, range, followed)) = out.file() else { return Ok(None) };
         let (window, most, held) = match &mut self.means {
@@ -182,7 +181,7 @@ impl FileSender {
         Ok(Some(MappedPiece { file: file.clone(), mapped, more, held }))
     }
 
-    /// Tells what there was to count, and begins to count anew.
+    /// Reports and resets the counters.
     #[inline]
     pub(crate) fn report(&mut self, mut hear: impl FnMut(Event)) {
         if self.substituted > 0 {
@@ -198,7 +197,7 @@ impl FileSender {
 
 /// The result of one step of sending.
 pub(crate) enum Sent {
-    /// This many bytes have left.
+    /// This many bytes were sent.
     Some(usize),
     /// The call would have waited.
     Nothing,

@@ -1,10 +1,10 @@
 //! `splice`: move pages of the file into a pipe, and from the pipe to the socket.
 //!
-//! A connection borrows a pipe from the pool of its process for as long as bytes are in it: what the socket
-//! had no room for waits there. A pipe that is given back with bytes in it is closed.
+//! A connection borrows a pipe from the pool of its process while the pipe has bytes for which the socket has no room.
+//! A pipe that is returned with bytes is closed.
 //!
-//! System calls of a response: sendmsg of the head, then splice from the file and splice to the socket,
-//! repeated; pipe2 where the pool has none, and fstat behind what waited in a pipe.
+//! System calls of a response: sendmsg of the head, then splice from the file and splice to the socket, repeated; pipe2
+//! if the pool is empty, and fstat after bytes that waited in a pipe.
 
 use std::os::fd::RawFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,18 +17,18 @@ use super::piece::{FilePiece, SendResult, still_there, unless_ended};
 use crate::plan::Plan;
 use crate::plan::choice::Engine;
 
-/// The pipe that one connection has from the pool.
+/// The pipe of one connection.
 pub(super) struct Splicer {
     lent: Option<PooledPipe>,
-    /// Pipes that the process has at most.
+    /// The most pipes of the process.
     most: usize,
-    /// The least number that their descriptors may have.
+    /// The least descriptor number of a pipe.
     lowest: RawFd,
 }
 
 impl Splicer {
     pub(super) fn new(plan: &Plan) -> Splicer {
-        // Those that fit into the sets of `select` are for connections.
+        // Numbers that fit the sets of `select` are for connections.
         let lowest = if plan.engine == Engine::Select { FD_SETSIZE } else { 0 };
         Splicer { lent: None, most: plan.bounds.pipes, lowest: lowest as RawFd }
     }
@@ -52,7 +52,7 @@ impl Splicer {
         if lent.pipe().held() > 0 {
             self.lent = Some(lent);
         }
-        // A file that became shorter takes its pages back, also out of a pipe, and fills the last one up.
+        // A truncation takes pages back, also from a pipe, and fills the last page with zeros.
         let sent = unless_ended(sent)?;
         if waited {
             still_there(piece.file, piece.offset + sent as u64)?;
@@ -61,8 +61,7 @@ impl Splicer {
     }
 }
 
-/// Pipes of this process that nobody has, and how many there are in all. A process that forks has none: it
-/// sends no files.
+/// The unused pipes of this process, and the number of all pipes. A process that forks sends no files and has no pipe.
 struct PipePool {
     free: Vec<Pipe>,
     made: usize,
@@ -74,7 +73,7 @@ fn pool() -> MutexGuard<'static, PipePool> {
     POOL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An empty pipe; none where there are `most`, or no descriptors are left.
+/// An empty pipe; `None` if there are `most` pipes, or no descriptors.
 fn lend(most: usize, lowest: RawFd) -> Option<PooledPipe> {
     let mut pool = pool();
     if let Some(pipe) = pool.free.pop() {
@@ -153,7 +152,7 @@ mod tests {
         let left = until_full(&mut splicer, &socket, &file);
         let waits = splicer.lent.as_mut().map_or(0, |lent| lent.pipe().held() as u64);
         assert!(waits > 1, "{left} bytes left, and nothing waits in the pipe");
-        // The last of the bytes that wait is no longer the file's.
+        // The last waiting byte is beyond the end of the file.
         file.file.set_len(left + waits - 1).expect("a file of ours");
         let mut got = vec![0; left as usize];
         peer.read_exact(&mut got).expect("it was sent");

@@ -1,10 +1,10 @@
 //! `zerocopy`: map the file, and let the kernel send its pages without copying them (`MSG_ZEROCOPY`).
 //!
-//! The kernel holds the pages until the peer has acknowledged them. It reports that in the socket's error queue, and
-//! whether it had to copy them after all. A response is complete when the kernel has released all of its pages.
+//! The kernel holds the pages until the peer has acknowledged them. The socket's error queue reports the release, and
+//! whether the kernel copied the pages. A response is complete when the kernel has released all of its pages.
 //!
-//! System calls of a response: sendmsg of the head, mmap, send with MSG_ZEROCOPY, repeated, with a fstat
-//! behind each, recvmsg from the error queue, munmap.
+//! System calls of a response: sendmsg of the head, mmap, send with MSG_ZEROCOPY, repeated, with a fstat after each,
+//! recvmsg from the error queue, munmap.
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -18,11 +18,10 @@ use super::piece::{FilePiece, SendResult, still_there, unless_ended};
 use crate::plan::Bounds;
 use crate::protocol::Event;
 
-/// Bytes of one send: what it may hold counts as locked memory of the user (RLIMIT_MEMLOCK), as much as was
-/// asked for and not what was sent.
+/// The bytes of one send. The requested bytes, not the sent bytes, count as locked memory of the user (RLIMIT_MEMLOCK).
 pub(super) const BYTES: usize = 512 * 1024;
-/// Outstanding sends at which the error queue is looked at: each takes some of the socket's memory for
-/// options (`net.core.optmem_max`) until then.
+/// The number of outstanding sends at which the error queue is read. Until then, each send uses some of the socket's
+/// option memory (`net.core.optmem_max`).
 const OUTSTANDING: u32 = 32;
 
 /// The memory of one connection that the kernel holds.
@@ -32,7 +31,7 @@ pub(super) struct Holder {
     mapped: Vec<Arc<Mapping>>,
     /// Sends that the kernel has not released.
     outstanding: u32,
-    /// Sends that it has, and those of them that it copied; since the last report.
+    /// Released sends, and copied sends among them, since the last report.
     released: u32,
     copied: u32,
 }
@@ -53,7 +52,7 @@ impl Holder {
     pub(super) fn clear(&mut self) {
         self.window.close();
         self.mapped = Vec::new();
-        // Of a connection that has failed, nobody will hear.
+        // A failed connection gets no notification.
         self.outstanding = 0;
     }
 
@@ -67,7 +66,7 @@ impl Holder {
         if let Err(error) = &sent {
             // A pending error-queue entry would end every wait for room at once.
             self.still_holds(socket)?;
-            // Too many sends are held, or too much memory is.
+            // Too many sends, or too much memory, are outstanding.
             if error.raw_os_error() == Some(errno::ENOBUFS) {
                 return Ok(None);
             }
@@ -81,7 +80,7 @@ impl Holder {
         Ok(Some(sent))
     }
 
-    /// Hears what the kernel has released; says whether it still holds anything.
+    /// Reads notifications. Returns whether the kernel still holds memory.
     pub(super) fn still_holds(&mut self, socket: &Socket) -> io::Result<bool> {
         while self.outstanding > 0 {
             match socket.released() {

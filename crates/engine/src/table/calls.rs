@@ -54,9 +54,9 @@ pub(super) const ACCEPT: Step = step(&[Call::ACCEPT4]);
 pub(super) const RECEIVE: Step = step(&[Call::RECVFROM]);
 pub(super) const SEND: Step = step(&[Call::WRITE, Call::SENDFILE]);
 pub(super) const CLOSE: Step = step(&[Call::CLOSE]);
-/// `epoll_wait`, and what the C library and rustix make of it.
+/// `epoll_wait`, and the system calls that the C library and rustix use for it.
 pub(super) const EPOLL: &[Call] = &[Call::EPOLL_WAIT, Call::EPOLL_PWAIT, Call::EPOLL_PWAIT2];
 
-/// Those of each method of libevent.
+/// The waits of libevent's methods.
 pub(super) const BY_METHOD: &[Call] =
     &[Call::EPOLL_WAIT, Call::EPOLL_PWAIT, Call::EPOLL_PWAIT2, Call::POLL, Call::PSELECT6];

@@ -1,4 +1,4 @@
-//! Which plans are legal, by the table of models.
+//! The legal plans, by the table of models.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ impl Plan {
     /// A plan for `engine`. `None` is the default; that of the topology depends on `workers`.
     ///
     /// # Errors
-    /// In words, where the combination makes no sense, with the ones that do.
+    /// The combination is illegal; the message names the legal choices.
     pub fn new(
         engine: Engine,
         topology: Option<Topology>,
@@ -78,10 +78,10 @@ impl Plan {
         })
     }
 
-    /// The same plan with the work of connections divided like this.
+    /// The same plan with this dispatch.
     ///
     /// # Errors
-    /// In words, where the engine has nothing to divide, with the engines that have.
+    /// The engine has no such dispatch; the message names the engines that have it.
     pub fn with_dispatch(self, dispatch: Dispatch) -> Result<Plan, String> {
         if self.engine.model().dispatches.contains(&dispatch) {
             return Ok(Plan { dispatch, ..self });
@@ -96,10 +96,10 @@ impl Plan {
         Err(format!("engine {engine} does not run with dispatch {dispatch}: {why}; {able} do"))
     }
 
-    /// The same plan with libevent forced to use `method`; `triggers` are those that were asked for.
+    /// The same plan with libevent forced to use `method`; `triggers` are the requested triggers.
     ///
     /// # Errors
-    /// In words: the engine is another, or the method knows no edges, but edges were asked for.
+    /// The engine is not libevent, or the method has no edge triggering.
     pub fn with_method(self, method: Method, triggers: Option<Triggers>) -> Result<Plan, String> {
         const LEVELS: Triggers = Triggers { listener: Trigger::Level, connections: Trigger::Level };
         if self.engine != Engine::Libevent {

@@ -8,7 +8,7 @@ use super::calls::Step;
 use crate::plan::choice::{Dispatch, Engine, Sender, Topology};
 use crate::plan::mechanism::{Driver, Facility};
 
-/// The facts about a model before it runs.
+/// The static description of a model.
 #[derive(Debug)]
 pub struct Model {
     /// The model.
@@ -22,7 +22,7 @@ pub struct Model {
     /// The system calls of a connection's life. The sandbox allows them, and what [`Model::setup`] and the sender
     /// add; the prose of `tenfold engines` is printed from them ([`crate::Steps`]).
     pub calls: &'static [Step],
-    /// Those before the first connection.
+    /// The system calls before the first connection.
     pub setup: &'static [Call],
     /// The facilities that it needs beyond sockets; probed before it runs.
     pub needs: &'static [Facility],
@@ -30,16 +30,16 @@ pub struct Model {
     pub topologies: &'static [Topology],
     /// The senders it has.
     pub senders: &'static [Sender],
-    /// Whether it has a trigger to choose.
+    /// Whether its triggers can be chosen.
     pub triggers: bool,
-    /// The dispatches that it supports, the default first: only `inline` without a loop, or with a loop that does nothing
-    /// but hand over.
+    /// The dispatches that it supports, the default first: only `inline` for models without a readiness loop.
     pub dispatches: &'static [Dispatch],
-    /// Under [`Dispatch::Reactor`], the thread that registers a connection anew after a thread of the pool served it.
+    /// Under [`Dispatch::Reactor`], the thread that renews the registration of a connection after a pool thread has
+    /// served it.
     pub rearms: Option<Rearms>,
-    /// The number of connections that it serves at once, in words.
+    /// The number of connections that it serves concurrently, in words.
     pub connections: &'static str,
-    /// The memory that each worker locks, of what its user may lock (`ulimit -l`).
+    /// The locked memory of each worker (`ulimit -l`).
     pub locked_bytes: u64,
     /// Returns the facilities that are missing, with the error of the system.
     pub(crate) probe: fn() -> Vec<(Facility, String)>,
@@ -47,12 +47,12 @@ pub struct Model {
     pub file: &'static str,
 }
 
-/// The thread that registers a connection anew after a thread of the pool has served it.
+/// The thread that renews the registration of a connection after a pool thread has served it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rearms {
-    /// The thread itself: the mechanism may be used by several.
+    /// The pool thread: several threads can use the mechanism.
     Direct,
-    /// The loop, which is woken and finds it in its mailbox.
+    /// The loop, which gets the connection from its mailbox.
     Mailbox,
 }
 

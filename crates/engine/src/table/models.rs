@@ -25,7 +25,7 @@ const LOOPS: &[Topology] = &[
 const DISPATCHES: &[Dispatch] = &[Dispatch::Inline, Dispatch::Reactor, Dispatch::Proactor];
 const INLINE: &[Dispatch] = &[Dispatch::Inline];
 const SENDERS: &[Sender] = Sender::ALL;
-/// Asio's proactor does not learn when the kernel is done with bytes that it did not copy.
+/// Asio's proactor cannot report the release of zero-copy memory.
 const COPYING: &[Sender] = &[Sender::Auto, Sender::Copy, Sender::Mmap, Sender::Sendfile, Sender::Splice];
 
 /// The defaults of models whose calls wait.
@@ -58,7 +58,7 @@ const READINESS: Model = Model {
 /// The defaults of models that hand operations over.
 const COMPLETION: Model = Model { driver: Driver::Completion, topologies: LOOPS, ..BLOCKING };
 
-/// Makes the table of its rows. `run` is generic over the protocol, which no field of a static can be.
+/// Makes the table from its rows. `run` is generic over the protocol, so it cannot be a field of a static.
 macro_rules! models {
     ($($engine:ident { run: $run:path, $($field:ident: $value:expr,)+ ..$defaults:ident })+) => {
         /// Every model, in the order in which they are shown.
@@ -237,8 +237,7 @@ impl Engine {
         MODELS.iter().find(|model| model.engine == self).expect("every engine has its line in the table")
     }
 
-    /// Whether it can choose the number of connections that it accepts at a time. It cannot if each accept, a blocking
-    /// call or an operation, brings one.
+    /// Whether the number of connections per accept can be chosen: not if each accept brings one connection.
     pub fn accepts_in_batches(self) -> bool {
         self.model().driver != Driver::Blocking && self != Engine::AsioProactor
     }

@@ -1,4 +1,4 @@
-//! The calls by which models wait for many descriptors: a worker is denied those of the others.
+//! The calls by which models wait for many descriptors. A worker cannot make the calls of other models.
 
 use tenfold_sys::seccomp::Call;
 
@@ -18,7 +18,7 @@ const WAITS: &[Call] = &[
     Call::SELECT,
 ];
 
-/// The method that libevent waits by on this system, where this build has libevent.
+/// The method of libevent on this system, if this build has libevent.
 pub fn libevent_method() -> Option<&'static str> {
     libevent::method()
 }
@@ -30,8 +30,7 @@ impl Plan {
         self.engine == Engine::Uring || self.topology == Topology::Handoff
     }
 
-    /// The calls by which other models wait: a thread that serves has no use for them. What libevent waits by is
-    /// known when it runs.
+    /// The calls by which other models wait. The method of libevent is known at run time.
     pub fn others_waits(&self) -> Vec<Call> {
         let method = match (self.engine, self.method) {
             (Engine::Libevent, Some(method)) => Some(method.to_string()),

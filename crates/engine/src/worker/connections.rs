@@ -17,7 +17,7 @@ use crate::protocol::Protocol;
 pub(crate) struct ConnectionTable<T, D> {
     slots: Slots<T, D>,
     timer: Box<dyn Timer>,
-    /// No wait ends before this time. Most ticks end earlier, and need not ask the timer.
+    /// No wait ends before this time. Most ticks end earlier and do not need the timer.
     next: Instant,
     fired: Vec<u32>,
 }
@@ -88,8 +88,8 @@ impl<T: Default, D: Default> ConnectionTable<T, D> {
         self.next = self.timer.next().unwrap_or(Instant::NEVER);
     }
 
-    /// The longest idle connection of a sample: parked, `quiet` in the driver's own terms, and without input that waits
-    /// to be received. A connection that lingers comes first, because its response is sent. None if none is idle.
+    /// The longest idle connection of a sample: parked, `quiet` for its driver, and without unread input. A lingering
+    /// connection comes first, because its response is sent. `None` if no connection of the sample is idle.
     pub(crate) fn longest_idle<P: Protocol>(
         &mut self,
         protocol: &P,
@@ -98,7 +98,7 @@ impl<T: Default, D: Default> ConnectionTable<T, D> {
         let (first, next) = (protocol.first_bytes_by(), protocol.next_request_by());
         let sample = self.slots.sample_idle(|slot| {
             let idle_for = match slot.state {
-                // A deadline is the begin of the wait plus the protocol's limit.
+                // A deadline is the start of the wait plus the protocol's limit.
                 SlotState::Parked => (if slot.served { next } else { first }).since(slot.deadline),
                 SlotState::Lingering { .. } => Duration::MAX,
                 _ => return None,
@@ -116,8 +116,8 @@ impl<T: Default, D: Default> ConnectionTable<T, D> {
         self.next
     }
 
-    /// Adds the connections whose deadline has passed to `due`. A timer that fired for an earlier deadline
-    /// is armed again for the present one.
+    /// Adds the connections whose deadline has passed to `due`. A timer that fired for an earlier deadline is armed
+    /// again for the current deadline.
     #[inline]
     pub(crate) fn expire(&mut self, now: Instant, due: &mut Vec<Key>) {
         if self.next <= now {

@@ -1,7 +1,7 @@
-//! Eviction: at the bound an idle connection is closed for a new one.
+//! Eviction: at the bound on connections, an idle connection is closed for a new connection.
 //!
-//! A connection is idle while it waits for a request of which no byte has come, the first request included, as in
-//! nginx (`ngx_reusable_connection`). The state is found when it is needed: requests cost nothing for it.
+//! A connection is idle while it waits for the first byte of a request, as in nginx (`ngx_reusable_connection`).
+//! Requests do not maintain this state; a search finds it.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ const SAMPLE: usize = 16;
 /// connections are found eventually.
 const SEARCHED: usize = 1024;
 
-/// The most connections beyond the limit. Each replaces an evicted one that is not closed yet.
+/// The most connections beyond the limit. Each replaces an evicted connection that is not closed yet.
 pub(crate) const MOST_LEAVING: usize = 64;
 
-/// The step from one place to the next. A prime above every number of places visits all of them, and consecutive visits
-/// are far apart, because neighbours began at about the same time.
+/// The step from one place to the next. A prime above every number of places visits each place. Consecutive visits are
+/// far apart, because neighbours began at about the same time.
 const STRIDE: u64 = 2_654_435_761;
 
 /// A search among numbered places that continues after the previous one.
@@ -24,8 +24,8 @@ const STRIDE: u64 = 2_654_435_761;
 pub(crate) struct Search(u64);
 
 impl Search {
-    /// Searches `places` places and returns up to [`SAMPLE`] idle ones, the longest idle first. `idle_for` returns how
-    /// long a place has been idle, if it is.
+    /// Searches `places` places and returns up to [`SAMPLE`] idle ones, the longest idle first. `idle_for` returns the
+    /// idle time of a place, or `None`.
     pub(crate) fn sample(
         &mut self,
         places: usize,

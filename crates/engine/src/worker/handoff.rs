@@ -1,4 +1,4 @@
-//! Connections on their way from the thread that accepted them to the worker that serves them.
+//! The queue of accepted connections between the accepting thread and a worker.
 
 use std::collections::VecDeque;
 use std::io;
@@ -8,7 +8,7 @@ use tenfold_sys::socket::Socket;
 
 use super::sync::{AtomicBool, EventFd, Mutex, MutexGuard, Ordering, PoisonError};
 
-/// An accepted connection: its socket, its peer, and the listener that it came to.
+/// An accepted connection: its socket, its peer, and its listener.
 pub(crate) type AcceptedConnection = (Socket, Option<SocketAddr>, u16);
 
 /// A bounded queue into one worker, which an eventfd wakes.

@@ -1,4 +1,4 @@
-//! Wakers: any thread can put a task's key into the inbox of its worker, where it is at most once.
+//! Wakers: any thread can put a task's key into the inbox of its worker. An inbox has each key at most once.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use tenfold_sys::eventfd::EventFd;
 
 use super::slots::Key;
 
-/// The keys of a worker's woken tasks. Bounded by its connections: a task is in it at most once.
+/// The keys of a worker's woken tasks. The number of connections bounds it, because each task is in it at most once.
 pub(crate) struct Inbox {
     keys: Mutex<Vec<Key>>,
     /// Whether there may be keys. The worker checks this each tick, without the lock.
@@ -32,8 +32,8 @@ impl Inbox {
         &self.event
     }
 
-    /// Prepares for a sleep: from now on, a new key wakes the worker. Returns whether the worker may sleep. Without
-    /// any active task (`any` is false), no wake-up matters, and the fence is omitted.
+    /// Prepares for a sleep: from now on, a new key wakes the worker. Returns whether the worker may sleep. Without an
+    /// active task (`any` is false), no wake-up matters, and the fence is omitted.
     #[inline]
     pub(crate) fn fall_asleep(&self, any: bool) -> bool {
         let order = if any { Ordering::SeqCst } else { Ordering::Relaxed };
@@ -64,8 +64,8 @@ impl Inbox {
     }
 }
 
-/// A task's waker. It outlives the connection that its task serves, and is reused for another one: the key
-/// identifies the connection.
+/// A task's waker. It outlives a connection and serves the next connection of its task; the key identifies the
+/// connection.
 pub(crate) struct TaskWaker {
     inbox: Arc<Inbox>,
     key: AtomicU64,
@@ -85,8 +85,8 @@ impl TaskWaker {
         self.queued.store(false, Ordering::Release);
     }
 
-    /// The key was taken from the inbox. A later wake-up adds it again. The effects of earlier wake-ups, which found it
-    /// there, are visible to the poll that follows.
+    /// The key was taken from the inbox. A later wake-up adds it again. The poll that follows sees the effects of
+    /// earlier wake-ups, which found the key in the inbox.
     pub(crate) fn taken(&self) {
         self.queued.swap(false, Ordering::AcqRel);
     }
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     fn key(index: u32) -> Key {
-        Key { index, generation: 7 }
+        Key { index, epoch: 7 }
     }
 
     fn taken(inbox: &Inbox) -> Vec<Key> {

@@ -10,9 +10,9 @@ use super::handoff::Handoff;
 /// The sources of a worker's connections.
 #[derive(Clone, Copy)]
 pub(crate) struct Intake<'a> {
-    /// The sockets on which it accepts them.
+    /// The sockets on which it accepts connections.
     pub(crate) listeners: &'a [Listener],
-    /// The queue of the thread that accepts them for it.
+    /// The queue of a thread that accepts connections for the worker.
     pub(crate) handed: Option<&'a Handoff>,
 }
 
@@ -22,7 +22,7 @@ impl<'a> Intake<'a> {
         Intake { listeners, handed: None }
     }
 
-    /// Another thread accepts them.
+    /// Another thread accepts its connections.
     pub(crate) fn handed(handoff: &'a Handoff) -> Intake<'a> {
         Intake { listeners: &[], handed: Some(handoff) }
     }

@@ -1,8 +1,8 @@
 //! Connections as records: a slab of slots in chunks, so that a new connection moves no other one, and memory grows
 //! with demand.
 //!
-//! A slot is named by a [`Key`], its place and its generation. The key of an ended connection finds nothing, even if
-//! its slot is in use again: descriptors are reused immediately, keys are not.
+//! A [`Key`] names a slot by its index and its epoch. The key of an ended connection finds nothing, even if its slot is
+//! in use again: descriptors are reused immediately, keys are not.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::RawFd;
@@ -13,20 +13,20 @@ use tenfold_sys::socket::Socket;
 
 use super::eviction::Search;
 
-/// A connection's name: its slot, and the slot's generation.
+/// The name of a connection: its slot, and the epoch of the slot, which counts the connections that had it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     pub(crate) index: u32,
-    pub(crate) generation: u32,
+    pub(crate) epoch: u32,
 }
 
 impl Key {
     pub(crate) fn word(self) -> u64 {
-        u64::from(self.generation) << 32 | u64::from(self.index)
+        u64::from(self.epoch) << 32 | u64::from(self.index)
     }
 
     pub(crate) fn from_word(word: u64) -> Key {
-        Key { index: word as u32, generation: (word >> 32) as u32 }
+        Key { index: word as u32, epoch: (word >> 32) as u32 }
     }
 }
 
@@ -57,11 +57,11 @@ pub(crate) enum SlotState {
     },
 }
 
-/// A place for a connection. `T` is the state of the protocol and a layer, and `D` that of the driver.
+/// The record of a connection. `T` is the state of the protocol and a layer, and `D` that of the driver.
 pub(crate) struct Slot<T, D> {
     /// The socket, unless a task owns it.
     pub(crate) socket: Option<Socket>,
-    generation: u32,
+    epoch: u32,
     peer: SmallPeer,
     pub(crate) state: SlotState,
     pub(crate) driver: D,
@@ -75,7 +75,7 @@ pub(crate) struct Slot<T, D> {
     pub(crate) memory: T,
 }
 
-/// A peer's address without the padding: a zone index is not kept.
+/// A peer's address without padding and without a zone index.
 #[derive(Clone, Copy)]
 struct SmallPeer {
     address: [u8; 16],
@@ -173,7 +173,7 @@ impl<T: Default, D: Default> Slots<T, D> {
         slot.deadline = Instant::NEVER;
         slot.armed = Instant::NEVER;
         slot.memory = T::default();
-        let key = Key { index, generation: slot.generation };
+        let key = Key { index, epoch: slot.epoch };
         self.free = next;
         self.used += 1;
         self.reached = self.reached.max(index as usize + 1);
@@ -184,7 +184,7 @@ impl<T: Default, D: Default> Slots<T, D> {
         let first = u32::try_from(self.chunks.len() * CHUNK).expect("connections are fewer than 2^32");
         let chunk = (0..CHUNK as u32).map(|place| Slot {
             socket: None,
-            generation: 0,
+            epoch: 0,
             peer: SmallPeer::new(None),
             state: SlotState::Free { next: if place + 1 == CHUNK as u32 { NONE } else { first + place + 1 } },
             driver: D::default(),
@@ -207,13 +207,13 @@ impl<T: Default, D: Default> Slots<T, D> {
     #[inline]
     pub(crate) fn find(&mut self, key: Key) -> Option<&mut Slot<T, D>> {
         let slot = self.chunks.get_mut(key.index as usize / CHUNK)?.get_mut(key.index as usize % CHUNK)?;
-        (slot.generation == key.generation && !slot.is_free()).then_some(slot)
+        (slot.epoch == key.epoch && !slot.is_free()).then_some(slot)
     }
 
     /// The key of the connection in slot `index`, if there is one.
     pub(crate) fn key_at(&mut self, index: u32) -> Option<Key> {
         let slot = self.chunks.get(index as usize / CHUNK)?.get(index as usize % CHUNK)?;
-        (!slot.is_free()).then_some(Key { index, generation: slot.generation })
+        (!slot.is_free()).then_some(Key { index, epoch: slot.epoch })
     }
 
     /// Frees a connection's slot, and closes its socket if the slot has it.
@@ -224,29 +224,26 @@ impl<T: Default, D: Default> Slots<T, D> {
         // A layer's part is on the heap.
         slot.memory = T::default();
         slot.state = SlotState::Free { next: free };
-        slot.generation = slot.generation.wrapping_add(1);
+        slot.epoch = slot.epoch.wrapping_add(1);
         self.free = key.index;
         self.used -= 1;
     }
 
-    /// The keys of a sample of connections that are idle, the longest idle first. `idle_for` returns how long one has
-    /// been idle, if it is.
+    /// The keys of a sample of connections that are idle, the longest idle first. `idle_for` returns the idle time of a
+    /// connection, or `None` if it is active.
     pub(crate) fn sample_idle(&mut self, idle_for: impl Fn(&Slot<T, D>) -> Option<Duration>) -> Vec<Key> {
         let Slots { chunks, search, reached, .. } = self;
         let at = |index: usize| &chunks[index / CHUNK][index % CHUNK];
         let sample = search.sample(*reached, |index| idle_for(at(index)));
-        sample
-            .into_iter()
-            .map(|index| Key { index: index as u32, generation: at(index).generation })
-            .collect()
+        sample.into_iter().map(|index| Key { index: index as u32, epoch: at(index).epoch }).collect()
     }
 
-    /// The keys of all connections that `wanted` picks.
+    /// The keys of all connections for which `wanted` returns true.
     pub(crate) fn keys(&self, wanted: impl Fn(&Slot<T, D>) -> bool) -> Vec<Key> {
         let slots = self.chunks.iter().flat_map(|chunk| chunk.iter()).zip(0u32..);
         slots
             .filter(|(slot, _)| !slot.is_free() && wanted(slot))
-            .map(|(slot, index)| Key { index, generation: slot.generation })
+            .map(|(slot, index)| Key { index, epoch: slot.epoch })
             .collect()
     }
 }

@@ -1,7 +1,7 @@
 //! The tasks of a worker: connections that are being served.
 //!
-//! Each activation creates a task, and most end in their first poll, so storage, waker and boxed `Io` are reused.
-//! Beyond a small reserve they are freed, so memory follows the number of active connections.
+//! Each activation creates a task, and most end in their first poll, so storage, waker and boxed `Io` are reused. Tasks
+//! beyond a small reserve are freed, so memory follows the number of active connections.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -44,8 +44,8 @@ pub(crate) async fn activation<I: Io, P: Protocol>(
     Finished { io, memory, next, panicked: false }
 }
 
-/// The same for a connection that moves between threads. A panic keeps its `Io`: if another thread closed the socket,
-/// its number could belong to a new connection before the loop removes this one.
+/// The same for a connection that several threads serve in turn. A panic keeps the `Io`: if another thread closed the
+/// socket, a new connection could get its number before the loop removes this connection.
 pub(crate) async fn activation_anywhere<I: Io + Send, P: Protocol>(
     mut io: Box<I>,
     mut memory: P::State,
@@ -64,9 +64,9 @@ pub(crate) async fn activation_anywhere<I: Io + Send, P: Protocol>(
 
 /// The most unused tasks that are kept: more than a healthy loop ever starts at once.
 const STOCK: usize = 64;
-/// Freed tasks after which the heap is trimmed at once.
+/// The number of freed tasks after which the heap is trimmed immediately.
 const TRIM_AFTER: usize = 1024;
-/// The time until the heap is trimmed after fewer.
+/// The time after which the heap is trimmed even if fewer tasks were freed.
 const TRIM_WITHIN: Duration = Duration::from_millis(500);
 
 /// A connection that is being served.
@@ -75,7 +75,7 @@ pub(crate) struct Task<F, I, A> {
     future: Pin<Box<Option<F>>>,
     waker: Waker,
     target: Arc<TaskWaker>,
-    /// The `Io` for the next activation, while none runs.
+    /// The `Io` for the next activation; `None` during an activation.
     io: Option<Box<I>>,
     /// The driver's part of the `Io`. The future owns the rest during an activation.
     attached: Option<A>,
@@ -106,7 +106,7 @@ pub(crate) struct Tasks<F, I, A> {
     inbox: Arc<Inbox>,
     /// Tasks freed since the heap was trimmed.
     freed: usize,
-    /// The time of the next trim, however few they are.
+    /// The time of the next trim.
     trims: Instant,
 }
 
@@ -116,8 +116,8 @@ impl<F: Future, I, A> Tasks<F, I, A> {
         Tasks { tasks, stock, hollow, inbox, freed: 0, trims: Instant::NEVER }
     }
 
-    /// Starts a task for connection `key`. `start` gets a used `Io` and the driver's part of it, or neither. It returns
-    /// the future that serves the connection, and stores the driver's part of its `Io`.
+    /// Starts a task for connection `key`. `start` gets a used `Io` and its driver part, or neither. It returns the
+    /// future that serves the connection, and stores the driver part of the `Io`.
     #[inline]
     pub(crate) fn begin(&mut self, key: Key, start: impl FnOnce(Option<Box<I>>, &mut Option<A>) -> F) -> u32 {
         let number = self.stock.pop().unwrap_or_else(|| self.make());
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     fn key(index: u32) -> Key {
-        Key { index, generation: 1 }
+        Key { index, epoch: 1 }
     }
 
     fn tasks<F: Future, I>() -> Tasks<F, I, u32> {

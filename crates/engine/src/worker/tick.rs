@@ -1,5 +1,5 @@
-//! The parts of a tick that drivers share. Every tick begins with the clock. In the two drivers with a loop, tasks serve
-//! connections, and a tick ends with the tasks that were woken, the connections that continue, and the waits that expired.
+//! The parts of a tick that drivers share. Every tick begins with a reading of the clock. It ends with woken tasks,
+//! connections that continue, and expired waits.
 
 use std::future::Future;
 
@@ -111,7 +111,7 @@ pub(crate) trait Tick {
     }
 }
 
-/// Tells this thread's protocol the time ([`tenfold_http::clock`]); once per tick.
+/// Reads the clocks once per tick, for [`tenfold_http::clock`] of this thread.
 pub(crate) fn read_clock() -> Instant {
     let (milliseconds, unix_seconds) = tenfold_sys::clock::coarse();
     let now = Instant(milliseconds);

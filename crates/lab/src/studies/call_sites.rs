@@ -97,7 +97,7 @@ const OF_READINESS: &[CallSite] = sites! {
 };
 const OF_COMPLETION: &[CallSite] = sites! {
     &["getpeername"], "", "asks for the address of the client",
-        source!("engine/src/drivers/completion/proactor.rs"), "socket.peer()";
+        source!("engine/src/drivers/completion/event_loop.rs"), "socket.peer()";
     END, "", CLOSE, source!("engine/src/drivers/completion/closing.rs"), "self.connections.remove(key)";
 };
 

@@ -1,4 +1,4 @@
-//! Accepting by calls that wait, for models and topologies in which one thread does nothing else.
+//! Blocking accepts, for models and topologies with a thread that only accepts.
 
 use std::cell::RefCell;
 use std::io;
@@ -62,11 +62,11 @@ pub(crate) fn accept_each<P: Protocol>(
     Ok(())
 }
 
-/// The connections that wait on several listeners.
+/// The waiting connections of several listeners.
 pub(crate) struct Backlog(RefCell<PollList>);
 
 impl Backlog {
-    /// Those of `listeners`.
+    /// The backlog of `listeners`.
     pub(crate) fn of(listeners: &[Listener]) -> Backlog {
         let mut list = PollList::new();
         listeners.iter().for_each(|listener| list.set(listener.number(), 0, true, false));

@@ -22,24 +22,24 @@ pub(crate) const SLICE: Duration = Duration::from_secs(1);
 /// accepts some bytes in time.
 const PART: usize = 1024 * 1024;
 
-/// Observes connections that are idle for a slice or longer; shorter waits cost nothing.
+/// An observer of connections that are idle for a slice or longer; shorter waits cost nothing.
 pub(crate) trait Idle {
-    /// Called after each slice without data, on a connection that has been idle since `since`, and after each slice of
-    /// one that [`LINGERS`]. The connection is closed if this returns true.
+    /// Called after each slice of a connection that has been idle since `since`, or that [`LINGERS`]. Returns whether
+    /// to close the connection.
     fn gives_way(&self, since: Instant) -> bool;
 
     /// Called when the wait ends.
     fn over(&self) {}
 }
 
-/// The time since which a connection that lingers counts as idle: it gives way before all others.
+/// The idle time of a lingering connection: it is evicted before all others.
 pub(crate) const LINGERS: Instant = Instant(1);
 
-/// Tells other threads or processes when a connection became idle, in milliseconds of the monotonic clock; 0 while it
-/// is active.
+/// The time at which a connection became idle, for other threads or processes, in milliseconds of the monotonic clock;
+/// 0 while it is active.
 pub(crate) struct IdleSince<'a>(pub(crate) &'a AtomicU64);
 
-/// The word of a connection that has to give way.
+/// The word of an evicted connection.
 const EVICTED: u64 = u64::MAX;
 
 impl IdleSince<'_> {
@@ -48,7 +48,7 @@ impl IdleSince<'_> {
         self.0.load(Ordering::Relaxed) == LINGERS.0
     }
 
-    /// Has the connection give way after a slice if it lingers; returns whether it does.
+    /// Evicts the connection if it lingers; returns whether it does.
     pub(crate) fn evict_lingering(&self) -> bool {
         self.0.compare_exchange(LINGERS.0, EVICTED, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
@@ -62,7 +62,7 @@ impl IdleSince<'_> {
 
 impl Idle for IdleSince<'_> {
     fn gives_way(&self, since: Instant) -> bool {
-        // An idle connection has 0 before, or the same.
+        // Before, the word is 0 or the same time.
         self.0.fetch_max(since.0.max(1), Ordering::Relaxed) == EVICTED
     }
 
@@ -151,7 +151,7 @@ impl<'a> Transport for Blocking<'a> {
             Ok(count) => Some(Ok(count)),
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock || interrupted(&error) => {
                 was_idle = parks;
-                // Treated as if the peer had ended its output.
+                // An evicted connection ends like one whose peer has ended its output.
                 (parks && self.idle.gives_way(since)).then_some(Ok(0))
             }
             Err(error) => Some(Err(connection_error(&error))),
@@ -170,8 +170,7 @@ impl<'a> Transport for Blocking<'a> {
         })
     }
 
-    /// The thread does the work itself and does not watch the socket meanwhile. The wait ends with its deadline, or
-    /// with the server.
+    /// The thread does the work and does not watch the socket. The wait ends at its deadline, or when the server stops.
     fn poll_lost(&mut self, _core: &mut CoreOf<Self>, by: Instant) -> Poll<IoError> {
         match () {
             () if read_clock() >= by => Poll::Ready(IoError::TimedOut),
@@ -191,7 +190,7 @@ impl<'a> Transport for Blocking<'a> {
             core.cork.iter_mut().for_each(|cork| cork.put(socket));
         }
         while !core.out.is_empty() {
-            // One large call may wait long with little sent; with slices, progress is visible.
+            // A large call could wait long for little progress, so the driver sends in slices.
             let step = self.until(by, false, || match core.send(PART) {
                 Ok(Sent::Some(_)) => Some(Ok(())),
                 Ok(Sent::Nothing) => None,

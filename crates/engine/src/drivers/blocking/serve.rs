@@ -21,7 +21,7 @@ use crate::protocol::{Event, Protocol};
 use crate::worker::intake::of_accepted;
 use crate::worker::tick::read_clock;
 
-/// Serves a connection until the caller has to close it. `idle` observes its waits.
+/// Serves a connection until its end; the caller closes it. `idle` observes its waits.
 pub(crate) fn serve<P: Protocol>(
     socket: &Socket,
     peer: Option<SocketAddr>,

@@ -4,9 +4,9 @@ use std::rc::Rc;
 
 use tenfold_http::Instant;
 
+use super::event_loop::CompletionLoop;
 use super::io::RingIo;
 use super::link::RingLink;
-use super::proactor::CompletionLoop;
 use super::ring::OperationQueue;
 use super::state::{InFlight, Past};
 use super::tag::{OperationKind, tag};
@@ -17,8 +17,7 @@ use crate::worker::slots::{Key, SlotState};
 use crate::worker::tasks::Start;
 
 impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> CompletionLoop<'_, R, P, M> {
-    /// Submits the last bytes of connection `key` with its close linked behind them, so that closing needs no call of
-    /// its own.
+    /// Submits the last bytes of connection `key` with a linked close, so that the close needs no call of its own.
     pub(super) fn close_behind(&mut self, key: Key, link: &Rc<RingLink<R::Buffer>>, by: Instant) {
         if !self.hand_over(key, link, true) {
             return self.connections_end(key);
@@ -32,7 +31,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         self.connections.set_deadline(key, by);
     }
 
-    /// Whether a new connection needs the place of another.
+    /// Whether a new connection needs an eviction.
     pub(super) fn is_full(&self) -> bool {
         self.connections.count() - self.leaving >= self.plan.bounds.connections
     }
@@ -77,7 +76,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         self.close(key);
     }
 
-    /// Closes connection `key` when its sends are done, at the latest at `by`.
+    /// Closes connection `key` after its sends, at the latest at `by`.
     pub(super) fn close_gently(&mut self, key: Key, by: Instant) {
         let number = self.number(key);
         let Some(slot) = self.connections.find(key) else { return };
@@ -104,8 +103,8 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         let Some(slot) = self.connections.find(key) else { return };
         match &slot.socket {
             Some(socket) if slot.driver.past.contains(Past::RESET) => socket.reset(),
-            // Its output is shut down. Without input, the kernel would announce no more room, and a client that has
-            // none would not notice the close.
+            // Its output is shut down. After a shutdown of its input, the kernel would announce no more room, and a
+            // client without room would not notice the close.
             Some(_) if slot.driver.past.contains(Past::LINGERED) => self.cancel_receive(key),
             Some(socket) => socket.shut_down(),
             // The close is queued behind sends that do not complete, so they are cancelled.

@@ -19,7 +19,7 @@ use crate::plan::choice::{Engine, Sender};
 use crate::senders::piece::still_there;
 use crate::senders::sender::{MappedPiece, Sent};
 
-/// The most bytes in flight with which a connection continues to its next request, or becomes idle.
+/// The most bytes in flight with which a connection serves its next request or becomes idle.
 const HANDED_OVER: usize = 128 * 1024;
 /// Bytes of a file that the sender `copy` reads at once.
 const COPY_BYTES: usize = 128 * 1024;
@@ -61,7 +61,7 @@ impl<B: ReceiveBuffer> RingIo<B> {
             handed: 0,
             resets: false,
         };
-        // A ring reads by itself, and none of its reads waits.
+        // The sender `copy` reads through the ring, which does not block the loop.
         let ring_reads = plan.sender == Sender::Copy && plan.engine == Engine::Uring;
         let prefetch = (!ring_reads).then(|| Prefetch::new(readers.clone()));
         RingIo { core: Core::new(plan, Input::default(), prefetch), transport }
@@ -76,7 +76,7 @@ impl<B: ReceiveBuffer> RingIo<B> {
 
     /// Ends the activation: returns the socket, and frees all memory except a small reserve.
     pub(super) fn end(&mut self) -> Option<Socket> {
-        // Observers learn that these bytes were submitted and never sent.
+        // Observers get these bytes as unsent.
         self.core.out.lose(self.transport.handed.saturating_sub(self.transport.link.sent.get()));
         self.transport.mapped = None;
         self.core.end()
@@ -106,7 +106,7 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
     fn take_received(&mut self, core: &mut CoreOf<Self>, room: usize) -> bool {
         let mut inbox = self.link.inbox.borrow_mut();
         if !inbox.is_empty() {
-            // These bytes arrived first.
+            // The bytes of the inbox arrived first.
             if let Some(buffer) = self.link.current.take() {
                 inbox.extend_from_slice(&buffer);
             }
@@ -198,8 +198,7 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
         }
     }
 
-    /// Submits the mapped part of the file at the front, at most `most` bytes, after earlier submissions. Returns whether
-    /// there was any.
+    /// Submits the mapped part of the file at the front, at most `most` bytes. Returns whether there was a mapped part.
     fn hand_over_mapped(&mut self, core: &mut CoreOf<Self>, most: usize) -> Result<bool, IoError> {
         let Some(piece) = core.files.map(&core.out, most)? else { return Ok(false) };
         let MappedPiece { file, mapped, more, held } = piece;
@@ -292,7 +291,7 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
             }
             self.see_what_was_mapped()?;
             let Some(socket) = &core.socket else { return Poll::Ready(Err(IoError::Gone)) };
-            // Observers learn that all earlier bytes were sent.
+            // Observers are called when all earlier bytes were sent.
             core.out.advance(0);
             if core.out.is_empty() {
                 core.cork.iter_mut().for_each(|cork| cork.pop(socket));
@@ -300,7 +299,7 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
             }
             core.cork.iter_mut().for_each(|cork| cork.put(socket));
             if core.out.record().is_some() {
-                // The ring's sends have no type.
+                // A send of the ring cannot set the type of a record.
                 match self.call_while(core, cx, |out| out.record().is_some(), by) {
                     Poll::Ready(Ok(())) => continue,
                     other => return other,
@@ -379,12 +378,12 @@ impl<B: ReceiveBuffer> Transport for CompletionTransport<B> {
         by: Instant,
     ) -> Poll<Result<(), IoError>> {
         let flushed = match self.flush(core, cx, by) {
-            // If a page vanished during a send, the ring reports a short send or no result, without the reason.
+            // If a page was lost during a send, the ring reports a short send without a reason.
             Poll::Ready(Err(error)) => Poll::Ready(Err(self.see_what_was_mapped().err().unwrap_or(error))),
             other => other,
         };
         if let (Poll::Ready(Err(IoError::Truncated)), Some(socket)) = (&flushed, &core.socket) {
-            // The rest in the socket may already be zeros.
+            // The remaining bytes in the socket may be zeros.
             socket.reset();
             self.resets = true;
         }
@@ -400,7 +399,7 @@ impl<B: ReceiveBuffer> Transport for CompletionTransport<B> {
     }
 
     fn poll_finish(&mut self, core: &mut CoreOf<Self>, how: Finish, by: Instant) -> Poll<()> {
-        // The driver itself waits before a close; this sets its deadline.
+        // The driver waits before a close; this sets the deadline of its wait.
         self.link.finish_by(by);
         if how == Finish::Linger {
             if self.in_flight() && self.link.failed.get().is_none() && clock::now() < by {

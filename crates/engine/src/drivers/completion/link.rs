@@ -30,7 +30,7 @@ bitflags! {
     }
 }
 
-/// A read that the `Io` asks for.
+/// A read that the `Io` requests.
 pub(super) struct FileRead {
     pub(super) file: Readable,
     pub(super) offset: u64,
@@ -54,7 +54,7 @@ pub(super) struct RingLink<B> {
     deadline: Cell<Option<Instant>>,
     /// Bytes just received, in the ring's own buffer; valid for this tick.
     pub(super) current: RefCell<Option<B>>,
-    /// Bytes received while the task did not read; the driver bounds them.
+    /// Bytes that were received while the task did not read; the driver bounds their number.
     pub(super) inbox: RefCell<Vec<u8>>,
     /// The peer has ended its output.
     pub(super) ended: Cell<bool>,
@@ -66,7 +66,7 @@ pub(super) struct RingLink<B> {
     pub(super) sending: Cell<u8>,
     /// Bytes that completed sends have sent.
     pub(super) sent: Cell<u64>,
-    /// The mapping in flight, which is sent without a copy, and whether more follows it.
+    /// The mapping of a zero-copy send in flight, and whether more bytes follow it.
     pub(super) held: RefCell<Option<(Mapped, bool)>>,
     pub(super) writable: Cell<bool>,
     pub(super) file_read: RefCell<Option<FileRead>>,
@@ -110,7 +110,7 @@ impl<B: ReceiveBuffer> RingLink<B> {
         self.sent.set(0);
         self.writable.set(true);
         self.deadline.set(None);
-        // The previous connection started this read and did not wait for it.
+        // The previous connection started this read and ended before its completion.
         self.file_read.take();
         self.reading.set(false);
         self.file_done.take();
@@ -147,7 +147,7 @@ impl<B: ReceiveBuffer> RingLink<B> {
         self.want.set(self.want.get() | wants);
     }
 
-    /// The task ends the output; submitted bytes may still be sent until the given time.
+    /// Ends the output; submitted bytes may be sent until `by`.
     pub(super) fn finish_by(&self, by: Instant) {
         self.want.set(Wants::default());
         self.deadline.set(Some(by));

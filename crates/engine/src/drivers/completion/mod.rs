@@ -1,15 +1,15 @@
 //! The completion driver: it submits operations to a ring once per tick, and polls tasks when their operations
 //! complete.
 //!
-//! The ring owns the memory of operations in flight. A socket is closed only after its last operation: sends are
-//! awaited first, and then `shutdown(2)` ends a waiting receive, or a reset does if there is nothing left to send.
+//! The ring owns the memory of operations in flight. A socket is closed after its last operation: the driver awaits
+//! sends, and then ends a waiting receive by `shutdown(2)`, or by a reset.
 
 mod closing;
+mod event_loop;
 #[cfg(feature = "test-hooks")]
 pub mod faults;
 mod io;
 mod link;
-mod proactor;
 pub(crate) mod receiving;
 pub(crate) mod ring;
 pub(crate) mod run;

@@ -3,9 +3,9 @@
 use tenfold_http::IoError;
 use tenfold_sys::errno;
 
+use super::event_loop::CompletionLoop;
 use super::io::RingIo;
 use super::link::{RingLink, Wants};
-use super::proactor::CompletionLoop;
 use super::ring::OperationQueue;
 use super::state::{InFlight, Past};
 use super::tag::{OperationKind, tag};
@@ -18,8 +18,8 @@ use crate::worker::tasks::Start;
 pub(crate) const INBOX_BYTES: usize = 16 * 1024;
 
 impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> CompletionLoop<'_, R, P, M> {
-    /// Handles a completed cancellation. An operation that it did not find has completed or soon will. After any
-    /// other failure, the next event retries the cancellation.
+    /// Handles a completed cancellation. If the operation was not found, it has completed or will complete soon. After
+    /// any other failure, the next event retries the cancellation.
     pub(super) fn cancelled(&mut self, key: Key, result: i32) {
         let Some(slot) = self.connections.find(key) else { return };
         if result < 0 && !matches!(-result, errno::ENOENT | errno::EALREADY) {
@@ -59,8 +59,8 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         }
     }
 
-    /// Ensures that a receive is in flight for the task of connection `key`, if it waits for bytes, or for the end of the
-    /// connection, which only a receive reports. Then bytes may come that it does not read: they have a bound.
+    /// Ensures that a receive is in flight if the task of connection `key` waits for bytes, or for the end of the
+    /// connection, which only a receive reports. Bytes that the task does not read are bounded.
     pub(super) fn receive_for_task(&mut self, key: Key, link: &RingLink<R::Buffer>) {
         if link.wants(Wants::RECEIVED | Wants::LOST) && link.inbox.borrow().len() < INBOX_BYTES {
             self.receive(key);
@@ -77,7 +77,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         }
         match (slot.state, result) {
             (SlotState::Closing { .. }, _) => self.close_when_done(key),
-            // Either no buffer was free, and the end of this tick frees some, or the receive was cancelled.
+            // The receive was cancelled, or no buffer was free; the end of this tick frees some buffers.
             (SlotState::Parked, _) if transient(result) => self.receive(key),
             (SlotState::Lingering { .. }, _) if transient(result) => self.discard_input(key),
             (SlotState::Lingering { begun }, 1..) => {
@@ -110,11 +110,11 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
                     return self.poll(key, task);
                 }
                 let bytes = buffer.as_deref().unwrap_or_default();
-                // Exactly, because many connections may wait with a full inbox.
+                // Reserves no more than needed, because many connections may wait with a full inbox.
                 link.inbox.borrow_mut().reserve_exact(bytes.len());
                 link.inbox.borrow_mut().extend_from_slice(bytes);
-                // A multishot receive has no back pressure, so it is cancelled and started again on demand. By then it may
-                // have used all buffers.
+                // A multishot receive has no back pressure, so it is cancelled and started again on demand. It may have
+                // used all buffers before the cancellation.
                 if link.inbox.borrow().len() >= INBOX_BYTES && in_flight.contains(InFlight::MULTISHOT) {
                     self.cancel_receive(key);
                 }

@@ -18,13 +18,14 @@ use crate::drivers::input::ReceiveBuffer;
 pub(crate) trait OperationQueue {
     type Buffer: ReceiveBuffer;
 
-    /// Accepts connections on `listener`; each completion yields one, and tells whether the operation continues.
+    /// Accepts connections on `listener`. Each completion yields a connection, and shows whether the operation
+    /// continues.
     fn accept(&mut self, listener: RawFd, tag: u64);
 
     /// Accepts one connection on `listener`.
     fn accept_one(&mut self, listener: RawFd, tag: u64);
 
-    /// Ends the accept on `listener` that was given `target` as its tag; it completes with ECANCELED.
+    /// Cancels the accept on `listener` with the tag `target`; it completes with ECANCELED.
     fn cancel_accept(&mut self, listener: RawFd, target: u64, tag: u64);
 
     /// Receives once.
@@ -33,7 +34,7 @@ pub(crate) trait OperationQueue {
     /// Receives repeatedly if the mechanism supports it, otherwise once.
     fn receive_on(&mut self, number: RawFd, tag: u64);
 
-    /// Receives once, for bytes that are discarded: they may come without a buffer.
+    /// Receives once and discards the bytes; the completion may have no buffer.
     fn discard_input(&mut self, number: RawFd, tag: u64) {
         self.receive(number, tag);
     }
@@ -48,7 +49,7 @@ pub(crate) trait OperationQueue {
     /// Reads from `file` at `offset` until `memory` is full.
     fn read(&mut self, file: Readable, offset: u64, memory: Vec<u8>, tag: u64);
 
-    /// Closes `socket`, behind the sends that are linked to it.
+    /// Closes `socket` after the sends that are linked to the close.
     fn close(&mut self, socket: Socket, tag: u64);
 
     /// Closes `socket`, which no operation uses, without a completion.
@@ -60,15 +61,15 @@ pub(crate) trait OperationQueue {
     /// Completes when an eventfd is readable.
     fn poll_read(&mut self, number: RawFd, tag: u64);
 
-    /// Ends the receive or the wait for room of `number` that was given `target` as its tag; it completes with
-    /// ECANCELED. If the mechanism cannot distinguish operations, others of the socket may end, too.
+    /// Cancels the receive or the wait for room of `number` with the tag `target`; it completes with ECANCELED. If the
+    /// mechanism cannot distinguish operations, other operations of the socket may end as well.
     fn cancel(&mut self, number: RawFd, target: u64, tag: u64);
 
-    /// Ends every operation that names the socket `number`.
+    /// Cancels all operations of the socket `number`.
     fn cancel_all(&mut self, number: RawFd, tag: u64);
 
     /// Starts the submitted operations, waits for at least one completion or for `timeout` (`None`: without limit), and
-    /// appends the completions to `into`. There may be none.
+    /// appends the completions to `into`. A wait may end without one.
     ///
     /// # Errors
     /// The mechanism failed. A shortage ([`tenfold_sys::failure::is_shortage`]) loses nothing: the next wait
@@ -77,7 +78,7 @@ pub(crate) trait OperationQueue {
     -> io::Result<()>;
 }
 
-/// Implements methods of [`OperationQueue`] by those of the same name that a mechanism has itself.
+/// Implements methods of [`OperationQueue`] with the inherent methods of the same names.
 macro_rules! forward {
     ($mechanism:ident { $($method:ident($($argument:ident: $kind:ty),*);)+ }) => {
         $(

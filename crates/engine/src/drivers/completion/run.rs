@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tenfold_sys::lifecycle::Phase;
 
+use super::event_loop::CompletionLoop;
 use super::io::RingIo;
-use super::proactor::CompletionLoop;
 use super::ring::OperationQueue;
 use super::sources::Sources;
 use crate::drivers::prefetch;
@@ -27,7 +27,7 @@ pub(crate) fn serve<R: OperationQueue, P: Protocol>(
     let inbox = Inbox::new().map_err(|error| format!("cannot make an eventfd: {error}"))?;
     let inbox = Arc::new(inbox);
     let start = |io, memory| activation::<RingIo<R::Buffer>, P>(io, memory, protocol);
-    let mut proactor = CompletionLoop {
+    let mut event_loop = CompletionLoop {
         ring,
         connections: ConnectionTable::new(plan, read_clock()),
         tasks: Tasks::new(inbox.clone()),
@@ -42,5 +42,5 @@ pub(crate) fn serve<R: OperationQueue, P: Protocol>(
         leaving: 0,
         phase: Phase::Serving,
     };
-    proactor.run(Sources::new(intake, plan.accept))
+    event_loop.run(Sources::new(intake, plan.accept))
 }

@@ -6,9 +6,9 @@ use tenfold_http::IoError;
 use tenfold_sys::completion::{Bytes, ROOM};
 use tenfold_sys::errno;
 
+use super::event_loop::CompletionLoop;
 use super::io::RingIo;
 use super::link::{HandedBytes, RingLink, Wants};
-use super::proactor::CompletionLoop;
 use super::ring::OperationQueue;
 use super::state::{InFlight, Past};
 use super::tag::{OperationKind, tag};

@@ -7,9 +7,9 @@ use std::task::Poll;
 use tenfold_http::{Instant, IoError, Next};
 use tenfold_sys::lifecycle;
 
+use super::event_loop::{CompletionLoop, LAST_SENDS, RingTask};
 use super::io::RingIo;
 use super::link::{RingLink, Wants};
-use super::proactor::{CompletionLoop, LAST_SENDS, RingTask};
 use super::ring::OperationQueue;
 use super::state::{InFlight, Operations, Past};
 use super::tag::{OperationKind, tag};
@@ -122,7 +122,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
             slot.driver.note(Past::RESET);
         }
         let quiet = slot.driver.in_flight == InFlight::default() && slot.driver.sending == 0;
-        // An expired wait ends the connection; without a wait, the last bytes get some time.
+        // If a wait has expired, its deadline holds; otherwise the last bytes get some time.
         let deadline = link.deadline().unwrap_or_else(|| tenfold_http::clock::now() + LAST_SENDS);
         if next == Next::Close && quiet {
             self.close_behind(key, link, deadline);
@@ -182,7 +182,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Tick
     fn give_up(&mut self, key: Key, state: SlotState) {
         let sending = self.connections.find(key).is_some_and(|slot| slot.driver.sending > 0);
         match state {
-            // It is idle, but its peer has not received the whole last response yet.
+            // The last response is not sent completely.
             SlotState::Parked if sending => {
                 self.close_gently(key, tenfold_http::clock::now() + LAST_SENDS);
             }

@@ -1,4 +1,4 @@
-//! The sources of work beside connections: accepts on the listening sockets, and the eventfds.
+//! The sources of work other than connections: accepts on the listening sockets, and the eventfds.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ const HANDED: u32 = 0xffff_fffc;
 pub(super) struct Sources<'a> {
     listeners: &'a [Listener],
     handed: Option<&'a Handoff>,
-    /// Whether each accept yields a single connection and has to be started again.
+    /// Whether each accept yields a single connection and is then started again.
     one: bool,
     /// The listeners with an accept in flight.
     accepting: Vec<bool>,
@@ -39,16 +39,15 @@ pub(super) struct Sources<'a> {
     left: bool,
 }
 
-/// The first pause between two renewals of the accepts, and all after a while.
+/// The first interval between renewals of the accepts; it doubles up to [`LAST_PAUSE`].
 ///
-/// A connection wakes one of the rings that wait on its socket. If that ring belongs to a worker that has just ended, the
-/// kernel may not have destroyed it yet, and no other ring is woken. The same holds for a worker that is stuck. So a
-/// worker renews its accepts, and finds the waiting connections.
+/// A connection wakes only one of the rings that wait on its socket. That ring may belong to a stuck worker, or to a
+/// worker that has just ended and whose ring the kernel has not destroyed yet. Renewed accepts find such connections.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LAST_PAUSE: Duration = Duration::from_secs(4);
 
 fn source(place: u32) -> u64 {
-    tag(OperationKind::Source, Key { index: place, generation: 0 })
+    tag(OperationKind::Source, Key { index: place, epoch: 0 })
 }
 
 impl<'a> Sources<'a> {
@@ -121,7 +120,7 @@ impl<'a> Sources<'a> {
             ring.cancel_accept(
                 listener.number(),
                 source(place),
-                tag(OperationKind::Cancel, Key { index: u32::MAX, generation: 0 }),
+                tag(OperationKind::Cancel, Key { index: u32::MAX, epoch: 0 }),
             );
         }
     }

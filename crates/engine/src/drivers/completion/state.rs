@@ -16,7 +16,7 @@ bitflags! {
     pub(crate) struct InFlight: u8 {
         /// A receive.
         const RECEIVING = 1 << 0;
-        /// It is a multishot receive.
+        /// The receive is a multishot receive.
         const MULTISHOT = 1 << 1;
         /// The cancellation of a multishot receive.
         const CANCELLING = 1 << 2;
@@ -39,7 +39,7 @@ bitflags! {
         const FAILED = 1 << 2;
         /// Bytes that wait in the socket must not be sent.
         const RESET = 1 << 3;
-        /// It was idle, and is evicted for a new connection.
+        /// The connection is evicted.
         const EVICTED = 1 << 4;
         /// Its output was shut down, and received bytes are discarded.
         const LINGERED = 1 << 5;

@@ -2,7 +2,7 @@
 
 use crate::worker::slots::Key;
 
-/// The kind of an operation, in the top bits of its tag. The other bits are the generation and the slot.
+/// The kind of an operation, in the top bits of its tag. The other bits are the epoch and the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(super) enum OperationKind {
@@ -29,8 +29,8 @@ pub(super) const KINDS: [OperationKind; 8] = [
     OperationKind::Held,
 ];
 pub(super) const KIND_SHIFT: u32 = 59;
-pub(super) const GENERATION_MASK: u32 = (1 << (KIND_SHIFT - 32)) - 1;
+pub(super) const EPOCH_MASK: u32 = (1 << (KIND_SHIFT - 32)) - 1;
 
 pub(super) fn tag(kind: OperationKind, key: Key) -> u64 {
-    (kind as u64) << KIND_SHIFT | u64::from(key.generation & GENERATION_MASK) << 32 | u64::from(key.index)
+    (kind as u64) << KIND_SHIFT | u64::from(key.epoch & EPOCH_MASK) << 32 | u64::from(key.index)
 }

@@ -1,5 +1,5 @@
-//! Accepting: all waiting connections, one batch per tick, with a pause when descriptors run out. Alternatively one
-//! connection per event of a level-triggered listener.
+//! Accepting: all waiting connections, one batch per tick, with a pause when descriptors run out. With `accept one`,
+//! one connection per event of a level-triggered listener.
 
 use tenfold_http::Instant;
 use tenfold_sys::failure::{AfterAccept, after_accept, is_shortage};
@@ -24,7 +24,7 @@ pub(super) const LIFECYCLE: u32 = 0xffff_fffd;
 pub(super) const HANDED: u32 = 0xffff_fffc;
 
 pub(super) fn special(place: u32) -> u64 {
-    Key { index: place, generation: 0 }.word()
+    Key { index: place, epoch: 0 }.word()
 }
 
 /// The time of [`Acceptor::due`] if connections may wait.

@@ -36,7 +36,7 @@ where
                 Discarded::Over => return self.close(key),
             }
         }
-        // The rest is reported once more, unless only changes are.
+        // A level-triggered mechanism reports the rest again.
         if calls == TURN_CALLS && self.reporting.edge {
             self.again.push(key);
         }

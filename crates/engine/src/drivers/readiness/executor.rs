@@ -12,7 +12,7 @@ use super::selector::Interest;
 use crate::worker::slots::Key;
 use crate::worker::tasks::{Task, Tasks};
 
-/// The state that a task is polled with, beside its future.
+/// The driver part of a task.
 pub(crate) struct PolledTask {
     pub(super) link: Arc<TaskLink>,
     pub(super) number: i32,
@@ -21,7 +21,7 @@ pub(crate) struct PolledTask {
 /// The result of polling a task; a panic is an error.
 pub(crate) type Polled<F> = thread::Result<Poll<<F as Future>::Output>>;
 
-/// The place where a task is polled.
+/// The result of [`Executor::poll`].
 pub(crate) enum Dispatched<F: Future> {
     /// It was polled.
     Polled(Polled<F>),

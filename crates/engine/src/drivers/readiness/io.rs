@@ -1,5 +1,5 @@
-//! A connection on a non-blocking socket: every call is tried before a wait. Its [`TaskLink`] tells the loop which
-//! signals it waits for, and the loop tells it which are ready.
+//! A connection on a non-blocking socket: it tries each call before a wait. Its [`TaskLink`] has the signals that it
+//! waits for, and the signals that the loop found ready.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -129,7 +129,7 @@ impl Transport for ReadinessTransport {
                 Ok(count) => {
                     core.input.filled(count);
                     self.link.moved(count);
-                    // A short receive leaves nothing, except the peer's end if it arrived with the bytes: its edge was
+                    // A short receive empties the socket, unless the peer's end arrived with the bytes: its edge was
                     // already reported.
                     if count < asked && !self.link.is_ready(Signals::ENDED) {
                         self.link.clear_ready(Signals::READ);
@@ -203,7 +203,7 @@ bitflags! {
     /// Signals that are ready, or that a task waits for.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub(crate) struct Signals: u8 {
-        /// Something may be read: bytes, an end, or an error.
+        /// A receive may return bytes, an end, or an error.
         const READ = 1 << 0;
         /// There may be room to write.
         const WRITE = 1 << 1;
@@ -259,8 +259,8 @@ impl AtomicSignals {
 
 /// The signals of a connection that are ready, and those that its task waits for.
 ///
-/// It is atomic because the `Io` may be polled on another thread than the loop's. All access is relaxed, because passing
-/// the task between threads orders it; so on the loop's own thread it costs no more than plain memory.
+/// It is atomic because a pool thread may poll the `Io`. All access is relaxed, because handing the task to another
+/// thread orders it. On the thread of the loop, it costs no more than plain memory.
 pub(crate) struct TaskLink {
     ready: AtomicSignals,
     want: AtomicSignals,
@@ -269,13 +269,13 @@ pub(crate) struct TaskLink {
     left: AtomicUsize,
     /// The calls of this poll that moved bytes.
     moves: AtomicUsize,
-    /// The end of the time that this poll may take, once it has made some calls, on the monotonic clock in nanoseconds.
+    /// The end of this poll's time on the monotonic clock, in nanoseconds; set after some calls.
     turn_ends: AtomicU64,
 }
 
-/// The calls of a poll that move bytes before its time is measured: most polls make fewer, and read no clock for it.
+/// The calls that move bytes in a poll before its time is measured. Most polls make fewer and read no clock.
 const UNTIMED_MOVES: usize = 3;
-/// The nanoseconds from then on until other tasks get their turn. Few bytes can be much work.
+/// The nanoseconds from then on until other tasks get their turn. A few bytes can cause much work.
 const TURN_TIME: u64 = 2_000_000;
 
 impl TaskLink {
@@ -295,7 +295,7 @@ impl TaskLink {
         self.ready.set(ready);
     }
 
-    /// Begins a poll of the task, which may move `turn_bytes`, or fewer if its time ends, and clears its waits.
+    /// Begins a poll of the task and clears its waits. The poll may move `turn_bytes`, or fewer if its time ends.
     #[inline]
     pub(crate) fn begin_poll(&self, turn_bytes: usize) {
         self.want.set(Signals::default());
@@ -321,7 +321,7 @@ impl TaskLink {
         self.left.store(left, Relaxed);
     }
 
-    /// Whether the time of this poll is over, of which it has made so many calls.
+    /// Whether the time of this poll is over after `moves` calls.
     #[cold]
     fn is_over(&self, moves: usize) -> bool {
         if moves == UNTIMED_MOVES {
@@ -384,7 +384,7 @@ mod tests {
         assert!(!link.is_ready(READ) && link.is_ready(WRITE) && link.is_ready(READ | Signals::ENDED));
         link.wait_for(READ, Instant(7));
         assert_eq!((link.wants(), link.deadline()), (READ, Instant(7)));
-        // The next connection starts without it.
+        // The next connection starts without old signals.
         link.begin(READ | WRITE);
         link.begin_poll(9);
         assert!(!link.is_ready(Signals::ENDED | Signals::GONE) && link.wants() == Signals::default());

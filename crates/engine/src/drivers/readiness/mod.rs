@@ -1,7 +1,7 @@
 //! The readiness driver: a loop that waits for events and polls the tasks that wait for them.
 //!
-//! It is generic over the protocol; the mechanism is a [`selector::Selector`]. An idle connection is a slot. When
-//! something arrives, it gets a task and memory, and returns them when it becomes idle again.
+//! It is generic over the protocol; the mechanism is a [`selector::Selector`]. An idle connection is a slot. It gets a
+//! task and memory when bytes arrive, and returns both when it is idle again.
 
 mod accept;
 mod closing;

@@ -1,9 +1,8 @@
-//! Dispatch `reactor`: the loop waits, and a pool of threads polls the tasks, so that a thread receives,
-//! processes and sends.
+//! Dispatch `reactor`: the loop waits, and threads of a pool poll the tasks: a thread receives, processes and sends.
 //!
-//! One thread has a connection at a time: its registration ends with its event, or before another thread gets its
-//! task. If the mechanism allows it, that thread renews the registration when it has finished, and the loop
-//! keeps sleeping. Otherwise the loop is woken to renew it.
+//! One thread at a time serves a connection: its registration ends with its event, or before a thread gets its task. If
+//! the mechanism allows it, the thread renews the registration, and the loop keeps sleeping. Otherwise the thread wakes
+//! the loop, which renews the registration.
 //!
 //! The loop gets the task back before an event of its connection: the thread registers and puts the task into
 //! the mailbox under one lock, and the loop empties the mailbox before it handles events.
@@ -111,7 +110,7 @@ where
         let PollJob { key, number, mut task, registered } = job;
         let mut polled = catch_unwind(AssertUnwindSafe(|| task.poll()));
         if let Ok(Poll::Ready(finished)) = &mut polled {
-            // Its memory is this thread's.
+            // The lent buffer belongs to this thread.
             finished.io.give_back_memory();
         }
         let wakes = self.mailbox.put(|| {

@@ -48,7 +48,7 @@ pub(super) struct Reactor<'a, P: Protocol, M: Start<ReadinessIo, P::State>, E> {
     pub(super) plan: &'a Plan,
     pub(super) protocol: &'a P,
     pub(super) start: M,
-    /// Whether this tick did anything, for selectors that need to know.
+    /// Whether this tick accepted, received or sent anything: see [`Selector::turn_over`].
     pub(super) worked: bool,
     /// Polls the tasks.
     pub(super) executor: E,
@@ -124,8 +124,8 @@ where
                     Key { index, .. } if index >= FIRST_SPECIAL => {
                         acceptor.ready((index - FIRST_SPECIAL) as usize)
                     }
-                    // Idle connections are counted before this, because a thread may take the task away, and `busy`
-                    // reports every connection in every tick.
+                    // Handled after accepting: a thread may take the task, and then the connection does not count as
+                    // idle.
                     key if E::AWAY => reported.push((key, Signals::from(event))),
                     key => self.event(key, Signals::from(event)),
                 }
@@ -160,7 +160,7 @@ where
             }
         }
         (by != Instant::NEVER).then(|| {
-            // One more, so that the deadline has passed in whole milliseconds too.
+            // One more millisecond, because the clock counts whole milliseconds.
             let wait = by.since(tenfold_http::clock::now()).as_millis() + 1;
             u32::try_from(wait).unwrap_or(u32::MAX)
         })
@@ -196,13 +196,13 @@ where
         Ok(())
     }
 
-    /// Returns a socket that was just accepted if its connection is served: within the bound, or in the place of an idle
+    /// Returns an accepted socket if the worker serves its connection: within the bound, or in place of an evicted
     /// connection.
     fn admit(&mut self, socket: Socket, peer: Option<SocketAddr>) -> Option<Socket> {
         let fits = self.selector.admits(socket.number());
         if E::AWAY && self.connections.count() >= self.plan.bounds.connections {
-            // Threads may have served many connections of this batch. Until the loop takes their tasks back, none of
-            // them counts as idle.
+            // Threads may have served many connections of this batch. These count as idle when the loop has their tasks
+            // back.
             self.take_back(&mut Vec::new());
         }
         if fits && self.connections.count() < self.plan.bounds.connections {
@@ -239,7 +239,7 @@ where
             }
             SlotState::Lingering { .. } => self.linger(key),
             SlotState::Active { task } => {
-                // The code that serves it renews its registration.
+                // The thread that serves it renews its registration.
                 if E::AWAY && self.tasks.is_lent(task) {
                     return;
                 }

@@ -10,24 +10,24 @@ use tenfold_sys::readiness::Ready;
 /// [`Reporting::errors`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Interest {
-    /// Something to read, or the peer's end.
+    /// Readable: bytes, or the peer's end.
     pub(crate) read: bool,
-    /// Room to write.
+    /// Writable.
     pub(crate) write: bool,
 }
 
 impl Interest {
     /// Nothing.
     pub(crate) const NONE: Interest = Interest { read: false, write: false };
-    /// Something to read.
+    /// Readable.
     pub(crate) const READ: Interest = Interest { read: true, write: false };
 }
 
-/// How a mechanism reports what happens to connections. Fixed when it is made.
+/// The way in which a mechanism reports events of connections.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reporting {
-    /// Whether a connection's registration ends with its first event; [`Selector::change`] then renews it.
-    /// A renewed registration also reports bytes and room that already exist.
+    /// Whether a connection's registration ends with its first event; [`Selector::change`] then renews it. A renewed
+    /// registration also reports existing bytes and room.
     pub(crate) one_shot: bool,
     /// Whether connections are reported only when they become ready. If so, registered interest stays, and the caller
     /// remembers each report.
@@ -44,18 +44,18 @@ impl Default for Reporting {
     }
 }
 
-/// A readiness mechanism. Registrations are named by a word that comes back with each event.
+/// A readiness mechanism. A word names each registration, and each event has the word of its registration.
 ///
-/// The loop calls it as a trait object, so it is compiled once and not for each mechanism. An indirect call is little
-/// beside the system call of a wait.
+/// The loop calls it as a trait object, so the loop is compiled once for all mechanisms. An indirect call costs little
+/// compared with a system call.
 pub(crate) trait Selector {
-    /// How it reports.
+    /// The way in which it reports events.
     fn reporting(&self) -> Reporting {
         Reporting::default()
     }
 
-    /// The means for other threads to renew registrations, if the mechanism allows it. Only called if
-    /// registrations are [`Reporting::one_shot`].
+    /// A handle with which other threads renew registrations, if the mechanism allows it. Only called with
+    /// [`Reporting::one_shot`].
     fn rearm(&self) -> Option<Arc<dyn Rearm>> {
         None
     }
@@ -65,8 +65,7 @@ pub(crate) trait Selector {
         true
     }
 
-    /// Ends a tick; the argument tells whether the tick accepted, received or sent anything. Only called if waits do
-    /// not block.
+    /// Ends a tick; `worked` if the tick accepted, received or sent anything. Only called if waits do not block.
     fn turn_over(&mut self, _worked: bool) {}
 
     /// Registers a listening socket, or another source of connections, for reading.

@@ -19,7 +19,7 @@ use crate::plan::{Bounds, Plan};
 use crate::protocol::{Event, Protocol};
 use crate::worker::intake::Intake;
 
-/// A selector that watches so many connections, and has no memory for more.
+/// A selector that can watch this many connections.
 struct Failing {
     list: PollList,
     left: usize,
@@ -50,7 +50,7 @@ impl Selector for Failing {
     }
 }
 
-/// Echoes each byte; rests where it has none in hand, or waits.
+/// Echoes each byte. Without input, it parks or waits.
 #[derive(Clone)]
 struct Echo {
     patience: Patience,
@@ -107,7 +107,7 @@ fn echoes(stream: &mut TcpStream) -> bool {
     stream.write_all(b"x").is_ok() && matches!(stream.read(&mut byte), Ok(1))
 }
 
-/// The phase is the process's own, so both cases are one test.
+/// The process has one phase, so both cases are one test.
 #[test]
 fn a_connection_that_can_not_be_watched_is_closed_and_others_go_on() {
     for patience in [Patience::Park, Patience::Wait] {
@@ -137,7 +137,7 @@ fn a_connection_that_can_not_be_watched_is_closed_and_others_go_on() {
             assert_eq!(echo.exhausted.load(Ordering::SeqCst), count);
         }
         assert!(watched.iter_mut().all(echoes));
-        // Those alone; who leaves closes others, too, where they rest by then.
+        // Refused connections only; a shutdown also closes parked connections.
         assert_eq!(echo.closed.load(Ordering::SeqCst), 3);
         lifecycle::advance(Phase::Stopping);
         serving.join().expect("the loop does not panic").expect("it leaves");

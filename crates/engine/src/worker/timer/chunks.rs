@@ -1,4 +1,4 @@
-//! Entries by slot number, in chunks: memory follows connections, and none of it moves.
+//! Entries by slot number, in chunks: memory follows connections, and entries never move.
 
 const CHUNK: usize = 512;
 
@@ -24,12 +24,12 @@ impl<T: Copy> Chunks<T> {
         index as usize / CHUNK < self.chunks.len()
     }
 
-    /// The entry of an index that was reached.
+    /// The entry of an index for which [`Chunks::reach`] was called.
     pub(super) fn get(&self, index: u32) -> &T {
         &self.chunks[index as usize / CHUNK][index as usize % CHUNK]
     }
 
-    /// Mutable access to the entry of an index that was reached.
+    /// The same, mutable.
     pub(super) fn at(&mut self, index: u32) -> &mut T {
         &mut self.chunks[index as usize / CHUNK][index as usize % CHUNK]
     }

@@ -4,22 +4,21 @@ use tenfold_http::Instant;
 
 /// A timer for each connection of a worker, by the number of its slot.
 pub trait Timer {
-    /// Arms the timer of `index` for `at`, wherever it was armed for before. A moment that has passed is
-    /// due at the next [`Timer::expire`], within a tick.
+    /// Arms the timer of `index` for `at`, instead of any earlier time. A past time is due at the next
+    /// [`Timer::expire`], within a tick.
     fn arm(&mut self, index: u32, at: Instant);
 
-    /// Disarms the timer of `index`, where it is armed.
+    /// Disarms the timer of `index` if it is armed.
     fn disarm(&mut self, index: u32);
 
-    /// A moment before which no timer fires; none when no timer is armed.
+    /// A time before which no timer fires; `None` if no timer is armed.
     fn next(&self) -> Option<Instant>;
 
-    /// Disarms every timer that is due at `now`, and puts its index into `due`, in no order. Time that goes
-    /// back is time that stands still.
+    /// Disarms each timer that is due at `now`, and adds its index to `due`, in any order. A time before the last one
+    /// has no effect.
     fn expire(&mut self, now: Instant, due: &mut Vec<u32>);
 
-    /// Entries and buckets that were looked at or moved, so far. What each operation costs is claimed and
-    /// tested in these.
+    /// The entries and buckets that operations have read or moved so far. Claims and tests state costs in this unit.
     #[cfg(test)]
     fn steps(&self) -> u64;
 }

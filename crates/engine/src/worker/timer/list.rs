@@ -1,8 +1,7 @@
 //! A list in the order of deadlines. The next timer to fire is first, and expiry takes timers from the front.
 //!
-//! A timer is put in its place from the end, step by step past all that fire later. If all
-//! timers have the same timeout, each new deadline is the latest and needs no step. With several timeouts, the
-//! number of steps is the number of later timers.
+//! Insertion starts at the end and passes each timer that fires later. If all timers have the same timeout, each new
+//! deadline is the latest and needs no step. With several timeouts, the number of steps is the number of later timers.
 
 use tenfold_http::Instant;
 
@@ -21,7 +20,7 @@ pub(super) struct List {
 struct ListEntry {
     next: u32,
     previous: u32,
-    /// When it fires; never where it is not armed.
+    /// The time at which it fires; [`Instant::NEVER`] if it is not armed.
     at: Instant,
 }
 
@@ -48,7 +47,7 @@ impl List {
         self.entries.at(index).at = Instant::NEVER;
     }
 
-    /// Puts an entry behind `previous`, or first where that is none.
+    /// Inserts an entry after `previous`, or at the front without one.
     fn link(&mut self, index: u32, previous: u32, at: Instant) {
         let next = match previous {
             NONE => std::mem::replace(&mut self.first, index),

@@ -1,4 +1,4 @@
-//! Counts what an operation looks at, in tests; in a server it is nothing.
+//! The steps of operations, counted in tests only.
 
 #[derive(Default)]
 pub(super) struct StepCount {

@@ -1,7 +1,7 @@
-//! A hashed timing wheel (Varghese and Lauck, 1987, scheme 6): one ring of buckets, a tick each. A timer
-//! is in the bucket of its tick; expiry skips timers that are more than one revolution away.
+//! A hashed timing wheel (Varghese and Lauck, 1987, scheme 6): one ring of buckets, one for each tick. A timer is in
+//! the bucket of its tick; expiry skips timers that are more than one revolution away.
 //!
-//! Arming and disarming take constant time, expiry takes time in what expires.
+//! Arming and disarming take constant time. The time of expiry grows with the number of expired timers.
 
 use tenfold_http::Instant;
 
@@ -15,7 +15,7 @@ const BUCKETS: usize = 2048;
 pub(super) struct Wheel {
     heads: Box<[u32; BUCKETS]>,
     entries: Chunks<WheelEntry>,
-    /// Every tick before this one has been looked at.
+    /// All earlier ticks have been checked.
     at: u64,
     /// No timer fires before this tick.
     earliest: u64,
@@ -27,7 +27,7 @@ pub(super) struct Wheel {
 struct WheelEntry {
     next: u32,
     previous: u32,
-    /// The low half of the tick at which it fires; [`NONE`] where it is not armed.
+    /// The low half of the tick at which it fires; [`NONE`] if it is not armed.
     tick: u32,
 }
 
@@ -45,8 +45,8 @@ impl Wheel {
         }
     }
 
-    /// The next tick at which a bucket holds anything: perhaps for a later turn of the wheel, which costs
-    /// one look and no more.
+    /// The next tick with a timer in its bucket. The timer may belong to a later turn of the wheel, which costs one
+    /// extra check.
     fn find_earliest(&mut self) -> u64 {
         if self.armed == 0 {
             return u64::MAX;

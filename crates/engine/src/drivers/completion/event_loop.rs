@@ -15,7 +15,7 @@ use super::link::RingLink;
 use super::ring::OperationQueue;
 use super::sources::Sources;
 use super::state::Operations;
-use super::tag::{GENERATION_MASK, KIND_SHIFT, KINDS, OperationKind};
+use super::tag::{EPOCH_MASK, KIND_SHIFT, KINDS, OperationKind};
 use crate::dispatch::offload::OffloadPool;
 use crate::plan::Plan;
 use crate::protocol::{Event, Protocol};
@@ -63,7 +63,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
     pub(super) fn run(&mut self, mut sources: Sources<'_>) -> Result<(), String> {
         let watch =
             lifecycle::PhaseWatch::new().map_err(|error| format!("cannot make an eventfd: {error}"))?;
-        // Some mechanisms accept as soon as they are asked to.
+        // Some mechanisms accept as soon as an accept is submitted.
         self.protocol.begin();
         sources.open(&mut self.ring, watch.event(), self.inbox.event());
         let (mut completions, mut keys) = (Vec::new(), Vec::new());
@@ -127,7 +127,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         watch: &lifecycle::PhaseWatch,
     ) -> Result<(), String> {
         let kind = KINDS[(completion.tag >> KIND_SHIFT) as usize];
-        let generation = (completion.tag >> 32) as u32 & GENERATION_MASK;
+        let epoch = (completion.tag >> 32) as u32 & EPOCH_MASK;
         let index = completion.tag as u32;
         if kind == OperationKind::Source {
             let accepted = sources.completed(
@@ -148,8 +148,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
             self.protocol.observe(Event::Released { sends: 1, copied: u32::from(copied) });
             return Ok(());
         }
-        let found =
-            self.connections.key_at(index).filter(|key| key.generation & GENERATION_MASK == generation);
+        let found = self.connections.key_at(index).filter(|key| key.epoch & EPOCH_MASK == epoch);
         let Some(key) = found else { return Ok(()) };
         match kind {
             OperationKind::Receive => {
@@ -166,7 +165,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         Ok(())
     }
 
-    /// A multishot accept does not report the peer, and a peer that has already left has no address any more.
+    /// A multishot accept does not report the peer. The address of a peer that has left is unknown.
     fn accepted_without_peer(&mut self, socket: Socket, listener: u16) {
         match socket.peer() {
             Ok(peer) => self.accepted(socket, peer, listener),
@@ -183,7 +182,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
 
     fn accepted(&mut self, socket: Socket, peer: Option<SocketAddr>, listener: u16) {
         if self.is_full() {
-            // Other completions are handled first, because their connections are not idle.
+            // Other completions are handled before an eviction, because their connections are not idle.
             return self.past_bound.push((socket, peer, listener));
         }
         if !self.protocol.admit(&of_accepted(peer)) {
