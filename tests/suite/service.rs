@@ -24,7 +24,7 @@ pub(crate) const THEME: Theme = Theme {
     name: "service",
     cases: cases![
         Engines Own: a_passed_socket_is_served_and_stays_open;
-        Epoll Own: a_passed_socket_listens_at_the_end, passed_sockets_take_the_place_of_listen, workers_share_a_passed_socket, sockets_that_do_not_match_are_named,
+        Epoll Own: passed_sockets_take_the_place_of_listen, workers_share_a_passed_socket, sockets_that_do_not_match_are_named,
             a_worker_for_each_socket_needs_one, start_reload_and_end_are_reported, an_abstract_socket_gets_signs_of_life,
             a_failed_reload_is_reported, an_upgrade_is_reported, lines_for_the_journal_have_priorities, usr1_reports_the_new_log;
     ],
@@ -112,23 +112,6 @@ fn a_passed_socket_is_served_and_stays_open(config: &Config) {
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     }
     plain(second);
-}
-
-/// Code in a worker can shut the service manager's socket down after the last look at it.
-fn a_passed_socket_listens_at_the_end(config: &Config) {
-    let socket = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-    let address = socket.local_addr().expect("it is bound");
-    let passed = socket.try_clone().expect("a descriptor is left");
-    let server =
-        Launch::new(config, site::shared()).passing(passed).flag("--listen", address).start_at(address);
-    assert_eq!(server.get("/1k.html").status, 200);
-    let supervisor = server.process;
-    supervisor.signal(Signal::STOP);
-    rustix::net::shutdown(&socket, rustix::net::Shutdown::Both).expect("it listens");
-    supervisor.signal(Signal::TERM);
-    supervisor.signal(Signal::CONT);
-    becomes_true(SOON, "the server ends", || server.ended().is_some_and(|status| status.success()));
-    std::net::TcpStream::connect(address).expect("the socket still listens");
 }
 
 fn passed_sockets_take_the_place_of_listen(config: &Config) {

@@ -10,7 +10,8 @@ use crate::config::parse::problem::{Problem, complain, refuse};
 use crate::config::parse::schema;
 use crate::config::resolve::{ResolvedConfig, warn};
 use crate::diagnostics::error;
-use crate::supervisor::{examine, privileges};
+use crate::supervisor::children::privileges;
+use crate::supervisor::examine;
 
 /// Reports everything that is wrong with the configuration, or that would keep a server from serving it.
 pub(crate) fn check(given: &GivenSettings) -> ExitCode {

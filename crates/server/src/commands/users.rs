@@ -21,7 +21,7 @@ use crate::config::values::members::{AccountsLocation, MembersSettings};
 use crate::diagnostics::{self, error};
 use crate::members::database::{self, Users};
 use crate::members::process::most_memory;
-use crate::supervisor::privileges;
+use crate::supervisor::children::privileges;
 
 /// The default number of days until an invitation expires.
 const DAYS: &str = "14";

@@ -1,5 +1,5 @@
-//! `tenfold check`: the checks of a start without a start. Everything is checked with the rights of its later user, and
-//! nothing is changed.
+//! `tenfold check`: the checks of a start without a start. Each check has the rights of the later user and changes
+//! nothing.
 
 use std::io::ErrorKind;
 
@@ -8,8 +8,10 @@ use tenfold_sys::folder::OpenFolder;
 use tenfold_sys::socket::{self, ListenAddress, Listener};
 use tenfold_sys::user::SystemUser;
 
+use super::children::{privileges, worker};
 use super::generation::open_roots;
-use super::{child, pages, privileges, sockets};
+use super::generation::pages;
+use super::sockets::listeners;
 use crate::config::check::engines;
 use crate::config::resolve::ResolvedConfig;
 use crate::config::resolve::certificates;
@@ -24,8 +26,8 @@ use crate::sandbox::apart::problems_in_child;
 /// The most stale compressed files that a check names.
 const MOST_SHOWN: usize = 20;
 
-/// Returns everything that would keep a server with this configuration from serving. An address in use is a warning,
-/// because the server of this configuration may be running.
+/// Returns the reasons why a server with this configuration could not serve. An address in use is a warning, because the
+/// server of this configuration may be running.
 pub(crate) fn examine(settings: &Settings, config: &ResolvedConfig) -> Vec<String> {
     let mut problems = startable(settings, config);
     problems.extend(settings.listen.iter().filter_map(|entry| listening(&entry.address, config).err()));
@@ -34,8 +36,7 @@ pub(crate) fn examine(settings: &Settings, config: &ResolvedConfig) -> Vec<Strin
     problems
 }
 
-/// Lists files that the configuration names for responses, and that workers do not find. Other errors are those of the
-/// roots.
+/// Lists files that the configuration names for responses and that workers do not find.
 fn missing_files(settings: &Settings) -> Vec<String> {
     let (Ok(workers), Ok(roots)) = (privileges::worker_user(settings), open_roots(settings)) else {
         return Vec::new();
@@ -81,7 +82,7 @@ fn stale_files(settings: &Settings, config: &ResolvedConfig) -> Vec<String> {
 }
 
 /// Returns the problems with everything that a start needs besides free addresses.
-pub(super) fn startable(settings: &Settings, config: &ResolvedConfig) -> Vec<String> {
+pub(crate) fn startable(settings: &Settings, config: &ResolvedConfig) -> Vec<String> {
     let mut problems: Vec<String> = engines::require(config.plan.engine).err().into_iter().collect();
     if settings.sandbox {
         problems.extend(sandbox::require().err());
@@ -111,7 +112,7 @@ fn resources(settings: &Settings) -> Vec<String> {
 }
 
 fn unreadable(roots: &[Root], user: Option<&SystemUser>) -> Vec<String> {
-    roots.iter().filter_map(|root| child::readable(root, user).err()).collect()
+    roots.iter().filter_map(|root| worker::readable(root, user).err()).collect()
 }
 
 /// Lists the problems of the members' pages and database.
@@ -121,7 +122,7 @@ fn accounts(settings: &Settings, workers: Option<&SystemUser>) -> Result<Vec<Str
     let keeper = workers.map(|workers| privileges::accounts_user(settings, workers)).transpose()?;
     let users = keeper.as_ref().zip(workers).map(|(accounts, workers)| Users { accounts, workers });
     let check = || database::check(place, users).err().into_iter().collect();
-    // The database may be hostile.
+    // The file of the database may be malformed on purpose.
     Ok(problems_in_child(
         "the members' database",
         keeper.as_ref(),
@@ -130,7 +131,7 @@ fn accounts(settings: &Settings, workers: Option<&SystemUser>) -> Result<Vec<Str
     ))
 }
 
-/// Checks that the address can be listened on. One in use is only a warning.
+/// Checks that the server can listen on the address. An address in use is only a warning.
 fn listening(address: &ListenAddress, config: &ResolvedConfig) -> Result<(), String> {
     let result = match address {
         ListenAddress::Internet(at) => Listener::expect_free(at, &config.options),
@@ -140,7 +141,7 @@ fn listening(address: &ListenAddress, config: &ResolvedConfig) -> Result<(), Str
         }),
     };
     let Err(error) = result else { return Ok(()) };
-    let why = sockets::explain(address, &error);
+    let why = listeners::explain(address, &error);
     if error.kind() != ErrorKind::AddrInUse {
         return Err(why);
     }

@@ -8,22 +8,23 @@ use tenfold_sys::limits;
 use tenfold_sys::process::{self, Pid};
 use tenfold_sys::signal::Signals;
 
-use super::accounts::AccountsProcess;
-use super::acme::AcmeProcess;
-use super::activation::{self, NamedSocket};
-use super::address_rows::AddressRows;
-use super::admin::AdminProcess;
-use super::archive::job::Archive;
-use super::control::ControlSocket;
+use super::children::Children;
+use super::children::accounts::AccountsProcess;
+use super::children::acme::AcmeProcess;
+use super::children::admin::AdminProcess;
+use super::children::privileges;
+use super::children::signing::SigningProcess;
 use super::examine;
 use super::generation::Generation;
-use super::notify::ServiceManager;
-use super::privileges;
-use super::rotate::Rotation;
-use super::signing::SigningProcess;
-use super::sockets::Sockets;
-use super::state::{RootLooks, Serve, Supervisor};
-use super::tickets::TicketRotation;
+use super::generation::address_rows::AddressRows;
+use super::generation::all::{Generations, Past, RootChecks};
+use super::generation::tickets::TicketRotation;
+use super::log::rotation::LogFiles;
+use super::sockets::activation::{self, NamedSocket};
+use super::sockets::control::ControlSocket;
+use super::sockets::listeners::Sockets;
+use super::sockets::notify::ServiceManager;
+use super::state::{Serve, Supervisor};
 use super::upgrade::Upgrades;
 use super::upgrade::handover::{self, CAN_SERVE, Handover, Start};
 use crate::config::check::engines;
@@ -35,14 +36,13 @@ use crate::config::resolve::{ResolvedConfig, warn};
 use crate::config::values::Settings;
 use crate::diagnostics::{self, error, warning};
 use crate::sandbox;
-use crate::status::counters::Sums;
 use crate::status::report::ReloadCounts;
 
 /// `tenfold serve`: from the command line to the end of the last worker.
 pub(crate) fn serve(serve: Serve) -> ExitCode {
-    // First, because it hides the memory of a program that replaces another.
+    // First, because it hides the memory of a successor.
     let start = handover::start();
-    // Workers inherit both, and need no call for them in their sandbox.
+    // Workers inherit both results, so their sandbox needs no calls for them.
     diagnostics::is_read_by_journal();
     diagnostics::never_wait();
     let resolved = serve.given.resolve();
@@ -105,7 +105,7 @@ fn begin(
     };
     warn(&settings, &config);
     if is_check {
-        // They were checked, and the process that asks the database must not have them.
+        // The keys were checked, and the child that checks the database must not have them.
         (config.certificates, config.keys) = (None, None);
         let problems = match serve.null {
             None => examine::startable(&settings, &config),
@@ -116,7 +116,7 @@ fn begin(
         }
         return refuse(&problems.into_iter().map(Problem::new).collect::<Vec<_>>());
     }
-    // Every process is forked after this.
+    // Processes that are forked later inherit the setting.
     diagnostics::show_times(true);
     match Supervisor::open(serve, settings, config, (descriptors, passed), handover) {
         Ok(supervisor) => supervisor.run(),
@@ -129,7 +129,7 @@ fn begin(
     }
 }
 
-/// `--null` reads no request: a flag about reading them would be accepted and ignored.
+/// Refuses flags about reading requests with `--null`, which reads none.
 fn null_is_alone(serve: &Serve, settings: &Settings) -> Result<(), String> {
     if serve.null.is_some() && settings.dispatch == Some(Dispatch::Proactor) {
         return Err("--null does not process requests, so dispatch proactor has no work for its pool; use dispatch inline or reactor".into());
@@ -143,7 +143,7 @@ fn null_is_alone(serve: &Serve, settings: &Settings) -> Result<(), String> {
 }
 
 impl Supervisor {
-    /// Opens everything. Kills the processes that it has started if that fails: the former program has others.
+    /// Opens everything. If that fails, kills the processes that it has started: the former program starts its own.
     fn open(
         serve: Serve,
         settings: Settings,
@@ -169,29 +169,31 @@ impl Supervisor {
         if settings.sandbox {
             sandbox::require()?;
         }
-        // A worker with the same user must not interfere with the supervisor.
+        // A worker with the same user must not read the memory of the supervisor.
         process::hide_memory().map_err(|error| format!("cannot hide the memory of the process: {error}"))?;
         let user = privileges::worker_user(&settings)?;
-        // Before anything is open that it does not need.
+        // Both helpers start before the supervisor opens files and sockets that they do not need.
         let (mut accounts, mut signing) = (None, None);
         if serve.null.is_none() {
-            // It must not have the keys of certificates, or sockets.
+            // The accounts process must not have the keys of certificates, or sockets.
             let forget = || {
                 (config.certificates, config.keys) = (None, None);
                 *handover = None;
                 passed.clear();
             };
             accounts = AccountsProcess::begin(&settings, user.as_ref(), forget)?;
-            started.extend(accounts.as_ref().and_then(AccountsProcess::pid));
+            started.extend(accounts.as_ref().and_then(|accounts| accounts.child.pid()));
             let forget = || {
                 accounts = None;
                 *handover = None;
                 passed.clear();
             };
             signing = SigningProcess::begin(&settings, &mut config, user.as_ref(), forget)?;
-            started.extend(signing.as_ref().and_then(SigningProcess::pid));
+            started.extend(signing.as_ref().and_then(|signing| signing.child.pid()));
         }
-        if let Some((signing, workers)) = signing.as_ref().and_then(SigningProcess::user).zip(user.as_ref()) {
+        if let Some((signing, workers)) =
+            signing.as_ref().and_then(|signing| signing.child.user()).zip(user.as_ref())
+        {
             privileges::shared_signing_user(signing, workers)
                 .iter()
                 .for_each(|warning| warning!("{warning}"));
@@ -199,8 +201,8 @@ impl Supervisor {
         let count = handover.as_ref().map_or(1, |handover| handover.state.generations + 1);
         let mut first = Generation::open(count, settings, config, user.as_ref(), serve.null.is_some(), None)?;
         first.signing = signing;
-        let mut address_rows = AddressRows::default();
-        address_rows.give(&mut first, &[])?;
+        let mut lanes = AddressRows::default();
+        lanes.give(&mut first, &[])?;
         let sockets = match (&*handover, passed.is_empty()) {
             (Some(handover), _) => Sockets::inherit(handover, &first.config)?,
             (None, true) => Sockets::bind(first.settings.addresses(), &first.config)?,
@@ -219,43 +221,39 @@ impl Supervisor {
             Some(handover) => TicketRotation::from_file(handover.tickets())?,
             None => TicketRotation::new()?,
         };
-        let acme = AcmeProcess::new()?;
-        // From now on signals stay pending until they are read, also in forked workers.
+        // From here on, signals stay pending until they are read, also in forked workers.
         let signals = Signals::new().map_err(|error| format!("cannot receive signals: {error}"))?;
+        let children = Children { accounts, acme: Some(AcmeProcess::new(&first.settings)?), admin };
+        let generations = Generations {
+            all: vec![first],
+            count,
+            lanes,
+            past: Past::default(),
+            reloads: ReloadCounts::default(),
+            reload_asked: false,
+            roots: RootChecks::default(),
+        };
         let mut supervisor = Supervisor {
             serve,
-            accounts,
-            acme,
-            sockets,
-            addresses,
             user,
             descriptors,
-            signals: Some(signals),
-            control,
-            admin,
             began: Instant::now(),
-            generations: vec![first],
-            count,
-            address_rows,
-            past: Sums::default(),
-            past_restarts: 0,
-            past_stuck: 0,
-            reloads: ReloadCounts::default(),
-            leaving: None,
-            sockets_end: None,
-            reload_asked: false,
-            rotation: Rotation::default(),
-            upgrades: Upgrades::new(handover.take()),
-            archive: Archive::default(),
-            root_looks: RootLooks::default(),
-            tickets: Some(tickets),
-            failed: false,
+            signals: Some(signals),
+            sockets,
+            control,
             manager: ServiceManager::from_environment(),
+            children,
+            generations,
+            upgrades: Upgrades::new(handover.take()),
+            log: LogFiles::default(),
+            tickets: Some(tickets),
+            leaving: None,
+            failed: false,
         };
         if let Some(handover) = &supervisor.upgrades.handover {
             let uptime = Duration::from_secs(handover.state.uptime_seconds);
             supervisor.began = supervisor.began.checked_sub(uptime).unwrap_or(supervisor.began);
-            supervisor.reloads = handover.state.reloads;
+            supervisor.generations.reloads = handover.state.reloads;
             supervisor.manager.is_reloading();
         }
         Ok(supervisor)

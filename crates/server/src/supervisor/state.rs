@@ -1,7 +1,5 @@
-//! The state of the supervisor, and the report that is made of it.
+//! The state of the supervisor, and its report.
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::time::Instant;
 
 use tenfold_sys::process::Pid;
@@ -9,23 +7,20 @@ use tenfold_sys::signal::Signals;
 use tenfold_sys::socket::ListenAddress;
 use tenfold_sys::user::SystemUser;
 
-use super::accounts::AccountsProcess;
-use super::acme::AcmeProcess;
-use super::address_rows::AddressRows;
-use super::admin::AdminProcess;
-use super::archive::job::Archive;
-use super::control::ControlSocket;
+use super::children::Children;
+use super::children::accounts::AccountsProcess;
+use super::children::signing::SigningProcess;
+use super::generation::all::Generations;
+use super::generation::tickets::TicketRotation;
 use super::generation::{Generation, Stage};
-use super::notify::ServiceManager;
-use super::rotate::Rotation;
-use super::signing::SigningProcess;
-use super::sockets::Sockets;
-use super::tickets::TicketRotation;
+use super::log::rotation::LogFiles;
+use super::sockets::control::ControlSocket;
+use super::sockets::listeners::Sockets;
+use super::sockets::notify::ServiceManager;
 use super::upgrade::Upgrades;
 use crate::config::parse::given::GivenSettings;
-use crate::status::counters::{Counter, Sums};
 use crate::status::numbers::Numbers;
-use crate::status::report::{ReloadCounts, StatusReport, WorkerReport};
+use crate::status::report::{StatusReport, WorkerReport};
 use crate::worker::null::NullResponse;
 
 /// The command line of `tenfold serve`.
@@ -39,48 +34,29 @@ pub(crate) struct Serve {
 
 /// The state of the supervisor.
 pub(crate) struct Supervisor {
-    pub(super) serve: Serve,
-    /// The accounts process, if there are members.
-    pub(super) accounts: Option<AccountsProcess>,
-    pub(super) acme: AcmeProcess,
-    pub(super) sockets: Sockets,
-    pub(super) addresses: Vec<ListenAddress>,
-    pub(super) user: Option<SystemUser>,
-    pub(super) descriptors: u64,
-    /// None in a worker only.
-    pub(super) signals: Option<Signals>,
-    pub(super) control: Option<ControlSocket>,
-    /// The admin listener, if there is one.
-    pub(super) admin: Option<AdminProcess>,
-    pub(super) began: Instant,
-    /// In the order of their starts; the last one serves or is starting.
-    pub(super) generations: Vec<Generation>,
-    /// The number of generations so far.
-    pub(super) count: u32,
-    pub(super) address_rows: AddressRows,
-    /// The counters of generations that have ended.
-    pub(super) past: Sums,
-    /// Their restarts.
-    pub(super) past_restarts: u64,
-    /// Their workers that were stuck.
-    pub(super) past_stuck: u64,
-    pub(super) reloads: ReloadCounts,
-    pub(super) leaving: Option<Leaving>,
-    /// The time at which the listening sockets are shut down.
-    pub(super) sockets_end: Option<Instant>,
-    pub(super) reload_asked: bool,
-    pub(super) rotation: Rotation,
-    pub(super) upgrades: Upgrades,
-    pub(super) archive: Archive,
-    pub(super) root_looks: RootLooks,
-    /// None in a worker only.
-    pub(super) tickets: Option<TicketRotation>,
-    pub(super) failed: bool,
-    pub(super) manager: ServiceManager,
+    pub(crate) serve: Serve,
+    /// The user of the workers, if the server was started as root.
+    pub(crate) user: Option<SystemUser>,
+    /// The limit of open files.
+    pub(crate) descriptors: u64,
+    pub(crate) began: Instant,
+    /// None in a child.
+    pub(crate) signals: Option<Signals>,
+    pub(crate) sockets: Sockets,
+    pub(crate) control: Option<ControlSocket>,
+    pub(crate) manager: ServiceManager,
+    pub(crate) children: Children,
+    pub(crate) generations: Generations,
+    pub(crate) upgrades: Upgrades,
+    pub(crate) log: LogFiles,
+    /// None in a child.
+    pub(crate) tickets: Option<TicketRotation>,
+    pub(crate) leaving: Option<Leaving>,
+    pub(crate) failed: bool,
 }
 
 /// The stage of leaving.
-pub(super) enum Leaving {
+pub(crate) enum Leaving {
     /// Workers finish their work, until this time at the latest.
     Draining { by: Option<Instant> },
     /// Workers were asked to stop, and are killed at this time.
@@ -91,7 +67,7 @@ pub(super) enum Leaving {
 
 impl Leaving {
     /// The time of the next step.
-    pub(super) fn by(&self) -> Option<Instant> {
+    pub(crate) fn by(&self) -> Option<Instant> {
         match self {
             Leaving::Draining { by } => *by,
             Leaving::Stopping { by } => Some(*by),
@@ -101,11 +77,11 @@ impl Leaving {
 }
 
 impl Supervisor {
-    /// The report; `admin` is the number of calls that the sandbox of an admin process has refused, if there is one.
-    pub(super) fn report(&self, admin: Option<u64>) -> StatusReport {
-        let mut total = self.past.clone();
+    /// The report of `tenfold status`.
+    pub(crate) fn report(&self) -> StatusReport {
+        let mut total = self.generations.past_sums();
         let mut workers = Vec::new();
-        for generation in &self.generations {
+        for generation in &self.generations.all {
             for seen in generation.seen() {
                 total.add_sums(&seen.sums);
                 workers.push(WorkerReport {
@@ -132,49 +108,38 @@ impl Supervisor {
         for worker in workers.iter_mut().filter(|worker| worker.worker.is_some() && requests > 0.0) {
             worker.share = Some(worker.numbers.requests as f64 / requests);
         }
-        let observed = admin.map(|_| total.observed());
+        let observed = self.children.admin.as_ref().map(|_| total.observed());
         let mut total = Numbers::of(&total);
-        let mut signing = self.generations.iter().filter_map(|generation| generation.signing.as_ref());
-        let by_signing: u64 = signing.clone().map(SigningProcess::refused_calls).sum();
-        let accounts = self.accounts.as_ref().map_or(0, AccountsProcess::refused_calls);
-        let others = [self.acme.refused_calls(), admin.unwrap_or(0), by_signing];
-        let refused = others.into_iter().fold(accounts, u64::saturating_add);
+        let mut signing = self.generations.all.iter().filter_map(|generation| generation.signing.as_ref());
+        let by_signing: u64 = signing.clone().map(|signing| signing.child.refused_calls()).sum();
+        let refused = self.children.refused_calls().saturating_add(by_signing);
         total.refused_calls = total.refused_calls.saturating_add(refused);
         let serves = |generation: &Generation| generation.stage == Stage::Serving;
         let is_stuck = |generation: &Generation| generation.seen().iter().any(|worker| worker.is_late);
-        let is_served = self.generations.iter().any(|generation| serves(generation) && !is_stuck(generation));
-        let plan = self.generations.last().map(|newest| &newest.config.plan);
+        let is_served =
+            self.generations.all.iter().any(|generation| serves(generation) && !is_stuck(generation));
+        let plan = self.generations.all.last().map(|newest| &newest.config.plan);
         StatusReport {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             process: std::process::id(),
             uptime_seconds: self.began.elapsed().as_secs(),
-            generation: self.count,
+            generation: self.generations.count,
             draining: self.leaving.is_some(),
             ready: self.leaving.is_none() && is_served,
-            stuck: self.past_stuck + self.generations.iter().map(Generation::stuck).sum::<u64>(),
-            reloads: self.reloads,
+            stuck: self.generations.stuck(),
+            reloads: self.generations.reloads,
             upgrades: self.upgrades.counts.clone(),
-            restarts: self.past_restarts + self.generations.iter().map(Generation::restarts).sum::<u64>(),
-            listen: self.addresses.iter().map(ListenAddress::to_string).collect(),
+            restarts: self.generations.restarts(),
+            listen: self.sockets.addresses().iter().map(ListenAddress::to_string).collect(),
             engine: plan.map(|plan| plan.engine.to_string()).unwrap_or_default(),
             topology: plan.map(|plan| plan.topology.to_string()).unwrap_or_default(),
             send: plan.map(|plan| plan.sender.to_string()).unwrap_or_default(),
-            accounts: self.accounts.as_ref().map(AccountsProcess::seen),
+            accounts: self.children.accounts.as_ref().map(AccountsProcess::report),
             observed,
-            signing: signing.next_back().map(SigningProcess::seen),
+            signing: signing.next_back().map(SigningProcess::report),
             total,
             workers,
         }
-    }
-
-    /// Lines written since the start of the server.
-    pub(super) fn lines(&self) -> u64 {
-        let mut sums = self.past.clone();
-        self.generations
-            .iter()
-            .flat_map(|generation| generation.seen())
-            .for_each(|seen| sums.add_sums(&seen.sums));
-        Sums::of(&sums, Counter::Lines)
     }
 }
 
@@ -184,15 +149,4 @@ fn memory_of(pid: Pid) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * 1024)
-}
-
-/// The looks at the names of the roots.
-#[derive(Default)]
-pub(super) struct RootLooks {
-    /// The time of the next look.
-    pub(super) next: Option<Instant>,
-    /// Consecutive attempts to serve new folders that failed.
-    pub(super) failures: u32,
-    /// The roots that were reported as missing.
-    pub(super) missing: BTreeSet<PathBuf>,
 }

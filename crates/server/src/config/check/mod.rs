@@ -181,9 +181,8 @@ fn queue_without_a_lane(settings: &Settings, engine: Engine) -> Result<(), Strin
 }
 
 fn logs_that_can_not_be(settings: &Settings, engine: Engine) -> Result<(), String> {
-    const OF_THE_LOG: [&str; 7] =
-        ["log-format", "log-mode", "log-full", "log-queue", "log-rotate", "log-keep", "log-compress"];
-    const OF_ROTATION: [&str; 2] = ["log-keep", "log-compress"];
+    const OF_THE_LOG: [&str; 6] =
+        ["log-format", "log-mode", "log-full", "log-queue", "log-rotate", "log-keep"];
     const OF_THE_QUEUE: [&str; 2] = ["log-full", "log-queue"];
     let is_async = settings.log.mode == Mode::Async;
     let idle = OF_THE_LOG.iter().find(|name| settings.is_explicit(name));
@@ -201,10 +200,8 @@ fn logs_that_can_not_be(settings: &Settings, engine: Engine) -> Result<(), Strin
         () if let Some(name) = OF_THE_QUEUE.iter().find(|name| settings.is_explicit(name) && !is_async) => {
             Err(format!("{name} has no effect unless log-mode is async, which has a queue; set it, or remove {name}"))
         }
-        () if settings.log_rotate == Rotate::Off
-            && let Some(name) = OF_ROTATION.iter().find(|name| settings.is_explicit(name)) =>
-        {
-            Err(without(name, "log-rotate"))
+        () if settings.log_rotate == Rotate::Off && settings.is_explicit("log-keep") => {
+            Err(without("log-keep", "log-rotate"))
         }
         () if settings.log_rotate != Rotate::Off => a_log_that_can_not_be_renamed(&settings.access_log),
         () => Ok(()),

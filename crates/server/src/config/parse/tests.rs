@@ -280,7 +280,6 @@ const WRONG: &[(&str, &str, &str)] = &[
          nor a count such as 100000 lines",
     ),
     ("log-keep", "0", "\"0\" is not a number from 1 to 100000, or off"),
-    ("log-compress", "gzip", "\"gzip\" is neither on nor off"),
     ("log-level", "loud", "there is no level \"loud\"; there are error, warn, info, debug"),
     ("control", "", "a path is missing"),
     ("tls", "", "a name is missing"),

@@ -96,7 +96,6 @@ pub(crate) struct Settings {
     pub(crate) log_rotate: Rotate,
     /// Rotated files that are kept.
     pub(crate) log_keep: Option<usize>,
-    pub(crate) log_compress: bool,
     pub(crate) log_level: Level,
     pub(crate) user: Option<String>,
     pub(crate) control: Control,

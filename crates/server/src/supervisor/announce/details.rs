@@ -1,4 +1,4 @@
-//! The part of the start block behind `-v`: engine, bounds, sandbox and control socket.
+//! The part of the start block that `-v` adds: engine, bounds, sandbox and control socket.
 
 use tenfold_engine::{Dispatch, Engine, Sender, libevent_method};
 use tenfold_sys::select::FD_SETSIZE;

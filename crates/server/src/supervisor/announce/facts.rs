@@ -18,11 +18,11 @@ pub(crate) struct StartFacts<'a> {
     /// The members' database, and the user of the accounts process if the server was started as root.
     pub(crate) accounts: Option<(&'a DatabaseUrl, Option<&'a SystemUser>)>,
     pub(crate) user: Option<&'a SystemUser>,
-    /// If a process of its own has the keys: its user, if the server was started as root.
+    /// The user of the signing process, if the server was started as root; outer `None`: workers have the keys.
     pub(crate) signing: Option<Option<&'a SystemUser>>,
     pub(crate) control: Option<&'a Path>,
     pub(crate) null: Option<NullResponse>,
-    /// Whether a QR code of the link was asked for.
+    /// Whether `--qr` was given.
     pub(crate) qr: bool,
     /// Whether the kernel limits the files of processes.
     pub(crate) files_limited: bool,

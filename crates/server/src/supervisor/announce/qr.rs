@@ -3,8 +3,8 @@
 use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
 
-/// A QR code of `link`, for a terminal. In colour it is black on white whatever the terminal has; without, the terminal
-/// is taken for a dark one. None if the link is too long for a code.
+/// A QR code of `link`, for a terminal. In colour it is black on white; without colour, it is made for a dark terminal.
+/// `None` if the link is too long for a code.
 pub(super) fn code(link: &str, coloured: bool) -> Option<String> {
     let code = QrCode::new(link).ok()?;
     // A full block has the colour of text.

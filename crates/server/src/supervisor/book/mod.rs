@@ -1,5 +1,4 @@
-//! The manual, which the build script has packed into the binary: unpacked into a private folder for the workers that
-//! serve it.
+//! The manual. The build script packs it into the binary; the server unpacks it into a private folder for the workers.
 
 mod archive;
 
@@ -37,21 +36,18 @@ const MOST_FOLDERS: u32 = 64;
 /// The unpacked manual. The folder is removed when the last generation that serves it ends.
 #[derive(Debug)]
 pub(crate) struct Book {
-    /// Only the user who started the server may enter it. Workers reach the folder in it by an open descriptor.
+    /// Only the user who started the server can enter it. Workers reach the folder inside by an open descriptor.
     private: PathBuf,
     /// Whether pages link to other pages of the demonstration.
     demonstration: bool,
-    /// The process that removes it: a forked worker must not.
+    /// The process that removes the folder: a forked worker must not.
     owner: u32,
-    /// The folder, locked while a process uses it. An unlocked one is left over from a server that was killed.
+    /// The folder, locked while a process uses it. An unlocked folder is left over from a killed server.
     _lock: File,
 }
 
 impl Book {
     /// The manual, if `settings` request it. `former` is that of the previous configuration.
-    ///
-    /// # Errors
-    /// The folder cannot be made or written, with its path and what to do.
     pub(crate) fn of(settings: &Settings, former: Option<&Arc<Book>>) -> Result<Option<Arc<Book>>, String> {
         if !settings.serves_book() {
             return Ok(None);
@@ -72,15 +68,12 @@ impl Book {
     }
 
     /// Unpacks the manual, with or without links to the demonstration.
-    ///
-    /// # Errors
-    /// As [`Book::of`].
     pub(crate) fn unpack(demonstration: bool) -> Result<Book, String> {
         let places = RuntimeFolder::find();
         let failed = |path: &Path, error: io::Error| {
             format!("cannot unpack the manual into {}: {error}; make room there", path.display())
         };
-        // A user who took that name must not stop the server: a folder of another name is as private.
+        // If another user took that name, a folder of another name is as private.
         let temporary = std::env::temp_dir();
         let place = places.open().unwrap_or_else(|error| {
             warning!("the manual is unpacked in {}, not in its usual folder: {error}", temporary.display());
@@ -89,7 +82,7 @@ impl Book {
         remove_abandoned(place);
         let private = make_private(place).map_err(|error| failed(place, error))?;
         let lock = lock(&private).map_err(|error| failed(&private, error))?;
-        // From now on it is removed, whatever fails.
+        // From here on, a failure removes the folder.
         let book = Book { private, demonstration, owner: std::process::id(), _lock: lock };
         book.fill().map_err(|error| failed(&book.private, error))?;
         Ok(book)
@@ -130,7 +123,7 @@ impl Drop for Book {
     }
 }
 
-/// Makes a folder of this process alone. An existing name, also of a link, is left unchanged.
+/// Makes a private folder. Fails if the name exists, also as a link.
 fn make_private(place: &Path) -> io::Result<PathBuf> {
     let names = (0..MOST_FOLDERS).map(|number| format!("{PREFIX}{}-{number}", std::process::id()));
     for name in names {
@@ -151,7 +144,7 @@ fn lock(folder: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Removes the folders that killed servers of this user have left in `place`. One that cannot be removed stays.
+/// Removes the folders that killed servers of this user have left in `place`. Ignores errors.
 fn remove_abandoned(place: &Path) {
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
         let is_named = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
@@ -168,7 +161,7 @@ fn remove_abandoned(place: &Path) {
     }
 }
 
-/// Makes a folder and the missing ones above it, within the private one, that workers may read, whatever the umask is.
+/// Makes a folder that workers can read, and missing folders above it, whatever the umask is.
 fn folder_for_reading(path: &Path) -> io::Result<()> {
     let missing: Vec<_> = path.ancestors().take_while(|folder| !folder.exists()).collect();
     missing.into_iter().rev().try_for_each(|folder| {

@@ -9,16 +9,15 @@ use tenfold_sys::process::WaitStatus;
 use super::LATEST_CHECK;
 use super::handover::{self, CAN_SERVE, HandoverState, VERSION};
 use crate::diagnostics::error;
-use crate::supervisor::accounts::AccountsProcess;
-use crate::supervisor::admin::AdminProcess;
-use crate::supervisor::control::ControlSocket;
+use crate::supervisor::children::admin::AdminProcess;
+use crate::supervisor::generation::tickets::TicketRotation;
 use crate::supervisor::generation::{Generation, Stage};
+use crate::supervisor::sockets::control::ControlSocket;
 use crate::supervisor::state::Supervisor;
-use crate::supervisor::tickets::TicketRotation;
 
 impl Supervisor {
     /// Begins a requested upgrade, and ends a check that takes too long.
-    pub(in crate::supervisor) fn advance_upgrade(&mut self) {
+    pub(crate) fn advance_upgrade(&mut self) {
         if self.leaving.is_some() {
             self.upgrades.asked = false;
             return self.upgrades.end_check();
@@ -32,10 +31,10 @@ impl Supervisor {
             return;
         }
         self.upgrades.asked = false;
-        let Some(newest) = self.generations.last() else { return };
+        let Some(newest) = self.generations.all.last() else { return };
         let old = newest.settings.clone();
         self.manager.reloading();
-        let port = handover::port_of(&self.addresses);
+        let port = handover::port_of(&self.sockets.addresses());
         if let Err(why) = self.prepare(&old).and_then(|_| self.upgrades.begin_check(port)) {
             self.upgrade_failed(&why);
         }
@@ -43,12 +42,12 @@ impl Supervisor {
 
     /// Whether the newest generation serves, and room is left for another former one.
     fn may_upgrade(&mut self) -> bool {
-        let serves = self.generations.last().is_some_and(|newest| newest.stage == Stage::Serving);
+        let serves = self.generations.all.last().is_some_and(|newest| newest.stage == Stage::Serving);
         serves && self.upgrades.handover.is_none() && self.make_room()
     }
 
     /// Executes the new program if its check succeeded.
-    pub(in crate::supervisor) fn on_check_exit(&mut self, end: WaitStatus) {
+    pub(crate) fn on_check_exit(&mut self, end: WaitStatus) {
         self.upgrades.check = None;
         if self.leaving.is_some() {
             return;
@@ -79,12 +78,10 @@ impl Supervisor {
             Ok(tickets) => tickets,
             Err(error) => return error,
         };
-        self.archive.abandon();
-        self.acme.end();
-        self.admin.iter().for_each(AdminProcess::kill);
+        self.children.end_for_upgrade();
         let mut former = self.upgrades.former.clone();
-        former.extend(self.generations.iter().map(Generation::to_former));
-        let accounts = self.accounts.as_ref().and_then(AccountsProcess::pid);
+        former.extend(self.generations.all.iter().map(Generation::to_former));
+        let accounts = self.children.accounts.as_ref().and_then(|accounts| accounts.child.pid());
         if let Some(newest) = former.last_mut() {
             newest.helpers.extend(accounts.map(|pid| pid.as_raw_nonzero().get()));
         }
@@ -97,11 +94,11 @@ impl Supervisor {
             arguments: self.upgrades.arguments.clone(),
             failure: None,
             uptime_seconds: self.began.elapsed().as_secs(),
-            generations: self.count,
-            reloads: self.reloads,
+            generations: self.generations.count,
+            reloads: self.generations.reloads,
             upgrades,
             passed: self.sockets.were_passed(),
-            port: handover::port_of(&self.addresses),
+            port: handover::port_of(&self.sockets.addresses()),
             descriptors: Vec::new(),
             former,
         };
@@ -110,6 +107,7 @@ impl Supervisor {
         let control =
             self.control.as_ref().map(|control| ("control".to_owned(), ControlSocket::listener(control)));
         let admin = self
+            .children
             .admin
             .as_ref()
             .and_then(AdminProcess::listener)
@@ -129,11 +127,10 @@ impl Supervisor {
     }
 
     /// Executes the former program again if this one cannot serve. Returns if there was none, or if that failed.
-    pub(in crate::supervisor) fn return_to_former_program(&mut self) {
+    pub(crate) fn return_to_former_program(&mut self) {
         let Some(mut handover) = self.upgrades.handover.take() else { return };
-        self.acme.end();
-        self.admin.iter().for_each(AdminProcess::kill);
-        self.accounts.iter_mut().for_each(AccountsProcess::kill);
+        self.children.end_for_upgrade();
+        self.children.accounts.iter_mut().for_each(|accounts| accounts.child.kill());
         handover.state.former.clone_from(&self.upgrades.former);
         error!("{}", handover.go_back("the workers of the new program did not begin to serve"));
     }

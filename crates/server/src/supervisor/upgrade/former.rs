@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use tenfold_sys::process::{self, Pid};
 use tenfold_sys::signal::Signal;
 
-use crate::supervisor::end_bound::EndBound;
+use crate::supervisor::generation::end_bound::EndBound;
 
 /// The workers of one configuration of a former program.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -116,9 +116,6 @@ impl Handover {
     }
 
     /// Returns handles to the listening sockets of this name.
-    ///
-    /// # Errors
-    /// A descriptor is no listening socket, or no descriptor is left.
     pub(crate) fn listeners(&self, name: &str) -> Result<Vec<Listener>, String> {
         let all =
             self.named(name).map(|(handed, socket)| Listener::inherit(socket.try_clone()?, handed.file));
@@ -179,9 +176,6 @@ pub(crate) fn is_own(path: &Path) -> bool {
 }
 
 /// Reads the reason for the start of this program from its environment.
-///
-/// # Errors
-/// The former program has another version of the state, or passed none.
 pub(crate) fn start() -> Result<Start, String> {
     let Ok(value) = env::var(VARIABLE) else { return Ok(Start::Fresh) };
     // The execve(2) before made the memory of this process readable again, and a check opens keys.

@@ -2,7 +2,7 @@
 //! executes it and passes its sockets; the old workers serve until the new ones do.
 
 mod execute;
-pub(super) mod former;
+pub(crate) mod former;
 pub(crate) mod handover;
 
 use std::env;
@@ -23,23 +23,23 @@ use crate::status::report::UpgradeCounts;
 const LATEST_CHECK: Duration = Duration::from_secs(6);
 
 /// The upgrades of this process.
-pub(super) struct Upgrades {
+pub(crate) struct Upgrades {
     /// The path of this program. A file to which it leads later is the program of an upgrade.
     program: PathBuf,
     /// The command line, including the name of the program.
     arguments: Vec<OsString>,
-    pub(super) asked: bool,
+    pub(crate) asked: bool,
     /// The child that runs the new program, and the time by which it must have ended.
     check: Option<(Pid, Instant)>,
-    pub(super) counts: UpgradeCounts,
+    pub(crate) counts: UpgradeCounts,
     /// From the former program, until this one serves.
-    pub(super) handover: Option<Box<Handover>>,
+    pub(crate) handover: Option<Box<Handover>>,
     /// Workers of former programs.
-    pub(super) former: Vec<FormerWorkers>,
+    pub(crate) former: Vec<FormerWorkers>,
 }
 
 impl Upgrades {
-    pub(super) fn new(handover: Option<Box<Handover>>) -> Upgrades {
+    pub(crate) fn new(handover: Option<Box<Handover>>) -> Upgrades {
         let state = handover.as_ref().map(|handover| &handover.state);
         Upgrades {
             program: state.map_or_else(handover::own_path, |state| state.program.clone().into()),
@@ -64,7 +64,7 @@ impl Upgrades {
     }
 
     /// The time at which the check is ended.
-    pub(super) fn by(&self) -> Option<Instant> {
+    pub(crate) fn by(&self) -> Option<Instant> {
         self.check.map(|(_, by)| by)
     }
 
@@ -72,12 +72,12 @@ impl Upgrades {
         process::end_children(self.check.take().map(|(pid, _)| pid));
     }
 
-    pub(super) fn is_check(&self, pid: Pid) -> bool {
+    pub(crate) fn is_check(&self, pid: Pid) -> bool {
         self.check.is_some_and(|(check, _)| check == pid)
     }
 
     /// Reports and counts the upgrade to this program, when its first generation serves. Returns whether there was one.
-    pub(super) fn finish(&mut self) -> bool {
+    pub(crate) fn finish(&mut self) -> bool {
         let Some(handover) = self.handover.take() else { return false };
         if let Some(why) = &handover.state.failure {
             self.counts.failed(why);

@@ -38,9 +38,6 @@ pub(super) static ROWS: &[SettingRow] = rows! { "Log and process":
     one "log-keep" "N|off" = Value("off"), not_null;
         log_keep = or_off(count(1..=100_000));
         "maximum number of rotated log files; older ones are removed";
-    one "log-compress" "on|off" = Value("off"), not_null;
-        log_compress = switch;
-        "compress rotated log files with gzip, by a process of the lowest priority";
     one "log-level" "LEVEL" = Value("info");
         log_level = word("level", Level::WORDS);
         "least severe messages on standard error: error, warn, info or debug";

@@ -1,0 +1,142 @@
+//! The accounts process: started before any worker, and stopped after the last one.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use tenfold_accounts::store::url::DatabaseUrl;
+use tenfold_sys::limits;
+use tenfold_sys::process;
+use tenfold_sys::signal::Signal;
+use tenfold_sys::user::SystemUser;
+
+use super::child::Child;
+use super::heartbeat::HeartbeatBounds;
+use super::privileges;
+use crate::config::values::Settings;
+use crate::config::values::members::MembersSettings;
+use crate::diagnostics::warning;
+use crate::members::channel::{self, AccountsClient, AccountsServer};
+use crate::members::client::filter::Starts;
+use crate::members::database::{self, Users};
+use crate::members::process::pulse::Pulse;
+use crate::members::process::{AccountsTask, most_memory, serve};
+use crate::sandbox;
+use crate::status::report;
+
+/// The time in which the accounts must open; a remote database or a schema migration takes long.
+const LATEST_START: Duration = Duration::from_secs(60);
+/// The main thread, which never waits for long, sends a heartbeat each second.
+const HEARTBEAT: HeartbeatBounds =
+    HeartbeatBounds { latest_start: LATEST_START, look: Duration::from_secs(4), looks: 4 };
+/// The time that the process has to end after the last worker: 200 looks at this interval.
+const TICK: Duration = Duration::from_millis(10);
+const TICKS: usize = 200;
+
+/// The accounts of the server.
+pub(crate) struct AccountsProcess {
+    pub(crate) child: Child,
+    settings: MembersSettings,
+    /// The database.
+    pub(crate) url: DatabaseUrl,
+    /// `None` in the accounts process itself, which otherwise would not notice the end of all clients.
+    client: Option<AccountsClient>,
+    server: AccountsServer,
+    pulse: Arc<Pulse>,
+    starts: Starts,
+}
+
+impl AccountsProcess {
+    /// Starts the process and waits until the accounts are open; `None` without members. `forget` drops, in the new
+    /// process, state that it must not have.
+    pub(crate) fn begin(
+        settings: &Settings,
+        workers: Option<&SystemUser>,
+        forget: impl FnOnce(),
+    ) -> Result<Option<AccountsProcess>, String> {
+        let Some(at) = &settings.members.accounts else { return Ok(None) };
+        let user = workers.map(|workers| privileges::accounts_user(settings, workers)).transpose()?;
+        let users = user.as_ref().zip(workers).map(|(accounts, workers)| Users { accounts, workers });
+        let url = database::prepare(at, users)?;
+        let warnings = users.map(|users| {
+            [privileges::shared_user(settings, users), database::exposure(&url, users)].into_iter().flatten()
+        });
+        let warnings: Vec<String> = warnings.into_iter().flatten().collect();
+        let failed = |error| format!("cannot start the accounts process: {error}");
+        let (client, server) = channel::open().map_err(failed)?;
+        let mut accounts = AccountsProcess {
+            child: Child::new("accounts process", user.as_ref(), settings.sandbox, Some(HEARTBEAT))?,
+            settings: settings.members.clone(),
+            url,
+            client: Some(client),
+            server,
+            pulse: Arc::new(Pulse::new().map_err(failed)?),
+            starts: Starts::new().map_err(failed)?,
+        };
+        let ready = accounts.start(true, forget).map_err(failed)?;
+        accounts.child.wait_until_ready(&ready, LATEST_START)?;
+        warnings.iter().for_each(|warning| warning!("{warning}"));
+        Ok(Some(accounts))
+    }
+
+    /// Starts the process; the first one creates a missing database.
+    fn start(&mut self, create: bool, forget: impl FnOnce()) -> io::Result<UnixStream> {
+        let AccountsProcess { child, settings, url, client, server, pulse, starts } = self;
+        pulse.restart();
+        starts.count();
+        let prepare = || {
+            forget();
+            *client = None;
+            Ok(())
+        };
+        child.start(prepare, |child, (), ready| {
+            limits::limit_memory(most_memory(settings))
+                .map_err(|error| format!("cannot limit memory: {error}"))?;
+            if let Some(process) = child.sandbox() {
+                sandbox::confine_accounts(process, url.file())?;
+            }
+            serve(&AccountsTask { settings, url, user: child.user(), create, server, pulse }, ready)
+        })
+    }
+
+    /// Replaces the process if it hangs or has ended.
+    pub(crate) fn advance(&mut self, forget: impl FnOnce()) {
+        self.child.check_heartbeat(self.pulse.beats());
+        if self.child.is_due() {
+            // Nothing waits for the report: the process itself reports problems.
+            let started = self.start(false, forget);
+            self.child.on_start(started);
+        }
+    }
+
+    /// The asking end for a worker, and the count of starts; `None` in the accounts process.
+    pub(crate) fn client(&self) -> io::Result<Option<(AccountsClient, Starts)>> {
+        let Some(client) = &self.client else { return Ok(None) };
+        Ok(Some((client.share()?, self.starts.clone())))
+    }
+
+    /// The process's part of `tenfold status`.
+    pub(crate) fn report(&self) -> report::AccountsReport {
+        let (process, replaced) = self.child.numbers();
+        report::AccountsReport { process, replaced }
+    }
+
+    /// Asks the process to end, waits briefly, and then kills it.
+    pub(crate) fn end(&mut self) {
+        self.child.signal(Signal::Interrupt);
+        for _ in 0..TICKS {
+            if self.child.pid().is_none_or(|pid| !process::is_child(pid)) {
+                break;
+            }
+            while let Ok(Some((pid, end))) = process::reap() {
+                if self.child.is(pid) {
+                    return self.child.on_exit(end, true);
+                }
+            }
+            thread::sleep(TICK);
+        }
+        self.child.kill();
+    }
+}

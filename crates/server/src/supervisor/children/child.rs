@@ -1,0 +1,249 @@
+//! A helper process of the supervisor: fork, privileges, sandbox, heartbeat, restart and end. The accounts, signing,
+//! admin and ACME processes are values of [`Child`] with a task each.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tenfold_sys::process::{self, Fork, Pid, WaitStatus};
+use tenfold_sys::seccomp::REPORT_WORDS;
+use tenfold_sys::shared::SharedRows;
+use tenfold_sys::signal::Signal;
+use tenfold_sys::user::SystemUser;
+
+use super::heartbeat::{HeartbeatBounds, HeartbeatWatch};
+use super::privileges;
+use super::restart::Restart;
+use crate::config::parse::units::shown_duration;
+use crate::diagnostics::{debug, error, warning};
+use crate::sandbox;
+use crate::sandbox::apart::read_to_end;
+
+/// The exit code of a process that could not do its work and has reported the reason.
+pub(crate) const CANNOT_SERVE: i32 = 1;
+/// The exit code of a process that panicked.
+const PANICKED: i32 = 101;
+/// The first report of a process that can do its work. Any other report is an error.
+pub(crate) const READY: &str = "ready";
+/// The most bytes of the first report.
+const LONGEST_REPORT: usize = 64 * 1024;
+/// A process that lived this long did not end early.
+pub(crate) const LIVED: Duration = Duration::from_secs(1);
+/// The pause before a process that ended early twice is started again.
+pub(crate) const PAUSE: Duration = Duration::from_secs(1);
+
+/// Words of the second row of reports.
+const REFUSED: usize = 0;
+const BEATS: usize = 1;
+
+/// A helper process.
+pub(crate) struct Child {
+    /// As in "the accounts process".
+    name: &'static str,
+    /// The user of the process, if the server was started as root.
+    user: Option<SystemUser>,
+    sandbox: bool,
+    supervisor: Pid,
+    /// The call for which the sandbox ended the process; then the number of refused calls, and of heartbeats.
+    reports: Arc<SharedRows>,
+    pid: Option<Pid>,
+    restart: Restart,
+    heartbeat: Option<HeartbeatWatch>,
+    replaced: u64,
+}
+
+impl Child {
+    /// A process that is due now.
+    pub(crate) fn new(
+        name: &'static str,
+        user: Option<&SystemUser>,
+        sandbox: bool,
+        heartbeat: Option<HeartbeatBounds>,
+    ) -> Result<Child, String> {
+        let reports = SharedRows::new(2, REPORT_WORDS)
+            .map_err(|error| format!("cannot allocate memory for reports of the {name}: {error}"))?;
+        let now = Instant::now();
+        Ok(Child {
+            name,
+            user: user.cloned(),
+            sandbox,
+            supervisor: process::own(),
+            reports: Arc::new(reports),
+            pid: None,
+            restart: Restart::new(LIVED, PAUSE, PAUSE, now),
+            heartbeat: heartbeat.map(|bounds| HeartbeatWatch::new(bounds, now)),
+            replaced: 0,
+        })
+    }
+
+    /// The same process with these pauses, and without a start.
+    pub(crate) fn later(mut self, lived: Duration, longest: Duration) -> Child {
+        self.restart = Restart::new(lived, PAUSE, longest, Instant::now());
+        self.restart.plan(None);
+        self
+    }
+
+    /// Forks the process, and returns the supervisor's end of a pair of sockets. In the process, `prepare` drops the
+    /// state of the supervisor and uses its rights; then the process becomes its user and does its `work`.
+    pub(crate) fn start<T>(
+        &mut self,
+        prepare: impl FnOnce() -> Result<T, String>,
+        work: impl FnOnce(&Child, T, UnixStream) -> Result<(), String>,
+    ) -> io::Result<UnixStream> {
+        let (ours, theirs) = UnixStream::pair()?;
+        self.beats().store(0, Ordering::Relaxed);
+        match process::fork()? {
+            Fork::Parent(pid) => {
+                debug!("the {} is process {pid}", self.name);
+                let now = Instant::now();
+                self.pid = Some(pid);
+                self.restart.on_start(now);
+                self.heartbeat = self.heartbeat.map(|watch| watch.renewed(now));
+                Ok(ours)
+            }
+            Fork::Child => {
+                drop(ours);
+                end_with(self.name, || {
+                    let prepared = prepare()?;
+                    match privileges::give_up(self.user.as_ref(), self.supervisor)? {
+                        true => work(self, prepared, theirs),
+                        // The supervisor has ended.
+                        false => Ok(()),
+                    }
+                })
+            }
+        }
+    }
+
+    pub(crate) fn is_due(&self) -> bool {
+        self.pid.is_none() && self.restart.is_due(Instant::now())
+    }
+
+    /// Reports a failed start, and plans another one.
+    pub(crate) fn on_start<T>(&mut self, started: io::Result<T>) -> Option<T> {
+        let failed = started.inspect_err(|error| {
+            error!("cannot start the {}: {error}", self.name);
+            self.restart.postpone(Instant::now());
+        });
+        failed.ok()
+    }
+
+    /// Waits until the process reports through `ours` that it can do its work, for at most `limit`.
+    pub(crate) fn wait_until_ready(&mut self, ours: &UnixStream, limit: Duration) -> Result<(), String> {
+        let report = read_to_end(ours, LONGEST_REPORT, Instant::now() + limit);
+        match report.as_deref().map(String::from_utf8_lossy).as_deref() {
+            Ok(READY) => Ok(()),
+            Ok("") => Err(format!("the {} ended before it was ready", self.name)),
+            Ok(why) => Err(why.to_owned()),
+            Err(_) => {
+                self.kill();
+                Err(format!("the {} is not ready within {limit:?}", self.name))
+            }
+        }
+    }
+
+    /// The place in which the sandbox of this process reports; `None` without a sandbox.
+    pub(crate) fn sandbox(&self) -> Option<sandbox::Process> {
+        self.sandbox.then(|| {
+            // Used until this process ends.
+            let reports: &'static Arc<SharedRows> = Box::leak(Box::new(self.reports.clone()));
+            let refused = &reports.row(1)[REFUSED];
+            sandbox::Process { name: self.name.to_owned(), row: reports.row(0), refused }
+        })
+    }
+
+    /// The heartbeats since the start of the process.
+    pub(crate) fn beats(&self) -> &AtomicU64 {
+        &self.reports.row(1)[BEATS]
+    }
+
+    /// Kills the process if its heartbeats have stopped.
+    pub(crate) fn check_heartbeat(&mut self, beats: u64) {
+        if let (Some(pid), Some(watch)) = (self.pid, &mut self.heartbeat)
+            && watch.hangs(beats, Instant::now())
+        {
+            warning!("the {} (process {pid}) hangs and is killed", self.name);
+            process::send_signal(pid, Signal::Kill);
+        }
+    }
+
+    /// The time of the next action.
+    pub(crate) fn by(&self) -> Option<Instant> {
+        match (self.pid, &self.heartbeat) {
+            (None, _) => self.restart.by(),
+            (Some(_), heartbeat) => heartbeat.as_ref().map(HeartbeatWatch::by),
+        }
+    }
+
+    /// Notes the end of the process, and plans the next start unless the end was `expected`.
+    pub(crate) fn on_exit(&mut self, end: WaitStatus, expected: bool) {
+        self.pid = None;
+        let why = sandbox::end_of(self.reports.row(0), end);
+        if expected {
+            return;
+        }
+        let pause = self.restart.on_exit(Instant::now());
+        let when = if pause.is_zero() { String::new() } else { format!(" in {}", shown_duration(pause)) };
+        warning!("the {} {why}; another takes its place{when}", self.name);
+        self.replaced += 1;
+    }
+
+    /// Plans the next start at this time, or no start.
+    pub(crate) fn plan(&mut self, at: Option<Instant>) {
+        self.restart.plan(at);
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        self.pid.iter().for_each(|pid| process::send_signal(*pid, signal));
+    }
+
+    /// Kills the process and waits for its end.
+    pub(crate) fn kill(&mut self) {
+        process::end_children(self.pid.take());
+    }
+
+    pub(crate) fn supervisor(&self) -> Pid {
+        self.supervisor
+    }
+
+    pub(crate) fn pid(&self) -> Option<Pid> {
+        self.pid
+    }
+
+    pub(crate) fn is(&self, pid: Pid) -> bool {
+        self.pid == Some(pid)
+    }
+
+    pub(crate) fn user(&self) -> Option<&SystemUser> {
+        self.user.as_ref()
+    }
+
+    /// The number of its process, and the number of replaced processes, for reports.
+    pub(crate) fn numbers(&self) -> (Option<i32>, u64) {
+        (self.pid.map(|pid| pid.as_raw_nonzero().get()), self.replaced)
+    }
+
+    /// System calls that the sandbox of this process and of the former ones has refused.
+    pub(crate) fn refused_calls(&self) -> u64 {
+        self.reports.row(1)[REFUSED].load(Ordering::Relaxed)
+    }
+}
+
+/// Runs `work` and ends this process. An empty error was already reported.
+pub(crate) fn end_with(name: &str, work: impl FnOnce() -> Result<(), String>) -> ! {
+    let code = match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(())) => 0,
+        Ok(Err(why)) => {
+            if !why.is_empty() {
+                error!("{name}: {why}");
+            }
+            CANNOT_SERVE
+        }
+        // The panic message was already printed.
+        Err(_) => PANICKED,
+    };
+    std::process::exit(code)
+}
