@@ -1,4 +1,4 @@
-//! The cost of a cached response: nanoseconds for each kind, the least of several rounds.
+//! The cost of a cached response: nanoseconds for each kind, as the minimum of several rounds.
 //!
 //! `cargo run --release -p tenfold-site --example respond_cost`
 
@@ -13,7 +13,7 @@ use tenfold_sys::file::Root;
 
 const ROUNDS: u32 = 20;
 const TIMES: u32 = 100_000;
-/// Answers that are staged before the output is taken away, as in a pipeline.
+/// Responses staged before the output is cleared, as in a pipeline.
 const BATCH: u32 = 10;
 
 fn main() {
@@ -23,7 +23,7 @@ fn main() {
         fs::write(folder.join(name), vec![b'x'; size]).expect("the directory is ours");
     }
     let site = Site::new(Root::open(&folder).expect("the directory was just made"), Settings::default());
-    // One moment for all: what is measured is an answer within a second of the last look.
+    // A constant time: the benchmark measures responses within a second of the last check.
     clock::set(tenfold_http::Instant(1), 4_000_000_000);
     for (what, target, field) in [
         ("1 KiB from memory", "/1k.html", ""),

@@ -1,7 +1,7 @@
-//! Virtual hosts: which site a request is for, by the host that it names, and the first step of that site.
+//! Virtual hosts: the site for a request's host, and the first step of that site.
 //!
-//! An exact name wins over a pattern, and the longer pattern over the shorter. A request that names no host, or
-//! one that no site has, is for the first site.
+//! An exact name wins over a pattern, and a longer pattern over a shorter one. Requests without a host, or
+//! with an unknown host, get the first site.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,7 +21,8 @@ use crate::rules::precheck;
 use crate::site::Site;
 
 /// The name of a host, or a pattern of names: `example.org`, `*.example.org`, `192.0.2.1`, `[2001:db8::1]`.
-/// Lower case, without a port. A pattern is for every name that ends so, but not for what follows `*.` itself.
+/// Lower case, without a port. `*.example.org` matches every name that ends in `.example.org`, but not
+/// `example.org`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HostName(String);
 
@@ -31,10 +32,7 @@ impl HostName {
         &self.0
     }
 
-    /// Reads a name.
-    ///
-    /// # Errors
-    /// In words that say how to mend it.
+    /// Reads a name. An error explains the remedy.
     pub fn new(text: &str) -> Result<HostName, String> {
         let lower = text.trim_end_matches('.').to_ascii_lowercase();
         let name = lower.strip_prefix("*.").unwrap_or(&lower);
@@ -68,20 +66,20 @@ impl fmt::Display for HostName {
 #[derive(Debug)]
 pub struct Hosts {
     sites: Vec<Site>,
-    /// None if there is only one site, whatever a request names.
+    /// None if there is only one site, which serves every host.
     names: Option<Names>,
 }
 
 #[derive(Debug, Default)]
 struct Names {
     exact: HashMap<String, usize>,
-    /// By the text behind the star, its dot included.
+    /// By the text after the star, including the dot.
     endings: HashMap<String, usize>,
 }
 
 impl Hosts {
-    /// `default` for all other names; the others for their names. Of a name that is given twice, the last
-    /// one counts; a configuration with such is refused before.
+    /// `default` serves all other names. If a name occurs twice, its last site wins; the configuration
+    /// refuses such names earlier.
     pub fn new(default: Site, others: impl IntoIterator<Item = (Vec<HostName>, Site)>) -> Hosts {
         let (mut sites, mut names) = (vec![default], Names::default());
         for (own, site) in others {
@@ -94,7 +92,7 @@ impl Hosts {
             sites.push(site);
         }
         let names = (sites.len() > 1).then_some(names);
-        // Each version of a file is encoded once for all hosts.
+        // All hosts share encodings and digests, so each version of a file is encoded once.
         if let Some((first, others)) = sites.split_first_mut() {
             for site in others {
                 site.encoded = Arc::clone(&first.encoded);
@@ -106,7 +104,7 @@ impl Hosts {
         Hosts { sites, names }
     }
 
-    /// The same, with these folders of every root for members alone.
+    /// Restricts these folders of every root to members.
     #[must_use]
     pub fn for_members(mut self, folders: MemberFolders) -> Hosts {
         let folders = Arc::new(folders);
@@ -114,25 +112,25 @@ impl Hosts {
         self
     }
 
-    /// The same, with remarks about files for the log.
+    /// Adds a sink for remarks about files.
     #[must_use]
     pub fn with_remarks(mut self, remarks: Remarks) -> Hosts {
         self.sites.iter_mut().for_each(|site| site.remarks = Some(remarks));
         self
     }
 
-    /// Writes the whole response to `request`, or returns the work that it needs first.
+    /// Writes the whole response to `request`, or returns the work that must be done first.
     #[inline]
     pub fn respond(&self, request: &Request<'_>, response: &mut ResponseWriter<'_>) -> Answered {
         self.site(request).respond(request, response)
     }
 
-    /// As [`Hosts::respond`], to a client that has logged in as a member.
+    /// Like [`Hosts::respond`], for a client that is logged in as a member.
     pub fn respond_to_member(&self, request: &Request<'_>, response: &mut ResponseWriter<'_>) -> Answered {
         self.site(request).respond_to_member(request, response)
     }
 
-    /// Makes the answer to `request` of work that was done for it.
+    /// Answers `request` with the result of finished work.
     pub fn finish(
         &self,
         finish: FinishWork,
@@ -142,7 +140,7 @@ impl Hosts {
         finish.answer(self.site(request), request, response)
     }
 
-    /// Answers without the work that there is too much of: as its [`Work::split`] says, or with 503.
+    /// Answers if the queue of work is full: as declared in [`Work::split`], or with 503.
     ///
     /// [`Work::split`]: crate::Work::split
     pub fn busy(
@@ -157,14 +155,14 @@ impl Hosts {
         }
     }
 
-    /// Answers a malformed or rejected request with the first site's own page for it, if it has one; if not `whole`, with
-    /// its head alone. The connection ends after it. Returns the number of bytes of the body.
+    /// Answers a malformed or rejected request with the first site's error page, if it has one. Without
+    /// `whole`, only the head is sent. The connection ends after it. Returns the length of the body.
     pub fn refuse(&self, status: u16, whole: bool, response: &mut ResponseWriter<'_>) -> Option<u64> {
         let site = &self.sites[0];
         store::with(site, |store| store.refuse_with_page(site, status, whole, response))
     }
 
-    /// Answers 500: the work failed.
+    /// Answers 500 because the work failed.
     pub fn failed(&self, request: &Request<'_>, response: &mut ResponseWriter<'_>) -> ResponseSummary {
         status_text::plain(request, 500, response)
     }
@@ -179,18 +177,18 @@ impl Hosts {
 }
 
 impl Names {
-    /// The place of the site that is for this `Host`.
+    /// Returns the index of the site for this `Host`.
     fn find(&self, host: &str) -> Option<usize> {
         let name = without_port(host);
         let name = name.strip_suffix('.').unwrap_or(name);
-        // A name is at most 253 bytes (RFC 1035 §2.3.4), so a longer one has no site.
+        // A name has at most 253 bytes (RFC 1035 §2.3.4), so a longer name matches no site.
         let mut buffer = [0; 253];
         let lower = buffer.get_mut(..name.len())?;
         lower.copy_from_slice(name.as_bytes());
         lower.make_ascii_lowercase();
         let name = std::str::from_utf8(lower).ok()?;
-        if let Some(place) = self.exact.get(name) {
-            return Some(*place);
+        if let Some(index) = self.exact.get(name) {
+            return Some(*index);
         }
         if self.endings.is_empty() {
             return None;
@@ -201,17 +199,16 @@ impl Names {
 }
 
 impl Site {
-    /// Writes the whole response to `request`, or returns the work that it needs first. A file
-    /// that is not in this worker's store is opened, and read if it is small, here and now.
+    /// Writes the whole response to `request`, or returns the work that must be done first. A file outside
+    /// this worker's store is opened immediately, and read if it is small.
     ///
-    /// A cached file is checked again after a second: if it was changed, replaced or removed, the response shows
-    /// that.
+    /// A cached file is checked again after a second, so responses reflect changes on disk.
     #[inline]
     pub fn respond(&self, request: &Request<'_>, response: &mut ResponseWriter<'_>) -> Answered {
         self.respond_as(&STRANGER, request, response)
     }
 
-    /// As [`Site::respond`], to a client that has logged in as a member.
+    /// Like [`Site::respond`], for a client that is logged in as a member.
     pub fn respond_to_member(&self, request: &Request<'_>, response: &mut ResponseWriter<'_>) -> Answered {
         self.respond_as(&MEMBER, request, response)
     }
@@ -224,7 +221,7 @@ impl Site {
     ) -> Answered {
         match request.method {
             Method::Get | Method::Head => {
-                // The summary is two words; all that a response can be takes a detour through memory.
+                // The summary fits two registers; an `Answered` from the store would go through memory.
                 match store::with(self, |store| store.respond_from_memory(self, access, request, response)) {
                     Some(summary) => Answered::Staged(summary.into_cached()),
                     None => ResponseSteps::with(self, request, access, |steps| steps.respond(response)),
@@ -248,10 +245,10 @@ mod tests {
 
     fn names(all: &[(&str, usize)]) -> Names {
         let mut names = Names::default();
-        for (name, place) in all {
+        for (name, index) in all {
             match name.strip_prefix('*') {
-                Some(ending) => names.endings.insert(ending.to_owned(), *place),
-                None => names.exact.insert((*name).to_owned(), *place),
+                Some(ending) => names.endings.insert(ending.to_owned(), *index),
+                None => names.exact.insert((*name).to_owned(), *index),
             };
         }
         names
@@ -267,7 +264,7 @@ mod tests {
             ("[::1]", 5),
             ("127.0.0.1", 6),
         ]);
-        for (host, place) in [
+        for (host, index) in [
             ("example.org", Some(1)),
             ("EXAMPLE.org.", Some(1)),
             ("example.org:8080", Some(1)),
@@ -285,7 +282,7 @@ mod tests {
             ("", None),
             (".example.org", None),
         ] {
-            assert_eq!(names.find(host), place, "{host}");
+            assert_eq!(names.find(host), index, "{host}");
         }
         assert_eq!(names.find(&format!("{}.example.org", "a".repeat(250))), None);
     }

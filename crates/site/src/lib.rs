@@ -1,16 +1,16 @@
-//! The meaning of a URL: files beneath a root, with their types, validators and redirects, and the responses
+//! The meaning of a URL: files beneath a root, with their types, validators and redirects, and responses
 //! without a file.
 //!
-//! All workers share a [`Site`]; each caches what it has served in a store of its own, so that a hit takes no
-//! lock and makes no system call. A request goes through the modules in this order:
+//! All workers share a [`Site`]. Each worker caches its responses in a store of its own: a hit takes no lock
+//! and makes no system call. A request passes through the modules in this order:
 //!
-//! 1. `hosts` chooses the `site`, and asks it for the response.
-//! 2. `respond`: `store` answers from memory if it can; otherwise `steps` takes the other steps in turn.
-//! 3. `rules` decide about the path: `precheck`.
+//! 1. `hosts` chooses the `site` by the request's host.
+//! 2. `respond`: `store` answers from memory; after a miss, `steps` runs the other steps in order.
+//! 3. `rules` decides by the path: `precheck`.
 //! 4. `files` finds and opens a file beneath the root.
 //! 5. `representation` turns the file into the bytes of a response.
 //!
-//! `cache` holds the bounded maps for all of them.
+//! `cache` has the bounded maps of these modules.
 
 #![forbid(unsafe_code)]
 

@@ -15,39 +15,39 @@ use crate::rules::settings::Settings;
 
 /// A folder as a site.
 ///
-/// It is used by any number of threads and by processes forked later. Dropping it (a reload puts another
-/// one in its place) frees the memory of the workers for it when they next meet a site that is new to them.
+/// Threads and processes that fork later share it. After a reload drops a site, each worker frees its store
+/// for that site when it first serves a new site.
 #[derive(Debug)]
 pub struct Site {
-    /// Distinguishes the sites of a process in the stores of its threads.
+    /// Identifies the site in the stores of each thread.
     pub(crate) id: u64,
-    /// Stores hold a weak reference: they see that the site is gone.
+    /// Stores hold a weak reference, which shows that the site was dropped.
     pub(crate) alive: Arc<()>,
     pub(crate) settings: Settings,
-    /// The files, and who may have which of them, here and on other hosts.
+    /// The files, and the protection of each file, including protection by other hosts.
     pub(crate) files: Files,
-    /// Remarks about files, for the log.
+    /// Remarks about files, for the server's log.
     pub(crate) remarks: Option<Remarks>,
     /// Changes on disk, if they are watched.
     pub(crate) watch: Option<FolderWatch>,
-    /// Compressed content, for all threads.
+    /// Compressed content, shared by all threads.
     pub(crate) encoded: Arc<EncodedCache>,
-    /// Digests of content, for all threads.
+    /// Digests of content, shared by all threads.
     pub(crate) digests: Arc<EncodedCache>,
 }
 
-/// Bytes of memory for digests of content, of about 300 each.
+/// Bytes of memory for digests of content; a digest takes about 300.
 const MOST_DIGESTS: usize = 4 << 20;
 
 impl Site {
-    /// The site in `root`. Nothing is read before it is requested.
+    /// Returns the site in `root`. Files are read only when they are requested.
     pub fn new(mut root: Root, settings: Settings) -> Site {
         root.follow(settings.routes.links);
         Site::of(Roots::new(root), settings)
     }
 
-    /// As [`Site::new`], with everything called `name`, and beneath that name, in `beside`. The root itself has
-    /// nothing of that name then.
+    /// Like [`Site::new`], but the entry `name` and everything beneath it come from the root `beside`, and
+    /// never from `root`.
     pub fn with_second_root(mut root: Root, name: &str, mut beside: Root, settings: Settings) -> Site {
         root.follow(settings.routes.links);
         beside.follow(settings.routes.links);

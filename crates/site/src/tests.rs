@@ -1,4 +1,4 @@
-//! A folder made for a test, requests to it, and what is answered.
+//! A temporary folder for a test, requests to it, and their responses.
 
 mod cache;
 mod codings;
@@ -24,13 +24,13 @@ use crate::files::open::VISITS;
 use crate::rules::settings::MEMORY_UP_TO;
 use crate::{Answered, ResponseSummary, Settings, Site};
 
-/// A folder beside which there is something that nobody may see. It is removed with what is in it.
+/// A temporary folder with a site's root, and a file outside the root. Dropping it removes the folder.
 struct Folder {
     path: PathBuf,
 }
 
 impl Folder {
-    /// An empty folder; this thread's clock is well past the times of what is written now.
+    /// Creates an empty folder. This thread's clock is well past the times of files written now.
     fn new() -> Folder {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("tenfold-site-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -56,8 +56,8 @@ impl Folder {
         fs::write(path, content).expect("the directory is ours");
     }
 
-    /// Puts another file in the place of one, at once. It is a second younger: the real time between two changes may be
-    /// less than a tick of the kernel's clock, while the clock of these tests is far ahead of it.
+    /// Replaces a file atomically. The new file is a second younger: two changes may fall into one tick of
+    /// the kernel's clock, while the clock of these tests is far ahead.
     fn replace(&self, name: &str, content: &str) {
         self.write("new.part", content);
         if let Ok(modified) = fs::metadata(self.at(name)).and_then(|old| old.modified()) {
@@ -75,12 +75,12 @@ impl Folder {
         Site::new(Root::open(&self.root()).expect("the directory was made"), settings)
     }
 
-    /// Everything is answered from memory.
+    /// Serves every file from memory.
     fn in_memory(&self) -> Site {
         self.site(Settings { memory_up_to: u64::MAX, ..Settings::default() })
     }
 
-    /// Everything is answered through a handle.
+    /// Serves every file from an open file.
     fn by_handle(&self) -> Site {
         self.site(Settings { memory_up_to: 0, ..Settings::default() })
     }
@@ -96,12 +96,12 @@ fn unix_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970").as_secs()
 }
 
-/// Lets time pass on this thread's clock.
+/// Advances this thread's clock.
 fn pass(time: Duration) {
     clock::set(clock::now() + time, clock::unix_seconds() + time.as_secs());
 }
 
-/// A response as it would arrive.
+/// A response as a client receives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Response {
     head: String,
@@ -109,7 +109,7 @@ struct Response {
 }
 
 impl Response {
-    /// Reads what `out` holds, files too, and sees that it is what `outcome` says.
+    /// Reads the response in `out`, including files, and compares it with `outcome`.
     fn of(outcome: ResponseSummary, out: &mut Out) -> Response {
         let mut bytes = flatten(out);
         let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").expect("a head ends") + 4;
@@ -121,13 +121,13 @@ impl Response {
     }
 
     fn status(&self) -> u16 {
-        self.head[9..12].parse().expect("a status line holds a status")
+        self.head[9..12].parse().expect("a status line has a status")
     }
 
     fn field(&self, name: &str) -> Option<&str> {
         let mut values = self.head.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
         let value = values.next();
-        assert_eq!(values.next(), None, "{name} stands once");
+        assert_eq!(values.next(), None, "{name} occurs twice");
         value
     }
 
@@ -160,12 +160,11 @@ fn flatten(out: &mut Out) -> Vec<u8> {
     bytes
 }
 
-/// A writer of HTTP/1.1.
 fn writer(out: &mut Out) -> ResponseWriter<'_> {
     ResponseWriter::http1(out)
 }
 
-/// Sends a request, and leaves the response where it was put.
+/// Sends a request, and leaves the response in `out`.
 fn stage(site: &Site, request: &str, out: &mut Out) -> ResponseSummary {
     parse_request(&mut request.as_bytes().to_vec(), |request| {
         let request = request.expect("the request is well-formed");
@@ -183,7 +182,7 @@ fn stage(site: &Site, request: &str, out: &mut Out) -> ResponseSummary {
 }
 
 thread_local! {
-    /// The number of offloaded jobs, which run on this thread here.
+        /// The number of offloaded jobs, which run on this thread in tests.
     static WORKED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
@@ -193,7 +192,7 @@ fn send(site: &Site, request: &str) -> Response {
     Response::of(outcome, &mut out)
 }
 
-/// Sends a request of this method, for this target, with these lines of fields.
+/// Sends a request with this method, target and header lines.
 fn ask(site: &Site, method: &str, target: &str, fields: &[&str]) -> Response {
     let fields: String = fields.iter().map(|line| format!("{line}\r\n")).collect();
     send(site, &format!("{method} {target} HTTP/1.1\r\nHost: evil.example\r\n{fields}\r\n"))
@@ -203,7 +202,7 @@ fn get(site: &Site, target: &str) -> Response {
     ask(site, "GET", target, &[])
 }
 
-/// How often `run` makes this thread go to the file system.
+/// Counts the accesses of this thread to the file system during `run`.
 fn visits(run: impl FnOnce()) -> usize {
     let before = VISITS.get();
     run();

@@ -1,4 +1,5 @@
-//! Behaviour at the limit of open files. This test has a process of its own because the limit is per process.
+//! Behaviour at the limit of open files. The limit applies to the process, so this test has a process of its
+//! own.
 
 use std::fs::{self, File};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -15,7 +16,7 @@ fn get(site: &Site, target: &str) -> (ResponseSummary, String) {
     let answered = parse_request(&mut request, |request| {
         site.respond(&request.expect("the request is good"), &mut ResponseWriter::http1(&mut out))
     });
-    let Answered::Staged(outcome) = answered else { panic!("the answer is made at once") };
+    let Answered::Staged(outcome) = answered else { panic!("it needs work") };
     let mut slices = [std::io::IoSlice::new(&[])];
     assert_eq!(out.memory(&mut slices).0, 1);
     let head = String::from_utf8_lossy(&slices[0]).into_owned();
@@ -45,10 +46,10 @@ fn out_of_descriptors_is_said_and_passes() {
     while let Ok(file) = File::open("/dev/null") {
         taken.push(file);
     }
-    // Cached descriptors are closed so that requested files can be opened.
+    // The cache closes its descriptors so that requested files can be opened.
     assert_eq!(get(&site, "/first").0.status(), 200);
     taken.extend(File::open("/dev/null"));
-    // Held by somebody who receives it, a file cannot be given back.
+    // A file in a response cannot be closed.
     let mut held = Out::new();
     parse_request(&mut b"GET /first HTTP/1.0\r\n\r\n".to_vec(), |request| {
         site.respond(&request.expect("the request is good"), &mut ResponseWriter::http1(&mut held))
@@ -56,7 +57,7 @@ fn out_of_descriptors_is_said_and_passes() {
     let (outcome, head) = get(&site, "/second");
     assert_eq!((outcome.status(), outcome.failure()), (503, Some(rustix::io::Errno::MFILE.raw_os_error())));
     assert!(head.contains("\r\nRetry-After: 1\r\n"), "{head}");
-    // A file in memory is served although its time cannot be checked.
+    // A file in memory is served although it cannot be checked.
     clock::set(Instant(10_000), unix + 70);
     assert_eq!(get(&in_memory, "/kept").0.status(), 200);
 

@@ -1,4 +1,5 @@
-//! Protection of files when this process may open few files more. Alone in its process: the limit is everybody's.
+//! The protection of files at the limit of open files. The limit applies to the process, so this test has a
+//! process of its own.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -10,7 +11,7 @@ use tenfold_http::{Instant, Out, ResponseWriter, clock};
 use tenfold_site::{Answered, HostName, Hosts, MemberFolders, Need, Settings, Site};
 use tenfold_sys::file::Root;
 
-/// The status of the answer; none if it waits for a login.
+/// The status of the response; None if the session must be looked up.
 fn ask(hosts: &Hosts) -> Option<u16> {
     let mut request = b"GET /secret.html HTTP/1.1\r\nHost: outer\r\n\r\n".to_vec();
     let mut out = Out::new();
@@ -23,8 +24,8 @@ fn ask(hosts: &Hosts) -> Option<u16> {
     })
 }
 
-/// The file is in a folder that is protected beneath the directory to which the root of another host leads since a
-/// deploy. To find that directory takes more descriptors than to find the file.
+/// A deploy moves the root of another host to a directory in which the folder of the file is protected.
+/// Finding that directory needs more descriptors than finding the file.
 #[test]
 fn h83_a_file_stays_protected_whatever_cannot_be_opened() {
     let unix = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970").as_secs();

@@ -1,21 +1,21 @@
 //! A bounded map from paths to cached values, with second-chance eviction.
 //!
-//! A hit sets a bit. To make room, a hand goes round: an entry with the bit loses it, an entry
-//! without it loses its place (the CLOCK algorithm). The hand spares at most [`CHANCES`] entries in a row,
-//! so that one eviction has a bounded cost, even when everything was used since it last came by.
+//! A hit sets a bit. To make room, a hand goes round: it clears the bit of an entry that has it, and evicts
+//! the first entry without it (the CLOCK algorithm). The hand spares at most [`CHANCES`] entries in a row, so
+//! the cost of an eviction is bounded even if all entries were used recently.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use tenfold_http::Instant;
 
-/// Entries that one eviction spares at most.
+/// The most entries that one eviction spares.
 const CHANCES: usize = 16;
 
-/// A moment more than a second before any at which a server answers: its clock begins with the machine's.
+/// An expired moment: the clock of a server starts with the machine, so it has always passed 1 s.
 const LONG_AGO: Instant = Instant(0);
 
-/// Whether something that was checked at this moment is still believed: it is for a second.
+/// Whether a check at this moment is still valid: it is for a second.
 #[inline]
 pub(crate) fn is_fresh(checked: Instant, now: Instant) -> bool {
     now.0.saturating_sub(checked.0) < 1000
@@ -23,7 +23,7 @@ pub(crate) fn is_fresh(checked: Instant, now: Instant) -> bool {
 
 /// A bounded map.
 pub(crate) struct ClockCache<V> {
-    places: HashMap<Rc<str>, usize, foldhash::fast::RandomState>,
+    indices: HashMap<Rc<str>, usize, foldhash::fast::RandomState>,
     slots: Vec<CacheSlot<V>>,
     hand: usize,
     bytes: usize,
@@ -40,10 +40,10 @@ struct CacheSlot<V> {
 }
 
 impl<V> ClockCache<V> {
-    /// An empty map of at most so many entries, and at most so many bytes by their weights.
+    /// Returns an empty map with a bound on its entries and on the sum of their weights in bytes.
     pub(crate) fn new(most_entries: usize, most_bytes: usize) -> ClockCache<V> {
         ClockCache {
-            places: HashMap::default(),
+            indices: HashMap::default(),
             slots: Vec::new(),
             hand: 0,
             bytes: 0,
@@ -52,10 +52,10 @@ impl<V> ClockCache<V> {
         }
     }
 
-    /// The value of `key`, if it was checked within the last second.
+    /// Returns the value of `key` if it was checked within the last second.
     #[inline]
     pub(crate) fn fresh(&mut self, key: &str, now: Instant) -> Option<&mut V> {
-        let slot = &mut self.slots[*self.places.get(key)?];
+        let slot = &mut self.slots[*self.indices.get(key)?];
         if !is_fresh(slot.checked, now) {
             return None;
         }
@@ -63,38 +63,39 @@ impl<V> ClockCache<V> {
         Some(&mut slot.value)
     }
 
-    /// Checks the value of `key` if the last check is more than a second ago: without `still`, it is removed.
+    /// Checks the value of `key` if its last check was more than a second ago. If `still` returns false, it
+    /// is removed.
     pub(crate) fn check(&mut self, key: &str, now: Instant, still: impl FnOnce(&V) -> bool) {
-        let Some(&place) = self.places.get(key) else { return };
-        let slot = &mut self.slots[place];
+        let Some(&index) = self.indices.get(key) else { return };
+        let slot = &mut self.slots[index];
         if is_fresh(slot.checked, now) {
             return;
         }
         if still(&slot.value) {
             slot.checked = now;
         } else {
-            self.remove(place);
+            self.remove(index);
         }
     }
 
-    /// Expires the value of `key`: it is checked before it is used again.
-    pub(crate) fn doubt(&mut self, key: &str) {
-        if let Some(&place) = self.places.get(key) {
-            self.slots[place].checked = LONG_AGO;
+    /// Expires the value of `key`: it is checked before its next use.
+    pub(crate) fn expire(&mut self, key: &str) {
+        if let Some(&index) = self.indices.get(key) {
+            self.slots[index].checked = LONG_AGO;
         }
     }
 
     /// Expires all values.
-    pub(crate) fn doubt_all(&mut self) {
+    pub(crate) fn expire_all(&mut self) {
         self.slots.iter_mut().for_each(|slot| slot.checked = LONG_AGO);
     }
 
-    /// Inserts `value`, which is `weight` bytes beside its key, and evicts others to make room. A value larger
-    /// than the whole map is not inserted.
+    /// Inserts `value`, which has `weight` bytes besides its key, and evicts other entries to make room. A
+    /// value larger than the whole map is not inserted.
     pub(crate) fn insert(&mut self, key: &str, value: V, weight: usize, now: Instant) {
         let weight = weight + key.len() + size_of::<CacheSlot<V>>() + size_of::<(Rc<str>, usize)>();
-        if let Some(&place) = self.places.get(key) {
-            self.remove(place);
+        if let Some(&index) = self.indices.get(key) {
+            self.remove(index);
         }
         if self.most_entries == 0 || weight > self.most_bytes {
             return;
@@ -103,23 +104,23 @@ impl<V> ClockCache<V> {
             self.evict();
         }
         let key: Rc<str> = key.into();
-        self.places.insert(Rc::clone(&key), self.slots.len());
+        self.indices.insert(Rc::clone(&key), self.slots.len());
         self.slots.push(CacheSlot { key, value, checked: now, used: false, weight });
         self.bytes += weight;
     }
 
-    /// Changes the value of `key`, if there is one; `change` returns its new weight.
+    /// Changes the value of `key`, if it exists; `change` returns the new weight.
     pub(crate) fn update(&mut self, key: &str, change: impl FnOnce(&mut V) -> usize) {
-        let Some(&place) = self.places.get(key) else { return };
-        let CacheSlot { mut value, checked, .. } = self.remove(place);
+        let Some(&index) = self.indices.get(key) else { return };
+        let CacheSlot { mut value, checked, .. } = self.remove(index);
         let weight = change(&mut value);
         self.insert(key, value, weight, checked);
     }
 
-    /// Removes everything, and returns whether there was anything.
+    /// Removes all entries. Returns whether there were any.
     pub(crate) fn clear(&mut self) -> bool {
         let any = !self.slots.is_empty();
-        self.places.clear();
+        self.indices.clear();
         self.slots.clear();
         (self.hand, self.bytes) = (0, 0);
         any
@@ -128,12 +129,12 @@ impl<V> ClockCache<V> {
     /// The number of bounds.
     pub(crate) const BOUNDS: usize = 2;
 
-    /// Its use and its bound: of entries, and of bytes.
+    /// The use and the bound of entries, and of bytes.
     pub(crate) fn load(&self) -> [(usize, usize); 2] {
         [(self.slots.len(), self.most_entries), (self.bytes, self.most_bytes)]
     }
 
-    /// Removes an entry; there is at least one.
+    /// Removes an entry. The map must not be empty.
     pub(crate) fn evict(&mut self) {
         for _ in 0..CHANCES {
             if self.hand >= self.slots.len() {
@@ -144,16 +145,16 @@ impl<V> ClockCache<V> {
             }
             self.hand += 1;
         }
-        let place = if self.hand < self.slots.len() { self.hand } else { 0 };
-        self.remove(place);
+        let index = if self.hand < self.slots.len() { self.hand } else { 0 };
+        self.remove(index);
     }
 
-    fn remove(&mut self, place: usize) -> CacheSlot<V> {
-        let slot = self.slots.swap_remove(place);
-        self.places.remove(&slot.key);
+    fn remove(&mut self, index: usize) -> CacheSlot<V> {
+        let slot = self.slots.swap_remove(index);
+        self.indices.remove(&slot.key);
         self.bytes -= slot.weight;
-        if let Some(moved) = self.slots.get(place) {
-            *self.places.get_mut(&moved.key).expect("each slot has its place in the map") = place;
+        if let Some(moved) = self.slots.get(index) {
+            *self.indices.get_mut(&moved.key).expect("each slot has its index in the map") = index;
         }
         slot
     }
@@ -166,16 +167,16 @@ mod tests {
     const NOW: Instant = Instant(5000);
 
     fn keys(cache: &ClockCache<u32>) -> usize {
-        assert_eq!(cache.places.len(), cache.slots.len());
+        assert_eq!(cache.indices.len(), cache.slots.len());
         assert_eq!(cache.bytes, cache.slots.iter().map(|slot| slot.weight).sum::<usize>());
         for (at, slot) in cache.slots.iter().enumerate() {
-            assert_eq!(cache.places.get(&slot.key), Some(&at));
+            assert_eq!(cache.indices.get(&slot.key), Some(&at));
         }
         cache.slots.len()
     }
 
     #[test]
-    fn an_entry_is_believed_for_a_second() {
+    fn an_entry_is_fresh_for_a_second() {
         let mut cache = ClockCache::new(4, usize::MAX);
         cache.insert("/a", 1, 0, NOW);
         assert_eq!(cache.fresh("/a", Instant(NOW.0 + 999)), Some(&mut 1));
@@ -189,17 +190,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_doubted_is_checked_first() {
+    fn an_expired_value_is_checked_first() {
         let mut cache = ClockCache::new(4, usize::MAX);
         cache.insert("/a", 1, 0, NOW);
         cache.insert("/b", 2, 0, NOW);
-        cache.doubt("/a");
-        cache.doubt("/none");
+        cache.expire("/a");
+        cache.expire("/none");
         assert_eq!(cache.fresh("/a", NOW), None);
         assert_eq!(cache.fresh("/b", NOW), Some(&mut 2));
         cache.check("/a", NOW, |_| true);
         assert_eq!(cache.fresh("/a", NOW), Some(&mut 1));
-        cache.doubt_all();
+        cache.expire_all();
         assert!(cache.fresh("/a", NOW).is_none() && cache.fresh("/b", NOW).is_none());
     }
 
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_outlives_what_is_not() {
+    fn used_entries_outlive_unused_entries() {
         let mut cache = ClockCache::new(8, usize::MAX);
         cache.insert("/good", 0, 0, NOW);
         for at in 1..1000 {
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn an_eviction_ends_though_everything_was_used() {
+    fn an_eviction_ends_if_all_entries_were_used() {
         let mut cache = ClockCache::new(100, usize::MAX);
         for at in 0..100 {
             cache.insert(&format!("/{at}"), at, 0, NOW);
@@ -255,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_updated_weighs_what_it_weighs_then_and_is_believed_no_longer() {
+    fn an_update_changes_the_weight_and_not_the_time_of_the_check() {
         let mut cache = ClockCache::new(4, 4096);
         cache.insert("/a", 1, 10, NOW);
         let before = cache.bytes;
@@ -265,13 +266,13 @@ mod tests {
         });
         assert_eq!((cache.bytes, cache.fresh("/a", Instant(NOW.0 + 999))), (before + 100, Some(&mut 2)));
         assert_eq!(cache.fresh("/a", Instant(NOW.0 + 1000)), None);
-        cache.update("/b", |_| unreachable!("nothing is known about it"));
+        cache.update("/b", |_| unreachable!("the map has no such key"));
         cache.update("/a", |_| 5000);
-        assert_eq!(keys(&cache), 0, "what is larger than the whole is forgotten");
+        assert_eq!(keys(&cache), 0, "a value larger than the map is removed");
     }
 
     #[test]
-    fn a_value_is_replaced_and_everything_forgotten() {
+    fn values_are_replaced_and_cleared() {
         let mut cache = ClockCache::new(2, usize::MAX);
         cache.insert("/a", 1, 10, NOW);
         cache.insert("/a", 2, 20, NOW);

@@ -1,8 +1,8 @@
 //! Encoded content and digests of files, for all threads of a process.
 //!
-//! Only work beside the loops uses it, so its lock holds up no loop. A worker caches the responses that it has
-//! sent in its own store; this cache saves the next worker, and the next connection of an engine that gives
-//! each a thread, from encoding the same file again.
+//! Only threads outside the loops use it, so its lock delays no loop. Each worker caches its responses in its
+//! own store. This cache spares the next worker, or the next connection of an engine with a thread per
+//! connection, encoding the same file again.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,13 +13,13 @@ use tenfold_sys::file::FileStat;
 /// One version of a file in one coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FileVersion {
-    /// Device, inode, size; when it was modified and changed, in seconds and nanoseconds.
+    /// Device, inode and size; the times of modification and change, in seconds and nanoseconds.
     identity: (u64, u64, u64, (i64, u32), (i64, u32)),
     coding: ContentCoding,
 }
 
 impl FileVersion {
-    /// The version with these facts.
+    /// Returns the version with these facts.
     pub(crate) fn new(facts: &FileStat, coding: ContentCoding) -> FileVersion {
         let FileStat { device, inode, size, modified, changed, .. } = *facts;
         let modified = (modified.seconds, modified.nanoseconds);
@@ -27,13 +27,13 @@ impl FileVersion {
         FileVersion { identity: (device, inode, size, modified, changed), coding }
     }
 
-    /// The version with these facts, without an encoding.
+    /// Returns the version with these facts, without an encoding.
     pub(crate) fn identity(facts: &FileStat) -> FileVersion {
         FileVersion::new(facts, ContentCoding::Identity)
     }
 }
 
-/// Encoded content within a bound of bytes; the oldest is evicted first.
+/// Encoded content within a bound of bytes. The oldest content is evicted first.
 #[derive(Debug)]
 pub(crate) struct EncodedCache {
     most_bytes: usize,
@@ -48,7 +48,7 @@ struct EncodedEntries {
 }
 
 impl EncodedCache {
-    /// An empty cache of at most this many bytes.
+    /// Returns an empty cache with this bound.
     pub(crate) fn new(most_bytes: usize) -> EncodedCache {
         EncodedCache { most_bytes, content: Mutex::default() }
     }
@@ -59,14 +59,14 @@ impl EncodedCache {
         self.content.lock().unwrap_or_else(PoisonError::into_inner).order.len()
     }
 
-    /// The content cached for this version.
+    /// Returns the content cached for this version.
     pub(crate) fn find(&self, version: &FileVersion) -> Option<Arc<[u8]>> {
         let content = self.content.lock().unwrap_or_else(PoisonError::into_inner);
         content.encoded.get(version).cloned()
     }
 
-    /// Caches encoded content, and evicts the oldest to make room. Content larger than the whole cache is not
-    /// kept.
+    /// Caches encoded content, and evicts the oldest content to make room. Content larger than the whole
+    /// cache is not cached.
     pub(crate) fn put(&self, version: FileVersion, encoded: Arc<[u8]>) {
         let weight = weight(&encoded);
         if weight > self.most_bytes {
@@ -74,7 +74,7 @@ impl EncodedCache {
         }
         let mut content = self.content.lock().unwrap_or_else(PoisonError::into_inner);
         let content = &mut *content;
-        // Two threads may have encoded it at the same time.
+        // Another thread may have encoded the same version meanwhile.
         if content.encoded.contains_key(&version) {
             return;
         }
@@ -89,7 +89,7 @@ impl EncodedCache {
     }
 }
 
-/// Bytes of memory for encoded content and its version, which is in the map and in the order.
+/// Bytes of memory for encoded content and for its version, which the map and the order both hold.
 fn weight(encoded: &[u8]) -> usize {
     encoded.len() + 2 * size_of::<FileVersion>() + size_of::<Arc<[u8]>>()
 }
@@ -119,8 +119,8 @@ mod tests {
         let there = [1, 2, 3].map(|inode| cache.find(&version(inode)).is_some());
         assert_eq!(there, [false, true, true]);
         cache.put(version(4), vec![0; 2 * weight(&coded)].into());
-        assert!(cache.find(&version(4)).is_none(), "what is larger than the whole");
-        assert!(cache.find(&version(3)).is_some(), "drives nothing out");
+        assert!(cache.find(&version(4)).is_none(), "content larger than the cache is not kept");
+        assert!(cache.find(&version(3)).is_some(), "and evicts nothing");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Bounded maps of content. They know nothing about sites.
+//! Bounded maps of content, independent of sites.
 
 pub(crate) mod clock;
 pub(crate) mod encoded;

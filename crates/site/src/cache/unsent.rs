@@ -1,24 +1,26 @@
-//! Long content that clients have not received yet. Clients that do not read cannot fill the memory with it.
+//! A bound on long content that clients have not received yet, so that clients that do not read cannot
+//! exhaust the memory.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Content of this many bytes or more is long. An output holds little more of shorter content.
+/// Content of this many bytes or more is long. A connection's output holds little more than this of shorter
+/// content.
 pub(crate) const LONG: usize = 64 << 10;
-/// The most bytes of different content of one kind in a process. One may have more.
+/// The bound of unsent content of a kind in a process. A single content may exceed it.
 const MOST: usize = 64 << 20;
 
 /// Listings, by their entity tags.
 pub(crate) static PAGES: UnsentContent<String> = UnsentContent::new(MOST);
 
-/// Content of files, by its address.
+/// Content of files, by address.
 #[cfg(not(test))]
 pub(crate) fn files() -> &'static UnsentContent<usize> {
     static FILES: UnsentContent<usize> = UnsentContent::new(MOST);
     &FILES
 }
 
-/// The same with a small bound, for each test.
+/// The same with a small bound, separate for each test.
 #[cfg(test)]
 pub(crate) fn files() -> &'static UnsentContent<usize> {
     thread_local! {
@@ -27,7 +29,7 @@ pub(crate) fn files() -> &'static UnsentContent<usize> {
     FILES.with(|files| *files)
 }
 
-/// Content that clients are receiving. Clients of one key share its memory.
+/// Content that clients are receiving. Responses with the same key share its memory.
 pub(crate) struct UnsentContent<K: 'static> {
     most: usize,
     entries: Mutex<UnsentEntries<K>>,
@@ -39,7 +41,7 @@ struct UnsentEntries<K> {
     bytes: usize,
 }
 
-/// Content in a response. It counts as unsent until this is dropped.
+/// Content held by a response. It counts as unsent until the share is dropped.
 pub(crate) struct UnsentShare<K: Ord + 'static> {
     pub(crate) content: Arc<[u8]>,
     key: K,
@@ -56,7 +58,8 @@ impl<K: Ord + Clone> UnsentContent<K> {
         self.lock().admits(key, length, self.most)
     }
 
-    /// Returns the content of `key`, which `make` makes if no response holds it; `None` if too much is unsent.
+    /// Returns the content of `key`. If no response holds it, `make` makes it. Returns `None` beyond the
+    /// bound.
     pub(crate) fn share(
         &'static self,
         key: K,
@@ -108,18 +111,18 @@ mod tests {
         static PAGES: UnsentContent<&str> = UnsentContent::new(10);
         let ask = |key, page: &str| PAGES.share(key, page.len(), || page.as_bytes().into());
         let first = ask("a", "123456").expect("there is room");
-        let again = ask("a", "123456").expect("it is there");
+        let again = ask("a", "123456").expect("another response holds it");
         assert!(Arc::ptr_eq(&first.content, &again.content));
         assert!(ask("b", "12345").is_none(), "11 bytes");
         assert!(!PAGES.admits(&"b", 5) && PAGES.admits(&"b", 4) && PAGES.admits(&"a", 6));
         let small = ask("c", "1234").expect("10 bytes");
         drop(first);
-        assert!(ask("b", "12345").is_none(), "another response holds the first");
+        assert!(ask("b", "12345").is_none(), "another response still holds the first content");
         drop(again);
-        assert!(ask("b", "12345").is_some(), "the first has left");
+        assert!(ask("b", "12345").is_some(), "no response holds the first content");
         drop(small);
-        assert!(ask("d", "12345678901").is_some(), "content is sent whatever its size");
+        assert!(ask("d", "12345678901").is_some(), "a single content may exceed the bound");
         let entries = PAGES.lock();
-        assert!(entries.by_key.is_empty() && entries.bytes == 0, "nothing is kept");
+        assert!(entries.by_key.is_empty() && entries.bytes == 0, "dropped shares leave nothing");
     }
 }

@@ -1,4 +1,4 @@
-//! Why a path has no file.
+//! The reasons for a response without a file.
 
 use std::io;
 
@@ -6,18 +6,18 @@ use tenfold_sys::file::FileError;
 
 use crate::rules::policy::Listing;
 
-/// Why a path is answered without a file.
+/// The reason for a response without a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Absence {
     /// 404.
     NotFound,
-    /// 403: permission denied, or it is a device, a FIFO or a socket.
+    /// 403: permission denied, or a device, a FIFO or a socket.
     Forbidden,
-    /// 301: a directory was requested as a file.
+    /// 301: the path of a directory lacks its slash.
     Directory,
-    /// 404: a directory without an index that is not listed, if the response tells how to list it.
+    /// 404: a directory without an index; the response explains how to enable listings.
     Unlisted,
-    /// A directory without an index, and how it is listed.
+    /// A directory without an index, and the format of its listing.
     Listed(Listing),
     /// 503, with the error number of the system.
     Exhausted(i32),

@@ -5,17 +5,18 @@ use tenfold_http::semantics::negotiate::ContentCoding;
 use crate::rules::codings::suffix;
 use crate::rules::policy::Policy;
 
-/// For names without a known extension: a browser offers to save it, and with `nosniff` does not guess.
+/// The type of names without a known extension: a browser offers to save the file, and with `nosniff` does
+/// not guess.
 const UNKNOWN: &str = "application/octet-stream";
 
-/// Types for which browsers and players expect another value than that of the general table.
+/// Types for which browsers and players expect another value than the general table has.
 const CORRECTIONS: &[(&str, &str)] = &[
     ("m4a", "audio/mp4"),        // RFC 4337
     ("map", "application/json"), // source maps, ECMA-426
     ("ts", "video/mp2t"),        // segments of HLS, RFC 8216 §10
 ];
 
-/// The value of `Content-Type` for a file of this name under `policy`. Text has a charset, UTF-8 by default.
+/// Returns the `Content-Type` of a file with this name under `policy`. Text has a charset, UTF-8 by default.
 pub(crate) fn of(name: &str, policy: &Policy) -> String {
     let file = name.rsplit('/').next().unwrap_or(name);
     let essence = match own(file, policy) {
@@ -31,9 +32,9 @@ pub(crate) fn of(name: &str, policy: &Policy) -> String {
     }
 }
 
-/// A file that is compressed by its name: its coding, and its name without it. The configuration has no type for the
-/// compressed name, and browsers process the type of the other one themselves: an archive of a compressed `tar` file stays
-/// one, because programs that fetch it expect it as it is.
+/// Returns the coding and the inner name of a file that is compressed by its name, such as `app.js.gz`.
+/// Browsers must process the inner type, and the configuration must not give the outer name a type. An
+/// archive such as `a.tar.gz` keeps its own type, because programs that fetch it expect it unchanged.
 pub(crate) fn compressed(name: &str, policy: &Policy) -> Option<(ContentCoding, String)> {
     const CODED: [ContentCoding; 3] = [ContentCoding::Brotli, ContentCoding::Gzip, ContentCoding::Zstd];
     let lower = name.to_ascii_lowercase();
@@ -52,13 +53,13 @@ pub(crate) fn compressed(name: &str, policy: &Policy) -> Option<(ContentCoding, 
     (own(&file, policy).is_some() || is_processed(by_extension(&file))).then_some((coding, inner))
 }
 
-/// Whether browsers process content of this type, and do not only store it.
+/// Whether browsers process content of this type instead of storing it.
 fn is_processed(essence: &str) -> bool {
     const KINDS: [&str; 5] = ["image/", "audio/", "video/", "font/", "model/"];
     is_text(essence) || essence == "application/wasm" || KINDS.iter().any(|kind| essence.starts_with(kind))
 }
 
-/// The type that the configuration gives a file of this name: by all of it, or else by its longest ending.
+/// Returns the type configured for a file with this name: for the whole name, or else for its longest ending.
 fn own<'p>(file: &str, policy: &'p Policy) -> Option<&'p str> {
     if policy.types.is_empty() {
         return None;

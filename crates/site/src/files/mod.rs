@@ -1,4 +1,4 @@
-//! The files beneath a root: which ones a path means, how they are opened, and who may have them.
+//! The files beneath a root: which files a path means, how they are opened, and how they are protected.
 
 pub(crate) mod absence;
 pub(crate) mod media_type;

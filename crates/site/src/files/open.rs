@@ -20,9 +20,9 @@ use crate::rules::settings::Settings;
 #[derive(Debug)]
 pub(crate) struct Files {
     pub(crate) roots: Arc<Roots>,
-    /// Decides which requests may have them.
+    /// Which requests may get each file.
     pub(crate) protection: Protection,
-    /// Bytes up to which a file is read when it is opened.
+    /// The largest file that is read when it is opened.
     pub(crate) read_up_to: u64,
 }
 
@@ -30,9 +30,9 @@ pub(crate) struct Files {
 #[derive(Debug)]
 pub(crate) struct LookupName {
     name: String,
-    /// The result if a directory has this name.
+    /// The result if the name is a directory.
     directory: Absence,
-    /// Whether it is the same file for every path.
+    /// Whether every path leads to this file.
     pub(crate) fixed: bool,
 }
 
@@ -41,23 +41,23 @@ impl LookupName {
         &self.name
     }
 
-    /// A file and nothing else.
+    /// A file; a directory of this name counts as absent.
     pub(crate) fn file(name: &str) -> LookupName {
         LookupName::file_or(name, Absence::NotFound)
     }
 
-    /// A file, and the result if a directory has its name.
+    /// A file, or `directory` if the name is a directory.
     pub(crate) fn file_or(name: &str, directory: Absence) -> LookupName {
         LookupName { name: name.to_owned(), directory, fixed: false }
     }
 
-    /// The same file for every path.
+    /// Marks the file as the same for every path.
     pub(crate) fn fixed(self) -> LookupName {
         LookupName { fixed: true, ..self }
     }
 
-    /// The facts of the file that has the name now. Nothing is opened, because opening a device or a FIFO has
-    /// effects.
+    /// Returns the facts of the file that has the name now, without opening it: opening a device or a FIFO
+    /// has effects.
     pub(crate) fn look(&self, roots: &Roots) -> Result<FileStat, Absence> {
         count_visit();
         self.servable(roots.of(&self.name).look(&self.name)?)
@@ -78,32 +78,32 @@ impl LookupName {
     }
 }
 
-/// How a file was opened.
+/// The content of a file that was opened.
 #[derive(Debug)]
 pub(crate) enum Opened {
-    /// It was read, whole.
+    /// The whole content, read from the file.
     Read(Vec<u8>),
-    /// It was made.
+    /// The content made by the server.
     Made(Arc<[u8]>),
-    /// It is open.
+    /// An open file.
     File(OpenFile),
 }
 
-/// A file that was opened, and read if it is small.
+/// A file that was opened; a small file was also read.
 pub(crate) struct Found {
     pub(crate) facts: FileStat,
     pub(crate) opened: Opened,
     /// The credentials that the file requires.
     pub(crate) guard: Guard,
-    /// False if it changed while it was read: then it is sent through its handle this once, so that one
-    /// version goes out or the connection ends.
+    /// Whether to cache the file. False if it changed while it was read: the response then reads from the
+    /// open file, so that it has one version or the connection ends.
     pub(crate) keep: bool,
 }
 
 impl Files {
-    /// Opens a file, finds out who may have it, and reads it if it is small.
+    /// Opens a file, determines its guard, and reads it if it is small.
     pub(crate) fn open(&self, wanted: &LookupName) -> Result<Found, Absence> {
-        // Between both, another file may be given the name.
+        // The name may pass to another file between the two calls.
         const TRIES: usize = 8;
         for _ in 0..TRIES {
             wanted.look(&self.roots)?;
@@ -129,8 +129,8 @@ impl Files {
         Ok(Found { facts, opened, guard, keep })
     }
 
-    /// Whether the file with these facts, found as `name`, has this guard. A lack of descriptors is no reason to
-    /// doubt it.
+    /// Whether the file with these facts, found as `name`, has this guard. If descriptors are exhausted, the
+    /// guard stays valid.
     pub(crate) fn is_guarded_by(&self, name: &str, facts: &FileStat, guard: &Guard) -> bool {
         match self.protection.guard(name, facts) {
             Ok(found) => found.as_ref() == Some(guard),
@@ -138,8 +138,8 @@ impl Files {
         }
     }
 
-    /// The result for a route on which no file was found: a directory without an index is listed as `listing`
-    /// says. If the settings explain listings, directories that are not listed are distinguished.
+    /// Returns the result for a route without a file. A directory without an index is listed in the format
+    /// `listing`. If the settings explain listings, an unlisted directory has a result of its own.
     pub(crate) fn without_index(&self, route: &Route, listing: Listing, settings: &Settings) -> Absence {
         let looks = listing != Listing::Off || settings.explain_listing;
         let opened = route.rewritten.as_ref().unwrap_or(&route.path);
@@ -158,14 +158,14 @@ impl Files {
     }
 }
 
-/// All of a file, if it was the same before and after.
+/// Reads a whole file; None if it changed meanwhile.
 fn read(file: &File, size: usize, before: &FileStat) -> Result<Option<Vec<u8>>, Absence> {
     let bytes = file::read_whole(file, size)?;
     let after = file::facts(file)?;
     Ok(bytes.filter(|_| after == *before))
 }
 
-/// Counts the visits to the file system, for the tests that expect none.
+/// Counts accesses to the file system, for tests that expect none.
 fn count_visit() {
     #[cfg(test)]
     VISITS.set(VISITS.get() + 1);
@@ -173,7 +173,7 @@ fn count_visit() {
 
 #[cfg(test)]
 thread_local! {
-    /// Visits of this thread to the file system.
+    /// Accesses of this thread to the file system.
     pub(crate) static VISITS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 

@@ -1,11 +1,11 @@
-//! The protection of files by their identity, and not by the path that led to them.
+//! The protection of files by their identity, independent of the path.
 //!
-//! A rewrite, a fallback, an error page, a link, another host and a file system without case all lead to a file by a
-//! path that no rule is for. So when a file is opened, and when it is looked at again, the protected folders are
-//! compared with every directory above the file by device and inode. They are resolved once a second for each site whose
-//! root is above the file; those that this process may not look at are compared as they were before it gave up its
-//! privileges. `docs/how-to/members.md` states the limits: a hard link, and a mount of a part of a protected folder, have other
-//! directories above them.
+//! A rewrite, a fallback, an error page, a link, another host or a file system without case can lead to a
+//! protected file by a path that no rule matches. So whenever a file is opened or checked again, every
+//! directory above it is compared with the protected folders, by device and inode. Each site whose root is
+//! above the file resolves its protected folders once a second. A folder that this process may not read is
+//! compared as it was before the process gave up its privileges. `docs/how-to/members.md` states the limits:
+//! a hard link, and a mount of a part of a protected folder, have other directories above them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -23,16 +23,17 @@ use crate::rules::pattern::Pattern;
 use crate::rules::policy::Policies;
 use crate::rules::realm::Realm;
 
-/// The folders that are for members alone, on every host.
+/// The folders that are restricted to members, on every host.
 pub struct MemberFolders {
-    /// Their paths beneath a root, as the file system spells them.
+    /// Their paths beneath a root, as spelled in the file system.
     names: Vec<String>,
     /// Whether a path beneath a root is in one of them.
     hold: Box<dyn Fn(&str) -> bool + Send + Sync>,
 }
 
 impl MemberFolders {
-    /// Folders of these names; `hold` tells whether a path, decoded and without a slash at either end, is in one.
+    /// Folders of these names. `hold` returns whether a path, decoded and without a slash at either end, is
+    /// in one of them.
     pub fn new(names: Vec<String>, hold: impl Fn(&str) -> bool + Send + Sync + 'static) -> MemberFolders {
         MemberFolders { names, hold: Box::new(hold) }
     }
@@ -48,7 +49,7 @@ impl fmt::Debug for MemberFolders {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Statement {
     paths: Pattern,
-    /// None if it opens them.
+    /// None if the rule leaves the files open.
     realm: Option<Arc<Realm>>,
 }
 
@@ -63,15 +64,15 @@ pub(crate) struct Area {
 
 impl Area {
     pub(crate) fn new(roots: &Arc<Roots>, index: &[String], policies: &Policies) -> Area {
-        let said = policies.of_auth().map(|(paths, realm)| Statement { paths, realm: realm.clone() });
-        let (statements, view) = (said.collect(), Mutex::default());
+        let of_rules = policies.of_auth().map(|(paths, realm)| Statement { paths, realm: realm.clone() });
+        let (statements, view) = (of_rules.collect(), Mutex::default());
         Area { roots: Arc::clone(roots), index: index.to_owned(), statements, view }
     }
 
-    /// Calls `look` with the file as it is seen from here, unless nothing of the area concerns it.
+    /// Calls `look` with the file as located in this area, if the area may protect it.
     fn locate<'p>(
         &'p self,
-        place: &ResolvedPath,
+        resolved: &ResolvedPath,
         folders: Option<&MemberFolders>,
         look: impl FnOnce(&LocatedFile<'p, '_>) -> Result<(), Absence>,
     ) -> Result<(), Absence> {
@@ -80,29 +81,30 @@ impl Area {
             view.look_up_roots(self)?;
             view.roots_at = Some(now);
         }
-        let is_beneath = view.roots.iter().any(|root| place.ancestry.contains(root));
-        // Beneath other folders there are protected ones only where one is mounted, which is rare.
+        let is_beneath = view.roots.iter().any(|root| resolved.ancestry.contains(root));
+        // A file outside the roots is in a protected folder only if that folder is mounted elsewhere, which
+        // is rare.
         if view.named_at.is_none_or(|at| is_beneath && !is_fresh(at, now)) {
             view.look_up_names(self, folders)?;
             view.named_at = Some(now);
         }
-        match is_beneath || view.names_any(&place.ancestry) {
-            true => look(&LocatedFile::of(self, &view, place)),
+        match is_beneath || view.names_any(&resolved.ancestry) {
+            true => look(&LocatedFile::of(self, &view, resolved)),
             false => Ok(()),
         }
     }
 }
 
-/// The folders of an area as they were at the last look, at most a second ago.
+/// The folders of an area at the last look, at most a second ago.
 #[derive(Debug, Default)]
 struct AreaView {
     roots_at: Option<Instant>,
-    /// The directories that the paths of the area's roots lead to now, if those are others.
+    /// The directories at the paths of the area's roots, if they have been replaced.
     successors: Vec<Root>,
     /// The roots and their successors.
     roots: Vec<Identity>,
     named_at: Option<Instant>,
-    /// The folders and files that rules and members' folders name.
+    /// The folders and files that rules and member folders name.
     named: HashMap<String, NamedObjects>,
 }
 
@@ -110,9 +112,9 @@ struct AreaView {
 #[derive(Debug, Default)]
 struct NamedObjects {
     found: Vec<Identity>,
-    /// Whether this process may not look at one.
+    /// Whether this process may not read one of them.
     is_hidden: bool,
-    /// Those that it saw while it might.
+    /// The identities that it saw before it gave up its privileges.
     remembered: Vec<Identity>,
 }
 
@@ -129,8 +131,7 @@ impl AreaView {
         Ok(())
     }
 
-    /// Looks up every name. A folder that could not be looked at because descriptors are short is an error: it may protect
-    /// a file.
+    /// Looks up every name. Fails if descriptors are exhausted, because the folder may protect the file.
     fn look_up_names(&mut self, area: &Area, folders: Option<&MemberFolders>) -> Result<(), Absence> {
         let mut named = HashMap::new();
         let of_rules = area.statements.iter().filter_map(|statement| statement.paths.without_stars());
@@ -159,31 +160,33 @@ impl AreaView {
     }
 }
 
-/// A file as it is seen from an area.
+/// A file as located in an area.
 struct LocatedFile<'p, 'v> {
     area: &'p Area,
     view: &'v AreaView,
-    place: &'v ResolvedPath,
-    /// The path of the file beneath each root, if it is there and the path is known.
+    resolved: &'v ResolvedPath,
+    /// The path of the file beneath each root, if known.
     relative: Vec<&'v str>,
-    /// Whether it is beneath one of them by an unknown path.
+    /// Whether it is beneath a root by an unknown path.
     is_displaced: bool,
 }
 
 impl<'p, 'v> LocatedFile<'p, 'v> {
-    fn of(area: &'p Area, view: &'v AreaView, place: &'v ResolvedPath) -> LocatedFile<'p, 'v> {
-        let mut seen = LocatedFile { area, view, place, relative: Vec::new(), is_displaced: false };
+    fn of(area: &'p Area, view: &'v AreaView, resolved: &'v ResolvedPath) -> LocatedFile<'p, 'v> {
+        let mut seen = LocatedFile { area, view, resolved, relative: Vec::new(), is_displaced: false };
         for root in &view.roots {
-            match place.ancestry.iter().position(|identity| identity == root) {
-                Some(depth) if depth <= place.depth() => seen.relative.push(last_names(&place.path, depth)),
+            match resolved.ancestry.iter().position(|identity| identity == root) {
+                Some(depth) if depth <= resolved.depth() => {
+                    seen.relative.push(last_names(&resolved.path, depth))
+                }
                 depth => seen.is_displaced |= depth.is_some(),
             }
         }
         seen
     }
 
-    /// Returns the folders that have this name, beneath each root of the area. A folder that this process may not look at
-    /// is an error if the path of the file does not tell whether it is in it.
+    /// Returns the folders that have this name, beneath each root of the area. Fails if this process may not
+    /// read one of them and the path of the file does not show whether the file is in it.
     fn identities(&self, name: &str) -> Result<impl Iterator<Item = &'v Identity>, Absence> {
         let objects = self.view.named.get(name);
         if self.is_displaced && objects.is_some_and(|objects| objects.is_hidden) {
@@ -194,10 +197,10 @@ impl<'p, 'v> LocatedFile<'p, 'v> {
 
     /// Whether the file is in the folder that has this name.
     fn is_in(&self, folder: &str) -> Result<bool, Absence> {
-        Ok(self.identities(folder)?.any(|identity| self.place.ancestry.contains(identity)))
+        Ok(self.identities(folder)?.any(|identity| self.resolved.ancestry.contains(identity)))
     }
 
-    /// The statement that counts for the file: as with paths, the last that fits.
+    /// Returns the last statement that matches the file.
     fn statement(&self) -> Result<Option<&'p Statement>, Absence> {
         for statement in self.area.statements.iter().rev() {
             if self.fits(statement)? {
@@ -219,7 +222,8 @@ impl<'p, 'v> LocatedFile<'p, 'v> {
         Ok(false)
     }
 
-    /// Whether a statement is for the file: by its own path; as the folder's index; or by the identity of the folder.
+    /// Whether a statement matches the file: by the file's path, as the index of a folder, or by the folder's
+    /// identity.
     fn fits(&self, statement: &Statement) -> Result<bool, Absence> {
         let paths = &statement.paths;
         if self.has_path(paths, str::to_owned) {
@@ -229,14 +233,15 @@ impl<'p, 'v> LocatedFile<'p, 'v> {
             Some((folder, true)) => self.is_in(folder),
             Some((file, false)) => {
                 let mut named = self.identities(file)?;
-                Ok(named.any(|file| self.place.ancestry.first() == Some(file)))
+                Ok(named.any(|file| self.resolved.ancestry.first() == Some(file)))
             }
-            // The path is spelled as the client likes if the file system ignores case.
+            // A file system without case accepts any spelling of the path.
             None => Ok(statement.realm.is_some() && self.has_path(&paths.in_lower_case(), str::to_lowercase)),
         }
     }
 
-    /// Whether its path, or that of the folder whose index it is, matches after `spell` has changed the names.
+    /// Whether the file's path, or the path of the folder whose index it is, matches. `spell` converts the
+    /// names first.
     fn has_path(&self, paths: &Pattern, spell: fn(&str) -> String) -> bool {
         self.relative.iter().map(|path| spell(path)).any(|path| {
             let indices = self.area.index.iter().map(|index| spell(index));
@@ -250,7 +255,7 @@ impl<'p, 'v> LocatedFile<'p, 'v> {
     }
 }
 
-/// Counts the looks at names, for the tests that expect few.
+/// Counts lookups of protected names, for tests that expect few.
 fn count_look() {
     #[cfg(test)]
     LOOKS.set(LOOKS.get() + 1);
@@ -258,11 +263,11 @@ fn count_look() {
 
 #[cfg(test)]
 thread_local! {
-    /// Looks of this thread at protected names.
+    /// Lookups of protected names by this thread.
     pub(crate) static LOOKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// The last `count` names of a path.
+/// Returns the last `count` names of a path.
 fn last_names(path: &str, count: usize) -> &str {
     let begin = path.rmatch_indices('/').nth(count.wrapping_sub(1)).map_or(0, |(slash, _)| slash + 1);
     if count == 0 { "" } else { &path[begin..] }
@@ -277,7 +282,7 @@ pub(crate) struct Protection {
 }
 
 impl Protection {
-    /// The protection by a site's own rules.
+    /// Returns the protection by a site's own rules.
     pub(crate) fn new(own: Area) -> Protection {
         Protection { own: Arc::new(own), others: Vec::new(), members: None }
     }
@@ -286,7 +291,7 @@ impl Protection {
         &self.own
     }
 
-    /// Adds the rules of the sites of other hosts: their roots may be in each other.
+    /// Adds the rules of other hosts, whose roots may contain each other.
     pub(crate) fn beside(&mut self, all: &[Arc<Area>]) {
         self.others = all.iter().filter(|area| !Arc::ptr_eq(area, &self.own)).cloned().collect();
     }
@@ -295,32 +300,33 @@ impl Protection {
         self.members = Some(Arc::clone(folders));
     }
 
-    /// Whether anything is protected anywhere.
+    /// Whether any rule protects any file.
     fn is_active(&self) -> bool {
         let asks = |area: &Arc<Area>| area.statements.iter().any(|statement| statement.realm.is_some());
         self.members.is_some() || asks(&self.own) || self.others.iter().any(asks)
     }
 
-    /// The guard of the file with these facts that was found as `name`; none if another file has the name by now.
+    /// Returns the guard of the file with these facts, found as `name`; None if the name has passed to
+    /// another file.
     pub(crate) fn guard(&self, name: &str, facts: &FileStat) -> Result<Option<Guard>, Absence> {
         if !self.is_active() {
             return Ok(Some(Guard::default()));
         }
-        let place = self.own.roots.of(name).resolved_path(name)?;
-        if place.ancestry.first() != Some(&facts.identity()) {
+        let resolved = self.own.roots.of(name).resolved_path(name)?;
+        if resolved.ancestry.first() != Some(&facts.identity()) {
             return Ok(None);
         }
         let (mut guard, mut own) = (Guard::default(), None);
         for (number, area) in std::iter::once(&self.own).chain(&self.others).enumerate() {
             let members = self.members.as_ref().filter(|_| !guard.members);
-            // Files that another host protects are protected here, too, unless this one opens them by a statement of its
-            // own, which the other one does not share.
+            // A file that another host protects is protected here, too, unless this host opens it by a
+            // statement that the other host does not have.
             let counts = own.is_none_or(|own| area.statements.contains(own));
             let states = counts && guard.realm.is_none() && !area.statements.is_empty();
             if members.is_none() && !states {
                 continue;
             }
-            area.locate(&place, self.members.as_deref(), |seen| {
+            area.locate(&resolved, self.members.as_deref(), |seen| {
                 if let Some(folders) = members {
                     guard.members = seen.is_for_members(folders)?;
                 }

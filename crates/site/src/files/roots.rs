@@ -1,4 +1,4 @@
-//! The folders of a site: its root, and a second one whose files are beneath one name of it.
+//! The folders of a site: its root, and a second root for a single name.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tenfold_sys::file::Root;
 #[derive(Debug)]
 pub(crate) struct Roots {
     main: Arc<Root>,
-    /// The name, and the folder that has an entry of this name.
+    /// The name, and the root that contains it.
     beside: Option<(String, Arc<Root>)>,
 }
 
@@ -17,12 +17,12 @@ impl Roots {
         Roots { main: Arc::new(main), beside: None }
     }
 
-    /// Adds a second root: it has everything called `name` and beneath that name, and the main root has the rest.
+    /// Adds a second root, which has the entry `name` and everything beneath it. The main root has the rest.
     pub(crate) fn beside(&mut self, name: &str, root: Root) {
         self.beside = Some((name.to_owned(), Arc::new(root)));
     }
 
-    /// The root in which `relative` is looked for.
+    /// Returns the root that contains `relative`.
     pub(crate) fn of(&self, relative: &str) -> &Arc<Root> {
         match &self.beside {
             Some((name, root)) if is_beneath(relative, name) => root,
@@ -30,7 +30,7 @@ impl Roots {
         }
     }
 
-    /// Every root, the main one first.
+    /// Returns all roots, the main root first.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Root>> {
         std::iter::once(&self.main).chain(self.beside.iter().map(|(_, root)| root))
     }

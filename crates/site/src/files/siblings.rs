@@ -1,4 +1,4 @@
-//! Compressed files beside their originals, by age: an older one was made of an older version.
+//! Compressed siblings of files, checked by age: an older sibling was made from an older version.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,20 +8,19 @@ use tenfold_sys::file::{FileKind, Root, Timestamp};
 
 use crate::rules::codings::{Codings, suffix};
 
-/// Seconds by which a compressed file may be older than its original. Tools write whole seconds (brotli, pigz), file
-/// systems round to up to two (FAT), and copies of both files get their times in any order.
+/// Seconds by which a compressed file may be older than its original. Tools write whole seconds (brotli,
+/// pigz), file systems round up to two (FAT), and copying sets the times of both files in any order.
 const SLACK: i64 = 2;
 
-/// Names that are read at most to find stale files, so that the check of a large site ends.
+/// The most names read in search of stale files, so that the check of a large site ends.
 const MOST_NAMES: usize = 100_000;
 
-/// Whether a compressed file of this time belongs to the original of that time.
+/// Whether a compressed file of this time is current for an original of that time.
 pub(crate) fn is_current(compressed: Timestamp, original: Timestamp) -> bool {
     let latest = Timestamp { seconds: compressed.seconds.saturating_add(SLACK), ..compressed };
     latest >= original
 }
 
-/// The remark about a stale file.
 fn remark(root: &Root, name: &str, original: &str) -> String {
     let (stale, original) = (root.path().join(name), root.path().join(original));
     format!(
@@ -31,7 +30,8 @@ fn remark(root: &Root, name: &str, original: &str) -> String {
     )
 }
 
-/// Returns remarks about compressed files beneath `root` that are not served because they are older than their originals.
+/// Returns remarks about compressed files beneath `root` that are older than their originals, and thus not
+/// served.
 pub fn stale_files(root: &Root, codings: &Codings) -> Vec<String> {
     let mut found = Vec::new();
     let (mut seen, mut left, mut names) = (HashSet::new(), vec![String::new()], MOST_NAMES);
@@ -40,7 +40,7 @@ pub fn stale_files(root: &Root, codings: &Codings) -> Vec<String> {
             break;
         }
         let Ok(listing) = root.entries(&folder, names, |name| !name.starts_with('.')) else { continue };
-        // Links give a folder several names.
+        // Through links, a folder can have several names.
         if !seen.insert(listing.identity) {
             continue;
         }
@@ -63,32 +63,32 @@ pub fn stale_files(root: &Root, codings: &Codings) -> Vec<String> {
     found
 }
 
-/// Remarks about files, for the log. Each is made once by all processes that share the memory.
+/// Remarks about files, for the log. The processes that share the memory write each remark once.
 #[derive(Clone, Copy, Debug)]
 pub struct Remarks {
-    said: &'static [AtomicU64],
-    tell: fn(&str),
+    reported: &'static [AtomicU64],
+    write: fn(&str),
 }
 
 impl Remarks {
-    /// Words of shared memory for the remarks that were made: one bit for each. A new remark is lost if its bit is that of
-    /// another, which is rare with few remarks, and bounds their number.
+    /// Words of shared memory, one bit per remark. A remark whose bit is taken by another remark is lost.
+    /// This is rare, and it bounds their number.
     pub const WORDS: usize = 64;
 
-    /// Remarks that `tell` writes. `said` has zeros at first, and at least one word.
-    pub fn new(said: &'static [AtomicU64], tell: fn(&str)) -> Remarks {
-        Remarks { said, tell }
+    /// Remarks for `write`. `reported` has at least one word, and is initially zero.
+    pub fn new(reported: &'static [AtomicU64], write: fn(&str)) -> Remarks {
+        Remarks { reported, write }
     }
 
-    /// Remarks that a compressed file is stale.
+    /// Reports a stale compressed file.
     #[cold]
     pub(crate) fn stale(&self, root: &Root, name: &str, original: &str) {
         let mut hasher = DefaultHasher::new();
         (root.path(), name).hash(&mut hasher);
-        let place = hasher.finish() as usize % (self.said.len() * 64);
-        let bit = 1 << (place % 64);
-        if self.said[place / 64].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
-            (self.tell)(&remark(root, name, original));
+        let index = hasher.finish() as usize % (self.reported.len() * 64);
+        let bit = 1 << (index % 64);
+        if self.reported[index / 64].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+            (self.write)(&remark(root, name, original));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The files that a path may mean, in the order in which they are tried.
+//! The candidate files of a path, in the order in which they are tried.
 
 use crate::files::absence::Absence;
 use crate::files::open::LookupName;
@@ -8,11 +8,11 @@ use crate::rules::routes::Slash;
 use crate::rules::settings::Settings;
 use crate::rules::try_files::Tried;
 
-/// The files that a path may mean; at least one.
+/// The candidate files of a path; at least one.
 pub(crate) struct TryPaths(Vec<LookupName>);
 
 impl TryPaths {
-    /// The files that `path` may mean under the policy `here`.
+    /// Returns the candidates of `path` under the policy `here`.
     pub(crate) fn of(path: &SitePath, here: &Effective, settings: &Settings) -> TryPaths {
         let mut all = Vec::new();
         match &here.policy.try_files {
@@ -40,12 +40,12 @@ impl TryPaths {
         TryPaths(all)
     }
 
-    /// Their names beneath the root.
+    /// Returns their names beneath the root.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(LookupName::name)
     }
 
-    /// Returns the result of `attempt` for the first file that exists, and that file.
+    /// Returns the first file that exists, with the result of `attempt` for it.
     pub(crate) fn first<T>(
         &self,
         attempt: impl Fn(&LookupName) -> Result<T, Absence>,
@@ -56,7 +56,7 @@ impl TryPaths {
     }
 }
 
-/// Adds the files that a path means by itself.
+/// Adds the candidates of a path without rules.
 fn itself(path: &SitePath, settings: &Settings, all: &mut Vec<LookupName>) {
     let relative = path.relative();
     match (path.asks_for_directory() || relative.is_empty(), settings.routes.slash) {

@@ -1,10 +1,10 @@
-//! Changes on disk, reported by the kernel: a file that was changed is looked at again at the next request,
-//! and not only when a second has passed.
+//! Changes on disk, reported by the kernel, so that a changed file is checked at the next request and not
+//! only after a second.
 //!
-//! A thread of each process hears of changes in the folders from which something was served, and writes them
-//! into a log. A worker sees by one number whether there is something new in it. Telling only ever makes a
-//! worker look earlier: if nothing is reported, because there are more folders than may be watched, because the
-//! system gives no more watches, or because another machine wrote the file, it looks after a second as always.
+//! A thread of each process watches the folders from which files were served, and logs their changes. A
+//! worker detects new changes by a single number. A report only makes a worker check earlier. Without one,
+//! because there are too many folders, the system refuses a watch, or another machine wrote the file, the
+//! worker checks after a second as usual.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,35 +17,36 @@ use tenfold_sys::inotify::{Inotify, InotifyEvent, WakeReason, WatchDescriptor};
 
 use crate::files::roots::Roots;
 
-/// Changes that are kept for workers that have not seen them; a worker that missed one looks at everything.
+/// Changes kept for workers that have not seen them; a worker that missed one checks everything.
 const MOST_CHANGES: usize = 1024;
 
-/// Between two reads of the kernel's events: a program that writes many files is heard in few batches.
+/// The pause between two reads of the kernel's events: it batches the events of a program that writes many
+/// files.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Watches folders, from the first that is asked for on.
+/// Watches folders, beginning with the first call of [`FolderWatch::follow`].
 #[derive(Debug)]
 pub(crate) struct FolderWatch {
     most_folders: usize,
-    heard: Arc<News>,
+    changes: Arc<ChangeLog>,
     running: OnceLock<Option<RunningWatch>>,
 }
 
-/// The changes that were heard of.
+/// The changes received from the kernel.
 #[derive(Debug, Default)]
-struct News {
+struct ChangeLog {
     /// The number of all changes, readable without a lock.
     count: AtomicU64,
     log: Mutex<VecDeque<ChangeNotice>>,
     folders: Mutex<HashMap<WatchDescriptor, Arc<str>>>,
 }
 
-/// A change, as workers hear of it.
+/// A change, as reported to workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ChangeNotice {
-    /// The file with this decoded path beneath the root.
+    /// The file with this decoded path beneath the root may have changed.
     File(Arc<str>),
-    /// Anything may be another than before, and nothing is watched any more.
+    /// Any file may have changed, and no folder is watched any longer.
     Everything,
 }
 
@@ -61,60 +62,60 @@ impl Drop for RunningWatch {
     }
 }
 
-/// The changes that a worker has heard of, and the folders that it follows.
+/// The number of changes that a worker has seen, and the folders that it follows.
 #[derive(Debug, Default)]
 pub(crate) struct ChangeListener {
-    heard: u64,
+    seen: u64,
     followed: HashSet<String>,
 }
 
 impl FolderWatch {
-    /// Watches at most so many folders. Nothing begins before the first.
+    /// Watches at most `most_folders` folders.
     pub(crate) fn new(most_folders: usize) -> FolderWatch {
-        FolderWatch { most_folders, heard: Arc::default(), running: OnceLock::new() }
+        FolderWatch { most_folders, changes: Arc::default(), running: OnceLock::new() }
     }
 
-    /// Whether there is something that `listener` has not heard.
+    /// Whether there are changes that `listener` has not seen.
     #[inline]
-    pub(crate) fn has_news(&self, listener: &ChangeListener) -> bool {
-        self.heard.count.load(Ordering::Acquire) != listener.heard
+    pub(crate) fn has_changes(&self, listener: &ChangeListener) -> bool {
+        self.changes.count.load(Ordering::Acquire) != listener.seen
     }
 
-    /// Reports the changes that `listener` has not heard of.
+    /// Passes the changes that `listener` has not seen to `report`.
     #[cold]
-    pub(crate) fn tell(&self, listener: &mut ChangeListener, mut hear: impl FnMut(&ChangeNotice)) {
-        let log = lock(&self.heard.log);
-        let count = self.heard.count.load(Ordering::Acquire);
-        let missed = usize::try_from(count - listener.heard).unwrap_or(usize::MAX);
-        listener.heard = count;
-        if missed > log.len() || log.iter().rev().take(missed).any(|told| *told == ChangeNotice::Everything) {
+    pub(crate) fn report(&self, listener: &mut ChangeListener, mut report: impl FnMut(&ChangeNotice)) {
+        let log = lock(&self.changes.log);
+        let count = self.changes.count.load(Ordering::Acquire);
+        let missed = usize::try_from(count - listener.seen).unwrap_or(usize::MAX);
+        listener.seen = count;
+        if missed > log.len() || log.iter().rev().take(missed).any(|new| *new == ChangeNotice::Everything) {
             listener.followed.clear();
-            return hear(&ChangeNotice::Everything);
+            return report(&ChangeNotice::Everything);
         }
-        log.iter().rev().take(missed).for_each(hear);
+        log.iter().rev().take(missed).for_each(report);
     }
 
-    /// Watches the folder of `relative`, and those above it, because a rename of any of them changes the file that
-    /// is found. A folder that cannot be watched is left to the look after a second.
+    /// Watches the folder of `relative` and all folders above it, because renaming any of them changes the
+    /// file that is found. Changes in a folder that cannot be watched are found after a second.
     pub(crate) fn follow(&self, roots: &Roots, relative: &str, listener: &mut ChangeListener) {
         let folder = relative.rsplit_once('/').map_or("", |(folder, _)| folder);
         if listener.followed.contains(folder) {
             return;
         }
-        let Some(running) = self.running.get_or_init(|| start(&self.heard)) else { return };
+        let Some(running) = self.running.get_or_init(|| start(&self.changes)) else { return };
         let ends = folder.match_indices('/').map(|(at, _)| at).chain([folder.len()]);
         for name in std::iter::once("").chain(ends.map(|end| &folder[..end])) {
             if listener.followed.contains(name) {
                 continue;
             }
-            let mut folders = lock(&self.heard.folders);
-            // Those that are watched already cost nothing more.
+            let mut folders = lock(&self.changes.folders);
+            // A folder that is watched already needs no further watch.
             if folders.len() >= self.most_folders && !folders.values().any(|known| **known == *name) {
                 return;
             }
             let Ok(watched) = running.inotify.watch(roots.of(name), name) else { return };
             folders.insert(watched, name.into());
-            // Links give a folder any number of names, and one watch.
+            // Through links, a folder can have any number of names, but it has one watch.
             if listener.followed.len() >= self.most_folders {
                 listener.followed.clear();
             }
@@ -123,17 +124,16 @@ impl FolderWatch {
     }
 }
 
-/// Begins to listen; none if the system lacks the resources.
-fn start(heard: &Arc<News>) -> Option<RunningWatch> {
+/// Starts the thread; returns None if the system lacks the resources.
+fn start(changes: &Arc<ChangeLog>) -> Option<RunningWatch> {
     let inotify = Arc::new(Inotify::new().ok()?);
     let stop = Arc::new(EventFd::new().ok()?);
     let running = RunningWatch { inotify: Arc::clone(&inotify), stop: Arc::clone(&stop) };
-    let heard = Arc::clone(heard);
+    let changes = Arc::clone(changes);
     let listen = move || {
-        let mut told = Vec::new();
-        while let Ok(WakeReason::Changes) = inotify.wait(&stop, |change| heard.understand(change, &mut told))
-        {
-            heard.write(&mut told, &inotify);
+        let mut new = Vec::new();
+        while let Ok(WakeReason::Changes) = inotify.wait(&stop, |event| changes.translate(event, &mut new)) {
+            changes.append(&mut new, &inotify);
             thread::sleep(PAUSE);
         }
     };
@@ -141,15 +141,15 @@ fn start(heard: &Arc<News>) -> Option<RunningWatch> {
     Some(running)
 }
 
-impl News {
-    fn understand(&self, change: InotifyEvent<'_>, told: &mut Vec<ChangeNotice>) {
-        let new = match change {
+impl ChangeLog {
+    fn translate(&self, event: InotifyEvent<'_>, new: &mut Vec<ChangeNotice>) {
+        let notice = match event {
             InotifyEvent::File(watched, name) => {
                 let folders = lock(&self.folders);
                 match (folders.get(&watched), std::str::from_utf8(name)) {
                     (Some(folder), Ok(name)) if folder.is_empty() => ChangeNotice::File(name.into()),
                     (Some(folder), Ok(name)) => ChangeNotice::File(format!("{folder}/{name}").into()),
-                    // No address means it, or its watch has ended.
+                    // No URL means this name, or its watch has ended.
                     _ => return,
                 }
             }
@@ -160,23 +160,23 @@ impl News {
                 return;
             }
         };
-        if told.last() != Some(&new) {
-            told.push(new);
+        if new.last() != Some(&notice) {
+            new.push(notice);
         }
     }
 
-    /// Writes the changes into the log. If folders have changed, all watches end: their names may be
-    /// others now. Workers ask for them again.
-    fn write(&self, told: &mut Vec<ChangeNotice>, inotify: &Inotify) {
-        if told.is_empty() {
+    /// Appends the changes to the log. If folders have changed, their names may be wrong, so all watches end;
+    /// workers request them again.
+    fn append(&self, new: &mut Vec<ChangeNotice>, inotify: &Inotify) {
+        if new.is_empty() {
             return;
         }
-        if told.contains(&ChangeNotice::Everything) {
+        if new.contains(&ChangeNotice::Everything) {
             lock(&self.folders).drain().for_each(|(watched, _)| inotify.unwatch(watched));
         }
         let mut log = lock(&self.log);
-        let count = told.len() as u64;
-        log.extend(told.drain(..));
+        let count = new.len() as u64;
+        log.extend(new.drain(..));
         let past = log.len().saturating_sub(MOST_CHANGES);
         log.drain(..past);
         self.count.fetch_add(count, Ordering::Release);
@@ -211,7 +211,7 @@ mod tests {
             watch.follow(&roots, &path, &mut listener);
             assert!(listener.followed.len() <= MOST, "{} names", listener.followed.len());
         }
-        assert!(!listener.followed.is_empty(), "it watches");
+        assert!(!listener.followed.is_empty(), "at least one folder is watched");
         std::fs::remove_dir_all(&folder).expect("our own folder");
     }
 }

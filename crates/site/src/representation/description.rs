@@ -20,18 +20,18 @@ use crate::rules::policy::Effective;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RepresentationForm<'a> {
     pub(crate) coding: ContentCoding,
-    /// Whether the file has other encodings.
+    /// Whether the client can choose between encodings of the file.
     pub(crate) negotiated: bool,
-    /// When the file was modified: all encodings of a version have the same date.
+    /// The file's time of modification: all encodings of a version have the same date.
     pub(crate) modified: Timestamp,
-    /// The policy of the path that led to the file.
+    /// The policy of the requested path.
     pub(crate) here: &'a Effective,
     /// The credentials that the file requires.
     pub(crate) guard: &'a Guard,
 }
 
 impl RepresentationForm<'_> {
-    /// A file without an encoding and without a choice of others.
+    /// The form of a file that has no encodings.
     pub(crate) fn plain<'a>(
         facts: &FileStat,
         here: &'a Effective,
@@ -50,7 +50,7 @@ impl RepresentationForm<'_> {
 /// The `Vary` of a response that depends on `Accept-Encoding` (RFC 9110 §12.5.5).
 const VARY: FieldValue<'static> = FieldValue::constant("Accept-Encoding");
 
-/// The value of `Content-Encoding`.
+/// Returns the value of `Content-Encoding`.
 fn token(coding: ContentCoding) -> FieldValue<'static> {
     FieldValue::new(coding.token().as_bytes()).expect("a coding's name is a token")
 }
@@ -62,17 +62,17 @@ pub(crate) struct Description {
     pub(crate) etag: String,
     modified: Option<u64>,
     pub(crate) coding: ContentCoding,
-    /// Whether the file has other encodings.
+    /// Whether the client can choose between encodings of the file.
     pub(crate) negotiated: bool,
-    /// The value of `Cache-Control`, if there is one.
+    /// The value of `Cache-Control`.
     cache: Option<Cow<'static, str>>,
-    /// The fields that the configuration changes.
+    /// The fields that the configuration adds, replaces or removes.
     fields: ResponseFields,
-    /// As [`Effective::is_guarded`], of the path.
+    /// [`Effective::is_guarded`] of the path.
     by_path: bool,
     /// The credentials that the file requires.
     pub(crate) guard: Guard,
-    /// Whether responses depend on more than the file, for either reason.
+    /// Whether a response depends on more than the file, because of the path or of the guard.
     pub(crate) guarded: bool,
 }
 
@@ -80,8 +80,8 @@ impl Description {
     pub(crate) fn of(name: &str, facts: &FileStat, form: RepresentationForm<'_>) -> Description {
         let RepresentationForm { coding, negotiated, here, guard, .. } = form;
         let modified = facts.modified;
-        // The inode would distinguish more versions, but it would show every client a number of the file system,
-        // and it differs on each node.
+        // The inode would distinguish more versions, but it differs between nodes, and would reveal a number
+        // of the file system.
         let etag = format!(
             "\"{:x}.{:x}-{:x}{}\"",
             modified.seconds,
@@ -90,15 +90,15 @@ impl Description {
             suffix(coding)
         );
         let modified = form.modified;
-        // A date in the future is forbidden (RFC 9110 §8.8.2.1), the date of this second would also be the date
-        // of later changes in it (§8.8.2.2), and a date before 1970 is an error of the clock.
+        // A date in the future is forbidden (RFC 9110 §8.8.2.1). The date of the present second would also be
+        // the date of later changes in it (§8.8.2.2). A date before 1970 comes from a wrong clock.
         let past = u64::try_from(modified.seconds).ok().filter(|&seconds| seconds < clock::unix_seconds());
         let fields = here.fields.clone();
         let is_private = here.realm().is_some() || !guard.is_open();
         let cache = match here.policy.cache {
             _ if !fields.keeps(FieldName::CACHE_CONTROL) => None,
             Some(cache) => Some(cache.value(name, is_private)),
-            // Some shared caches store every 200, whoever may see it.
+            // Some shared caches store every 200, even if it requires credentials.
             None => is_private.then_some("private".into()),
         };
         let (media_type, modified) = (media_type::of(name, &here.policy), past);
@@ -107,32 +107,33 @@ impl Description {
         Description { media_type, etag, modified, coding, negotiated, cache, fields, by_path, guard, guarded }
     }
 
-    /// Whether responses to a member depend on the file alone.
+    /// Whether a response to a member depends only on the file.
     pub(crate) fn is_for_members_alone(&self) -> bool {
         !self.by_path && self.guard.realm.is_none()
     }
 
-    /// Whether the content has a coding: its own, or by a rule.
+    /// Whether the content is encoded, as a file or by a rule.
     pub(crate) fn is_coded(&self) -> bool {
         self.coding != ContentCoding::Identity || !self.fields.keeps(FieldName::CONTENT_ENCODING)
     }
 
-    /// The same file in an encoding made of it. The tag names the recipe, because another build may make other
-    /// bytes of the same file.
+    /// Describes an encoding made from this file. The tag includes [`RECIPE`], because another build may
+    /// encode the same file into other bytes.
     pub(crate) fn made(&self, coding: ContentCoding) -> Description {
         let tag = self.etag.strip_suffix('"').unwrap_or(&self.etag);
         let etag = format!("{tag}{}{RECIPE}\"", suffix(coding));
         Description { etag, coding, ..self.clone() }
     }
 
-    /// The same file with a tag made from its content.
+    /// Describes the same file with a tag made from its content.
     pub(crate) fn tagged(&self, digest: &[u8]) -> Description {
         let digits = String::from_utf8_lossy(digest);
         let etag = format!("\"{digits}{}\"", suffix(self.coding));
         Description { etag, ..self.clone() }
     }
 
-    /// The whole response with this status and a body of `size` bytes, which follows the head if it is `joined`.
+    /// Returns the whole response with this status and a body of `size` bytes. `joined` is the body, if it
+    /// follows the head.
     pub(crate) fn template(&self, status: u16, joined: &[u8], size: u64) -> Template {
         Template::new(status, joined, |head| match status {
             200 => self.write(head, size),
@@ -144,7 +145,7 @@ impl Description {
         Validators { etag: self.etag.as_bytes(), modified: self.modified }
     }
 
-    /// Bytes of memory beside this value itself.
+    /// Bytes of memory besides this value itself.
     pub(crate) fn weight(&self) -> usize {
         self.media_type.len() + self.etag.len()
     }
@@ -171,7 +172,7 @@ impl Description {
         head.field(FieldName::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
     }
 
-    /// 304 carries the fields of a 200 that caches act on, and no other description of the content
+    /// Answers 304 with the fields of a 200 that caches use, and no other description of the content
     /// (RFC 9110 §15.4.5).
     pub(crate) fn not_modified(&self, response: &mut ResponseWriter<'_>) -> ResponseSummary {
         let mut head = response.head(304);
@@ -180,7 +181,7 @@ impl Description {
         ResponseSummary::of(304, 0)
     }
 
-    /// A line of text in place of the file: 406, 412, 416; `more` adds the fields of the status.
+    /// Answers 406, 412 or 416 with a line of text; `more` adds the fields of the status.
     pub(crate) fn refuse(
         &self,
         request: &Request<'_>,

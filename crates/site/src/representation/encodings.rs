@@ -1,4 +1,4 @@
-//! The encodings of a file: those beside it, and those that can be made of it.
+//! The encodings of a file: siblings on disk, and encodings made on the fly.
 
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ use crate::site::Site;
 /// The encodings of a file that a request can choose from.
 #[derive(Clone, Debug)]
 pub(crate) struct Encodings {
-    /// In the order of the server's preference; the file without an encoding is the last.
+    /// In order of preference; the file without an encoding comes last.
     available: Vec<ContentCoding>,
-    /// By the number of the coding.
+    /// Indexed by the coding's number.
     encodings: [EncodedForm; 3],
 }
 
@@ -29,15 +29,15 @@ pub(crate) struct Encodings {
 #[derive(Clone, Debug)]
 pub(crate) enum EncodedForm {
     Absent,
-    /// It can be made.
+    /// It can be made on the fly.
     Possible,
     Made(Variant),
-    /// It is a file of its own beside the file.
+    /// A file next to the file, such as `page.html.gz`.
     Sibling(Variant),
 }
 
 impl Encodings {
-    /// The encodings of the file called `name`, if it has any.
+    /// Returns the encodings of the file called `name`, or None if it has none.
     pub(crate) fn find(
         site: &Site,
         name: &str,
@@ -65,18 +65,18 @@ impl Encodings {
     }
 
     fn add(&mut self, coding: ContentCoding, encoding: EncodedForm) {
-        if let Some(place @ EncodedForm::Absent) = self.encodings.get_mut(coding as usize) {
-            *place = encoding;
+        if let Some(form @ EncodedForm::Absent) = self.encodings.get_mut(coding as usize) {
+            *form = encoding;
             self.available.push(coding);
         }
     }
 
-    /// The encoding to send for this request.
+    /// Returns the encoding to send for this request.
     pub(crate) fn choose(&self, request: &Request<'_>) -> Choice {
         negotiate::choose(request.values("accept-encoding"), &self.available)
     }
 
-    /// The file in this coding; none for the file without an encoding.
+    /// Returns the file in this coding; None for the file without an encoding.
     pub(crate) fn get_mut(&mut self, coding: ContentCoding) -> Option<&mut EncodedForm> {
         self.encodings.get_mut(coding as usize)
     }
@@ -95,7 +95,7 @@ impl Encodings {
         }
     }
 
-    /// Whether the siblings of the file are those that were found.
+    /// Whether the siblings on disk are still the siblings found earlier.
     pub(crate) fn are_still(&self, site: &Site, name: &str, facts: &FileStat, guard: &Guard) -> bool {
         site.settings.codings.siblings.iter().all(|&coding| {
             match (usable_sibling(site, name, coding, facts, guard), self.sibling(coding)) {
@@ -106,12 +106,12 @@ impl Encodings {
         })
     }
 
-    /// The siblings of which tags are made, in the order of the codings.
+    /// Returns the siblings, for tags from their content, in the order of the codings.
     pub(crate) fn untagged(&self) -> impl Iterator<Item = Untagged> {
         self.siblings().map(Variant::untagged)
     }
 
-    /// The same with tags of these digests, in that order.
+    /// Returns the same encodings with tags from these digests, in the same order.
     pub(crate) fn tagged(&self, digests: &[Arc<[u8]>]) -> Encodings {
         let mut digests = digests.iter();
         let mut tagged = self.clone();
@@ -136,15 +136,15 @@ impl Encodings {
         self.ready().any(Variant::holds_file)
     }
 
-    /// Bytes of memory, with this value itself.
+    /// Bytes of memory, including this value itself.
     pub(crate) fn weight(&self) -> usize {
         size_of::<Encodings>() + self.ready().map(Variant::weight).sum::<usize>()
     }
 
-    /// Keeps an encoding that was made; without one, forgets that it can be made.
+    /// Keeps an encoding that was made. Without `made`, marks the encoding as absent.
     pub(crate) fn settle(&mut self, coding: ContentCoding, made: Option<Variant>) {
-        if let Some(place @ EncodedForm::Possible) = self.encodings.get_mut(coding as usize) {
-            *place = match made {
+        if let Some(form @ EncodedForm::Possible) = self.encodings.get_mut(coding as usize) {
+            *form = match made {
                 Some(resource) => EncodedForm::Made(resource),
                 None => EncodedForm::Absent,
             };
@@ -160,7 +160,7 @@ pub(crate) fn has_no_siblings(site: &Site, name: &str, facts: &FileStat, guard: 
     codings.all(|&coding| usable_sibling(site, name, coding, facts, guard).is_none())
 }
 
-/// The facts of the sibling of a file in this coding, if it is current and has the same guard.
+/// Returns the facts of a file's sibling in this coding, if it is current and has the same guard.
 fn usable_sibling(
     site: &Site,
     name: &str,

@@ -1,6 +1,6 @@
 //! A file as the bytes of responses.
 //!
-//! A `resource` is a file in its encodings; a `variant` is one of them, ready to be sent by its template.
+//! A `resource` is a file in its encodings; a `variant` is one encoding with its template, ready to be sent.
 
 pub(crate) mod compress;
 pub(crate) mod description;

@@ -25,9 +25,9 @@ use crate::site::Site;
 pub(crate) struct Resource {
     /// The file without an encoding.
     pub(crate) plain: Variant,
-    /// Its encodings, if it has any.
+    /// The encodings, if the file has any.
     pub(crate) encodings: Option<Box<Encodings>>,
-    /// Distinguishes it from everything else that this process has loaded.
+    /// Distinguishes the resource from all other resources of this process.
     pub(crate) number: u64,
 }
 
@@ -35,12 +35,12 @@ pub(crate) struct Resource {
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) resource: Resource,
-    /// As that of [`Found`].
+    /// Whether the resource may be cached, as in [`Found`].
     pub(crate) keep: bool,
 }
 
 impl Loaded {
-    /// Loads the first of `paths` that is there, with its encodings, under the policy `here`.
+    /// Loads the first existing file of `paths`, with its encodings, under the policy `here`.
     pub(crate) fn first(paths: &TryPaths, site: &Site, here: &Effective) -> Result<Loaded, Absence> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let (wanted, found) = paths.first(|wanted| site.files.open(wanted))?;
@@ -49,7 +49,7 @@ impl Loaded {
         let of_file = || policies.caching_of(here, &SitePath::of_decoded(&format!("/{}", wanted.name())));
         let here = if wanted.fixed { &of_file() } else { here };
         let form = RepresentationForm::plain(&facts, here, &guard);
-        // Content whose coding a rule sets is not encoded again.
+        // Content whose coding is set by a rule is not encoded again.
         let is_free = here.fields.keeps(FieldName::CONTENT_ENCODING);
         let own = media_type::compressed(wanted.name(), &here.policy).filter(|_| is_free);
         let (coding, name) = own.unwrap_or_else(|| (ContentCoding::Identity, wanted.name().to_owned()));
@@ -70,7 +70,7 @@ impl Resource {
         self.plain.guard()
     }
 
-    /// Whether the first of `paths` that is there is still this version, with the same encodings beside it.
+    /// Whether the first existing file of `paths` is still this version, with the same siblings.
     pub(crate) fn is_still_first(&self, paths: &TryPaths, site: &Site) -> bool {
         let looked = paths.first(|wanted| wanted.look(&site.files.roots));
         is_still(&site.files, &self.plain, looked, |name, facts| match &self.encodings {
@@ -80,13 +80,13 @@ impl Resource {
         })
     }
 
-    /// All content of which tags are made: that of the file, and that of its siblings.
+    /// Returns the file and its siblings, for tags from their content.
     pub(crate) fn untagged(&self) -> Vec<Untagged> {
         let others = self.encodings.iter().flat_map(|encodings| encodings.untagged());
         std::iter::once(self.plain.untagged()).chain(others).collect()
     }
 
-    /// The same version with tags of these digests, in the order of [`Resource::untagged`].
+    /// Returns the same version with tags from these digests, in the order of [`Resource::untagged`].
     pub(crate) fn tagged(&self, digests: &[Arc<[u8]>]) -> Resource {
         let (own, others) = digests.split_first().expect("the file itself is the first");
         let encodings = self.encodings.as_ref().map(|known| Box::new(known.tagged(others)));
@@ -98,14 +98,14 @@ impl Resource {
         self.plain.holds_file() || self.encodings.as_ref().is_some_and(|encodings| encodings.hold_files())
     }
 
-    /// Bytes of memory beside this value itself.
+    /// Bytes of memory besides this value itself.
     pub(crate) fn weight(&self) -> usize {
         self.plain.weight() + self.encodings.as_ref().map_or(0, |encodings| encodings.weight())
     }
 }
 
-/// Whether a file that was looked at is still this version, and `also` holds. A lack of descriptors is no reason
-/// to doubt it: an old response is better than none.
+/// Whether a file is still this version, and `also` holds. If descriptors are exhausted, the version stays
+/// valid: an old response is better than an error.
 pub(crate) fn is_still(
     files: &Files,
     variant: &Variant,

@@ -1,4 +1,4 @@
-//! A status as a line of text: the body of responses without a file.
+//! The status as a line of text: the body of responses without a file.
 
 use tenfold_http::{
     Decimal, FieldName, FieldValue, Method, PLAIN_TEXT, Request, ResponseHead, ResponseWriter, reason,
@@ -27,7 +27,7 @@ pub(crate) fn with_fields(
     with_both(request, status, "", response, more)
 }
 
-/// Answers with a status, its line of text, and an explanation below it, which may be empty.
+/// Answers with a status, its line of text, and an explanation below it. `why` may be empty.
 pub(crate) fn explained(
     request: &Request<'_>,
     status: u16,

@@ -1,9 +1,9 @@
-//! Entity tags from content, if the configuration asks for them.
+//! Entity tags from content, if the configuration demands them.
 //!
-//! A tag from time and size distinguishes the versions of a file on one machine. A tag from content is the same
-//! wherever the same bytes are: on several machines behind one name, and after a deployment that wrote every
-//! file anew. It costs reading each file once, beside the loop; the digest is cached by the identity of the
-//! file, for all threads.
+//! A tag from time and size distinguishes the versions of a file on one machine. A tag from content is the
+//! same for the same bytes: on all machines of a site, and after a deployment that writes every file again.
+//! The server reads each file once, outside the loop, and caches the digest by the file's identity for all
+//! threads.
 
 use std::fmt::Write;
 use std::os::unix::fs::FileExt;
@@ -17,7 +17,7 @@ use tenfold_sys::file::{self, FileStat};
 use crate::cache::encoded::{EncodedCache, FileVersion};
 use crate::representation::unmade::EncodingSource;
 
-/// Content of which a tag is made.
+/// Content for a tag.
 pub(crate) struct Untagged {
     pub(crate) source: EncodingSource,
     pub(crate) facts: FileStat,
@@ -25,7 +25,7 @@ pub(crate) struct Untagged {
 }
 
 impl Untagged {
-    /// Finds or makes its digest; none if it has changed, or cannot be read.
+    /// Finds or makes the digest; None if the file has changed or cannot be read.
     pub(crate) fn read(&self, cache: &EncodedCache) -> Option<Arc<[u8]>> {
         let version = self.settled.then(|| FileVersion::identity(&self.facts));
         if let Some(known) = version.and_then(|version| cache.find(&version)) {
@@ -44,7 +44,7 @@ impl Untagged {
     }
 }
 
-/// The digest of an open file, if it is this version of it from begin to end.
+/// Returns the digest of an open file; None if the file changes meanwhile or cannot be read.
 fn of_file(file: &OpenFile, facts: &FileStat) -> Option<String> {
     let (mut digest, mut buffer, mut at) = (Digest::default(), vec![0; 128 * 1024], 0);
     while at < facts.size {
@@ -61,7 +61,7 @@ fn of_file(file: &OpenFile, facts: &FileStat) -> Option<String> {
     (file::facts(&file.file).ok()? == *facts).then(|| digest.finish())
 }
 
-/// A digest of content in the making: 128 bits, so that two contents never have the same by chance.
+/// A digest of 128 bits: two contents never share it by chance.
 #[derive(Default)]
 struct Digest(Blake2b<U16>);
 
@@ -70,7 +70,7 @@ impl Digest {
         self.0.update(bytes);
     }
 
-    /// The digest of all bytes, in 32 hexadecimal digits.
+    /// Returns the digest in 32 hexadecimal digits.
     fn finish(self) -> String {
         let mut digits = String::with_capacity(32);
         for byte in self.0.finalize() {
@@ -80,7 +80,7 @@ impl Digest {
     }
 }
 
-/// The digest of content in memory.
+/// Returns the digest of content in memory.
 pub(crate) fn digest(content: &[u8]) -> String {
     let mut digest = Digest::default();
     digest.add(content);
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn it_is_the_published_one() {
-        // BLAKE2b (RFC 7693) of 16 bytes, as `b2sum -l 128` has it.
+        // The values of `b2sum -l 128` (BLAKE2b, RFC 7693).
         assert_eq!(digest(b""), "cae66941d9efbd404e4d88758ea67670");
         assert_eq!(digest(b"abc"), "cf4ab791c62b8d2b2109c90275287816");
     }

@@ -1,4 +1,4 @@
-//! An encoding that has yet to be made, and the responses that need none of its bytes.
+//! An encoding that is not made yet, and the responses that do not need its bytes.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::representation::compress::encode;
 use crate::representation::description::Description;
 use crate::representation::summary::ResponseSummary;
 
-/// The bytes of a file, for work beside the loop.
+/// The bytes of a file, for work outside the loop.
 pub(crate) enum EncodingSource {
     Memory(Arc<[u8]>),
     File(Arc<OpenFile>),
 }
 
-/// An encoding of a file that has yet to be made: all of it but its bytes.
+/// An encoding that is not made yet: everything except its bytes.
 #[derive(Debug)]
 pub(crate) struct Unmade {
     pub(crate) description: Description,
@@ -28,8 +28,8 @@ pub(crate) struct Unmade {
 }
 
 impl Unmade {
-    /// Answers if no content is needed: 304, 412, and a HEAD, which has no `Content-Length` then
-    /// (RFC 9110 §9.3.2).
+    /// Answers if the response needs no content: 304, 412, or a HEAD, whose `Content-Length` is unknown and
+    /// omitted (RFC 9110 §9.3.2).
     pub(crate) fn respond(
         &self,
         request: &Request<'_>,
@@ -53,7 +53,7 @@ impl Unmade {
         }
     }
 
-    /// Finds or makes its bytes; none if the file has changed, or cannot be read.
+    /// Finds or makes the bytes; None if the file has changed or cannot be read.
     pub(crate) fn make(&self, source: &EncodingSource, cache: &EncodedCache) -> Option<Arc<[u8]>> {
         let coding = self.description.coding;
         // Only a settled file is distinguishable from its later versions.
@@ -72,7 +72,7 @@ impl Unmade {
     }
 }
 
-/// All of an open file, if it is this version of it.
+/// Reads a whole open file; None if it is no longer this version.
 fn read(file: &File, facts: &FileStat) -> Option<Vec<u8>> {
     let bytes = file::read_whole(file, usize::try_from(facts.size).ok()?).ok()??;
     (file::facts(file).ok()? == *facts).then_some(bytes)

@@ -1,4 +1,4 @@
-//! One encoding of a file, and the part of it that a request gets.
+//! One encoding of a file, and the part of it that a request selects.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,20 +19,20 @@ use crate::representation::unmade::{EncodingSource, Unmade};
 use crate::rules::access::{Access, Guard};
 use crate::rules::settings::Settings;
 
-/// Bytes up to which a body is copied behind its head, so that both leave in one piece; a larger one is
-/// shared instead. At this size the copy costs about as much as a second vector for the kernel to walk, and
-/// sixteen of them fill the stage of a connection.
+/// The largest body that is copied after its head, so that both are sent from one buffer; a larger body is
+/// shared. At this size the copy costs about as much as a second vector for the kernel, and sixteen bodies
+/// fill a connection's stage.
 pub(crate) const JOINED_UP_TO: usize = 4096;
 
-/// Seconds after which a file's times distinguish its versions. Two changes within one tick of the
-/// kernel's clock, at most 10 ms, leave the same times; the rest is generous.
+/// Seconds after which a file's times distinguish its versions. Two changes within one tick of the kernel's
+/// clock (at most 10 ms) have the same times; the rest is a margin.
 const SETTLED_AFTER: i64 = 2;
 
 /// One encoding of one version of a file, ready to be sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Variant {
     status: u16,
-    /// The whole response, with the body if it is joined.
+    /// The whole response, including a joined body.
     template: Template,
     content: BodyContent,
     description: Description,
@@ -43,7 +43,7 @@ pub(crate) struct Variant {
 /// The location of the body's bytes.
 #[derive(Clone, Debug)]
 enum BodyContent {
-    /// Behind the head.
+    /// In the template, after the head.
     Joined,
     /// In memory, apart from the head.
     Shared(Arc<[u8]>),
@@ -52,7 +52,8 @@ enum BodyContent {
 }
 
 impl Variant {
-    /// The file called `name` (its extension counts) as the body of responses with this status.
+    /// Returns the file called `name` as the body of responses with this status. The extension decides the
+    /// media type.
     pub(crate) fn new(
         status: u16,
         name: &str,
@@ -83,7 +84,7 @@ impl Variant {
         Variant { status, template, content, description, facts, settled }
     }
 
-    /// Answers with the file, a part of it, or 304.
+    /// Answers with the file, a part of the file, or 304.
     #[inline]
     pub(crate) fn respond(
         &mut self,
@@ -99,7 +100,7 @@ impl Variant {
         self.whole(request, response)
     }
 
-    /// Answers with the whole file, whatever the request's conditions and ranges.
+    /// Answers with the whole file, and ignores the request's conditions and ranges.
     #[inline]
     pub(crate) fn whole(
         &mut self,
@@ -115,8 +116,8 @@ impl Variant {
         ResponseSummary::of(self.status, self.facts.size)
     }
 
-    /// Answers with all of it on a connection that ends; if not `whole`, with the head alone. Returns the number of bytes of
-    /// the body.
+    /// Answers the last request of a connection. Without `whole`, only the head is sent. Returns the length
+    /// of the body.
     pub(crate) fn last(&mut self, whole: bool, response: &mut ResponseWriter<'_>) -> u64 {
         response.template(&mut self.template, whole);
         if !whole {
@@ -126,7 +127,7 @@ impl Variant {
         self.facts.size
     }
 
-    /// Whether a response depends on more than the file: on the client, or something precedes it.
+    /// Whether a response depends on more than the file: on the client, or on an earlier interim response.
     #[inline]
     pub(crate) fn is_guarded(&self, access: &Access) -> bool {
         self.description.guarded && !(access.member && self.description.is_for_members_alone())
@@ -137,7 +138,7 @@ impl Variant {
         &self.description.guard
     }
 
-    /// Puts the body behind its head if the template does not hold it.
+    /// Adds the body after its head, unless the template includes it.
     #[inline]
     fn put_rest(&self, response: &mut ResponseWriter<'_>) {
         match &self.content {
@@ -147,7 +148,7 @@ impl Variant {
         }
     }
 
-    /// Whether a response may hold the content in memory. Too much of other files may be unsent.
+    /// Whether a response may hold the content in memory: it may not if too much other content is unsent.
     #[inline]
     pub(crate) fn is_admitted(&self) -> bool {
         match &self.content {
@@ -158,7 +159,7 @@ impl Variant {
         }
     }
 
-    /// Answers by the conditions and the range of a request; none if they select the whole file.
+    /// Answers by the conditions and the range of a request; None if they select the whole file.
     fn select(
         &self,
         request: &Request<'_>,
@@ -171,7 +172,7 @@ impl Variant {
             ConditionResult::NotModified => return Some(self.description.not_modified(response)),
             ConditionResult::PreconditionFailed => return Some(self.description.failed(request, response)),
         }
-        // All encodings have the same date, so it does not identify the one of which the client has a part.
+        // All encodings have the same date, so the date does not identify the client's encoding.
         let modified = validators.modified.filter(|_| !self.description.negotiated);
         let part_of = Validators { modified, ..validators };
         let ranged = request.method == Method::Get && condition::range_applies(request, part_of);
@@ -179,7 +180,7 @@ impl Variant {
         match range::select(value, self.facts.size, settings.max_ranges) {
             Ranges::Whole => None,
             Ranges::One(range) => Some(self.part(range, response)),
-            // `Content-Encoding` would speak of all parts as one.
+            // `Content-Encoding` would apply to the multipart body as a whole.
             Ranges::Many(_) if self.is_coded() => None,
             Ranges::Many(ranges) => Some(self.parts(&ranges, response)),
             Ranges::Unsatisfiable => Some(
@@ -189,7 +190,7 @@ impl Variant {
         }
     }
 
-    /// 406: the client accepts no encoding of the file.
+    /// Answers 406: the client accepts no encoding of the file.
     pub(crate) fn not_acceptable(
         &self,
         request: &Request<'_>,
@@ -248,7 +249,7 @@ impl Variant {
         &self.facts
     }
 
-    /// The bytes that encodings are made of.
+    /// Returns the bytes from which encodings are made.
     pub(crate) fn source(&self) -> EncodingSource {
         match &self.content {
             BodyContent::Joined => EncodingSource::Memory(self.template.body().into()),
@@ -257,18 +258,18 @@ impl Variant {
         }
     }
 
-    /// This encoding of the file, made of these bytes.
+    /// Returns an encoding made of these bytes.
     pub(crate) fn made(unmade: Unmade, bytes: Arc<[u8]>) -> Variant {
         let facts = FileStat { size: bytes.len() as u64, ..unmade.facts };
         Variant::describe(200, unmade.description, facts, unmade.settled, Opened::Made(bytes))
     }
 
-    /// The content of which a tag is made.
+    /// Returns the content for a tag.
     pub(crate) fn untagged(&self) -> Untagged {
         Untagged { source: self.source(), facts: self.facts, settled: self.settled }
     }
 
-    /// The same version with a tag of this digest.
+    /// Returns the same version with a tag from this digest.
     pub(crate) fn tagged(&self, digest: &[u8]) -> Variant {
         let description = self.description.tagged(digest);
         let joined: &[u8] = if let BodyContent::Joined = self.content { self.template.body() } else { &[] };
@@ -276,12 +277,12 @@ impl Variant {
         Variant { template, description, content: self.content.clone(), ..*self }
     }
 
-    /// This file in an encoding that has yet to be made.
+    /// Describes an encoding of this file that is not made yet.
     pub(crate) fn unmade(&self, coding: ContentCoding) -> Unmade {
         Unmade { description: self.description.made(coding), facts: self.facts, settled: self.settled }
     }
 
-    /// Whether a file with these facts is surely this version of it.
+    /// Whether a file with these facts is certainly this version.
     pub(crate) fn is_still(&self, facts: &FileStat) -> bool {
         self.settled && self.facts == *facts
     }
@@ -291,7 +292,7 @@ impl Variant {
         matches!(self.content, BodyContent::File(_))
     }
 
-    /// Bytes of memory beside this value itself.
+    /// Bytes of memory besides this value itself.
     pub(crate) fn weight(&self) -> usize {
         let shared = match &self.content {
             BodyContent::Shared(bytes) => bytes.len(),
@@ -301,7 +302,8 @@ impl Variant {
     }
 }
 
-/// Adds a range of shared bytes to a response. Long ones count as unsent until they have left.
+/// Adds a range of shared bytes to a response. Long content counts as unsent until the response is sent or
+/// dropped.
 fn push_shared(bytes: &Arc<[u8]>, range: Range<usize>, response: &mut ResponseWriter<'_>) {
     response.push(Part::Shared(Arc::clone(bytes), range));
     if bytes.len() >= unsent::LONG
@@ -311,13 +313,12 @@ fn push_shared(bytes: &Arc<[u8]>, range: Range<usize>, response: &mut ResponseWr
     }
 }
 
-/// A number that no other living bytes have.
+/// Returns a number that identifies the content as long as it lives.
 fn address(bytes: &Arc<[u8]>) -> usize {
     bytes.as_ptr().addr()
 }
 
-/// A range of bytes that were read, as indices of them.
+/// Converts a range of a file in memory to indices, which fit because the whole file fits.
 fn in_memory(range: &Range<u64>) -> Range<usize> {
-    // No larger than a file that was read into memory.
     range.start as usize..range.end as usize
 }

@@ -1,4 +1,4 @@
-//! Responses without a file: redirects, allowed methods, overload. Their body is a line of text.
+//! Responses without a file: redirects, allowed methods, overload. Their body is at most a line of text.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::representation::summary::ResponseSummary;
 
 pub(crate) const ALLOWED: FieldValue<'static> = FieldValue::constant("GET, HEAD, OPTIONS");
 
-/// The response to OPTIONS of any path and of the server as a whole: the allowed methods (RFC 9110 §9.3.7).
+/// Answers OPTIONS for a path or for the whole server: the allowed methods (RFC 9110 §9.3.7).
 pub(crate) fn options(response: &mut ResponseWriter<'_>) -> ResponseSummary {
     let mut head = response.head(204);
     head.field(FieldName::ALLOW, ALLOWED);
@@ -17,22 +17,24 @@ pub(crate) fn options(response: &mut ResponseWriter<'_>) -> ResponseSummary {
     ResponseSummary::of(204, 0)
 }
 
-/// A redirect to this location; 400 if it cannot be a field value.
+/// Redirects to this location; answers 400 if the location cannot be a field value.
 pub fn redirect(
     request: &Request<'_>,
     status: u16,
-    place: &str,
+    location: &str,
     response: &mut ResponseWriter<'_>,
 ) -> ResponseSummary {
-    match FieldValue::new(place.as_bytes()) {
-        Some(place) => with_fields(request, status, response, |head| head.field(FieldName::LOCATION, place)),
+    match FieldValue::new(location.as_bytes()) {
+        Some(location) => {
+            with_fields(request, status, response, |head| head.field(FieldName::LOCATION, location))
+        }
         None => plain(request, 400, response),
     }
 }
 
-/// 301 from a directory's name to the directory: a path on this site, with the query that came.
+/// Redirects from a folder's name to the folder, and keeps the query.
 ///
-/// `canonical` begins with one slash and never two, so that a browser cannot take it for another host.
+/// `canonical` begins with exactly one slash, so that a browser cannot take it for another host.
 pub(crate) fn to_directory(
     request: &Request<'_>,
     canonical: &str,
@@ -49,17 +51,17 @@ pub(crate) fn to_directory(
     redirect(request, 301, &location, response)
 }
 
-/// 503: the server is overloaded, and a retry soon makes sense.
+/// Answers 503: the server is overloaded, and the client may retry soon.
 pub(crate) fn unavailable(request: &Request<'_>, response: &mut ResponseWriter<'_>) -> ResponseSummary {
     with_fields(request, 503, response, |head| head.number(FieldName::RETRY_AFTER, 1))
 }
 
-/// 421: the request came on a connection for another host (RFC 9110 §15.5.20).
+/// Answers 421: the request is for another host than the connection (RFC 9110 §15.5.20).
 pub fn misdirected(request: &Request<'_>, response: &mut ResponseWriter<'_>) -> ResponseSummary {
     plain(request, 421, response)
 }
 
-/// 429: the client exceeds its rate, and may retry after `wait` (RFC 6585 §4).
+/// Answers 429: the client exceeds its rate, and may retry after `wait` (RFC 6585 §4).
 pub fn too_many_requests(
     request: &Request<'_>,
     wait: Duration,

@@ -1,4 +1,4 @@
-//! The response to a request: from memory if it is there, or else step by step.
+//! The response to a request: from memory, or step by step.
 
 pub(crate) mod listing;
 pub(crate) mod message;

@@ -1,4 +1,4 @@
-//! The encoding of a file that a request gets, and the work that makes it.
+//! The encoding of a file for a request, and the work that makes it.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::respond::work::{Answered, Work};
 use crate::respond::{message, store};
 use crate::site::Site;
 
-/// Answers a request for a file in the encoding that suits; `key` is its key in the store.
+/// Answers a request for a file in the best encoding; `key` is its key in the store.
 pub(crate) fn respond(
     resource: &mut Resource,
     key: &str,
@@ -57,7 +57,7 @@ pub(crate) fn respond(
 struct PendingEncoding {
     /// The key of the file in the store.
     key: String,
-    /// The number of the file, as that of [`Resource`].
+    /// [`Resource::number`] of the file.
     number: u64,
     coding: ContentCoding,
     /// The file without an encoding.
@@ -65,8 +65,8 @@ struct PendingEncoding {
 }
 
 impl PendingEncoding {
-    /// The work that makes it. If the queue of work is full, clients that accept it get the file without an
-    /// encoding.
+    /// Returns the work that makes the encoding. If the queue of work is full, clients that accept it get the
+    /// file without an encoding.
     fn make(self, unmade: Unmade, site: &Site) -> Work {
         let (source, cache) = (self.plain.source(), Arc::clone(&site.encoded));
         let pending = Arc::new(self);
@@ -74,7 +74,7 @@ impl PendingEncoding {
         let work = Work::new(
             move || unmade.make(&source, &cache).map(|bytes| (unmade, bytes)),
             move |made, site, head, response| {
-                // The date of its head is that of this thread's clock.
+                // The template needs this thread's clock for its date.
                 let made = made.map(|(unmade, bytes)| Variant::made(unmade, bytes));
                 pending.answer(made, site, head, response).into()
             },
@@ -82,8 +82,8 @@ impl PendingEncoding {
         work.or_else(move |site, head, response| plain_or_unavailable(&otherwise.plain, site, head, response))
     }
 
-    /// Answers with the encoding that was made, and caches it. If it could not be made, it is not tried again
-    /// with this version of the file.
+    /// Answers with the encoding that was made, and caches it. After a failure, the encoding is not tried
+    /// again for this version of the file.
     fn answer(
         &self,
         mut made: Option<Variant>,
@@ -110,7 +110,7 @@ impl PendingEncoding {
     }
 }
 
-/// Answers with the file without an encoding, or with 503 if the client does not accept that.
+/// Answers with the file without an encoding, or with 503 if the client does not accept it.
 pub(crate) fn plain_or_unavailable(
     plain: &Variant,
     site: &Site,

@@ -1,7 +1,7 @@
-//! The steps from a request to its response, if the response is not ready in memory.
+//! The steps from a request to its response, if the store has no response for it.
 //!
-//! The rules decide first. Then the response comes from the store, from a file that is loaded now, or from an
-//! error; work that takes long is done on another thread, and the steps go on after it.
+//! The rules decide first. Then the response comes from the store, from a file loaded now, or from an error.
+//! Slow work runs on another thread, and the steps continue after it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::rules::realm::PasswordVerdict;
 use crate::rules::settings::TagFrom;
 use crate::site::Site;
 
-/// A request to a site, and the store and the time at which it is answered.
+/// A request to a site, with the worker's store and the present time.
 pub(crate) struct ResponseSteps<'a> {
     store: &'a mut ResponseStore,
     site: &'a Site,
@@ -35,7 +35,7 @@ pub(crate) struct ResponseSteps<'a> {
 }
 
 impl ResponseSteps<'_> {
-    /// Takes the steps for a request of a client with these facts.
+    /// Runs `take` with the steps for a request of a client with this access.
     pub(crate) fn with<T>(
         site: &Site,
         request: &Request<'_>,
@@ -47,7 +47,7 @@ impl ResponseSteps<'_> {
         })
     }
 
-    /// Answers any GET or HEAD.
+    /// Answers a GET or HEAD.
     pub(crate) fn respond(&mut self, response: &mut ResponseWriter<'_>) -> Answered {
         let path = self.request.target.path;
         if let Some(resource) = self.store.memory.fresh(path, self.now)
@@ -55,7 +55,7 @@ impl ResponseSteps<'_> {
         {
             return negotiate::respond(resource, path, self.site, self.request, response);
         }
-        // One policy for all paths and clients needs no parsing of the path.
+        // If all paths and clients have the same policy, the path need not be parsed.
         if let Some(here) = self.site.settings.policies.alone()
             && let Some(answered) = self.recall(path, here, response)
         {
@@ -64,7 +64,7 @@ impl ResponseSteps<'_> {
         self.respond_by_rules(response)
     }
 
-    /// Answers a GET or a HEAD from the first step.
+    /// Answers a GET or HEAD from the first step.
     fn respond_by_rules(&mut self, response: &mut ResponseWriter<'_>) -> Answered {
         let Precheck { here, fields, route } = Precheck::of(&self.site.settings, self.request, self.access);
         response.add_fields(&fields);
@@ -72,9 +72,9 @@ impl ResponseSteps<'_> {
             Ok(route) => self.look(&route, &here, response),
             Err(EarlyResponse::Denied(denied)) => self.deny(denied, &here, response),
             Err(EarlyResponse::Error(status)) => self.error(status, &here, response).into(),
-            Err(EarlyResponse::Redirect(status, place)) => {
+            Err(EarlyResponse::Redirect(status, location)) => {
                 response.add_fields(&here.of_errors);
-                message::redirect(self.request, status, &place, response).into()
+                message::redirect(self.request, status, &location, response).into()
             }
         };
         answered.adding(response.take_fields())
@@ -128,14 +128,14 @@ impl ResponseSteps<'_> {
         }
     }
 
-    /// Answers with a file that was loaded, and caches it.
+    /// Answers with a file that was just loaded, and caches it.
     fn take(&mut self, canonical: &str, mut loaded: Loaded, response: &mut ResponseWriter<'_>) -> Answered {
         let answered = negotiate::respond(&mut loaded.resource, canonical, self.site, self.request, response);
         self.store.keep(canonical, loaded, self.now);
         answered
     }
 
-    /// Answers with an open file, or with the absence of one, if the store has it.
+    /// Answers with an open file or an absence that the store has cached.
     fn recall(
         &mut self,
         canonical: &str,
@@ -187,7 +187,7 @@ impl ResponseSteps<'_> {
         failure.map_or(summary, |errno| summary.because(errno)).into()
     }
 
-    /// Answers with the entries of a folder, which has a guard like a file. They are not cached.
+    /// Answers with the entries of a folder, which has a guard like a file. Listings are not cached.
     fn list(
         &mut self,
         canonical: &str,
@@ -213,7 +213,7 @@ impl ResponseSteps<'_> {
         }
     }
 
-    /// Answers a client that is not let in, or asks for the work that decides it.
+    /// Answers a client without the required credentials, or returns the work that checks them.
     fn deny(&mut self, denied: Denied, here: &Effective, response: &mut ResponseWriter<'_>) -> Answered {
         match denied {
             Denied::Unauthorized(realm) => {
@@ -222,7 +222,7 @@ impl ResponseSteps<'_> {
                 response.add_fields(&challenge);
                 self.error(401, here, response).into()
             }
-            // The steps after this work start anew, and add their own fields.
+            // The steps start again after this work, and add their own fields.
             Denied::MembersOnly => {
                 response.take_fields();
                 Answered::Work(Work::membership())
@@ -248,7 +248,7 @@ impl ResponseSteps<'_> {
         }
     }
 
-    /// Answers a method that a site does not serve.
+    /// Answers a method that sites do not serve.
     pub(crate) fn method_not_allowed(&mut self, response: &mut ResponseWriter<'_>) -> ResponseSummary {
         let mut allowed = HeaderLines::default();
         allowed.field(FieldName::ALLOW, message::ALLOWED);
@@ -256,12 +256,12 @@ impl ResponseSteps<'_> {
         self.error(405, self.site.settings.policies.everywhere(), response)
     }
 
-    /// Answers with an error: with the site's own page if it has one.
+    /// Answers with an error: with the site's own page, if it has one.
     fn error(&mut self, status: u16, here: &Effective, response: &mut ResponseWriter<'_>) -> ResponseSummary {
         self.error_with(status, "", here, response)
     }
 
-    /// The same, with this advice if the site has no page.
+    /// The same, with this advice if the site has no page for the status.
     fn error_with(
         &mut self,
         status: u16,
@@ -279,7 +279,7 @@ impl ResponseSteps<'_> {
     }
 }
 
-/// Sends early hints to clients that understand interim responses (RFC 8297 §2).
+/// Sends early hints to clients that support interim responses (RFC 8297 §2).
 fn hint(here: &Effective, request: &Request<'_>, response: &mut ResponseWriter<'_>) {
     if let Some(hints) = &here.hints
         && request.version >= Version::Http11
@@ -289,9 +289,9 @@ fn hint(here: &Effective, request: &Request<'_>, response: &mut ResponseWriter<'
     }
 }
 
-/// Answers with a file that was just loaded, after its content has been read for its tag. A file that changed
-/// meanwhile is sent with the tag that it has, and loaded anew for the next request; so is a file if the queue
-/// of work is full.
+/// Reads the content of a file that was just loaded, for its tag, and answers with the file. If the file
+/// changes meanwhile, or the queue of work is full, the response has the former tag, and the next request
+/// loads the file again.
 fn tag(key: &str, loaded: Loaded, site: &Site) -> Answered {
     let (key, cache) = (key.to_owned(), Arc::clone(&site.digests));
     let untagged = loaded.resource.untagged();
@@ -317,7 +317,7 @@ fn tag(key: &str, loaded: Loaded, site: &Site) -> Answered {
     }))
 }
 
-/// Answers with the entries of a folder, after it has been read.
+/// Reads a folder, and answers with its entries.
 fn list(reading: Reading, folder: Identity, here: Effective) -> Answered {
     let work = Work::new(
         move || reading.read(folder),

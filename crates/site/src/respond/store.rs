@@ -1,9 +1,8 @@
-//! The cache of one worker: the files of each site that it has served.
+//! The cache of one worker: the files that it has served, for each site.
 //!
-//! A worker is a thread, and each thread has its own stores: no lock, and nothing shared is written. Files in
-//! memory, open files and absent files have bounds of their own, so that none can evict another: requests for a
-//! million names that do not exist evict names that do not exist. Keys are canonical paths, so a file has one
-//! entry, however it is spelled.
+//! A worker is a thread, and each thread has its own stores, without locks or shared writes. Files in memory,
+//! open files and absent files have separate bounds, so that requests for a million missing names evict only
+//! missing names. Keys are canonical paths, so a file has one entry for all spellings of its path.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
@@ -26,7 +25,7 @@ use crate::rules::policy::Effective;
 use crate::rules::settings::Settings;
 use crate::site::Site;
 
-/// The size of the store of absent files, as a part of the store of files.
+/// The divisor of the cache's bytes that bounds absent files.
 const ABSENT_SHARE: usize = 16;
 
 thread_local! {
@@ -46,7 +45,7 @@ pub(crate) struct ResponseStore {
     pub(crate) files: ClockCache<Resource>,
     pub(crate) absent: ClockCache<Absence>,
     pub(crate) pages: OpenErrorPages,
-    /// The changes on disk that were heard of.
+    /// The position in the list of changes on disk.
     pub(crate) listener: ChangeListener,
 }
 
@@ -54,16 +53,16 @@ pub(crate) struct ResponseStore {
 #[inline]
 pub(crate) fn with<T>(site: &Site, use_it: impl FnOnce(&mut ResponseStore) -> T) -> T {
     STORES.with_borrow_mut(|stores| {
-        let place = match stores.iter().position(|(number, _)| *number == site.id) {
-            Some(place) => place,
+        let index = match stores.iter().position(|(number, _)| *number == site.id) {
+            Some(index) => index,
             None => begin(site, stores),
         };
-        use_it(&mut stores[place].1.store)
+        use_it(&mut stores[index].1.store)
     })
 }
 
-/// As [`with`], for uses that cache something. The bounds are those of all sites together: past one of them, the site that
-/// uses most of it gives way.
+/// Like [`with`], for calls that may cache something. The bounds apply to all sites together: if one is
+/// exceeded, the site with the largest share evicts entries.
 pub(crate) fn with_growth<T>(site: &Site, use_it: impl FnOnce(&mut ResponseStore) -> T) -> T {
     let result = with(site, use_it);
     STORES.with_borrow_mut(|stores| {
@@ -76,15 +75,15 @@ pub(crate) fn with_growth<T>(site: &Site, use_it: impl FnOnce(&mut ResponseStore
     result
 }
 
-/// Evicts from the largest of these caches until all of them together are within each bound.
+/// Evicts from the largest of these caches until their sums are within each bound.
 fn balance<V>(stores: &mut [(u64, Box<SiteStore>)], of: fn(&mut ResponseStore) -> &mut ClockCache<V>) {
     for bound in 0..ClockCache::<V>::BOUNDS {
         loop {
             let (mut all, mut most, mut largest) = (0, 0, (0, 0));
-            for (place, (_, each)) in stores.iter_mut().enumerate() {
+            for (index, (_, each)) in stores.iter_mut().enumerate() {
                 let (used, at_most) = of(&mut each.store).load()[bound];
                 (all, most) = (all + used, most.max(at_most));
-                largest = largest.max((used, place));
+                largest = largest.max((used, index));
             }
             if all <= most {
                 break;
@@ -94,7 +93,7 @@ fn balance<V>(stores: &mut [(u64, Box<SiteStore>)], of: fn(&mut ResponseStore) -
     }
 }
 
-/// Makes a store for a site that is new here, and drops those of sites that are gone.
+/// Adds a store for a new site, and drops the stores of sites that no longer exist.
 #[cold]
 fn begin(site: &Site, stores: &mut Vec<(u64, Box<SiteStore>)>) -> usize {
     stores.retain(|(_, each)| each.alive.strong_count() > 0);
@@ -107,7 +106,7 @@ impl ResponseStore {
     fn new(settings: &Settings) -> ResponseStore {
         ResponseStore {
             memory: ClockCache::new(settings.cache_entries, settings.cache_bytes),
-            // Each may hold one for every sibling.
+            // An entry may also hold a file for each sibling.
             files: ClockCache::new(
                 settings.open_files / (1 + settings.codings.siblings.len()),
                 settings.cache_bytes,
@@ -118,29 +117,29 @@ impl ResponseStore {
         }
     }
 
-    /// Doubts the entries of changed files. A changed file may also be the index of a folder, or the sibling of
-    /// another file; a file that was found by a rule of the configuration or through a link has another name,
-    /// and waits for the look after a second.
+    /// Expires the entries of changed files. A changed file may also be the index of a folder, or a sibling
+    /// of another file. A file found through a rule or a link has another name here; its entry expires after
+    /// a second.
     #[cold]
-    fn hear(&mut self, site: &Site, watch: &FolderWatch) {
+    fn apply_changes(&mut self, site: &Site, watch: &FolderWatch) {
         let ResponseStore { memory, files, absent, pages, listener, .. } = self;
-        pages.doubt();
-        watch.tell(listener, |told| match told {
+        pages.expire_all();
+        watch.report(listener, |change| match change {
             ChangeNotice::Everything => {
-                memory.doubt_all();
-                files.doubt_all();
+                memory.expire_all();
+                files.expire_all();
                 absent.clear();
             }
             ChangeNotice::File(relative) => named_by(relative, &site.settings).for_each(|path| {
                 let key = path.canonical();
-                memory.doubt(key);
-                files.doubt(key);
-                absent.doubt(key);
+                memory.expire(key);
+                files.expire(key);
+                absent.expire(key);
             }),
         });
     }
 
-    /// Answers a GET or a HEAD with a file in memory without encodings; none if it takes more.
+    /// Answers a GET or HEAD with a file in memory that has no encodings; None in all other cases.
     #[inline]
     pub(crate) fn respond_from_memory(
         &mut self,
@@ -150,11 +149,11 @@ impl ResponseStore {
         response: &mut ResponseWriter<'_>,
     ) -> Option<ResponseSummary> {
         if let Some(watch) = &site.watch
-            && watch.has_news(&self.listener)
+            && watch.has_changes(&self.listener)
         {
-            self.hear(site, watch);
+            self.apply_changes(site, watch);
         }
-        // Most clients send the canonical path: an entry under these bytes makes parsing them unnecessary.
+        // Most clients send the canonical path, so a hit needs no parsing.
         let resource = self.memory.fresh(request.target.path, clock::now())?;
         if resource.plain.is_guarded(access) || resource.encodings.is_some() {
             return None;
@@ -162,7 +161,7 @@ impl ResponseStore {
         Some(resource.plain.respond(request, &site.settings, response))
     }
 
-    /// Changes a file in the cache, if it is there.
+    /// Changes a cached file, if the cache has it.
     pub(crate) fn update(&mut self, canonical: &str, change: impl FnOnce(&mut Resource)) {
         let mut change = Some(change);
         for cache in [&mut self.memory, &mut self.files] {
@@ -175,14 +174,14 @@ impl ResponseStore {
         }
     }
 
-    /// Looks again at a file that was checked more than a second ago, and forgets it if it has changed.
+    /// Checks a file again if its last check was more than a second ago, and removes it if it has changed.
     pub(crate) fn check(&mut self, canonical: &str, paths: &TryPaths, site: &Site, now: Instant) {
         for cache in [&mut self.memory, &mut self.files] {
             cache.check(canonical, now, |resource| resource.is_still_first(paths, site));
         }
     }
 
-    /// Loads a file; if descriptors run out, closes the files and pages that are only cached, and tries again.
+    /// Loads a file. If descriptors run out, closes all cached files and pages, and tries once more.
     pub(crate) fn load(
         &mut self,
         paths: &TryPaths,
@@ -205,8 +204,8 @@ impl ResponseStore {
         cache.insert(canonical, resource, weight, now);
     }
 
-    /// Answers a malformed request with the site's own page for it, if it has one; if not `whole`, with its head alone. The
-    /// connection ends after it. Returns the number of bytes of the body.
+    /// Answers a malformed request with the site's error page, if it has one. Without `whole`, only the head
+    /// is sent. The connection ends after it. Returns the length of the body.
     pub(crate) fn refuse_with_page(
         &mut self,
         site: &Site,
@@ -219,7 +218,7 @@ impl ResponseStore {
     }
 }
 
-/// The paths that mean the file called `relative`.
+/// Returns all paths that mean the file called `relative`.
 fn named_by<'a>(relative: &'a str, settings: &'a Settings) -> impl Iterator<Item = SitePath> + 'a {
     let plain = settings.codings.siblings.iter().filter_map(|&coding| relative.strip_suffix(suffix(coding)));
     std::iter::once(relative).chain(plain).flat_map(|name| {
@@ -230,13 +229,13 @@ fn named_by<'a>(relative: &'a str, settings: &'a Settings) -> impl Iterator<Item
     })
 }
 
-/// The pages that were looked for: of the statuses that were sent so far, no more than there are errors.
+/// The pages found so far, by status: at most as many as there are errors.
 #[derive(Default)]
 pub(crate) struct OpenErrorPages {
     looked_for: Vec<ErrorPage>,
 }
 
-/// The page for an error, and the time of the last look for it.
+/// The page for an error, and the time of its last check.
 struct ErrorPage {
     status: u16,
     body: Option<Variant>,
@@ -244,15 +243,15 @@ struct ErrorPage {
 }
 
 impl OpenErrorPages {
-    /// The page for an error, looked for once a second.
+    /// Returns the page for an error, which is checked once a second.
     pub(crate) fn of(&mut self, status: u16, site: &Site, now: Instant) -> Option<&mut Variant> {
         let name = site.settings.routes.error_pages.of(status)?;
         let pages = &mut self.looked_for;
-        let place = pages.iter().position(|page| page.status == status).unwrap_or_else(|| {
+        let index = pages.iter().position(|page| page.status == status).unwrap_or_else(|| {
             pages.push(ErrorPage { status, body: None, checked: None });
             pages.len() - 1
         });
-        let page = &mut pages[place];
+        let page = &mut pages[index];
         if page.checked.is_none_or(|checked| !is_fresh(checked, now)) {
             let wanted = LookupName::file(name);
             let look = || wanted.look(&site.files.roots).map(|facts| (&wanted, facts));
@@ -263,13 +262,13 @@ impl OpenErrorPages {
         page.body.as_mut()
     }
 
-    /// Closes all of them. Returns whether there were any.
+    /// Closes all pages. Returns whether there were any.
     fn clear(&mut self) -> bool {
         !std::mem::take(&mut self.looked_for).is_empty()
     }
 
-    /// Looks for all of them again when they are next needed.
-    pub(crate) fn doubt(&mut self) {
+    /// Expires all pages.
+    pub(crate) fn expire_all(&mut self) {
         self.looked_for.iter_mut().for_each(|page| page.checked = None);
     }
 }

@@ -1,5 +1,4 @@
-//! Responses that need work on another thread, because it would block the loop: verifying a password,
-//! compressing a file.
+//! Responses that need work on another thread, such as verifying a password or compressing a file.
 
 use tenfold_http::{HeaderLines, Request, ResponseWriter};
 
@@ -12,11 +11,11 @@ use crate::site::Site;
 pub enum Answered {
     /// The response is staged.
     Staged(ResponseSummary),
-    /// Nothing is staged: this must be done first, on another thread.
+    /// Nothing is staged: another thread must do this work first.
     Work(Work),
 }
 
-// It is handed through several layers for every request, in registers.
+// Several layers return it for every request, in registers.
 const _: () = assert!(size_of::<Answered>() <= 16);
 
 /// Work that a response needs.
@@ -26,35 +25,35 @@ struct WorkParts {
     need: Need,
     run: Box<dyn FnOnce(BoxedAttempts) -> FinishWork + Send>,
     attempts: BoxedAttempts,
-    /// The response if the queue of work is full; 503 without it.
+    /// The response if the queue of work is full; None: 503.
     otherwise: Option<Otherwise>,
 }
 
 /// The kind of work that a response needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// A thread, and nothing else.
+    /// Work on any thread.
     Thread,
-    /// A password is verified on a thread. Attempts are counted: [`Work::counted_by`].
+    /// Verifies a password on a thread, and counts attempts: [`Work::counted_by`].
     Password,
-    /// The session of the client must be looked up: a member is answered by
-    /// [`crate::Hosts::respond_to_member`]. The work itself answers 403.
+    /// The client's session must be looked up; [`crate::Hosts::respond_to_member`] answers members. The work
+    /// itself answers 403.
     Membership,
 }
 
 type BoxedAttempts = Option<Box<dyn Attempts + Send>>;
 
-/// The response without the work.
+/// A response that does without the work.
 pub struct Otherwise(Box<Answering<ResponseSummary>>);
 
-/// Makes a response of work that was done: stages it, or asks for more work.
+/// Makes a response from the result of work, or asks for more work.
 pub struct FinishWork(Box<Answering<Answered>>);
 
 /// Answers a request to a site.
 type Answering<T> = dyn FnOnce(&Site, &Request<'_>, &mut ResponseWriter<'_>) -> T + Send;
 
 impl Work {
-    /// `work`, and `finish`, which makes a response of it on the connection's own thread.
+    /// Returns work that runs `work` on another thread, and `finish` on the connection's thread.
     pub(crate) fn new<T: Send + 'static>(
         work: impl FnOnce() -> T + Send + 'static,
         finish: impl FnOnce(T, &Site, &Request<'_>, &mut ResponseWriter<'_>) -> Answered + Send + 'static,
@@ -74,7 +73,7 @@ impl Work {
         Work(Box::new(WorkParts { need, run, attempts: None, otherwise: None }))
     }
 
-    /// Verifies a password; attempts are counted if [`Work::counted_by`] is called.
+    /// Returns work that verifies a password. Attempts are counted if [`Work::counted_by`] is called.
     pub(crate) fn verifying<T: Send + 'static>(
         verify: impl FnOnce(Option<&dyn Attempts>) -> T + Send + 'static,
         finish: impl FnOnce(T, &Site, &Request<'_>, &mut ResponseWriter<'_>) -> Answered + Send + 'static,
@@ -86,7 +85,7 @@ impl Work {
         Work::needing(Need::Password, verify, finish)
     }
 
-    /// Finds out whether the client is a member.
+    /// Returns work that checks whether the client is a member.
     pub(crate) fn membership() -> Work {
         Work::needing(
             Need::Membership,
@@ -95,7 +94,7 @@ impl Work {
         )
     }
 
-    /// The same, with attempts at passwords counted by `attempts`.
+    /// Counts attempts at passwords in `attempts`.
     #[must_use]
     pub fn counted_by(mut self, attempts: impl Attempts + Send + 'static) -> Work {
         self.0.attempts = Some(Box::new(attempts));
@@ -107,7 +106,7 @@ impl Work {
         self.0.need
     }
 
-    /// The same, with the response if the queue of work is full.
+    /// Sets the response for a full queue of work.
     pub(crate) fn or_else(
         mut self,
         answer: impl FnOnce(&Site, &Request<'_>, &mut ResponseWriter<'_>) -> ResponseSummary + Send + 'static,
@@ -116,7 +115,7 @@ impl Work {
         self
     }
 
-    /// The same, with these fields in the head of the response.
+    /// Adds these fields to the head of the response.
     fn adding(self, fields: HeaderLines) -> Work {
         let WorkParts { need, run, attempts, otherwise } = *self.0;
         let own = fields.clone();
@@ -138,8 +137,8 @@ impl Work {
         Work(Box::new(WorkParts { need, run, attempts, otherwise }))
     }
 
-    /// A function that does the work, which may take long, and the argument of [`crate::Hosts::busy`] if no
-    /// thread can.
+    /// Returns a function that does the work, which may take long, and the argument of [`crate::Hosts::busy`]
+    /// for a full queue.
     pub fn split(self) -> (impl FnOnce() -> FinishWork + Send, Option<Otherwise>) {
         let WorkParts { run, attempts, otherwise, .. } = *self.0;
         (move || run(attempts), otherwise)
@@ -147,7 +146,7 @@ impl Work {
 }
 
 impl Answered {
-    /// The same, with these fields for its head if that is not written yet.
+    /// Adds these fields to the head, if it is not written yet.
     pub(crate) fn adding(self, fields: HeaderLines) -> Answered {
         match self {
             Answered::Work(work) if !fields.is_empty() => Answered::Work(work.adding(fields)),

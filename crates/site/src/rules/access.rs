@@ -1,4 +1,4 @@
-//! The facts about the client that a response is for, and whether it may have a file.
+//! The access of a client: its verified facts, and whether it may get a file.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use tenfold_http::Request;
 use crate::rules::policy::Effective;
 use crate::rules::realm::{Claim, Credentials, Realm};
 
-/// The credentials that a file requires, whatever path led to it.
+/// The credentials that a file requires, independent of the path.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Guard {
-    /// Members alone.
+    /// Only members may get the file.
     pub(crate) members: bool,
-    /// Clients that have a password of this realm.
+    /// Only clients with a password of this realm may get the file.
     pub(crate) realm: Option<Arc<Realm>>,
 }
 
 impl Guard {
-    /// Whether everybody may have it.
+    /// Whether every client may get the file.
     #[inline]
     pub(crate) fn is_open(&self) -> bool {
         !self.members && self.realm.is_none()
@@ -36,12 +36,12 @@ impl PartialEq for Guard {
     }
 }
 
-/// The facts about the client of a request.
+/// The verified facts about the client of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Access {
-    /// Whether it has logged in as a member.
+    /// Whether the client is logged in as a member.
     pub(crate) member: bool,
-    /// Realms whose password was verified for this request, and whether it was right.
+    /// Realms whose password was verified for this request, and whether the password was right.
     verdicts: Vec<(Arc<Realm>, bool)>,
 }
 
@@ -50,21 +50,18 @@ pub(crate) static STRANGER: Access = Access { member: false, verdicts: Vec::new(
 /// A client that has logged in as a member.
 pub(crate) static MEMBER: Access = Access { member: true, verdicts: Vec::new() };
 
-/// Why a client does not get a file, or not yet.
+/// The reason why a client does not get a file.
 pub(crate) enum Denied {
-    /// The realm needs other credentials: 401.
+    /// 401: the realm needs other credentials.
     Unauthorized(Arc<Realm>),
     /// These credentials must be verified first.
     Unverified(Arc<Realm>, Credentials),
-    /// The session must be looked up first: only members may have the file.
+    /// Only members may get the file: the session must be looked up first.
     MembersOnly,
 }
 
 impl Access {
-    /// Lets the client into a realm.
-    ///
-    /// # Errors
-    /// It has no right password, or none that is known to be right.
+    /// Returns whether the client has a verified password for a realm.
     pub(crate) fn enter(&self, realm: &Arc<Realm>, request: &Request<'_>) -> Result<(), Denied> {
         let claim = match self.verdict(realm) {
             Some(true) => Claim::Allowed,
@@ -78,10 +75,8 @@ impl Access {
         }
     }
 
-    /// Lets the client have a file with this guard. The realm of the path, if it has one, has been entered.
-    ///
-    /// # Errors
-    /// As [`Access::enter`]; or it is not known to be a member.
+    /// Returns whether the client may get a file with this guard. The realm of the path, if any, has been
+    /// entered before.
     pub(crate) fn admit(&self, guard: &Guard, here: &Effective, request: &Request<'_>) -> Result<(), Denied> {
         if guard.is_open() {
             return Ok(());
@@ -97,13 +92,13 @@ impl Access {
         }
     }
 
-    /// Whether the client may have a file with this guard now, without further work.
+    /// Whether the client may get a file with this guard without further work.
     pub(crate) fn permits(&self, guard: &Guard, request: &Request<'_>) -> bool {
         let realm = guard.realm.as_ref().is_none_or(|realm| self.enter(realm, request).is_ok());
         realm && (self.member || !guard.members)
     }
 
-    /// The same client once its password for this realm has been verified.
+    /// Adds the result of verifying the client's password for this realm.
     pub(crate) fn with(mut self, realm: Arc<Realm>, allowed: bool) -> Access {
         self.verdicts.push((realm, allowed));
         self

@@ -5,24 +5,23 @@ use std::borrow::Cow;
 /// A preset of `Cache-Control`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheControl {
-    /// Store it for a year, and never revalidate.
+    /// Store for a year, and never revalidate.
     Immutable,
-    /// As [`CacheControl::Immutable`] if the file's name holds a hash of its content, otherwise as
-    /// [`CacheControl::Revalidate`].
+    /// [`CacheControl::Immutable`] if the file's name contains a hash of its content, otherwise [`CacheControl::Revalidate`].
     Hashed,
-    /// Store it, and revalidate before each use.
+    /// Store, and revalidate before each use.
     Revalidate,
-    /// Store nothing of it.
+    /// Do not store.
     NoStore,
-    /// Store it for this many seconds.
+    /// Store for this many seconds.
     MaxAge(u32),
 }
 
-/// Characters of the shortest hash that is taken for one.
+/// The minimum length of a hash in a file name.
 const SHORTEST_HASH: usize = 8;
 
 impl CacheControl {
-    /// The value of the field, for a file of this name. Shared caches must not store a `private` file.
+    /// Returns the value of the field for a file of this name. Shared caches must not store a `private` file.
     pub(crate) fn value(self, name: &str, private: bool) -> Cow<'static, str> {
         match self {
             CacheControl::Hashed if is_hashed(name) => CacheControl::Immutable.value(name, private),
@@ -36,9 +35,9 @@ impl CacheControl {
     }
 }
 
-/// Whether a file's name holds a hash, as build tools write it: `app.3f2a9c1b.js`, `app-BK4x9Qz1.css`. That is a
-/// part between dots, hyphens or underscores, behind the first, of at least eight letters and digits with a
-/// digit among them, but not digits alone: those are dates.
+/// Whether a file's name contains a hash, as build tools write it: `app.3f2a9c1b.js`, `app-BK4x9Qz1.css`. A
+/// hash is a part between dots, hyphens or underscores, after the first part, of at least eight letters and
+/// digits. It has both letters and digits: digits without letters are dates.
 fn is_hashed(name: &str) -> bool {
     let file = name.rsplit('/').next().unwrap_or(name);
     let mut parts = file.split(['.', '-', '_']).skip(1);

@@ -1,28 +1,28 @@
-//! The settings for the encodings that a site offers.
+//! The settings of a site's encodings.
 
 use tenfold_http::semantics::negotiate::ContentCoding;
 
-/// The encodings of its files that a site offers.
+/// The encodings that a site offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Codings {
-    /// Codings that may stand beside a file as files of their own (`app.js.br` beside `app.js`), in order of
-    /// preference. Each costs a look whenever a file is looked at. Default none.
+    /// Codings of siblings (`app.js.br` next to `app.js`), in order of preference. Each coding costs a lookup
+    /// whenever a file is checked. Default: none.
     pub siblings: Vec<ContentCoding>,
-    /// Codings that are made if no sibling has them, in order of preference. Default none.
+    /// Codings that are made if no sibling has them, in order of preference. Default: none.
     pub made: Vec<ContentCoding>,
-    /// The media types that are compressed; `text/*` means all that begin with `text/`. The former types of scripts
-    /// mean `text/javascript`, too.
+    /// The media types that are compressed; `text/*` means all types that begin with `text/`. The former
+    /// types of scripts include `text/javascript`.
     pub types: Vec<String>,
-    /// Bytes from which a file is compressed: a smaller one fits a packet as it is. Default 1 KiB.
+    /// The smallest file that is compressed, in bytes: a smaller file fits a packet anyway. Default: 1 KiB.
     pub from: u64,
-    /// Bytes up to which a file is compressed. Default 2 MiB.
+    /// The largest file that is compressed, in bytes. Default: 2 MiB.
     pub up_to: u64,
-    /// Bytes of compressed content that a process caches for its threads, beside the cache of each worker.
-    /// Default 32 MiB.
+    /// Bytes of compressed content that a process caches for its threads, in addition to the cache of each
+    /// worker. Default: 32 MiB.
     pub cache_bytes: usize,
 }
 
-/// Types whose files are not compressed in themselves.
+/// Types of files that are not compressed in themselves.
 const TYPES: &[&str] = &[
     "text/*",
     "application/atom+xml",
@@ -62,7 +62,8 @@ impl Codings {
         let essence = media_type.split(';').next().unwrap_or_default().trim_end();
         let named = |known: &String| match known.strip_suffix('*') {
             Some(begin) => essence.get(..begin.len()).is_some_and(|text| text.eq_ignore_ascii_case(begin)),
-            // RFC 9239 §6: the types of scripts are aliases. Configurations of other servers have the former ones.
+            // RFC 9239 §6: these types are aliases. Configurations of other servers contain the
+            // former types.
             None if FORMER_SCRIPTS.contains(&known.as_str()) => {
                 essence.eq_ignore_ascii_case(known) || essence.eq_ignore_ascii_case("text/javascript")
             }
@@ -72,7 +73,7 @@ impl Codings {
     }
 }
 
-/// The suffix of the name of a sibling in this coding.
+/// Returns the suffix of a sibling's name in this coding.
 pub(crate) fn suffix(coding: ContentCoding) -> &'static str {
     match coding {
         ContentCoding::Zstd => ".zst",
@@ -113,6 +114,6 @@ mod tests {
             let codings = Codings { types: vec![known.to_owned()], ..codings.clone() };
             assert_eq!(codings.compresses(media_type, 15), expected, "{known}: {media_type}");
         }
-        assert!(!Codings::default().compresses("text/html", 2000), "where nobody asked for it");
+        assert!(!Codings::default().compresses("text/html", 2000), "compression is off by default");
     }
 }

@@ -22,17 +22,14 @@ const EXPOSE_HEADERS: FieldName<'static> = FieldName::constant("Access-Control-E
 const MAX_AGE: FieldName<'static> = FieldName::constant("Access-Control-Max-Age");
 
 impl Cors {
-    /// Pages of these origins may read; `*` alone stands for all.
-    ///
-    /// # Errors
-    /// A message with the invalid origin and a remedy.
+    /// Allows pages of these origins to read; a single `*` means all origins.
     pub fn new(origins: Vec<String>) -> Result<Cors, String> {
         if origins.is_empty() {
             return Err("at least one origin is needed, such as https://app.example".into());
         }
         let all = origins.iter().any(|origin| origin == "*");
         if all && origins.len() > 1 {
-            return Err("* is every origin; the others say nothing beside it".into());
+            return Err("* means every origin; remove the other origins".into());
         }
         origins.iter().filter(|_| !all).try_for_each(|origin| origin_or_why(origin))?;
         Ok(Cors {
@@ -45,51 +42,39 @@ impl Cors {
         })
     }
 
-    /// With these methods in responses to preflights. `GET` and `HEAD` by default.
-    ///
-    /// # Errors
-    /// In words: what is no method.
+    /// Sets the methods in responses to preflights. The default is `GET` and `HEAD`.
     pub fn methods(self, methods: &[String]) -> Result<Cors, String> {
         Ok(Cors { methods: tokens(methods, "method", "GET")?, ..self })
     }
 
-    /// With these fields of requests, beside those that are always allowed.
-    ///
-    /// # Errors
-    /// In words: what is no name of a field.
+    /// Allows these request fields in addition to those that are always allowed.
     pub fn headers(self, headers: &[String]) -> Result<Cors, String> {
         Ok(Cors { headers: Some(tokens(headers, "field", "X-Requested-With")?), ..self })
     }
 
-    /// Lets pages read these fields of answers, beside those that they always may.
-    ///
-    /// # Errors
-    /// In words: what is no name of a field.
+    /// Allows pages to read these response fields in addition to those that are always readable.
     pub fn expose(self, headers: &[String]) -> Result<Cors, String> {
         Ok(Cors { expose: Some(tokens(headers, "field", "ETag")?), ..self })
     }
 
-    /// Lets a preflight be remembered for so many seconds.
+    /// Lets browsers cache a preflight for this many seconds.
     pub fn max_age(self, seconds: u64) -> Cors {
         Cors { max_age: Some(seconds), ..self }
     }
 
-    /// Lets pages send cookies and passwords along.
-    ///
-    /// # Errors
-    /// In words, if that would be for every origin.
+    /// Lets pages send cookies and passwords. Fails if every origin is allowed.
     pub fn with_credentials(self) -> Result<Cors, String> {
         match self.origins {
             Some(_) => Ok(Cors { credentials: true, ..self }),
-            None => Err(
-                "credentials cannot be allowed for every origin, because every site could then read private \
-                         pages; list the origins that may"
-                    .into(),
-            ),
+            None => {
+                Err("credentials cannot be allowed for every origin, because every site could then read \
+                         private pages; list the allowed origins"
+                    .into())
+            }
         }
     }
 
-    /// Adds the fields of the response to a request from this origin.
+    /// Adds the fields of a response.
     pub(crate) fn describe(&self, request: &Request<'_>, lines: &mut HeaderLines) {
         if self.allow(request, lines)
             && let Some(expose) = &self.expose
@@ -98,7 +83,7 @@ impl Cors {
         }
     }
 
-    /// Adds the fields of the response to a preflight.
+    /// Adds the fields of a response to a preflight.
     pub(crate) fn describe_preflight(&self, request: &Request<'_>, lines: &mut HeaderLines) {
         if !self.allow(request, lines) {
             return;
@@ -112,13 +97,13 @@ impl Cors {
         }
     }
 
-    /// Adds the allowed origin, and returns whether it is that of the request.
+    /// Adds the allowed origin. Returns whether the request's origin is allowed.
     fn allow(&self, request: &Request<'_>, lines: &mut HeaderLines) -> bool {
         let Some(origins) = &self.origins else {
             lines.field(ALLOW_ORIGIN, FieldValue::constant("*"));
             return true;
         };
-        // Without it a cache would give the response for one origin to another.
+        // Without `Vary`, a cache could send the response for one origin to another.
         lines.field(FieldName::VARY, FieldValue::constant("Origin"));
         let origin =
             request.only("origin").filter(|origin| origins.iter().any(|known| known.as_bytes() == *origin));
@@ -148,10 +133,10 @@ fn tokens(all: &[String], what: &str, example: &str) -> Result<String, String> {
     }
 }
 
-/// An origin is a scheme, a host and perhaps a port, in lower case (RFC 6454 §6.2).
+/// Checks an origin: a scheme, a host and an optional port, in lower case (RFC 6454 §6.2).
 fn origin_or_why(origin: &str) -> Result<(), String> {
     if origin == "null" {
-        return Err("null is the origin of every sandboxed page; to let all of them read, write *".into());
+        return Err("null is the origin of every sandboxed page; to allow all of them, write *".into());
     }
     let Some((scheme, host)) = origin.split_once("://") else {
         return Err(format!("{origin:?} is not an origin; add the scheme: https://{origin}"));
@@ -166,15 +151,13 @@ fn origin_or_why(origin: &str) -> Result<(), String> {
     }
     if host.contains(['/', '?', '#', '@']) || !host.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(format!(
-            "{origin:?} is not an origin: it has a scheme, a host and perhaps a port, and no path"
+            "{origin:?} is not an origin: it needs a scheme, a host, an optional port, and no path"
         ));
     }
     if (scheme, host.rsplit(':').next()) == ("https", Some("443"))
         || (scheme, host.rsplit(':').next()) == ("http", Some("80"))
     {
-        return Err(format!(
-            "browsers leave out the port of {origin:?}, which is the usual one; leave it out, too"
-        ));
+        return Err(format!("browsers omit the default port of {origin:?}; omit it here, too"));
     }
     Ok(())
 }

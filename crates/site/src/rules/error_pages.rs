@@ -1,10 +1,10 @@
-//! The files that are the bodies of errors.
+//! The files sent as the bodies of errors.
 
-/// A file of the root for some statuses; an exact status wins over its class.
+/// Files beneath the root by status. An exact status wins over its class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorPages(Vec<(Statuses, Option<String>)>);
 
-/// A status, or all that begin with its first digit.
+/// A status, or all statuses that begin with a digit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Statuses {
     One(u16),
@@ -12,11 +12,8 @@ enum Statuses {
 }
 
 impl ErrorPages {
-    /// Answers `statuses` (`404`, or `5xx`) with the file at `path` beneath the root, or with a line of text
-    /// if it is none. A later call wins.
-    ///
-    /// # Errors
-    /// In words: which of both is wrong, and how to mend it.
+    /// Sets the file at `path` beneath the root as the body of `statuses` (`404`, or `5xx`). Without `path`,
+    /// the body is a line of text. A later call wins.
     pub fn set(&mut self, statuses: &str, path: Option<&str>) -> Result<(), String> {
         let class = statuses.strip_suffix("xx").and_then(|digit| digit.parse().ok());
         let statuses = match (class, statuses.parse()) {
@@ -33,7 +30,7 @@ impl ErrorPages {
         Ok(())
     }
 
-    /// The file for a status, by its name beneath the root.
+    /// Returns the file for a status, by its name beneath the root.
     pub(crate) fn of(&self, status: u16) -> Option<&str> {
         let find =
             |wanted| self.0.iter().find(|(known, _)| *known == wanted).map(|(_, name)| name.as_deref());
@@ -41,17 +38,14 @@ impl ErrorPages {
     }
 }
 
-/// `404.html` for 404, if it is there.
+/// `404.html` for 404, if the file exists.
 impl Default for ErrorPages {
     fn default() -> ErrorPages {
         ErrorPages(vec![(Statuses::One(404), Some("404.html".to_owned()))])
     }
 }
 
-/// The name of a file beneath the root, of its path.
-///
-/// # Errors
-/// In words that say how to mend it.
+/// Converts the path of a file to its name beneath the root.
 pub fn page_name(path: &str) -> Result<String, String> {
     let Some(name) = path.strip_prefix('/') else {
         return Err(format!("a path beneath the root begins with a slash: write {:?}", format!("/{path}")));

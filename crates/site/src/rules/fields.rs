@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tenfold_http::{FieldName, FieldValue, HeaderLines, ResponseHead};
 
-/// One thing that is done to the fields of an answer.
+/// An edit of a response's fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldEdit {
     name: String,
@@ -18,7 +18,8 @@ enum What {
     Remove,
 }
 
-/// Fields that frame the message or are about the connection: the protocol's own (RFC 9110 §7.6.1, RFC 9112 §6).
+/// Fields that frame the message or concern the connection; the protocol sets them (RFC 9110 §7.6.1, RFC 9112
+/// §6).
 const PROTOCOL: &[&str] = &[
     "Connection",
     "Content-Length",
@@ -36,10 +37,10 @@ const PROTOCOL: &[&str] = &[
 /// The field that describes the content of a file. Other responses do not have it.
 const CODING: &str = "Content-Encoding";
 
-/// Fields with the only value that is right; they can be removed from the answers with files.
+/// Fields with a single right value. They can be removed from responses with files.
 const FOUND_OUT: &[&str] = &["Accept-Ranges", "ETag", "Last-Modified", "X-Content-Type-Options"];
 
-/// Fields that have a key of their own, and which.
+/// Fields that have settings of their own, with advice.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("Allow", "the site decides which methods are served"),
     ("Content-Type", "use the keys types and charset"),
@@ -48,13 +49,12 @@ const ELSEWHERE: &[(&str, &str)] = &[
 ];
 
 impl FieldEdit {
-    /// Sends this field with this value, and no other of its name.
-    ///
-    /// # Errors
-    /// In words: what is wrong with the name or with the value.
+    /// Sends this field with this value, and no other field of its name.
     pub fn set(name: &str, value: &str) -> Result<FieldEdit, String> {
         if name.eq_ignore_ascii_case("Vary") {
-            return Err("Vary is added to, and never replaced: what the server says in it holds, too".into());
+            return Err(
+                "Vary cannot be replaced, because the server's own values must stay; add to it".into()
+            );
         }
         if name.eq_ignore_ascii_case(CODING)
             && !value.split(',').all(|coding| FieldName::new(coding.trim()).is_some())
@@ -64,30 +64,26 @@ impl FieldEdit {
         FieldEdit::with_value(name, value, What::Set(value.to_owned()))
     }
 
-    /// Sends this field, beside others of its name.
-    ///
-    /// # Errors
-    /// As [`FieldEdit::set`].
+    /// Sends this field in addition to other fields of its name.
     pub fn add(name: &str, value: &str) -> Result<FieldEdit, String> {
         if name.eq_ignore_ascii_case(CODING) {
-            return Err("a file has one Content-Encoding: set it, with several codings in their order".into());
+            return Err(
+                "a file has a single Content-Encoding; set it, with several codings in their order".into()
+            );
         }
         FieldEdit::with_value(name, value, What::Add(value.to_owned()))
     }
 
     /// Sends no field of this name.
-    ///
-    /// # Errors
-    /// In words: what is wrong with the name.
     pub fn remove(name: &str) -> Result<FieldEdit, String> {
         if name.eq_ignore_ascii_case("Vary") {
-            return Err("a cache would give one client's answer to another without Vary".into());
+            return Err("without Vary, a cache would send one client's response to another".into());
         }
         allowed(name)?;
         Ok(FieldEdit { name: name.to_owned(), what: What::Remove })
     }
 
-    /// Whether it is about this field.
+    /// Whether the edit concerns this field.
     pub(crate) fn is_of(&self, name: FieldName<'_>) -> bool {
         self.name.eq_ignore_ascii_case(name.as_str())
     }
@@ -95,10 +91,10 @@ impl FieldEdit {
     fn with_value(name: &str, value: &str, what: What) -> Result<FieldEdit, String> {
         allowed(name)?;
         if is_in(FOUND_OUT, name) {
-            return Err(format!("{name} has the one right value already; it can only be removed"));
+            return Err(format!("{name} already has the right value; it can only be removed"));
         }
         if FieldValue::new(value.as_bytes()).is_none() {
-            return Err("a value has no control characters, and no spaces at its ends".into());
+            return Err("a value cannot contain control characters, or begin or end with a space".into());
         }
         Ok(FieldEdit { name: name.to_owned(), what })
     }
@@ -109,10 +105,10 @@ fn allowed(name: &str) -> Result<(), String> {
         return Err(format!("{name:?} is not the name of a field: letters, digits and hyphens"));
     }
     if is_in(PROTOCOL, name) {
-        return Err(format!("{name} belongs to the protocol: a wrong one would break the connection"));
+        return Err(format!("{name} belongs to the protocol: a wrong value would break the connection"));
     }
     match ELSEWHERE.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)) {
-        Some((_, mend)) => Err(format!("{name} is not for headers: {mend}")),
+        Some((_, advice)) => Err(format!("{name} cannot be set here: {advice}")),
         None => Ok(()),
     }
 }
@@ -121,19 +117,19 @@ fn is_in(names: &[&str], name: &str) -> bool {
     names.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// The result of all the edits at a path. Cheap to clone.
+/// The result of all edits at a path. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ResponseFields(Option<Arc<Inner>>);
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Inner {
-    /// Names of which the server sends no field of its own.
+    /// Names of fields that the server does not send itself.
     replaced: Vec<String>,
     lines: Vec<(String, String)>,
 }
 
 impl ResponseFields {
-    /// Applies `edits` one after the other.
+    /// Applies `edits` in order.
     pub(crate) fn of(edits: &[FieldEdit]) -> ResponseFields {
         if edits.is_empty() {
             return ResponseFields::default();
@@ -158,7 +154,7 @@ impl ResponseFields {
         })
     }
 
-    /// Writes a field of the server's own, unless the configuration replaces it.
+    /// Writes a field of the server, unless the configuration replaces it.
     pub(crate) fn own(&self, head: &mut ResponseHead<'_>, name: FieldName<'_>, value: FieldValue<'_>) {
         if self.keeps(name) {
             head.field(name, value);
@@ -175,17 +171,17 @@ impl ResponseFields {
         self.each(true, |name, value| head.field(name, value));
     }
 
-    /// Renders the fields that the configuration adds to every response.
+    /// Adds the fields that the configuration adds to every response.
     pub(crate) fn render(&self, lines: &mut HeaderLines) {
         self.each(false, |name, value| lines.field(name, value));
     }
 
-    /// Calls `take` with the fields of all responses, or with those of the content.
+    /// Calls `take` with the fields of all responses, or with the fields of content.
     fn each(&self, of_content: bool, mut take: impl FnMut(FieldName<'_>, FieldValue<'_>)) {
         let Some(inner) = &self.0 else { return };
         for (name, value) in inner.lines.iter().filter(|(name, _)| is_in(&[CODING], name) == of_content) {
-            let name = FieldName::new(name).expect("an edit is made of a token");
-            let value = FieldValue::new(value.as_bytes()).expect("an edit is made of a field value");
+            let name = FieldName::new(name).expect("an edit's name is a token");
+            let value = FieldValue::new(value.as_bytes()).expect("an edit's value is a field value");
             take(name, value);
         }
     }

@@ -1,7 +1,7 @@
-//! The configuration of a site, and the decision it gives for a request.
+//! The configuration of a site, and its decision about a request.
 //!
-//! `settings` holds everything; `precheck` puts the rules in order: it reads the path, applies rewrites and
-//! redirects, finds the policy of the path, and asks for passwords.
+//! `settings` has all settings. `precheck` applies the rules in order: it parses the path, applies rewrites
+//! and redirects, finds the policy of the path, and demands passwords.
 
 pub(crate) mod access;
 pub(crate) mod cache_control;

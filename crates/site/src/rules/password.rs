@@ -1,4 +1,4 @@
-//! Hashes of passwords, as `htpasswd -B` and `argon2` write them.
+//! Password hashes in the formats of `htpasswd -B` and `argon2`.
 
 use std::str::FromStr;
 
@@ -17,28 +17,25 @@ enum HashKind {
     Bcrypt(String),
 }
 
-/// The bounds of the cost of verifying: rounds of bcrypt as a power of two (about a second), and of Argon2 KiB of
-/// memory, passes and lanes.
+/// The bounds of the cost of a verification: for bcrypt, the rounds as a power of two (about a second); for
+/// Argon2, KiB of memory, passes and lanes.
 const MOST_BCRYPT: u32 = 14;
 const MOST_ARGON2: (u32, u32, u32) = (256 * 1024, 16, 16);
 
 impl StoredHash {
-    /// Reads a hash.
-    ///
-    /// # Errors
-    /// In words: it is of another kind, malformed, or takes longer to verify than a server can bear.
+    /// Parses a hash. Its cost must be within the bounds.
     pub fn new(text: &str) -> Result<StoredHash, String> {
-        const MAKE: &str = "make one with `htpasswd -nB NAME`, or with `argon2 SALT -id -e`";
+        const MAKE: &str = "create it with `htpasswd -nB NAME`, or with `argon2 SALT -id -e`";
         match text {
             _ if text.starts_with("$argon2id$") => {
                 let hash = PasswordHash::new(text)
-                    .map_err(|why| format!("it is no Argon2id hash: {why}; {MAKE}"))?;
+                    .map_err(|why| format!("it is not an Argon2id hash: {why}; {MAKE}"))?;
                 let params =
-                    Params::try_from(&hash).map_err(|why| format!("it is no Argon2id hash: {why}"))?;
+                    Params::try_from(&hash).map_err(|why| format!("it is not an Argon2id hash: {why}"))?;
                 let (memory, passes, lanes) = MOST_ARGON2;
                 if params.m_cost() > memory || params.t_cost() > passes || params.p_cost() > lanes {
                     return Err(format!(
-                        "it takes too long to verify; at most m={memory}, t={passes} and p={lanes} are served"
+                        "it takes too long to verify; at most m={memory}, t={passes} and p={lanes} are allowed"
                     ));
                 }
                 if hash.hash.is_none() || hash.salt.is_none() {
@@ -51,7 +48,7 @@ impl StoredHash {
                     .map_err(|why| format!("it is not a bcrypt hash: {why}; {MAKE}"))?;
                 if parts.get_cost() > MOST_BCRYPT {
                     return Err(format!(
-                        "it takes too long to verify; a cost of at most {MOST_BCRYPT} is served"
+                        "it takes too long to verify; a cost of at most {MOST_BCRYPT} is allowed"
                     ));
                 }
                 Ok(StoredHash(HashKind::Bcrypt(text.to_owned())))
@@ -60,14 +57,14 @@ impl StoredHash {
         }
     }
 
-    /// The hash as it was read.
+    /// Returns the hash as it was parsed.
     pub(crate) fn text(&self) -> &str {
         match &self.0 {
             HashKind::Argon2id(text) | HashKind::Bcrypt(text) => text,
         }
     }
 
-    /// Whether this is the hash of `password`. Takes long. The hashes are compared in constant time.
+    /// Whether this is the hash of `password`. Takes long. Compares in constant time.
     pub(crate) fn is_of(&self, password: &[u8]) -> bool {
         match &self.0 {
             HashKind::Argon2id(text) => PasswordHash::new(text)
@@ -96,7 +93,7 @@ mod tests {
         }
     }
 
-    /// With the least work there is.
+    /// Hashes with the least possible work.
     fn argon2_of(password: &str) -> String {
         use argon2::password_hash::CustomizedPasswordHasher;
         let params = Params::new(8, 1, 1, None).expect("legal");

@@ -1,46 +1,47 @@
-//! The path of a request: decoded once, and with one spelling for each file.
+//! The path of a request: decoded once, with a single spelling for each file.
 //!
-//! Everything behind this module (the cache, the file system, later authorisation) sees a [`SitePath`] and
-//! nothing else, so they cannot understand the same bytes differently. The rules, each without asking the
-//! file system:
+//! All later code (the cache, the file system, authorisation) sees only a [`SitePath`], so it cannot
+//! interpret the same bytes differently. The rules do not depend on the file system:
 //!
-//! - Percent-encoding is undone exactly once: `%252e` is the four characters `%2e`.
-//! - A bad `%`, bytes that are not UTF-8 (overlong forms too) and control characters, NUL first of all, are
-//!   malformed: 400. So is a backslash, encoded or not, because browsers take it for a slash.
-//! - `%2f` is no separator, and no file name holds a slash: 404.
-//! - Empty segments mean nothing, and so does `.` as it stands: `//a/.//b` is `/a/b` (RFC 3986 §5.2.4; `apt`
-//!   asks for `/./Packages`).
-//! - A segment that begins with a dot names nothing, encoded or not: 404. That is `..`, an encoded `.`, and every
-//!   dotfile. Names that are [`Shown`] are served: `/.well-known` alone, as the first segment (RFC 8615).
-//! - A segment that ends with `~`, an editor's backup, names nothing either: 404.
+//! - Percent-encoding is decoded exactly once: `%252e` is the four characters `%2e`.
+//! - A bad `%`, bytes that are not UTF-8 (also overlong forms) and control characters such as NUL are
+//!   malformed: 400. So is a backslash, encoded or not, because browsers treat it as a slash.
+//! - `%2f` is not a separator, and no file name contains a slash: 404.
+//! - Empty segments and plain `.` segments are ignored: `//a/.//b` is `/a/b` (RFC 3986 §5.2.4; `apt` requests
+//!   `/./Packages`).
+//! - A segment that begins with a dot, encoded or not, names nothing: 404. This covers `..`, an encoded `.`,
+//!   and every dotfile. Names that are [`Shown`] are served; by default only `/.well-known` as the first
+//!   segment (RFC 8615).
+//! - A segment that ends with `~`, an editor's backup, names nothing: 404.
 
 use tenfold_http::encode_path;
 
 use crate::rules::pattern::Pattern;
 
-/// A path beneath the root, in the one form that it has.
+/// A path beneath the root, in its single form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SitePath {
     relative: String,
     canonical: String,
 }
 
-/// Why a path names nothing.
+/// The reason why a path names nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathError {
-    /// No client that means well sends it: 400.
+    /// 400: no honest client sends such a path.
     Malformed,
-    /// Whatever is there is not shown: 404.
+    /// 404: the path is not shown, whether or not a file exists.
     Hidden,
 }
 
 impl SitePath {
-    /// Reads the path of a target: percent-encoded, beginning with `/`, without a query.
+    /// Parses the path of a target: percent-encoded, beginning with `/`, without a query.
     pub fn parse(path: &str) -> Result<SitePath, PathError> {
         SitePath::parse_showing(path, &Shown::default())
     }
 
-    /// The same, where these names are shown though they begin with a dot or end with `~`.
+    /// Like [`SitePath::parse`], but shows the names in `shown`, even if they begin with a dot or end with
+    /// `~`.
     pub fn parse_showing(path: &str, shown: &Shown) -> Result<SitePath, PathError> {
         let mut relative = String::with_capacity(path.len());
         let (mut is_none, mut hidden) = (false, Vec::new());
@@ -61,7 +62,7 @@ impl SitePath {
         Ok(SitePath::of(relative, path.rsplit('/').next().is_some_and(is_here)))
     }
 
-    /// A path of the configuration, decoded, that begins with a slash and was seen to hold no `.` and `..`.
+    /// Converts a decoded path of the configuration, which begins with a slash and contains no `.` or `..`.
     pub(crate) fn of_decoded(path: &str) -> SitePath {
         SitePath::of(path.trim_matches('/').to_owned(), path.ends_with('/'))
     }
@@ -76,46 +77,49 @@ impl SitePath {
         SitePath { relative, canonical }
     }
 
-    /// Decoded, relative to the root, without a slash at either end; empty for the root itself.
+    /// Returns the decoded path relative to the root, without a slash at either end; empty for the root
+    /// itself.
     pub fn relative(&self) -> &str {
         &self.relative
     }
 
-    /// The one encoded spelling: it begins with exactly one slash, and reading it again gives this path.
+    /// Returns the single encoded spelling. It begins with exactly one slash, and parsing it returns this
+    /// path.
     pub fn canonical(&self) -> &str {
         &self.canonical
     }
 
-    /// The path of the entry called `name` in this directory.
+    /// Returns the path of the entry called `name` in this directory.
     pub(crate) fn entry(&self, name: &str) -> SitePath {
         let relative =
             if self.relative.is_empty() { name.to_owned() } else { format!("{}/{name}", self.relative) };
         SitePath::of(relative, false)
     }
 
-    /// The relative address of the file called `name` in this directory, if it has one: its name, encoded.
+    /// Returns the encoded name of the entry `name` in this directory, as a relative URL; None if no URL
+    /// leads to it.
     pub(crate) fn child(&self, name: &str, shown: &Shown) -> Option<String> {
         let (mut spelled, mut above) = (String::new(), String::from("/"));
         encode_path(name, &mut spelled);
         encode_path(&self.relative, &mut above);
         let path = SitePath::parse_showing(&format!("{above}/{spelled}"), shown).ok()?;
-        // A name that an address cannot hold would be understood as another name.
+        // A name that a URL cannot express would be parsed as another name.
         let named = path.relative.strip_prefix(&self.relative)?.strip_prefix('/').unwrap_or(&path.relative);
         (named == name).then_some(spelled)
     }
 
-    /// Whether it ends with a slash: it asks for a directory.
+    /// Whether the path ends with a slash, and thus requests a directory.
     pub fn asks_for_directory(&self) -> bool {
         self.canonical.ends_with('/')
     }
 }
 
-/// Whether a segment, as it came, stands for the same folder.
+/// Whether an encoded segment means the same folder.
 fn is_here(segment: &str) -> bool {
     matches!(segment, "" | ".")
 }
 
-/// Undoes percent-encoding, once.
+/// Decodes percent-encoding, once.
 fn decode(segment: &str) -> Result<String, PathError> {
     let mut bytes = Vec::with_capacity(segment.len());
     let mut rest = segment.as_bytes().iter();
@@ -139,7 +143,7 @@ fn digit(byte: &u8) -> Option<u8> {
     char::from(*byte).to_digit(16).map(|digit| digit as u8)
 }
 
-/// Whether it cannot be the name of a file that is looked for, whatever is shown.
+/// Whether the name cannot belong to a file, even if all names are shown.
 fn is_nothing(name: &str) -> bool {
     name == "." || name.starts_with("..") || name.contains('/')
 }
@@ -148,8 +152,8 @@ fn is_hidden(name: &str) -> bool {
     name.starts_with('.') || name.ends_with('~')
 }
 
-/// Patterns of hidden names that are served. Hidden folders above a match are served, too.
-/// `/.well-known` by default (RFC 8615).
+/// Patterns of hidden names that are served, with the hidden folders above them. The default is
+/// `/.well-known` (RFC 8615).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown(Vec<Pattern>);
 
@@ -159,12 +163,13 @@ impl Shown {
         Shown(patterns)
     }
 
-    /// Shows every name, for callers that need the meaning of a path wherever it is shown.
+    /// Shows every name, for callers that need the meaning of a path, shown or not.
     pub fn everything() -> Shown {
         Shown(vec![Pattern::all()])
     }
 
-    /// Whether it shows all parts of a path, from its beginning to one of `ends`. A visitor may send thousands of them.
+    /// Whether all parts of a path, from its beginning to one of `ends`, are shown. A visitor may send
+    /// thousands of them.
     fn shows_all(&self, relative: &str, mut ends: Vec<usize>) -> bool {
         self.0.iter().for_each(|pattern| pattern.remove_fitting(relative, &mut ends));
         ends.is_empty()
@@ -323,8 +328,8 @@ mod tests {
         for directory in ["/", "/a%20b/c/"] {
             let path = SitePath::parse(directory).expect("the path is good");
             for name in ["page.html", "a b", "é", "50%", "a?b#c", "x:y", "<i>", "a&b\"c'", "~x", "%2e"] {
-                let child = path.child(name, &Shown::default()).expect("it can be asked for");
-                let found = relative(&format!("{directory}{child}")).expect("it leads somewhere");
+                let child = path.child(name, &Shown::default()).expect("a URL leads to it");
+                let found = relative(&format!("{directory}{child}")).expect("the URL is a path");
                 assert_eq!(found.rsplit('/').next(), Some(name), "{directory}{child}");
             }
             for name in [".env", "x~", "a\\b", "a\nb", "..", "\u{7f}"] {
@@ -343,7 +348,7 @@ mod tests {
     }
 
     proptest! {
-        /// Pieces that attacks on paths are made of, in any order.
+        /// Combines the building blocks of path traversal attacks in any order.
         #[test]
         fn h39_no_decoded_path_escapes(
             pieces in prop::collection::vec(prop::sample::select(vec![

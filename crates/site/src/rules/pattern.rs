@@ -1,37 +1,31 @@
-//! Patterns of the paths that a rule applies to.
+//! Patterns of the paths that a rule matches.
 //!
-//! A pattern is a path in which `*` stands for any characters but a slash, and `**` for any characters. It is
-//! compared with the decoded path, so it is written as people read it. A slash at the end makes no difference,
-//! and what ends with `/**` is for the folder itself, too: a rule that protects `/private/**` protects
-//! `/private`.
+//! A pattern is a path in which `*` matches any characters except a slash, and `**` matches any characters.
+//! It is compared with the decoded path. A slash at the end makes no difference, and a pattern that ends with
+//! `/**` also matches the folder itself: a rule that protects `/private/**` protects `/private`.
 
 use std::fmt;
 
 /// A pattern of paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
-    /// Without the slash it begins with; nor one at the end, nor the `/**` there.
+    /// The path without its first slash, and without `/` or `/**` at its end.
     stem: String,
-    /// Whether it ended with `/**`.
+    /// Whether the pattern ended with `/**`.
     beneath: bool,
 }
 
-/// Bytes of a pattern at most, to bound the cost of one comparison.
+/// The most bytes of a pattern, which bounds the cost of a comparison.
 const LONGEST: usize = 512;
 
 impl Pattern {
-    /// Reads a pattern.
-    ///
-    /// # Errors
-    /// In words that say how to mend it.
+    /// Parses a pattern.
     pub fn new(text: &str) -> Result<Pattern, String> {
         let Some(rest) = text.strip_prefix('/') else {
             if text.contains(['^', '~', '(', '$']) {
-                return Err(
-                    "a pattern is no regular expression: * is a part of a name and ** any characters, \
-                            as in /assets/** or /**.css"
-                        .into(),
-                );
+                return Err("a pattern is not a regular expression: * matches a part of a name, and ** any \
+                            characters, as in /assets/** or /**.css"
+                    .into());
             }
             return Err(format!(
                 "a pattern begins with a slash, such as /assets/**; write {:?}",
@@ -43,13 +37,15 @@ impl Pattern {
             return Err(format!("a pattern has at most {LONGEST} bytes"));
         }
         if text.contains("***") {
-            return Err("*** has no meaning; * is a part of a name, ** any characters, slashes too".into());
+            return Err(
+                "*** has no meaning; * matches a part of a name, and ** any characters with slashes".into()
+            );
         }
         if rest.contains("//") || rest.split('/').any(|name| matches!(name, "." | "..")) {
-            return Err("a path has no empty name, . or ..".into());
+            return Err("a path cannot contain an empty name, . or ..".into());
         }
         if text.bytes().any(|byte| byte.is_ascii_control() || b"\\?#".contains(&byte)) {
-            return Err("a path has no control characters, backslash, ? or #".into());
+            return Err("a path cannot contain control characters, a backslash, ? or #".into());
         }
         let rest = rest.strip_suffix('/').unwrap_or(rest);
         let (stem, beneath) = match rest.strip_suffix("**") {
@@ -60,12 +56,12 @@ impl Pattern {
         Ok(Pattern { stem: stem.to_owned(), beneath })
     }
 
-    /// The pattern that every path fits.
+    /// Returns the pattern that matches every path.
     pub fn all() -> Pattern {
         Pattern { stem: String::new(), beneath: true }
     }
 
-    /// Whether a path fits, which is given decoded and without a slash at either end.
+    /// Whether the pattern matches a path, decoded and without a slash at either end.
     pub(crate) fn matches(&self, relative: &str) -> bool {
         let (stem, path) = (self.stem.as_bytes(), relative.as_bytes());
         let Some(first) = self.stem.find('*') else {
@@ -90,7 +86,7 @@ impl Pattern {
         }
     }
 
-    /// Removes from `ends`, which grow, those up to which a path fits, in one pass over the path.
+    /// Removes those of the ascending `ends` up to which the path matches, in a single pass over the path.
     pub(crate) fn remove_fitting(&self, relative: &str, ends: &mut Vec<usize>) {
         if ends.len() < 2 || !self.stem.contains('*') {
             return ends.retain(|end| !self.matches(&relative[..*end]));
@@ -102,8 +98,8 @@ impl Pattern {
         }
     }
 
-    /// The part of a matching path that the final `**` stands for; empty for the folder itself, and without a
-    /// slash in front.
+    /// Returns the part of a matching path that the final `**` matches, without a slash in front; empty for
+    /// the folder itself.
     pub(crate) fn rest<'p>(&self, relative: &'p str) -> Option<&'p str> {
         let rest = relative.strip_prefix(&self.stem)?;
         match rest.strip_prefix('/') {
@@ -113,17 +109,17 @@ impl Pattern {
         }
     }
 
-    /// The path that it is for, if that is one path, and whether it is for everything beneath it as well.
+    /// Returns the path of a pattern without stars, and whether it also matches everything beneath the path.
     pub(crate) fn without_stars(&self) -> Option<(&str, bool)> {
         (!self.stem.contains('*')).then_some((&self.stem, self.beneath))
     }
 
-    /// The same in lower case.
+    /// Returns the pattern in lower case.
     pub(crate) fn in_lower_case(&self) -> Pattern {
         Pattern { stem: self.stem.to_lowercase(), beneath: self.beneath }
     }
 
-    /// Whether it ends with `/**`, and holds no star before.
+    /// Whether the pattern ends with `/**`, and contains no other star.
     pub(crate) fn is_prefix(&self) -> bool {
         self.beneath && !self.stem.contains('*')
     }
@@ -140,8 +136,8 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Whether `path` matches `pattern`, or with `beneath` is in a folder that does. Calls `step` for each comparison with a
-/// byte: at most as many as the product of both lengths, whatever a visitor sends.
+/// Whether `path` matches `pattern`, or with `beneath` is in a folder that does. Calls `step` for each
+/// comparison with a byte: at most as often as the product of both lengths, for any path.
 fn fits(pattern: &[u8], path: &[u8], beneath: bool, step: impl FnMut()) -> bool {
     match pattern.len() {
         ..64 => Follower::<1>::new(pattern, beneath).fits_behind(path, step),
@@ -149,31 +145,31 @@ fn fits(pattern: &[u8], path: &[u8], beneath: bool, step: impl FnMut()) -> bool 
     }
 }
 
-/// All places in a pattern that a path leads to, a bit for each, while the path is read.
+/// The positions in a pattern that a prefix of the path leads to, as a bit set.
 struct Follower<'p, const WORDS: usize> {
     pattern: &'p [u8],
     beneath: bool,
-    places: [u64; WORDS],
+    positions: [u64; WORDS],
     /// Whether the path is in a folder that matches.
     is_beneath: bool,
 }
 
 impl<const WORDS: usize> Follower<'_, WORDS> {
     fn new(pattern: &[u8], beneath: bool) -> Follower<'_, WORDS> {
-        let mut places = [0; WORDS];
-        add(&mut places, pattern, 0);
-        Follower { pattern, beneath, places, is_beneath: false }
+        let mut positions = [0; WORDS];
+        add(&mut positions, pattern, 0);
+        Follower { pattern, beneath, positions, is_beneath: false }
     }
 
-    /// Reads the next part of the path. Returns whether the path matches up to its end.
+    /// Reads the next part of the path. Returns whether the path matches up to the end of the part.
     fn fits_behind(&mut self, part: &[u8], mut step: impl FnMut()) -> bool {
         for byte in part {
             self.is_beneath |= self.beneath && *byte == b'/' && self.has_end();
-            if self.is_beneath || self.places == [0; WORDS] {
+            if self.is_beneath || self.positions == [0; WORDS] {
                 return self.is_beneath;
             }
             let mut next = [0; WORDS];
-            for (word, mut bits) in self.places.into_iter().enumerate() {
+            for (word, mut bits) in self.positions.into_iter().enumerate() {
                 while bits != 0 {
                     let at = word * 64 + bits.trailing_zeros() as usize;
                     bits &= bits - 1;
@@ -186,12 +182,12 @@ impl<const WORDS: usize> Follower<'_, WORDS> {
                     }
                 }
             }
-            self.places = next;
+            self.positions = next;
         }
         self.is_beneath || self.has_end()
     }
 
-    /// As [`Pattern::remove_fitting`].
+    /// Like [`Pattern::remove_fitting`].
     fn remove_fitting(mut self, path: &[u8], ends: &mut Vec<usize>, mut step: impl FnMut()) {
         let mut read = 0;
         ends.retain(|end| {
@@ -203,14 +199,14 @@ impl<const WORDS: usize> Follower<'_, WORDS> {
 
     fn has_end(&self) -> bool {
         let at = self.pattern.len();
-        self.places[at / 64] & 1 << (at % 64) != 0
+        self.positions[at / 64] & 1 << (at % 64) != 0
     }
 }
 
-/// Adds a place, and those behind stars that may stand for nothing.
-fn add(places: &mut [u64], pattern: &[u8], mut at: usize) {
+/// Adds a position, and the positions after stars that may match nothing.
+fn add(positions: &mut [u64], pattern: &[u8], mut at: usize) {
     loop {
-        places[at / 64] |= 1 << (at % 64);
+        positions[at / 64] |= 1 << (at % 64);
         match &pattern[at..] {
             [b'*', b'*', ..] => at += 2,
             [b'*', ..] => at += 1,
@@ -281,7 +277,7 @@ mod tests {
         }
     }
 
-    /// The same, by trying everything.
+    /// The same by exhaustive search.
     fn fits_slowly(pattern: &[u8], path: &[u8]) -> bool {
         match pattern {
             [] => path.is_empty(),
@@ -347,7 +343,7 @@ mod tests {
             beneath: bool,
             long: bool,
         ) {
-            // A pattern of several words has the same places behind a long name.
+                        // The long name makes the pattern span several words.
             let name = if long { "c".repeat(100) } else { String::new() };
             let (stem, path) = (format!("{stem}{name}"), format!("{path}{name}"));
             let slowly = |pattern: &str| fits_slowly(pattern.as_bytes(), path.as_bytes());

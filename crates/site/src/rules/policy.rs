@@ -1,4 +1,4 @@
-//! The policy of a path: by each rule, and all rules taken together.
+//! The policy of a path: of each rule, and of all rules combined.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,23 +13,24 @@ use crate::rules::pattern::Pattern;
 use crate::rules::realm::Realm;
 use crate::rules::try_files::TryFile;
 
-/// The policy of one place of the configuration. A key that it does not mention is `None`, and earlier rules
-/// decide it; `Some(None)` switches a key off.
+/// The policy of a part of the configuration. A key that it does not mention is `None` and keeps its earlier
+/// value; `Some(None)` switches a key off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// Edits of the response fields; those of several rules are applied one after the other.
+    /// Edits of the response fields. The edits of several rules are applied in order.
     pub fields: Vec<FieldEdit>,
     /// The preset of `Cache-Control`.
     pub cache: Option<CacheControl>,
     /// The charset of text. UTF-8 by default.
     pub charset: Option<Option<String>>,
-    /// Media types by file name, or by its ending with the dot; those of several rules add up.
+    /// Media types by file name, or by the ending of the name including its dot. The types of several rules
+    /// add up.
     pub types: BTreeMap<String, String>,
-    /// The origins whose pages may read it.
+    /// The origins whose pages may read responses.
     pub cors: Option<Option<Arc<Cors>>>,
-    /// The realm whose users may see it.
+    /// The realm whose users may get the files.
     pub auth: Option<Option<Arc<Realm>>>,
-    /// Values of `Link` that are sent ahead of an answer.
+    /// Values of `Link` that are sent before a response.
     pub early_hints: Option<Vec<String>>,
     /// The files that are tried for a path, in order.
     pub try_files: Option<Vec<TryFile>>,
@@ -40,7 +41,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Overrides it by `later`.
+    /// Overrides keys by those that `later` sets.
     fn overlay(&mut self, later: &Policy) {
         self.fields.extend_from_slice(&later.fields);
         self.types.extend(later.types.clone());
@@ -82,7 +83,7 @@ pub struct PolicyRule {
     pub policy: Policy,
 }
 
-/// The policy of a whole site: a default, and rules for some paths, of which later ones win.
+/// The policy of a whole site: a default, and rules for some paths. Later rules win.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policies {
     everywhere: Effective,
@@ -90,13 +91,13 @@ pub struct Policies {
 }
 
 impl Policies {
-    /// The default `everywhere`, and the `rules` that override it.
+    /// Combines the default `everywhere` with the `rules` that override it.
     pub fn new(everywhere: Policy, rules: Vec<PolicyRule>) -> Policies {
         Policies { everywhere: Effective::of(everywhere), rules }
     }
 
-    /// The policy of `path`, all rules taken together. If a rewrite replaces the path, a rule applies that matches
-    /// either.
+    /// Returns the policy of `path` by all rules. If a rewrite replaces the path, a rule applies if it
+    /// matches either path.
     pub(crate) fn at(&self, path: &SitePath, rewritten: Option<&SitePath>) -> Effective {
         let fits = |rule: &&PolicyRule| {
             let fits = |path: &SitePath| rule.paths.matches(path.relative());
@@ -111,8 +112,8 @@ impl Policies {
         Effective::of(policy)
     }
 
-    /// `here`, the policy of a requested path, with the rules for caches of the file that is served for any path: those of
-    /// the requested path may be for ever, and it may have a file of its own later.
+    /// Returns `here`, the policy of a requested path, with the caching of `file`, which serves any path. The
+    /// requested path may get a file of its own later, so its own caching could be too long.
     pub(crate) fn caching_of(&self, here: &Effective, file: &SitePath) -> Effective {
         if self.rules.is_empty() {
             return here.clone();
@@ -126,7 +127,7 @@ impl Policies {
         Effective { fields: ResponseFields::of(&policy.fields), policy: Arc::new(policy), ..here.clone() }
     }
 
-    /// The rules about passwords, in order: the paths, and the realm, or none if they are open.
+    /// Returns the rules about passwords in order: the paths, and the realm, or None if the paths are open.
     pub(crate) fn of_auth(&self) -> impl Iterator<Item = (Pattern, &Option<Arc<Realm>>)> {
         let everywhere = self.everywhere.policy.auth.iter().map(|auth| (Pattern::all(), auth));
         let by_rule =
@@ -134,26 +135,26 @@ impl Policies {
         everywhere.chain(by_rule)
     }
 
-    /// The policy if no path is known.
+    /// Returns the policy of unknown paths.
     pub(crate) fn everywhere(&self) -> &Effective {
         &self.everywhere
     }
 
-    /// The policy of every path and client, if there is only one.
+    /// Returns the policy of every path and client, if there is only one.
     pub(crate) fn alone(&self) -> Option<&Effective> {
         (self.rules.is_empty() && !self.everywhere.is_guarded()).then_some(&self.everywhere)
     }
 }
 
-/// The policy of a path, all rules taken together. Cheap to clone.
+/// The policy of a path by all rules. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Effective {
     pub(crate) policy: Arc<Policy>,
-    /// The result of all the edits of fields.
+    /// The result of all edits of fields.
     pub(crate) fields: ResponseFields,
-    /// The same, for responses without a file.
+    /// The same for responses without a file.
     pub(crate) of_errors: Arc<HeaderLines>,
-    /// The early hints, sent ahead of a response.
+    /// The early hints, sent before a response.
     pub(crate) hints: Option<Arc<HeaderLines>>,
 }
 
@@ -163,7 +164,7 @@ impl Effective {
         if let Some(links) = policy.early_hints.as_ref().filter(|links| !links.is_empty()) {
             let mut lines = HeaderLines::default();
             for link in links {
-                // Clients that ignore hints find them in the response, too (RFC 8297 §2).
+                // Clients that ignore hints find the links in the response (RFC 8297 §2).
                 policy.fields.push(FieldEdit::add("Link", link).expect("hints are read as fields"));
                 let value = FieldValue::new(link.as_bytes()).expect("hints are read as fields");
                 lines.field(FieldName::constant("Link"), value);
@@ -184,7 +185,7 @@ impl Effective {
         self.policy.auth.as_ref()?.as_ref()
     }
 
-    /// Whether responses depend on the client, or something precedes them.
+    /// Whether responses depend on the client, or an interim response precedes them.
     pub(crate) fn is_guarded(&self) -> bool {
         self.cors().is_some() || self.realm().is_some() || self.hints.is_some()
     }

@@ -1,4 +1,4 @@
-//! The decision of the rules about a request, before a file is looked for.
+//! The decision of the rules about a request, before a file is opened.
 
 use tenfold_http::{HeaderLines, Request};
 
@@ -10,18 +10,18 @@ use crate::rules::settings::Settings;
 
 /// The decision about a request.
 pub(crate) struct Precheck {
-    /// The policy of its path.
+    /// The policy of the path.
     pub(crate) here: Effective,
-    /// Fields that the response gets because of the client.
+    /// Fields of the response that depend on the client.
     pub(crate) fields: HeaderLines,
     pub(crate) route: Result<Route, EarlyResponse>,
 }
 
 /// The target of a requested path.
 pub(crate) struct Route {
-    /// The requested path: a file is cached under its canonical spelling.
+    /// The requested path. A file is cached under its canonical spelling.
     pub(crate) path: SitePath,
-    /// The path that a rewrite puts in its place.
+    /// The path that a rewrite leads to.
     pub(crate) rewritten: Option<SitePath>,
 }
 
@@ -31,12 +31,12 @@ pub(crate) enum EarlyResponse {
     Error(u16),
     /// A redirect with this status to this location.
     Redirect(u16, String),
-    /// The client is not let in, or not yet.
+    /// The client lacks verified credentials.
     Denied(Denied),
 }
 
 impl Precheck {
-    /// Decides about a GET or a HEAD of a client of which this is known.
+    /// Decides about a GET or HEAD of a client with this access.
     pub(crate) fn of(settings: &Settings, request: &Request<'_>, access: &Access) -> Precheck {
         let Settings { policies, routes, .. } = settings;
         let early = |here, early| Precheck { here, fields: HeaderLines::default(), route: Err(early) };
@@ -49,8 +49,8 @@ impl Precheck {
         };
         let rewritten = routes.rewrite(&path);
         let here = policies.at(&path, rewritten.as_ref());
-        if let Some((status, place)) = routes.redirect(&path, request.target.query) {
-            return early(here, EarlyResponse::Redirect(status, place));
+        if let Some((status, location)) = routes.redirect(&path, request.target.query) {
+            return early(here, EarlyResponse::Redirect(status, location));
         }
         let mut fields = HeaderLines::default();
         if let Some(cors) = here.cors() {
@@ -64,8 +64,8 @@ impl Precheck {
     }
 }
 
-/// The fields of the response to an OPTIONS: those that are set at the path, and the permissions of pages of
-/// other origins.
+/// Returns the fields of the response to OPTIONS: the fields configured for the path, and the permissions for
+/// pages of other origins.
 pub(crate) fn options_fields(settings: &Settings, request: &Request<'_>) -> Option<HeaderLines> {
     let path = SitePath::parse_showing(request.target.path, &settings.routes.shown).ok()?;
     let here = settings.policies.at(&path, settings.routes.rewrite(&path).as_ref());

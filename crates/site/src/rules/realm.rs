@@ -1,8 +1,7 @@
-//! Access to private files: basic authentication (RFC 7617) with hashed passwords.
+//! Private files: basic authentication (RFC 7617) with hashed passwords.
 //!
-//! Hashing a password takes long on purpose, so it is done off the loop, and the result is cached for a while:
-//! by a keyed digest of the credentials, never by the password itself. An unknown name costs as much time as a
-//! wrong password.
+//! Hashing a password takes long on purpose, so it happens outside the loop. The result is cached under a
+//! keyed digest of the credentials. An unknown name takes as long as a wrong password.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::Ordering;
@@ -15,45 +14,43 @@ use tenfold_sys::shared::SharedRows;
 
 use crate::rules::password::StoredHash;
 
-/// Users who may see private files, under a name that browsers show.
+/// Users who may get private files. Browsers show the realm's name.
 #[derive(Debug)]
 pub struct Realm {
+    /// The value of `WWW-Authenticate`.
     challenge: String,
-    /// In the order of their names.
+    /// Sorted by name.
     users: Vec<(String, StoredHash)>,
-    /// A digest of all hashes, which chooses the stand-ins of unknown names.
+    /// A digest of all hashes, which chooses the stand-ins for unknown names.
     digest: [u8; 32],
     known: Mutex<Marks>,
-    /// A verification has ended.
+    /// Notified when a verification ends.
     ended: Condvar,
 }
 
-/// A user of a realm, as a client names it.
+/// The user named in an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RealmUser {
-    /// The name, cut to a bounded length.
+    /// The name, truncated to a bounded length.
     pub name: String,
-    /// A digest of the credentials, if the same ones have been right before.
+    /// A digest of the credentials, if the same credentials were right before.
     pub known: Option<String>,
 }
 
 /// Counts attempts at passwords.
 pub trait Attempts {
-    /// Admits an attempt at this user's password.
-    ///
-    /// # Errors
-    /// The seconds after which another one is admitted.
+    /// Admits an attempt at this user's password, or returns the seconds until the next attempt is admitted.
     fn admit(&self, user: &RealmUser) -> Result<(), u64>;
 
-    /// The attempt that was admitted had the right password.
+    /// Reports that the admitted attempt had the right password.
     fn succeeded(&self);
 }
 
-/// The state of credentials.
+/// The results for credentials, and the verifications in progress.
 #[derive(Debug, Default)]
 struct Marks {
     by_mark: HashMap<Mark, RememberedVerdict>,
-    /// Those that are being verified.
+    /// Credentials that are being verified.
     verified: HashSet<Mark>,
 }
 
@@ -62,11 +59,11 @@ struct Marks {
 pub(crate) enum PasswordVerdict {
     Right,
     Wrong,
-    /// It was not looked at: there were too many attempts. More are admitted after so many seconds.
+    /// Not checked because of too many attempts; retry after this many seconds.
     Throttled(u64),
 }
 
-/// Identifies credentials: a digest of them that no other process can make.
+/// A digest of credentials, with a key that only this server has.
 type Mark = [u8; 32];
 
 #[derive(Clone, Copy, Debug)]
@@ -75,23 +72,23 @@ struct RememberedVerdict {
     until: Instant,
 }
 
-/// Milliseconds for which a right password is remembered. A reload may change it, so each begins without verdicts. Only
-/// the fact that a password was right before survives, in the [`SharedMarks`].
+/// Milliseconds for which a right password is cached. The cache does not survive a reload, which may change
+/// passwords. Only the [`SharedMarks`] do: they record that credentials were right before.
 const ALLOWED_FOR: u64 = 60_000;
-/// Milliseconds for which a wrong one is, so that repeating it costs no hash each time.
+/// Milliseconds for which a wrong password is cached, so that a repetition costs no hash.
 const REFUSED_FOR: u64 = 5_000;
-/// Passwords that are remembered at most.
+/// The most passwords in the cache.
 const MOST_KNOWN: usize = 1024;
-/// Bytes of credentials at most.
+/// The most bytes of credentials.
 pub const MOST_CREDENTIALS: usize = 1024;
 
-/// The claim of a request about its sender.
+/// The credentials of a request, as far as they are known.
 pub(crate) enum Claim {
     /// The credentials are right.
     Allowed,
-    /// There are no credentials, or wrong ones.
+    /// There are no credentials, or wrong credentials.
     Refused,
-    /// It takes work to know.
+    /// The credentials must be verified.
     Unknown(Credentials),
 }
 
@@ -100,46 +97,42 @@ pub(crate) struct Credentials {
     name: String,
     password: Vec<u8>,
     mark: Mark,
-    /// Whether they have been right before, too long ago to count.
+    /// Whether they were right before, but too long ago to be valid still.
     were_right: bool,
-    /// When they came.
+    /// The time of the request.
     claimed: Instant,
 }
 
-/// Bytes of a user's name that guesses are counted by.
+/// The bytes of a user's name that distinguish counts of attempts.
 const COUNTED_NAME: usize = 64;
 
 impl Realm {
-    /// `users` with their hashes, under the `name` that browsers show.
-    ///
-    /// # Errors
-    /// In words that say how to mend it.
+    /// Returns the realm of `users` with their hashes. Browsers show `name`.
     pub fn new(name: &str, users: BTreeMap<String, StoredHash>) -> Result<Realm, String> {
         if users.is_empty() {
             return Err("no client could log in: at least one user is needed".into());
         }
         if name.is_empty() || FieldValue::new(name.as_bytes()).is_none() || name.contains(['"', '\\']) {
-            return Err(format!("{name:?} is not the name of a realm: some words without quotes"));
+            return Err(format!("{name:?} is not the name of a realm: use some words without quotes"));
         }
         if let Some(wrong) = users.keys().find(|user| user.is_empty() || user.contains(':')) {
-            return Err(format!("{wrong:?} is not the name of a user: it is not empty and holds no colon"));
+            return Err(format!("{wrong:?} is not the name of a user: a name is not empty and has no colon"));
         }
         let challenge = format!("Basic realm=\"{name}\", charset=\"UTF-8\"");
         let users: Vec<_> = users.into_iter().collect();
         let mut digest = Blake2s256::new();
         users.iter().for_each(|(_, hash)| digest.update(hash.text()));
         let digest = digest.finalize().into();
-        // Before workers are forked, so that they share it.
+        // Allocate it before workers are forked, so that they share it.
         let _ = shared();
         Ok(Realm { challenge, users, digest, known: Mutex::default(), ended: Condvar::new() })
     }
 
-    /// The value of `WWW-Authenticate`.
     pub(crate) fn challenge(&self) -> FieldValue<'_> {
         FieldValue::new(self.challenge.as_bytes()).expect("a realm's name is a field value")
     }
 
-    /// The claim of a request.
+    /// Returns what is known about a request's credentials.
     pub(crate) fn claim(&self, request: &Request<'_>) -> Claim {
         let Some(mut credentials) = request.only("authorization").and_then(Credentials::read) else {
             return Claim::Refused;
@@ -156,8 +149,9 @@ impl Realm {
         }
     }
 
-    /// Verifies a password, if `attempts` admits it, and caches the result. Takes long. The same credentials
-    /// are verified once at a time, and count once: a page asks for its parts all at once.
+    /// Verifies a password, if `attempts` admits it, and caches the result. Takes long. Concurrent attempts
+    /// with the same credentials are verified and counted once, because a browser requests the parts of a
+    /// page concurrently.
     pub(crate) fn verify(
         &self,
         credentials: &Credentials,
@@ -181,7 +175,8 @@ impl Realm {
         if right { PasswordVerdict::Right } else { PasswordVerdict::Wrong }
     }
 
-    /// Waits until nothing else verifies these credentials; returns the result, if there is one by then.
+    /// Waits for another verification of these credentials. Returns its result, or None if the caller must
+    /// verify them.
     fn begin(&self, credentials: &Credentials) -> Option<bool> {
         let mut known = self.lock();
         loop {
@@ -200,7 +195,7 @@ impl Realm {
     fn is_right(&self, credentials: &Credentials) -> bool {
         let Credentials { name, password, .. } = credentials;
         match self.users.binary_search_by(|(user, _)| user.cmp(name)) {
-            Ok(place) => self.users[place].1.is_of(password),
+            Ok(index) => self.users[index].1.is_of(password),
             Err(_) => {
                 let _ = std::hint::black_box(self.stand_in(name).is_of(password));
                 false
@@ -208,9 +203,9 @@ impl Realm {
         }
     }
 
-    /// The hash that takes the time of a name that does not exist. Hashes may differ in cost, so each such name has the
-    /// same one every time and in every process, chosen by a digest that only who knows the hashes can compute. Finding
-    /// it takes no longer with many users: its time would tell that the name does not exist.
+    /// Returns the hash that an unknown name is verified with. Hashes may differ in cost, so an unknown name
+    /// always gets the same hash, in every process. A digest that requires the hashes chooses it. The lookup
+    /// takes constant time, because a longer time would reveal unknown names.
     fn stand_in(&self, name: &str) -> &StoredHash {
         let digest: [u8; 32] =
             Blake2s256::new().chain_update(self.digest).chain_update(name).finalize().into();
@@ -219,11 +214,11 @@ impl Realm {
         &self.users[number % self.users.len()].1
     }
 
-    /// Caches the result for credentials, for a while from when they were claimed.
+    /// Caches the result for credentials, from the time of the request on.
     fn remember(&self, credentials: &Credentials, allowed: bool) {
         let now = credentials.claimed;
         let known = &mut self.lock().by_mark;
-        // Guesses give way to owners, whose expired entries still tell them from strangers.
+        // Wrong passwords are evicted first. Expired right passwords still distinguish owners from attackers.
         if known.len() >= MOST_KNOWN {
             known.retain(|_, known| known.allowed || known.until > now);
         }
@@ -244,7 +239,7 @@ impl Realm {
     }
 }
 
-/// The end of a verification, whichever way it ends.
+/// Ends a verification when dropped, also after a panic.
 struct Ended<'r> {
     realm: &'r Realm,
     mark: Mark,
@@ -257,7 +252,7 @@ impl Drop for Ended<'_> {
     }
 }
 
-/// By configuration, whatever is cached.
+/// Compares the configuration, not the cache.
 impl PartialEq for Realm {
     fn eq(&self, other: &Realm) -> bool {
         (&self.challenge, &self.users) == (&other.challenge, &other.users)
@@ -267,7 +262,7 @@ impl PartialEq for Realm {
 impl Eq for Realm {}
 
 impl Credentials {
-    /// Reads the value of `Authorization`; none if it is not that of RFC 7617.
+    /// Parses the value of `Authorization`; None if it does not follow RFC 7617.
     fn read(value: &[u8]) -> Option<Credentials> {
         let mut room = [0; MOST_CREDENTIALS];
         let (decoded, colon) = decode(value, &mut room)?;
@@ -283,14 +278,15 @@ impl Credentials {
         })
     }
 
-    /// The user that an attempt with them is at.
+    /// Returns the user for the count of attempts.
     pub(crate) fn user(&self) -> RealmUser {
         let known = self.were_right.then(|| self.mark.iter().map(|byte| format!("{byte:02x}")).collect());
         RealmUser { name: self.name[..self.name.floor_char_boundary(COUNTED_NAME)].to_owned(), known }
     }
 }
 
-/// Returns the name and the password of a value of `Authorization`, decoded, and the place of the colon between them.
+/// Decodes the name and the password in a value of `Authorization`, and returns the position of the colon
+/// between them.
 fn decode<'r>(value: &[u8], room: &'r mut [u8; MOST_CREDENTIALS]) -> Option<(&'r [u8], usize)> {
     let text = std::str::from_utf8(value).ok()?;
     let (scheme, encoded) = text.split_once(' ')?;
@@ -302,36 +298,36 @@ fn decode<'r>(value: &[u8], room: &'r mut [u8; MOST_CREDENTIALS]) -> Option<(&'r
     Some((decoded, colon))
 }
 
-/// Returns the user that a request names with basic authentication (RFC 7617), decoded into `room`. Whether the
-/// password is right, only the site knows.
+/// Returns the user that a request names by basic authentication (RFC 7617), decoded into `room`. The
+/// password is not verified.
 pub fn basic_user<'r>(request: &Request<'_>, room: &'r mut [u8; MOST_CREDENTIALS]) -> Option<&'r [u8]> {
     let value = request.values("authorization").next()?;
     let (decoded, colon) = decode(value, room)?;
     Some(&decoded[..colon])
 }
 
-/// The memory that all workers share, those of later configurations too: they are forked from the process that reads the
-/// configuration.
+/// Memory that all workers share, including workers of later configurations. The process that reads the
+/// configuration allocates it and forks them.
 struct SharedMarks {
     /// The key of the digests.
     secret: [u8; 32],
-    /// The beginnings of digests of credentials that were right, each at the place that the digest chooses.
+    /// Prefixes of digests of right credentials. The digest chooses the index.
     right: SharedRows,
 }
 
-/// The places for credentials that were right.
-const PLACES: usize = 4096;
+/// The number of words for right credentials.
+const MARK_SLOTS: usize = 4096;
 
 impl SharedMarks {
     fn were_right(&self, mark: &Mark) -> bool {
-        let (place, value) = place(mark);
-        self.right.row(0)[place].load(Ordering::Relaxed) == value
+        let (index, value) = index(mark);
+        self.right.row(0)[index].load(Ordering::Relaxed) == value
     }
 
-    /// Notes that credentials were right, or that they are no longer.
+    /// Records that credentials are right, or no longer right.
     fn set(&self, mark: &Mark, right: bool) {
-        let (place, value) = place(mark);
-        let word = &self.right.row(0)[place];
+        let (index, value) = index(mark);
+        let word = &self.right.row(0)[index];
         match right {
             true => word.store(value, Ordering::Relaxed),
             false if word.load(Ordering::Relaxed) == value => word.store(0, Ordering::Relaxed),
@@ -340,20 +336,20 @@ impl SharedMarks {
     }
 }
 
-/// Returns the place of a digest, and its beginning.
-fn place(mark: &Mark) -> (usize, u64) {
+/// Returns the index of a digest, and its prefix.
+fn index(mark: &Mark) -> (usize, u64) {
     let [a, b, c, d, e, f, g, h, first, second, ..] = *mark;
-    let place = usize::from(u16::from_be_bytes([first, second])) % PLACES;
-    (place, u64::from_be_bytes([a, b, c, d, e, f, g, h]))
+    let index = usize::from(u16::from_be_bytes([first, second])) % MARK_SLOTS;
+    (index, u64::from_be_bytes([a, b, c, d, e, f, g, h]))
 }
 
-/// Returns the memory; `None` if the system has no random bytes or no memory, and then no login succeeds.
+/// Returns the shared memory. `None`: the system has no random bytes or no memory, and every login fails.
 fn shared() -> Option<&'static SharedMarks> {
     static SHARED: OnceLock<Option<SharedMarks>> = OnceLock::new();
     let make = || {
         let mut secret = [0; 32];
         getrandom::fill(&mut secret).ok()?;
-        Some(SharedMarks { secret, right: SharedRows::new(1, PLACES).ok()? })
+        Some(SharedMarks { secret, right: SharedRows::new(1, MARK_SLOTS).ok()? })
     };
     SHARED.get_or_init(make).as_ref()
 }

@@ -1,11 +1,11 @@
-//! Other paths: redirects, which tell the client, and rewrites, which do not.
+//! Redirects, which send the client to another URL, and rewrites, which the client does not see.
 
 use tenfold_http::encode_path;
 
 use crate::rules::path::SitePath;
 use crate::rules::pattern::Pattern;
 
-/// Sends clients from some paths to another place.
+/// Redirects clients from some paths to another URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
     from: Pattern,
@@ -13,7 +13,7 @@ pub struct Redirect {
     status: u16,
 }
 
-/// Answers some paths with the file of another one. The client does not notice.
+/// Answers some paths with the file of another path, without a redirect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rewrite {
     from: Pattern,
@@ -23,7 +23,7 @@ pub struct Rewrite {
 /// The target of a redirect or a rewrite.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct RedirectTarget {
-    /// The text in front of the rest; all of it if there is no rest.
+    /// The text before the rest of the path; the whole target if no rest follows.
     text: String,
     /// Whether the match of the pattern's `**` follows.
     rest: bool,
@@ -33,11 +33,8 @@ impl Redirect {
     /// The statuses that redirect.
     pub const STATUSES: [u16; 5] = [301, 302, 303, 307, 308];
 
-    /// Redirects paths that match `from` to `to`: a path, or an `http://` or `https://` URL. If both end with `/**`,
-    /// the rest of the path is appended; so is the query, unless `to` has one.
-    ///
-    /// # Errors
-    /// In words that say how to mend it.
+    /// Redirects paths that match `from` to `to`: a path, or an `http://` or `https://` URL. If both end with
+    /// `/**`, the rest of the path is appended. The query is appended, too, unless `to` has one.
     pub fn new(from: Pattern, to: &str, status: u16) -> Result<Redirect, String> {
         let target = RedirectTarget::new(&from, to)?;
         if !Redirect::STATUSES.contains(&status) {
@@ -46,11 +43,10 @@ impl Redirect {
         let local = to.starts_with('/') && !to.starts_with("//");
         if !local && !["http://", "https://"].iter().any(|scheme| to.starts_with(scheme)) {
             return Err(
-                "a redirect leads to a path that begins with a slash, or to an http:// or https:// URL"
-                    .into(),
+                "a redirect needs a path that begins with a slash, or an http:// or https:// URL".into()
             );
         }
-        // Text that is not ASCII, and blanks, must be encoded, because their meaning would be ambiguous.
+        // Other characters would be ambiguous without encoding.
         if !to.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\') {
             return Err(
                 "a URL has only ASCII characters and no spaces; encode others, as %20 or %C3%A4".into()
@@ -58,12 +54,12 @@ impl Redirect {
         }
         let own = SitePath::parse(target.text.split(['?', '#']).next().unwrap_or_default());
         if local && own.is_ok_and(|own| from.matches(own.relative())) {
-            return Err(format!("{to} matches {from} itself: the redirect would be a loop"));
+            return Err(format!("{to} matches {from} itself, so the redirect would be a loop"));
         }
         Ok(Redirect { from, to: target, status })
     }
 
-    /// The status and the location, if this applies to the request.
+    /// Returns the status and the location, if the redirect matches the request.
     pub(crate) fn apply(&self, path: &SitePath, query: Option<&str>) -> Option<(u16, String)> {
         let mut location = self.to.apply(&self.from, path, true)?;
         if let Some(query) = query.filter(|_| !location.contains(['?', '#'])) {
@@ -75,22 +71,19 @@ impl Redirect {
 }
 
 impl Rewrite {
-    /// Answers paths that match `from` with the file at `to`, a path. If both end with `/**`, the rest of the path
-    /// is appended.
-    ///
-    /// # Errors
-    /// In words that say how to mend it.
+    /// Answers paths that match `from` with the file at the path `to`. If both end with `/**`, the rest of
+    /// the path is appended.
     pub fn new(from: Pattern, to: &str) -> Result<Rewrite, String> {
-        // The same characters are allowed in patterns and in paths.
+        // Patterns and paths allow the same characters.
         Pattern::new(to)?;
         let to = RedirectTarget::new(&from, to)?;
         if to.text.contains('%') {
-            return Err("write the path without percent-encoding".into());
+            return Err("a path in a rewrite has no percent-encoding; write it decoded".into());
         }
         Ok(Rewrite { from, to })
     }
 
-    /// The path that is looked at instead, if this is for `path`.
+    /// Returns the path that replaces `path`, if the rewrite matches.
     pub(crate) fn apply(&self, path: &SitePath) -> Option<SitePath> {
         Some(SitePath::of_decoded(&self.to.apply(&self.from, path, false)?))
     }
@@ -104,18 +97,17 @@ impl RedirectTarget {
         };
         if text.contains('*') {
             return Err(
-                "the target has a star only in a final /**; if from ends with /**, too, the rest of the path is kept".into()
+                "a target can have a star only in a final /**; if from and to end with /**, the rest of the path is kept".into()
             );
         }
         if text.split('$').skip(1).any(|rest| rest.starts_with(|first: char| first.is_ascii_digit())) {
             return Err(
-                "there are no captures; if from and to both end with /**, the rest of the path is kept"
-                    .into(),
+                "captures do not exist; if from and to end with /**, the rest of the path is kept".into()
             );
         }
         if rest && !from.is_prefix() {
             return Err(format!(
-                "the rest of the path is known only if the pattern ends with /** and has no other star; {from} does not"
+                "the target ends with /**, so {from} must end with /** and have no other star"
             ));
         }
         Ok(RedirectTarget { text: text.to_owned(), rest })
@@ -158,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_path_leads_elsewhere_with_its_rest_and_its_query() {
-        for (from, to, asked, query, place) in [
+        for (from, to, asked, query, location) in [
             ("/old", "/new", "/old", None, Some("/new")),
             ("/old", "/new", "/old/", Some("a=b"), Some("/new?a=b")),
             ("/old", "/new", "/older", None, None),
@@ -172,8 +164,8 @@ mod tests {
             ("/**", "https://b.example/**", "/a/b", Some("q"), Some("https://b.example/a/b?q")),
             ("/*.php", "/", "/index.php", None, Some("/")),
         ] {
-            let found = redirect(from, to).apply(&path(asked), query).map(|(_, place)| place);
-            assert_eq!(found.as_deref(), place, "{from} {to} {asked}");
+            let found = redirect(from, to).apply(&path(asked), query).map(|(_, location)| location);
+            assert_eq!(found.as_deref(), location, "{from} {to} {asked}");
         }
     }
 
@@ -182,8 +174,8 @@ mod tests {
         let all = redirect("/x/**", "/**");
         for asked in ["/x//evil.example", "/x/%2f%2fevil.example", "/x///evil.example/"] {
             if let Ok(asked) = SitePath::parse(asked) {
-                let (_, place) = all.apply(&asked, None).expect("it fits");
-                assert!(place.starts_with("/evil"), "{place}");
+                let (_, location) = all.apply(&asked, None).expect("it fits");
+                assert!(location.starts_with("/evil"), "{location}");
             }
         }
     }

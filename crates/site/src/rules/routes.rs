@@ -1,4 +1,4 @@
-//! The routing of paths, before a file is looked for.
+//! The routing of paths, before a file is opened.
 
 use tenfold_sys::links::Links;
 
@@ -6,54 +6,54 @@ use crate::rules::error_pages::ErrorPages;
 use crate::rules::path::{Shown, SitePath};
 use crate::rules::redirect::{Redirect, Rewrite};
 
-/// The routing of paths. By default each path leads to the file of its name.
+/// The routing of paths. By default, each path leads to the file of its name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Routes {
-    /// The first that matches redirects the client.
+    /// The first redirect that matches applies.
     pub redirects: Vec<Redirect>,
-    /// The first that matches replaces the path.
+    /// The first rewrite that matches replaces the path.
     pub rewrites: Vec<Rewrite>,
-    /// How a folder is asked for.
+    /// Whether the path of a folder ends with a slash.
     pub slash: Slash,
     /// Hidden names that are shown.
     pub shown: Shown,
-    /// Which symbolic links are followed.
+    /// The symbolic links that are followed.
     pub links: Links,
     /// The bodies of errors.
     pub error_pages: ErrorPages,
 }
 
-/// How a folder is asked for: whether with a slash at the end.
+/// Whether the path of a folder ends with a slash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Slash {
-    /// With one: requests without it are redirected.
+    /// With a slash: requests without it are redirected.
     #[default]
     Add,
-    /// Without: requests with one, behind a folder or a file, are redirected.
+    /// Without a slash: requests with a slash after a folder or a file are redirected.
     Remove,
-    /// With or without.
+    /// Either way, without a redirect.
     Either,
 }
 
 impl Routes {
-    /// The status and the location, if the client is redirected.
+    /// Returns the status and the location, if the request is redirected.
     pub(crate) fn redirect(&self, path: &SitePath, query: Option<&str>) -> Option<(u16, String)> {
         let by_rule = self.redirects.iter().find_map(|redirect| redirect.apply(path, query));
         if by_rule.is_some() || self.slash != Slash::Remove || !path.asks_for_directory() {
             return by_rule;
         }
-        let mut place = path.canonical().trim_end_matches('/').to_owned();
-        if place.is_empty() {
+        let mut location = path.canonical().trim_end_matches('/').to_owned();
+        if location.is_empty() {
             return None;
         }
         if let Some(query) = query {
-            place.push('?');
-            place.push_str(query);
+            location.push('?');
+            location.push_str(query);
         }
-        Some((301, place))
+        Some((301, location))
     }
 
-    /// The path that replaces `path`, if a rewrite matches.
+    /// Returns the path that replaces `path`, if a rewrite matches.
     pub(crate) fn rewrite(&self, path: &SitePath) -> Option<SitePath> {
         self.rewrites.iter().find_map(|rewrite| rewrite.apply(path))
     }
@@ -71,11 +71,11 @@ mod tests {
     #[test]
     fn a_slash_that_is_not_wanted_is_taken_away() {
         let routes = Routes { slash: Slash::Remove, ..Routes::default() };
-        let place = |asked, query| routes.redirect(&path(asked), query).map(|(_, place)| place);
-        assert_eq!(place("/a/", None).as_deref(), Some("/a"));
-        assert_eq!(place("//a/b//", Some("q")).as_deref(), Some("/a/b?q"));
-        assert_eq!(place("/", None), None);
-        assert_eq!(place("/a", None), None);
+        let location = |asked, query| routes.redirect(&path(asked), query).map(|(_, location)| location);
+        assert_eq!(location("/a/", None).as_deref(), Some("/a"));
+        assert_eq!(location("//a/b//", Some("q")).as_deref(), Some("/a/b?q"));
+        assert_eq!(location("/", None), None);
+        assert_eq!(location("/a", None), None);
         assert_eq!(Routes::default().redirect(&path("/a/"), None), None);
     }
 

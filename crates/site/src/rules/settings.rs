@@ -4,9 +4,9 @@ use crate::rules::codings::Codings;
 use crate::rules::policy::{Listing, Policies};
 use crate::rules::routes::Routes;
 
-/// Bytes up to which a copy out of memory costs no more than `sendfile(2)`: it saves a call, and each byte costs
-/// it more. `bench/compare.py --engines epoll,epoll:sendfile,uring,uring:sendfile 16k 24k 32k 48k` shows where
-/// they meet; docs/explanation/senders/auto.md has measurements.
+/// The size up to which copying from memory is no slower than `sendfile(2)`, which costs another call but
+/// less per byte. `bench/compare.py --engines epoll,epoll:sendfile,uring,uring:sendfile 16k 24k 32k 48k`
+/// shows the crossover; docs/explanation/senders/auto.md has measurements.
 pub const MEMORY_UP_TO: u64 = 32 * 1024;
 
 /// The source of entity tags.
@@ -19,46 +19,46 @@ pub enum TagFrom {
     Content,
 }
 
-/// Settings of a site. The bounds hold per worker: per thread of a process, and per process.
+/// The settings of a site. Bounds apply to each worker, whether it is a thread or a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The files that stand for their directory, beneath it, in the order in which they are tried. Default
-    /// `index.html`.
+    /// The index files of a directory, in the order in which they are tried. Default: `index.html`.
     pub index: Vec<String>,
     /// The policies of paths. Default: none.
     pub policies: Policies,
-    /// The routing of paths. Default: each path to the file of its name.
+    /// The routing of paths. Default: each path leads to the file of its name.
     pub routes: Routes,
-    /// Bytes up to which a file is read once and answered from memory. 0 answers every file through its
-    /// handle, so that an explicit sender does what it says. Default [`MEMORY_UP_TO`].
+    /// The largest file that is cached in memory, in bytes. With 0, every response reads the open file by the
+    /// configured sender. Default: [`MEMORY_UP_TO`].
     pub memory_up_to: u64,
-    /// Bytes of cached responses, with the overhead of the cache. A sixteenth as much is set aside for absent
-    /// files. Default 32 MiB.
+    /// Bytes of cached responses, including the overhead of the cache. A further sixteenth is for absent
+    /// files. Default: 32 MiB.
     pub cache_bytes: usize,
-    /// Cached responses, and the same number of absent files. Default 4096.
+    /// The most cached responses, and the most cached absences. Default: 4096.
     pub cache_entries: usize,
-    /// Ranges that one request may ask for. Past it the whole file is sent. Default 64.
+    /// The most ranges in a request. Beyond it, the whole file is sent. Default: 64.
     pub max_ranges: usize,
-    /// Files that are kept open. One more stays open as long as a client receives it. Default 256.
+    /// The most cached open files. Files in responses are open in addition. Default: 256.
     pub open_files: usize,
-    /// The encodings of its files that are offered. Default none.
+    /// The encodings that are offered. Default: none.
     pub codings: Codings,
     /// The listing of a folder without an index, unless a rule changes it. Default: none.
     pub listing: Listing,
-    /// Whether the 404 of such a folder tells how to list it. Default: no.
+    /// Whether the 404 of such a folder explains how to enable listings. Default: no.
     pub explain_listing: bool,
-    /// Names that are read of such a folder. Default 10,000.
+    /// The most names in a listing. Default: 10,000.
     pub listing_entries: usize,
     /// The source of entity tags. Default: time and size.
     pub tags: TagFrom,
-    /// Bytes up to which a file is read for its tag. Default 64 MiB.
+    /// The largest file that is read for its tag, in bytes. Default: 64 MiB.
     pub tags_up_to: u64,
-    /// Folders that are watched for changes, of each process; 0 watches none (the default).
+    /// The most folders that each process watches for changes. Default: 0, which watches none.
     pub watched_folders: usize,
 }
 
 impl Settings {
-    /// The paths of rules about passwords. Rules whose paths have stars are left out: no single folder is theirs.
+    /// Returns the paths of rules about passwords. Rules with stars are omitted, because they do not name a
+    /// single folder.
     pub fn paths_of_auth(&self) -> Vec<String> {
         let paths =
             self.policies.of_auth().filter_map(|(paths, _)| Some(paths.without_stars()?.0.to_owned()));

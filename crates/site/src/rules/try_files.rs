@@ -1,19 +1,19 @@
-//! Other files that are tried for a path, in order: `try-files`.
+//! Candidate files of a path, in order: `try-files`.
 
 use crate::rules::path::SitePath;
 
-/// A file that is tried: a path beneath the root, in which `{path}` stands for the path that was asked for.
+/// A candidate file: a path beneath the root, in which `{path}` means the requested path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TryFile {
     before: String,
-    /// The text behind `{path}`; none if that is not mentioned.
+    /// The text after `{path}`; None without `{path}`.
     after: Option<String>,
 }
 
-/// The result of a [`TryFile`] for a path.
+/// The candidate for a path.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Tried {
-    /// The file that the path means by itself.
+    /// The file that the path means without rules.
     Itself,
     /// A file, by its name beneath the root.
     File(String),
@@ -22,10 +22,7 @@ pub(crate) enum Tried {
 }
 
 impl TryFile {
-    /// Reads `{path}`, `{path}.html`, `{path}/`, `/en/{path}`, `/index.html`.
-    ///
-    /// # Errors
-    /// In words that say how to mend it.
+    /// Parses `{path}`, `{path}.html`, `{path}/`, `/en/{path}`, `/index.html`.
     pub fn new(text: &str) -> Result<TryFile, String> {
         let (before, after) = match text.split_once("{path}") {
             Some((before, after)) => (before, Some(after)),
@@ -40,12 +37,10 @@ impl TryFile {
             ));
         }
         if [before, rest].iter().any(|piece| piece.contains(['{', '}', '*', '%', '\\'])) {
-            return Err(
-                "only {path} is allowed, at most once; other placeholders and patterns are not".into()
-            );
+            return Err("a file can contain {path} once, but no other placeholders or patterns".into());
         }
         if format!("{before}x{rest}").split('/').skip(1).any(|name| matches!(name, "." | "..")) {
-            return Err("it is beneath the root: without . and ..".into());
+            return Err("a file is beneath the root: its path cannot contain . or ..".into());
         }
         if text.bytes().any(|byte| byte.is_ascii_control()) {
             return Err("the name of a served file has no control characters".into());
@@ -53,12 +48,12 @@ impl TryFile {
         Ok(TryFile { before: before.to_owned(), after: after.map(str::to_owned) })
     }
 
-    /// Whether it is the same file for every path.
+    /// Whether every path leads to this file.
     pub(crate) fn is_fixed(&self) -> bool {
         self.after.is_none()
     }
 
-    /// The result for `path`.
+    /// Returns the candidate for `path`.
     pub(crate) fn apply(&self, path: &SitePath) -> Tried {
         let TryFile { before, after } = self;
         let name = match after.as_deref() {

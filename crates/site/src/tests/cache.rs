@@ -35,7 +35,7 @@ fn what_was_served_within_a_second_needs_no_file_call() {
         pass(Duration::from_millis(999));
         assert_eq!(visits(all), 0);
         pass(Duration::from_millis(1));
-        // One look for each file, for the directory, for what is not there, and for the page that says so.
+        // A lookup for each file, for the directory, for the absent file, and for the error page.
         assert_eq!(visits(all), 7);
         assert_eq!(visits(all), 0);
     }
@@ -75,7 +75,7 @@ fn a_file_that_was_changed_a_moment_ago_is_read_again() {
     clock::set(Instant(1000), unix_now());
     get(&site, "/page");
     clock::set(Instant(2000), unix_now());
-    // A look, then a look and an opening.
+    // A lookup at the first check; a lookup, and another with an open, to load it again.
     assert_eq!(visits(|| drop(get(&site, "/page"))), 3);
     clock::set(Instant(3000), unix_now() + 10);
     assert_eq!(visits(|| drop(get(&site, "/page"))), 3);
@@ -110,7 +110,7 @@ fn h36_spellings_of_one_file_are_one_entry() {
     assert_eq!(visits(|| drop(get(&site, "/other"))), 0);
 }
 
-/// Asks for a file and says who holds it open.
+/// Requests a file, and returns a weak reference to the open file.
 fn handle(site: &Site, target: &str) -> Weak<OpenFile> {
     let mut out = Out::new();
     let outcome = stage(site, &format!("GET {target} HTTP/1.0\r\n\r\n"), &mut out);
@@ -120,7 +120,7 @@ fn handle(site: &Site, target: &str) -> Weak<OpenFile> {
     handle
 }
 
-/// Whether the body of a file of so many bytes is read from the file itself, and not from memory.
+/// Whether the body of a file of this size is read from the file instead of memory.
 fn is_sent_from_file(site: &Site, folder: &Folder, bytes: u64) -> bool {
     folder.write("sized", vec![b'x'; bytes as usize]);
     let mut out = Out::new();
@@ -160,7 +160,7 @@ fn a_site_that_is_gone_gives_back_what_was_kept_for_it() {
     let kept = handle(&first, "/page");
     assert_eq!(kept.strong_count(), 1);
     folder.write("page", "other");
-    // Another site has a store of its own: what the first one remembers is not seen through it.
+    // Another site has a store of its own, without the entries of the first site.
     let second = folder.in_memory();
     assert_eq!(get(&second, "/page").text(), "other");
     drop(first);
@@ -197,8 +197,8 @@ fn a_response_larger_than_the_whole_store_is_sent_through_its_handle() {
     assert_eq!(get(&site, "/page").body.len(), 10_000);
 }
 
-/// Asks until the answer is as it should be. This thread's clock stands still meanwhile: nothing is looked at
-/// because time has passed.
+/// Repeats a request until the response is as expected. This thread's clock stands still, so no entry
+/// expires.
 #[track_caller]
 fn becomes(site: &Site, target: &str, expected: (u16, &str)) {
     for _ in 0..2000 {
@@ -241,7 +241,7 @@ fn what_is_watched_is_served_changed_though_no_second_has_passed() {
         becomes(&site, "/other/deep/file", (200, "file"));
         fs::rename(folder.at("other"), folder.at("docs")).expect("it is ours");
         becomes(&site, "/docs/deep/file", (200, "file"));
-        assert_eq!(visits(|| drop(get(&site, "/docs/deep/file"))), 0, "it is remembered as ever");
+        assert_eq!(visits(|| drop(get(&site, "/docs/deep/file"))), 0, "it is not cached");
     }
 }
 

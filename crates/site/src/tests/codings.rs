@@ -1,4 +1,4 @@
-//! Content codings: files beside others, and what is made on the fly.
+//! Content codings: siblings on disk, and encodings made on the fly.
 
 use std::sync::atomic::AtomicU64;
 
@@ -18,7 +18,7 @@ fn compressing() -> Settings {
     Settings { codings, ..Settings::default() }
 }
 
-/// A text that is worth compressing.
+/// Returns a text that is worth compressing.
 fn text(about: &str) -> String {
     format!("{about}, a line that is said again and again\n").repeat(200)
 }
@@ -89,7 +89,7 @@ fn a_file_with_nothing_beside_it_is_not_negotiated() {
     folder.write("other.html.gz", "gzip");
     let plain = folder.site(Settings::default());
     let response = accepting(&plain, "/other.html", "gzip", &[]);
-    assert_eq!((coding(&response), response.field("Vary")), (None, None), "where nobody asked for it");
+    assert_eq!((coding(&response), response.field("Vary")), (None, None), "encodings are off by default");
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_stale_compressed_file_is_named_once() {
     assert_eq!(checked, remarked);
     assert_eq!(checked.len(), 2, "{checked:?}");
     assert!(checked[1].contains("page.html.br is older than "), "{checked:?}");
-    assert!(stale_files(&root, &Codings::default()).is_empty(), "none is served");
+    assert!(stale_files(&root, &Codings::default()).is_empty(), "no siblings are configured");
 }
 
 #[test]
@@ -167,15 +167,15 @@ fn a_file_beside_another_comes_changes_and_goes_within_a_second() {
     assert_eq!(see(), "as it is");
     folder.write("page.html.gz", "gzip");
     assert_eq!(see(), "gzip");
-    folder.replace("page.html.gz", "gzip, anew");
-    assert_eq!(see(), "gzip, anew");
+    folder.replace("page.html.gz", "gzip, again");
+    assert_eq!(see(), "gzip, again");
     folder.write("page.html.zst", "zstd");
     assert_eq!(see(), "zstd");
     fs::remove_file(folder.at("page.html.zst")).expect("the file is ours");
-    assert_eq!(see(), "gzip, anew");
+    assert_eq!(see(), "gzip, again");
     fs::remove_file(folder.at("page.html")).expect("the file is ours");
     pass(Duration::from_secs(1));
-    assert_eq!(accepting(&site, "/page.html", "gzip", &[]).status(), 404, "it stands beside nothing");
+    assert_eq!(accepting(&site, "/page.html", "gzip", &[]).status(), 404, "the original is gone");
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn each_coding_has_a_tag_and_conditions_and_ranges_are_about_the_chosen_one() {
     assert_eq!((several.status(), several.text()), (200, &stored[..]));
     let date = part.field("Last-Modified").expect("a file has a date");
     let by_date = accepting(&site, "/page.html", "br", &["Range: bytes=2-4", &format!("If-Range: {date}")]);
-    assert_eq!(by_date.status(), 200, "the date does not say of which coding the client has a part");
+    assert_eq!(by_date.status(), 200, "the date does not identify the client's coding");
     for (field, status) in [("If-Modified-Since", 304), ("If-Unmodified-Since", 200)] {
         let response = accepting(&site, "/page.html", "br", &[&format!("{field}: {date}")]);
         assert_eq!(response.status(), status, "{field}");
@@ -277,7 +277,7 @@ fn a_file_is_compressed_once_and_for_all_stores_and_again_when_it_has_changed() 
         scope.spawn(|| {
             clock::set(now.0, now.1);
             assert_eq!(see(), text("one").as_bytes());
-            assert_eq!((WORKED.get(), site.encoded.len()), (1, 1), "it was cached");
+            assert_eq!((WORKED.get(), site.encoded.len()), (1, 1), "the encoding was not cached");
         });
     });
     folder.replace("page.html", &text("two"));
@@ -303,7 +303,7 @@ fn nothing_is_compressed_for_who_needs_no_content() {
     let whole = accepting(&site, "/page.html", "gzip", &[]);
     assert_eq!((etag(&whole), WORKED.get()), (tag, 1));
     let head = ask(&site, "HEAD", "/page.html", &["Accept-Encoding: gzip"]);
-    assert_eq!(head.head, whole.head, "what is there has a length");
+    assert_eq!(head.head, whole.head, "the length of a cached encoding is known");
 }
 
 #[test]
@@ -315,9 +315,9 @@ fn where_there_is_too_much_to_do_a_file_goes_as_it_is() {
     parse_request(&mut request, |request| {
         let (request, mut out) = (request.expect("the request is good"), Out::new());
         let Answered::Work(work) = site.respond(&request, &mut writer(&mut out)) else {
-            panic!("it is to be compressed")
+            panic!("it is not compressed")
         };
-        let otherwise = work.split().1.expect("a file can go as it is");
+        let otherwise = work.split().1.expect("the file can be sent without an encoding");
         let response = Response::of(otherwise.answer(&site, &request, &mut writer(&mut out)), &mut out);
         assert_eq!((response.text(), coding(&response)), (&text("page")[..], None));
         assert_eq!(response.field("Vary"), Some("Accept-Encoding"));
@@ -330,7 +330,7 @@ fn a_file_that_changes_before_it_is_compressed_is_never_served_half() {
     folder.write("page.html", text("one"));
     let site = folder.site(Settings { memory_up_to: 0, ..compressing() });
     assert_eq!(get(&site, "/page.html").text(), text("one"));
-    // In place: the open file is another version than the one that is remembered.
+    // Changed in place: the open file is another version than the cached version.
     folder.write("page.html", text("longer than it was"));
     let response = accepting(&site, "/page.html", "gzip", &[]);
     assert_eq!(coding(&response), None);
@@ -384,7 +384,7 @@ fn who_excludes_the_file_as_it_is_does_not_get_it_where_too_much_is_being_made()
             let Answered::Work(work) = site.respond(&request, &mut writer(&mut out)) else {
                 panic!("nothing is made yet")
             };
-            work.split().1.expect("there is an answer without it").answer(
+            work.split().1.expect("the file has a response without the work").answer(
                 &site,
                 &request,
                 &mut writer(&mut out),
@@ -419,16 +419,16 @@ fn clients_that_do_not_read_hold_a_bounded_number_of_encodings() {
         assert_eq!(stage(&site, &request(number), &mut out).status(), 200);
         unread.push(out);
     }
-    // Further responses are sent from the files.
+    // Beyond the bound, responses are sent from files.
     let encoded = |out: &Out| out.next_file().is_none();
     let held: u64 = unread.iter().filter(|out| encoded(out)).map(Out::len).sum();
     assert!((500_000..=1 << 20).contains(&held), "{held} bytes are held");
     assert!(unread.iter().any(|out| !encoded(out)));
     let mut out = Out::new();
     stage(&site, &request(0), &mut out);
-    assert!(!encoded(&out), "the caches have forgotten the first file, so it would be another copy");
+    assert!(!encoded(&out), "the caches have evicted the first file, so it would be another copy");
     unread.clear();
     let mut out = Out::new();
     stage(&site, &request(0), &mut out);
-    assert!(encoded(&out), "the others have left");
+    assert!(encoded(&out), "other content is still counted as unsent");
 }

@@ -1,4 +1,4 @@
-//! Responses for files, directories, and other kinds.
+//! Responses for files, directories, and special files.
 
 use std::fs;
 use std::io::Write;
@@ -55,7 +55,7 @@ fn the_answer_is_the_same_bytes_from_memory_and_through_a_handle() {
                 &[&format!("If-None-Match: {etag}")],
                 &["If-Match: \"other\""],
             ] {
-                // Twice: once when the store is cold, once when it is warm.
+                // First with a cold store, then with a warm store.
                 for _ in 0..2 {
                     let one = ask(&memory, method, "/file.bin", fields);
                     let two = ask(&handle, method, "/file.bin", fields);
@@ -106,7 +106,7 @@ fn a_directory_is_its_index_and_its_name_leads_to_it() {
             ("/empty", "/empty/"),
             ("/a%20b/%c3%a9", "/a%20b/%C3%A9/"),
         ] {
-            // Twice: the second answer is remembered.
+            // The second response comes from the store.
             for _ in 0..2 {
                 let response = get(&site, target);
                 assert_eq!(
@@ -169,7 +169,7 @@ fn h45_a_swap_of_links_shows_nothing_from_outside() {
             }
         }
         done.store(true, Ordering::Relaxed);
-        assert!(outside > 0, "the link was never met");
+        assert!(outside > 0, "the link was never seen");
     });
 }
 
@@ -193,7 +193,7 @@ fn h46_what_is_no_file_is_refused_without_waiting() {
 #[test]
 fn a_file_that_can_not_be_read_is_a_failure_and_no_half_of_an_answer() {
     clock::set(Instant(1000), unix_now() + 60);
-    // A process has no memory at its address 0: EIO.
+    // The address 0 of a process has no memory, so reading it fails with EIO.
     let site = Site::new(Root::open(Path::new("/proc/self")).expect("it runs"), Settings::default());
     let mut out = Out::new();
     let outcome = stage(&site, "GET /mem HTTP/1.0\r\n\r\n", &mut out);
@@ -207,7 +207,7 @@ fn a_file_that_may_not_be_read_is_refused() {
     let folder = Folder::new();
     folder.write("private", "private");
     fs::set_permissions(folder.at("private"), fs::Permissions::from_mode(0o000)).expect("the file is ours");
-    // Root reads everything.
+    // Root can read every file.
     let expected = if fs::File::open(folder.at("private")).is_ok() { 200 } else { 403 };
     assert_eq!(get(&folder.in_memory(), "/private").status(), expected);
 }
@@ -222,7 +222,7 @@ fn h49_h50_a_file_that_changes_its_size_keeps_what_was_promised() {
     let file = fs::File::options().append(true).open(folder.at("log"));
     file.and_then(|mut file| file.write_all(b"more")).expect("the file is ours");
     assert_eq!(Response::of(outcome, &mut out).text(), "0123456789");
-    // A head and the range of the file are promised together: what is missing then is missed by who sends.
+    // The head and the range are staged together, so the sender detects that the file has become too short.
     let outcome = stage(&site, "GET /log HTTP/1.0\r\n\r\n", &mut out);
     let file = fs::File::options().write(true).open(folder.at("log")).expect("the file is ours");
     file.set_len(4).expect("the file is ours");
@@ -257,7 +257,7 @@ fn a_second_root_has_its_own_name_and_the_rest_stays() {
     folder.write("bookshop/index.html", "another name");
     other.write("book/index.html", "manual");
     other.write("book/models/epoll.html", "epoll");
-    other.write("secret.html", "beside the name");
+    other.write("secret.html", "outside the name");
     let [main, beside] = [&folder, &other].map(|one| Root::open(&one.root()).expect("it was made"));
     let site = Site::with_second_root(main, "book", beside, Settings::default());
     for (target, status, body) in [
@@ -314,6 +314,6 @@ fn a_file_that_is_compressed_by_its_name_has_its_coding() {
             let range = ask(&site, "GET", name, &["Range: bytes=9999-"]);
             assert_eq!((range.status(), range.field("Content-Encoding")), (416, None), "{name}");
         }
-        assert_eq!(get(&site, "/own/none").field("Content-Encoding"), None, "an error has no coding");
+        assert_eq!(get(&site, "/own/none").field("Content-Encoding"), None, "an error has a coding");
     }
 }

@@ -1,4 +1,4 @@
-//! Several hosts: the costs that they have for each other, and the caches that they share.
+//! Several hosts: their costs for each other, and their shared caches.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ fn ask_host(hosts: &Hosts, host: &str, path: &str) -> Response {
     let answered = parse_request(&mut request, |request| {
         hosts.respond(&request.expect("it is good"), &mut writer(&mut out))
     });
-    let Answered::Staged(outcome) = answered else { panic!("it is answered at once") };
+    let Answered::Staged(outcome) = answered else { panic!("it needs work") };
     Response::of(outcome, &mut out)
 }
 
@@ -25,7 +25,7 @@ fn at(folder: &Folder, root: &str, settings: Settings) -> Site {
     Site::new(Root::open(&folder.at(root)).expect("it was made"), settings)
 }
 
-/// How often `run` looks at protected names.
+/// Counts lookups of protected names during `run`.
 fn looks(run: impl FnOnce()) -> usize {
     let before = LOOKS.get();
     run();
@@ -58,11 +58,11 @@ fn h83_protected_folders_are_looked_up_once_a_second_for_sites_above_a_file() {
     let whole = [(name("whole"), folder.in_memory())];
     let hosts = Hosts::new(at(&folder, "open", Settings::default()), others.chain(whole));
     let first = looks(|| assert_eq!(ask_host(&hosts, "open", "/0").text(), "open"));
-    assert_eq!(first, 4 * HOSTS, "each folder once");
+    assert_eq!(first, 4 * HOSTS, "each folder is looked up once");
     let cold = looks(|| {
         (1..20).for_each(|file| assert_eq!(ask_host(&hosts, "open", &format!("/{file}")).text(), "open"));
     });
-    assert_eq!(cold, 0, "nothing of other roots is above these files");
+    assert_eq!(cold, 0, "no other root is above these files");
     pass(Duration::from_secs(1));
     let later = looks(|| {
         assert_eq!(ask_host(&hosts, "h3", "/page").text(), "page");
@@ -70,8 +70,8 @@ fn h83_protected_folders_are_looked_up_once_a_second_for_sites_above_a_file() {
         assert_eq!(ask_host(&hosts, "whole", "/h3/page").text(), "page");
         assert_eq!(ask_host(&hosts, "whole", "/h3/a/secret").status(), 401);
     });
-    assert_eq!(later, 4, "the folders of one host");
-    // A folder that is exchanged protects from the next second on.
+    assert_eq!(later, 4, "only the folders of one host are looked up");
+    // A replaced folder is protected from the next second on.
     fs::rename(folder.at("h3/a"), folder.at("h3/old")).expect("the directory is ours");
     folder.write("h3/a/secret", "another");
     pass(Duration::from_secs(1));
@@ -96,11 +96,11 @@ fn hosts_share_a_cache_and_the_largest_gives_way() {
         };
         let all = ["/1", "/2", "/3", "/4"];
         assert!(get("a", &all) > 0);
-        assert_eq!(get("a", &all), 0, "one host may use all of it");
+        assert_eq!(get("a", &all), 0, "a single host may use the whole cache");
         assert!(get("b", &["/1", "/2"]) > 0);
-        assert_eq!(get("b", &["/1", "/2"]), 0, "the other one gives way");
+        assert_eq!(get("b", &["/1", "/2"]), 0, "the larger host gives way");
         let rest = all.iter().filter(|file| get("a", &[file]) == 0).count();
         assert!(rest <= 2, "{rest} files of the first host stay");
-        assert_eq!(get("b", &["/1", "/2"]), 0, "equals keep their share");
+        assert_eq!(get("b", &["/1", "/2"]), 0, "hosts of equal size keep their share");
     }
 }

@@ -8,7 +8,7 @@ fn listing(folder: &Folder, listing: Listing) -> Site {
     folder.site(Settings { listing, ..Settings::default() })
 }
 
-/// The links of a page, in its order, without those of its head.
+/// Returns the links of a page in order, without the links of its head.
 fn links(page: &Response) -> Vec<String> {
     let body = page.text().split("<tbody>").nth(1).expect("a page has a table");
     body.split("href=\"").skip(1).filter_map(|rest| Some(rest.split('"').next()?.to_owned())).collect()
@@ -39,7 +39,7 @@ fn a_folder_is_listed_where_that_is_asked_for_and_nowhere_else() {
     assert_eq!(links(&page), ["../", "./z/", "./A.txt", "./b.txt", "./c.txt"]);
     assert_eq!(page.field("Vary"), Some("Accept"));
     assert_eq!(page.field("Content-Security-Policy"), Some("default-src 'none'; style-src 'unsafe-inline'"));
-    assert_eq!(links(&get(&site, "/")), ["./docs/"], "there is nothing above the root");
+    assert_eq!(links(&get(&site, "/")), ["./docs/"], "the root has a link to its parent");
     assert_eq!(get(&site, "/docs").field("Location"), Some("/docs/"));
     assert_eq!(get(&site, "/none/").status(), 404);
     assert_eq!(get(&site, "/docs/b.txt/").status(), 404);
@@ -48,7 +48,7 @@ fn a_folder_is_listed_where_that_is_asked_for_and_nowhere_else() {
     assert_eq!(get(&site, "/docs/").text(), "a page of its own");
 }
 
-/// The guard of a folder is asked first, and a thread reads the folder later.
+/// The guard of a folder is checked first, and a thread reads the folder later.
 #[test]
 fn a_folder_in_the_place_of_the_guarded_one_is_not_listed() {
     for exchanged in [false, true] {
@@ -269,7 +269,7 @@ fn the_first_index_that_exists_stands_for_its_folder() {
     assert_eq!(get(&site, "/docs/").text(), "second");
 }
 
-/// The path to which a link leads from a page at `url`.
+/// Returns the target of a link on the page at `url`.
 fn resolved(url: &str, link: &str) -> String {
     let mut folder: Vec<_> = url.split('/').collect();
     folder.pop();

@@ -32,7 +32,7 @@ fn with_routes(folder: &Folder, routes: Routes) -> Site {
     folder.site(Settings { routes, ..Settings::default() })
 }
 
-/// `alice` with the password `secret`, hashed with the least work there is.
+/// Returns a policy for `alice` with the password `secret`, hashed with the least possible work.
 fn members() -> Policy {
     let hash =
         StoredHash::new("$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC").expect("a hash");
@@ -136,7 +136,7 @@ fn errors_have_pages_of_their_own() {
         assert_eq!(ask(&site, "DELETE", "/", &[]).field("Allow"), Some("GET, HEAD, OPTIONS"));
         assert_eq!(ask(&site, "HEAD", "/none", &[]).field("Content-Length"), Some("12"));
         let keeps = get(&site, "/%00");
-        assert_eq!(keeps.field("Connection"), None, "the connection goes on");
+        assert_eq!(keeps.field("Connection"), None, "the connection ends");
         assert_eq!((keeps.field("ETag"), keeps.field("Last-Modified")), (None, None));
     }
     let mut out = Out::new();
@@ -269,7 +269,7 @@ fn a_file_for_any_path_is_cached_as_its_own_path_says() {
             assert_eq!((missing.text(), missing.field("Cache-Control")), ("home", Some("no-cache")));
             let there = get(&site, "/assets/app.js");
             assert_eq!((there.text(), there.field("Cache-Control")), ("app", Some(expected)));
-            assert_eq!(missing.field("X-A"), there.field("X-A"), "other rules are those of the request");
+            assert_eq!(missing.field("X-A"), there.field("X-A"), "other rules apply to the requested path");
             if policy.try_files.is_some() {
                 assert_eq!(get(&site, "/assets/none.js").field("Cache-Control"), Some("no-cache"));
                 assert_eq!(get(&site, "/assets/about").field("Cache-Control"), Some(expected));
@@ -371,7 +371,7 @@ fn hosts_have_sites_of_their_own() {
         let answered = parse_request(&mut request, |request| {
             hosts.respond(&request.expect("it is good"), &mut writer(&mut out))
         });
-        let Answered::Staged(outcome) = answered else { panic!("it is answered at once") };
+        let Answered::Staged(outcome) = answered else { panic!("it needs work") };
         Response::of(outcome, &mut out).text().to_owned()
     };
     for (host, expected) in [

@@ -77,7 +77,7 @@ fn a_single_range_is_a_part() {
     assert_eq!(ask(&site, "HEAD", "/page", &["Range: bytes=0-0"]).head, whole.head);
 }
 
-/// Reads a `multipart/byteranges` body strictly: each part's `Content-Range` with its bytes.
+/// Parses a `multipart/byteranges` body strictly: the `Content-Range` of each part, with its bytes.
 fn parts(response: &Response) -> Vec<(String, Vec<u8>)> {
     let media_type = response.field("Content-Type").expect("a body has a type");
     let boundary = media_type.strip_prefix("multipart/byteranges; boundary=").expect("it is in parts");
@@ -88,12 +88,12 @@ fn parts(response: &Response) -> Vec<(String, Vec<u8>)> {
         let end = rest.windows(4).position(|window| window == b"\r\n\r\n").expect("the head of a part ends");
         let head = std::str::from_utf8(&rest[..end]).expect("heads are text");
         let place = head.strip_prefix("Content-Type: application/octet-stream\r\nContent-Range: ");
-        let place = place.unwrap_or_else(|| panic!("a type and a place are missing in {head:?}"));
+        let place = place.unwrap_or_else(|| panic!("{head:?} lacks a type or a range"));
         rest = &rest[end + 4..];
         let end = rest.windows(separator.len()).position(|window| window == separator.as_bytes());
-        let (content, behind) = rest.split_at(end.expect("a boundary behind each part"));
+        let (content, after) = rest.split_at(end.expect("a boundary follows each part"));
         parts.push((place.to_owned(), content.to_vec()));
-        rest = &behind[separator.len()..];
+        rest = &after[separator.len()..];
         if rest == b"--\r\n" {
             return parts;
         }
@@ -185,13 +185,13 @@ fn a_tag_of_time_is_the_same_on_every_node_and_does_not_tell_the_inode() {
     assert_eq!(etag(&before), "\"1.7-a\"");
     folder.write("copy", "0123456789");
     set("copy", 7);
-    assert_eq!(etag(&get(&site, "/copy")), "\"1.7-a\"", "another inode");
+    assert_eq!(etag(&get(&site, "/copy")), "\"1.7-a\"", "the inode changes the tag");
     set("copy", 8);
     std::fs::rename(folder.at("copy"), folder.at("page")).expect("the directory is ours");
     pass(Duration::from_secs(1));
     let after = get(&site, "/page");
     assert_eq!(before.field("Last-Modified"), after.field("Last-Modified"));
-    assert_eq!(etag(&after), "\"1.8-a\"", "nanoseconds count");
+    assert_eq!(etag(&after), "\"1.8-a\"", "nanoseconds are ignored");
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn content_is_read_once_and_for_all_threads() {
     assert_ne!(tag(&site, "/page"), first);
     folder.replace("page", "one");
     pass(Duration::from_secs(1));
-    assert_eq!(tag(&site, "/page"), first, "what comes back has the tag that it had");
+    assert_eq!(tag(&site, "/page"), first, "restored content has another tag");
 }
 
 #[test]
@@ -90,19 +90,19 @@ fn a_file_that_is_too_large_or_changes_has_the_tag_of_its_time() {
     parse_request(&mut request, |request| {
         let (request, mut out) = (request.expect("the request is good"), Out::new());
         let Answered::Work(work) = site.respond(&request, &mut writer(&mut out)) else {
-            panic!("it is to be read")
+            panic!("its content is not read")
         };
         folder.write("page", "54321, and more");
         let Answered::Staged(outcome) = work.split().0().answer(&site, &request, &mut writer(&mut out))
         else {
-            panic!("there is nothing more to do");
+            panic!("it needs more work");
         };
         let response = Response::of(outcome, &mut out);
         assert_eq!(response.field("ETag"), Some(&by_time[..]));
         let Answered::Work(work) = site.respond(&request, &mut writer(&mut out)) else {
-            panic!("it was not remembered")
+            panic!("it was cached")
         };
-        let otherwise = work.split().1.expect("a file can go with the tag of its time");
+        let otherwise = work.split().1.expect("the file has a response with the tag of its time");
         let response = Response::of(otherwise.answer(&site, &request, &mut writer(&mut out)), &mut out);
         assert_eq!((response.status(), response.text()), (200, "54321, and more"));
     });

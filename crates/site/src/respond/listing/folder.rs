@@ -1,4 +1,4 @@
-//! The entries of a folder, in the order of a query.
+//! The entries of a folder, sorted by a query.
 
 use std::cmp::Ordering;
 
@@ -26,14 +26,14 @@ pub(super) struct FolderEntries {
     pub(super) links: FolderLinks,
     pub(super) order: SortOrder,
     pub(super) entries: Vec<ListedEntry>,
-    /// The bound of names that were read, if there are more.
+    /// The bound on names, if the folder has more.
     pub(super) cut: Option<usize>,
 }
 
 /// An entry that can be requested.
 pub(super) struct ListedEntry {
     pub(super) entry: DirectoryEntry,
-    /// The link to it.
+    /// The link to the entry.
     pub(super) link: String,
 }
 
@@ -67,7 +67,7 @@ impl FolderEntries {
 }
 
 impl SortOrder {
-    /// The order of a query such as `sort=size&order=desc`; ascending names if it has none that is known.
+    /// Parses a query such as `sort=size&order=desc`. The default is ascending by name.
     pub(super) fn of(query: &str) -> SortOrder {
         let mut order = SortOrder { by: By::Name, descending: false };
         for pair in query.split('&') {
@@ -83,11 +83,11 @@ impl SortOrder {
         order
     }
 
-    /// Folders stand before files, whatever the order.
+    /// Folders precede files in every order.
     fn compare(self, one: &ListedEntry, other: &ListedEntry) -> Ordering {
         let (a, b) = (&one.entry.facts, &other.entry.facts);
         let by = match self.by {
-            // They are sorted by name already; reversing is all that is left to do.
+            // The entries are sorted by name already, so only the reverse order needs a comparison.
             By::Name if self.descending => {
                 let key = |shown: &ListedEntry| (shown.entry.name.to_lowercase(), shown.entry.name.clone());
                 key(one).cmp(&key(other))

@@ -1,5 +1,5 @@
-//! The links of a listing, which are right for the requested URL: it may have no slash at its end, and a rewrite may lead
-//! from it to a folder of another path.
+//! The links of a listing, relative to the requested URL. The URL may lack a final slash, and a rewrite may
+//! lead from it to a folder with another path.
 
 use crate::rules::path::{Shown, SitePath};
 use crate::rules::routes::{Routes, Slash};
@@ -9,7 +9,7 @@ pub(super) struct FolderLinks {
     pub(super) requested: SitePath,
     /// The folder that is listed.
     pub(super) folder: SitePath,
-    /// Whether paths beneath the requested one lead to the entries.
+    /// Whether the entries can be requested beneath the requested path.
     is_beneath: bool,
     shown: Shown,
     slash: Slash,
@@ -31,26 +31,26 @@ impl FolderLinks {
         if self.is_beneath { &self.requested } else { &self.folder }
     }
 
-    /// The link to the entry called `name`, if it can be requested.
+    /// Returns the link to the entry called `name`, or None if it cannot be requested.
     pub(super) fn to(&self, name: &str, is_folder: bool) -> Option<String> {
         let entry = self.address().child(name, &self.shown)?;
         let slash = if is_folder && self.slash != Slash::Remove { "/" } else { "" };
         let base = match self.requested.canonical().rsplit('/').next() {
             _ if !self.is_beneath => format!("{}/", self.folder.canonical().trim_end_matches('/')),
-            // Relative links leave the last name of a URL without a slash at its end.
+            // Relative links replace the last name of a URL without a final slash.
             Some(last) if !last.is_empty() => format!("./{last}/"),
             _ => "./".to_owned(),
         };
         Some(format!("{base}{entry}{slash}"))
     }
 
-    /// The link to the folder that is `levels` above the requested one, at least one.
+    /// Returns the link to the folder that is `levels`, at least one, above the requested folder.
     pub(super) fn above(&self, levels: usize) -> String {
         let names: Vec<_> = self.requested.canonical().split('/').filter(|name| !name.is_empty()).collect();
         let target = names.len().checked_sub(levels + 1).map(|at| names[at]);
         match target {
             _ if self.requested.asks_for_directory() => "../".repeat(levels),
-            // The root always has its slash.
+            // The path of the root always ends in a slash.
             Some(name) if self.slash == Slash::Remove => format!("{}{name}", "../".repeat(levels)),
             _ if levels == 1 => "./".to_owned(),
             _ => "../".repeat(levels - 1),

@@ -1,6 +1,6 @@
-//! A page for a folder without an index: its entries, for people and for programs.
+//! A listing for a folder without an index: an HTML page, or JSON for programs.
 //!
-//! It is off by default. A folder is read beside the loop, and nothing of it is cached: a listing is always
+//! Listings are off by default. A folder is read outside the loop and never cached, so a listing is always
 //! current.
 
 mod folder;
@@ -29,18 +29,18 @@ use links::FolderLinks;
 
 const HTML: FieldValue<'static> = FieldValue::constant("text/html; charset=utf-8");
 const JSON: FieldValue<'static> = FieldValue::constant("application/json");
-/// The page has a style of its own and loads nothing: a script smuggled in by a name does not run.
+/// The page has inline styles and loads nothing, so a script injected by a file name does not run.
 const POLICY: FieldValue<'static> = FieldValue::constant("default-src 'none'; style-src 'unsafe-inline'");
 const VARY: FieldValue<'static> = FieldValue::constant("Accept");
-/// Cached, and revalidated each time.
+/// Caches may store a listing, but must revalidate it each time.
 const REVALIDATE: FieldValue<'static> = FieldValue::constant("no-cache");
 
-/// A folder that is about to be read.
+/// A folder to read.
 pub(crate) struct Reading {
     links: FolderLinks,
     root: Arc<Root>,
     order: SortOrder,
-    /// Names that are read at most.
+    /// The most names to read.
     most: usize,
     json: bool,
     /// Whether `Accept` chose the format.
@@ -57,7 +57,7 @@ pub(crate) struct ListingBody {
 }
 
 impl Reading {
-    /// The folder that was found at `canonical`, as this request wants to see it.
+    /// Returns the folder found at `canonical`, in the format and order of the request.
     pub(crate) fn of(canonical: &str, listing: Listing, site: &Site, request: &Request<'_>) -> Reading {
         let routes = &site.settings.routes;
         let links = match SitePath::parse_showing(canonical, &routes.shown) {
@@ -74,12 +74,13 @@ impl Reading {
         Reading { links, root, order, most, json, chosen: listing == Listing::Html }
     }
 
-    /// The name of the folder beneath the root.
+    /// Returns the path of the folder beneath the root.
     pub(crate) fn folder(&self) -> &str {
         self.links.folder.relative()
     }
 
-    /// Reads the folder if it is `guarded`, the one whose guard has let the visitor in. Its name may be another's by now.
+    /// Reads the folder. It must still be `guarded`, whose guard admitted the client: another folder may have
+    /// its name by now.
     pub(crate) fn read(self, guarded: Identity) -> Result<ListingBody, FileError> {
         let Reading { links, root, order, most, json, chosen } = self;
         let found = root.entries(links.folder.relative(), most, |name| links.to(name, false).is_some())?;

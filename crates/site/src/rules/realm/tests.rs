@@ -1,16 +1,16 @@
-//! Passwords of realms: verification, memory and bounds.
+//! Passwords of realms: verification, caching and bounds.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 use tenfold_http::h1::parse_request;
 
-/// `alice` with the password `secret`; bcrypt with the least work there is.
+/// Returns a realm of `alice` with the password `secret`, hashed by bcrypt with the least possible work.
 fn realm() -> Realm {
     realm_of("alice")
 }
 
-/// The same with another user: tests share the memory of right passwords.
+/// The same for another user, because all tests of a process share the memory of right passwords.
 fn realm_of(user: &str) -> Realm {
     let hash =
         StoredHash::new("$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC").expect("a hash");
@@ -27,7 +27,7 @@ fn claim(realm: &Realm, name_and_password: &str) -> Claim {
 fn a_password_is_verified_once_and_remembered_for_a_while() {
     let realm = realm();
     clock::set(Instant(1000), 1);
-    let Claim::Unknown(credentials) = claim(&realm, "alice:secret") else { panic!("nobody knows it yet") };
+    let Claim::Unknown(credentials) = claim(&realm, "alice:secret") else { panic!("it is not verified yet") };
     assert_eq!(realm.verify(&credentials, None), PasswordVerdict::Right);
     assert!(matches!(claim(&realm, "alice:secret"), Claim::Allowed));
     assert!(matches!(claim(&realm, "alice:secreT"), Claim::Unknown(_)));
@@ -66,7 +66,7 @@ fn guesses_of_strangers_do_not_make_a_password_unknown_that_was_right() {
     let realm = realm();
     let claimed = |name_and_password: &str| match claim(&realm, name_and_password) {
         Claim::Unknown(credentials) => credentials,
-        _ => panic!("it is not remembered"),
+        _ => panic!("it is cached"),
     };
     clock::set(Instant(1000), 1);
     realm.remember(&claimed("alice:secret"), true);
@@ -85,14 +85,14 @@ fn unknown_names_take_the_time_of_different_users_and_each_always_of_the_same() 
     };
     let users = || BTreeMap::from([("ann".to_owned(), hash("$04$")), ("zoe".to_owned(), hash("$12$"))]);
     let realms = [(); 2].map(|()| Realm::new("Members", users()).expect("legal"));
-    let mut dear = 0;
+    let mut expensive = 0;
     for number in 0..100 {
         let name = format!("nobody{number}");
         let [first, second] = [&realms[0], &realms[1]].map(|realm| realm.stand_in(&name).text().to_owned());
-        assert_eq!(first, second, "in every process");
-        dear += usize::from(first.starts_with("$2y$12$"));
+        assert_eq!(first, second, "the stand-in differs between processes");
+        expensive += usize::from(first.starts_with("$2y$12$"));
     }
-    assert!((20..=80).contains(&dear), "{dear} of 100 names take the longer time");
+    assert!((20..=80).contains(&expensive), "{expensive} of 100 names take the longer time");
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn what_nobody_could_use_is_refused() {
     assert!(Realm::new("Members", colon).is_err());
 }
 
-/// Admits so many attempts, and remembers who was admitted.
+/// Admits a number of attempts, and records their users.
 struct Few {
     left: AtomicUsize,
     users: Mutex<Vec<RealmUser>>,
@@ -153,7 +153,7 @@ impl Attempts for Few {
 fn unknown(realm: &Realm, name_and_password: &str) -> Credentials {
     match claim(realm, name_and_password) {
         Claim::Unknown(credentials) => credentials,
-        Claim::Allowed | Claim::Refused => panic!("{name_and_password} is known"),
+        Claim::Allowed | Claim::Refused => panic!("{name_and_password} is cached"),
     }
 }
 
@@ -169,7 +169,7 @@ fn h85_an_attempt_that_is_not_admitted_is_not_verified() {
     assert_eq!(
         realm.verify(&unknown(&realm, "zoe:secret"), None),
         PasswordVerdict::Right,
-        "nothing was remembered"
+        "a throttled attempt was cached"
     );
     let users = attempts.users.lock().expect("not poisoned");
     assert_eq!(users[0], RealmUser { name: "x".repeat(COUNTED_NAME), known: None });
@@ -190,7 +190,7 @@ fn h85_credentials_that_come_many_times_at_once_count_once() {
     assert_eq!(attempts.right.load(Ordering::SeqCst), 1);
     clock::set(Instant(1000 + ALLOWED_FOR), 1);
     let again = unknown(&realm, "alice:secret").user();
-    assert!(again.known.is_some_and(|mark| mark.len() == 64), "an owner is told from a guess");
+    assert!(again.known.is_some_and(|mark| mark.len() == 64), "an owner is not distinguished from a guess");
 }
 
 #[test]
@@ -199,11 +199,14 @@ fn a_password_that_was_right_is_told_from_a_guess_after_a_reload() {
     clock::set(Instant(1000), 1);
     let name = "carol:secret";
     assert_eq!(former.verify(&unknown(&former, name), None), PasswordVerdict::Right);
-    // Another configuration, in another worker.
+    // Another configuration in another worker.
     let credentials = unknown(&realm_of("carol"), name);
-    assert!(credentials.user().known.is_some(), "it has attempts of its own");
+    assert!(credentials.user().known.is_some(), "the owner has no attempts of its own");
     let users = BTreeMap::from([("bob".to_owned(), former.users[0].1.clone())]);
     let without = Realm::new("Members", users).expect("legal");
-    assert_eq!(without.verify(&credentials, None), PasswordVerdict::Wrong, "it is verified again");
-    assert!(unknown(&realm_of("carol"), name).user().known.is_none(), "it was wrong meanwhile");
+    assert_eq!(without.verify(&credentials, None), PasswordVerdict::Wrong, "the cached result is used");
+    assert!(
+        unknown(&realm_of("carol"), name).user().known.is_none(),
+        "the wrong password did not clear the mark"
+    );
 }

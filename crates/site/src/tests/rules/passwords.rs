@@ -1,8 +1,8 @@
-//! Access to folders with a password.
+//! Folders with a password.
 
 use super::*;
 
-/// Sends a request, and does the work that it takes.
+/// Sends a request, and runs its work. Returns the response and the number of jobs.
 fn ask_with_work(site: &Site, target: &str, fields: &str) -> (Response, usize) {
     let mut request = format!("GET {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n").into_bytes();
     let (mut out, mut works) = (Out::new(), 0);
@@ -55,12 +55,12 @@ fn h43_only_who_knows_the_password_sees_what_is_private_by_every_way() {
         assert_eq!(refused.field("WWW-Authenticate"), Some("Basic realm=\"Members\", charset=\"UTF-8\""));
         assert_eq!(ask_with_work(&site, target, wrong).0.status(), 401, "{target}");
         let (seen, works) = ask_with_work(&site, target, right);
-        assert_eq!(works, 0, "it is remembered");
+        assert_eq!(works, 0, "the password is verified again");
         assert_eq!(seen.status(), if target == "/a/none" { 404 } else { 200 }, "{target}");
     }
     assert_eq!(ask_with_work(&site, "/", "").0.status(), 200);
     pass(Duration::from_secs(61));
-    assert_eq!(ask_with_work(&site, "/a/", right).1, 1, "and not for ever");
+    assert_eq!(ask_with_work(&site, "/a/", right).1, 1, "the result is cached for ever");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn shared_caches_do_not_store_files_behind_a_password() {
     }
     let site = folder.site(Settings { policies: policies(Vec::new()), ..Settings::default() });
     let (seen, _) = ask_with_work(&site, "/alias.html", RIGHT);
-    assert_eq!((seen.status(), seen.field("Cache-Control")), (200, Some("private")), "by another path");
+    assert_eq!((seen.status(), seen.field("Cache-Control")), (200, Some("private")), "through a link");
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn h83_a_host_asks_for_the_password_of_another_unless_it_opens_the_files_itself(
             let (request, mut out) = (request.expect("the request is well-formed"), Out::new());
             match hosts.respond(&request, &mut writer(&mut out)) {
                 Answered::Staged(outcome) => outcome.status(),
-                Answered::Work(_) => panic!("there is no password to verify"),
+                Answered::Work(_) => panic!("no password is verified"),
             }
         })
     };
@@ -196,17 +196,17 @@ fn h83_a_file_of_members_waits_for_a_login_and_costs_no_look_when_it_is_remember
         for _ in 0..2 {
             let mut out = Out::new();
             let Answered::Work(work) = hosts.respond(&request, &mut writer(&mut out)) else {
-                panic!("it is for members")
+                panic!("it is not restricted to members")
             };
             assert!(out.is_empty() && work.need() == crate::Need::Membership);
             let Answered::Staged(refused) = hosts.finish((work.split().0)(), &request, &mut writer(&mut out))
             else {
-                panic!("there is nothing more to do")
+                panic!("it needs more work")
             };
-            assert_eq!(refused.status(), 403, "to whom does not ask");
+            assert_eq!(refused.status(), 403, "the session was not looked up");
             let seen = || match hosts.respond_to_member(&request, &mut writer(&mut Out::new())) {
                 Answered::Staged(outcome) => outcome.status(),
-                Answered::Work(_) => panic!("a member needs nothing more"),
+                Answered::Work(_) => panic!("a member needs more work"),
             };
             assert_eq!(seen(), 200);
             assert_eq!(visits(|| assert_eq!(seen(), 200)), 0);
