@@ -1,5 +1,5 @@
-//! Responses to the challenges of an authority (RFC 8555 §8, RFC 8737), published by the process that asks for
-//! certificates and read by workers.
+//! Responses to the challenges of a certificate authority (RFC 8555 §8, RFC 8737). The process that obtains
+//! certificates publishes them, and workers read them.
 
 use std::sync::Arc;
 
@@ -10,17 +10,18 @@ use rustls::sign::CertifiedKey;
 
 use crate::shared::SharedBytes;
 
-/// The protocol of validation by a challenge certificate (RFC 8737 §6.2). A connection that negotiated it is closed
-/// after its handshake.
+/// The protocol of validation by a challenge certificate (RFC 8737 §6.2). A connection that negotiated it is
+/// closed after its handshake.
 pub const ACME_TLS_1: &[u8] = b"acme-tls/1";
 
-/// The prefix of the paths that an authority asks for over HTTP (RFC 8555 §8.3). A redirect to HTTPS exempts it.
+/// The prefix of the paths that an authority requests over HTTP (RFC 8555 §8.3). Redirects to HTTPS exempt
+/// it.
 pub const HTTP_PREFIX: &str = "/.well-known/acme-challenge/";
 
-/// The room for responses: about a hundred certificates.
+/// The capacity for responses: about a hundred certificates.
 pub const MAX_BYTES: usize = 64 * 1024;
 
-/// The responses to all challenges that are pending.
+/// The responses to all pending challenges.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PendingChallenges {
     http: Vec<HttpResponse>,
@@ -33,7 +34,7 @@ struct HttpResponse {
     body: String,
 }
 
-/// A certificate for one validation, with its key in PKCS #8. The key signs nothing else.
+/// A certificate for one validation, with its key in PKCS #8. The key has no other use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct TlsResponse {
     name: String,
@@ -47,10 +48,8 @@ impl PendingChallenges {
         self.http.push(HttpResponse { token: token.to_owned(), body: key_authorization.to_owned() });
     }
 
-    /// Adds the response to a TLS challenge: a certificate for `name` with the digest of the key authorization.
-    ///
-    /// # Errors
-    /// Fails if the name is none, or if no key can be made.
+    /// Adds the response to a TLS challenge: a certificate for `name` with the digest of the key
+    /// authorization.
     pub fn add_tls(&mut self, name: &str, digest: &[u8]) -> Result<(), rcgen::Error> {
         let mut params = CertificateParams::new([name.to_owned()])?;
         params.distinguished_name = DistinguishedName::new();
@@ -101,7 +100,7 @@ impl PendingChallenges {
 const HTTP: u8 = 1;
 const TLS: u8 = 2;
 
-/// Appends a field after its length; fields that are too long make the whole too long for shared memory.
+/// Appends a field after its length. A field whose length overflows makes the whole exceed the shared memory.
 fn put(bytes: &mut Vec<u8>, field: &[u8]) {
     bytes.extend_from_slice(&(field.len() as u32).to_le_bytes());
     bytes.extend_from_slice(field);
@@ -118,25 +117,25 @@ fn text(bytes: &mut &[u8]) -> Option<String> {
     String::from_utf8(take(bytes)?.to_vec()).ok()
 }
 
-/// The place where responses are published.
+/// The shared memory in which responses are published.
 #[derive(Clone)]
 pub struct ChallengeBoard {
     shared: SharedBytes,
 }
 
 impl ChallengeBoard {
-    /// Returns the board in shared memory; [`MAX_BYTES`] is the room that it should have.
+    /// Returns the board in shared memory, which should have a capacity of [`MAX_BYTES`].
     pub fn new(shared: SharedBytes) -> ChallengeBoard {
         ChallengeBoard { shared }
     }
 
-    /// Replaces all responses; `false` if there is no room for so many.
+    /// Replaces all responses; returns `false` if they exceed the capacity.
     #[must_use]
     pub fn publish(&self, pending: &PendingChallenges) -> bool {
         self.shared.publish(&pending.to_bytes())
     }
 
-    /// Returns the body for a request of `HTTP_PREFIX` and `token`.
+    /// Returns the body for the path of [`HTTP_PREFIX`] and `token`.
     pub fn http_response(&self, token: &str) -> Option<String> {
         let pending = self.read()?;
         pending.http.into_iter().find(|response| response.token == token).map(|response| response.body)
@@ -200,7 +199,7 @@ mod tests {
     fn any_bytes_are_responses_that_can_be_written_again_or_none() {
         bolero::check!().with_iterations(5000).with_max_len(128).for_each(|bytes| {
             if let Some(pending) = PendingChallenges::from_bytes(bytes) {
-                // Not always in the same order: responses over HTTP come first.
+                // The order may differ: responses over HTTP are written first.
                 let written = pending.to_bytes();
                 assert_eq!(written.len(), bytes.len());
                 assert_eq!(PendingChallenges::from_bytes(&written), Some(pending));

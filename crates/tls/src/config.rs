@@ -14,7 +14,7 @@ use crate::challenges::ACME_TLS_1;
 /// HTTP/1.1 in ALPN (RFC 7301 §6).
 pub const HTTP_1_1: &[u8] = b"http/1.1";
 
-/// The versions and cipher suites that a server accepts; the names are those of Mozilla's "Server Side TLS".
+/// The accepted versions and cipher suites, named as in Mozilla's "Server Side TLS".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SecurityPreset {
     /// TLS 1.3.
@@ -56,16 +56,14 @@ impl FromStr for SecurityPreset {
     }
 }
 
-/// Returns the cryptography of every part of this crate.
+/// Returns the cryptography that all of this crate uses.
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(default_provider())
 }
 
-/// Returns the settings of a server: certificates by `resolver`, resumption by tickets alone. `with_challenges` adds
-/// `acme-tls/1` to the protocols. A `KeyLog` may be set afterwards: secrets can be extracted.
-///
-/// # Errors
-/// Fails if the library cannot combine the versions and suites of the preset.
+/// Returns the settings of a server: certificates by `resolver`, resumption only by tickets.
+/// `with_challenges` adds `acme-tls/1` to the protocols. A caller may set a `KeyLog`, because secrets can be
+/// extracted.
 pub fn server_config(
     preset: SecurityPreset,
     resolver: Arc<dyn ResolvesServerCert>,
@@ -73,20 +71,20 @@ pub fn server_config(
     with_challenges: bool,
 ) -> Result<ServerConfig, rustls::Error> {
     let mut provider = default_provider();
-    // The order of Mozilla's presets: AES-128 costs less than AES-256 and is the first choice of browsers.
+    // Mozilla's order: AES-128 costs less than AES-256, and browsers prefer it.
     provider.cipher_suites.sort_by_key(|suite| order(suite.suite()));
     let builder =
         ServerConfig::builder_with_provider(provider.into()).with_protocol_versions(preset.versions())?;
     let mut config = builder.with_no_client_auth().with_cert_resolver(resolver);
-    // Every suite is safe, so the choice is about cost, and the server pays it for many clients. A client without
-    // instructions for AES has slower transfers than with its own choice; it gets ChaCha20 if it offers that alone.
+    // Every suite is secure, so cost decides, and the server pays it for many clients. A client without AES
+    // instructions is slower with AES; it gets ChaCha20 if it offers no AES suite.
     config.ignore_client_order = true;
     config.alpn_protocols = vec![HTTP_1_1.to_vec()];
     if with_challenges {
         config.alpn_protocols.push(ACME_TLS_1.to_vec());
     }
     config.ticketer = ticketer;
-    // A stored session would stay in one worker; a ticket resumes in each.
+    // A stored session would be limited to one worker; every worker can resume a ticket.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.enable_secret_extraction = true;
     // A request in early data can be replayed (RFC 8446 §8).
@@ -94,7 +92,7 @@ pub fn server_config(
     Ok(config)
 }
 
-/// The place of a suite in the order of the server.
+/// The rank of a suite in the server's order.
 fn order(suite: CipherSuite) -> u8 {
     use CipherSuite as C;
     match suite {

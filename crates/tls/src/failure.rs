@@ -1,15 +1,15 @@
-//! The failure of a handshake because another process did not sign.
+//! The failure of a handshake because the signing process did not sign.
 
 use std::error::Error as StdError;
 use std::fmt;
 
 use rustls::{Error, OtherError};
 
-/// The reason why there is no signature.
+/// The reason for a missing signature.
 #[derive(Debug)]
 pub(crate) struct SigningFailure {
     pub(crate) reason: String,
-    /// Whether another attempt may succeed: the other process is late, or was replaced.
+    /// Whether a retry may succeed: the signing process is late, or was replaced.
     pub(crate) is_late: bool,
 }
 
@@ -21,7 +21,7 @@ impl fmt::Display for SigningFailure {
 
 impl StdError for SigningFailure {}
 
-/// Returns the failure if a handshake failed because another process did not sign.
+/// Returns the failure if a handshake failed because the signing process did not sign.
 pub(crate) fn signing_failure(error: &Error) -> Option<&SigningFailure> {
     if let Error::Other(OtherError(inner)) = error { inner.downcast_ref() } else { None }
 }

@@ -1,4 +1,4 @@
-//! An authority of this machine's own: HTTPS for local development without any other service.
+//! A certificate authority of this machine: HTTPS for local development, without any other service.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -20,10 +20,10 @@ use crate::state::{FolderLock, Secrecy, StateFolder};
 
 const DAY: i64 = 86_400;
 
-/// The lifetime of the root certificate. Users have to trust each root by hand.
+/// The lifetime of the root certificate, which users must trust manually.
 const ROOT_LIFETIME: i64 = 3650 * DAY;
 
-/// The lifetime of the server's certificate, which a start renews in its last third.
+/// The lifetime of the server's certificate. A start in its last third renews it.
 const LIFETIME: i64 = 90 * DAY;
 
 /// Seconds by which the validity begins in the past, because clocks differ.
@@ -37,11 +37,11 @@ const KEY: &str = "internal-key.pem";
 /// A certificate of the internal authority.
 #[derive(Debug)]
 pub struct InternalCertificate {
-    /// The certificate; the root is not part of it.
+    /// The certificate, without the root.
     pub chain: Chain,
-    /// Its key.
+    /// The key of the certificate.
     pub key: Arc<dyn SigningKey>,
-    /// The file of its key.
+    /// The file of the key.
     pub key_path: PathBuf,
     /// The file of the root certificate.
     pub root: PathBuf,
@@ -52,21 +52,21 @@ pub struct InternalCertificate {
 /// The origin of a root certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RootOrigin {
-    /// It was there.
+    /// It existed before.
     Kept,
-    /// It is the first one, so that no client trusts it yet.
+    /// It is the first root, so no client trusts it yet.
     Made,
-    /// It replaces one that would have expired before the certificate.
+    /// It replaces a root that would have expired before the certificate.
     Replaced,
 }
 
-/// The reason why there is no certificate.
+/// The reason for a missing certificate.
 #[derive(Debug)]
 pub struct InternalError(String);
 
 impl fmt::Display for InternalError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot make an internal certificate: {}", self.0)
+        write!(f, "cannot create an internal certificate: {}", self.0)
     }
 }
 
@@ -82,14 +82,14 @@ pub fn machine_names() -> Vec<String> {
     let host = rustix::system::uname().nodename().to_string_lossy().to_ascii_lowercase();
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
     if !host.is_empty() && host != "localhost" && host.chars().all(is_name) {
-        // Multicast DNS (RFC 6762) finds the machine by the second one.
+        // Multicast DNS (RFC 6762) finds the machine by this name.
         names.extend((!host.contains('.')).then(|| format!("{host}.local")));
         names.push(host);
     }
     names
 }
 
-/// Returns the files of the certificate, whether they are there or not.
+/// Returns the paths of the certificate's files, which may not exist.
 pub fn files(folder: &StateFolder) -> CertificateFiles {
     CertificateFiles { certificate: folder.path_of(CERTIFICATE), key: folder.path_of(KEY) }
 }
@@ -99,13 +99,13 @@ pub fn root(folder: &StateFolder) -> PathBuf {
     folder.path_of(ROOT)
 }
 
-/// Returns a certificate for `names` from the folder, and makes it if there is none, if its last third has begun at
-/// `now` (seconds since 1970), or if it lacks a name. `may_begin`: whether the folder may be empty, so that the root is
-/// the first one.
+/// Returns the certificate for `names` in the folder. Creates it if it is absent, if its last third has begun
+/// at `now` (seconds since 1970), or if it lacks a name. `may_begin` allows an empty folder, and thus a first
+/// root.
 ///
 /// # Errors
-/// Says what failed. A root that is damaged or missing is not replaced, because clients trust it. Another process that
-/// holds the lock of the folder for seconds is an error, too.
+/// Fails if the root is damaged or missing: it is not replaced, because clients trust it. Fails also if
+/// another process holds the folder's lock for seconds.
 pub fn certificate(
     folder: &StateFolder,
     names: &[String],
@@ -140,7 +140,7 @@ pub fn certificate(
     })
 }
 
-/// Takes the lock; another server that starts has it for some milliseconds.
+/// Takes the lock, which another starting server may hold for some milliseconds.
 fn lock(folder: &StateFolder) -> Result<FolderLock, InternalError> {
     for _ in 0..100 {
         if let Some(lock) = folder.lock().map_err(failed)? {
@@ -151,7 +151,8 @@ fn lock(folder: &StateFolder) -> Result<FolderLock, InternalError> {
     Err(failed("another process has locked the state folder for 5 s; stop it, or name another folder"))
 }
 
-/// Returns the commands that make programs of this machine trust the root. Nothing here changes the system's store.
+/// Returns the commands that add the root to trust stores of this machine. The server itself changes no trust
+/// store.
 pub fn how_to_trust(root: &Path, port: u16) -> String {
     let root = root.display();
     format!(
@@ -166,23 +167,23 @@ pub fn how_to_trust(root: &Path, port: u16) -> String {
     )
 }
 
-/// The authority.
+/// The authority: its certificate and key.
 struct RootAuthority {
     chain: Chain,
     key: KeyPair,
     pem: String,
 }
 
-/// The authority in a folder.
+/// The state of the authority in a folder.
 enum FoundRoot {
-    /// None has ever been used.
+    /// No authority was ever used.
     Absent,
     /// It would expire before a new certificate.
     Ends,
     Usable(Box<RootAuthority>),
 }
 
-/// The error of a root that clients trust and that cannot be used.
+/// The error of a root that clients trust but that cannot be used.
 fn lost(folder: &StateFolder, name: &str, why: impl fmt::Display) -> InternalError {
     InternalError(format!(
         "cannot use {}: {why}; clients trust this root, so restore the file, or stop the server, remove {} and start \
@@ -193,13 +194,10 @@ fn lost(folder: &StateFolder, name: &str, why: impl fmt::Display) -> InternalErr
 }
 
 impl RootAuthority {
-    /// Reads the authority.
-    ///
-    /// # Errors
-    /// Names the file that is missing or damaged.
+    /// Reads the authority. Fails if a file is missing or damaged.
     fn load(folder: &StateFolder, now: i64) -> Result<FoundRoot, InternalError> {
         let Some(pem) = folder.read(ROOT).map_err(failed)? else {
-            // A start that was interrupted before it wrote the root has no certificate.
+            // A start that was interrupted before it wrote the root left no certificate.
             return match folder.read(CERTIFICATE).map_err(failed)? {
                 Some(_) => Err(lost(folder, ROOT, "it is missing")),
                 None => Ok(FoundRoot::Absent),
@@ -231,20 +229,20 @@ impl RootAuthority {
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         params.distinguished_name = DistinguishedName::new();
-        // Stores tell authorities by their names.
+        // Trust stores distinguish authorities by name.
         let [a, b, c, d, ..] = KeyId::of(key.public_key_raw()).0;
         let name = format!("Tenfold internal authority {a:02x}{b:02x}{c:02x}{d:02x}");
         params.distinguished_name.push(DnType::CommonName, name);
         validity(&mut params, now - SKEW, now + ROOT_LIFETIME)?;
         let pem = params.self_signed(&key).map_err(failed)?.pem();
-        // A certificate without its key is no authority: the key is written first.
+        // The key is written first, because the certificate is useless without its key.
         folder.write(lock, ROOT_KEY, key.serialize_pem().as_bytes(), Secrecy::Private).map_err(failed)?;
         folder.write(lock, ROOT, pem.as_bytes(), Secrecy::Public).map_err(failed)?;
         let chain = Chain::parse(&folder.path_of(ROOT), pem.as_bytes()).map_err(failed)?;
         Ok(RootAuthority { chain, key, pem })
     }
 
-    /// Makes and writes a certificate for a server.
+    /// Creates and writes a certificate for the server.
     fn issue(
         &self,
         folder: &StateFolder,
@@ -269,7 +267,7 @@ impl RootAuthority {
 /// A chain and its key.
 type KeyedChain = (Chain, Arc<dyn SigningKey>);
 
-/// Reads the server's certificate and its key; `None` if there is none that is good for some time.
+/// Reads the server's certificate and its key; `None` if they must be created again.
 fn load(
     folder: &StateFolder,
     root: &RootAuthority,
@@ -389,7 +387,7 @@ mod tests {
         assert_eq!(made(&folder, &["a.test"], NOW).root_origin, RootOrigin::Made);
     }
 
-    /// Two kinds of damage to a file.
+    /// Returns two kinds of damage to a file.
     fn damages<'a>(folder: &'a StateFolder, name: &'a str) -> [Box<dyn Fn() + 'a>; 2] {
         let path = folder.path_of(name);
         let cut = path.clone();

@@ -1,4 +1,4 @@
-//! TLS as a layer over [`tenfold_http::Io`]: handshakes by rustls, records of our own.
+//! TLS as a layer over [`tenfold_http::Io`]: rustls makes handshakes, and this crate seals and opens records.
 
 #![forbid(unsafe_code)]
 

@@ -1,12 +1,12 @@
-//! Bytes that one process publishes and others read, in words of memory that all of them have mapped.
+//! Bytes that one process publishes and others read, in words of shared memory.
 //!
-//! A sequence lock: the number in the first word is odd while the bytes change, and a reader that finds it odd or
+//! A sequence lock: the number in the first word is odd while the bytes change. A reader that finds it odd or
 //! changed starts over (Boehm, "Can Seqlocks Get Along With Programming Language Memory Models?", 2012).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Words that processes share. Every implementation returns the same words at each call.
+/// Words that processes share. An implementation must return the same words at each call.
 pub trait SharedWords: Send + Sync {
     /// Returns the words; at least [`HEADER_WORDS`].
     fn words(&self) -> &[AtomicU64];
@@ -21,7 +21,8 @@ impl SharedWords for Vec<AtomicU64> {
 /// The words before the bytes: the sequence number and the length.
 pub const HEADER_WORDS: usize = 2;
 
-/// The attempts of a reader. A writer changes some kilobytes; one that died in the middle is not waited for.
+/// The attempts of a reader. A writer changes only some kilobytes; a reader must not wait for a writer that
+/// died.
 const MAX_ATTEMPTS: u32 = 1000;
 
 /// Bytes with one writer and any number of readers.
@@ -35,7 +36,7 @@ pub struct SharedBytes {
 pub struct PublicationVersion(u64);
 
 impl SharedBytes {
-    /// Returns the bytes in these words; memory of zeros is an empty publication.
+    /// Returns the bytes in these words. Zeroed memory is an empty publication.
     pub fn new(words: Arc<dyn SharedWords>) -> SharedBytes {
         assert!(words.words().len() >= HEADER_WORDS, "shared words have a header");
         SharedBytes { words }
@@ -46,24 +47,24 @@ impl SharedBytes {
         HEADER_WORDS + bytes.div_ceil(8)
     }
 
-    /// Returns the most bytes that a publication may have.
+    /// Returns the most bytes that a publication can have.
     pub fn capacity(&self) -> usize {
         (self.words.words().len() - HEADER_WORDS) * 8
     }
 
-    /// Returns the version of the bytes that are published now.
+    /// Returns the version of the published bytes.
     pub fn version(&self) -> PublicationVersion {
         PublicationVersion(self.words.words()[0].load(Ordering::Acquire))
     }
 
-    /// Replaces the bytes; `false` if there is no room for so many. Only one process may call it.
+    /// Replaces the bytes; returns `false` if they exceed the capacity. Only one process may call it.
     #[must_use]
     pub fn publish(&self, bytes: &[u8]) -> bool {
         let words = self.words.words();
         if bytes.len() > self.capacity() {
             return false;
         }
-        // A writer that died in the middle left an odd number.
+        // The number is already odd if a former writer died while it wrote.
         let odd = words[0].load(Ordering::Relaxed).wrapping_add(1) | 1;
         words[0].store(odd, Ordering::Relaxed);
         fence(Ordering::Release);
@@ -77,7 +78,7 @@ impl SharedBytes {
         true
     }
 
-    /// Returns the bytes of one publication and its version; `None` if a writer is in the middle of one for long.
+    /// Returns the bytes of a publication and its version; `None` if no attempt found a complete publication.
     pub fn read(&self) -> Option<(PublicationVersion, Vec<u8>)> {
         let words = self.words.words();
         for _ in 0..MAX_ATTEMPTS {
@@ -99,7 +100,7 @@ impl SharedBytes {
     }
 }
 
-/// Returns `count` words of this process alone.
+/// Returns `count` words of private memory.
 pub fn private_words(count: usize) -> Arc<dyn SharedWords> {
     Arc::new((0..count).map(|_| AtomicU64::new(0)).collect::<Vec<_>>())
 }
@@ -112,18 +113,18 @@ mod tests {
     fn a_publication_is_read_whole_up_to_the_capacity() {
         let shared = SharedBytes::new(private_words(SharedBytes::words_for(20)));
         assert_eq!(shared.capacity(), 24);
-        assert_eq!(shared.read().expect("nothing is written").1, b"");
+        assert_eq!(shared.read().expect("no write is in progress").1, b"");
         let mut versions = vec![shared.version()];
         for length in [24, 3, 0, 8] {
             let bytes: Vec<u8> = (1..=length).collect();
             assert!(shared.publish(&bytes));
-            let (version, read) = shared.read().expect("nothing is written");
+            let (version, read) = shared.read().expect("no write is in progress");
             assert_eq!(read, bytes);
             assert!(!versions.contains(&version));
             versions.push(version);
         }
         assert!(!shared.publish(&[0; 25]), "one byte too many");
-        assert_eq!(shared.read().expect("nothing is written").1.len(), 8);
+        assert_eq!(shared.read().expect("no write is in progress").1.len(), 8);
     }
 
     #[test]
@@ -134,7 +135,7 @@ mod tests {
         assert!(shared.read().is_none());
         assert!(shared.publish(b"next"));
         assert_eq!(shared.read().expect("written").1, b"next");
-        // A length that no writer left.
+        // No writer leaves such a length.
         words.words()[1].store(u64::MAX, Ordering::Relaxed);
         assert!(shared.read().is_none());
     }
@@ -149,7 +150,7 @@ mod tests {
             let mut seen = 0;
             while !writing.is_finished() || seen == 0 {
                 if let Some((_, bytes)) = shared.read() {
-                    assert!(bytes.iter().all(|&byte| byte == bytes[0]), "a mixture");
+                    assert!(bytes.iter().all(|&byte| byte == bytes[0]), "a mixture of two publications");
                     seen += 1;
                 }
             }

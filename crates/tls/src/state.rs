@@ -1,4 +1,4 @@
-//! A folder for keys and certificates: its owner's alone, and every file is replaced as a whole.
+//! The folder of keys and certificates. Only its owner can enter it, and files are replaced atomically.
 
 mod way;
 
@@ -19,8 +19,8 @@ const MAX_FILE: u64 = 1 << 20;
 /// The file that is locked.
 const LOCK: &str = "lock";
 
-/// An open folder with mode 0700 that belongs to the user of this process. Everything goes through its descriptor, and
-/// no symbolic link is followed in it.
+/// An open folder with mode 0700 that belongs to the user of this process. All operations use its descriptor,
+/// and none follows a symbolic link in it.
 #[derive(Debug)]
 pub struct StateFolder {
     folder: OwnedFd,
@@ -35,39 +35,36 @@ pub struct FolderLock {
 
 impl Drop for FolderLock {
     fn drop(&mut self) {
-        // A process that is being started may have a copy of the descriptor, which would keep the lock.
+        // A child that is just being started may have inherited the descriptor, which would keep the lock.
         let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
     }
 }
 
-/// Readers of a file.
+/// The users that can read a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Secrecy {
-    /// The owner alone: 0600.
+    /// Only the owner: 0600.
     Private,
     /// All users that can enter the folder: 0644.
     Public,
 }
 
 impl StateFolder {
-    /// Opens a folder, and makes it if there is none. Only root and the user of this process may be able to change what
-    /// its path leads to: another user could put a folder of their own in its place.
-    ///
-    /// # Errors
-    /// Says what is wrong: the system's reason, another owner, access for others, a symbolic link.
+    /// Opens a folder, and creates it if necessary. Only root and the user of this process may be able to
+    /// change the folders and links of its path, because another user could substitute a folder.
     pub fn open(path: &Path) -> io::Result<StateFolder> {
         let refused = |why: &str| {
             let path = path.display();
             io::Error::other(format!("cannot use state folder {path}: {why}"))
         };
         let failed = |error: io::Error| refused(&error.to_string());
-        // The working folder of a process may change.
+        // The path must not depend on the working directory, which may change.
         let path = &std::path::absolute(path).map_err(failed)?;
-        let refuses = || refused("it has no name; name a folder");
+        let refuses = || refused("the path has no folder name; add one");
         let (parent, name) = path.parent().zip(path.file_name()).ok_or_else(refuses)?;
         let parent = trusted_way(parent).map_err(failed)?;
         DirBuilder::new().recursive(true).mode(0o755).create(&parent).map_err(failed)?;
-        // Another user may have made one of these folders meanwhile, in a sticky one.
+        // In a sticky folder, another user may have created a parent meanwhile.
         let path = &trusted_way(&parent).map_err(failed)?.join(name);
         match rustix::fs::mkdir(path, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
@@ -77,7 +74,7 @@ impl StateFolder {
         let folder = match rustix::fs::open(path, flags, Mode::empty()) {
             Ok(folder) => folder,
             Err(Errno::NOTDIR | Errno::LOOP) => {
-                return Err(refused("it is a symbolic link or no folder; name the folder itself"));
+                return Err(refused("it is a symbolic link or not a folder; name the folder itself"));
             }
             Err(error) => return Err(failed(error.into())),
         };
@@ -87,23 +84,20 @@ impl StateFolder {
         }
         if Mode::from_raw_mode(status.st_mode).intersects(Mode::RWXG | Mode::RWXO) {
             return Err(refused(
-                "other users can enter it, and it holds private keys; run `chmod 700` on it",
+                "other users can enter it, although it has private keys; run `chmod 700` on it",
             ));
         }
         Ok(StateFolder { folder, path: path.to_owned() })
     }
 
-    /// Returns the path of a file in the folder, for messages and for other programs.
+    /// Returns the path of a file in the folder, for messages and other programs.
     pub fn path_of(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Reads a file; `None` if there is none.
-    ///
-    /// # Errors
-    /// Returns the system's error, with the path.
+    /// Reads a file; `None` if it does not exist.
     pub fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
-        // A pipe is not waited for.
+        // Without NONBLOCK, opening a pipe would wait.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = match rustix::fs::openat(&self.folder, checked(name), flags, Mode::empty()) {
             Ok(file) => File::from(file),
@@ -118,11 +112,8 @@ impl StateFolder {
         Ok(Some(bytes))
     }
 
-    /// Replaces a file: after any interruption there is the old one or the new one, whole and on the disk. Only the
-    /// holder of the lock may write.
-    ///
-    /// # Errors
-    /// Returns the system's error, with the path; the old file is still there.
+    /// Replaces a file atomically and durably: after any interruption, the old or the new file exists. The
+    /// lock ensures a single writer.
     pub fn write(&self, _: &FolderLock, name: &str, bytes: &[u8], secrecy: Secrecy) -> io::Result<()> {
         let new = format!(".{}.new", checked(name));
         let written = self.write_new(&new, bytes, secrecy);
@@ -131,14 +122,14 @@ impl StateFolder {
             Ok(rustix::fs::fsync(&self.folder)?)
         });
         if renamed.is_err() {
-            // It may not be there.
+            // The new file may not exist.
             let _ = rustix::fs::unlinkat(&self.folder, &new, AtFlags::empty());
         }
         renamed.map_err(|error| self.failed("write", name, error))
     }
 
     fn write_new(&self, new: &str, bytes: &[u8], secrecy: Secrecy) -> io::Result<()> {
-        // An interrupted process left it.
+        // An interrupted process may have left it.
         match rustix::fs::unlinkat(&self.folder, new, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(error) => return Err(error.into()),
@@ -153,10 +144,7 @@ impl StateFolder {
         file.sync_all()
     }
 
-    /// Removes a file, if it is there.
-    ///
-    /// # Errors
-    /// Returns the system's error, with the path.
+    /// Removes a file, if it exists.
     pub fn remove(&self, _: &FolderLock, name: &str) -> io::Result<()> {
         match rustix::fs::unlinkat(&self.folder, checked(name), AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -164,10 +152,7 @@ impl StateFolder {
         }
     }
 
-    /// Returns the names of all files, but those that an interrupted process left.
-    ///
-    /// # Errors
-    /// Returns the system's error, with the path.
+    /// Returns the names of all files, without the temporary files of interrupted processes.
     pub fn names(&self) -> io::Result<Vec<String>> {
         let list = || -> io::Result<Vec<String>> {
             let mut names = Vec::new();
@@ -182,10 +167,7 @@ impl StateFolder {
         list().map_err(|error| self.failed("list", "", error))
     }
 
-    /// Takes the lock; `None` if another process has it.
-    ///
-    /// # Errors
-    /// Returns the system's error, with the path.
+    /// Takes the lock; `None` if another process holds it.
     pub fn lock(&self) -> io::Result<Option<FolderLock>> {
         let file = self.open_lock()?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -207,7 +189,7 @@ impl StateFolder {
     }
 }
 
-/// Returns `name` after checking that it cannot lead outside the folder. Names consist of digests and constants.
+/// Checks that `name` cannot lead outside the folder. Names consist of digests and constants.
 fn checked(name: &str) -> &str {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     assert!(
@@ -222,7 +204,7 @@ pub(crate) mod scratch {
     use super::*;
     use std::fs;
 
-    /// A folder of a test, removed with everything in it.
+    /// A temporary folder for a test. Dropping it removes the folder.
     pub(crate) struct ScratchState(pub(crate) PathBuf);
 
     impl ScratchState {
@@ -284,7 +266,7 @@ mod tests {
         let folder = scratch.folder();
         let lock = folder.lock().expect("no error").expect("it is free");
         folder.write(&lock, "key.pem", b"one", Secrecy::Private).expect("room");
-        // A folder in the way of the new file, as a full disk would be.
+        // A folder blocks the new file's name, and has the effect of a full disk.
         fs::create_dir(folder.path_of(".key.pem.new")).expect("our own folder");
         let error =
             folder.write(&lock, "key.pem", b"two", Secrecy::Private).expect_err("in the way").to_string();
@@ -318,7 +300,7 @@ mod tests {
         assert!(folder.read("pipe").expect_err("refused").to_string().contains("not a regular file"));
         symlink(scratch.0.join("state"), scratch.0.join("link")).expect("our own folder");
         assert!(refusal(&scratch.0.join("link")).contains("it is a symbolic link"));
-        assert!(refusal(&target).contains("no folder"));
+        assert!(refusal(&target).contains("not a folder"));
         fs::set_permissions(scratch.0.join("state"), fs::Permissions::from_mode(0o750))
             .expect("our own folder");
         assert!(refusal(&scratch.0.join("state")).contains("other users can enter it"));
@@ -331,12 +313,12 @@ mod tests {
         fs::create_dir(&open).expect("our own folder");
         fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).expect("our own folder");
         let refusal = StateFolder::open(&state).expect_err("refused").to_string();
-        assert!(refusal.contains("another user can change") && refusal.contains("/open,"), "{refusal}");
+        assert!(refusal.contains("another user can change") && refusal.contains("/open "), "{refusal}");
         assert!(!open.join("of").exists(), "a folder was made on the way");
         symlink(&open, scratch.0.join("way")).expect("our own folder");
         let refused = |path: &str| StateFolder::open(&scratch.0.join(path)).is_err();
-        assert!(refused("way/state"), "a link leads there");
-        // A link in it leads to a folder that only we can change, and a link of ours to that link.
+        assert!(refused("way/state"), "a link leads through the open folder");
+        // A link in the open folder leads to a safe folder, and another link outside leads to that link.
         fs::create_dir(scratch.0.join("safe")).expect("our own folder");
         symlink(scratch.0.join("safe"), open.join("between")).expect("our own folder");
         symlink("open/between", scratch.0.join("first")).expect("our own folder");
@@ -349,7 +331,7 @@ mod tests {
             real.expect("it was made").join("key.pem"),
             "links are resolved"
         );
-        // Others could give our link another name in a sticky folder.
+        // In a sticky folder, other users could add a second name to our link.
         let (straight, sticky) = (scratch.0.join("straight"), scratch.0.join("sticky"));
         fs::create_dir(&sticky).expect("our own folder");
         fs::set_permissions(&sticky, fs::Permissions::from_mode(0o1777)).expect("our own folder");
@@ -357,12 +339,13 @@ mod tests {
         rustix::fs::linkat(cwd, &straight, cwd, sticky.join("planted"), AtFlags::empty()).expect("our link");
         assert!(refused("sticky/planted/state"));
         fs::remove_file(&straight).expect("our own folder");
-        StateFolder::open(&sticky.join("planted/state")).expect("its only name");
+        StateFolder::open(&sticky.join("planted/state")).expect("the link has no other name");
         symlink("safe", &straight).expect("our own folder");
         let (one, two) = (scratch.0.join("one"), scratch.0.join("two"));
         symlink(&two, &one).and_then(|()| symlink(&one, &two)).expect("our own folder");
-        assert!(refused("one/state"), "links without an end");
+        assert!(refused("one/state"), "a loop of links");
         fs::set_permissions(&open, fs::Permissions::from_mode(0o1777)).expect("our own folder");
-        StateFolder::open(&open.join("of/state")).expect("nobody can rename what is ours");
+        StateFolder::open(&open.join("of/state"))
+            .expect("in a sticky folder, others cannot rename our entries");
     }
 }

@@ -1,4 +1,4 @@
-//! The account at an authority.
+//! The account at a certificate authority.
 
 use aws_lc_rs::digest;
 use instant_acme::{Account, AccountCredentials, CertificateIdentifier, NewAccount, RevocationRequest};
@@ -11,17 +11,14 @@ use super::transport::HttpsTransport;
 use crate::certificates::chain::Chain;
 use crate::state::{FolderLock, Secrecy, StateFolder};
 
-/// Returns the file of the account: each authority has its own.
+/// Returns the file of the account, which is separate for each authority.
 pub(super) fn file(settings: &AcmeSettings) -> String {
     let digest = digest::digest(&digest::SHA256, settings.directory.as_bytes());
     format!("account-{}.json", hex(&digest.as_ref()[..8]))
 }
 
-/// Returns the account in the folder, and makes it if there is none. A user who names a domain in the settings agrees
-/// to the authority's terms; the manual says so.
-///
-/// # Errors
-/// Fails if the authority cannot be asked, or refuses, or if the account cannot be written.
+/// Returns the account in the folder, and creates it if there is none. Users who configure a domain agree to
+/// the authority's terms, as the manual explains.
 pub(super) async fn account(
     settings: &AcmeSettings,
     folder: &StateFolder,
@@ -44,7 +41,7 @@ pub(super) async fn account(
     Ok(account)
 }
 
-/// Returns the account in the folder. A file that is no account is as good as none.
+/// Returns the account in the folder. An invalid file counts as absent.
 async fn existing(settings: &AcmeSettings, folder: &StateFolder) -> Result<Option<Account>, AcmeError> {
     let read = folder.read(&file(settings)).map_err(AcmeError::at("read the account"))?;
     let Some(credentials) = read.and_then(|bytes| serde_json::from_slice::<AccountCredentials>(&bytes).ok())
@@ -57,11 +54,8 @@ async fn existing(settings: &AcmeSettings, folder: &StateFolder) -> Result<Optio
     account.map(Some).map_err(AcmeError::at("reach the authority"))
 }
 
-/// Returns the window that the authority suggests for the renewal of a certificate; `None` if it has no such service,
-/// or if there is no account yet.
-///
-/// # Errors
-/// Fails if the authority cannot be asked.
+/// Returns the window that the authority suggests for the renewal of a certificate; `None` if the authority
+/// suggests none, or without an account.
 pub(super) async fn renewal_window(
     settings: &AcmeSettings,
     folder: &StateFolder,
@@ -75,14 +69,11 @@ pub(super) async fn renewal_window(
             Ok(Some(RenewalWindow { start: window.start.unix_timestamp(), end: window.end.unix_timestamp() }))
         }
         Err(instant_acme::Error::Unsupported(_)) => Ok(None),
-        Err(error) => Err(AcmeError::new("ask for the renewal time", error)),
+        Err(error) => Err(AcmeError::new("get the renewal time", error)),
     }
 }
 
 /// Revokes a certificate.
-///
-/// # Errors
-/// Fails if the authority cannot be asked, or refuses.
 pub(super) async fn revoke(
     settings: &AcmeSettings,
     folder: &StateFolder,

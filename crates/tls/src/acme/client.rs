@@ -19,27 +19,27 @@ use crate::certificates::facts::KeyId;
 use crate::challenges::{ChallengeBoard, PendingChallenges};
 use crate::state::{FolderLock, StateFolder};
 
-/// The bound of one attempt, beside the programs that change DNS records.
+/// The bound of an attempt, without the programs that change DNS records.
 const ATTEMPT: Duration = Duration::from_secs(15 * 60);
 
-/// The longest wait between two steps: another server may have changed the folder.
+/// The longest wait between two steps, because another server may change the folder.
 const MAX_WAIT: Duration = Duration::from_secs(3600);
 
-/// The wait while another server has the lock.
+/// The wait while another server holds the lock.
 const LOCKED: Duration = Duration::from_secs(30);
 
-/// The most orders of one attempt: each omits the names that the authority refused in the former ones.
+/// The most orders of an attempt: each order omits the names that the authority refused in former orders.
 const MAX_ORDERS: usize = 10;
 
-/// The seconds between two questions for the renewal window (RFC 9773 §4.3 suggests six hours).
+/// Seconds between two requests for the renewal window (RFC 9773 §4.3 suggests six hours).
 const WINDOW_AGE: i64 = 6 * 3600;
 
-/// An event that the server acts on or logs.
+/// An event for the server to handle or log.
 #[derive(Debug)]
 pub enum AcmeEvent {
-    /// The folder has another certificate than before: workers should get it.
+    /// The folder has a new certificate, which workers should get.
     Changed(StoredCertificate),
-    /// An attempt failed. The site goes on with the certificate that it has.
+    /// An attempt failed. The site keeps its present certificate.
     Failed {
         /// The failed step and its reason.
         error: AcmeError,
@@ -48,23 +48,23 @@ pub enum AcmeEvent {
     },
 }
 
-/// A name without a certificate. The other names do not wait for it.
+/// A name that the authority refused. The other names get a certificate without it.
 #[derive(Debug)]
 pub struct RefusedEvent {
     /// The name.
     pub name: String,
-    /// The reason of the authority.
+    /// The authority's reason.
     pub error: AcmeError,
     /// The time until the next attempt for this name.
     pub retry: Duration,
 }
 
-/// The result of one step.
+/// The result of a step.
 #[derive(Debug)]
 pub struct AcmeStep {
     /// The names that the authority refused.
     pub refused: Vec<RefusedEvent>,
-    /// An event, if there is one.
+    /// The event of the step, if any.
     pub event: Option<AcmeEvent>,
     /// The time until the next step.
     pub wait: Duration,
@@ -78,17 +78,14 @@ pub struct AcmeClient {
     runtime: Runtime,
     known: Option<KeyId>,
     window: Option<RenewalWindow>,
-    /// The second since 1970 of the last question for the window.
+    /// The second since 1970 of the last request for the window.
     asked: Option<i64>,
-    /// The result of the last attempts, also in memory: a full disk keeps none.
+    /// The results of the last attempts, kept in memory because a full disk may not keep them.
     attempts: AttemptHistory,
 }
 
 impl AcmeClient {
-    /// Returns a client. `known` is the certificate that the server has already.
-    ///
-    /// # Errors
-    /// Fails if the system has no resources for its clock.
+    /// Returns a client. `known` is the server's present certificate.
     pub fn new(
         settings: AcmeSettings,
         folder: StateFolder,
@@ -97,17 +94,17 @@ impl AcmeClient {
     ) -> io::Result<AcmeClient> {
         let runtime = Builder::new_current_thread().enable_time().build()?;
         let known = known.map(|stored| stored.chain.facts().key_id());
-        // A process that died in the middle of a validation left its responses.
+        // A process that died during a validation left its responses.
         let _ = board.publish(&PendingChallenges::default());
         let attempts = AttemptHistory::load(&folder);
         Ok(AcmeClient { settings, folder, board, runtime, known, window: None, asked: None, attempts })
     }
 
-    /// Does what is due, and returns how long nothing will be. It never fails: an authority that is away, slow or wrong,
-    /// and a disk that is full, are events.
+    /// Runs the next step, and returns the wait until the following step. It never fails: an unavailable,
+    /// slow or faulty authority and a full disk are events.
     pub fn step(&mut self) -> AcmeStep {
         let now = unix_now();
-        // A stored certificate that cannot be read is replaced.
+        // An unreadable stored certificate is replaced.
         let stored = stored::load(&self.folder).ok().flatten();
         if let Some(changed) = self.changed(stored.as_ref()) {
             return changed;
@@ -117,7 +114,7 @@ impl AcmeClient {
         if now < due {
             return wait(Duration::from_secs((due - now).unsigned_abs()));
         }
-        // Names that no certificate has are not kept waiting after a success.
+        // After a success, a name without a certificate need not wait.
         if due != i64::MIN || self.attempts.has_failed() {
             let backoff = self.attempts.wait(now);
             if !backoff.is_zero() {
@@ -135,12 +132,13 @@ impl AcmeClient {
         let stored = stored.filter(|stored| Some(stored.chain.facts().key_id()) != self.known)?;
         self.known = Some(stored.chain.facts().key_id());
         (self.window, self.asked) = (None, None);
-        // The server that obtained it left the result of its attempt.
+        // The server that obtained it saved the results of its attempts.
         self.attempts = AttemptHistory::load(&self.folder);
         Some(step(Some(AcmeEvent::Changed(stored.clone())), Duration::ZERO))
     }
 
-    /// Returns the second at which the next certificate is due: for the names that can be ordered, or for a refused one.
+    /// Returns the second at which the next certificate is due, for the names that can be ordered or for a
+    /// refused name.
     fn due(&self, stored: Option<&StoredCertificate>, now: i64) -> i64 {
         let names = self.attempts.orderable(&self.settings.names, now);
         let due = match stored.map(|stored| stored.chain.facts()) {
@@ -151,7 +149,7 @@ impl AcmeClient {
         self.attempts.next_refused(&self.settings.names, now).map_or(due, |next| next.min(due))
     }
 
-    /// Asks for the renewal window now and then. Without an answer the last one stands.
+    /// Requests the renewal window from time to time. If that fails, the last window stays.
     fn ask_for_window(&mut self, stored: Option<&StoredCertificate>, now: i64) {
         let is_fresh = self.asked.is_some_and(|asked| (0..WINDOW_AGE).contains(&(now - asked)));
         let Some(stored) = stored.filter(|_| !is_fresh) else { return };
@@ -164,14 +162,14 @@ impl AcmeClient {
 
     fn attempt(&mut self, lock: &FolderLock, now: i64) -> AcmeStep {
         let stored = stored::load(&self.folder).ok().flatten();
-        // Another server renewed it before we had the lock.
+        // Another server may have renewed it before this one got the lock.
         if let Some(changed) = self.changed(stored.as_ref()) {
             return changed;
         }
         let mut refused = Vec::new();
         for _ in 0..MAX_ORDERS {
             let names = self.attempts.orderable(&self.settings.names, now);
-            // The names that the authority refused were all that was due.
+            // Only the names that the authority refused were due.
             if !refused.is_empty() && self.due(stored.as_ref(), now) > now {
                 return AcmeStep { refused, ..wait(Duration::ZERO) };
             }
@@ -185,7 +183,7 @@ impl AcmeClient {
                     self.attempts = attempts;
                     return AcmeStep { refused, ..changed.unwrap_or(step(None, LOCKED)) };
                 }
-                // Without any name there is no order.
+                // An order needs at least one name.
                 Err(OrderError::Refused(now_refused)) if now_refused.len() < names.len() => {
                     refused.extend(now_refused.into_iter().map(|name| self.refuse(name, now)));
                     self.attempts.save(&self.folder, lock);
@@ -201,12 +199,11 @@ impl AcmeClient {
                 }
             }
         }
-        let error =
-            AcmeError::new("obtain a certificate", "the authority refused names in each of many orders");
+        let error = AcmeError::new("obtain a certificate", "the authority refused names in every order");
         AcmeStep { refused, ..self.failed(error, now, Some(lock)) }
     }
 
-    /// Makes an order for these names.
+    /// Orders a certificate for these names.
     fn order(
         &self,
         lock: &FolderLock,
@@ -239,10 +236,8 @@ impl AcmeClient {
         step(Some(AcmeEvent::Failed { error, retry }), retry.min(MAX_WAIT))
     }
 
-    /// Revokes the stored certificate (RFC 8555 §7.6) and forgets it, so that the next step obtains another one.
-    ///
-    /// # Errors
-    /// Says which step failed.
+    /// Revokes the stored certificate (RFC 8555 §7.6) and removes it, so that the next step obtains another
+    /// certificate.
     pub fn revoke(&mut self) -> Result<(), AcmeError> {
         let lock = self.folder.lock().map_err(AcmeError::at("lock the state folder"))?;
         let lock =
@@ -256,7 +251,8 @@ impl AcmeClient {
     }
 }
 
-/// The bound of one attempt. Programs that change DNS records run one after the other: each sets and clears one.
+/// Returns the bound of an attempt. Programs that change DNS records run sequentially, to set and to clear
+/// each record.
 fn bound(settings: &AcmeSettings) -> Duration {
     match settings.validation {
         Validation::Dns01 { .. } => ATTEMPT + dns::TIMEOUT * 2 * settings.names.len() as u32,

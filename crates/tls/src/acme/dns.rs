@@ -1,4 +1,4 @@
-//! TXT records by a program of the user.
+//! TXT records, set by a program of the user.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use super::error::AcmeError;
 
-/// The bound of one call: a program waits until the record has reached all name servers.
+/// The bound of a call: the program waits until the record has reached all name servers.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// A record that a program has set, cleared when it is dropped.
+/// A record that the program has set. Dropping it clears the record.
 pub(super) struct TxtRecord<'a> {
     command: &'a Path,
     name: String,
@@ -18,10 +18,7 @@ pub(super) struct TxtRecord<'a> {
 }
 
 impl TxtRecord<'_> {
-    /// Sets the record that proves the control of `host`. A wildcard has that of its parent.
-    ///
-    /// # Errors
-    /// Fails if the program cannot be started, does not end in time, or does not succeed.
+    /// Sets the record that proves the control of `host`. A wildcard uses the record of its parent.
     pub(super) fn set<'a>(command: &'a Path, host: &str, value: String) -> Result<TxtRecord<'a>, AcmeError> {
         let host = host.strip_prefix("*.").unwrap_or(host);
         let record = TxtRecord { command, name: format!("_acme-challenge.{host}"), value };
@@ -29,7 +26,7 @@ impl TxtRecord<'_> {
         Ok(record)
     }
 
-    /// Runs the program. Its output goes where the messages of this process go.
+    /// Runs the program. Its error output goes to the log of this process.
     fn run(&self, action: &str, timeout: Duration) -> Result<(), AcmeError> {
         let failed = |why: String| {
             AcmeError::new(
@@ -62,7 +59,7 @@ impl TxtRecord<'_> {
 
 impl Drop for TxtRecord<'_> {
     fn drop(&mut self) {
-        // A record that stays does no harm: its value is valid for one order.
+        // A record that stays is harmless: its value is valid for a single order.
         let _ = self.run("clear", TIMEOUT);
     }
 }
@@ -77,9 +74,9 @@ mod tests {
     use super::*;
     use crate::state::scratch::ScratchState;
 
-    /// A program started by one test holds a copy of a file that another test writes, which then cannot be started
+    /// A program started by one test inherits a file that another test writes, which then cannot be executed
     /// (`man 2 execve`, ETXTBSY).
-    static ALONE: Mutex<()> = Mutex::new(());
+    static SERIAL: Mutex<()> = Mutex::new(());
 
     fn program(scratch: &ScratchState, body: &str) -> PathBuf {
         let path = scratch.0.join("dns");
@@ -90,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_record_is_set_and_cleared() {
-        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let _serial = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
         let scratch = ScratchState::new("dns");
         let log = scratch.0.join("log");
         let program = program(&scratch, &format!("echo \"$@\" >> {}", log.display()));
@@ -103,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_program_that_fails_or_does_not_end_is_an_error() {
-        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let _serial = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
         let scratch = ScratchState::new("dns-failure");
         let failing = program(&scratch, "exit 3");
         let error = TxtRecord::set(&failing, "a.test", String::new()).err().expect("it fails").to_string();
@@ -112,7 +109,7 @@ mod tests {
         assert!(TxtRecord::set(&absent, "a.test", String::new()).is_err());
         let endless = program(&scratch, "exec sleep 600");
         let record = TxtRecord { command: &endless, name: "a".to_owned(), value: String::new() };
-        let error = record.run("set", Duration::from_millis(100)).expect_err("it is ended").to_string();
+        let error = record.run("set", Duration::from_millis(100)).expect_err("it is killed").to_string();
         assert!(error.contains("it did not end within"), "{error}");
         fs::write(&endless, "#!/bin/sh\n").expect("our own file");
     }

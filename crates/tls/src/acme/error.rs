@@ -1,16 +1,16 @@
-//! The reason why an attempt failed.
+//! The reason of a failed attempt.
 
 use std::fmt;
 
-/// The most characters of a reason: the authority chooses its length.
+/// The most characters of a reason, whose length the authority chooses.
 pub(super) const MAX_REASON: usize = 500;
 
-/// A failed step of an attempt, with its reason. It is one line: control characters of the authority are escaped.
+/// A failed step and its reason, in one line: control characters from the authority are escaped.
 #[derive(Debug)]
 pub struct AcmeError(String);
 
 impl AcmeError {
-    /// Returns an error of a step that is named by a verb: `create the account`.
+    /// Returns the error of a step, which begins with a verb: `create the account`.
     pub(super) fn new(step: &str, reason: impl fmt::Display) -> AcmeError {
         let reason = reason.to_string();
         let (mut characters, mut line) = (reason.chars(), String::new());
@@ -26,7 +26,7 @@ impl AcmeError {
         AcmeError(format!("cannot {step}: {line}"))
     }
 
-    /// Returns a function that makes such errors of reasons.
+    /// Returns a function that converts a reason to such an error.
     pub(super) fn at<E: fmt::Display>(step: &str) -> impl FnOnce(E) -> AcmeError {
         move |reason| AcmeError::new(step, reason)
     }

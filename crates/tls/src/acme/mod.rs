@@ -1,7 +1,8 @@
-//! Certificates from an authority by ACME (RFC 8555), obtained and renewed by a process of its own.
+//! Certificates from a certificate authority by ACME (RFC 8555), obtained and renewed by a process of its
+//! own.
 //!
-//! Everything is in a state folder: the account, the key and the order of a certificate that is being issued, the
-//! certificate, the failures so far. A process that ends at any point goes on where it was.
+//! The state folder has all state: the account, the key and the order in progress, the certificate, and past
+//! failures. A process that ends at any point is resumed by the next.
 
 #[cfg(feature = "acme")]
 pub mod client;

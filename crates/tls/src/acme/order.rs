@@ -1,4 +1,4 @@
-//! One order: from the names to a stored certificate.
+//! An order: from the names to a stored certificate.
 
 use instant_acme::{Account, CertificateIdentifier, Identifier, NewOrder, Order, OrderStatus};
 use rcgen::{CertificateParams, DistinguishedName, KeyPair};
@@ -18,17 +18,17 @@ use crate::state::{FolderLock, Secrecy, StateFolder};
 
 const FILE: &str = "order.json";
 
-/// An order that the authority knows and that has no certificate yet.
+/// An order at the authority that has no certificate yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct OpenOrder {
     url: String,
     directory: String,
     names: Vec<String>,
-    /// The file of the key that the certificate is for.
+    /// The file of the certificate's key.
     key: String,
 }
 
-/// One attempt, by the holder of the folder's lock.
+/// An attempt by the holder of the folder's lock.
 pub(super) struct Attempt<'a> {
     pub(super) settings: &'a AcmeSettings,
     /// The names of the certificate.
@@ -36,17 +36,17 @@ pub(super) struct Attempt<'a> {
     pub(super) folder: &'a StateFolder,
     pub(super) lock: &'a FolderLock,
     pub(super) board: &'a ChallengeBoard,
-    /// The moment of the attempt, in seconds since 1970.
+    /// The time of the attempt, in seconds since 1970.
     pub(super) now: i64,
 }
 
 impl Attempt<'_> {
-    /// Obtains a certificate, in an order that an earlier attempt began if there is one. `replaced` tells the authority
-    /// which certificate it renews.
+    /// Obtains a certificate, in the order of an earlier attempt if possible. `replaced` is the certificate
+    /// to renew.
     ///
     /// # Errors
-    /// Says which step failed, or which names the authority refused. An order that can still succeed is kept for the next
-    /// attempt.
+    /// Returns the failed step, or the names that the authority refused. An order that can still succeed is
+    /// kept for the next attempt.
     pub(super) async fn obtain(
         &self,
         replaced: Option<&StoredCertificate>,
@@ -72,7 +72,7 @@ impl Attempt<'_> {
                 return Err(error.into());
             }
         };
-        // If the disk is full, the next attempt gets the same certificate once more.
+        // If the disk is full, the next attempt downloads the same certificate again.
         let stored = stored::store(self.folder, self.lock, &pem, chain)?;
         self.end()?;
         Ok(stored)
@@ -87,7 +87,7 @@ impl Attempt<'_> {
         let bytes = self.folder.read(FILE).ok().flatten()?;
         let open: OpenOrder = serde_json::from_slice(&bytes).ok()?;
         let is_same = open.directory == self.settings.directory && open.names == self.names;
-        // A name in a file is not trusted to stay in the folder.
+        // The name in the file is not trusted: it could lead outside the folder.
         let has_key = open.key.starts_with("key-") && self.folder.names().ok()?.contains(&open.key);
         if !is_same || !has_key {
             return None;
@@ -96,13 +96,13 @@ impl Attempt<'_> {
         (order.state().status != OrderStatus::Invalid).then_some((order, open))
     }
 
-    /// Makes a key and an order. The key is on the disk before the authority knows of it.
+    /// Creates a key and an order. The key is on the disk before the authority gets its public key.
     async fn begin(
         &self,
         account: &Account,
         replaced: Option<&StoredCertificate>,
     ) -> Result<(Order, OpenOrder), OrderError> {
-        let failed = "make a key";
+        let failed = "create a key";
         let pair = KeyPair::generate().map_err(AcmeError::at(failed))?;
         let key = stored::key_name(&KeyId::of(&rcgen::PublicKeyData::subject_public_key_info(&pair)));
         let pem = pair.serialize_pem();
@@ -123,7 +123,7 @@ impl Attempt<'_> {
         self.folder
             .write(self.lock, FILE, &bytes, Secrecy::Private)
             .map_err(AcmeError::at("store the order"))?;
-        // The first state of an order may lack what a later one has.
+        // The first state of an order may lack fields of later states.
         order.refresh().await.map_err(AcmeError::at("read the order"))?;
         Ok((order, open))
     }
@@ -141,7 +141,7 @@ impl Attempt<'_> {
         {
             return Ok(order);
         }
-        // An authority that does not take the hint (RFC 9773 §5) may take the order without it.
+        // An authority that rejects the hint (RFC 9773 §5) may accept the order without it.
         account.new_order(&NewOrder::new(&names)).await.map_err(|error| {
             if is_unknown_account(&error) {
                 let _ = self.folder.remove(self.lock, &authority::file(self.settings));
@@ -150,7 +150,7 @@ impl Attempt<'_> {
         })
     }
 
-    /// Does what the state of an order asks for, and returns the chain as PEM.
+    /// Performs the steps that the state of an order demands, and returns the chain as PEM.
     async fn finish(&self, order: &mut Order, open: &OpenOrder) -> Result<String, OrderError> {
         if order.state().status == OrderStatus::Pending {
             validation::validate(order, self.names, &self.settings.validation, self.board).await?;
@@ -182,7 +182,7 @@ fn is_unknown_account(error: &instant_acme::Error) -> bool {
     problem.r#type.as_deref() == Some("urn:ietf:params:acme:error:accountDoesNotExist")
 }
 
-/// Whether an order cannot succeed any more.
+/// Whether an order can no longer succeed.
 async fn is_rejected(order: &mut Order) -> bool {
     let status = order.refresh().await.map(|state| state.status);
     matches!(status, Ok(OrderStatus::Invalid))

@@ -1,10 +1,10 @@
-//! Names that an authority refuses, while it may issue a certificate for the others.
+//! Names that an authority refuses, while it may issue a certificate for the other names.
 
 use instant_acme::{Identifier, Problem};
 
 use super::error::AcmeError;
 
-/// The reason why an order failed.
+/// The reason of a failed order.
 #[derive(Debug)]
 pub(super) enum OrderError {
     /// The authority refused these names. It may accept an order without them.
@@ -20,7 +20,7 @@ pub(super) struct RefusedName {
 }
 
 impl OrderError {
-    /// Returns the error of a step that the authority refused, with the names that its problem document is about.
+    /// Returns the error of a step, with the refused names in the authority's problem document.
     pub(super) fn of(step: &str, error: instant_acme::Error, ordered: &[String]) -> OrderError {
         let refused = match &error {
             instant_acme::Error::Api(problem) => refused_names(problem, ordered),
@@ -39,8 +39,8 @@ impl From<AcmeError> for OrderError {
     }
 }
 
-/// Returns the names that a problem is about: those of its subproblems (RFC 8555 §6.7.1), or those in its text, because
-/// authorities omit the subproblems if there is only one.
+/// Returns the names of a problem: the names of its subproblems (RFC 8555 §6.7.1), or else names in its text,
+/// because authorities omit a single subproblem.
 fn refused_names(problem: &Problem, ordered: &[String]) -> Vec<RefusedName> {
     let texts: Vec<(String, &str)> = match problem.subproblems.is_empty() {
         true => {

@@ -9,8 +9,8 @@ pub(super) struct RenewalWindow {
     pub(super) end: i64,
 }
 
-/// Returns the second at which a renewal is due: a moment of the window that is the same at every start, or the
-/// beginning of the last third of the lifetime. A window after the expiry is of no use.
+/// Returns the second at which a renewal is due: a time in the window that is constant for the certificate,
+/// or the beginning of the last third of the lifetime. A window after the expiry is ignored.
 pub(super) fn due(facts: &CertificateFacts, window: Option<RenewalWindow>) -> i64 {
     let lifetime = facts.not_after.saturating_sub(facts.not_before);
     let third = facts.not_after - lifetime / 3;
@@ -49,7 +49,7 @@ mod tests {
         let chosen = due(&facts, Some(window));
         assert!((window.start..=window.end).contains(&chosen));
         assert_eq!(due(&facts, Some(window)), chosen);
-        // A revocation: the window is over.
+        // A window in the past demands an immediate renewal, as after a revocation.
         let past = RenewalWindow { start: START - 2 * DAY, end: START - DAY };
         assert!(due(&facts, Some(past)) < START);
     }

@@ -1,4 +1,4 @@
-//! The settings of a certificate that an authority issues.
+//! The settings of a certificate from a certificate authority.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -6,33 +6,33 @@ use std::path::PathBuf;
 /// The directory of Let's Encrypt.
 pub const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
 
-/// The most names of a certificate (Let's Encrypt has this bound, too).
+/// The most names of a certificate; Let's Encrypt has the same bound.
 const MAX_NAMES: usize = 100;
 
-/// The certificate that is wanted, and its authority.
+/// The certificate to obtain, and its authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcmeSettings {
     /// DNS names in lower case, at least one.
     pub names: Vec<String>,
     /// The URL of the authority's directory.
     pub directory: String,
-    /// The root certificates that the authority's own HTTPS is checked with; the system's if absent.
+    /// The root certificates that verify the authority's own HTTPS; None: the system's.
     pub authority_roots: Option<PathBuf>,
-    /// The address that the authority may write to.
+    /// The email address for messages from the authority.
     pub contact: Option<String>,
-    /// The proof that the names are ours.
+    /// The proof of control over the names.
     pub validation: Validation,
 }
 
-/// The challenge that proves the control of a name.
+/// The challenge that proves the control over a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Validation {
     /// A certificate on port 443 (RFC 8737).
     TlsAlpn01,
     /// A file on port 80 (RFC 8555 §8.3).
     Http01,
-    /// A TXT record (RFC 8555 §8.4). The program gets `set` or `clear`, the name of the record and its value, and
-    /// returns when all name servers have the record.
+    /// A TXT record (RFC 8555 §8.4). The program gets `set` or `clear`, the name of the record and its value.
+    /// It returns when all name servers have the record.
     Dns01 {
         /// The program.
         command: PathBuf,
@@ -41,13 +41,10 @@ pub enum Validation {
 
 impl AcmeSettings {
     /// Checks that an authority can issue this certificate.
-    ///
-    /// # Errors
-    /// Says which setting is wrong, why, and what to do.
     pub fn check(&self) -> Result<(), String> {
         if self.names.is_empty() || self.names.len() > MAX_NAMES {
             return Err(format!(
-                "a certificate with {} names; give 1 to {MAX_NAMES} names",
+                "invalid certificate with {} names; give 1 to {MAX_NAMES} names",
                 self.names.len()
             ));
         }
@@ -84,7 +81,7 @@ impl AcmeSettings {
         }
         if !host.contains('.') {
             return Err(
-                "public authorities issue for full names only; use `--tls internal` for this machine",
+                "public authorities issue only for full names; use `--tls internal` for this machine",
             );
         }
         Ok(())
@@ -109,7 +106,7 @@ mod tests {
         for (name, expected) in [
             ("*.example.org", "a wildcard requires validation by DNS"),
             ("192.0.2.1", "it is an IP address"),
-            ("localhost", "public authorities issue for full names only"),
+            ("localhost", "public authorities issue only for full names"),
             ("Example.org", "it is not a DNS name in lower case"),
             ("a..org", "it is not a DNS name"),
             ("-a.org", "it is not a DNS name"),

@@ -1,5 +1,5 @@
-//! The certificate in the state folder. Its file names its key by the public key in it, so that replacing this one
-//! file replaces both.
+//! The certificate in the state folder. The public key in its file identifies the file of its key, so
+//! replacing this single file replaces both.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use super::error::AcmeError;
 
 const CERTIFICATE: &str = "certificate.pem";
 
-/// A certificate that an authority issued.
+/// A certificate issued by an authority.
 #[derive(Clone, Debug)]
 pub struct StoredCertificate {
     /// The chain as the authority sent it.
@@ -24,10 +24,7 @@ pub struct StoredCertificate {
 /// The step of [`find`] and [`load`], for messages.
 const READING: &str = "read the stored certificate";
 
-/// Returns the certificate in the folder and the name of its key, which is not read; `None` if there is none.
-///
-/// # Errors
-/// Says what is wrong with the certificate, or that the key is missing.
+/// Returns the certificate in the folder and the path of its key, which is not read; `None` if there is none.
 pub fn find(folder: &StateFolder) -> Result<Option<StoredCertificate>, AcmeError> {
     let failed = READING;
     let Some(pem) = folder.read(CERTIFICATE).map_err(AcmeError::at(failed))? else { return Ok(None) };
@@ -40,10 +37,7 @@ pub fn find(folder: &StateFolder) -> Result<Option<StoredCertificate>, AcmeError
     }
 }
 
-/// Returns the certificate in the folder, whose key is checked; `None` if there is none.
-///
-/// # Errors
-/// Says what is wrong with the files.
+/// Returns the certificate in the folder after checking its key; `None` if there is none.
 pub fn load(folder: &StateFolder) -> Result<Option<StoredCertificate>, AcmeError> {
     let Some(stored) = find(folder)? else { return Ok(None) };
     let signing = key::read(&stored.key).map_err(AcmeError::at(READING))?;
@@ -53,16 +47,13 @@ pub fn load(folder: &StateFolder) -> Result<Option<StoredCertificate>, AcmeError
     }
 }
 
-/// Returns the name of the file of a key.
+/// Returns the file name of a key.
 pub(super) fn key_name(id: &KeyId) -> String {
     format!("key-{}.pem", hex(&id.0[..8]))
 }
 
-/// Checks a chain that an authority sent at `now` (seconds since 1970). Its key is in the folder since before the
-/// authority was asked.
-///
-/// # Errors
-/// Says why the certificate is of no use.
+/// Checks a chain that an authority sent at `now` (seconds since 1970). Its key was written to the folder
+/// before the order.
 pub(super) fn accept(
     folder: &StateFolder,
     pem: &str,
@@ -88,10 +79,8 @@ pub(super) fn accept(
     Ok(chain)
 }
 
-/// Makes an accepted chain the stored certificate, and removes the keys of former ones.
-///
-/// # Errors
-/// Says that it cannot be written. The former one stays.
+/// Stores an accepted chain, and removes the keys of former certificates. On failure, the former certificate
+/// stays.
 pub(super) fn store(
     folder: &StateFolder,
     lock: &FolderLock,
@@ -102,7 +91,7 @@ pub(super) fn store(
         .write(lock, CERTIFICATE, pem.as_bytes(), Secrecy::Public)
         .map_err(AcmeError::at("store the certificate"))?;
     let key = key_name(&chain.facts().key_id());
-    // A key too many is no reason to fail.
+    // A key that cannot be removed is harmless.
     for name in folder.names().unwrap_or_default() {
         if name.starts_with("key-") && name != key {
             let _ = folder.remove(lock, &name);
@@ -111,15 +100,12 @@ pub(super) fn store(
     Ok(StoredCertificate { chain, key: folder.path_of(&key) })
 }
 
-/// Removes the certificate. Its key is removed with the next one.
-///
-/// # Errors
-/// Says that it cannot be removed.
+/// Removes the certificate. Storing the next certificate removes its key.
 pub(super) fn remove(folder: &StateFolder, lock: &FolderLock) -> Result<(), AcmeError> {
     folder.remove(lock, CERTIFICATE).map_err(AcmeError::at("remove the certificate"))
 }
 
-/// Whether a certificate is valid for every one of `names`.
+/// Whether a certificate is valid for all `names`.
 pub(super) fn covers_all(facts: &CertificateFacts, names: &[String]) -> bool {
     names.iter().all(|name| facts.covers(name))
 }
@@ -140,7 +126,7 @@ mod tests {
         generate::pair_between(names, &rcgen::PKCS_ECDSA_P256_SHA256, NOW, NOW + 1000)
     }
 
-    /// Writes the key of a certificate, as before an order.
+    /// Writes the key of a certificate, as an order does first.
     fn prepare(folder: &StateFolder, lock: &FolderLock, pair: &TestPair) -> String {
         let facts = CertificateFacts::read(&pair.certificate).expect("a certificate");
         let name = key_name(&facts.key_id());

@@ -1,6 +1,6 @@
-//! HTTPS to the authority: bounded in time and in size, one request after the other.
+//! HTTPS to the authority, sequential and bounded in time and size.
 //!
-//! The calls block. Nothing else runs in the process, and the asynchronous interface is only that of the library.
+//! The calls block, because the process does nothing else. Only the library's interface is asynchronous.
 
 use std::path::Path;
 use std::pin::Pin;
@@ -18,13 +18,13 @@ use super::error::AcmeError;
 use crate::certificates::roots::trusted;
 use crate::config::provider;
 
-/// The bound of one request with its answer.
+/// The bound of a request and its response.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The most bytes of an answer; a long chain has 20 KB.
-const MAX_ANSWER: u64 = 1 << 20;
+/// The most bytes of a response; a long chain has 20 KB.
+const MAX_RESPONSE: u64 = 1 << 20;
 
-/// The most seconds that an authority may make us wait.
+/// The most seconds that an authority can demand to wait.
 const MAX_WAIT: u64 = 86_400;
 
 /// A client over blocking sockets.
@@ -33,10 +33,7 @@ pub(super) struct HttpsTransport {
 }
 
 impl HttpsTransport {
-    /// Returns a client that trusts the certificates in `roots`, or those of the system.
-    ///
-    /// # Errors
-    /// Fails if there is no certificate to trust.
+    /// Returns a client that trusts the certificates in `roots`, or the system's.
     pub(super) fn new(roots: Option<&Path>) -> Result<HttpsTransport, AcmeError> {
         let trusted = trusted(roots).map_err(AcmeError::at("trust the authority"))?;
         let trusted: Vec<Certificate<'static>> =
@@ -62,10 +59,10 @@ impl HttpClient for HttpsTransport {
     ) -> Pin<Box<dyn Future<Output = Result<BytesResponse, Error>> + Send>> {
         let agent = self.agent.clone();
         Box::pin(async move {
-            // The calls block, so the bound of an attempt is looked at only here.
+            // The calls block, so this is the only point at which an attempt can time out.
             tokio::task::yield_now().await;
             let (parts, body) = request.into_parts();
-            // The library collects the bytes of responses only.
+            // The library can collect the bytes of responses, but not of requests.
             let mut body = BytesResponse::from(Response::new(body)).body;
             let body = body.into_bytes().await.map_err(Error::Other)?;
             let answer = match parts.method {
@@ -80,15 +77,15 @@ impl HttpClient for HttpsTransport {
 fn received(answer: Result<Response<Body>, ureq::Error>) -> Result<BytesResponse, ureq::Error> {
     let (mut parts, mut body) = answer?.into_parts();
     limit_wait(&mut parts.headers);
-    let bytes = body.with_config().limit(MAX_ANSWER).read_to_vec()?;
+    let bytes = body.with_config().limit(MAX_RESPONSE).read_to_vec()?;
     Ok(BytesResponse { parts, body: Box::new(Bytes::from(bytes)) })
 }
 
-/// Limits the seconds that an authority wants us to wait. The library adds them to the time, which would overflow.
+/// Limits the wait that an authority demands. The library adds it to the time, which could overflow.
 fn limit_wait(headers: &mut HeaderMap) {
     let Some(value) = headers.get(RETRY_AFTER) else { return };
     let number = value.as_bytes().trim_ascii();
-    // The library also takes a sign for a number.
+    // The library also accepts a sign.
     let digits = number.strip_prefix(b"+").unwrap_or(number);
     let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     let seconds = std::str::from_utf8(digits).ok().and_then(|text| text.parse().ok()).unwrap_or(u64::MAX);
@@ -101,7 +98,7 @@ fn limit_wait(headers: &mut HeaderMap) {
 mod tests {
     use super::*;
 
-    /// Each request fails at once, and the library may make any number.
+    /// Each request fails immediately, and the library may make any number of them.
     #[test]
     fn the_bound_of_an_attempt_ends_an_endless_sequence_of_requests() {
         let file = std::env::temp_dir().join(format!("tenfold-roots-{}.pem", std::process::id()));
@@ -118,7 +115,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a clock");
         let ended =
             runtime.block_on(async { tokio::time::timeout(Duration::from_millis(50), endless).await });
-        assert!(ended.is_err(), "the time is over");
+        assert!(ended.is_err(), "the attempt did not time out");
     }
 
     #[test]

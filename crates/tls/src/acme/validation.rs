@@ -1,4 +1,4 @@
-//! The proof that the names of an order are ours.
+//! The proof of control over the names of an order.
 
 use instant_acme::{AuthorizationStatus, ChallengeType, Order, OrderStatus, RetryPolicy};
 use std::time::Duration;
@@ -15,14 +15,14 @@ pub(super) const POLLING: RetryPolicy = RetryPolicy::new()
     .backoff(1.5)
     .timeout(Duration::from_secs(120));
 
-/// The most reasons that are told for one name.
+/// The most reasons reported for a name.
 const MAX_REASONS: usize = 4;
 
 const VALIDATE: &str = "validate the names";
 
-const TOO_MANY: &str = "the authority asks for more proofs than there are names";
+const TOO_MANY: &str = "the authority demands more proofs than there are names";
 
-/// The responses that one order needs. They are withdrawn when it is dropped.
+/// The responses for an order. Dropping them withdraws them.
 struct Responses<'a> {
     board: &'a ChallengeBoard,
     _records: Vec<TxtRecord<'a>>,
@@ -34,10 +34,8 @@ impl Drop for Responses<'_> {
     }
 }
 
-/// Proves the control of every name of an order.
-///
-/// # Errors
-/// Says which names the authority rejected, and its reasons.
+/// Proves the control over every name of an order. An error has the names that the authority rejected, and
+/// its reasons.
 pub(super) async fn validate(
     order: &mut Order,
     names: &[String],
@@ -45,7 +43,7 @@ pub(super) async fn validate(
     board: &ChallengeBoard,
 ) -> Result<(), OrderError> {
     let responses = prepare(order, names, validation, board).await?;
-    // The authority names authorizations again with each state of the order.
+    // The authority lists the authorizations again with each state of the order.
     let (mut authorizations, mut left) = (order.authorizations(), names.len());
     while let Some(authorization) = authorizations.next().await {
         left = left.checked_sub(1).ok_or_else(|| AcmeError::new(VALIDATE, TOO_MANY))?;
@@ -82,7 +80,7 @@ fn kind(validation: &Validation) -> ChallengeType {
     }
 }
 
-/// Publishes the responses to all challenges that are pending.
+/// Publishes the responses to all pending challenges.
 async fn prepare<'a>(
     order: &mut Order,
     names: &[String],
@@ -100,7 +98,7 @@ async fn prepare<'a>(
         }
         let name = authorization.identifier().to_string();
         let Some(ordered) = ordered(&name, names) else {
-            let reason = format!("the authority asks to prove {name}, which was not ordered");
+            let reason = format!("the authority demands a proof for {name}, which was not ordered");
             return Err(AcmeError::new(failed, reason).into());
         };
         let refused =
@@ -133,20 +131,20 @@ async fn prepare<'a>(
     Ok(Responses { board, _records: records })
 }
 
-/// Returns the name of the order that an authorization is for, possibly a wildcard: the authority chooses the text, which
-/// becomes an argument of the command for DNS records.
+/// Returns the ordered name of an authorization, possibly a wildcard. The authority's text is not used
+/// itself, because it becomes an argument of the program for DNS records.
 fn ordered<'a>(name: &str, ordered: &'a [String]) -> Option<&'a str> {
     let domain = |name: &str| name.strip_prefix("*.").unwrap_or(name).to_owned();
     let exact = ordered.iter().find(|ordered| *ordered == name);
     exact.or_else(|| ordered.iter().find(|ordered| domain(ordered) == domain(name))).map(String::as_str)
 }
 
-/// The beginning of a text of the authority, which chooses its length.
+/// Shortens a text of the authority, which chooses its length.
 fn shortened(text: &str) -> String {
     text.chars().take(MAX_REASON).collect()
 }
 
-/// Returns the names that an authority rejected, with its reasons.
+/// Returns the names that the authority rejected, with its reasons.
 async fn refused(order: &mut Order, names: &[String]) -> Vec<RefusedName> {
     let mut all = Vec::new();
     let (mut authorizations, mut left) = (order.authorizations(), names.len());

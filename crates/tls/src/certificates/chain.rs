@@ -1,4 +1,4 @@
-//! A certificate chain as a server sends it, with the facts of its first certificate.
+//! A certificate chain as a server sends it, with the facts of its certificates.
 
 use std::fmt;
 use std::io;
@@ -12,21 +12,21 @@ use super::facts::CertificateFacts;
 use super::file;
 use super::pem::{self, PemError};
 
-/// The most certificates of a chain; public ones have two to four.
+/// The most certificates of a chain; public chains have two to four.
 const MAX_CERTIFICATES: usize = 10;
 
 /// A chain of at least one certificate, beginning with the server's own.
 #[derive(Clone, Debug)]
 pub struct Chain {
-    /// The file that has it.
+    /// The file of the chain.
     pub path: PathBuf,
-    /// The certificates. If possible, each is followed by the certificate of its issuer.
+    /// The certificates. If possible, the certificate of its issuer follows each of them.
     pub certificates: Vec<CertificateDer<'static>>,
     /// The facts of each certificate, in the same order.
     facts: Vec<CertificateFacts>,
 }
 
-/// The reason why a file is no certificate chain.
+/// The reason why a file is not a certificate chain.
 #[derive(Debug)]
 pub struct ChainError {
     path: PathBuf,
@@ -45,19 +45,13 @@ enum ChainReason {
 
 impl Chain {
     /// Reads a PEM file.
-    ///
-    /// # Errors
-    /// Returns the reason if the file cannot be read or has no valid certificate.
     pub fn read(path: &Path) -> Result<Chain, ChainError> {
         let failed = |reason| ChainError { path: path.to_owned(), reason };
         let bytes = file::read(path).map_err(|error| failed(ChainReason::Read(error)))?;
         Chain::parse(path, &bytes)
     }
 
-    /// Reads the PEM text of a chain; `path` names it in messages.
-    ///
-    /// # Errors
-    /// Returns the reason if the text has no valid certificate.
+    /// Parses the PEM text of a chain; `path` is for messages.
     pub fn parse(path: &Path, pem: &[u8]) -> Result<Chain, ChainError> {
         let failed = |reason| ChainError { path: path.to_owned(), reason };
         let located = pem::certificates(pem).map_err(|error| failed(ChainReason::Pem(error)))?;
@@ -84,7 +78,7 @@ impl Chain {
         &self.facts[0]
     }
 
-    /// Whether each certificate is followed by the one of its issuer. A root at the end may be absent.
+    /// Whether the certificate of its issuer follows each certificate. A root at the end may be absent.
     pub fn is_in_order(&self) -> bool {
         is_in_order(&self.facts)
     }
@@ -95,8 +89,8 @@ impl Chain {
     }
 }
 
-/// Whether `issuer` has the name of the certificate's issuer. That name is not empty (RFC 5280 §4.1.2.4); the name of a
-/// server's own certificate often is.
+/// Whether `issuer` is the issuer of `certificate`, by name. An issuer's name is not empty (RFC 5280
+/// §4.1.2.4), but the name of a server's own certificate often is.
 fn names_issuer(certificate: &CertificateFacts, issuer: &CertificateFacts) -> bool {
     const EMPTY: [u8; 2] = [0x30, 0];
     certificate.issuer == issuer.subject && certificate.issuer != EMPTY
@@ -106,8 +100,8 @@ fn is_in_order(facts: &[CertificateFacts]) -> bool {
     facts.windows(2).all(|pair| pair[0].issuer == pair[1].subject)
 }
 
-/// Returns the places of the certificates from the server's own to its root, such as those of a reversed chain; `None` if
-/// the certificates are no single chain.
+/// Returns the indices of the certificates from the server's own to its root, also for a reversed chain;
+/// `None` if the certificates are not a single chain.
 fn ordered(facts: &[CertificateFacts]) -> Option<Vec<usize>> {
     let others = |at: usize| facts.iter().enumerate().filter(move |(other, _)| *other != at);
     let issues = |at: usize| others(at).any(|(_, other)| names_issuer(other, &facts[at]));

@@ -7,7 +7,8 @@ use rustls::sign::SigningKey;
 use super::chain::Chain;
 use super::finding::Finding;
 
-/// A certificate is reported if less than this part of its lifetime is left. Renewal begins at a third.
+/// The divisor of the lifetime: a certificate is reported if less than a sixth is left. Renewal begins at a
+/// third.
 const SOON: i64 = 6;
 
 /// Checks a chain at the moment `now`, in seconds since 1970.
@@ -62,14 +63,14 @@ mod tests {
         Chain::parse(Path::new("a.pem"), pair.certificate_pem.as_bytes()).expect("a chain")
     }
 
-    fn said(findings: &[Finding]) -> Vec<String> {
+    fn texts(findings: &[Finding]) -> Vec<String> {
         findings.iter().map(Finding::to_string).collect()
     }
 
     #[test]
     fn validity_is_told_at_each_of_its_edges() {
         let pair = generate::pair_between(&["a.test"], &rcgen::PKCS_ED25519, START, START + 60 * DAY);
-        let at = |now: i64| said(&chain(&parsed(&pair), now));
+        let at = |now: i64| texts(&chain(&parsed(&pair), now));
         assert!(at(START - 1)[0].starts_with("certificate a.pem is not valid before 2027-01-15"));
         assert!(at(START).is_empty());
         assert!(at(START + 50 * DAY).is_empty());
@@ -109,12 +110,12 @@ mod tests {
     fn a_certificate_without_names_and_a_chain_out_of_order_are_told() {
         let bare = generate::pair(&[], &rcgen::PKCS_ED25519);
         let now = parsed(&bare).facts().not_before;
-        assert!(said(&chain(&parsed(&bare), now))[0].starts_with("certificate a.pem has no subject"));
+        assert!(texts(&chain(&parsed(&bare), now))[0].starts_with("certificate a.pem has no subject"));
         let named = generate::issued(&["a.test"]);
         let good = format!("{}{}", named.leaf, named.issuer);
         let wrong = format!("{}{}{}", named.leaf, bare.certificate_pem, named.issuer);
         let check =
-            |pem: &str| said(&chain(&Chain::parse(Path::new("a.pem"), pem.as_bytes()).expect("pem"), now));
+            |pem: &str| texts(&chain(&Chain::parse(Path::new("a.pem"), pem.as_bytes()).expect("pem"), now));
         assert!(check(&good).is_empty());
         assert!(check(&wrong)[0].starts_with("the chain in a.pem is out of order"));
     }

@@ -1,4 +1,4 @@
-//! Facts about a certificate that checks and the choice by name need.
+//! The facts of a certificate that its checks and the choice by name need.
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ use x509_parser::oid_registry as oid;
 use x509_parser::prelude::FromDer;
 use x509_parser::time::ASN1Time;
 
-/// The facts of one certificate. Times are seconds since 1970 (UTC).
+/// The facts of a certificate. Times are seconds since 1970 (UTC).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFacts {
     /// DNS names of the subject in lower case; a wildcard begins with `*.`.
@@ -23,7 +23,7 @@ pub struct CertificateFacts {
     pub not_before: i64,
     /// The last second of the certificate's validity.
     pub not_after: i64,
-    /// The type of the public key; `None` if TLS cannot use it here.
+    /// The type of the public key; `None` if TLS does not support it.
     pub key: Option<KeyType>,
     /// The SubjectPublicKeyInfo (RFC 5280 §4.1.2.7), in DER.
     pub public_key: Vec<u8>,
@@ -33,7 +33,7 @@ pub struct CertificateFacts {
     pub subject: Vec<u8>,
 }
 
-/// The SHA-256 digest of a public key: the name of a key between processes.
+/// The SHA-256 digest of a public key, which identifies the key in other processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyId(pub [u8; 32]);
 
@@ -62,7 +62,7 @@ pub enum KeyType {
 }
 
 impl KeyType {
-    /// Returns the signature schemes of this key, the preferred one first.
+    /// Returns the signature schemes of this key in order of preference.
     pub fn schemes(self) -> &'static [SignatureScheme] {
         match self {
             KeyType::Rsa => &[
@@ -91,10 +91,7 @@ impl KeyType {
 }
 
 impl CertificateFacts {
-    /// Reads the facts of a certificate.
-    ///
-    /// # Errors
-    /// Returns the reason if the bytes are no X.509 certificate.
+    /// Parses a certificate.
     pub fn read(der: &CertificateDer<'_>) -> Result<CertificateFacts, String> {
         let (rest, certificate) = X509Certificate::from_der(der).map_err(|error| error.to_string())?;
         if !rest.is_empty() {
@@ -134,8 +131,8 @@ impl CertificateFacts {
         KeyId::of(&self.public_key)
     }
 
-    /// Returns names and addresses as one list, and the expiry date: the line of the start block. Control characters in
-    /// names are escaped.
+    /// Returns names and addresses as a list, and the expiry date, for the start block. Escapes control
+    /// characters in names.
     pub fn summary(&self) -> String {
         let addresses = self.addresses.iter().map(IpAddr::to_string);
         let names = self.names.iter().map(|name| name.escape_debug().to_string());
@@ -144,7 +141,7 @@ impl CertificateFacts {
     }
 }
 
-/// Returns the date of a moment as `2026-11-22` (UTC).
+/// Formats the date of a time as `2026-11-22` (UTC).
 pub fn date(unix_seconds: i64) -> String {
     match ASN1Time::from_timestamp(unix_seconds) {
         Ok(time) => time.to_datetime().date().to_string(),

@@ -12,32 +12,23 @@ use rustix::io::Errno;
 const MAX_FILE: u64 = 1 << 20;
 
 /// Reads a whole file.
-///
-/// # Errors
-/// Returns those of [`open`], the system's error, or `FileTooLarge`.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_to_end(open(path)?)
 }
 
-/// Opens a file. Never waits: a pipe without a writer would keep a server from reloading, and from hearing signals.
-///
-/// # Errors
-/// Returns the system's error, or that it is not a regular file.
+/// Opens a regular file without waiting: a pipe without a writer would block reloads and signals.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let file = File::options().read(true).custom_flags(flags).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
 }
 
-/// Copies an open file, whose later changes must not matter. The kernel copies: the bytes never are in the memory of this
-/// process.
-///
-/// # Errors
-/// Returns the system's error.
+/// Copies an open file to an unlinked file, independent of later changes. The kernel copies, so the bytes are
+/// never in this process's memory.
 pub(crate) fn copy(file: &File) -> io::Result<File> {
     let closed = MemfdFlags::CLOEXEC | MemfdFlags::NOEXEC_SEAL;
     let copy = match memfd_create("tenfold-key", closed) {
-        // Linux before 6.3 does not know the second flag.
+        // Linux before 6.3 does not support the second flag.
         Err(Errno::INVAL) => memfd_create("tenfold-key", MemfdFlags::CLOEXEC),
         made => made,
     }?;
@@ -53,13 +44,11 @@ pub(crate) fn copy(file: &File) -> io::Result<File> {
     Ok(copy.into())
 }
 
-/// Reads an open file to its end. The memory does not grow meanwhile, so that no copy of a key is left behind.
-///
-/// # Errors
-/// As [`read`].
+/// Reads an open file to its end. The buffer does not grow meanwhile, so no copy of a key is left in freed
+/// memory.
 pub(crate) fn read_to_end(file: File) -> io::Result<Vec<u8>> {
     let size = file.metadata()?.len().min(MAX_FILE) as usize;
-    // A few bytes more, so that the end is found without more memory.
+    // A few spare bytes detect the end without another allocation.
     let mut bytes = Vec::with_capacity(size + 64);
     file.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_FILE {
@@ -81,10 +70,10 @@ mod tests {
     fn a_pipe_is_refused_and_not_waited_for() {
         let path = std::env::temp_dir().join(format!("tenfold-pem-{}", std::process::id()));
         mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a temporary folder");
-        let (tell, told) = mpsc::channel();
+        let (send, receive) = mpsc::channel();
         let own = path.clone();
-        std::thread::spawn(move || tell.send(read(&own).map_err(|error| error.to_string())));
-        let result = told.recv_timeout(Duration::from_secs(10));
+        std::thread::spawn(move || send.send(read(&own).map_err(|error| error.to_string())));
+        let result = receive.recv_timeout(Duration::from_secs(10));
         std::fs::remove_file(&path).expect("our own file");
         assert_eq!(result.expect("it does not wait"), Err("it is not a regular file".to_owned()));
         assert_eq!(

@@ -13,7 +13,7 @@ use super::finding::{Finding, Severity};
 use super::resolver::{Candidate, CertificateTable};
 use super::{check, key};
 
-/// The files of one certificate.
+/// The files of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFiles {
     /// The chain, in PEM.
@@ -25,22 +25,22 @@ pub struct CertificateFiles {
 /// The process that has the private keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyHolder {
-    /// The process that serves.
+    /// The serving process.
     Own,
-    /// Another one, which reads them from descriptors of this process.
+    /// The signing process, which reads them from descriptors that this process opened.
     Other,
 }
 
-/// A chain and its key, of the same order as the configured files.
+/// A chain and its key.
 #[derive(Clone, Debug)]
 pub struct CertificatePair {
     /// The chain.
     pub chain: Chain,
-    /// The key that belongs to it; `None` if another process has it.
+    /// The key of the chain; `None` if the signing process has it.
     pub key: Option<Arc<dyn SigningKey>>,
 }
 
-/// A copy of the file of a key, open and not read by the process that opened it.
+/// An open copy of a key's file. The process that opened it does not read it.
 #[derive(Clone, Debug)]
 pub struct KeyFile {
     chain: Chain,
@@ -50,18 +50,12 @@ pub struct KeyFile {
 
 impl KeyFile {
     /// Opens the file of the key of `chain`.
-    ///
-    /// # Errors
-    /// Returns the reason if there is no such file.
     pub fn open(chain: &Chain, path: &Path) -> Result<KeyFile, Finding> {
         let file = Arc::new(key::open_copy(path).map_err(Finding::Key)?);
         Ok(KeyFile { chain: chain.clone(), path: path.to_owned(), file })
     }
 
-    /// Reads the key and checks that it belongs to its certificate. The process that signs calls it.
-    ///
-    /// # Errors
-    /// Returns the reason if there is no such key in the file.
+    /// Reads the key and checks that it belongs to its certificate. The signing process calls this.
     pub fn read(&self) -> Result<Arc<dyn SigningKey>, Finding> {
         // Processes share the position in the file.
         let _ = (&*self.file).rewind();
@@ -72,22 +66,22 @@ impl KeyFile {
     }
 }
 
-/// The usable pairs, and everything that is wrong with the others and with these.
+/// The usable pairs, and the findings about all pairs.
 #[derive(Debug, Default)]
 pub struct LoadedCertificates {
-    /// Files of keys that another process has.
+    /// The files of keys for the signing process.
     pub key_files: Vec<KeyFile>,
     /// Pairs without an error.
     pub pairs: Vec<CertificatePair>,
-    /// Errors and warnings, in the order of the files; then names that no certificate covers.
+    /// Errors and warnings in the order of the files, then names that no certificate covers.
     pub findings: Vec<Finding>,
-    /// Whether a pair comes from memory, because its files have no valid one.
+    /// Whether a pair was kept from the running server, because its files are no longer valid.
     pub has_kept: bool,
 }
 
 impl LoadedCertificates {
-    /// Reads and checks all pairs at `now` (seconds since 1970) for a server of these names, in lower case. Keys of
-    /// another process are only opened: that process reads and checks them.
+    /// Reads and checks all pairs at `now` (seconds since 1970) for a server with these names, in lower case.
+    /// Keys for the signing process are only opened: that process reads and checks them.
     pub fn load(
         files: &[CertificateFiles],
         names: &[String],
@@ -104,14 +98,14 @@ impl LoadedCertificates {
         loaded
     }
 
-    /// Whether a server may start with these, or replace the ones that it has.
+    /// Whether a server may start with these certificates, or replace its former certificates.
     pub fn is_usable(&self) -> bool {
         let has_error = self.findings.iter().any(|finding| finding.severity() == Severity::Error);
         !self.pairs.is_empty() && !has_error
     }
 
-    /// Adds the pairs of `running` whose files are in `folder`. Returns whether there are any with a key for `holder`;
-    /// `keys` are the files of keys that another process has.
+    /// Keeps the pairs of `running` whose files are in `folder`. Returns whether any pair with a key for
+    /// `holder` was kept. `keys` are the key files of the signing process.
     pub fn keep(
         &mut self,
         running: &LoadedCertificates,
@@ -138,8 +132,8 @@ impl LoadedCertificates {
         self.has_kept
     }
 
-    /// Returns the table of a server. A key that is not here comes from `remote`, by the facts of its certificate; `None`
-    /// if there is no pair with a key.
+    /// Returns the table of a server. `remote` returns the keys that the signing process has, by the facts of
+    /// the certificate. `None` if no pair has a key.
     pub fn table(
         &self,
         remote: impl Fn(&CertificateFacts) -> Option<Arc<dyn SigningKey>>,
@@ -151,12 +145,12 @@ impl LoadedCertificates {
         CertificateTable::new(self.pairs.iter().filter_map(candidate).collect())
     }
 
-    /// Returns the lines of the start block: the names of each certificate, and its expiry date.
+    /// Returns a line per certificate for the start block: its names and its expiry date.
     pub fn summaries(&self) -> impl Iterator<Item = String> {
         self.pairs.iter().map(|pair| pair.chain.facts().summary())
     }
 
-    /// Reads one pair; `None` if it is not usable.
+    /// Reads a pair; `None` if it is not usable.
     fn load_pair(
         &mut self,
         files: &CertificateFiles,
@@ -218,9 +212,9 @@ mod tests {
         let (mut kept, (own_keys, keys)) =
             (LoadedCertificates::default(), (&own.key_files[..], &opened.key_files[..]));
         assert!(!kept.keep(opened, keys, Path::new("/elsewhere"), KeyHolder::Other));
-        assert!(!kept.keep(own, own_keys, folder, KeyHolder::Other), "there is no file for another process");
+        assert!(!kept.keep(own, own_keys, folder, KeyHolder::Other), "the signing process has no key file");
         assert!(kept.keep(opened, keys, folder, KeyHolder::Other) && kept.is_usable());
-        assert!(kept.key_files[0].read().is_ok(), "the key is a copy");
+        assert!(kept.key_files[0].read().is_ok(), "the key is not a copy");
         for (running, keys) in [(own, own_keys), (opened, keys)] {
             let mut kept = LoadedCertificates::default();
             assert!(kept.keep(running, keys, folder, KeyHolder::Own) && kept.table(|_| None).is_some());
@@ -242,18 +236,18 @@ mod tests {
         let absent = CertificateFiles { key: folder.join("absent"), ..ecdsa };
         let wrong =
             LoadedCertificates::load(&[rsa.clone(), swapped.clone(), absent], &names, now(), KeyHolder::Own);
-        let said: Vec<String> = wrong.findings.iter().map(Finding::to_string).collect();
-        assert_eq!((wrong.pairs.len(), said.len()), (1, 3), "{said:?}");
-        assert!(said[0].contains("does not belong to certificate"));
-        assert!(said[1].starts_with("cannot read key "));
-        assert!(said[2].starts_with("no certificate covers b.test"));
+        let texts: Vec<String> = wrong.findings.iter().map(Finding::to_string).collect();
+        assert_eq!((wrong.pairs.len(), texts.len()), (1, 3), "{texts:?}");
+        assert!(texts[0].contains("does not belong to certificate"));
+        assert!(texts[1].starts_with("cannot read key "));
+        assert!(texts[2].starts_with("no certificate covers b.test"));
         assert!(!wrong.is_usable());
         assert!(!LoadedCertificates::load(&[], &[], now(), KeyHolder::Own).is_usable());
         let opened = LoadedCertificates::load(&[rsa, swapped], &[], now(), KeyHolder::Other);
-        assert!(opened.is_usable() && opened.table(|_| None).is_none(), "only another process has keys");
+        assert!(opened.is_usable() && opened.table(|_| None).is_none(), "this process has a key");
         let read: Vec<_> =
             opened.key_files.iter().map(|file| (file.read().is_ok(), file.read().is_ok())).collect();
-        assert_eq!(read, [(true, true), (false, false)], "each process reads from the beginning");
+        assert_eq!(read, [(true, true), (false, false)], "a second read fails");
         kept_pairs_do_not_depend_on_their_files(&folder, &good, &opened);
         fs::remove_dir_all(&folder).expect("our own folder");
     }

@@ -1,4 +1,4 @@
-//! Findings about certificates: errors and warnings for `check` and for the start.
+//! Errors and warnings about certificates, for `check` and the start.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,10 +7,10 @@ use super::chain::ChainError;
 use super::facts::date;
 use super::key::KeyError;
 
-/// The effect of a finding.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// The server works; clients may object.
+    /// The server works, but clients may reject the certificate.
     Warning,
     /// The server cannot use the certificate.
     Error,
@@ -23,7 +23,7 @@ pub enum Finding {
     Chain(ChainError),
     /// A key cannot be read.
     Key(KeyError),
-    /// The key is not the one of the certificate.
+    /// The key does not belong to the certificate.
     Mismatch {
         /// The file of the chain.
         certificate: PathBuf,
@@ -56,12 +56,12 @@ pub enum Finding {
         /// The first second of the validity.
         not_before: i64,
     },
-    /// The certificate names no host.
+    /// The certificate has no host name.
     NoNames {
         /// The file of the chain.
         certificate: PathBuf,
     },
-    /// A certificate is not followed by the one of its issuer.
+    /// The certificate of its issuer does not follow a certificate.
     OutOfOrder {
         /// The file of the chain.
         certificate: PathBuf,
@@ -74,7 +74,8 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// Returns the effect. An expired certificate is a warning: a server that does not start serves even fewer clients.
+    /// Returns the severity. An expired certificate is a warning, because a server that does not start serves
+    /// no client at all.
     pub fn severity(&self) -> Severity {
         match self {
             Finding::Chain(_)

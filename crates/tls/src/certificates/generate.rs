@@ -7,20 +7,20 @@ use rcgen::{
 use rustls::pki_types::CertificateDer;
 use x509_parser::time::ASN1Time;
 
-/// A certificate that its own key signed.
+/// A self-signed certificate.
 pub(crate) struct TestPair {
     pub(crate) certificate: CertificateDer<'static>,
     pub(crate) certificate_pem: String,
     pub(crate) key_pem: String,
 }
 
-/// Returns a certificate that is valid from yesterday for ten days.
+/// Returns a certificate that is valid for ten days, from yesterday on.
 pub(crate) fn pair(names: &[&str], algorithm: &'static SignatureAlgorithm) -> TestPair {
     let now = ASN1Time::now().timestamp();
     pair_between(names, algorithm, now - 86_400, now + 9 * 86_400)
 }
 
-/// Returns a certificate that is valid between two moments, in seconds since 1970.
+/// Returns a certificate that is valid between two times, in seconds since 1970.
 pub(crate) fn pair_between(
     names: &[&str],
     algorithm: &'static SignatureAlgorithm,
@@ -41,13 +41,13 @@ pub(crate) fn pair_between(
     }
 }
 
-/// A certificate and the one of its issuer, as PEM.
+/// A certificate and its issuer's certificate, as PEM.
 pub(crate) struct Issued {
     pub(crate) leaf: String,
     pub(crate) issuer: String,
 }
 
-/// Returns a certificate that an authority of the test signed.
+/// Returns a certificate signed by a test authority.
 pub(crate) fn issued(names: &[&str]) -> Issued {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let mut root = CertificateParams::default();

@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 use super::file;
 use super::pem::{self, PemError};
 
-/// The reason why a file is no private key.
+/// The reason why a file is not a private key.
 #[derive(Debug)]
 pub struct KeyError {
     path: PathBuf,
@@ -31,51 +31,35 @@ enum KeyReason {
 }
 
 impl KeyError {
-    /// The file cannot be read.
     pub(super) fn reading(path: &Path, error: io::Error) -> KeyError {
         KeyError { path: path.to_owned(), reason: KeyReason::Read(error) }
     }
 }
 
-/// Reads the private key of a PEM file: PKCS #8, PKCS #1 (RSA) or SEC 1 (EC). The text is wiped from memory, because
-/// processes that have no use for the key are forked later.
-///
-/// # Errors
-/// Returns the reason if the file cannot be read or has no key that the library supports.
+/// Reads the private key of a PEM file: PKCS #8, PKCS #1 (RSA) or SEC 1 (EC). Wipes the text from memory,
+/// because processes without access to the key are forked later.
 pub fn read(path: &Path) -> Result<Arc<dyn SigningKey>, KeyError> {
     read_open(path, open(path)?)
 }
 
 /// Opens the file of a private key, for another process to read.
-///
-/// # Errors
-/// As [`read`].
 pub fn open(path: &Path) -> Result<File, KeyError> {
     file::open(path).map_err(|error| KeyError::reading(path, error))
 }
 
-/// Opens a copy of the file of a private key, for another process to read: the file may be cut or removed meanwhile.
-///
-/// # Errors
-/// As [`read`].
+/// Opens a copy of a private key's file, which survives changes of the file, for another process to read.
 pub fn open_copy(path: &Path) -> Result<File, KeyError> {
     open(path).and_then(|file| file::copy(&file).map_err(|error| KeyError::reading(path, error)))
 }
 
-/// Reads a private key from a descriptor that another process opened; `path` names it in messages.
-///
-/// # Errors
-/// As [`read`].
+/// Reads a private key from a descriptor that another process opened; `path` is for messages.
 pub fn read_open(path: &Path, file: File) -> Result<Arc<dyn SigningKey>, KeyError> {
     let failed = |error| KeyError::reading(path, error);
     let pem = file::read_to_end(file).map(Zeroizing::new).map_err(failed)?;
     parse(path, &pem)
 }
 
-/// Reads the PEM text of a private key; `path` names it in messages.
-///
-/// # Errors
-/// As [`read`].
+/// Parses the PEM text of a private key; `path` is for messages.
 pub fn parse(path: &Path, pem: &[u8]) -> Result<Arc<dyn SigningKey>, KeyError> {
     let failed = |reason| KeyError { path: path.to_owned(), reason };
     let encrypted = |header: &[u8]| pem.windows(header.len()).any(|window| window == header);

@@ -1,4 +1,4 @@
-//! Certificates and keys in PEM files: reading, checks, and the choice by the name that a client asks for.
+//! Certificates and keys in PEM files: reading, checks, and the choice by the client's server name.
 
 pub mod chain;
 pub mod check;

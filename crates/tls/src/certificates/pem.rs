@@ -1,4 +1,5 @@
-//! Sections of PEM files (RFC 7468). Each section is read, or refused with its line; text between sections is ignored.
+//! Sections of PEM files (RFC 7468). An unreadable section is an error with its line; text between sections
+//! is ignored.
 
 use std::fmt;
 
@@ -10,15 +11,15 @@ const BEGIN: &[u8] = b"-----BEGIN ";
 const END: &[u8] = b"-----END ";
 const DASHES: &[u8] = b"-----";
 
-/// Labels of certificates. RFC 7468 §5.1 has two spellings of old programs.
+/// Labels of certificates, including the spellings of old programs (RFC 7468 §5.1).
 const CERTIFICATES: [&str; 3] = ["CERTIFICATE", "X509 CERTIFICATE", "X.509 CERTIFICATE"];
-/// OpenSSL's label of a certificate that is followed by the purposes for which it is trusted.
+/// OpenSSL's label of a certificate followed by the purposes for which it is trusted.
 const TRUSTED: &str = "TRUSTED CERTIFICATE";
-/// Ends of the labels that may stand beside certificates, in the file of a certificate and its key.
+/// Suffixes of labels that a file of certificates may also contain.
 const OTHERS: [&str; 5] = ["PRIVATE KEY", "PUBLIC KEY", "PARAMETERS", "CERTIFICATE REQUEST", "X509 CRL"];
 const KEYS: [&str; 3] = ["PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY"];
 
-/// A section, not decoded.
+/// An undecoded section.
 struct Section<'p> {
     label: &'p str,
     /// The line of its beginning, counted from 1.
@@ -42,29 +43,26 @@ pub(super) struct PemError {
 #[derive(Debug)]
 enum PemReason {
     Utf16,
-    /// A line begins with the dashes of a marker, and does not end with them.
+    /// A line begins with the dashes of a marker, but does not end with them.
     Marker,
     EndOnly,
-    /// The end has another label than the beginning in this line.
+    /// The label differs from the beginning in this line.
     OtherEnd(usize),
-    /// A section begins within the section that begins in this line.
+    /// The section begins within the section of this line.
     Nested(usize),
-    /// The file ends within the section that begins in this line.
+    /// The file ends within the section of this line.
     Cut(usize),
     Text,
     Base64,
     NoCertificate,
-    /// Bytes that the certificate has, and its length.
+    /// The available bytes of the certificate, and its length.
     Short(usize, usize),
     Long(usize),
     OtherLabel(String),
     SecondKey,
 }
 
-/// Returns the certificates of a file. Sections of keys are skipped and not decoded.
-///
-/// # Errors
-/// Returns the first section that cannot be read.
+/// Returns the certificates of a file, or the first error. Sections of keys are skipped without decoding.
 pub(super) fn certificates(pem: &[u8]) -> Result<Vec<LocatedCertificate>, PemError> {
     let mut found = Vec::new();
     for section in sections(pem)? {
@@ -87,10 +85,7 @@ pub(super) fn certificates(pem: &[u8]) -> Result<Vec<LocatedCertificate>, PemErr
     Ok(found)
 }
 
-/// Returns the private key of a file, in DER; `None` if it has no section of a key.
-///
-/// # Errors
-/// The section cannot be read, or is not the only one of a private key.
+/// Returns the private key of a file, in DER; `None` if no section has a key. A second key is an error.
 pub(super) fn private_key(pem: &[u8]) -> Result<Option<Zeroizing<Vec<u8>>>, PemError> {
     let mut keys = sections(pem)?.into_iter().filter(|section| section.label.ends_with(KEYS[0]));
     let Some(key) = keys.next() else { return Ok(None) };
@@ -104,7 +99,7 @@ pub(super) fn private_key(pem: &[u8]) -> Result<Option<Zeroizing<Vec<u8>>>, PemE
 }
 
 impl Section<'_> {
-    /// Decodes the body, with any white space. The result is wiped, because it may be a key.
+    /// Decodes the body, ignoring white space. Dropping the result wipes it, because it may be a key.
     fn decode(&self) -> Result<Zeroizing<Vec<u8>>, PemError> {
         let mut encoded = Zeroizing::new(Vec::with_capacity(self.body.len()));
         for (line, text) in (self.line..).zip(self.body.split(|byte| *byte == b'\n')) {
@@ -135,7 +130,7 @@ struct Marker<'p> {
     label: &'p str,
     is_begin: bool,
     line: usize,
-    /// Its place in the file.
+    /// The position in the file.
     start: usize,
     end: usize,
 }
@@ -151,7 +146,7 @@ fn sections(pem: &[u8]) -> Result<Vec<Section<'_>>, PemError> {
             return Err(PemError { line, reason: PemReason::EndOnly });
         }
         let Some(end) = marker(pem, begin.end)? else {
-            // A wrong marker is one of the lines that cannot be decoded.
+            // A malformed end marker is undecodable text in the section.
             let rest = Section { label, line, body: &pem[begin.end..] };
             let wrong = rest.decode().err().filter(|error| matches!(error.reason, PemReason::Text));
             let last = line_of(pem, pem.trim_ascii_end().len());
@@ -170,8 +165,8 @@ fn sections(pem: &[u8]) -> Result<Vec<Section<'_>>, PemError> {
     Ok(found)
 }
 
-/// Returns the next marker from `at` on. It may follow other text in its line, such as the end of a section or a
-/// byte-order mark, but not a number sign: such a section is a comment.
+/// Returns the next marker from `at` on. In its line it may follow other text, such as the end of a section
+/// or a byte-order mark. After a number sign, it is part of a comment.
 fn marker(pem: &[u8], mut at: usize) -> Result<Option<Marker<'_>>, PemError> {
     loop {
         let rest = &pem[at..];
@@ -195,13 +190,13 @@ fn marker(pem: &[u8], mut at: usize) -> Result<Option<Marker<'_>>, PemError> {
     }
 }
 
-/// Returns the line of a place in the file, counted from 1.
-fn line_of(pem: &[u8], place: usize) -> usize {
-    1 + pem[..place].iter().filter(|byte| **byte == b'\n').count()
+/// Returns the line of a position in the file, counted from 1.
+fn line_of(pem: &[u8], position: usize) -> usize {
+    1 + pem[..position].iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// Returns the length of the SEQUENCE at the front of `der` (X.690 §8.1.3), with its head. A certificate has at most
-/// four bytes of length.
+/// Returns the total length of the SEQUENCE at the beginning of `der` (X.690 §8.1.3). The length of a
+/// certificate has at most four bytes.
 fn sequence_length(der: &[u8]) -> Option<usize> {
     const SEQUENCE: u8 = 0x30;
     let (&[tag, first], rest) = der.split_first_chunk()?;
@@ -222,7 +217,7 @@ impl fmt::Display for PemError {
         match &self.reason {
             PemReason::Utf16 => f.write_str("the text is UTF-16; save it as UTF-8"),
             PemReason::Marker => f.write_str("the marker of a section does not end with -----"),
-            PemReason::EndOnly => f.write_str("a section ends that has no beginning"),
+            PemReason::EndOnly => f.write_str("a section ends without a beginning"),
             PemReason::OtherEnd(line) => write!(f, "the section of line {line} ends with another label"),
             PemReason::Nested(line) => {
                 write!(f, "a section begins before the end of the section of line {line}")
@@ -264,7 +259,7 @@ mod tests {
         certificates(pem.as_ref()).err().expect("it is refused").to_string()
     }
 
-    /// The text as a section with this label.
+    /// Encodes a section with this label.
     fn section(label: &str, der: &[u8]) -> String {
         format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", Base64::encode_string(der))
     }
@@ -312,7 +307,7 @@ mod tests {
             refused(format!("{cut}\n{pem}")),
             at(4, "a section begins before the end of the section of line 1")
         );
-        assert_eq!(second(&without(0)), at(last - 1, "a section ends that has no beginning"));
+        assert_eq!(second(&without(0)), at(last - 1, "a section ends without a beginning"));
         assert_eq!(
             second(&pem.replace("-----END", "----END")),
             at(last, "text that is not base64 within a section")

@@ -1,4 +1,4 @@
-//! The choice of a certificate by the name and the signature schemes that a client offers.
+//! The choice of a certificate by the server name and the signature schemes of a client.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,12 +21,12 @@ pub struct Candidate {
     pub facts: CertificateFacts,
     /// The chain and its key.
     pub certified: Arc<CertifiedKey>,
-    /// The names of the facts, for connections.
+    /// The names of the certificate, shared with connections.
     names: Arc<[String]>,
 }
 
 impl Candidate {
-    /// Joins a chain and the key that signs for it, here or in another process.
+    /// Joins a chain and its key, which may sign in another process.
     pub fn new(chain: &Chain, key: Arc<dyn SigningKey>) -> Candidate {
         let facts = chain.facts().clone();
         let names = facts.names.clone().into();
@@ -34,7 +34,7 @@ impl Candidate {
     }
 }
 
-/// Certificates by name. If none has the name, a client gets one with the names of the first certificate.
+/// Certificates by name. An unknown name gets a certificate with the names of the first certificate.
 #[derive(Debug)]
 pub struct CertificateTable {
     candidates: Vec<Candidate>,
@@ -43,34 +43,34 @@ pub struct CertificateTable {
 }
 
 impl CertificateTable {
-    /// Returns the table of at least one certificate; `None` if there is none. Of several for one name, ECDSA and EdDSA
-    /// come before RSA, because their signatures cost less.
+    /// Returns the table; `None` without any certificate. For the same name, ECDSA and EdDSA precede RSA,
+    /// because their signatures cost less.
     pub fn new(mut candidates: Vec<Candidate>) -> Option<CertificateTable> {
         let first = candidates.first()?.facts.clone();
         candidates.sort_by_key(|candidate| candidate.certified.key.algorithm() == SignatureAlgorithm::RSA);
         let mut by_name: HashMap<String, Vec<usize>> = HashMap::new();
-        for (place, candidate) in candidates.iter().enumerate() {
+        for (index, candidate) in candidates.iter().enumerate() {
             for name in &candidate.facts.names {
-                by_name.entry(name.clone()).or_default().push(place);
+                by_name.entry(name.clone()).or_default().push(index);
             }
         }
         let has_first_names = |candidate: &Candidate| {
             (&candidate.facts.names, &candidate.facts.addresses) == (&first.names, &first.addresses)
         };
-        let default = (0..candidates.len()).filter(|&place| has_first_names(&candidates[place])).collect();
+        let default = (0..candidates.len()).filter(|&index| has_first_names(&candidates[index])).collect();
         Some(CertificateTable { candidates, by_name, default })
     }
 
-    /// Returns the certificate for a name in lower case and the offered schemes. If the client supports none of the
-    /// schemes, the first certificate of the name lets the handshake end with the right alert.
+    /// Returns the certificate for a name in lower case and the offered schemes. If the client offers no
+    /// usable scheme, the first certificate of the name makes rustls send the right alert.
     pub fn choose(&self, name: Option<&str>, schemes: &[SignatureScheme]) -> &Candidate {
-        let places = name.and_then(|name| self.places(name)).unwrap_or(&self.default);
-        let suits = |place: &&usize| self.candidates[**place].certified.key.choose_scheme(schemes).is_some();
-        let place = places.iter().find(suits).unwrap_or(&places[0]);
-        &self.candidates[*place]
+        let indices = name.and_then(|name| self.find(name)).unwrap_or(&self.default);
+        let suits = |index: &&usize| self.candidates[**index].certified.key.choose_scheme(schemes).is_some();
+        let index = indices.iter().find(suits).unwrap_or(&indices[0]);
+        &self.candidates[*index]
     }
 
-    fn places(&self, name: &str) -> Option<&Vec<usize>> {
+    fn find(&self, name: &str) -> Option<&Vec<usize>> {
         self.by_name.get(name).or_else(|| {
             let (_, parent) = name.split_once('.')?;
             self.by_name.get(&format!("*.{parent}"))
@@ -78,20 +78,21 @@ impl CertificateTable {
     }
 }
 
-/// The certificates of a server, replaceable while connections are accepted. A handshake without any ends with an alert.
+/// The certificates of a server, replaceable at run time. Without a certificate, handshakes end with an
+/// alert.
 pub struct CertificateResolver {
     table: ArcSwapOption<CertificateTable>,
     challenges: Option<ChallengeBoard>,
 }
 
 impl CertificateResolver {
-    /// Returns a resolver over a table, which is absent until there is a certificate, and over the responses to
-    /// challenges if an authority may ask for them.
+    /// Returns a resolver. `table` is None until the first certificate exists; `challenges` has the responses
+    /// for a certificate authority.
     pub fn new(table: Option<CertificateTable>, challenges: Option<ChallengeBoard>) -> CertificateResolver {
         CertificateResolver { table: ArcSwapOption::from_pointee(table), challenges }
     }
 
-    /// Replaces all certificates; handshakes that have begun keep theirs.
+    /// Replaces all certificates; handshakes in progress keep theirs.
     pub fn replace(&self, table: CertificateTable) {
         self.table.store(Some(Arc::new(table)));
     }
@@ -116,7 +117,7 @@ impl ResolvesServerCert for CertificateResolver {
     }
 }
 
-/// Whether an authority asks: it offers this protocol and no other (RFC 8737 §3).
+/// Whether an authority validates: it offers this protocol and no other (RFC 8737 §3).
 fn is_validation(hello: &ClientHello<'_>) -> bool {
     hello.alpn().is_some_and(|offered| offered.eq([ACME_TLS_1]))
 }
@@ -156,7 +157,7 @@ mod tests {
             (Some("a.b.b.test"), BOTH, &ecdsa),
             (Some("other.test"), RSA, &rsa),
             (None, BOTH, &ecdsa),
-            // No scheme in common: rustls sends the alert.
+            // There is no common scheme: rustls sends the alert.
             (Some("www.b.test"), RSA, &exact),
         ] {
             let chosen = table.choose(name, schemes);

@@ -1,4 +1,4 @@
-//! The authorities that a client trusts.
+//! The certificate authorities that a client trusts.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -9,10 +9,8 @@ use rustls::pki_types::CertificateDer;
 use super::file;
 use super::pem::{self, LocatedCertificate};
 
-/// Returns the certificates of a PEM file, or without one those of the system; at least one.
-///
-/// # Errors
-/// A message, which begins with the path of the file: it cannot be read, or there are no certificates.
+/// Returns the certificates of a PEM file, or without a file the system's; at least one. An error begins with
+/// the path.
 pub fn trusted(file: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, String> {
     let Some(path) = file else {
         let found = rustls_native_certs::load_native_certs().certs;
@@ -27,23 +25,17 @@ pub fn trusted(file: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, Stri
 fn located(path: &Path) -> Result<Vec<LocatedCertificate>, String> {
     let wrong = |why: &dyn Display| format!("{}: {why}", path.display());
     match pem::certificates(&pem(path)?).map_err(|error| wrong(&error))? {
-        none if none.is_empty() => Err(wrong(&"it has no CERTIFICATE section")),
-        some => Ok(some),
+        found if found.is_empty() => Err(wrong(&"it has no CERTIFICATE section")),
+        found => Ok(found),
     }
 }
 
-/// Reads the PEM file of authorities.
-///
-/// # Errors
-/// A message, which begins with the path of the file: it cannot be read, or is no regular file.
+/// Reads the PEM file of authorities. An error begins with the path.
 pub fn pem(path: &Path) -> Result<Vec<u8>, String> {
     file::read(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Returns those that rustls can use. Each certificate of a file must be usable.
-///
-/// # Errors
-/// See [`trusted`]; or a certificate cannot be parsed.
+/// Returns the authorities that rustls can use. Every certificate of a file must be usable.
 pub fn usable(file: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, String> {
     let mut roots = RootCertStore::empty();
     let Some(path) = file else {
@@ -58,10 +50,7 @@ pub fn usable(file: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, Strin
     usable.collect()
 }
 
-/// Returns them for a client of rustls.
-///
-/// # Errors
-/// See [`usable`].
+/// Returns the usable authorities for a rustls client.
 pub fn root_store(file: Option<&Path>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(usable(file)?);

@@ -1,4 +1,4 @@
-//! A client's trust in any certificate, for measurements and tests.
+//! A client that accepts any certificate, for measurements and tests.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use rustls::crypto::{
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
-/// Accepts every certificate. Its key must still sign the handshake.
+/// Accepts every certificate, but requires that its key signs the handshake.
 #[derive(Debug)]
 struct UnverifiedCertificates(WebPkiSupportedAlgorithms);
 
-/// Returns a verifier that accepts every certificate, with the signatures of `provider`.
+/// Returns a verifier that accepts every certificate and checks signatures with `provider`.
 pub fn unverified(provider: &CryptoProvider) -> Arc<dyn ServerCertVerifier> {
     Arc::new(UnverifiedCertificates(provider.signature_verification_algorithms))
 }

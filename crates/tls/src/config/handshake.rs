@@ -1,4 +1,4 @@
-//! A client of rustls, and handshakes in memory, for tests.
+//! A rustls client, and handshakes in memory, for tests.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use rustls::{
 use super::{HTTP_1_1, provider};
 use crate::certificates::unverified::unverified;
 
-/// Returns a client of these versions that keeps tickets.
+/// Returns a client of these versions, which keeps tickets.
 pub(crate) fn client(versions: &[&'static SupportedProtocolVersion]) -> Arc<ClientConfig> {
     let builder =
         ClientConfig::builder_with_provider(provider()).with_protocol_versions(versions).expect("versions");
@@ -21,7 +21,7 @@ pub(crate) fn client(versions: &[&'static SupportedProtocolVersion]) -> Arc<Clie
     Arc::new(config)
 }
 
-/// The result of a handshake, as the server sees it.
+/// The result of a handshake on the server.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Agreed {
     pub(crate) kind: HandshakeKind,
@@ -29,7 +29,7 @@ pub(crate) struct Agreed {
     pub(crate) alpn: Option<Vec<u8>>,
 }
 
-/// Runs a handshake, and a message after it that brings the client its tickets.
+/// Runs a handshake, and a message after it that delivers the tickets to the client.
 pub(crate) fn handshake(client: &Arc<ClientConfig>, server: &Arc<ServerConfig>) -> Result<Agreed, Error> {
     let name = ServerName::try_from("a.test").expect("a name");
     let mut client = ClientConnection::new(Arc::clone(client), name)?;
@@ -46,8 +46,8 @@ pub(crate) fn handshake(client: &Arc<ClientConfig>, server: &Arc<ServerConfig>) 
     }
     assert!(!client.is_handshaking() && !server.is_handshaking());
     Ok(Agreed {
-        kind: server.handshake_kind().expect("it is over"),
-        version: server.protocol_version().expect("it is over"),
+        kind: server.handshake_kind().expect("the handshake is complete"),
+        version: server.protocol_version().expect("the handshake is complete"),
         alpn: server.alpn_protocol().map(<[u8]>::to_vec),
     })
 }

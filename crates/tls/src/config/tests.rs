@@ -1,4 +1,4 @@
-//! Handshakes in memory between rustls' client and servers of these settings.
+//! Handshakes in memory between rustls clients and servers with these settings.
 
 use std::path::Path;
 
@@ -52,10 +52,10 @@ fn a_session_resumes_in_another_worker_that_shares_the_keys() {
         let kind = |server| handshake(&client, server).expect("a handshake").kind;
         assert_eq!(kind(&first), HandshakeKind::Full);
         assert_eq!(kind(&second), HandshakeKind::Resumed);
-        // The time of a key is not that of the ticket: a rotation in advance is a rotation.
+        // The times of keys and of tickets are independent, so an early rotation is a valid rotation.
         assert!(keys.rotate(keys.next_rotation()).expect("random bytes"));
         assert!(shared.publish(&keys.to_bytes()));
-        assert_eq!(kind(&first), HandshakeKind::Resumed, "a ticket under the key before");
+        assert_eq!(kind(&first), HandshakeKind::Resumed, "a ticket under the previous key");
         assert_eq!(kind(&worker()), HandshakeKind::Resumed, "a worker of the next generation");
     }
 }
@@ -123,8 +123,8 @@ fn an_authority_gets_the_certificate_of_its_challenge_and_others_never_do() {
     let mut pending = PendingChallenges::default();
     pending.add_tls("a.test", &[7; 32]).expect("a certificate");
     assert!(board.publish(&pending));
-    // The client of the test got it: its library knows no certificates of challenges.
-    let refusal = asks(&[ACME_TLS_1]).expect_err("its extension is critical").to_string();
+    // The test's client received it, but does not support the extension of challenge certificates.
+    let refusal = asks(&[ACME_TLS_1]).expect_err("its extension is critical and unsupported").to_string();
     assert!(refusal.contains("UnsupportedCriticalExtension"), "{refusal}");
     let browser = asks(&[HTTP_1_1, ACME_TLS_1]).expect("a handshake");
     assert_eq!(browser.alpn.as_deref(), Some(HTTP_1_1));

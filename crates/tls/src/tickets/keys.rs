@@ -1,17 +1,17 @@
-//! The keys of session tickets: one that encrypts, and earlier ones that still decrypt.
+//! The keys of session tickets: one key encrypts, and earlier keys still decrypt.
 
 use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::rand;
 use rustix::time::{ClockId, clock_gettime};
 use zeroize::{Zeroize, Zeroizing};
 
-/// The seconds after which a new key encrypts tickets.
+/// Seconds after which a new key encrypts tickets.
 pub const ROTATION: u64 = 6 * 3600;
 
-/// The seconds for which a key decrypts tickets after its successor encrypts.
+/// Seconds for which a key decrypts tickets after its successor encrypts.
 pub const GRACE: u64 = 12 * 3600;
 
-/// The keys at once: the current one, and those of the grace period.
+/// The most keys: the current key, and the keys in their grace period.
 const MAX_KEYS: usize = 1 + GRACE.div_ceil(ROTATION) as usize;
 
 /// The length of a key's name in a ticket (RFC 5077 §4).
@@ -19,50 +19,44 @@ pub(super) const NAME: usize = 16;
 const SECRET: usize = 32;
 const ENCODED: usize = NAME + SECRET + 8;
 
-/// The bytes that [`TicketKeys::to_bytes`] returns at most: the room that shared memory needs.
+/// The most bytes of [`TicketKeys::to_bytes`]: the capacity that shared memory needs.
 pub const MAX_BYTES: usize = MAX_KEYS * ENCODED;
 
-/// The keys of a server at one time, the current one first. The supervisor makes and rotates them.
+/// The keys of a server, the current key first. The supervisor creates and rotates them.
 #[derive(PartialEq, Eq)]
 pub struct TicketKeys {
-    #[expect(clippy::vec_box, reason = "a key that moves would leave its secret in memory that is free")]
+    #[expect(clippy::vec_box, reason = "moving a key would leave a copy of its secret in freed memory")]
     keys: Vec<Box<TicketKey>>,
 }
 
-/// One key. It has no `Debug`: its secret must not reach a log. The secret is wiped when the key is dropped.
+/// A key. Dropping it wipes the secret. It has no `Debug`, because the secret must not reach a log.
 #[derive(PartialEq, Eq)]
 pub(super) struct TicketKey {
     pub(super) name: [u8; NAME],
     pub(super) secret: [u8; SECRET],
-    /// The second at which it became current, on the clock of [`now`].
+    /// The second since which it is current, on the clock of [`now`].
     since: u64,
 }
 
-/// Returns the time of keys: seconds since the machine started. Processes agree on it, and setting the date does not
-/// change it.
+/// Returns the time for keys: seconds since the machine started. It is equal in all processes, and changes of
+/// the date do not affect it.
 pub fn now() -> u64 {
     clock_gettime(ClockId::Boottime).tv_sec.unsigned_abs()
 }
 
 impl TicketKeys {
-    /// Makes the first key.
-    ///
-    /// # Errors
-    /// Fails if the system has no random bytes.
+    /// Creates the first key. Fails if the system has no random bytes.
     pub fn generate(now: u64) -> Result<TicketKeys, Unspecified> {
         Ok(TicketKeys { keys: vec![TicketKey::generate(now)?] })
     }
 
-    /// Returns the second at which the next rotation is due.
+    /// Returns the second of the next rotation.
     pub fn next_rotation(&self) -> u64 {
         self.keys[0].since.saturating_add(ROTATION)
     }
 
-    /// Makes a new current key if the time has come, and forgets keys whose grace period is over. Returns whether
-    /// anything changed.
-    ///
-    /// # Errors
-    /// Fails if the system has no random bytes; the keys are unchanged.
+    /// Creates a new current key if a rotation is due, and removes keys whose grace period is over. Returns
+    /// whether the keys changed. If the system has no random bytes, it fails and leaves the keys unchanged.
     pub fn rotate(&mut self, now: u64) -> Result<bool, Unspecified> {
         let is_due = now >= self.next_rotation();
         if is_due {
@@ -80,7 +74,7 @@ impl TicketKeys {
         &self.keys[..old.min(MAX_KEYS)]
     }
 
-    /// Returns the keys as bytes for shared memory. They are wiped when they are dropped.
+    /// Returns the keys as bytes for shared memory. Dropping them wipes them.
     pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
         let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_BYTES));
         for key in self.keys.iter().take(MAX_KEYS) {
@@ -91,7 +85,7 @@ impl TicketKeys {
         bytes
     }
 
-    /// Reads what [`TicketKeys::to_bytes`] returned; `None` if the bytes are something else.
+    /// Parses the bytes of [`TicketKeys::to_bytes`]; `None` if they are invalid.
     pub fn from_bytes(bytes: &[u8]) -> Option<TicketKeys> {
         let (keys, rest) = bytes.as_chunks::<ENCODED>();
         if keys.is_empty() || keys.len() > MAX_KEYS || !rest.is_empty() {
@@ -116,7 +110,7 @@ impl Drop for TicketKey {
 }
 
 impl TicketKey {
-    /// A key whose name and secret are still to be written.
+    /// Returns a key whose name and secret must still be written.
     fn empty(since: u64) -> Box<TicketKey> {
         Box::new(TicketKey { name: [0; NAME], secret: [0; SECRET], since })
     }
@@ -150,7 +144,7 @@ mod tests {
         let end = start + ROTATION + GRACE;
         assert_eq!(names(&keys, end - 1).len(), 3);
         assert_eq!(names(&keys, end - 1)[2], first);
-        assert_eq!(names(&keys, end).len(), 2, "the first is over, though nothing rotated");
+        assert_eq!(names(&keys, end).len(), 2, "the first key expires without a rotation");
         assert!(keys.rotate(end).expect("random bytes"));
         assert_eq!(names(&keys, end).len(), 3);
         assert!(!names(&keys, end).contains(&first));
@@ -163,7 +157,7 @@ mod tests {
         let old = names(&keys, ROTATION);
         assert!(keys.rotate(100 * ROTATION).expect("random bytes"));
         let new = names(&keys, 100 * ROTATION);
-        // The key before it was current until now.
+        // The previous key was current until now.
         assert_eq!((new.len(), new[1]), (2, old[0]));
     }
 

@@ -1,4 +1,4 @@
-//! A Pebble of one test, with a name server that knows every name as this machine.
+//! A Pebble for one test, with a name server that resolves every name to this machine.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -18,7 +18,7 @@ use tenfold_tls::state::StateFolder;
 
 use crate::responder::Responder;
 
-/// A folder of one test, removed with everything in it.
+/// A temporary folder for a test. Dropping it removes the folder.
 pub(crate) struct TestFolder(pub(crate) PathBuf);
 
 impl TestFolder {
@@ -48,8 +48,8 @@ pub(crate) struct Pebble {
     names: Child,
 }
 
-/// The ports of a test. They are below those of outgoing connections (`man 7 ip`, `ip_local_port_range`), which could
-/// take a port first.
+/// The ports of a test, below the ports of outgoing connections (`man 7 ip`, `ip_local_port_range`), which
+/// could take a port first.
 const DIRECTORY: u16 = 11_701;
 const MANAGEMENT: u16 = 11_702;
 const NAMES: u16 = 11_703;
@@ -57,11 +57,11 @@ const NAMES_MANAGEMENT: u16 = 11_704;
 const HTTP: u16 = 11_705;
 const TLS: u16 = 11_706;
 
-/// An address of the loopback interface that no other test has, also in another process: all tests use the same ports.
+/// Returns a loopback address that no other test or process uses, because all tests use the same ports.
 fn own_address() -> Ipv4Addr {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    assert!(number < 16, "four bits are for the test, and twenty for the process");
+    assert!(number < 16, "four bits identify the test, and twenty the process");
     Ipv4Addr::from(u32::from(Ipv4Addr::new(127, 0, 0, 0)) | (std::process::id() << 4 | number) & 0x00ff_ffff)
 }
 
@@ -69,7 +69,7 @@ fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs() as i64
 }
 
-/// Starts a program of Pebble; without it the test fails and says what to do.
+/// Starts a program of Pebble. Without the program, the test fails and explains the remedy.
 fn start(command: &mut Command) -> Child {
     let program = command.get_program().to_string_lossy().into_owned();
     let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
@@ -132,7 +132,7 @@ impl Pebble {
         SocketAddr::from((self.address, port))
     }
 
-    /// Lets a name lead to this address.
+    /// Makes a name resolve to this address.
     pub(crate) fn move_name(&self, name: &str, to: Ipv4Addr) {
         let body = format!(r#"{{"host": "{name}", "addresses": ["{to}"]}}"#);
         for change in ["clear-a", "add-a"] {
@@ -142,35 +142,35 @@ impl Pebble {
         }
     }
 
-    /// The address of this machine for it.
+    /// Returns the loopback address of this authority.
     pub(crate) fn address(&self) -> Ipv4Addr {
         self.address
     }
 
-    /// The address where its name server accepts records.
+    /// Returns the address at which the name server accepts records.
     pub(crate) fn names(&self) -> SocketAddr {
         self.at(NAMES_MANAGEMENT)
     }
 
-    /// The addresses that it validates names at, by HTTP and by TLS.
+    /// Returns the addresses for validation by HTTP and by TLS.
     pub(crate) fn validated(&self) -> [SocketAddr; 2] {
         [HTTP, TLS].map(|port| self.at(port))
     }
 
-    /// Ends the authority; its name server stays.
+    /// Ends the authority, but not its name server.
     pub(crate) fn stop(&mut self) {
         let _ = self.server.kill();
         let _ = self.server.wait();
     }
 
-    /// Starts it again: it has forgotten all accounts, orders and certificates.
+    /// Restarts it, without its accounts, orders and certificates.
     pub(crate) fn restart(&mut self) {
         self.stop();
         self.server = run_pebble(&self.scratch.0, self.address, self.reject);
         wait_for(self.at(DIRECTORY));
     }
 
-    /// Makes the authority suggest a renewal between two moments.
+    /// Makes the authority suggest a renewal between two times.
     pub(crate) fn suggest_renewal(&self, stored: &StoredCertificate, start: &str, end: &str) {
         let pem = fs::read_to_string(&stored.chain.path).expect("it is stored");
         let response = format!(r#"{{\"suggestedWindow\": {{\"start\": \"{start}\", \"end\": \"{end}\"}}}}"#);
@@ -200,21 +200,21 @@ impl Pebble {
         state(&self.scratch.0)
     }
 
-    /// Starts the sockets that the authority validates by.
+    /// Starts the sockets for validation.
     pub(crate) fn responder(&self) -> (ChallengeBoard, Responder) {
         let board = board();
         let responder = Responder::start(&board, self.validated());
         (board, responder)
     }
 
-    /// Returns a client over the folder of the test.
+    /// Returns a client with the test's folder.
     pub(crate) fn client(&self, settings: AcmeSettings, board: &ChallengeBoard) -> AcmeClient {
         let state = self.state();
         let known = stored::load(&state).expect("no error");
         AcmeClient::new(settings, state, board.clone(), known.as_ref()).expect("a client")
     }
 
-    /// Forgets the wait that follows an attempt.
+    /// Ends the wait after an attempt.
     pub(crate) fn forget_wait(&self) {
         let _ = fs::remove_file(self.scratch.0.join("state/attempts.json"));
     }
@@ -249,7 +249,7 @@ impl Drop for Pebble {
     }
 }
 
-/// Makes one step and returns the certificate that it obtained.
+/// Runs a step, and returns the certificate that it obtained.
 pub(crate) fn obtained(client: &mut AcmeClient) -> StoredCertificate {
     let step = client.step();
     match step.event {

@@ -1,4 +1,4 @@
-//! The cases.
+//! The test cases.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -21,14 +21,14 @@ pub(crate) const ALL: &[PebbleCase] = &[
     ("a_certificate_is_issued_kept_renewed_and_revoked", issued_renewed_revoked),
     ("names_are_validated_over_http", over_http),
     ("a_wildcard_is_validated_by_dns", wildcard),
-    ("a_failed_validation_is_told_and_the_next_attempt_succeeds", failed_validation),
+    ("a_failed_validation_is_reported_and_the_next_attempt_succeeds", failed_validation),
     ("one_refused_name_does_not_stop_the_others", refused_name),
     ("a_certificate_of_seconds_is_renewed_in_time", renewed_in_time),
-    ("an_authority_that_is_away_is_an_event_and_no_more", away),
-    ("an_authority_that_rejects_nonces_is_asked_again", rejected_nonces),
+    ("an_unavailable_authority_is_only_an_event", away),
+    ("an_order_survives_rejected_nonces", rejected_nonces),
     ("two_servers_obtain_one_certificate", two_servers),
-    ("a_disk_that_takes_no_files_is_an_event_and_no_more", unwritable),
-    ("a_process_that_ends_at_any_point_goes_on_where_it_was", interrupted::ended_at_any_point),
+    ("a_disk_that_cannot_be_written_is_only_an_event", unwritable),
+    ("a_process_that_ends_at_any_point_is_resumed", interrupted::ended_at_any_point),
 ];
 
 const NAMES: &[&str] = &["www.a.test", "a.test"];
@@ -48,23 +48,23 @@ fn issued_renewed_revoked() {
     assert_eq!((mode(&first.key), mode(&pebble.scratch.0.join("state"))), (0o600, 0o700));
     let step = client.step();
     assert!(step.event.is_none() && step.wait > Duration::from_secs(60), "{step:?}");
-    // A restart knows the certificate and the account.
+    // After a restart, the client has the certificate and the account.
     let mut client = pebble.client(settings.clone(), &board);
     assert!(client.step().event.is_none());
     pebble.suggest_renewal(&first, "2020-01-01T00:00:00Z", "2020-01-02T00:00:00Z");
     let mut client = pebble.client(settings.clone(), &board);
     let step = client.step();
-    assert!(step.event.is_none(), "an hour after it was issued: {step:?}");
+    assert!(step.event.is_none(), "a renewal must wait after a success: {step:?}");
     pebble.forget_wait();
     let mut client = pebble.client(settings.clone(), &board);
     let second = obtained(&mut client);
     assert_ne!(second.chain.facts().public_key, first.chain.facts().public_key);
-    assert!(!first.key.exists(), "the former key is removed");
+    assert!(!first.key.exists(), "the former key was not removed");
     client.revoke().expect("it is revoked");
     assert!(stored::load(&pebble.state()).expect("no error").is_none());
     let third = obtained(&mut client);
     assert_ne!(third.chain.facts().public_key, second.chain.facts().public_key);
-    // A name more is not kept waiting.
+    // An additional name need not wait.
     let settings = pebble.settings(&["a.test", "www.a.test", "b.test"], Validation::TlsAlpn01);
     let fourth = obtained(&mut pebble.client(settings, &board));
     assert!(fourth.chain.facts().covers("b.test"));
@@ -102,11 +102,11 @@ fn failed_validation() {
     let step = client.step();
     assert!(
         step.event.is_none() && step.wait > Duration::from_secs(30),
-        "no attempt before its time: {step:?}"
+        "an attempt before its time: {step:?}"
     );
     let (board, _responder) = pebble.responder();
     let mut client = pebble.client(settings.clone(), &board);
-    assert!(client.step().event.is_none(), "a restart does not shorten the wait");
+    assert!(client.step().event.is_none(), "a restart shortens the wait");
     pebble.forget_wait();
     obtained(&mut pebble.client(settings, &board));
 }
@@ -114,7 +114,7 @@ fn failed_validation() {
 fn refused_name() {
     let pebble = Pebble::start(0);
     let (board, _responder) = pebble.responder();
-    // Nothing listens there.
+    // Nothing listens at this address.
     pebble.move_name("b.test", Ipv4Addr::LOCALHOST);
     let settings = pebble.settings(&["a.test", "b.test", "blocked.test"], Validation::TlsAlpn01);
     let names = |stored: &StoredCertificate| {
@@ -128,20 +128,20 @@ fn refused_name() {
     refused.sort_unstable();
     assert_eq!(refused, ["b.test", "blocked.test"]);
     for refused in &step.refused {
-        let (said, retry) = (refused.error.to_string(), refused.retry.as_secs());
-        assert!(said.contains(&refused.name) && (45..=75).contains(&retry), "{said}: {retry}");
+        let (text, retry) = (refused.error.to_string(), refused.retry.as_secs());
+        assert!(text.contains(&refused.name) && (45..=75).contains(&retry), "{text}: {retry}");
     }
     for mut client in [client, pebble.client(settings.clone(), &board)] {
         let step = client.step();
-        assert!(step.event.is_none() && step.refused.is_empty(), "a restart does not shorten it: {step:?}");
-        assert!((1..=75).contains(&step.wait.as_secs()), "the refused names are next: {step:?}");
+        assert!(step.event.is_none() && step.refused.is_empty(), "a restart shortens the wait: {step:?}");
+        assert!((1..=75).contains(&step.wait.as_secs()), "the refused names are not next: {step:?}");
     }
     pebble.move_name("b.test", pebble.address());
     pebble.forget_wait();
     let mut client = pebble.client(settings.clone(), &board);
     let stored = obtained(&mut client);
     assert_eq!(names(&stored), ["a.test", "b.test"]);
-    // Only a refused name is due: no certificate is ordered for the others.
+    // Only a refused name is due: no certificate is ordered for the other names.
     pebble.forget_wait();
     let step = pebble.client(settings.clone(), &board).step();
     assert!(step.event.is_none() && step.refused.len() == 1, "{step:?}");
@@ -168,7 +168,10 @@ fn away() {
     pebble.stop();
     let mut client = pebble.client(settings.clone(), &board);
     let step = client.step();
-    assert!(step.event.is_none() && step.wait > Duration::from_secs(60), "the certificate is good: {step:?}");
+    assert!(
+        step.event.is_none() && step.wait > Duration::from_secs(60),
+        "a valid certificate fails: {step:?}"
+    );
     let more = pebble.settings(&["b.test"], Validation::TlsAlpn01);
     let Some(AcmeEvent::Failed { error, .. }) = pebble.client(more.clone(), &board).step().event else {
         panic!("no authority issues")
@@ -176,7 +179,7 @@ fn away() {
     assert!(error.to_string().starts_with("cannot reach the authority: "), "{error}");
     let kept = stored::load(&pebble.state()).expect("no error").expect("the former");
     assert_eq!(kept.chain.certificates, stored.chain.certificates);
-    // It comes back without its accounts: the first attempt notices, the second has a new one.
+    // The authority has lost its accounts: the first attempt detects it, and the second creates an account.
     pebble.restart();
     for is_last in [false, true] {
         pebble.forget_wait();
@@ -189,7 +192,7 @@ fn rejected_nonces() {
     let pebble = Pebble::start(30);
     let (board, _responder) = pebble.responder();
     let settings = pebble.settings(NAMES, Validation::TlsAlpn01);
-    // A request may be rejected three times in a row: that attempt fails, and the next goes on.
+    // After three rejections of a request, the attempt fails, and the next attempt resumes its order.
     let succeeds = |_| {
         pebble.forget_wait();
         matches!(pebble.client(settings.clone(), &board).step().event, Some(AcmeEvent::Changed(_)))
@@ -204,18 +207,18 @@ fn two_servers() {
     let mut clients = [(); 2].map(|()| pebble.client(settings.clone(), &board));
     let held = pebble.state().lock().expect("no error").expect("it is free");
     let step = clients[0].step();
-    assert!(step.event.is_none() && step.wait <= Duration::from_secs(30), "another one is at work: {step:?}");
+    assert!(step.event.is_none() && step.wait <= Duration::from_secs(30), "the lock is ignored: {step:?}");
     drop(held);
     let first = obtained(&mut clients[0]);
     let second = obtained(&mut clients[1]);
-    assert_eq!(first.chain.certificates, second.chain.certificates, "the second takes that of the first");
+    assert_eq!(first.chain.certificates, second.chain.certificates, "the second server obtained its own");
 }
 
 fn unwritable() {
     let pebble = Pebble::start(0);
     let (board, _responder) = pebble.responder();
     let settings = pebble.settings(NAMES, Validation::TlsAlpn01);
-    // A folder in the way of the file, as a full disk would be.
+    // A folder blocks the file's name, and has the effect of a full disk.
     let (state, in_the_way) = (pebble.state(), pebble.scratch.0.join("state/.certificate.pem.new"));
     fs::create_dir(&in_the_way).expect("our own folder");
     let Some(AcmeEvent::Failed { error, .. }) = pebble.client(settings.clone(), &board).step().event else {
@@ -227,6 +230,6 @@ fn unwritable() {
     pebble.forget_wait();
     let stored = obtained(&mut pebble.client(settings, &board));
     let key = stored.key.file_name().expect("a file").to_string_lossy().into_owned();
-    assert!(String::from_utf8_lossy(&order).contains(&key), "the same order brought it");
+    assert!(String::from_utf8_lossy(&order).contains(&key), "the certificate is of another order");
     assert!(state.read("order.json").expect("no error").is_none());
 }

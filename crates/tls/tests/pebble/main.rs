@@ -1,6 +1,7 @@
-//! Certificates from Pebble, the authority that Let's Encrypt's developers test clients with.
+//! Certificates from Pebble, the ACME server for tests of Let's Encrypt.
 //!
-//! Pebble validates over real sockets: by this program's own TLS and HTTP, and by TXT records that a program sets.
+//! Pebble validates over real sockets: by the TLS and HTTP of this program, and by TXT records that a program
+//! sets.
 
 mod authority;
 mod cases;
@@ -11,7 +12,7 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Trial};
 
 fn main() -> ExitCode {
-    // A child that a case ends in the middle of its work.
+    // The child that a case kills.
     if let Some(result) = cases::interrupted::child() {
         return result;
     }
@@ -22,7 +23,7 @@ fn main() -> ExitCode {
         })
     });
     let mut arguments = Arguments::from_args();
-    // All at once: they wait for the authority more than they work.
+    // Concurrently: the cases mostly wait for the authority.
     arguments.test_threads.get_or_insert(cases::ALL.len());
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }

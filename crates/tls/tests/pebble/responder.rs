@@ -1,4 +1,4 @@
-//! The sockets that an authority validates by: TLS with `acme-tls/1`, and plain HTTP.
+//! The sockets for validation: TLS with `acme-tls/1`, and plain HTTP.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -16,7 +16,7 @@ use tenfold_tls::config::{SecurityPreset, server_config};
 use tenfold_tls::shared::{SharedBytes, private_words};
 use tenfold_tls::tickets::ticketer::SharedTicketer;
 
-/// Threads that answer until it is dropped.
+/// Threads that respond until the value is dropped.
 pub(crate) struct Responder {
     stop: Arc<AtomicBool>,
     addresses: [SocketAddr; 2],
@@ -24,7 +24,7 @@ pub(crate) struct Responder {
 }
 
 impl Responder {
-    /// Listens at the addresses for HTTP and for TLS.
+    /// Listens at the addresses for HTTP and TLS.
     pub(crate) fn start(board: &ChallengeBoard, addresses: [SocketAddr; 2]) -> Responder {
         let [http, tls] = addresses;
         let stop = Arc::new(AtomicBool::new(false));
@@ -41,7 +41,7 @@ impl Drop for Responder {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
         for address in self.addresses {
-            // It wakes the thread.
+            // The connection wakes the thread.
             let _ = TcpStream::connect(address);
         }
         for thread in self.threads.drain(..) {
@@ -68,7 +68,7 @@ fn serve(
     })
 }
 
-/// The settings of a server with a certificate of its own for every other client.
+/// The settings of a server, with a certificate for all other clients.
 fn config(board: &ChallengeBoard) -> Arc<rustls::ServerConfig> {
     let pair = rcgen::generate_simple_self_signed(["other.test".to_owned()]).expect("a certificate");
     let chain = Chain::parse(Path::new("other.pem"), pair.cert.pem().as_bytes()).expect("a chain");

@@ -1,4 +1,4 @@
-//! A process that is killed again and again while it obtains a certificate.
+//! A process that is killed repeatedly while it obtains a certificate.
 
 use std::env;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use crate::responder::Responder;
 /// The variable that makes this program such a process: folder, directory, roots, addresses of HTTP and TLS.
 const CHILD: &str = "TENFOLD_TEST_ACME_CHILD";
 
-/// Runs as the child if the variable says so: success is a certificate.
+/// Runs as the child if the variable is set. Succeeds if it obtains a certificate.
 pub(crate) fn child() -> Option<ExitCode> {
     let words = env::var(CHILD).ok()?;
     let words: Vec<&str> = words.split(' ').collect();
@@ -59,14 +59,14 @@ pub(crate) fn ended_at_any_point() {
         thread::sleep(Duration::from_millis(milliseconds));
         let _ = child.kill();
         let _ = child.wait();
-        // Whatever there is can be read: nothing or a whole certificate with its key.
+        // The folder has no certificate, or a whole certificate with its key.
         let state = pebble.state();
-        if stored::load(&state).expect("no half of a certificate").is_some() {
+        if stored::load(&state).expect("a partial certificate").is_some() {
             obtained += 1;
             std::fs::remove_file(pebble.scratch.0.join("state/certificate.pem")).expect("it is there");
         }
     }
-    assert!(start().wait().expect("it ends").success(), "a process that is left alone succeeds");
+    assert!(start().wait().expect("it ends").success(), "a process that runs to its end fails");
     assert!(stored::load(&pebble.state()).expect("no error").is_some());
     assert!(obtained < 22, "no process was ended in time");
 }
