@@ -1,7 +1,7 @@
-//! The time that this thread was last told.
+//! The present time of this thread.
 //!
-//! A driver reads the system's clocks once in each tick of its loop and tells the thread with [`set`]; everything in
-//! that tick sees the same time. Tests set any time.
+//! A driver reads the system's clocks once in each tick of its loop and sets the time with [`set`], so the
+//! time is constant within a tick. Tests set any time.
 
 use std::cell::{Cell, RefCell};
 use std::io::Write;
@@ -10,15 +10,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use httpdate::HttpDate;
 
-/// A moment on the monotonic clock, in milliseconds since an arbitrary start.
+/// A time on the monotonic clock, in milliseconds since an arbitrary start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(pub u64);
 
 impl Instant {
-    /// A moment that never comes.
+    /// A time that is never reached.
     pub const NEVER: Instant = Instant(u64::MAX);
 
-    /// The time from `earlier` to this moment; zero when `earlier` is later.
+    /// Returns the time from `earlier` to this time; zero if `earlier` is later.
     #[inline]
     pub fn since(self, earlier: Instant) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
@@ -43,25 +43,25 @@ thread_local! {
     static DATE: RefCell<(u64, [u8; DATE_BYTES])> = const { RefCell::new((u64::MAX, [b' '; DATE_BYTES])) };
 }
 
-/// Tells this thread the time: the monotonic clock, and the seconds since 1970 (UTC).
+/// Sets the time of this thread: the monotonic clock, and the seconds since 1970 (UTC).
 pub fn set(now: Instant, unix_seconds: u64) {
     NOW.set(now);
     UNIX.set(unix_seconds);
 }
 
-/// Returns the moment that this thread was last told.
+/// Returns the monotonic time of this thread.
 #[inline]
 pub fn now() -> Instant {
     NOW.get()
 }
 
-/// Returns the seconds since 1970 that this thread was last told.
+/// Returns the time of this thread in seconds since 1970.
 #[inline]
 pub fn unix_seconds() -> u64 {
     UNIX.get()
 }
 
-/// Hands `use_it` the current HTTP date; it is formatted at most once a second.
+/// Calls `use_it` with the present HTTP date, which is formatted at most once a second.
 pub fn with_date<T>(use_it: impl FnOnce(&[u8; DATE_BYTES]) -> T) -> T {
     DATE.with_borrow_mut(|(second, text)| {
         let now = UNIX.get();
@@ -73,7 +73,7 @@ pub fn with_date<T>(use_it: impl FnOnce(&[u8; DATE_BYTES]) -> T) -> T {
     })
 }
 
-/// Returns `unix_seconds` as an HTTP date (IMF-fixdate). Seconds after the year 9999 are shown as its last.
+/// Formats `unix_seconds` as an HTTP date (IMF-fixdate). Times after the year 9999 become its last second.
 pub fn format_date(unix_seconds: u64) -> [u8; DATE_BYTES] {
     const LAST: u64 = 253_402_300_799;
     let mut text = [b' '; DATE_BYTES];

@@ -1,7 +1,7 @@
-//! A connection as the protocol sees it.
+//! A connection, as the protocol uses it.
 //!
-//! Three drivers implement [`Io`] (blocking, readiness, completion) and layers wrap it (TLS). A driver
-//! knows nothing of HTTP; the protocol knows nothing of descriptors.
+//! Three drivers implement [`Io`] (blocking, readiness, completion), and a layer wraps it (TLS). Drivers do
+//! not depend on HTTP, and the protocol does not use descriptors.
 
 use std::fmt;
 use std::task::{Context, Poll};
@@ -12,33 +12,34 @@ use crate::out::Out;
 
 /// A connection: bytes received, bytes to send, and waits that end at a deadline.
 ///
-/// The contract that every implementation keeps, and the tests hold it to:
+/// Every implementation keeps this contract, and the tests check it:
 ///
 /// - Received bytes and output are borrowed together, so that a head is parsed in place.
-/// - Receiving and sending are polled independently. Within one poll of the task every method that answers
-///   `Pending` adds to what the connection waits for: bytes, room, a loss, and whatever holds the task's waker.
-///   The task is polled again when any of it happens, and each of its polls begins with waits for nothing: a
-///   wait that goes on is polled again.
-/// - A deadline belongs to one wait: each poll of that wait gives it, and the last one given counts. When it
-///   has passed, that wait answers [`IoError::TimedOut`]; others go on, and the connection may still be
-///   written to.
-/// - A driver that blocks has one wait at a time. It does not run a protocol that needs both directions at once.
-/// - After an error other than `TimedOut` only [`Io::poll_finish`] is of use.
+/// - Receiving and sending are polled independently. Within one poll of the task, every method that returns
+///   `Pending` adds to the events that the connection waits for: bytes, room, a loss, and any holder of the
+///   task's waker. Any of these events makes the driver poll the task again. Each poll of the task begins
+///   without waits: a wait that continues is polled again.
+/// - A deadline belongs to one wait. Each poll of the wait passes it, and the last value counts. After the
+///   deadline, the wait returns [`IoError::TimedOut`]. Other waits continue, and the connection can still
+///   send.
+/// - A blocking driver has one wait at a time. It does not run a protocol that needs both directions
+///   simultaneously.
+/// - After an error other than `TimedOut`, only [`Io::poll_finish`] may be called.
 pub trait Io {
-    /// Returns the received bytes that are not consumed yet, and the output.
+    /// Returns the received bytes that are not yet consumed, and the output.
     fn split(&mut self) -> (&mut [u8], &mut Out);
 
-    /// Drops the first `count` received bytes. Panics when there are fewer.
+    /// Drops the first `count` received bytes. Panics if there are fewer.
     fn consume(&mut self, count: usize);
 
-    /// Returns the facts about the connection. They no longer change once there is a byte in hand.
+    /// Returns the facts about the connection. They are constant once a byte has been received.
     fn connection(&self) -> &Connection;
 
-    /// Lends the facts to the part of the server that learns them from the first bytes: a PROXY header names the peer.
+    /// Returns the facts for changes by the first bytes: a PROXY header names the peer.
     fn connection_mut(&mut self) -> &mut Connection;
 
-    /// Receives more bytes behind those in hand, until `by`. At most `room` bytes are held in all; with that many in
-    /// hand, the result is [`Received::Full`].
+    /// Receives more bytes until `by`. At most `room` bytes are held in total; if that many are held already,
+    /// the result is [`Received::Full`].
     fn poll_receive(
         &mut self,
         cx: &mut Context<'_>,
@@ -47,88 +48,90 @@ pub trait Io {
         by: Instant,
     ) -> Poll<Result<Received, IoError>>;
 
-    /// Waits for the loss of the peer: ready when it is gone or `by` has passed. It is polled while a response is
-    /// prepared elsewhere. A peer that has only ended its output is not gone.
+    /// Waits for the loss of the peer, until `by`. It is polled while a response is prepared elsewhere. A
+    /// peer that has only ended its output is not lost.
     fn poll_lost(&mut self, cx: &mut Context<'_>, by: Instant) -> Poll<IoError>;
 
-    /// Sends the output, until `by`. Ready when the connection can take the next response: a driver
-    /// that owns bytes until the kernel is done with them (io_uring) is ready as soon as it owns them.
+    /// Sends the output, until `by`. Ready when the connection can take the next response. A driver that owns
+    /// bytes until the kernel has processed them (io_uring) is ready as soon as it owns them.
     fn poll_flush(&mut self, cx: &mut Context<'_>, by: Instant) -> Poll<Result<(), IoError>>;
 
-    /// Announces that [`Io::poll_finish`] follows the output in hand, so that a layer can send its closing record with it.
+    /// Announces that [`Io::poll_finish`] follows the present output, so that a layer can send its closing
+    /// record with it.
     fn end_output(&mut self) {}
 
-    /// Ends the connection's output after a flush: a layer sends its closing record; for
-    /// [`Finish::Linger`] the socket is shut down for writing, so that the peer sees an end.
+    /// Ends the output after a flush: a layer sends its closing record. For [`Finish::Linger`], the socket is
+    /// shut down for writing, so that the peer receives an end.
     fn poll_finish(&mut self, cx: &mut Context<'_>, how: Finish, by: Instant) -> Poll<()>;
 
-    /// Waits until the kernel has all output that was flushed.
+    /// Waits until the kernel has accepted all flushed output.
     fn poll_submitted(&mut self, _cx: &mut Context<'_>, _by: Instant) -> Poll<Result<(), IoError>> {
         Poll::Ready(Ok(()))
     }
 
-    /// Has the kernel seal all further output as records of TLS. All output has been flushed and submitted. Returns
-    /// `None` if the kernel refuses.
+    /// Makes the kernel seal all further output as TLS records. All output has been flushed and submitted
+    /// before. Returns `None` if the kernel refuses.
     fn seal_in_kernel(&mut self, _parameters: &[u8]) -> Option<SealedOutput> {
         None
     }
 
-    /// The output that the kernel has sealed, if it seals it. It costs system calls.
+    /// Returns the position of output that the kernel seals, if it seals output. Costs system calls.
     fn sealed_output(&self) -> Option<SealedOutput> {
         None
     }
 
-    /// Bytes of output that have reached the peer, as far as the system knows, from some start that stays
-    /// the same during a flush. Bytes in the kernel's buffer have not: a slow reader may take minutes for a full one.
-    /// It is called when a deadline has passed, and may cost a system call.
+    /// Returns the bytes of output that have reached the peer, as far as the system can report, from a start
+    /// that is constant during a flush. Bytes in the kernel's buffer do not count: a slow reader may take
+    /// minutes for them. It is called after a deadline, and may cost a system call.
     fn delivered(&self) -> u64;
 
     /// Whether the server is draining: the next response carries `Connection: close`.
     fn draining(&self) -> bool;
 
-    /// Whether idle connections are closed. A server that is replaced drains and lets them wait for their next request.
+    /// Whether idle connections are closed. A replaced server drains, and idle connections wait for their
+    /// next request.
     fn closes_idle(&self) -> bool {
         self.draining()
     }
 }
 
-/// The behaviour of a receive if no bytes are there and none are in hand.
+/// The behaviour of a receive without received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
-    /// It may return [`Received::Idle`]: the connection is between requests.
+    /// The receive may return [`Received::Idle`], because the connection is between requests.
     Park,
-    /// It waits: the connection is in the middle of something.
+    /// The receive waits, because the connection is within a request.
     Wait,
 }
 
 /// The result of [`Io::poll_receive`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// At least one more byte is in hand.
+    /// At least one more byte was received.
     Bytes,
-    /// The peer has ended its output; what is in hand stays in hand.
+    /// The peer has ended its output. Received bytes stay.
     End,
-    /// The room is full.
+    /// The limit of held bytes is reached.
     Full,
-    /// No bytes are there and none are in hand: the connection can be parked. Only with [`Patience::Park`]. A
-    /// blocking driver, which parks nothing, waits all the same, and returns this only while the server drains.
+    /// No bytes are held or available, so the connection can be parked. Only with [`Patience::Park`]. A
+    /// blocking driver does not park: it waits, and returns this only while the server drains.
     Idle,
 }
 
 /// The end of a connection's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
-    /// Everything the peer sent has been read: closing loses nothing.
+    /// The peer's bytes have all been read, so closing loses nothing.
     Close,
-    /// The peer may still be sending: shut down writing and drain before closing, so that a reset does
-    /// not lose the response (RFC 9112 §9.6).
+    /// The peer may still be sending: shut down writing and drain before closing, so that a reset does not
+    /// destroy the response (RFC 9112 §9.6).
     Linger,
 }
 
-/// Output that the kernel has sealed.
+/// The position in output that the kernel seals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SealedOutput {
-    /// Bytes that have entered the socket's queue, from some start that stays the same.
+    /// Bytes that have entered the socket's queue, from a constant start.
     pub queued: u64,
     /// The number of the next record.
     pub record: u64,
@@ -139,11 +142,11 @@ pub struct SealedOutput {
 pub enum IoError {
     /// The deadline of this wait has passed.
     TimedOut,
-    /// The peer is gone (ECONNRESET, EPIPE and their kin).
+    /// The peer is lost (ECONNRESET, EPIPE or a similar error).
     Gone,
-    /// A file became shorter than the response promised; the response cannot be completed.
+    /// A file became shorter than the response promised, so the response cannot be completed.
     Truncated,
-    /// A file cannot be read, or another failure of the system, by its error number (`man 3 errno`).
+    /// A file cannot be read, or the system failed otherwise; the error number (`man 3 errno`).
     System(i32),
 }
 

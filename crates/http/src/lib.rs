@@ -1,12 +1,12 @@
 //! HTTP, written once, as `async` code over the [`Io`] trait.
 //!
-//! Nothing here makes a system call, and nothing here knows an I/O model: files appear as handles ([`OpenFile`]) that
-//! a driver sends, time is what [`clock`] was last told, and a connection is whatever implements [`Io`]. A
-//! [`Service`] decides what a request means.
+//! This crate makes no system calls and does not depend on an I/O model. Files are handles ([`OpenFile`])
+//! that a driver sends, [`clock`] has the time, and a connection is an implementation of [`Io`]. A
+//! [`Service`] implements the meaning of requests.
 //!
-//! `message` is what requests and responses mean, `semantics` what requests ask for, `h1` the wire format of
-//! HTTP/1.0 and 1.1, `response` the writer that encodes a response in the version of its request. Start with
-//! [`serve_connection`]; it is the whole life of a connection.
+//! `message` has requests and responses without wire bytes, `semantics` interprets their fields, `h1` is the
+//! wire format of HTTP/1.0 and 1.1, and `response` has the writer that encodes a response in the version of
+//! its request. Begin with [`serve_connection`], the whole life of a connection.
 
 #![forbid(unsafe_code)]
 

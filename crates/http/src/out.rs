@@ -1,7 +1,7 @@
 //! The output of a connection, in order.
 //!
-//! A response is staged bytes, shared bytes and files, in any sequence; the responses to pipelined requests follow
-//! each other and leave in one flush. The common response is staged bytes alone: one `Vec` and nothing else.
+//! A response consists of staged bytes, shared bytes and files in any sequence. The responses to pipelined
+//! requests are sent in one flush. A typical response has only staged bytes, in a single `Vec`.
 
 mod taken;
 #[cfg(test)]
@@ -14,83 +14,83 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-/// A regular file that was opened for sending.
+/// A regular file opened for sending.
 #[derive(Debug)]
 pub struct OpenFile {
-    /// The handle. Nothing in this crate reads it.
+    /// The file. This crate does not read it.
     pub file: File,
-    /// Its size in bytes when it was opened.
+    /// The size in bytes at the time of opening.
     pub size: u64,
-    /// Whether a part of it was recently not in memory. A note of the engine, which nothing in this crate reads.
+    /// Whether a part of it was recently not in memory. For the engine; this crate does not use it.
     pub cold: AtomicBool,
-    /// Whether a part of it was found in memory. Another note of the engine.
+    /// Whether a part of it was found in memory. For the engine.
     pub quick: AtomicBool,
-    /// The milliseconds of the clock until which all of it counts as in memory. Another note of the engine.
+    /// The time, in milliseconds of the clock, until which all of it counts as in memory. For the engine.
     pub resident_until: AtomicU64,
 }
 
 impl OpenFile {
-    /// An open file that had `size` bytes.
+    /// Returns an open file that had `size` bytes.
     pub fn new(file: File, size: u64) -> OpenFile {
         OpenFile { file, size, cold: false.into(), quick: false.into(), resident_until: 0.into() }
     }
 }
 
-/// A piece of output that is not copied into the stage.
+/// A piece of output that is not copied to the staged bytes.
 #[derive(Clone, Debug)]
 pub enum Part {
-    /// Bytes that several connections may be sending at once.
+    /// Bytes that several connections may send concurrently.
     Shared(Arc<[u8]>, Range<usize>),
     /// A range of a file.
     File(Arc<OpenFile>, Range<u64>),
 }
 
-/// The fate of the bytes between an observer and the one before it.
+/// The result of sending the bytes between an observer and the previous observer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendReport {
-    /// Bytes that never left: 0 when all did.
+    /// Bytes that were dropped instead of sent.
     pub unsent: u64,
-    /// The number of pieces in which the others left: calls that took some of them, or operations.
+    /// The number of calls or operations that sent the other bytes.
     pub sends: u32,
 }
 
-/// An observer that hears of the fate of the bytes in front of it.
+/// Called when the preceding bytes are sent or dropped.
 pub type SendObserver = Box<dyn FnOnce(SendReport) + Send>;
 
-/// A piece of output that a driver has taken over.
+/// A piece of output that a driver has taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Memory {
-    /// The bytes of the vector from this place on.
+    /// The bytes of the vector from this index on.
     Staged(Vec<u8>, usize),
     /// A range of shared bytes.
     Shared(Arc<[u8]>, Range<usize>),
 }
 
-/// Ordered output of one connection. It does not fail: [`Out::full`] is checked before each response, so at most one
-/// response goes past the bound.
+/// The ordered output of a connection. Adding to it cannot fail. [`Out::full`] is checked before each
+/// response, so at most one response exceeds the bound.
 #[derive(Default)]
 pub struct Out {
-    /// Staged bytes; those before `gone` have left.
+    /// Staged bytes; the first `gone` bytes have been sent.
     staged: Vec<u8>,
     gone: usize,
-    /// Everything in front of the last `tail` staged bytes, in order; empty in the common case.
+    /// All output before the last `tail` staged bytes, in order; typically empty.
     segments: VecDeque<Segment>,
     tail: usize,
-    /// The number of pieces in which the bytes behind the last called observer have left so far.
+    /// The number of calls that have sent bytes since the last observer was called.
     sends: u32,
-    /// Bytes that were moved out and never left.
+    /// Bytes that a driver took but did not send.
     lost: u64,
-    /// Whether the piece that was moved out last leaves by a call of its own.
+    /// Whether the last piece taken must be sent by a separate call.
     popped_alone: bool,
 }
 
 impl Out {
-    /// Staged and shared bytes at which no further response is begun.
+    /// The bound of staged and shared bytes beyond which no further response begins.
     pub const MEMORY_BOUND: usize = 64 * 1024;
-    /// Parts at which no further response is begun.
+    /// The bound of parts beyond which no further response begins.
     pub const PARTS_BOUND: usize = 32;
 
-    /// Returns an empty output, without an allocation.
+    /// Returns an empty output without allocating.
     pub fn new() -> Out {
         Out::default()
     }
@@ -102,7 +102,7 @@ impl Out {
         self.tail += bytes.len();
     }
 
-    /// Adds `count` bytes to the end, which `fill` writes in place of zeros. If it fails, nothing is added.
+    /// Adds `count` zeroed bytes to the end, which `fill` overwrites. If it fails, nothing is added.
     pub fn stage_with<T, E>(
         &mut self,
         count: usize,
@@ -118,12 +118,12 @@ impl Out {
         filled
     }
 
-    /// Adds `part` to the end without copying it. An empty one is dropped. Panics if a range of shared bytes reaches
-    /// past them.
+    /// Adds `part` to the end without copying it. An empty part is ignored. Panics if a range of shared bytes
+    /// exceeds them.
     pub fn push(&mut self, part: Part) {
         let segment = match part {
             Part::Shared(bytes, range) => {
-                assert!(range.end <= bytes.len(), "bytes {range:?} of {} are pushed", bytes.len());
+                assert!(range.end <= bytes.len(), "the range {range:?} exceeds {} bytes", bytes.len());
                 Segment::Shared(bytes, range)
             }
             Part::File(file, range) => Segment::File(file, range),
@@ -133,13 +133,14 @@ impl Out {
         }
     }
 
-    /// Copies `content` to the end, as a record of type `kind` that the kernel seals ([`crate::Io::seal_in_kernel`]).
+    /// Copies `content` to the end as a record of type `kind`, which the kernel seals
+    /// ([`crate::Io::seal_in_kernel`]).
     pub fn push_record(&mut self, kind: u8, content: &[u8]) {
         self.staged.extend_from_slice(content);
         self.push_segment(Segment::Record(kind, content.len()));
     }
 
-    /// The record at the front, with its type.
+    /// Returns the record at the front with its type.
     pub fn record(&self) -> Option<(u8, &[u8])> {
         match self.segments.front() {
             Some(Segment::Record(kind, count)) => Some((*kind, &self.staged[self.gone..self.gone + count])),
@@ -147,7 +148,7 @@ impl Out {
         }
     }
 
-    /// Calls `observer` when everything before it has left, or never will.
+    /// Calls `observer` when all preceding output has been sent or dropped.
     pub fn observe(&mut self, observer: SendObserver) {
         if self.is_empty() {
             observer(SendReport::default());
@@ -156,19 +157,20 @@ impl Out {
         }
     }
 
-    /// Calls `observer` as [`Out::observe`] does, but not yet if there is no output: other output will precede it.
+    /// Like [`Out::observe`], but also waits if there is no output yet, because other output will precede the
+    /// observer.
     pub(crate) fn observe_later(&mut self, observer: SendObserver) {
         self.push_segment(Segment::Observer(observer));
     }
 
-    /// The place behind the last staged byte, for [`Out::isolate`].
+    /// Returns the position after the last staged byte, for [`Out::isolate`].
     #[inline]
     pub(crate) fn mark(&self) -> usize {
         self.tail
     }
 
-    /// Gives the bytes that were staged since `mark`, with nothing pushed since then, calls of their own: one for
-    /// all of them, or one for each line.
+    /// Sends the bytes staged since `mark` by separate calls: one for all of them, or one for each line.
+    /// Nothing may have been pushed since `mark`.
     #[cold]
     pub(crate) fn isolate(&mut self, mark: usize, by_line: bool) {
         let bytes = &self.staged[self.staged.len() - (self.tail - mark)..];
@@ -182,7 +184,7 @@ impl Out {
         }
     }
 
-    /// Adds all of `other` to the end.
+    /// Moves all of `other` to the end.
     pub fn append(&mut self, mut other: Out) {
         if self.is_empty() {
             (other.lost, other.sends, other.popped_alone) = (self.lost, self.sends, self.popped_alone);
@@ -219,7 +221,7 @@ impl Out {
         self.segments.push_back(segment);
     }
 
-    /// Whether the next response has to wait for a flush: the output has much memory, many parts, or a file.
+    /// Whether the next response must wait for a flush: the output has much memory, many parts, or a file.
     #[inline]
     pub fn full(&self) -> bool {
         let staged = self.staged.len() - self.gone;
@@ -230,9 +232,9 @@ impl Out {
         let mut kept = staged;
         for segment in &self.segments {
             match segment {
-                // A part of shared bytes keeps all of them.
+                // A part of shared bytes keeps all of them in memory.
                 Segment::Shared(bytes, _) => kept += bytes.len(),
-                // Otherwise a client that does not read would keep many files open.
+                // Otherwise, a client that does not read would keep many files open.
                 Segment::File(..) => return true,
                 _ => {}
             }
@@ -240,25 +242,26 @@ impl Out {
         self.segments.len() >= Out::PARTS_BOUND || kept >= Out::MEMORY_BOUND
     }
 
-    /// Whether nothing is to be sent.
+    /// Whether there is no output.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.tail == 0 && self.segments.is_empty()
     }
 
-    /// Bytes that are still to be sent.
+    /// Returns the number of bytes to send.
     pub fn len(&self) -> u64 {
         self.tail as u64 + self.segments.iter().map(Segment::len).sum::<u64>()
     }
 
-    /// All of the output if it is staged bytes and nothing else: the common case.
+    /// Returns the output if it has only staged bytes, which is typical.
     #[inline]
     pub fn staged_alone(&self) -> Option<&[u8]> {
         self.segments.is_empty().then(|| &self.staged[self.gone..])
     }
 
-    /// Fills `slices` with the bytes in memory that one call can send: up to the first file, or up to bytes that
-    /// are sent separately. Returns the number of filled slices, and whether more output follows in the same batch.
+    /// Fills `slices` with the bytes in memory that a single call can send: up to the first file, or up to
+    /// bytes that need a separate call. Returns the number of filled slices, and whether more output follows
+    /// in the same batch.
     pub fn memory<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> (usize, bool) {
         let (mut at, mut filled, mut taken) = (self.gone, 0, 0);
         for segment in &self.segments {
@@ -297,7 +300,7 @@ impl Out {
         (filled + 1, false)
     }
 
-    /// The file at the front, the range of it that is still to be sent, and whether more output goes with it.
+    /// Returns the file at the front, its range to send, and whether more output follows in the same batch.
     #[inline]
     pub fn file(&self) -> Option<(&Arc<OpenFile>, Range<u64>, bool)> {
         match self.segments.front() {
@@ -306,16 +309,16 @@ impl Out {
         }
     }
 
-    /// Whether there is output from segment `place` on that may leave with what is before it.
-    fn goes_on(&self, place: usize) -> bool {
-        match self.segments.iter().skip(place).find(|segment| !matches!(segment, Segment::Observer(_))) {
+    /// Whether output from segment `index` on can be sent in a batch with the output before it.
+    fn goes_on(&self, index: usize) -> bool {
+        match self.segments.iter().skip(index).find(|segment| !matches!(segment, Segment::Observer(_))) {
             Some(segment) => !matches!(segment, Segment::Alone(_) | Segment::Record(..)),
             None => self.tail > 0,
         }
     }
 
-    /// The first file of the output, and the range of it that is still to be sent: it follows the bytes that
-    /// [`Out::memory`] gives if that gave all of them.
+    /// Returns the first file of the output and its range to send. It follows the bytes of [`Out::memory`],
+    /// if that returned all of them.
     pub fn next_file(&self) -> Option<(&Arc<OpenFile>, Range<u64>)> {
         self.segments.iter().find_map(|segment| match segment {
             Segment::File(file, range) => Some((file, range.clone())),
@@ -323,12 +326,12 @@ impl Out {
         })
     }
 
-    /// Drops the first `count` bytes: they have left. Panics when there are fewer.
+    /// Drops the first `count` bytes, which have been sent. Panics if there are fewer.
     #[inline]
     pub fn advance(&mut self, count: u64) {
         if self.segments.is_empty() {
             let count = usize::try_from(count).expect("staged bytes fit a usize");
-            self.tail = self.tail.checked_sub(count).expect("no more leaves than was staged");
+            self.tail = self.tail.checked_sub(count).expect("no more bytes are sent than were staged");
             self.gone += count;
             self.sends += u32::from(count > 0);
         } else {
@@ -337,7 +340,7 @@ impl Out {
         self.rewind_where_empty();
     }
 
-    /// Starts over if no bytes and no observers are left.
+    /// Resets the output if it has neither bytes nor observers.
     #[inline]
     fn rewind_where_empty(&mut self) {
         if self.is_empty() {
@@ -347,7 +350,7 @@ impl Out {
     }
 
     fn advance_segments(&mut self, mut count: u64) {
-        // One piece may hold the end of one answer and the begin of the next: it counts for each.
+        // A call may send the end of one response and the beginning of the next: it counts for both.
         let mut counted = false;
         while let Some(segment) = self.segments.front_mut() {
             let step = count.min(segment.len());
@@ -374,11 +377,12 @@ impl Out {
         }
         self.sends += u32::from(count > 0 && !counted);
         let rest = usize::try_from(count).expect("staged bytes fit a usize");
-        self.tail = self.tail.checked_sub(rest).expect("no more leaves than was pushed");
+        self.tail = self.tail.checked_sub(rest).expect("no more bytes are sent than were staged");
         self.gone += rest;
     }
 
-    /// Drops everything, and tells the observers how many bytes never left. Keeps at most `capacity` bytes of memory.
+    /// Drops all output, and reports the unsent bytes to the observers. Keeps at most `capacity` bytes of
+    /// memory.
     #[inline]
     pub fn clear(&mut self, capacity: usize) {
         let (unsent, sends) = (std::mem::take(&mut self.lost), std::mem::take(&mut self.sends));
@@ -395,7 +399,7 @@ impl Out {
         }
     }
 
-    /// Out of line: the common case has no segments and comes with every request.
+    /// Out of line, because a typical output has no segments.
     #[cold]
     fn drop_segments(&mut self, mut report: SendReport) {
         for segment in self.segments.drain(..) {
@@ -416,9 +420,9 @@ impl Drop for Out {
 /// A piece of the output.
 enum Segment {
     Staged(usize),
-    /// Staged bytes that leave by a call of their own.
+    /// Staged bytes that a separate call sends.
     Alone(usize),
-    /// Staged bytes that leave as a record of this type.
+    /// Staged bytes sent as a record of this type.
     Record(u8, usize),
     Shared(Arc<[u8]>, Range<usize>),
     File(Arc<OpenFile>, Range<u64>),
@@ -426,7 +430,7 @@ enum Segment {
 }
 
 impl Segment {
-    /// Bytes of it that are still to be sent.
+    /// Returns the number of bytes to send.
     fn len(&self) -> u64 {
         match self {
             Segment::Staged(count) | Segment::Alone(count) | Segment::Record(_, count) => *count as u64,

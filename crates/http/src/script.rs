@@ -1,8 +1,8 @@
-//! A connection that is played from a script, for tests: no socket, no thread, no real time.
+//! A connection driven by a script, for tests: no socket, no thread, no real time.
 //!
-//! A [`Script`] lists the bytes that the peer sends and their times, how it receives, and the operations of the driver
-//! that pause or fail. [`Script::run`] plays it against a [`Service`] on a virtual clock, which jumps to the next event,
-//! and returns the outcome.
+//! A [`Script`] lists the bytes that the peer sends and their times, the rate at which it receives, and the
+//! operations of the driver that pause or fail. [`Script::run`] runs it against a [`Service`] on a virtual
+//! clock, which jumps to the next event, and returns the outcome.
 //!
 //! ```
 //! # use tenfold_http::{Answer, Connection, Limits, Next, Request, ResponseWriter, Service, script::Script};
@@ -37,16 +37,16 @@ use crate::serve::connection::serve_connection;
 use crate::serve::session::{Next, Session};
 use crate::service::Service;
 
-/// The begin of every script, on the monotonic clock.
+/// The start of every script on the monotonic clock.
 pub const BEGIN: Instant = Instant(1_000_000);
 
-/// The begin of every script, in seconds since 1970: Sun, 06 Nov 1994 08:49:37 GMT.
+/// The start of every script in seconds since 1970: Sun, 06 Nov 1994 08:49:37 GMT.
 pub const BEGIN_UNIX: u64 = 784_111_777;
 
-/// An event outside the connection at a moment.
+/// An action outside the connection.
 type Action = Box<dyn FnOnce() + Send>;
 
-/// The events on a connection. Each step follows the one before it in time.
+/// The events on a connection, in the order of time.
 pub struct Script {
     io: ScriptIo,
     actions: VecDeque<(Instant, Action)>,
@@ -56,25 +56,26 @@ pub struct Script {
 /// The outcome of a script.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Everything the peer was sent.
+    /// The bytes that the peer received.
     pub sent: Vec<u8>,
-    /// The last result of serving the connection. `Park` if nothing else came until its moment.
+    /// The last result of serving the connection; `Park` if nothing happened until the connection's idle
+    /// deadline.
     pub next: Next,
-    /// The end of the output, if it was ended.
+    /// How the output was ended, if it was.
     pub finish: Option<Finish>,
-    /// The state of the connection while it is idle.
+    /// The state of the idle connection.
     pub session: Session,
-    /// How often the connection was parked and taken up again.
+    /// The number of times that the connection was parked and resumed.
     pub parked: usize,
-    /// Receives that brought bytes.
+    /// Receives that returned bytes.
     pub receives: usize,
     /// Completed flushes that sent bytes.
     pub flushes: usize,
-    /// Driver operations in all, including those that returned `Pending`.
+    /// All driver operations, including those that returned `Pending`.
     pub operations: usize,
-    /// The most bytes that waited to be sent at a flush.
+    /// The most bytes in the output at a flush.
     pub most_to_send: u64,
-    /// How long it took, on the virtual clock.
+    /// The duration on the virtual clock.
     pub took: Duration,
 }
 
@@ -85,12 +86,12 @@ impl Default for Script {
 }
 
 impl Script {
-    /// A peer that connects, takes everything at once and sends nothing.
+    /// Returns the script of a peer that connects, receives without delay and sends nothing.
     pub fn new() -> Script {
         Script { io: ScriptIo::new(), actions: VecDeque::new(), at: BEGIN }
     }
 
-    /// The peer sends `bytes`, in a piece of its own.
+    /// The peer sends `bytes` as a separate piece.
     #[must_use]
     pub fn sends(mut self, bytes: impl AsRef<[u8]>) -> Script {
         if !bytes.as_ref().is_empty() {
@@ -99,7 +100,7 @@ impl Script {
         self
     }
 
-    /// The peer sends what `respond` makes of all that it was sent before.
+    /// The peer sends the pieces that `respond` makes of all the bytes that it has received.
     #[must_use]
     pub fn responds(mut self, respond: impl FnOnce(&[u8]) -> Vec<Vec<u8>> + Send + 'static) -> Script {
         self.io.steps.push_back((self.at, Step::Response(Box::new(respond))));
@@ -112,14 +113,14 @@ impl Script {
         bytes.as_ref().iter().fold(self, |script, &byte| script.waits(gap).sends([byte]))
     }
 
-    /// The peer ends its output and still listens.
+    /// The peer ends its output but still receives.
     #[must_use]
     pub fn ends(mut self) -> Script {
         self.io.steps.push_back((self.at, Step::End));
         self
     }
 
-    /// The peer is gone.
+    /// The peer resets the connection.
     #[must_use]
     pub fn resets(mut self) -> Script {
         self.io.steps.push_back((self.at, Step::Reset));
@@ -133,7 +134,7 @@ impl Script {
         self
     }
 
-    /// An event happens elsewhere: a deferred response is ready, for example.
+    /// Runs an action outside the connection, such as completing a deferred response.
     #[must_use]
     pub fn meanwhile(mut self, action: impl FnOnce() + Send + 'static) -> Script {
         self.actions.push_back((self.at, Box::new(action)));
@@ -147,14 +148,14 @@ impl Script {
         self
     }
 
-    /// The peer takes at most `bytes` at a time, and the next ones after `gap`. With 0 bytes it never takes any.
+    /// The peer receives at most `bytes` at a time, with `gap` in between. With 0 bytes, it never receives.
     #[must_use]
     pub fn takes(mut self, bytes: usize, gap: Duration) -> Script {
         (self.io.takes, self.io.gap) = (bytes, gap);
         self
     }
 
-    /// The peer is gone when it has received this many bytes.
+    /// The peer is lost when it has received this many bytes.
     #[must_use]
     pub fn gone_after(mut self, bytes: usize) -> Script {
         self.io.gone_after = bytes;
@@ -168,43 +169,43 @@ impl Script {
         self
     }
 
-    /// The operation with this number, counted from 0, returns `Pending` once.
+    /// The operation with this index returns `Pending` once.
     #[must_use]
     pub fn pausing_at(mut self, operation: usize) -> Script {
         self.io.pauses = Pauses::At(operation);
         self
     }
 
-    /// The operation of this number, counted from 0, fails.
+    /// The operation with this index fails.
     #[must_use]
     pub fn failing_at(mut self, operation: usize, error: IoError) -> Script {
         self.io.fault = Some((operation, error));
         self
     }
 
-    /// The driver never parks a connection, like a blocking one.
+    /// The driver never parks the connection, like a blocking driver.
     #[must_use]
     pub fn blocking(mut self) -> Script {
         self.io.parks = false;
         self
     }
 
-    /// Files are read by `read`; without it, the byte at each offset is the offset modulo 251.
+    /// `read` reads files. By default, each byte is its offset modulo 251.
     #[must_use]
     pub fn reading_files_with(mut self, read: ReadFile) -> Script {
         self.io.read = read;
         self
     }
 
-    /// Plays the script to its end. Panics if the connection waits for something that never comes, or
-    /// breaks the contract of [`crate::Io`].
+    /// Runs the script to its end. Panics if the connection waits for an event that never comes, or breaks
+    /// the contract of [`crate::Io`].
     pub fn run(self, service: &dyn Service, limits: &Limits) -> Outcome {
         let mut session = Session::default();
         let outcome = self.drive(async |io| serve_connection(io, service, limits, &mut session).await);
         Outcome { session, ..outcome }
     }
 
-    /// The same for another protocol: `serve` serves one activation.
+    /// Like [`Script::run`], for another protocol: `serve` serves one activation.
     pub fn drive(mut self, mut serve: impl AsyncFnMut(&mut ScriptIo) -> Next) -> Outcome {
         set_clock(BEGIN);
         let mut parked = 0;
@@ -239,15 +240,15 @@ impl Script {
     }
 }
 
-/// Sets the virtual clock of this thread: both clocks go on by the same time.
+/// Sets the virtual clock of this thread. Both clocks advance by the same time.
 fn set_clock(now: Instant) {
     clock::set(now, BEGIN_UNIX + now.since(BEGIN).as_secs());
 }
 
-/// Does what happens elsewhere up to `until`.
+/// Runs the actions up to `until`.
 fn act(actions: &mut VecDeque<(Instant, Action)>, until: Instant) {
     while actions.front().is_some_and(|(at, _)| *at <= until) {
-        let (at, action) = actions.pop_front().expect("there is a front");
+        let (at, action) = actions.pop_front().expect("the front was checked");
         set_clock(at.max(clock::now()));
         action();
     }
@@ -261,12 +262,12 @@ impl Wake for Woken {
     }
 }
 
-/// Drives one future to its end; the clock jumps when nothing is left to do at a moment.
+/// Polls a future to its end. The clock jumps to the next event when no task is ready.
 fn play(
     mut serving: Pin<&mut impl Future<Output = Next>>,
     actions: &mut VecDeque<(Instant, Action)>,
 ) -> Next {
-    // Far more than any script needs: more polls than this are a busy loop.
+    // No script needs more polls, so more of them are a busy loop.
     const MOST_POLLS: usize = 10_000_000;
     let woken = Arc::new(Woken(AtomicBool::new(true)));
     let waker = Waker::from(Arc::clone(&woken));
@@ -281,12 +282,12 @@ fn play(
         let alarm = io::ALARM.get();
         let action = actions.front().map_or(Instant::NEVER, |(at, _)| *at);
         let next = alarm.min(action);
-        assert!(next < Instant::NEVER, "the connection waits for something that never comes");
+        assert!(next < Instant::NEVER, "the connection waits for an event that never comes");
         set_clock(next.max(clock::now()));
         act(actions, next);
         if alarm <= next {
             woken.0.store(true, Ordering::Release);
         }
     }
-    panic!("the connection spins: {MOST_POLLS} polls and no end");
+    panic!("the connection spins: {MOST_POLLS} polls without an end");
 }

@@ -1,4 +1,4 @@
-//! The trait that a site implements: what a server does with a request.
+//! The trait that a site implements: the responses to requests.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,12 +9,12 @@ use crate::message::refusal::Refusal;
 use crate::message::request::{Request, RequestSummary};
 use crate::response::writer::ResponseWriter;
 
-/// Answers requests. One value serves all connections of a worker, and often of several.
+/// Answers requests. A single value serves all connections of a worker, and often of several workers.
 pub trait Service: Send + Sync {
-    /// Writes the whole response to `request`, now or later.
+    /// Writes the whole response to `request`, or defers it.
     ///
-    /// It is called on the thread that drives the connection and must not wait: what has to (a database, a hash, a
-    /// disk) is returned as [`Answer::Later`].
+    /// It runs on the thread that drives the connection and must not wait. A response that must wait (for a
+    /// database, a hash or a disk) is returned as [`Answer::Later`].
     fn answer(
         &self,
         request: &Request<'_>,
@@ -22,11 +22,10 @@ pub trait Service: Send + Sync {
         response: &mut ResponseWriter<'_>,
     ) -> Answer;
 
-    /// Answers a request for whose content [`Service::answer`] asked, now that it is here, all of it, without its
-    /// framing.
+    /// Answers a request with its whole content, without framing.
     ///
-    /// It is called after [`Answer::NeedBody`] and at no other time, so a service that never asks has none.
-    /// Asking again is a mistake: it closes the connection.
+    /// It is called only after [`Answer::NeedBody`], so a service that never returns that need not implement
+    /// it. Returning `NeedBody` again is a mistake and closes the connection.
     fn answer_body(
         &self,
         request: &Request<'_>,
@@ -35,11 +34,11 @@ pub trait Service: Send + Sync {
         response: &mut ResponseWriter<'_>,
     ) -> Answer {
         let _ = (request, body, connection, response);
-        unreachable!("a service that asks for bodies answers them")
+        unreachable!("a service that returns NeedBody implements answer_body")
     }
 
-    /// Writes a short response to a refused request, after which the connection closes. `request` is for a log. By
-    /// default, the response is the reason as plain text.
+    /// Writes a short response to a refused request, after which the connection closes. `request` is for a
+    /// log. By default, the response is the reason in plain text.
     fn refuse(
         &self,
         refusal: Refusal,
@@ -56,30 +55,31 @@ pub trait Service: Send + Sync {
 pub enum Answer {
     /// The response is written.
     Done,
-    /// The response is written, and the connection ends after it, whatever the request asked for.
+    /// The response is written, and the connection ends after it.
     Close,
-    /// Nothing is written: the response needs the request's content, of at most `max` bytes, and never more than
-    /// [`crate::Limits::max_body`]. A client that waits for it gets `100 Continue`; longer content is refused.
+    /// Nothing is written, because the response needs the request's content of at most `max` bytes, but not
+    /// more than [`crate::Limits::max_body`]. Longer content is refused. A client that waits for it receives
+    /// `100 Continue`.
     NeedBody {
         /// The most bytes of content.
         max: u64,
     },
-    /// The response is written when this future is done. Earlier responses are flushed before it is awaited. It is
-    /// dropped if the client goes away, or after [`crate::Limits::later_timeout`].
+    /// The future returns the response. Earlier responses are flushed before it is awaited. It is dropped if
+    /// the client is lost, or after [`crate::Limits::later_timeout`].
     Later(DeferredResponse),
 }
 
-// It is handed through several layers for every request: in registers.
+// Several layers return it for every request, in registers.
 const _: () = assert!(size_of::<Answer>() <= 16);
 
 impl Answer {
-    /// [`Answer::Later`] with this future.
+    /// Returns [`Answer::Later`] with this future.
     pub fn later(future: impl Future<Output = Reply> + Send + 'static) -> Answer {
         Answer::Later(DeferredResponse(Box::new(Box::pin(future))))
     }
 }
 
-/// A future response. It is one pointer, so that an [`Answer`] is small.
+/// A future response, in a single pointer to keep [`Answer`] small.
 pub struct DeferredResponse(Box<Pin<Box<dyn Future<Output = Reply> + Send>>>);
 
 impl Future for DeferredResponse {
@@ -90,5 +90,5 @@ impl Future for DeferredResponse {
     }
 }
 
-/// Writes a deferred response; runs on the connection's own thread.
+/// Writes a deferred response, on the connection's thread.
 pub type Reply = Box<dyn FnOnce(&mut ResponseWriter<'_>) -> Answer + Send>;

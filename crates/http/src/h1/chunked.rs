@@ -1,18 +1,18 @@
-//! Bodies in chunks, read strictly (RFC 9112 §7.1).
+//! Chunked bodies, parsed strictly (RFC 9112 §7.1).
 //!
-//! Requests are smuggled past two readers that disagree about the end of a chunk, so nothing is repaired: a size is
-//! hexadecimal digits only, and every line ends with CR LF. Extensions and trailers are bounded, checked for control
-//! characters, and dropped. Trailers are never merged into the fields of the head.
+//! Request smuggling exploits two parsers that disagree about the end of a chunk, so nothing is repaired. A
+//! size has only hexadecimal digits, and every line ends with CR LF. Extensions and trailers are bounded,
+//! checked for control characters, and dropped. Trailers are never merged into the fields of the head.
 
 use std::ops::Range;
 
 use crate::message::field::is_token;
 use crate::message::refusal::Refusal;
 
-/// Hexadecimal digits of a chunk's size: those of 64 bits.
+/// The most hexadecimal digits of a chunk's size: 64 bits.
 const MOST_DIGITS: u8 = 16;
 
-/// The state of a chunked body between one piece of input and the next. The result does not depend on how the input is
+/// The state of a chunked body between two pieces of input. The result does not depend on how the input is
 /// split.
 ///
 /// ```
@@ -32,44 +32,44 @@ const MOST_DIGITS: u8 = 16;
 #[derive(Clone, Debug)]
 pub struct Decoder {
     state: State,
-    /// Digits of the size that is being read.
+    /// The digits of the size read so far.
     digits: u8,
-    /// The size that is being read, then what is left of the chunk.
+    /// The size read so far, then the rest of the chunk.
     chunk: u64,
-    /// Bytes of content that may still come.
+    /// Bytes of content that may still follow.
     content_left: u64,
-    /// Bytes of extensions and trailers that may still come.
+    /// Bytes of extensions and trailers that may still follow.
     extra_left: usize,
 }
 
 /// The result of [`Decoder::decode`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodedPiece {
-    /// Bytes at the begin of the input that were decoded.
+    /// Decoded bytes at the beginning of the input.
     pub consumed: usize,
-    /// The content among them.
+    /// The content among the decoded bytes.
     pub content: Range<usize>,
-    /// Whether the body ends with them. If it does not, the rest of the input is decoded next.
+    /// Whether the body ends with the decoded bytes. If not, the rest of the input is decoded next.
     pub done: bool,
 }
 
-/// The byte that is expected next.
+/// The expected next byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// A digit, or the end of a size.
     Size,
-    /// White space in front of the `;` of an extension.
+    /// White space before the `;` of an extension.
     Blank,
-    /// The name of an extension, or white space in front of it.
+    /// The name of an extension, or white space before it.
     ExtensionBegin,
     ExtensionName,
     /// White space between the name of an extension and its `=`.
     ExtensionNameBlank,
-    /// The value of an extension, or white space in front of it.
+    /// The value of an extension, or white space before it.
     ExtensionValueBegin,
     ExtensionToken,
     ExtensionQuoted,
-    /// The byte behind a backslash in a quoted value.
+    /// The byte after a backslash in a quoted value.
     ExtensionQuotedPair,
     /// The end of a quoted value.
     ExtensionQuotedEnd,
@@ -87,8 +87,8 @@ enum State {
 }
 
 impl Decoder {
-    /// A body that is about to begin: at most `most_content` bytes of content, and at most `most_extra`
-    /// bytes of extensions and trailers, line ends of trailers included.
+    /// Returns the decoder of a body with at most `most_content` bytes of content, and at most `most_extra`
+    /// bytes of extensions and trailers. The line ends of trailers count, too.
     pub fn new(most_content: u64, most_extra: usize) -> Decoder {
         Decoder {
             state: State::Size,
@@ -99,11 +99,10 @@ impl Decoder {
         }
     }
 
-    /// Reads on to the end of the next stretch of content, of the body, or of `input`.
+    /// Decodes to the end of the next run of content, of the body, or of `input`.
     ///
     /// # Errors
-    /// [`Refusal::Malformed`] for what is no body in chunks, [`Refusal::BodyTooLarge`] as soon as a chunk
-    /// is announced that does not fit, [`Refusal::HeadTooLarge`] where extensions and trailers do not.
+    /// [`Refusal::Malformed`] for invalid chunks, [`Refusal::BodyTooLarge`] for a size that exceeds the bound, and [`Refusal::HeadTooLarge`] for extensions and trailers beyond their bound.
     pub fn decode(&mut self, input: &[u8]) -> Result<DecodedPiece, Refusal> {
         let mut at = 0;
         while self.state != State::Done {
@@ -159,13 +158,13 @@ impl Decoder {
             }
             (State::TrailerValue, b'\r') => self.extra(State::TrailerLineFeed)?,
             (State::TrailerValue, _) if is_text(byte) => self.extra(State::TrailerValue)?,
-            (State::TrailerValue, _) => return wrong("the value of a trailer holds a control character"),
+            (State::TrailerValue, _) => return wrong("the value of a trailer has a control character"),
             (State::TrailerLineFeed, b'\n') => self.extra(State::Trailer)?,
             (State::LastLineFeed, b'\n') => State::Done,
             (State::SizeLineFeed | State::TrailerLineFeed | State::LastLineFeed, _) => {
                 return wrong("a line of a chunked body does not end with CR LF");
             }
-            (State::Content | State::Done, _) => unreachable!("content and the end are no single bytes"),
+            (State::Content | State::Done, _) => unreachable!("decode handles content and the end"),
         })
     }
 
@@ -174,7 +173,7 @@ impl Decoder {
             if self.digits == MOST_DIGITS {
                 return Err(Refusal::Malformed("the size of a chunk has too many digits"));
             }
-            // Sixteen digits fit.
+            // Sixteen digits fit 64 bits.
             self.chunk = (if self.digits == 0 { 0 } else { self.chunk }) << 4 | u64::from(digit);
             self.digits += 1;
             return Ok(State::Size);
@@ -188,7 +187,7 @@ impl Decoder {
         }
     }
 
-    /// Reads a byte of `*( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] )` (RFC 9112 §7.1.1).
+    /// Parses a byte of `*( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] )` (RFC 9112 §7.1.1).
     fn extension(&mut self, byte: u8) -> Result<State, Refusal> {
         use State::{
             Blank, ExtensionBegin, ExtensionName, ExtensionNameBlank, ExtensionQuoted, ExtensionQuotedEnd,
@@ -217,10 +216,10 @@ impl Decoder {
         self.extra(next)
     }
 
-    /// The line with a chunk's size has ended.
+    /// Begins a chunk after the line with its size.
     fn begin_chunk(&mut self) -> Result<State, Refusal> {
         if self.chunk > i64::MAX as u64 {
-            return Err(Refusal::Malformed("the size of a chunk is past every bound"));
+            return Err(Refusal::Malformed("the size of a chunk exceeds 63 bits"));
         }
         let Some(left) = self.content_left.checked_sub(self.chunk) else {
             return Err(Refusal::BodyTooLarge);
@@ -229,14 +228,14 @@ impl Decoder {
         Ok(if self.chunk == 0 { State::Trailer } else { State::Content })
     }
 
-    /// Counts a byte that is neither content nor needed to frame it.
+    /// Counts a byte of an extension or a trailer.
     fn extra(&mut self, next: State) -> Result<State, Refusal> {
         self.extra_left = self.extra_left.checked_sub(1).ok_or(Refusal::HeadTooLarge)?;
         Ok(next)
     }
 }
 
-/// Whether `byte` may stand in the value of a field (RFC 9110 §5.5).
+/// Whether a field value may contain `byte` (RFC 9110 §5.5).
 fn is_text(byte: u8) -> bool {
     byte == b'\t' || (byte >= b' ' && byte != 0x7f)
 }

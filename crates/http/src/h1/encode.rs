@@ -1,4 +1,4 @@
-//! Heads of responses as HTTP/1 writes them (RFC 9112 §4, §5).
+//! Response heads in the format of HTTP/1 (RFC 9112 §4, §5).
 
 use crate::clock;
 use crate::limits::WriteMode;
@@ -8,10 +8,10 @@ use crate::message::request::Version;
 use crate::message::status::with_statuses;
 use crate::out::Out;
 
-/// The interim response that asks for the content of a request (RFC 9110 §15.2.1).
+/// The interim response that demands the content of a request (RFC 9110 §15.2.1).
 pub(crate) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// Encodes one response; made of the properties of its request that the encoding depends on.
+/// Encodes a response. The fields are the properties of the request that the encoding depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Http1Encoder {
     pub(crate) version: Version,
@@ -21,16 +21,17 @@ pub(crate) struct Http1Encoder {
 }
 
 impl Http1Encoder {
-    /// Encodes for HTTP/1.1 and a connection that persists.
+    /// The encoder for HTTP/1.1 and a persistent connection.
     pub(crate) const PERSISTENT: Http1Encoder =
         Http1Encoder { version: Version::Http11, persistent: true, write: WriteMode::Joined };
 
-    /// Encodes the last response on a connection.
+    /// Returns the encoder of the last response on a connection.
     pub(crate) const fn last(write: WriteMode) -> Http1Encoder {
         Http1Encoder { version: Version::Http11, persistent: false, write }
     }
 
-    /// Returns the line behind `Date`: `Connection`, if it differs from the default of the version (RFC 9112 §9.3).
+    /// Returns the line after `Date`: `Connection`, if it differs from the default of the version (RFC 9112
+    /// §9.3).
     #[inline]
     fn connection(self) -> &'static [u8] {
         match (self.persistent, self.version) {
@@ -62,7 +63,8 @@ impl Http1Encoder {
         }
     }
 
-    /// Stages the empty line behind the head that began at `mark`, and lets that head leave as the write mode asks.
+    /// Stages the empty line after the head that began at `mark`, and separates the head as the write mode
+    /// demands.
     #[inline]
     pub(crate) fn end(self, mark: usize, out: &mut Out) {
         out.stage(b"\r\n");
@@ -85,7 +87,7 @@ impl Http1Encoder {
 
 macro_rules! preambles {
     ($($code:literal $reason:literal)*) => {
-        /// Returns all of a head in front of its date.
+                /// Returns the part of a head before its date.
         const fn preamble(status: u16) -> Option<&'static str> {
             Some(match status {
                 $($code => concat!("HTTP/1.1 ", $code, " ", $reason, "\r\nServer: tenfold\r\nDate: "),)*

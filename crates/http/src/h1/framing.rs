@@ -1,7 +1,7 @@
-//! The fields of a head that decide about the message around it: the end of the body, the persistence of the
-//! connection, and the host (RFC 9112 §3.2, §6, §9.3).
+//! The fields of a head that affect message framing: the end of the body, the persistence of the connection,
+//! and the host (RFC 9112 §3.2, §6, §9.3).
 //!
-//! A head that two readers could understand differently is refused, because requests are smuggled in such heads.
+//! An ambiguous head is refused, because request smuggling exploits parsers that disagree.
 
 use httparse::Header;
 
@@ -12,12 +12,12 @@ pub(crate) struct Framing<'a> {
     pub(crate) body: Body,
     pub(crate) expects: bool,
     pub(crate) persistent: bool,
-    /// Valid, and so ASCII.
+    /// Valid, and thus ASCII.
     pub(crate) host: Option<&'a [u8]>,
     pub(crate) selective: bool,
 }
 
-/// The values of the fields that decide about framing.
+/// The values of the fields that affect framing.
 #[derive(Default)]
 struct FramingFields<'a> {
     host: Option<&'a [u8]>,
@@ -33,7 +33,7 @@ struct FramingFields<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TransferCoding {
     Chunked,
-    /// Another coding is in front of it.
+    /// Another coding precedes it.
     Unknown,
 }
 
@@ -95,7 +95,7 @@ impl<'a> FramingFields<'a> {
     }
 
     fn expect(&mut self, value: &[u8], version: Version) -> Result<(), Refusal> {
-        // A server that gets an expectation in a 1.0 request ignores it (RFC 9110 §10.1.1).
+        // An expectation in an HTTP/1.0 request is ignored (RFC 9110 §10.1.1).
         if version == Version::Http10 {
             return Ok(());
         }
@@ -115,7 +115,7 @@ impl<'a> FramingFields<'a> {
     }
 
     fn content_length(&mut self, value: &[u8]) -> Result<(), Refusal> {
-        // Even the same value twice is refused: no correct client sends it.
+        // Even two equal values are refused: no correct client sends them.
         if self.length.is_some() {
             return Err(Refusal::Malformed("Content-Length is given twice"));
         }
@@ -132,7 +132,7 @@ impl<'a> FramingFields<'a> {
         }
         let mut codings = value.rsplit(|&byte| byte == b',').map(<[u8]>::trim_ascii);
         let ends = codings.next().is_some_and(|last| last.eq_ignore_ascii_case(b"chunked"));
-        // Chunked twice, or nothing between two commas: two readers may decode it differently.
+        // Two chunked codings or an empty member are refused, because parsers may disagree about them.
         if !ends || codings.clone().any(|coding| coding.is_empty() || coding.eq_ignore_ascii_case(b"chunked"))
         {
             return Err(Refusal::Malformed(
@@ -145,7 +145,7 @@ impl<'a> FramingFields<'a> {
     }
 }
 
-/// Parses a number of decimal digits that fits 63 bits.
+/// Parses a decimal number that fits 63 bits.
 fn decimal(value: &[u8]) -> Option<u64> {
     if value.is_empty() || value.len() > 19 || !value.iter().all(u8::is_ascii_digit) {
         return None;

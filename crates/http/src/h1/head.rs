@@ -1,6 +1,6 @@
-//! The head of a request: it is found, parsed in place, and checked.
+//! The head of a request: found, parsed in place, and checked.
 //!
-//! `httparse` reads the bytes; everything that RFC 9112 lets a server refuse is refused here, with a
+//! `httparse` parses the bytes. Everything that RFC 9112 permits a server to refuse is refused here, with a
 //! [`Refusal`] that names the reason.
 
 use std::mem::MaybeUninit;
@@ -13,15 +13,15 @@ use crate::limits::Limits;
 use crate::message::refusal::Refusal;
 use crate::message::request::{FieldSpan, Method, Request, Target, Version};
 
-/// A parsed request head, with the facts that HTTP/1 adds about its connection.
+/// A parsed request head.
 #[derive(Debug)]
 pub(crate) struct Head<'a> {
     pub(crate) request: Request<'a>,
-    /// Whether the connection persists by the version and `Connection` (RFC 9112 §9.3).
+    /// Whether the connection persists according to the version and `Connection` (RFC 9112 §9.3).
     pub(crate) persistent: bool,
 }
 
-/// The places of the fields of a head: room on the stack, not initialised, for one head after the other.
+/// The ranges of the fields of a head: uninitialised room on the stack, reused for each head.
 pub(crate) type FieldTable = ArrayVec<FieldSpan, { Limits::MOST_HEADERS }>;
 
 /// Room for the fields of a head as the parser returns them.
@@ -31,7 +31,7 @@ const fn room<'a>() -> Parsed<'a> {
     [const { MaybeUninit::uninit() }; Limits::MOST_HEADERS]
 }
 
-/// Bytes that stand behind the target in a request line: ` HTTP/1.1`.
+/// The length of the end of a request line, after the target: ` HTTP/1.1`.
 const VERSION: usize = 9;
 
 /// The result of [`scan`].
@@ -39,13 +39,12 @@ const VERSION: usize = 9;
 pub(crate) enum Scan {
     /// The head is incomplete.
     Partial,
-    /// A head of this many bytes, its empty line included.
+    /// A head of this many bytes, including its empty line.
     Whole(usize),
 }
 
-/// Looks for the end of the head that `input` begins with. `scanned` counts the bytes that
-/// were scanned before, and is brought up to date, so that each byte is scanned once. The result does not depend on how
-/// the bytes were split on arrival.
+/// Finds the end of the head at the beginning of `input`. `scanned` counts the bytes that were scanned before
+/// and is updated, so that each byte is scanned once. The result does not depend on how the bytes were split.
 pub(crate) fn scan(input: &[u8], scanned: &mut usize, limits: &Limits) -> Result<Scan, Refusal> {
     let input = &input[..input.len().min(limits.max_head)];
     for found in memchr::memchr_iter(b'\n', &input[*scanned..]) {
@@ -64,21 +63,21 @@ pub(crate) fn scan(input: &[u8], scanned: &mut usize, limits: &Limits) -> Result
     if input.len() < limits.max_head { Ok(Scan::Partial) } else { Err(too_large(input, limits)) }
 }
 
-/// Checks the request line of a head that is not whole yet, once it ends in `input`, so that a malformed one is refused
-/// before the deadline of the head. Bytes up to `scanned` hold no end of a line. Returns whether the line was whole.
-/// Errors that [`scan`] finds are left to it.
+/// Checks the request line of an incomplete head once its end is in `input`, so that a malformed line is
+/// refused before the head's deadline. The first `scanned` bytes have no line end. Returns whether the line
+/// was complete. Errors that [`scan`] detects are not reported here.
 pub(crate) fn check_line(input: &mut [u8], scanned: usize) -> Result<bool, Refusal> {
     let Some(found) = memchr::memchr(b'\n', &input[scanned..]) else { return Ok(false) };
     let end = scanned + found;
     if end > 1 && input[end - 1] == b'\r' {
         settle_version(&mut input[..=end])?;
-        // Without fields in hand, a well-formed line is an incomplete head.
+        // Without room for fields, a well-formed line is an incomplete head.
         httparse::Request::new(&mut []).parse(&input[..=end]).map_err(explain)?;
     }
     Ok(true)
 }
 
-/// Returns the bound that an oversized head exceeds: the target's, or that of the whole head.
+/// Returns the bound that an oversized head exceeds: of its target, or of the whole head.
 fn too_large(input: &[u8], limits: &Limits) -> Refusal {
     let line = &input[..memchr::memchr(b'\r', input).unwrap_or(input.len())];
     let target = line.split(|&byte| byte == b' ').nth(1).unwrap_or_default();
@@ -86,9 +85,10 @@ fn too_large(input: &[u8], limits: &Limits) -> Refusal {
 }
 
 impl<'a> Head<'a> {
-    /// Parses the head that `input` begins with in one pass if it is whole and well-formed: the common case. If it
-    /// returns none, [`scan`] and [`Head::parse`] say why; if it returns one, they would return the same.
-    // Inlined, so that a head is made where it is used: it is too large to be returned in registers.
+    /// Parses the head at the beginning of `input` in one pass, if it is complete and well-formed, as most
+    /// heads are. Otherwise it returns `None`, and [`scan`] and [`Head::parse`] determine the reason. For an
+    /// accepted head, they would return the same result.
+    // Inlined so that a head is built in place, because it does not fit in registers.
     #[inline(always)]
     pub(crate) fn parse_fast(
         input: &'a [u8],
@@ -102,7 +102,7 @@ impl<'a> Head<'a> {
         let parsed = request.parse_with_uninit_headers(input, &mut room[..most]);
         let Ok(httparse::Status::Complete(length)) = parsed else { return None };
         let bytes = &input[..length];
-        // `httparse` passes over empty lines in front, and a bare line feed ends a line for it.
+        // `httparse` skips empty lines before a head, and accepts a bare line feed as a line end.
         let after_whole_line = |field: &Header<'_>| {
             let begin = field.name.as_ptr().addr() - bytes.as_ptr().addr();
             bytes[begin - 2] == b'\r'
@@ -131,7 +131,7 @@ impl<'a> Head<'a> {
         Head::of(&request, bytes, table, limits)
     }
 
-    /// Checks the head that `bytes` were parsed as. The places of its fields go to `table`.
+    /// Checks the parsed head of `bytes`. Writes the ranges of its fields to `table`.
     #[inline(always)]
     fn of(
         request: &httparse::Request<'_, 'a>,
@@ -148,11 +148,11 @@ impl<'a> Head<'a> {
         let version = if request.version == Some(0) { Version::Http10 } else { Version::Http11 };
         let framing = framing::read(request.headers, version)?;
         table.clear();
-        // It has room: the parser's table is no larger.
+        // It has room, because the parser's table is not larger.
         table.extend(request.headers.iter().map(|field| FieldSpan::new(field.name, field.value, bytes)));
         let host = target.authority.map(str::as_bytes).or(framing.host);
         if host.is_some_and(<[u8]>::is_empty) {
-            // No http URL has an empty host (RFC 9110 §4.2.1).
+            // An http URL has a host (RFC 9110 §4.2.1).
             return Err(Refusal::Malformed("Host is empty"));
         }
         let request = Request {
@@ -169,14 +169,14 @@ impl<'a> Head<'a> {
         Ok(Head { request, persistent: framing.persistent })
     }
 
-    /// Returns its length in bytes, with the empty line.
+    /// Returns the length in bytes, including the empty line.
     pub(crate) fn length(&self) -> usize {
         self.request.bytes.len()
     }
 }
 
-/// Parses `bytes`, exactly one head with its empty line, within the default bounds, as a connection would, and lends
-/// the result to `use_it`. For tests of services, which have no connection to read a request from.
+/// Parses `bytes`, which must be exactly one head with its empty line, within the default bounds, as a
+/// connection would. For tests of services, which have no connection.
 pub fn parse_request<T>(bytes: &mut [u8], use_it: impl FnOnce(Result<Request<'_>, Refusal>) -> T) -> T {
     let (limits, length) = (Limits::default(), bytes.len());
     match Head::parse_fast(bytes, &mut FieldTable::new(), &limits) {
@@ -193,8 +193,8 @@ pub fn parse_request<T>(bytes: &mut [u8], use_it: impl FnOnce(Result<Request<'_>
     }
 }
 
-/// `httparse` knows the minor versions 0 and 1. A higher one is served as 1.1, so it is read as one; a
-/// major version other than 1 is refused as such and not as malformed.
+/// `httparse` accepts the minor versions 0 and 1. A higher minor version is served as 1.1, so it is replaced
+/// by 1. Another major version is refused as unknown instead of malformed.
 fn settle_version(bytes: &mut [u8]) -> Result<(), Refusal> {
     let line = memchr::memchr(b'\r', bytes).unwrap_or(bytes.len());
     if line < VERSION {
@@ -217,10 +217,10 @@ fn explain(error: httparse::Error) -> Refusal {
     match error {
         httparse::Error::TooManyHeaders => Refusal::HeadTooLarge,
         httparse::Error::HeaderName => Refusal::Malformed("a field name is not a token followed by a colon"),
-        httparse::Error::HeaderValue => Refusal::Malformed("a field value holds a control character"),
-        httparse::Error::Token => Refusal::Malformed("the method or target holds a character it may not"),
+        httparse::Error::HeaderValue => Refusal::Malformed("a field value has a control character"),
+        httparse::Error::Token => Refusal::Malformed("the method or target has an invalid character"),
         httparse::Error::NewLine => Refusal::Malformed("a line does not end with CR LF"),
-        httparse::Error::Version => Refusal::Malformed("the version is not one of HTTP"),
+        httparse::Error::Version => Refusal::Malformed("the version is not an HTTP version"),
         httparse::Error::Status => Refusal::Malformed("the request line is malformed"),
     }
 }
@@ -257,9 +257,10 @@ mod tests {
         b"\n\n",
     ];
 
-    /// A head that one pass accepts is accepted by the closer look with the same result, whatever bytes follow it.
+    /// The strict parser accepts every head that the single pass accepts, with the same result, for any
+    /// following bytes.
     #[test]
-    fn one_pass_agrees_with_the_closer_look() {
+    fn one_pass_agrees_with_the_strict_parser() {
         let accepted = std::sync::atomic::AtomicUsize::new(0);
         let limits = Limits { max_head: 96, max_target: 12, max_headers: 3, ..Limits::default() };
         let check = |bytes: &[u8]| {
@@ -270,7 +271,7 @@ mod tests {
             let length = found.length();
             assert_eq!(scan(bytes, &mut 0, &limits), Ok(Scan::Whole(length)));
             let known = Head::parse(&mut own[..length], &mut second, &limits);
-            assert_eq!(format!("{found:?}"), format!("{:?}", known.expect("a head that was accepted")));
+            assert_eq!(format!("{found:?}"), format!("{:?}", known.expect("an accepted head")));
         };
         bolero::check!().with_iterations(100_000).with_type::<[u8; 6]>().for_each(|choices| {
             let pieces = choices.iter().map(|&choice| PIECES[choice as usize % PIECES.len()]);
@@ -278,6 +279,6 @@ mod tests {
             check(&assembled);
             check(&[PIECES[0], &assembled].concat());
         });
-        assert!(accepted.into_inner() > 1000, "hardly any head was accepted");
+        assert!(accepted.into_inner() > 1000, "too few heads were accepted");
     }
 }

@@ -1,4 +1,4 @@
-//! The wire format of HTTP/1.0 and 1.1: heads and bodies of requests are parsed, responses are encoded.
+//! The wire format of HTTP/1.0 and 1.1: parsing requests and encoding responses.
 
 pub mod chunked;
 pub(crate) mod encode;

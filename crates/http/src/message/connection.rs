@@ -1,28 +1,28 @@
-//! Facts about a connection that its requests share.
+//! Facts about a connection, shared by its requests.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use super::request_id::RequestId;
 
-/// Facts about a connection. A driver fills them in, and a layer such as TLS adds its own before the first request.
-/// A clone costs no allocation; a response that comes later keeps one.
+/// Facts about a connection. A driver sets them, and a layer such as TLS adds its own before the first
+/// request. A clone does not allocate; a deferred response keeps one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Connection {
-    /// The other end, as the socket reports it.
+    /// The peer, as the socket reports it.
     pub peer: Peer,
-    /// The listener that accepted it.
+    /// The listener that accepted the connection.
     pub local: Local,
-    /// The scheme of its requests' URLs.
+    /// The scheme of the requests' URLs.
     pub scheme: Scheme,
-    /// The result of its TLS handshake, if it has one. The layer keeps it while the connection is idle.
+    /// The result of the TLS handshake, if there was one. The layer keeps it while the connection is idle.
     pub tls: Option<Arc<TlsFacts>>,
-    /// The identifier of the request that a copy of these facts is for.
+    /// The identifier of the request for which the facts were copied.
     pub request_id: Option<RequestId>,
 }
 
 impl Connection {
-    /// A plaintext connection.
+    /// Returns the facts of a plaintext connection.
     pub const fn plaintext(peer: Peer, local: Local) -> Connection {
         Connection { peer, local, scheme: Scheme::Http, tls: None, request_id: None }
     }
@@ -31,24 +31,24 @@ impl Connection {
 /// The result of a TLS handshake, as its layer reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TlsFacts {
-    /// The protocol version, by the name that logs use: `TLSv1.3`.
+    /// The protocol version, as in logs: `TLSv1.3`.
     pub version: &'static str,
-    /// The cipher suite, by its name in the IANA registry: `TLS_AES_128_GCM_SHA256`.
+    /// The cipher suite, by its IANA name: `TLS_AES_128_GCM_SHA256`.
     pub cipher: &'static str,
-    /// The host that the client asked for (SNI, RFC 6066 §3), in lower case; none if it sent no name.
+    /// The client's server name (SNI, RFC 6066 §3), in lower case.
     pub server_name: Option<Box<str>>,
-    /// The application protocol that the server chose (ALPN, RFC 7301), one of its own list: `http/1.1`.
+    /// The application protocol that the server chose from its own list (ALPN, RFC 7301): `http/1.1`.
     pub alpn: Option<&'static str>,
     /// Whether the handshake resumed an earlier session.
     pub resumed: bool,
-    /// The DNS names of the server's certificate, in lower case; none if they are unknown.
+    /// The DNS names of the server's certificate, in lower case; None: unknown.
     pub certificate_names: Option<Arc<[String]>>,
 }
 
 impl TlsFacts {
-    /// Whether a request for `host` (a `Host` without its port) is on the wrong connection (RFC 9110 §15.5.20): the
-    /// client asked for another name in its handshake, and the certificate is not valid for this one. A client that
-    /// asked for no name, or requests an IP address, chose the connection by other means.
+    /// Whether a request for `host` (a `Host` without its port) is on the wrong connection (RFC 9110
+    /// §15.5.20): the client used another server name in its handshake, and the certificate is not valid for
+    /// `host`. Clients without a server name, and requests for IP addresses, are exempt.
     pub fn misdirects(&self, host: &str) -> bool {
         let (Some(asked), Some(names)) = (self.server_name.as_deref(), self.certificate_names.as_deref())
         else {
@@ -60,8 +60,8 @@ impl TlsFacts {
     }
 }
 
-/// Whether one of `names`, in lower case, covers the DNS name `host`. A wildcard stands for exactly one label
-/// (RFC 9525 §6.3). A `host` that is a wildcard itself has to be among them literally.
+/// Whether one of `names`, in lower case, covers the DNS name `host`. A wildcard matches exactly one label
+/// (RFC 9525 §6.3). A `host` that is itself a wildcard must be among the names literally.
 pub fn covers_name(names: &[String], host: &str) -> bool {
     let parent = host.split_once('.').filter(|(label, _)| *label != "*").map(|(_, parent)| parent);
     names.iter().any(|name| {
@@ -71,7 +71,7 @@ pub fn covers_name(names: &[String], host: &str) -> bool {
     })
 }
 
-/// Returns a host without its port: the text behind the last colon, unless that is within an IPv6 address.
+/// Returns a host without its port, which follows the last colon outside an IPv6 address.
 pub fn without_port(host: &str) -> &str {
     match host.rfind([':', ']']) {
         Some(at) if host.as_bytes()[at] == b':' => &host[..at],
@@ -79,19 +79,19 @@ pub fn without_port(host: &str) -> &str {
     }
 }
 
-/// The other end of a connection.
+/// The peer of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Peer {
     /// An address and a port.
     Internet(SocketAddr),
-    /// A process on this machine, over a Unix socket.
+    /// A process on this machine, connected through a Unix socket.
     Unix,
 }
 
-/// The listener that accepted a connection, by its place in the list of listeners.
+/// The listener that accepted a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Local {
-    /// Its place in the list of listening addresses, from 0.
+    /// The index of the listener in the list of listening addresses.
     pub listener: u16,
 }
 
@@ -132,7 +132,7 @@ mod tests {
             (Some("a.test"), "x.www.b.test", true),
             (Some("a.test"), "*.b.test", false),
             (Some("a.test"), "*.a.test", true),
-            // The certificate lacks the name, and the client accepted it.
+            // The client accepted a certificate without this name.
             (Some("other.test"), "other.test", false),
             (Some("other.test"), "a.test", false),
             (Some("other.test"), "third.test", true),

@@ -7,7 +7,7 @@ pub struct Decimal {
 }
 
 impl Decimal {
-    /// `number` in digits.
+    /// Converts `number` to digits.
     pub const fn new(mut number: u64) -> Decimal {
         let mut digits = [b'0'; 20];
         let mut begin = digits.len();
@@ -21,7 +21,7 @@ impl Decimal {
         }
     }
 
-    /// The digits.
+    /// Returns the digits.
     pub fn as_bytes(&self) -> &[u8] {
         &self.digits[self.begin..]
     }

@@ -1,20 +1,20 @@
-//! Names and values of fields that are safe to send: no value can break out of its field.
+//! Field names and values that are safe to send: none can break out of its field.
 
-/// The value of a field: visible characters with single bytes of white space between them, or nothing
-/// (RFC 9110 §5.5).
+/// The value of a field: visible characters, with single bytes of white space between them, or nothing (RFC
+/// 9110 §5.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldValue<'a>(&'a [u8]);
 
 impl<'a> FieldValue<'a> {
-    /// Returns `bytes` as a value if they are one: no control characters but inner tabs, and no white space at the
-    /// ends.
+    /// Returns `bytes` as a value. They must have no control characters except inner tabs, and no white space
+    /// at the ends.
     pub const fn new(bytes: &'a [u8]) -> Option<FieldValue<'a>> {
         if is_value(bytes) { Some(FieldValue(bytes)) } else { None }
     }
 
-    /// Returns a constant as a value. Panics if it is not one.
+    /// Returns a constant as a value. Panics if it is invalid.
     pub const fn constant(text: &'static str) -> FieldValue<'static> {
-        assert!(is_value(text.as_bytes()), "a field value holds a control character, or a blank at an end");
+        assert!(is_value(text.as_bytes()), "a field value has a control character, or a space at an end");
         FieldValue(text.as_bytes())
     }
 

@@ -1,9 +1,9 @@
-//! Fields that are collected ahead of the head they belong to.
+//! Fields collected before their head is written.
 
 use super::decimal::Decimal;
 use super::field::{FieldName, FieldValue};
 
-/// Fields in order. They are kept as the lines of an HTTP/1 head, so that its encoder copies them as they are.
+/// Fields in order, stored as lines of an HTTP/1 head, so that its encoder copies them unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeaderLines(Vec<u8>);
 
@@ -13,7 +13,7 @@ impl HeaderLines {
         self.push(name.as_str(), value.as_bytes());
     }
 
-    /// Adds a token and a field value.
+    /// Adds a field from a valid name and a valid value.
     pub(crate) fn push(&mut self, name: &str, value: &[u8]) {
         for piece in [name.as_bytes(), b": ", value, b"\r\n"] {
             self.0.extend_from_slice(piece);
@@ -26,7 +26,7 @@ impl HeaderLines {
         self.field(name, FieldValue::new(number.as_bytes()).expect("digits are a field value"));
     }
 
-    /// Sets a field in place of all fields of its name.
+    /// Adds a field, and removes all other fields of its name.
     pub fn replace(&mut self, name: FieldName<'_>, value: FieldValue<'_>) {
         let mut kept = HeaderLines::default();
         self.iter()
@@ -54,7 +54,7 @@ impl HeaderLines {
 
     /// Returns each field, in order.
     pub fn iter(&self) -> impl Iterator<Item = (FieldName<'_>, FieldValue<'_>)> {
-        // No name or value holds a line feed, and no name a colon.
+        // Names and values have no line feed, and names have no colon.
         self.0.split_inclusive(|&byte| byte == b'\n').filter_map(|line| {
             let line = line.strip_suffix(b"\r\n")?;
             let colon = memchr::memchr(b':', line)?;
@@ -63,7 +63,7 @@ impl HeaderLines {
         })
     }
 
-    /// The lines of an HTTP/1 head.
+    /// Returns the lines of an HTTP/1 head.
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! The meaning of HTTP messages, without the bytes of any version.
+//! HTTP messages, without the bytes of any version.
 
 pub mod connection;
 pub mod decimal;

@@ -1,11 +1,11 @@
-//! Requests that outlive the bytes they were parsed from.
+//! Requests that outlive the bytes from which they were parsed.
 
 use std::ops::Range;
 
 use super::request::{Body, FieldSpan, Method, Request, Target, Version};
 
-/// A copy of a request, for a response that comes after the received bytes are gone. It keeps the parts of the request
-/// as places in its copy, and is never parsed again.
+/// A copy of a request, for a response that is written after the received bytes are gone. It stores the parts
+/// of the request as ranges of the copied bytes, and is not parsed again.
 #[derive(Clone, Debug)]
 pub struct OwnedRequest {
     bytes: Vec<u8>,
@@ -22,7 +22,7 @@ pub struct OwnedRequest {
     fields: Box<[FieldSpan]>,
 }
 
-/// A place in the copied bytes.
+/// A range of the copied bytes.
 type Span = Range<usize>;
 
 impl Request<'_> {
@@ -34,7 +34,7 @@ impl Request<'_> {
             if begin.saturating_add(part.len()) <= self.bytes.len() {
                 return begin..begin + part.len();
             }
-            // A constant, such as the path of an absolute-form target that has none.
+            // The part is a constant, such as the path of an absolute-form target without a path.
             bytes.extend_from_slice(part);
             bytes.len() - part.len()..bytes.len()
         };
@@ -57,7 +57,7 @@ impl Request<'_> {
 }
 
 impl OwnedRequest {
-    /// Lends the request to `use_it`.
+    /// Calls `use_it` with the request.
     pub fn read<T>(&self, use_it: impl FnOnce(&Request<'_>) -> T) -> T {
         use_it(&Request {
             method: self.method,
@@ -78,7 +78,7 @@ impl OwnedRequest {
     }
 
     fn text(&self, span: &Span) -> &str {
-        std::str::from_utf8(&self.bytes[span.clone()]).expect("it was text when it was copied")
+        std::str::from_utf8(&self.bytes[span.clone()]).expect("the original was text")
     }
 }
 
@@ -101,7 +101,7 @@ mod tests {
                 (format!("{request:?}"), request.to_owned())
             });
             drop(bytes);
-            // The bytes of a copy may have constants at their end.
+            // The bytes of a copy may end with constants.
             let apart = |text: &str| text.split("bytes: ").next().map(str::to_owned);
             for _ in 0..2 {
                 copy.read(|request| assert_eq!(apart(&format!("{request:?}")), apart(&original)));

@@ -2,17 +2,17 @@
 
 use std::fmt;
 
-/// Why a request is refused before a service sees it. Each reason closes the connection.
+/// The reason why a request is refused before a service receives it. Each refusal closes the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
-    /// The bytes are not a well-formed request, for this reason.
+    /// The bytes are not a well-formed request; the reason.
     Malformed(&'static str),
-    /// The head, or the body, did not arrive in time.
+    /// The head or the body did not arrive in time.
     TimedOut,
     /// The target is longer than [`crate::Limits::max_target`].
     TargetTooLong,
-    /// The head is longer than [`crate::Limits::max_head`] or has more than [`crate::Limits::max_headers`] fields; or
-    /// the extensions and trailers of a chunked body are longer than a head may be.
+    /// The head is longer than [`crate::Limits::max_head`] or has more than [`crate::Limits::max_headers`]
+    /// fields. Also: the extensions and trailers of a chunked body exceed the size of a head.
     HeadTooLarge,
     /// The body is longer than the service accepts, or than [`crate::Limits::max_body`].
     BodyTooLarge,
@@ -24,14 +24,14 @@ pub enum Refusal {
     UnknownVersion,
     /// An expectation other than `100-continue`.
     UnknownExpectation,
-    /// A deferred response did not come in time.
+    /// A deferred response was not ready in time.
     Overdue,
     /// Too many requests are queued.
     Busy,
 }
 
 impl Refusal {
-    /// The status code of the response (RFC 9110 §15).
+    /// Returns the status code of the response (RFC 9110 §15).
     pub fn status(self) -> u16 {
         match self {
             Refusal::Malformed(_) => 400,
@@ -46,7 +46,7 @@ impl Refusal {
         }
     }
 
-    /// A few words that describe the refusal.
+    /// Returns a short description.
     pub fn words(self) -> &'static str {
         match self {
             Refusal::Malformed(what) => what,

@@ -4,7 +4,7 @@ use std::net::Ipv6Addr;
 
 use super::refusal::Refusal;
 
-/// A version of HTTP. A minor version of HTTP/1 above 1 is served as 1.1 (RFC 9110 §6.2).
+/// A version of HTTP. HTTP/1 versions above 1.1 are served as 1.1 (RFC 9110 §6.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {
     /// HTTP/1.0
@@ -23,18 +23,18 @@ impl Version {
     }
 }
 
-/// The length of a request's content, as the framing of its version declares it.
+/// The length of a request's content, as declared by its framing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
     /// No content.
     Empty,
     /// This many bytes, at least one.
     Length(u64),
-    /// Known when it has arrived.
+    /// Unknown until it has arrived.
     Streamed,
 }
 
-/// A well-formed request without its content, borrowed from the bytes that were received.
+/// A well-formed request without its content, borrowed from the received bytes.
 #[derive(Debug)]
 pub struct Request<'a> {
     /// The method.
@@ -45,30 +45,30 @@ pub struct Request<'a> {
     pub version: Version,
     /// The length of its content.
     pub body: Body,
-    /// Whether a field makes the response conditional or partial: `If-…` or `Range`. If none does,
-    /// [`crate::semantics::condition`] and [`crate::semantics::range`] need not be asked.
+    /// Whether a field can make the response conditional or partial: `If-…` or `Range`. If not,
+    /// [`crate::semantics::condition`] and [`crate::semantics::range`] can be skipped.
     pub selective: bool,
     /// Whether the client waits for an interim 100 before it sends the content (RFC 9110 §10.1.1).
     pub(crate) expects_continue: bool,
-    /// The authority of the target, or else the value of `Host`: valid, and so ASCII.
+    /// The authority of the target, or else the value of `Host`; valid, and thus ASCII.
     pub(crate) host: Option<&'a [u8]>,
-    /// All fields in order, as places in `bytes`.
+    /// All fields in order, as ranges of `bytes`.
     pub(crate) fields: &'a [FieldSpan],
-    /// The bytes that names and values of fields are parts of, and the target and the host as a rule.
+    /// The bytes that contain the names and values of the fields, and normally the target and the host.
     pub(crate) bytes: &'a [u8],
 }
 
-/// A field of a request, as places in its bytes.
+/// A field of a request, as ranges of its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldSpan {
-    /// The begin and the end of its name, as it came.
+    /// The range of the name.
     name: (u32, u32),
-    /// The begin and the end of its value.
+    /// The range of the value.
     value: (u32, u32),
 }
 
 impl FieldSpan {
-    /// Returns the places of a name and a value that are parts of `bytes`, which are less than 4 GB.
+    /// Returns the ranges of a name and a value within `bytes`, which are less than 4 GB.
     #[inline]
     pub(crate) fn new(name: &str, value: &[u8], bytes: &[u8]) -> FieldSpan {
         let span = |part: &[u8]| {
@@ -87,24 +87,24 @@ fn part((begin, end): (u32, u32), bytes: &[u8]) -> &[u8] {
     &bytes[begin as usize..end as usize]
 }
 
-/// The parts of a request that a log shows.
+/// The parts of a request for a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestSummary<'a> {
     /// A well-formed request.
     Parsed {
-        /// Its method.
+        /// The method.
         method: Method,
-        /// All of its target.
+        /// The whole target.
         target: &'a str,
-        /// Its version.
+        /// The version.
         version: Version,
     },
-    /// The beginning of received bytes that are no well-formed request: their first line, or less.
+    /// The first line, or less, of received bytes that are not a well-formed request.
     Unparsed(&'a [u8]),
 }
 
 impl RequestSummary<'_> {
-    /// Whether its method is HEAD, so that its response has no body (RFC 9110 §9.3.2).
+    /// Whether the method is HEAD, whose response has no body (RFC 9110 §9.3.2).
     pub fn is_head(&self) -> bool {
         match self {
             RequestSummary::Parsed { method, .. } => *method == Method::Head,
@@ -112,7 +112,7 @@ impl RequestSummary<'_> {
         }
     }
 
-    /// Appends the summary as access logs show it: `GET / HTTP/1.1`.
+    /// Appends the summary in the format of access logs: `GET / HTTP/1.1`.
     pub fn write(&self, to: &mut Vec<u8>) {
         match self {
             RequestSummary::Parsed { method, target, version } => {
@@ -126,7 +126,7 @@ impl RequestSummary<'_> {
 }
 
 impl<'a> Request<'a> {
-    /// Returns the parts that a log shows.
+    /// Returns the parts for a log.
     pub fn summary(&self) -> RequestSummary<'a> {
         RequestSummary::Parsed { method: self.method, target: self.target.text, version: self.version }
     }
@@ -136,19 +136,20 @@ impl<'a> Request<'a> {
         self.host.and_then(|host| std::str::from_utf8(host).ok())
     }
 
-    /// Returns the request with another host, such as the one that a client asked a proxy for. None if it is no host.
+    /// Returns the request with another host, such as the host that a proxy reports. `None` if `host` is
+    /// invalid.
     pub fn with_host(&self, host: &'a str) -> Option<Request<'a>> {
         let is_host = !host.is_empty() && valid_host(host.as_bytes());
         is_host.then_some(Request { host: Some(host.as_bytes()), ..*self })
     }
 
-    /// Returns the values of all fields called `name` (compared without regard to case), in order.
+    /// Returns the values of all fields called `name`, ignoring case, in order.
     pub fn values<'s>(&'s self, name: &'s str) -> impl DoubleEndedIterator<Item = &'a [u8]> + 's {
         let bytes = self.bytes;
         self.fields.iter().filter(move |field| field.is(name, bytes)).map(|field| part(field.value, bytes))
     }
 
-    /// Returns the value of the field called `name` if there is exactly one.
+    /// Returns the value of the field called `name` if it occurs exactly once.
     pub fn only(&self, name: &str) -> Option<&'a [u8]> {
         let mut values = self.values(name);
         let first = values.next()?;
@@ -156,7 +157,8 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A request's method (RFC 9110 §9). Others are refused with 501 before a service sees them.
+/// The method of a request (RFC 9110 §9). Other methods are refused with 501 before a service receives the
+/// request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are the methods")]
 pub enum Method {
@@ -203,14 +205,14 @@ impl Method {
     }
 }
 
-/// A request target of a form that its method allows, of characters that it allows.
+/// A request target whose form its method allows, and whose characters are valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target<'a> {
-    /// All of it, as it came.
+    /// The whole target as received.
     pub text: &'a str,
-    /// The path, as it came: percent-encoded, beginning with `/`; or `*` for `OPTIONS *`.
+    /// The path as received: percent-encoded, beginning with `/`; or `*` for `OPTIONS *`.
     pub path: &'a str,
-    /// The query: the text behind the first `?`.
+    /// The query: the text after the first `?`.
     pub query: Option<&'a str>,
     /// The host and port of an absolute-form target.
     pub authority: Option<&'a str>,
@@ -226,12 +228,12 @@ impl<'a> Target<'a> {
             }
             _ => Target::absolute(text),
         };
-        // The part behind an authority was parsed like a target of its own.
+        // The part after an authority was parsed like a target of its own.
         target.map(|target| Target { text, ..target })
     }
 
     fn authority_form(text: &'a str) -> Result<Target<'a>, Refusal> {
-        // The port may not be left out (RFC 9112 §3.2.3).
+        // The port is mandatory (RFC 9112 §3.2.3).
         let ported = text.ends_with(|last: char| last.is_ascii_digit()) && text.contains(':');
         if valid_host(text.as_bytes()) && ported {
             Ok(Target { text, path: "*", query: None, authority: Some(text) })
@@ -283,11 +285,10 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Bytes that may stand in a path: those of RFC 3986 §3.3, and `|`, `[` and `]`, which browsers leave as
-/// they are.
+/// Bytes that a path may contain: those of RFC 3986 §3.3, and `|`, `[` and `]`, which browsers do not encode.
 static PATH: [bool; 256] = allowing(b"/-._~%!$&'()*+,;=:@|[]");
 
-/// Whether `value` is `uri-host [ ":" port ]` (RFC 9110 §7.2). Empty is valid: the target has no
+/// Whether `value` is `uri-host [ ":" port ]` (RFC 9110 §7.2). An empty value is valid: the target has no
 /// authority.
 #[inline]
 pub(crate) fn valid_host(value: &[u8]) -> bool {
@@ -310,18 +311,18 @@ fn is_other_host(value: &[u8]) -> bool {
     if let Some(rest) = value.strip_prefix(b"[") {
         let Some(end) = memchr::memchr(b']', rest) else { return false };
         let address = std::str::from_utf8(&rest[..end]).unwrap_or_default();
-        let behind = &rest[end + 1..];
+        let rest = &rest[end + 1..];
         return address.parse::<Ipv6Addr>().is_ok()
-            && (behind.is_empty() || behind.strip_prefix(b":").is_some_and(valid_port));
+            && (rest.is_empty() || rest.strip_prefix(b":").is_some_and(valid_port));
     }
     let end = value.iter().position(|&byte| !NAME[byte as usize]).unwrap_or(value.len());
     let end = if value.get(end) == Some(&b'%') { end_of_escaped(value) } else { end };
-    let (name, behind) = value.split_at(end);
-    let ends = behind.is_empty() || (!name.is_empty() && behind[0] == b':' && valid_port(&behind[1..]));
+    let (name, rest) = value.split_at(end);
+    let ends = rest.is_empty() || (!name.is_empty() && rest[0] == b':' && valid_port(&rest[1..]));
     ends && name.len() <= 255
 }
 
-/// Returns the end of a registered name that contains percent-encoded bytes.
+/// Returns the end of a registered name with percent-encoded bytes.
 fn end_of_escaped(value: &[u8]) -> usize {
     let mut at = 0;
     loop {
@@ -333,9 +334,9 @@ fn end_of_escaped(value: &[u8]) -> usize {
     }
 }
 
-/// Whether `digits` are a port; without digits, it is the scheme's default (RFC 3986 §3.2.3).
+/// Whether `digits` are a port. Without digits, the port is the scheme's default (RFC 3986 §3.2.3).
 fn valid_port(digits: &[u8]) -> bool {
-    // Every request has a host, so this reads each digit once; `decimal` reads it twice.
+    // Every request has a host, so this reads each digit once, where `decimal` reads it twice.
     let mut port = 0;
     digits.iter().all(|digit| {
         port = port * 10 + u32::from(digit.wrapping_sub(b'0'));
@@ -343,10 +344,10 @@ fn valid_port(digits: &[u8]) -> bool {
     })
 }
 
-/// Bytes that may stand in a registered name as they are (RFC 3986 §3.2.2).
+/// Bytes that a registered name may contain unencoded (RFC 3986 §3.2.2).
 static NAME: [bool; 256] = allowing(b"-._~!$&'()*+,;=");
 
-/// A table that is true for letters, digits and `others`.
+/// Returns a table that is true for letters, digits and `others`.
 pub(crate) const fn allowing(others: &[u8]) -> [bool; 256] {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -362,7 +363,7 @@ pub(crate) const fn allowing(others: &[u8]) -> [bool; 256] {
     table
 }
 
-/// Writes a path with the characters that RFC 3986 §3.3 does not allow there as percent-encoded bytes.
+/// Appends a path, and percent-encodes the characters that RFC 3986 §3.3 does not allow in a path.
 pub fn encode_path(path: impl AsRef<[u8]>, into: &mut String) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     for byte in path.as_ref() {

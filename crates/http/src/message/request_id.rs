@@ -1,11 +1,12 @@
-//! The identifier of a request, which programs in front of and behind a server log.
+//! The identifier of a request, which other servers on its way log, too.
 
 use std::fmt;
 
-/// The longest identifier.
+/// The most bytes of an identifier.
 const MOST: usize = 64;
 
-/// An identifier of a request: at most 64 letters, digits and the marks `-._~+/=:@`. A copy costs no allocation.
+/// An identifier of a request: at most 64 letters, digits and characters of `-._~+/=:@`. Copying it does not
+/// allocate.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RequestId {
     bytes: [u8; MOST],
@@ -13,7 +14,7 @@ pub struct RequestId {
 }
 
 impl RequestId {
-    /// Takes an identifier of another program; `None` if it is empty, too long or has other characters.
+    /// Accepts an identifier of another program; `None` if it is empty, too long or has other characters.
     pub fn read(text: &[u8]) -> Option<RequestId> {
         let legal = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~+/=:@".contains(byte);
         if text.is_empty() || text.len() > MOST || !text.iter().all(legal) {
@@ -24,18 +25,18 @@ impl RequestId {
         Some(RequestId { bytes, length: text.len() as u8 })
     }
 
-    /// Writes a number as 32 hexadecimal digits.
+    /// Formats a number as 32 hexadecimal digits.
     pub fn of_number(number: u128) -> RequestId {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         const LENGTH: usize = 32;
         let mut bytes = [0; MOST];
-        for (place, byte) in bytes[..LENGTH].iter_mut().enumerate() {
-            *byte = DIGITS[(number >> (4 * (LENGTH - 1 - place))) as usize & 15];
+        for (index, byte) in bytes[..LENGTH].iter_mut().enumerate() {
+            *byte = DIGITS[(number >> (4 * (LENGTH - 1 - index))) as usize & 15];
         }
         RequestId { bytes, length: LENGTH as u8 }
     }
 
-    /// The identifier.
+    /// Returns the identifier.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
     }

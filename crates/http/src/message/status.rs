@@ -2,10 +2,10 @@
 
 use super::field::FieldValue;
 
-/// The media type of text that the server writes itself.
+/// The media type of text that the server writes.
 pub const PLAIN_TEXT: FieldValue<'static> = FieldValue::constant("text/plain; charset=utf-8");
 
-/// Hands the status codes that the server sends, with their reason phrases, to another macro.
+/// Passes the status codes that the server sends, with their reason phrases, to another macro.
 macro_rules! with_statuses {
     ($macro:ident) => {
         $macro! {
@@ -50,7 +50,8 @@ pub(crate) use with_statuses;
 
 macro_rules! reasons {
     ($($code:literal $reason:literal)*) => {
-        /// Returns the reason phrase of `status` (RFC 9110 §15); empty for a status that the server never sends.
+                /// Returns the reason phrase of `status` (RFC 9110 §15); empty if the server never sends the
+                /// status.
         pub const fn reason(status: u16) -> &'static str {
             match status {
                 $($code => $reason,)*

@@ -1,4 +1,4 @@
-//! Trusted proxies: the fields in which they name the client of a request are used
+//! Trusted proxies: the server uses the fields in which they name the client of a request
 //! ([`crate::semantics::forwarded`]).
 
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use super::connection::Peer;
 /// A trusted proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrustedProxy {
-    /// Every client of a Unix socket of the server.
+    /// Every client of the server's Unix sockets.
     Unix,
     /// Every address of a network.
     Network(Network),
@@ -39,7 +39,7 @@ impl TrustedProxy {
     }
 }
 
-/// An address, or a whole network.
+/// An address, or a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     bits: u128,
@@ -72,7 +72,7 @@ impl Network {
     }
 }
 
-/// IPv4 addresses in their IPv6-mapped form, so that a dual-stack socket sees one.
+/// Converts IPv4 addresses to their IPv6-mapped form, which dual-stack sockets use.
 fn bits(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),

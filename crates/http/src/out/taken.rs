@@ -1,13 +1,13 @@
-//! Output that a driver takes over: it owns the bytes until the kernel is done with them, and then reports their fate.
+//! Output that a driver takes: it owns the bytes until the kernel has processed them, and then reports the
+//! result.
 
 use super::{Memory, Out, Segment, SendObserver};
 
 impl Out {
-    /// Moves the first piece of memory out of the front, for a driver that owns bytes until the kernel is
-    /// done with them. Staged bytes come in a vector: the stage itself if there is nothing else, with
-    /// `spare` in its place, otherwise a copy in `spare`. Returns none if nothing, a file or a record is at the
-    /// front.
-    /// [`Out::follows`] tells whether the next piece goes with it.
+    /// Takes the first piece of memory, for a driver that owns bytes until the kernel has processed them.
+    /// Staged bytes come in a vector. If there is no other output, it is the stage itself, which `spare`
+    /// replaces; otherwise the bytes are copied to `spare`. Returns `None` at a file, a record, an observer
+    /// or the end. [`Out::follows`] returns whether the next piece belongs to the same batch.
     pub fn pop_memory(&mut self, mut spare: Vec<u8>) -> Option<Memory> {
         debug_assert!(spare.is_empty());
         self.popped_alone = matches!(self.segments.front(), Some(Segment::Alone(_)));
@@ -19,7 +19,7 @@ impl Out {
             let from = std::mem::take(&mut self.gone);
             return Some(Memory::Staged(std::mem::replace(&mut self.staged, spare), from));
         }
-        // An observer hears when what is before it has left: see `advance`.
+        // An observer waits until the preceding bytes are sent: see `advance`.
         if matches!(self.segments.front()?, Segment::File(..) | Segment::Record(..) | Segment::Observer(_)) {
             return None;
         }
@@ -37,14 +37,14 @@ impl Out {
         Some(memory)
     }
 
-    /// Moves the first `count` bytes out of the file at the front, for a driver that has read or mapped them and owns
-    /// them until the kernel is done with them: they count as a piece. An observer behind them hears of it when the driver
-    /// says so, with [`Out::advance`] or [`Out::lose`]. Panics if there is no file, or if it is shorter.
+    /// Takes the first `count` bytes of the file at the front as one piece, for a driver that has read or
+    /// mapped them. The driver reports their result to the next observer with [`Out::advance`] or
+    /// [`Out::lose`]. Panics if there is no file, or if its range is shorter.
     pub fn pop_file(&mut self, count: u64) {
         let Some(Segment::File(_, range)) = self.segments.front_mut() else {
-            panic!("{count} bytes are moved out of a file, and none is at the front")
+            panic!("{count} bytes of a file are taken, but the front is not a file")
         };
-        assert!(count <= range.end - range.start, "{count} bytes are moved out of {range:?}");
+        assert!(count <= range.end - range.start, "{count} bytes are taken from {range:?}");
         range.start += count;
         self.sends += u32::from(count > 0);
         if range.is_empty() {
@@ -53,8 +53,8 @@ impl Out {
         self.rewind_where_empty();
     }
 
-    /// Moves the observer at the front out, if there is one, for a layer that sends its own form of the bytes in front of
-    /// it: the layer puts the observer behind that form.
+    /// Takes the observer at the front, if there is one, for a layer that sends its own form of the preceding
+    /// bytes. The layer adds the observer after that form.
     pub fn pop_observer(&mut self) -> Option<SendObserver> {
         if !matches!(self.segments.front()?, Segment::Observer(_)) {
             return None;
@@ -65,12 +65,13 @@ impl Out {
         Some(observer)
     }
 
-    /// Counts bytes that were moved out and never left: the next observer hears of them when everything is dropped.
+    /// Records bytes that a driver took but did not send. The next observer receives their number when the
+    /// output is dropped.
     pub fn lose(&mut self, count: u64) {
         self.lost = count;
     }
 
-    /// Whether the front of the output goes with the memory that was moved out last.
+    /// Whether the front of the output belongs to the batch of the last piece taken.
     pub fn follows(&self) -> bool {
         !self.popped_alone && self.goes_on(0)
     }

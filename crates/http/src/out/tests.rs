@@ -1,37 +1,38 @@
-//! Observers, and what they are told.
+//! Observers and their reports.
 
 use std::sync::Mutex;
 
 use super::*;
 
-/// Stages `bytes` and observes them.
-fn observed(out: &mut Out, bytes: &[u8], told: &Arc<Mutex<Vec<SendReport>>>) {
+/// Stages `bytes` with an observer after them, which records its report.
+fn observed(out: &mut Out, bytes: &[u8], reports: &Arc<Mutex<Vec<SendReport>>>) {
     out.stage(bytes);
-    let told = told.clone();
-    out.observe(Box::new(move |report| told.lock().expect("no panic").push(report)));
+    let reports = reports.clone();
+    out.observe(Box::new(move |report| reports.lock().expect("no panic").push(report)));
 }
 
 #[test]
 fn an_observer_is_told_in_how_many_pieces_its_own_bytes_left() {
-    let (mut out, told) = (Out::new(), Arc::default());
-    observed(&mut out, b"0123456789", &told);
-    observed(&mut out, b"01234", &told);
-    observed(&mut out, b"0123456789", &told);
-    // The second piece ends the first answer and begins the next; three bytes of the last never leave.
+    let (mut out, reports) = (Out::new(), Arc::default());
+    observed(&mut out, b"0123456789", &reports);
+    observed(&mut out, b"01234", &reports);
+    observed(&mut out, b"0123456789", &reports);
+    // The second call ends the first response and begins the next. Three bytes of the last response are
+    // dropped.
     [4, 8, 3, 7].into_iter().for_each(|count| out.advance(count));
     out.clear(0);
     let expected = [(0, 2), (0, 2), (3, 1)].map(|(unsent, sends)| SendReport { unsent, sends });
-    assert_eq!(*told.lock().expect("no panic"), expected);
+    assert_eq!(*reports.lock().expect("no panic"), expected);
 }
 
 #[test]
 fn what_is_appended_stands_behind_what_is_there_and_its_observers_are_told() {
     for before in [&b""[..], b"first "] {
-        let (mut out, mut other, told) = (Out::new(), Out::new(), Arc::default());
+        let (mut out, mut other, reports) = (Out::new(), Out::new(), Arc::default());
         out.stage(before);
         other.stage(b"gone");
         other.advance(4);
-        observed(&mut other, b"staged ", &told);
+        observed(&mut other, b"staged ", &reports);
         other.push(Part::Shared(b"shared"[..].into(), 0..6));
         other.stage(b" last");
         out.append(other);
@@ -40,48 +41,48 @@ fn what_is_appended_stands_behind_what_is_there_and_its_observers_are_told() {
         let text: Vec<u8> = slices[..filled].iter().flat_map(|slice| slice.to_vec()).collect();
         assert_eq!((text, more), ([before, b"staged shared last"].concat(), false));
         out.advance(out.len());
-        assert_eq!(*told.lock().expect("no panic"), [SendReport { unsent: 0, sends: 1 }]);
+        assert_eq!(*reports.lock().expect("no panic"), [SendReport { unsent: 0, sends: 1 }]);
     }
 }
 
 #[test]
 fn what_a_driver_takes_over_is_a_piece_and_the_next_answer_begins_anew() {
-    let (mut out, told) = (Out::new(), Arc::default());
+    let (mut out, reports) = (Out::new(), Arc::default());
     for _ in 0..2 {
-        observed(&mut out, b"head", &told);
+        observed(&mut out, b"head", &reports);
         assert!(out.pop_memory(Vec::new()).is_some());
         assert_eq!(out.pop_memory(Vec::new()), None);
-        // It has not left until the driver says so.
+        // The observer waits until the driver reports that the bytes are sent.
         assert!(!out.is_empty());
         out.advance(0);
     }
     out.stage(b"unobserved");
     assert!(out.pop_memory(Vec::new()).is_some());
-    observed(&mut out, b"head", &told);
+    observed(&mut out, b"head", &reports);
     out.advance(4);
-    assert_eq!(*told.lock().expect("no panic"), [SendReport { unsent: 0, sends: 1 }; 3]);
+    assert_eq!(*reports.lock().expect("no panic"), [SendReport { unsent: 0, sends: 1 }; 3]);
 }
 
 #[test]
 fn an_observer_hears_of_bytes_that_were_taken_over_and_never_left() {
-    let (mut out, told) = (Out::new(), Arc::default());
-    observed(&mut out, b"0123456789", &told);
+    let (mut out, reports) = (Out::new(), Arc::default());
+    observed(&mut out, b"0123456789", &reports);
     assert!(out.pop_memory(Vec::new()).is_some());
     out.lose(7);
     out.clear(0);
-    assert_eq!(*told.lock().expect("no panic"), [SendReport { unsent: 7, sends: 1 }]);
+    assert_eq!(*reports.lock().expect("no panic"), [SendReport { unsent: 7, sends: 1 }]);
 }
 
 #[test]
 fn an_observer_behind_a_file_that_was_taken_over_hears_of_it_when_it_has_left() {
     let file = Arc::new(OpenFile::new(File::open("/dev/null").expect("Linux has it"), 9));
     for (lost, unsent) in [(None, 0), (Some(4), 4)] {
-        let (mut out, told) = (Out::new(), Arc::default());
+        let (mut out, reports) = (Out::new(), Arc::default());
         out.push(Part::File(file.clone(), 0..9));
-        observed(&mut out, b"", &told);
+        observed(&mut out, b"", &reports);
         [5, 4].into_iter().for_each(|count| out.pop_file(count));
         assert!(out.file().is_none() && !out.is_empty());
-        assert_eq!(*told.lock().expect("no panic"), [], "it has not left until the driver says so");
+        assert_eq!(*reports.lock().expect("no panic"), [], "the driver has not reported the result yet");
         match lost {
             None => out.advance(0),
             Some(count) => {
@@ -90,23 +91,23 @@ fn an_observer_behind_a_file_that_was_taken_over_hears_of_it_when_it_has_left() 
             }
         }
         assert!(out.is_empty());
-        assert_eq!(*told.lock().expect("no panic"), [SendReport { unsent, sends: 2 }]);
+        assert_eq!(*reports.lock().expect("no panic"), [SendReport { unsent, sends: 2 }]);
     }
 }
 
 #[test]
 fn an_observer_that_is_moved_out_goes_behind_other_bytes() {
-    let (mut out, mut below, told) = (Out::new(), Out::new(), Arc::default());
-    observed(&mut out, b"head", &told);
-    assert!(out.pop_observer().is_none(), "bytes stand in front of it");
+    let (mut out, mut below, reports) = (Out::new(), Out::new(), Arc::default());
+    observed(&mut out, b"head", &reports);
+    assert!(out.pop_observer().is_none(), "bytes precede it");
     assert!(out.pop_memory(Vec::new()).is_some());
     below.stage(b"<sealed head>");
     below.observe(out.pop_observer().expect("it is at the front now"));
     assert!(out.is_empty());
     below.advance(12);
-    assert!(told.lock().expect("no panic").is_empty(), "a byte has not left");
+    assert!(reports.lock().expect("no panic").is_empty(), "a byte is still unsent");
     below.advance(1);
-    assert_eq!(*told.lock().expect("no panic"), [SendReport { unsent: 0, sends: 2 }]);
+    assert_eq!(*reports.lock().expect("no panic"), [SendReport { unsent: 0, sends: 2 }]);
 }
 
 #[test]

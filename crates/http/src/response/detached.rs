@@ -1,11 +1,11 @@
-//! Responses that are written away from their connection.
+//! Responses written independently of their connection.
 
 use super::encoder::{DetachedHeads, Encoder};
 use super::writer::ResponseWriter;
 use crate::out::Out;
 
-/// A response that is written on any thread, and encoded when [`ResponseWriter::append`] adds it to its connection:
-/// only there the version is known, and with HTTP/2 the state of the header compression.
+/// A response that any thread can write. [`ResponseWriter::append`] encodes it on its connection, because
+/// only the connection has the version, and with HTTP/2 the state of the header compression.
 #[derive(Default)]
 pub struct DetachedResponse {
     pub(super) heads: DetachedHeads,
@@ -20,7 +20,7 @@ impl DetachedResponse {
 }
 
 impl ResponseWriter<'_> {
-    /// Writes a response that was written elsewhere.
+    /// Appends a detached response.
     pub fn append(&mut self, response: DetachedResponse) {
         let DetachedResponse { heads, body } = response;
         if heads.closes {
@@ -49,7 +49,7 @@ mod tests {
     use crate::out::{Memory, OpenFile, Part, SendReport};
     use crate::response::template::Template;
 
-    /// Sends all output, and returns its bytes; a file is shown by its length.
+    /// Sends all output, and returns its bytes. A file is represented by its length.
     fn sent(mut out: Out) -> String {
         let mut sent = Vec::new();
         loop {
@@ -107,7 +107,7 @@ mod tests {
             clock::set(Instant(0), 784_111_777);
             let mut detached = DetachedResponse::default();
             write(case, &mut detached.writer());
-            // The date is that of the moment when it is appended.
+            // The date is the time of the append.
             clock::set(Instant(0), 784_111_999);
             let (mut there, mut here) = (Out::new(), Out::new());
             ResponseWriter::http1(&mut there).append(detached);
@@ -119,20 +119,20 @@ mod tests {
     #[test]
     fn an_observer_of_a_detached_response_hears_of_its_head() {
         for body in [&b""[..], b"body"] {
-            let told = Arc::new(Mutex::new(Vec::new()));
+            let reports = Arc::new(Mutex::new(Vec::new()));
             let mut detached = DetachedResponse::default();
             let mut response = detached.writer();
             response.head(204).end();
             response.body(body);
-            let teller = told.clone();
-            response.observe(Box::new(move |report| teller.lock().expect("no panic").push(report)));
+            let recorded = reports.clone();
+            response.observe(Box::new(move |report| recorded.lock().expect("no panic").push(report)));
             let mut out = Out::new();
             ResponseWriter::http1(&mut out).append(detached);
             let length = out.len();
-            assert_eq!(*told.lock().expect("no panic"), [], "nothing has left");
+            assert_eq!(*reports.lock().expect("no panic"), [], "nothing is sent yet");
             out.advance(length - 1);
             out.clear(0);
-            assert_eq!(*told.lock().expect("no panic"), [SendReport { unsent: 1, sends: 1 }]);
+            assert_eq!(*reports.lock().expect("no panic"), [SendReport { unsent: 1, sends: 1 }]);
         }
     }
 }

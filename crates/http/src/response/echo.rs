@@ -1,4 +1,4 @@
-//! A response that is the request's own content, so that the framing of requests can be tested from outside.
+//! A response with the request's own content, for external tests of request framing.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use crate::message::request::Method;
 use crate::message::request::Request;
 use crate::out::Part;
 
-/// Bytes up to which content is copied behind its head; longer content is shared.
+/// The longest content that is copied after its head; longer content is shared.
 const JOINED_UP_TO: usize = 4096;
 
-/// Answers any method with `body`, the content of the request, byte for byte; HEAD with its head alone. Returns how
-/// many bytes of it follow the head.
+/// Answers any method with `body`, the unchanged content of the request; HEAD gets only the head. Returns the
+/// length of the body sent.
 ///
-/// The type is nothing that a browser would show or run.
+/// Browsers neither display nor run the media type.
 pub fn echo(request: &Request<'_>, body: &[u8], response: &mut ResponseWriter<'_>) -> u64 {
     let mut head = response.head(200);
     head.content_type(FieldValue::constant("application/octet-stream"));

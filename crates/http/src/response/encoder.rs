@@ -1,20 +1,21 @@
-//! The seam between a response and the wire format of its version.
+//! The interface between a response and the wire format of its version.
 
 use crate::h1::encode::Http1Encoder;
 use crate::message::header_lines::HeaderLines;
 use crate::out::Out;
 
-/// The encoder of one response: a variant for each version of HTTP, and one for a response whose version does not
-/// matter yet. Its methods are called in this order: `interim` any number of times, then `begin`, any number of fields,
-/// and `end`. A new version adds a variant here, a fast path in [`super::template`], and nothing above.
+/// The encoder of a response: a variant for each version of HTTP, and a variant for a response whose version
+/// is not yet known. Its methods are called in this order: `interim` any number of times, `begin`, any number
+/// of fields, `end`. A new version adds a variant here and a fast path in [`super::template`], and changes
+/// nothing above.
 pub(crate) enum Encoder<'w> {
     Http1(Http1Encoder),
-    /// Keeps heads as fields, for the thread of the connection to encode.
+    /// Stores heads as fields, for the connection's thread to encode.
     Detached(&'w mut DetachedHeads),
 }
 
 impl Encoder<'_> {
-    /// Returns the same encoder for a shorter time.
+    /// Reborrows the encoder.
     #[inline]
     pub(super) fn reborrow(&mut self) -> Encoder<'_> {
         match self {
@@ -23,7 +24,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// Lets the connection end after this response. It is called before `begin`.
+    /// Makes the connection end after this response. Must precede `begin`.
     pub(super) fn close(&mut self) {
         match self {
             Encoder::Http1(http1) => http1.persistent = false,
@@ -39,7 +40,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// Begins the final head, with the fields that the version adds by itself. Returns its mark, for `end`.
+    /// Begins the final head, with the fields that the version adds. Returns its mark for `end`.
     pub(super) fn begin(&mut self, status: u16, out: &mut Out) -> usize {
         let mark = out.mark();
         match self {
@@ -49,7 +50,7 @@ impl Encoder<'_> {
         mark
     }
 
-    /// Encodes a field: a token, and a field value.
+    /// Encodes a field with a valid name and value.
     pub(super) fn field(&mut self, name: &str, value: &[u8], out: &mut Out) {
         match self {
             Encoder::Http1(http1) => http1.field(name, value, out),
@@ -57,7 +58,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// Encodes these fields, in order.
+    /// Encodes these fields in order.
     pub(super) fn fields(&mut self, fields: &HeaderLines, out: &mut Out) {
         match self {
             Encoder::Http1(_) => out.stage(fields.as_bytes()),
@@ -74,7 +75,7 @@ impl Encoder<'_> {
     }
 }
 
-/// Heads that are not encoded yet.
+/// Heads that are not yet encoded.
 #[derive(Default)]
 pub(crate) struct DetachedHeads {
     /// Interim responses, with their reason phrases.

@@ -1,4 +1,4 @@
-//! Responses, whatever the version of the request: a service describes them, and their writer encodes them.
+//! Responses for all versions: a service describes them, and their writer encodes them.
 
 pub mod detached;
 pub mod echo;

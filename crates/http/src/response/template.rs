@@ -1,4 +1,4 @@
-//! Responses that are described once and sent often.
+//! Responses that are prepared once and sent often.
 
 use crate::clock::{self, DATE_BYTES};
 use crate::h1::encode::Http1Encoder;
@@ -9,7 +9,7 @@ use crate::response::detached::DetachedResponse;
 use crate::response::encoder::Encoder;
 use crate::response::writer::{ResponseHead, ResponseWriter};
 
-/// A response that is described once: its status, its fields, and the bytes that HTTP/1 sends for it.
+/// A prepared response: its status, its fields, and its bytes in HTTP/1.
 #[derive(Clone, Debug)]
 pub struct Template {
     status: u16,
@@ -18,8 +18,8 @@ pub struct Template {
 }
 
 impl Template {
-    /// Prepares the response with this status, the fields that `describe` adds, and `body` behind them. A larger
-    /// body, or one that is a file, is left out and put behind the template by the service.
+    /// Prepares a response with this status, the fields that `describe` adds, and `body`. A service adds a
+    /// larger body, or a file, after the template.
     pub fn new(status: u16, body: &[u8], describe: impl FnOnce(&mut ResponseHead<'_>)) -> Template {
         let mut response = DetachedResponse::default();
         describe(&mut response.writer().head(status));
@@ -27,24 +27,24 @@ impl Template {
         Template { status, h1: Prepared::new(status, &fields, body), fields }
     }
 
-    /// Returns its fields in order, without those that a version adds.
+    /// Returns the fields in order, without those that a version adds.
     pub fn fields(&self) -> impl Iterator<Item = (FieldName<'_>, FieldValue<'_>)> {
         self.fields.iter()
     }
 
-    /// Returns the body that stands behind the head.
+    /// Returns the body that follows the head.
     pub fn body(&self) -> &[u8] {
         self.h1.body()
     }
 
-    /// Returns the bytes of memory beside this value itself.
+    /// Returns the bytes of memory besides this value itself.
     pub fn weight(&self) -> usize {
         self.fields.as_bytes().len() + self.h1.weight()
     }
 }
 
 impl ResponseWriter<'_> {
-    /// Writes a response that was described before, with the body in it if `whole`.
+    /// Writes a prepared response. Without `whole`, its body is omitted.
     #[inline]
     pub fn template(&mut self, template: &mut Template, whole: bool) {
         let staged = match self.encoder {
@@ -52,12 +52,12 @@ impl ResponseWriter<'_> {
             Encoder::Detached(_) => false,
         };
         if !staged {
-            self.template_anew(template, whole);
+            self.template_fields(template, whole);
         }
     }
 
     #[cold]
-    fn template_anew(&mut self, template: &Template, whole: bool) {
+    fn template_fields(&mut self, template: &Template, whole: bool) {
         self.head(template.status).fields(&template.fields);
         if whole {
             self.out.stage(template.body());
@@ -65,7 +65,7 @@ impl ResponseWriter<'_> {
     }
 }
 
-/// A head, and often its body, as one run of bytes with the date of a moment in it.
+/// A head, and often its body, as contiguous bytes with a date.
 #[derive(Clone, Debug)]
 struct Prepared {
     bytes: Box<[u8]>,
@@ -73,15 +73,15 @@ struct Prepared {
     date: usize,
     /// The offset of the body.
     body: usize,
-    /// The second that the date in `bytes` is of.
+    /// The second of the date in `bytes`.
     second: u64,
 }
 
 impl Prepared {
-    /// The encoder for which a response is prepared.
+    /// The encoder of prepared responses.
     const ENCODER: Http1Encoder = Http1Encoder::PERSISTENT;
 
-    /// Prepares a head with this status and these fields, with `body` behind it.
+    /// Prepares a head with this status and these fields, followed by `body`.
     fn new(status: u16, fields: &HeaderLines, body: &[u8]) -> Prepared {
         let mut out = Out::new();
         Prepared::ENCODER.begin(status, &mut out);
@@ -93,8 +93,8 @@ impl Prepared {
         Prepared { bytes, date, body: head.len(), second: clock::unix_seconds() }
     }
 
-    /// Stages the head, and the body that stands behind it if `whole`, if `encoder` would encode the same. Returns
-    /// whether it would.
+    /// Stages the head, and with `whole` the body, if `encoder` would encode the same bytes. Returns whether
+    /// it would.
     #[inline]
     fn stage(&mut self, encoder: Http1Encoder, whole: bool, out: &mut Out) -> bool {
         let same = encoder == Prepared::ENCODER;
@@ -105,12 +105,12 @@ impl Prepared {
         same
     }
 
-    /// Returns the body that stands behind the head.
+    /// Returns the body that follows the head.
     fn body(&self) -> &[u8] {
         &self.bytes[self.body..]
     }
 
-    /// Returns the bytes of memory beside this value itself.
+    /// Returns the bytes of memory besides this value itself.
     fn weight(&self) -> usize {
         self.bytes.len()
     }
@@ -119,8 +119,8 @@ impl Prepared {
     fn renew_date(&mut self) {
         let second = clock::unix_seconds();
         if self.second != second {
-            let place = self.date..self.date + DATE_BYTES;
-            clock::with_date(|date| self.bytes[place].copy_from_slice(date));
+            let range = self.date..self.date + DATE_BYTES;
+            clock::with_date(|date| self.bytes[range].copy_from_slice(date));
             self.second = second;
         }
     }

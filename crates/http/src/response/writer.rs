@@ -1,7 +1,7 @@
-//! The writer of one response.
+//! The writer of a response.
 //!
-//! A value that could break out of its field cannot be written: [`FieldValue`] and [`FieldName`] exist only when
-//! valid. Heads are staged field by field, without an allocation.
+//! A value that could break out of its field cannot be written, because [`FieldValue`] and [`FieldName`] are
+//! always valid. Heads are staged field by field, without allocations.
 
 use std::ops::Range;
 
@@ -15,22 +15,22 @@ use crate::message::refusal::Refusal;
 use crate::message::status::{PLAIN_TEXT, reason};
 use crate::out::{Out, Part, SendObserver};
 
-/// Writes the response to one request in the wire format of its version, behind what the connection has to send.
+/// Writes the response to a request in the wire format of its version, after the connection's present output.
 ///
-/// A response is a head and then its body, in pieces whose sum is the head's content length. A response to HEAD,
-/// and one with status 204 or 304, has no body.
+/// A response consists of a head and a body in pieces, whose total length is the head's content length.
+/// Responses to HEAD, and responses with status 204 or 304, have no body.
 pub struct ResponseWriter<'o> {
     pub(super) out: &'o mut Out,
     pub(super) encoder: Encoder<'o>,
-    /// Boxed, because few responses have any.
+    /// Boxed, because few responses have extra fields.
     pub(super) extra: Option<Box<ExtraFields>>,
 }
 
-/// Fields that the next final head gets, whoever writes it.
+/// Fields for the next final head.
 #[derive(Default)]
 pub(super) struct ExtraFields {
     added: HeaderLines,
-    /// In place of all others of their names.
+    /// These fields replace all others of their names.
     replaced: HeaderLines,
 }
 
@@ -40,7 +40,8 @@ impl<'o> ResponseWriter<'o> {
         ResponseWriter { out, encoder, extra: None }
     }
 
-    /// Returns a writer of HTTP/1.1 on a connection that persists. For tests of services, which have no connection.
+    /// Returns a writer of HTTP/1.1 on a persistent connection. For tests of services, which have no
+    /// connection.
     pub fn http1(out: &'o mut Out) -> ResponseWriter<'o> {
         ResponseWriter::new(out, Encoder::Http1(Http1Encoder::PERSISTENT))
     }
@@ -53,19 +54,19 @@ impl<'o> ResponseWriter<'o> {
         }
     }
 
-    /// Closes the connection after this response. It has to be called before the head.
+    /// Makes the connection close after this response. Must precede the head.
     pub fn close(&mut self) {
         self.encoder.close();
     }
 
-    /// Begins the final head. Its fields appear in the order of the calls: by convention the type and length of the
-    /// content first.
+    /// Begins the final head. Its fields appear in the order of the calls; by convention, the type and length
+    /// of the content come first.
     pub fn head(&mut self, status: u16) -> ResponseHead<'_> {
         let mark = self.encoder.begin(status, self.out);
         ResponseHead { out: self.out, encoder: self.encoder.reborrow(), extra: self.extra.take(), mark }
     }
 
-    /// Writes 103 with these fields, ahead of the final response (RFC 8297).
+    /// Writes a 103 with these fields before the final response (RFC 8297).
     pub fn early_hints(&mut self, fields: &HeaderLines) {
         self.encoder.interim(103, "Early Hints", fields, self.out);
     }
@@ -75,48 +76,48 @@ impl<'o> ResponseWriter<'o> {
         self.out.stage(bytes);
     }
 
-    /// Puts `part` into the body without copying it. Panics if a range of shared bytes reaches past them.
+    /// Adds `part` to the body without copying it. Panics if a range of shared bytes exceeds them.
     pub fn push(&mut self, part: Part) {
         self.out.push(part);
     }
 
-    /// Calls `observer` when everything written so far has left, or when it is clear that it never will.
+    /// Calls `observer` when all output so far has been sent or dropped.
     pub fn observe(&mut self, observer: SendObserver) {
         match self.encoder {
-            // The head, which comes in front of the body, is not in this output.
+            // The head precedes the body, but is not in this output.
             Encoder::Detached(_) => self.out.observe_later(observer),
             Encoder::Http1(_) => self.out.observe(observer),
         }
     }
 
-    /// Whether everything that the connection has to send is in memory and unobserved: it leaves whole, or the
+    /// Whether all of the connection's output is in memory and without observers: it is sent whole, or the
     /// connection ends.
     #[inline]
     pub fn is_plain(&self) -> bool {
         self.out.staged_alone().is_some()
     }
 
-    /// Adds fields to the next final head, behind its own.
+    /// Adds fields to the next final head, after its own fields.
     pub fn add_fields(&mut self, fields: &HeaderLines) {
         if !fields.is_empty() {
             self.extra.get_or_insert_default().added.append(fields);
         }
     }
 
-    /// Takes back the fields that were added to a head that was not written.
+    /// Removes and returns the added fields, if their head was not written.
     pub fn take_fields(&mut self) -> HeaderLines {
         let added = self.extra.as_mut().map(|extra| std::mem::take(&mut extra.added));
         self.extra.take_if(|extra| extra.replaced.is_empty());
         added.unwrap_or_default()
     }
 
-    /// Sets a field of the next final head in place of all others of its name, its own and added ones.
+    /// Sets a field of the next final head, in place of all other fields of its name.
     pub fn replace_field(&mut self, name: FieldName<'_>, value: FieldValue<'_>) {
         self.extra.get_or_insert_default().replaced.replace(name, value);
     }
 
-    /// Writes the response to a refused request, as a line of text; if not `whole`, only its head. Returns the number of
-    /// bytes of its body. The connection closes after it.
+    /// Writes the response to a refused request as a line of text. Without `whole`, only its head is written.
+    /// Returns the length of the body. The connection closes after it.
     pub fn refusal(&mut self, refusal: Refusal, whole: bool) -> u64 {
         let status = refusal.status();
         let code = Decimal::new(u64::from(status));
@@ -140,7 +141,7 @@ impl<'o> ResponseWriter<'o> {
     }
 }
 
-/// The head of a response. It ends when it is dropped.
+/// The head of a response. Dropping it ends the head.
 pub struct ResponseHead<'w> {
     out: &'w mut Out,
     encoder: Encoder<'w>,
@@ -159,7 +160,7 @@ impl ResponseHead<'_> {
         self.bytes("Content-Length", Decimal::new(length).as_bytes());
     }
 
-    /// Adds `Content-Range` of a 206: these bytes, at least one, of `size` (RFC 9110 §14.4).
+    /// Adds the `Content-Range` of a 206 for these bytes, at least one, of `size` (RFC 9110 §14.4).
     pub fn content_range(&mut self, range: &Range<u64>, size: u64) {
         debug_assert!(range.start < range.end && range.end <= size);
         let [start, last, size] = [range.start, range.end.saturating_sub(1), size].map(Decimal::new);
@@ -167,12 +168,12 @@ impl ResponseHead<'_> {
         self.pieces("Content-Range", &pieces);
     }
 
-    /// Adds `Content-Range` of a 416 for a representation of `size` bytes.
+    /// Adds the `Content-Range` of a 416 for a representation of `size` bytes.
     pub fn unsatisfied_range(&mut self, size: u64) {
         self.pieces("Content-Range", &[b"bytes */", Decimal::new(size).as_bytes()]);
     }
 
-    /// Adds any field. Those that frame the message have methods of their own.
+    /// Adds a field. Fields that frame the message have separate methods.
     pub fn field(&mut self, name: FieldName<'_>, value: FieldValue<'_>) {
         self.bytes(name.as_str(), value.as_bytes());
     }
@@ -190,7 +191,7 @@ impl ResponseHead<'_> {
     /// Ends the head.
     pub fn end(self) {}
 
-    /// Adds these fields, in order.
+    /// Adds these fields in order.
     pub(super) fn fields(&mut self, fields: &HeaderLines) {
         match &self.extra {
             None => self.encoder.fields(fields, self.out),
@@ -198,7 +199,7 @@ impl ResponseHead<'_> {
         }
     }
 
-    /// Adds a field, unless one that was set before replaces it.
+    /// Adds a field, unless a field set before replaces it.
     #[inline]
     fn bytes(&mut self, name: &str, value: &[u8]) {
         if self.extra.as_ref().is_none_or(|extra| !extra.replaced.contains(name)) {

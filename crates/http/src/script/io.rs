@@ -1,4 +1,4 @@
-//! The driver that a script plays.
+//! The driver of a script.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -12,25 +12,25 @@ use crate::io::{Finish, Io, IoError, Patience, Received};
 use crate::message::connection::{Connection, Local, Peer};
 use crate::out::{OpenFile, Out};
 
-/// Reads a range of a file that is to be sent, in place of the system.
+/// Reads a range of a file to send, in place of the system.
 pub type ReadFile = fn(&OpenFile, Range<u64>, &mut Vec<u8>) -> Result<(), IoError>;
 
-/// Makes the next bytes of a peer from all that it was sent: each piece is received by itself.
+/// Makes the peer's next bytes from all the bytes that it has received. Each piece is received separately.
 pub type Respond = Box<dyn FnOnce(&[u8]) -> Vec<Vec<u8>> + Send>;
 
-/// An action of the peer at a moment.
+/// An action of the peer.
 pub(super) enum Step {
-    /// It sends bytes; one receive brings at most these.
+    /// It sends bytes. A receive returns at most these.
     Bytes(Vec<u8>),
-    /// It sends bytes that depend on those it was sent.
+    /// It sends bytes that depend on the bytes that it has received.
     Response(Respond),
     /// It ends its output.
     End,
-    /// It is gone, in both directions.
+    /// It resets the connection.
     Reset,
 }
 
-/// The operations of the driver that return `Pending` once although they could go on.
+/// The operations of the driver that return `Pending` once although they could complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pauses {
     Never,
@@ -39,11 +39,11 @@ pub(super) enum Pauses {
 }
 
 thread_local! {
-    /// The earliest moment at which a pending wait can go on by itself.
+    /// The earliest time at which a pending wait continues without an event.
     pub(super) static ALARM: Cell<Instant> = const { Cell::new(Instant::NEVER) };
 }
 
-/// The operations of a connection, each of which waits by itself.
+/// The operations of a connection, each with a wait of its own.
 #[derive(Clone, Copy)]
 enum Wait {
     Receive,
@@ -52,9 +52,9 @@ enum Wait {
     Finish,
 }
 
-/// An [`Io`] whose other end is a [`super::Script`].
+/// An [`Io`] whose peer is a [`super::Script`].
 pub struct ScriptIo {
-    /// Received bytes; those before `consumed` are dropped.
+    /// Received bytes; the first `consumed` bytes are dropped.
     input: Vec<u8>,
     consumed: usize,
     connection: Connection,
@@ -66,7 +66,7 @@ pub struct ScriptIo {
     takes_again: Instant,
     pub(super) gone_after: usize,
     pub(super) pauses: Pauses,
-    /// By operation: whether it has just answered `Pending` for a pause. Each direction pauses by itself.
+    /// Per operation: whether its last result was `Pending` because of a pause.
     paused: [bool; 4],
     pub(super) fault: Option<(usize, IoError)>,
     pub(super) parks: bool,
@@ -108,7 +108,7 @@ impl ScriptIo {
         }
     }
 
-    /// A connection that is parked gives its buffers back, so nothing may be in them.
+    /// Asserts that a parked connection has empty buffers, because it returns them.
     pub(super) fn assert_empty(&self) {
         assert!(self.in_hand() == 0, "parked with {} received bytes in hand", self.in_hand());
         assert!(self.out.is_empty(), "parked with {} bytes to send", self.out.len());
@@ -127,7 +127,7 @@ impl ScriptIo {
         self.input.len() - self.consumed
     }
 
-    /// Counts an operation, and returns a result in its place if the script pauses it or lets it fail.
+    /// Counts an operation. Returns a result in its place if the script makes it pause or fail.
     fn interfere<T>(&mut self, wait: Wait, cx: &mut Context<'_>) -> Option<Poll<Result<T, IoError>>> {
         let paused = std::mem::take(&mut self.paused[wait as usize]);
         if let Some((at, error)) = self.fault
@@ -145,7 +145,7 @@ impl ScriptIo {
         None
     }
 
-    /// Waits until `by`, or until `event`.
+    /// Waits until `by` or `event`.
     fn wait<T>(by: Instant, event: Instant) -> Poll<Result<T, IoError>> {
         if by <= clock::now() {
             return Poll::Ready(Err(IoError::TimedOut));
@@ -164,12 +164,12 @@ impl ScriptIo {
         self.reset_at() <= clock::now() || self.sent.len() >= self.gone_after
     }
 
-    /// Replaces a response that is due by its bytes.
+    /// Replaces a response that is due with its bytes.
     fn respond(&mut self, now: Instant) {
         while let Some((at, step)) =
             self.steps.pop_front_if(|(at, step)| *at <= now && matches!(step, Step::Response(_)))
         {
-            let Step::Response(respond) = step else { unreachable!("it was looked at") };
+            let Step::Response(respond) = step else { unreachable!("the step was checked") };
             let pieces = respond(&self.sent).into_iter().filter(|piece| !piece.is_empty());
             for piece in pieces.collect::<Vec<_>>().into_iter().rev() {
                 self.steps.push_front((at, Step::Bytes(piece)));
@@ -177,7 +177,7 @@ impl ScriptIo {
         }
     }
 
-    /// Sends at most `most` bytes from the front of the output; returns their number.
+    /// Sends at most `most` bytes from the front of the output. Returns their number.
     fn send(&mut self, most: usize) -> Result<usize, IoError> {
         let before = self.sent.len();
         let most = most.min(self.gone_after - before);
@@ -185,7 +185,7 @@ impl ScriptIo {
             let end = range.end.min(range.start.saturating_add(most as u64));
             (self.read)(file, range.start..end, &mut self.sent)?;
         } else {
-            // Few slices, so that output of many pieces takes several rounds.
+            // Few slices, so that output of many pieces needs several calls.
             let mut slices = [IoSlice::new(&[]); 3];
             let (filled, _) = self.out.memory(&mut slices);
             for slice in &slices[..filled] {
@@ -199,7 +199,7 @@ impl ScriptIo {
     }
 }
 
-/// Fills in bytes of a file; the value of each byte shows its offset.
+/// Writes bytes of a file; the value of each byte derives from its offset.
 fn read_pattern(_: &OpenFile, range: Range<u64>, to: &mut Vec<u8>) -> Result<(), IoError> {
     to.extend(range.map(|offset| (offset % 251) as u8));
     Ok(())
@@ -243,7 +243,7 @@ impl Io for ScriptIo {
         self.respond(now);
         match self.steps.front_mut() {
             Some((at, step)) if *at <= now => match step {
-                Step::Response(_) => unreachable!("it was replaced by bytes"),
+                Step::Response(_) => unreachable!("bytes have replaced it"),
                 Step::End => Poll::Ready(Ok(Received::End)),
                 Step::Reset => Poll::Ready(Err(IoError::Gone)),
                 Step::Bytes(bytes) => {
@@ -266,7 +266,7 @@ impl Io for ScriptIo {
             None if self.gone() => Poll::Ready(Err(IoError::Gone)),
             None => ScriptIo::wait(by, self.reset_at()),
         };
-        lost.map(|lost| lost.expect_err("a wait for the worst never ends well"))
+        lost.map(|lost| lost.expect_err("a wait for a loss ends with an error"))
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>, by: Instant) -> Poll<Result<(), IoError>> {

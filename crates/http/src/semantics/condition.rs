@@ -11,24 +11,24 @@ use crate::message::request::Request;
 pub struct Validators<'a> {
     /// The entity tag, strong, with its quotes.
     pub etag: &'a [u8],
-    /// The time of the last modification in seconds since 1970, if it is known. While that second lasts,
-    /// it does not distinguish two versions for `If-Range`.
+    /// The time of the last modification in seconds since 1970, if known. Within that second, it does not
+    /// distinguish two versions for `If-Range`.
     pub modified: Option<u64>,
 }
 
-/// The result of the conditions of a request.
+/// The result of a request's conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConditionResult {
-    /// Answer as if there were no condition.
+    /// Answer as without conditions.
     Proceed,
-    /// The client has this version: 304.
+    /// 304: the client has this version.
     NotModified,
-    /// A condition failed: 412.
+    /// 412: a condition failed.
     PreconditionFailed,
 }
 
-/// Evaluates the conditions of `request` against the representation, in the order of RFC 9110 §13.2.2, except for
-/// `If-Range`: see [`range_applies`].
+/// Evaluates the conditions of `request` in the order of RFC 9110 §13.2.2, except `If-Range`: see
+/// [`range_applies`].
 pub fn evaluate(request: &Request<'_>, validators: Validators<'_>) -> ConditionResult {
     match listed(request, "if-match", |tag| tag.strong && tag.text == validators.etag) {
         Some(false) => return ConditionResult::PreconditionFailed,
@@ -53,9 +53,9 @@ pub fn evaluate(request: &Request<'_>, validators: Validators<'_>) -> ConditionR
     }
 }
 
-/// Whether a `Range` of this request may be answered with a part: there is no `If-Range`, or it names
-/// exactly the version that exists, by a validator that is strong (RFC 9110 §13.1.5). Otherwise the
-/// whole is sent.
+/// Whether the `Range` of this request may be answered with a part. There must be no `If-Range`, or it must
+/// identify the present version by a strong validator (RFC 9110 §13.1.5). Otherwise the whole representation
+/// is sent.
 pub fn range_applies(request: &Request<'_>, validators: Validators<'_>) -> bool {
     let mut values = request.values("if-range");
     let Some(value) = values.next() else { return true };
@@ -65,14 +65,14 @@ pub fn range_applies(request: &Request<'_>, validators: Validators<'_>) -> bool 
     if value.ends_with(b"\"") {
         return value == validators.etag;
     }
-    // A date is strong when its second is over: two versions of that second share it, but only the later one is left
-    // then (RFC 9110 §8.8.2.2).
+    // A date is a strong validator after its second: versions of the same second share it, but then only the
+    // last of them remains (RFC 9110 §8.8.2.2).
     let strong = |modified: &u64| *modified < clock::unix_seconds();
     validators.modified.filter(strong).is_some_and(|modified| parse_date(value) == Some(modified))
 }
 
-/// Whether one of the entity tags in the fields called `name`, or `*`, matches; none if there is no
-/// such field. A malformed member ends its list, because the rest is ambiguous.
+/// Whether an entity tag in the fields called `name`, or `*`, matches; None without such a field. A malformed
+/// member ends its list, because the rest is ambiguous.
 fn listed(request: &Request<'_>, name: &str, matches: impl Fn(Tag<'_>) -> bool) -> Option<bool> {
     let mut values = request.values(name).peekable();
     values.peek()?;
@@ -83,11 +83,11 @@ fn listed(request: &Request<'_>, name: &str, matches: impl Fn(Tag<'_>) -> bool) 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Tag<'a> {
     strong: bool,
-    /// With its quotes.
+    /// Including the quotes.
     text: &'a [u8],
 }
 
-/// Returns the entity tags of a list. A tag may hold commas, so a list cannot be split at them.
+/// Iterates over the entity tags of a list. Tags can contain commas, so the list cannot be split at them.
 struct Tags<'a> {
     rest: &'a [u8],
 }
@@ -104,11 +104,11 @@ impl<'a> Iterator for Tags<'a> {
         };
         let inner = rest.strip_prefix(b"\"")?;
         let end = inner.iter().position(|&byte| byte == b'"')?;
-        let (text, behind) = rest.split_at(end + 2);
-        // `"a"b` is no tag, and the rest of its list is ambiguous.
-        let ends = behind.trim_ascii_start().first().is_none_or(|&byte| byte == b',');
+        let (text, rest) = rest.split_at(end + 2);
+        // `"a"b` is not a tag, and the rest of its list is ambiguous.
+        let ends = rest.trim_ascii_start().first().is_none_or(|&byte| byte == b',');
         let valid = text[1..=end].iter().all(|&byte| byte > b' ' && byte != 0x7f);
-        self.rest = if ends { behind } else { &[] };
+        self.rest = if ends { rest } else { &[] };
         (ends && valid).then_some(Tag { strong, text })
     }
 }
@@ -134,7 +134,7 @@ mod tests {
     const AFTER: &str = "Sun, 06 Nov 1994 08:49:38 GMT";
     const VALIDATORS: Validators<'_> = Validators { etag: b"\"v,1\"", modified: Some(784_111_777) };
 
-    /// Some time after [`THEN`].
+    /// A time after [`THEN`].
     const NOW: u64 = 784_111_800;
 
     fn with_request<T>(method: &str, fields: &[(&str, &str)], use_it: impl FnOnce(&Request<'_>) -> T) -> T {

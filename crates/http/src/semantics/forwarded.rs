@@ -1,8 +1,9 @@
-//! The client of a request that came through proxies: `X-Forwarded-For` and its kin, and `Forwarded` (RFC 7239).
+//! The client of a request that passed through proxies: `X-Forwarded-For` and related fields, and `Forwarded`
+//! (RFC 7239).
 //!
-//! Each proxy appends the address of its own client. So fields are read from the right, as far as the addresses belong
-//! to trusted proxies: what is further left may be forged. Lists are split from the right, too, so that nothing that a
-//! client sends can hide what a proxy appended to it.
+//! Each proxy appends the address of its own client. So addresses are read from the right, as long as they
+//! belong to trusted proxies: all further addresses may be forged. Lists are also split from the right, so
+//! that text sent by a client cannot hide text that a proxy appended.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,7 +11,7 @@ use crate::message::connection::{Connection, Peer, Scheme};
 use crate::message::request::Request;
 use crate::message::trust::TrustedProxy;
 
-/// The fields that are used. A proxy replaces or removes them in requests of its clients.
+/// The fields that are used. A proxy must replace or remove them in its clients' requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ForwardedFields {
     /// `X-Forwarded-For`.
@@ -39,17 +40,17 @@ pub struct TrustedProxies {
     pub fields: ForwardedFields,
 }
 
-/// The client of a request as its proxies name it. An absent part is that of the connection.
+/// The client of a request as reported by proxies. The connection supplies absent parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ForwardedClient<'a> {
-    /// Its address.
+    /// The address of the client.
     pub address: Option<IpAddr>,
-    /// The scheme of the URL that it asked for.
+    /// The scheme of the requested URL.
     pub scheme: Option<Scheme>,
-    /// The host that it asked for; not checked.
+    /// The requested host, unchecked.
     pub host: Option<&'a str>,
-    /// Whether `X-Forwarded-For` and `Forwarded` name different clients. Then one of them is forged, and neither is
-    /// used.
+    /// Whether `X-Forwarded-For` and `Forwarded` disagree about the client. One of them is forged, so neither
+    /// is used.
     pub ambiguous: bool,
 }
 
@@ -133,7 +134,7 @@ impl TrustedProxies {
     }
 }
 
-/// The last element of a list field.
+/// Returns the last element of a list field.
 fn last<'a>(request: &Request<'a>, name: &str) -> Option<&'a str> {
     let line = request.values(name).next_back()?;
     let part = line.rsplit(|byte| *byte == b',').next()?;
@@ -148,7 +149,8 @@ fn scheme_of(name: &str) -> Option<Scheme> {
     }
 }
 
-/// An address, with a port or without: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]`, `[2001:db8::1]:80`.
+/// Parses an address with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]`,
+/// `[2001:db8::1]:80`.
 fn address_of(bytes: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(bytes).ok()?;
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
@@ -165,29 +167,28 @@ struct Element<'a> {
 }
 
 impl<'a> Element<'a> {
-    /// Parses an element. None if it is malformed.
+    /// Parses an element; None if it is malformed.
     fn parse(mut rest: &'a [u8]) -> Option<Element<'a>> {
         let mut element = Element::default();
         let mut seen = [false; 3];
         loop {
             let equals = memchr::memchr(b'=', rest)?;
-            let (name, behind) = (rest[..equals].trim_ascii(), &rest[equals + 1..]);
-            let (value, behind) = value(behind)?;
-            let place =
+            let (name, rest_of_pair) = (rest[..equals].trim_ascii(), &rest[equals + 1..]);
+            let (value, tail) = value(rest_of_pair)?;
+            let index =
                 [&b"for"[..], b"proto", b"host"].iter().position(|known| name.eq_ignore_ascii_case(known));
-            if let Some(place) = place {
-                // A parameter occurs once.
-                if std::mem::replace(&mut seen[place], true) {
+            if let Some(index) = index {
+                // Each parameter occurs at most once.
+                if std::mem::replace(&mut seen[index], true) {
                     return None;
                 }
-                match place {
+                match index {
                     0 => element.address = address_of(value),
                     1 => element.scheme = std::str::from_utf8(value).ok().and_then(scheme_of),
                     _ => element.host = std::str::from_utf8(value).ok(),
                 }
             }
-            let behind = behind.trim_ascii_start();
-            match behind.split_first() {
+            match tail.trim_ascii_start().split_first() {
                 None => return Some(element),
                 Some((b';', more)) if more.trim_ascii().is_empty() => return Some(element),
                 Some((b';', more)) => rest = more,
@@ -197,7 +198,7 @@ impl<'a> Element<'a> {
     }
 }
 
-/// Splits a token or a quoted string off the front. A value with escapes is no address and no host.
+/// Splits a token or a quoted string from the front. A value with escapes is neither an address nor a host.
 fn value(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     if let Some(quoted) = bytes.strip_prefix(b"\"") {
         let end = memchr::memchr(b'"', quoted)?;
@@ -207,7 +208,7 @@ fn value(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     Some(bytes.split_at(end))
 }
 
-/// The elements of a line, from the right: it is split at commas outside of quoted strings.
+/// Returns the elements of a line from the right, split at commas outside quoted strings.
 fn elements(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(line);
     std::iter::from_fn(move || {
@@ -222,7 +223,7 @@ fn elements(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Whether an odd number of backslashes precedes this place.
+/// Whether an odd number of backslashes precedes this position.
 fn is_escaped(line: &[u8], at: usize) -> bool {
     line[..at].iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
 }

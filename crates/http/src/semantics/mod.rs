@@ -1,5 +1,5 @@
-//! Semantics that all versions share: conditions, ranges, content coding, bodies of several parts, and the
-//! clients of proxies.
+//! Semantics that all versions share: conditions, ranges, content coding, multipart bodies, and forwarded
+//! clients.
 
 pub mod condition;
 pub mod forwarded;

@@ -5,14 +5,14 @@ use std::ops::Range;
 use crate::message::decimal::Decimal;
 use crate::message::field::FieldValue;
 
-/// Hexadecimal digits of a boundary.
+/// The hexadecimal digits of a boundary.
 const BOUNDARY_BYTES: usize = 32;
 const MEDIA_TYPE: &[u8] = b"multipart/byteranges; boundary=";
 
-/// The body of a 206 with several parts. Its length is known before any of it is written.
+/// The body of a 206 with several parts. Its length is known in advance.
 ///
-/// The boundary is a hash of 128 bits over the version and the parts. The same request gets the same bytes, and no
-/// content contains the boundary by accident: a stored copy of this response would be another version.
+/// The boundary is a hash of 128 bits over the version and the ranges, so equal requests get equal bytes.
+/// Content cannot contain the boundary by accident: storing this response in the file makes another version.
 #[derive(Debug)]
 pub struct Multipart<'a> {
     media_type: FieldValue<'a>,
@@ -21,17 +21,17 @@ pub struct Multipart<'a> {
     content_type: [u8; MEDIA_TYPE.len() + BOUNDARY_BYTES],
 }
 
-/// A piece of a body of several parts.
+/// A piece of a multipart body.
 #[derive(Clone, Copy, Debug)]
 pub enum MultipartPiece<'a> {
-    /// Bytes between parts, with their fields.
+    /// Bytes between parts, including their fields.
     Frame(&'a [u8]),
     /// A range of the content.
     Content(&'a Range<u64>),
 }
 
 impl<'a> Multipart<'a> {
-    /// Describes these parts of a representation with this size and type. Its entity tag identifies its version.
+    /// Describes the parts of a representation of this size and type. The entity tag identifies its version.
     pub fn new(
         media_type: FieldValue<'a>,
         ranges: &'a [Range<u64>],
@@ -54,7 +54,7 @@ impl<'a> Multipart<'a> {
 
     /// Returns the media type of the whole body.
     pub fn content_type(&self) -> FieldValue<'_> {
-        FieldValue::new(&self.content_type).expect("letters, digits and a blank are a field value")
+        FieldValue::new(&self.content_type).expect("letters, digits and a space are a field value")
     }
 
     /// Returns the length of the whole body.
@@ -68,7 +68,7 @@ impl<'a> Multipart<'a> {
         length + self.ranges.iter().map(|range| range.end - range.start).sum::<u64>()
     }
 
-    /// Hands the whole body to `put`, piece by piece.
+    /// Passes the whole body to `put`, piece by piece.
     pub fn write(&self, mut put: impl FnMut(MultipartPiece<'_>)) {
         for (at, range) in self.ranges.iter().enumerate() {
             self.begin_part(at, range, &mut |bytes| put(MultipartPiece::Frame(bytes)));
@@ -81,10 +81,10 @@ impl<'a> Multipart<'a> {
         &self.content_type[MEDIA_TYPE.len()..]
     }
 
-    /// Hands the bytes in front of the content of a part to `put`.
+    /// Passes the bytes before the content of a part to `put`.
     fn begin_part(&self, at: usize, range: &Range<u64>, put: &mut dyn FnMut(&[u8])) {
         debug_assert!(range.start < range.end && range.end <= self.size);
-        // The line end in front of a boundary belongs to it; the first one needs none.
+        // The line end before a boundary belongs to it; the first boundary needs none.
         put(if at == 0 { b"--" } else { b"\r\n--" });
         put(self.boundary());
         put(b"\r\nContent-Type: ");
@@ -98,7 +98,7 @@ impl<'a> Multipart<'a> {
         put(b"\r\n\r\n");
     }
 
-    /// Hands the bytes behind the last part to `put`.
+    /// Passes the bytes after the last part to `put`.
     fn end(&self, put: &mut dyn FnMut(&[u8])) {
         put(b"\r\n--");
         put(self.boundary());
@@ -106,7 +106,7 @@ impl<'a> Multipart<'a> {
     }
 }
 
-/// FNV-1a of 128 bits. Its result is the same on every machine and in every version of this server.
+/// FNV-1a of 128 bits: the same result on every machine and in every version of this server.
 struct Hash(u128);
 
 impl Hash {

@@ -41,16 +41,18 @@ impl ContentCoding {
 pub enum Choice {
     /// Send this coding.
     Use(ContentCoding),
-    /// The client accepts no available coding: 406, or the content as it is (RFC 9110 §12.1 leaves it to the server).
+    /// The client accepts no available coding. The server chooses 406 or the uncompressed content (RFC 9110
+    /// §12.1).
     NotAcceptable,
 }
 
-/// Chooses one of the `available` codings of a representation, which are in the order of the server's preference, by
-/// the values of all `Accept-Encoding` fields of a request, in order.
+/// Chooses a coding by the values of all `Accept-Encoding` fields of a request, in order. `available` lists
+/// the codings of the representation in order of preference, with [`ContentCoding::Identity`] if it can be
+/// sent uncompressed.
 ///
-/// The greatest weight wins, and among equal weights the first in `available`. `available` contains
-/// [`ContentCoding::Identity`] if the content can be sent uncompressed. Identity is accepted unless it is excluded, and comes
-/// last unless it is named. Malformed members of the list are ignored, and so are repetitions of a name.
+/// The greatest weight wins; for equal weights, the first coding in `available`. Identity is accepted unless
+/// it is excluded, and has the lowest preference unless it is named. Malformed members and repeated names are
+/// ignored.
 pub fn choose<'v>(values: impl IntoIterator<Item = &'v [u8]>, available: &[ContentCoding]) -> Choice {
     let accepted = Accepted::parse(values);
     let mut best: Option<(Rank, ContentCoding)> = None;
@@ -63,9 +65,9 @@ pub fn choose<'v>(values: impl IntoIterator<Item = &'v [u8]>, available: &[Conte
     best.map_or(Choice::NotAcceptable, |(_, coding)| Choice::Use(coding))
 }
 
-/// Returns the weight that the `Accept` fields of a request give a media type, in thousandths (RFC 9110 §12.5.1). The
-/// narrowest range that contains the type counts. Without a field, every type has 1000. Malformed members and
-/// parameters other than the weight are ignored.
+/// Returns the weight of a media type in the `Accept` fields of a request, in thousandths (RFC 9110 §12.5.1).
+/// The most specific range that matches the type counts. Without a field, every type has 1000. Malformed
+/// members and other parameters are ignored.
 pub fn accepted<'v>(values: impl IntoIterator<Item = &'v [u8]>, kind: &str, subtype: &str) -> u16 {
     let (mut any, mut best) = (false, None);
     for member in values.into_iter().flat_map(|value| value.split(|&byte| byte == b',')) {
@@ -105,7 +107,7 @@ struct Weight(u16);
 impl Weight {
     const ONE: Weight = Weight(1000);
 
-    /// Parses a `qvalue` (RFC 9110 §12.4.2): `0` or `1` with at most three decimals, and at most 1.
+    /// Parses a `qvalue` (RFC 9110 §12.4.2): `0` or `1` with at most three decimals, up to 1.
     fn parse(text: &[u8]) -> Option<Weight> {
         let (whole, decimals) = match text {
             [whole @ (b'0' | b'1')] => (whole, &[][..]),
@@ -120,7 +122,7 @@ impl Weight {
     }
 }
 
-/// The preference for a coding. Codings that the client did not name come behind those that it named.
+/// The preference for a coding. Unnamed codings rank below named codings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank(u16);
 
@@ -133,14 +135,14 @@ impl Rank {
     }
 }
 
-/// The codings that a request names.
+/// The codings named in a request.
 #[derive(Default)]
 struct Accepted {
     zstd: Option<Weight>,
     brotli: Option<Weight>,
     gzip: Option<Weight>,
     identity: Option<Weight>,
-    /// `*`: codings that are not named.
+    /// `*`: all codings that are not named.
     others: Option<Weight>,
 }
 
@@ -178,7 +180,7 @@ impl Accepted {
         };
         match named.or(self.others) {
             Some(weight) => Rank::of(weight),
-            // Without a field any coding is allowed, but clients that can decode one send the field.
+            // Without a field every coding is allowed, but clients that can decode a coding send the field.
             None if coding == ContentCoding::Identity => Rank::UNNAMED,
             None => Rank::EXCLUDED,
         }

@@ -1,33 +1,34 @@
-//! The bytes that a `Range` field asks for (RFC 9110 §14).
+//! The bytes that a `Range` field demands (RFC 9110 §14).
 //!
-//! A field that is malformed, names another unit or asks for too many ranges is ignored, as §14.2 lets a
-//! server do: the whole representation is always a correct response.
+//! A field that is malformed, has another unit or too many ranges is ignored, as §14.2 permits: the whole
+//! representation is always a correct response.
 
 use std::ops::Range;
 
 /// The part of a representation to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ranges {
-    /// All of it: 200.
+    /// 200: the whole representation.
     Whole,
-    /// These bytes, at least one, all of them within the representation: 206.
+    /// 206: these bytes of the representation, at least one.
     One(Range<u64>),
-    /// At least two such ranges, in the order of the request: 206 with
-    /// [`crate::semantics::multipart::Multipart`]. They lie apart, so their sum never exceeds the whole.
+    /// 206 with [`crate::semantics::multipart::Multipart`]: at least two such ranges, in the order of the
+    /// request. They do not overlap, so their sum never exceeds the whole.
     Many(Vec<Range<u64>>),
-    /// None of the requested bytes exist: 416.
+    /// 416: the requested bytes do not exist.
     Unsatisfiable,
 }
 
-/// The largest gap between two ranges that are sent as one: the head of a part is no shorter (RFC 9110 §15.3.7.2).
+/// The largest gap between two ranges that are merged: the head of a part is at least as long (RFC 9110
+/// §15.3.7.2).
 pub const NEAR: u64 = 80;
 
-/// Selects the part of a representation of `size` bytes that `value` asks for: the only `Range` field of a GET request.
-/// Ranges have no meaning for other methods (RFC 9110 §14.2). If there are several and more than `most`, the whole
-/// representation is sent.
+/// Selects the part of a representation of `size` bytes by `value`, the only `Range` field of a GET request.
+/// Ranges have no meaning for other methods (RFC 9110 §14.2). More than `most` ranges select the whole
+/// representation.
 ///
-/// Every range of an empty representation is ignored: a slicing cache asks for the first bytes of each file that a client
-/// wants whole, and would turn 416 into an error.
+/// Every range of an empty representation is ignored. A slicing cache requests the first bytes of each file,
+/// and would turn 416 into an error.
 pub fn select(value: &[u8], size: u64, most: usize) -> Ranges {
     if size == 0 {
         return Ranges::Whole;
@@ -36,7 +37,7 @@ pub fn select(value: &[u8], size: u64, most: usize) -> Ranges {
     else {
         return Ranges::Whole;
     };
-    // White space belongs to the commas: the first member has none in front of it.
+    // White space is only allowed around commas, so none precedes the first member.
     if list.starts_with(b" ") || list.starts_with(b"\t") {
         return Ranges::Whole;
     }
@@ -54,7 +55,7 @@ pub fn select(value: &[u8], size: u64, most: usize) -> Ranges {
     selected.unwrap_or(Ranges::Whole)
 }
 
-/// Returns the result of several ranges; none if one of them is malformed, or if they are too many.
+/// Returns the result of several ranges; None if a range is malformed, or if there are too many.
 fn several<'v>(members: impl Iterator<Item = &'v [u8]>, size: u64, most: usize) -> Option<Ranges> {
     let mut parts = Vec::new();
     for (number, member) in members.enumerate() {
@@ -72,24 +73,25 @@ fn several<'v>(members: impl Iterator<Item = &'v [u8]>, size: u64, most: usize) 
     })
 }
 
-/// Adds a range to others that lie apart. It merges with those that it overlaps or is near, at the place of the first.
+/// Adds a range to separate ranges. Ranges that overlap or are near are merged, at the position of the first
+/// of them.
 fn add(parts: &mut Vec<Range<u64>>, mut range: Range<u64>) {
     let near = |known: &Range<u64>, range: &Range<u64>| {
         known.start <= range.end.saturating_add(NEAR) && range.start <= known.end.saturating_add(NEAR)
     };
-    let mut place = parts.len();
+    let mut index = parts.len();
     while let Some(at) = parts.iter().position(|known| near(known, &range)) {
         let known = parts.remove(at);
         range = range.start.min(known.start)..range.end.max(known.end);
-        place = place.min(at);
+        index = index.min(at);
     }
-    parts.insert(place, range);
+    parts.insert(index, range);
 }
 
-/// A well-formed range of bytes, of a representation of any size.
+/// A well-formed range, independent of the representation's size.
 #[derive(Clone, Copy)]
 enum Spec {
-    /// From a position to another, both included.
+    /// From a first to a last position, inclusive.
     Between(u64, u64),
     /// This many bytes at the end.
     Suffix(u64),
@@ -109,7 +111,7 @@ impl Spec {
         }
     }
 
-    /// Returns the bytes that it names in a representation of `size` bytes, which is not empty; none if there are none.
+    /// Returns the bytes in a nonempty representation of `size` bytes; None if they do not exist.
     fn of(self, size: u64) -> Option<Range<u64>> {
         match self {
             Spec::Suffix(0) => None,
@@ -120,8 +122,7 @@ impl Spec {
     }
 }
 
-/// Parses a number of decimal digits. A number that does not fit becomes the greatest: both are past the end of every
-/// file.
+/// Parses a decimal number. A number that does not fit becomes the maximum: both exceed the size of any file.
 fn clamped(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
@@ -240,7 +241,7 @@ mod tests {
         check("bytes=91-99,0-9", 1000, Many(vec![91..100, 0..10]));
         check("bytes=0-0,0-0,0-0", 1000, One(0..1));
         check("bytes=0-0,-1", 10, One(0..10));
-        // One that lies between two joins both, at the place of the first.
+        // A range between two others merges them, at the position of the first.
         check("bytes=0-0,900-900,400-400,200-349,100-199", 1000, Many(vec![0..1, 900..901, 100..401]));
         check("bytes=400-400,0-0,100-350", 1000, Many(vec![100..401, 0..1]));
         check("bytes=400-400,0-0,50-350", 1000, One(0..401));
@@ -269,7 +270,7 @@ mod tests {
         check(&ranges(8), 1_000_000, Many((0..8).map(|n| n * 100..n * 100 + 1).collect()));
         check(&ranges(9), 1_000_000, Whole);
         check(&ranges(1000), 1_000_000, Whole);
-        // Also where they would come to a single one.
+        // The bound also applies to ranges that would merge into one.
         let same = |count: usize| format!("bytes={}", vec!["0-999"; count].join(","));
         check(&same(8), 1_000_000, One(0..1000));
         check(&same(9), 1_000_000, Whole);

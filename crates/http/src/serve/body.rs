@@ -1,4 +1,4 @@
-//! The body of a request as it arrives: collected for a service, or discarded to reach the next head.
+//! Reading the body of a request: for a service, or to reach the next head.
 
 use std::future::{Future, poll_fn};
 use std::task::{Poll, ready};
@@ -10,10 +10,10 @@ use crate::limits::Limits;
 use crate::message::refusal::Refusal;
 use crate::message::request::Body;
 
-/// The reason why a body is incomplete.
+/// The reason for an incomplete body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
-    /// The peer is gone, or ended its output.
+    /// The peer is lost, or ended its output.
     Lost,
     /// The server refuses the bytes.
     Refused(Refusal),
@@ -26,7 +26,7 @@ enum Rest {
 }
 
 impl Rest {
-    /// All of `body`, of at most `most` bytes of content.
+    /// The whole of `body`, with at most `most` bytes of content.
     fn of(body: Body, most: u64, limits: &Limits) -> Result<Rest, Refusal> {
         match body {
             Body::Length(length) if length > most => Err(Refusal::BodyTooLarge),
@@ -48,7 +48,8 @@ impl Rest {
     }
 }
 
-/// Reads `body` into memory while it arrives at the minimum rate: at most `most` bytes of content.
+/// Reads `body` into memory, while it arrives at the minimum rate. It may have at most `most` bytes of
+/// content.
 pub(crate) async fn collect<I: Io>(
     io: &mut I,
     limits: &Limits,
@@ -67,8 +68,8 @@ pub(crate) async fn collect<I: Io>(
     Ok(content)
 }
 
-/// Makes room for `more` bytes: at least twice as much as before, so that the work is linear, and never more
-/// than `most`. Memory follows what has arrived, not what was promised.
+/// Makes room for `more` bytes: at least doubles the capacity, so that the total work is linear, up to
+/// `most`. Memory follows the received bytes, not the declared length.
 fn grow(content: &mut Vec<u8>, more: usize, most: usize) {
     let needed = content.len() + more;
     if needed > content.capacity() {
@@ -77,7 +78,7 @@ fn grow(content: &mut Vec<u8>, more: usize, most: usize) {
     }
 }
 
-/// Discards a body: at most [`Limits::max_discard`] bytes, with their framing.
+/// Discards a body of at most [`Limits::max_discard`] bytes, including framing.
 pub(crate) async fn discard<I: Io>(io: &mut I, limits: &Limits, body: Body) -> Result<(), Broken> {
     let rest = Rest::of(body, limits.max_discard, limits).map_err(Broken::Refused)?;
     read(
@@ -91,7 +92,8 @@ pub(crate) async fn discard<I: Io>(io: &mut I, limits: &Limits, body: Body) -> R
     .await
 }
 
-/// Reads to the end of a body. Hands each piece of content to `keep`, with the number of bytes consumed so far.
+/// Reads to the end of a body. Passes each piece of content to `keep`, with the number of bytes consumed so
+/// far.
 fn read<I: Io>(
     io: &mut I,
     limits: &Limits,

@@ -1,7 +1,6 @@
 //! The life of an HTTP/1 connection.
 //!
-//! [`serve_connection`] is written once and runs on every I/O model. What does not wait (finding a head, parsing it,
-//! answering it) is one synchronous step; the future only holds what outlives a wait.
+//! [`serve_connection`] runs on every I/O model. Steps that do not wait (finding, parsing and answering heads) are one synchronous function. The future only holds state that outlives a wait.
 
 use std::future::Future;
 
@@ -22,8 +21,8 @@ use crate::response::writer::ResponseWriter;
 use crate::serve::session::{Next, Session};
 use crate::service::{Answer, Service};
 
-/// Serves the requests that arrive on `io` until there is nothing in hand. Returns what the driver does with the
-/// connection then.
+/// Serves requests on `io` until no received bytes are left. Returns the driver's next step with the
+/// connection.
 #[expect(clippy::manual_async_fn, reason = "an async fn holds its arguments twice")]
 pub fn serve_connection<I: Io>(
     io: &mut I,
@@ -32,9 +31,9 @@ pub fn serve_connection<I: Io>(
     session: &mut Session,
 ) -> impl Future<Output = Next> {
     async move {
-        let mut progress = HeadProgress { answered: false, ..HeadProgress::BEHIND_AN_ANSWER };
+        let mut progress = HeadProgress { answered: false, ..HeadProgress::AFTER_AN_ANSWER };
         loop {
-            // Most activations begin with nothing in hand.
+            // Most activations begin without received bytes.
             let outcome = match io.split().0.is_empty() {
                 true => ParseOutcome::Incomplete,
                 false => answer_heads(io, service, limits, session, &mut progress),
@@ -75,7 +74,8 @@ pub fn serve_connection<I: Io>(
                 After::Discard(body) => match Box::pin(discard(io, limits, body)).await {
                     Ok(()) => {}
                     Err(Broken::Lost | Broken::Refused(Refusal::TimedOut)) => return Next::Close,
-                    // The response has left, but the next request begins at an unknown place, or too far away.
+                    // The response was sent, but the beginning of the next request is unknown or too far
+                    // away.
                     Err(Broken::Refused(_)) => return finish(io, limits, Finish::Linger).await,
                 },
                 After::End(how) => return finish(io, limits, how).await,
@@ -84,27 +84,28 @@ pub fn serve_connection<I: Io>(
     }
 }
 
-/// The progress of the head in hand.
+/// The progress of the present head.
 struct HeadProgress {
-    /// Bytes in hand that were scanned and hold no end of a head.
+    /// Scanned bytes, which contain no end of a head.
     scanned: usize,
-    /// Whether its request line is whole and well-formed.
+    /// Whether the request line is complete and well-formed.
     line_checked: bool,
-    /// The deadline of the head; `NEVER` while none has begun.
+    /// The deadline of the head; `NEVER` before its first byte.
     head_by: Instant,
     /// Whether a request was answered in this activation.
     answered: bool,
 }
 
-/// A deadline that has passed.
+/// A deadline in the past.
 const OVERDUE: Instant = Instant(0);
 
 impl HeadProgress {
-    /// The progress of the next head after one was answered.
-    const BEHIND_AN_ANSWER: HeadProgress =
+    /// The progress after a head was answered.
+    const AFTER_AN_ANSWER: HeadProgress =
         HeadProgress { scanned: 0, line_checked: false, head_by: Instant::NEVER, answered: true };
 
-    /// Returns the deadline of the wait for more bytes, or what the driver does with the connection instead.
+    /// Returns the deadline of the wait for more bytes, or the driver's next step if there is nothing to wait
+    /// for.
     fn wait<I: Io>(&mut self, io: &mut I, limits: &Limits, session: &Session) -> Result<Instant, Next> {
         let now = clock::now();
         if !io.split().0.is_empty() {
@@ -121,28 +122,28 @@ impl HeadProgress {
     }
 }
 
-/// Whether a part of a head is in hand. An empty line is no part of one.
+/// Whether a part of a head has been received. An empty line is not part of a head.
 fn begun<I: Io>(io: &mut I) -> bool {
     let input = io.split().0;
     !input.is_empty() && input != BLANK
 }
 
-/// The result of parsing and answering the bytes in hand.
+/// The result of parsing and answering received bytes.
 enum ParseOutcome {
-    /// The output is full, or there were many heads: flush, then go on.
+    /// Flush, then continue: the output is full, or many heads were answered.
     Again,
-    /// No whole head is in hand.
+    /// No complete head is left.
     Incomplete,
-    /// This follows before the next head.
+    /// This step precedes the next head.
     Then(After),
-    /// A response is not written yet.
+    /// A response is not yet written.
     Wait(Box<PendingResponse>),
 }
 
 impl ParseOutcome {
-    /// Returns what follows an answer; none if it is the next head.
+    /// Returns the step after an answer; None if the next head follows.
     #[inline]
-    fn behind(
+    fn after(
         answer: Answer,
         encoder: Http1Encoder,
         after: After,
@@ -164,11 +165,11 @@ impl ParseOutcome {
     }
 }
 
-/// Heads that are answered before a flush, in which other connections may get their turn: a response of few bytes can be
-/// much work.
+/// The most heads answered before a flush, which lets other connections proceed: a short response can be much
+/// work.
 const HEADS_AT_ONCE: usize = 32;
 
-/// Answers the heads in hand until none is left, there were many, the output is full, or a response has to wait.
+/// Answers heads until none is left, many were answered, the output is full, or a response must wait.
 fn answer_heads<I: Io>(
     io: &mut I,
     service: &dyn Service,
@@ -194,12 +195,12 @@ fn answer_heads<I: Io>(
         }
         let parsed = match progress.scanned {
             0 => Head::parse_fast(input, &mut table, limits),
-            // It was incomplete before. Bytes that arrive one by one are scanned once.
+            // The head was incomplete before. This path scans bytes once even if they arrive one by one.
             _ => None,
         };
-        let (length, behind) = match parsed {
+        let (length, outcome) = match parsed {
             Some(head) => {
-                *progress = HeadProgress::BEHIND_AN_ANSWER;
+                *progress = HeadProgress::AFTER_AN_ANSWER;
                 let length = head.length();
                 (length, handler.answer(&head, input.len() > length, out))
             }
@@ -209,14 +210,14 @@ fn answer_heads<I: Io>(
             },
         };
         io.consume(length);
-        if let Some(outcome) = behind {
+        if let Some(outcome) = outcome {
             return outcome;
         }
     }
     ParseOutcome::Again
 }
 
-/// The parties to answering the heads in hand.
+/// The context for answering heads.
 struct HeadHandler<'a> {
     service: &'a dyn Service,
     limits: &'a Limits,
@@ -226,7 +227,8 @@ struct HeadHandler<'a> {
 }
 
 impl HeadHandler<'_> {
-    /// Answers a head. `more` says that bytes stand behind it. Returns what follows; none if it is the next head.
+    /// Answers a head. `more`: whether further bytes were received. Returns the next step; None if the next
+    /// head follows.
     #[inline(always)]
     fn answer(&mut self, head: &Head<'_>, more: bool, out: &mut Out) -> Option<ParseOutcome> {
         let HeadHandler { service, limits, session, connection, draining } = self;
@@ -242,12 +244,12 @@ impl HeadHandler<'_> {
             Answer::NeedBody { max } => {
                 need_body(*service, head, max, limits, (more, encoder, after), connection, out)
             }
-            answer => ParseOutcome::behind(answer, encoder, after, request),
+            answer => ParseOutcome::after(answer, encoder, after, request),
         }
     }
 
-    /// Answers the front of `input` if it is incomplete, or not strictly a head. Returns the length of the head and
-    /// what follows.
+    /// Answers the front of `input` if the single pass did not accept it. Returns the length of the head and
+    /// the next step.
     #[inline(never)]
     fn look_closely(
         &mut self,
@@ -256,8 +258,8 @@ impl HeadHandler<'_> {
         out: &mut Out,
     ) -> Result<(usize, Option<ParseOutcome>), ParseOutcome> {
         let limits = self.limits;
-        // One empty line before a request is skipped (RFC 9112 §2.2); a second one is malformed. It stays in hand
-        // until the head is complete, so that empty lines gain a client no time.
+        // A single empty line before a request is skipped (RFC 9112 §2.2); a second one is malformed. It is
+        // not consumed before the head is complete, so empty lines do not extend the deadline.
         let blank = if input.starts_with(BLANK) { BLANK.len() } else { 0 };
         let input = &mut input[blank..];
         let mut scanned = progress.scanned.saturating_sub(blank);
@@ -280,7 +282,7 @@ impl HeadHandler<'_> {
             }
             Err(refusal) => return Err(self.refuse(refusal, input, out)),
         };
-        *progress = HeadProgress::BEHIND_AN_ANSWER;
+        *progress = HeadProgress::AFTER_AN_ANSWER;
         let more = input.len() > length;
         let mut table = FieldTable::new();
         match Head::parse(&mut input[..length], &mut table, limits) {
@@ -292,7 +294,7 @@ impl HeadHandler<'_> {
         }
     }
 
-    /// Refuses a request. The connection ends after it.
+    /// Refuses a request, after which the connection ends.
     fn refuse(&self, refusal: Refusal, input: &[u8], out: &mut Out) -> ParseOutcome {
         let mut response = ResponseWriter::new(out, Encoder::Http1(Http1Encoder::last(self.limits.write)));
         self.service.refuse(refusal, summarize(input), &self.connection, &mut response);
@@ -300,7 +302,7 @@ impl HeadHandler<'_> {
     }
 }
 
-/// Waits for the content that the service asked for; `after` follows if there is none.
+/// Prepares the wait for the content that the service needs. `after` follows if the request has none.
 #[cold]
 fn need_body(
     service: &dyn Service,
@@ -314,7 +316,7 @@ fn need_body(
     if head.request.body == Body::Empty {
         let mut response = ResponseWriter::new(out, Encoder::Http1(encoder));
         let answer = service.answer_body(&head.request, b"", connection, &mut response);
-        return ParseOutcome::behind(answer, encoder, after, &head.request);
+        return ParseOutcome::after(answer, encoder, after, &head.request);
     }
     match PendingResponse::body(head, max.min(limits.max_body), more, out) {
         Ok(pending) => Some(ParseOutcome::Wait(Box::new(pending))),

@@ -1,5 +1,5 @@
-//! Responses that cannot be written at once: those that need the request's content, and deferred ones.
-//! Their state is boxed, so that a connection without them stays small.
+//! Responses that need the request's content, and deferred responses. Their state is boxed, so that other
+//! connections stay small.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -21,30 +21,29 @@ use crate::response::writer::ResponseWriter;
 use crate::serve::session::Session;
 use crate::service::{Answer, DeferredResponse, Service};
 
-/// A response that is not written yet.
+/// A response that is not yet written.
 pub(crate) enum PendingResponse {
-    /// The content of its request.
+    /// It needs the content of its request.
     Body(AwaitedBody),
-    /// Something else than the client; how the response is encoded, what follows it, and the method of its request.
+    /// It waits for another event than the client's bytes; with the encoding of the response, the following
+    /// step, and the method of the request.
     Later(DeferredResponse, Http1Encoder, After, Method),
 }
 
-/// A request whose content is awaited.
+/// A request whose content is being received.
 pub(crate) struct AwaitedBody {
-    /// A copy: the room that the head lies in is needed for the content.
+    /// A copy, because the content overwrites the received head.
     request: OwnedRequest,
-    /// Whether the request lets the connection persist.
+    /// Whether the request permits a persistent connection.
     persistent: bool,
     body: Body,
     most: u64,
 }
 
 impl PendingResponse {
-    /// Waits for the content of this request, of at most `most` bytes. Stages `100 Continue` for a client that
-    /// waits for it: one whose content has `begun` to arrive does not (RFC 9110 §10.1.1).
-    ///
-    /// # Errors
-    /// A length above `most`, before the client is told to send it.
+    /// Prepares the wait for the content of this request. Stages `100 Continue` for a client that waits for
+    /// it; a client whose content has `begun` to arrive does not wait (RFC 9110 §10.1.1). Refuses a length
+    /// above `most` before that.
     pub(crate) fn body(
         head: &Head<'_>,
         most: u64,
@@ -63,7 +62,7 @@ impl PendingResponse {
     }
 }
 
-/// Waits for what a response needs, and sends it. Returns what follows it.
+/// Waits for the requirements of a response, and sends it. Returns the next step.
 pub(crate) async fn resolve<I: Io>(
     io: &mut I,
     service: &dyn Service,
@@ -103,7 +102,7 @@ pub(crate) async fn resolve<I: Io>(
     }
 }
 
-/// Answers a request whose content is all there. Whether the connection persists is decided now.
+/// Answers a request with its whole content, and decides whether the connection persists.
 fn answer_body<I: Io>(
     io: &mut I,
     service: &dyn Service,
@@ -123,7 +122,7 @@ fn answer_body<I: Io>(
     })
 }
 
-/// Waits for something else than the client, while the client is there and the time lasts.
+/// Waits for a deferred response, until `by` or the loss of the client.
 async fn later<I: Io>(
     io: &mut I,
     service: &dyn Service,

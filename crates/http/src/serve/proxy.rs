@@ -1,8 +1,8 @@
-//! The PROXY protocol, versions 1 and 2: a header at the front of a connection in which a proxy names its client. It
-//! precedes everything else, TLS included.
+//! The PROXY protocol, versions 1 and 2: a header at the beginning of a connection in which a proxy names its
+//! client. It precedes all other bytes, including TLS.
 //!
-//! The format is that of HAProxy's specification (`doc/proxy-protocol.txt`, sections 2.1 and 2.2). Both versions are
-//! strict, and told apart by their first bytes, of which none begins a request or a TLS record.
+//! HAProxy's specification defines the format (`doc/proxy-protocol.txt`, sections 2.1 and 2.2). Parsing is
+//! strict. The first bytes distinguish the versions, and differ from those of requests and TLS records.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -11,23 +11,24 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use crate::clock::Instant;
 use crate::io::{Io, IoError, Patience, Received};
 
-/// The most bytes of a header. A header of version 2 can declare more; proxies send some hundreds.
+/// The most bytes of a header. Version 2 permits more, but proxies send some hundreds.
 pub const MOST_BYTES: usize = 4096;
-/// The most bytes of a header of version 1, its line end included.
+/// The most bytes of a header of version 1, including its line end.
 const MOST_BYTES_1: usize = 107;
 
 const SIGNATURE_1: &[u8] = b"PROXY ";
 const SIGNATURE_2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
-/// The fixed part of version 2: the signature, version and command, family and transport, and the length of the rest.
+/// The length of version 2's fixed part: the signature, version and command, family and transport, and the
+/// length of the rest.
 const FIXED_2: usize = SIGNATURE_2.len() + 4;
 
-/// A header.
+/// A PROXY header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProxyHeader {
-    /// Its bytes.
+    /// The number of bytes of the header.
     pub length: usize,
-    /// The client; none if the proxy speaks for itself (`LOCAL`) or does not know it (`UNKNOWN`, `UNSPEC`, a Unix
-    /// socket).
+    /// The client; None if the proxy itself is the client (`LOCAL`), or the client is unknown (`UNKNOWN`,
+    /// `UNSPEC`, a Unix socket).
     pub source: Option<SocketAddr>,
 }
 
@@ -36,13 +37,13 @@ pub struct ProxyHeader {
 pub enum ProxyError {
     /// The peer is not a trusted proxy.
     Untrusted,
-    /// The first bytes begin no header.
+    /// The first bytes do not begin a header.
     Missing,
     /// The version is neither 1 nor 2.
     Version,
-    /// The header is longer than [`MOST_BYTES`], or that of version 1 than 107 bytes.
+    /// The header is longer than [`MOST_BYTES`], or than 107 bytes in version 1.
     TooLong,
-    /// A part of it is not what the specification allows.
+    /// The specification does not permit a part of the header.
     Malformed,
     /// The connection ended before the header did.
     Cut,
@@ -66,10 +67,8 @@ impl fmt::Display for ProxyError {
 
 impl std::error::Error for ProxyError {}
 
-/// Parses the header at the front of `input`. None if a part of it is missing.
-///
-/// # Errors
-/// There is no such header, however the input goes on.
+/// Parses the header at the beginning of `input`; None if it is incomplete. An error does not depend on
+/// further input.
 pub fn parse(input: &[u8]) -> Result<Option<ProxyHeader>, ProxyError> {
     match () {
         () if input.starts_with(SIGNATURE_1) => parse_1(input),
@@ -79,7 +78,7 @@ pub fn parse(input: &[u8]) -> Result<Option<ProxyHeader>, ProxyError> {
     }
 }
 
-/// `PROXY TCP4 192.0.2.1 198.51.100.1 56324 443`, and a line end.
+/// Parses `PROXY TCP4 192.0.2.1 198.51.100.1 56324 443` with a line end.
 fn parse_1(input: &[u8]) -> Result<Option<ProxyHeader>, ProxyError> {
     let within = &input[..input.len().min(MOST_BYTES_1)];
     let Some(end) = memchr::memchr(b'\n', within) else {
@@ -98,7 +97,7 @@ fn parse_1(input: &[u8]) -> Result<Option<ProxyHeader>, ProxyError> {
     Ok(Some(ProxyHeader { length: end + 1, source }))
 }
 
-/// Reads two addresses and two ports. Returns the first of each.
+/// Parses two addresses and two ports. Returns the first address and port.
 fn addresses_1<A: std::str::FromStr + Into<IpAddr>>(text: &str) -> Option<SocketAddr> {
     let mut parts = text.split(' ');
     let mut address = || parts.next()?.parse::<A>().ok();
@@ -129,12 +128,12 @@ fn parse_2(input: &[u8]) -> Result<Option<ProxyHeader>, ProxyError> {
         return Err(ProxyError::TooLong);
     }
     let Some(body) = rest.get(..declared) else { return Ok(None) };
-    // Behind the addresses are TLVs, which are skipped.
+    // TLVs may follow the addresses, and are skipped.
     let source = if is_local { None } else { source_2(kind, body)? };
     Ok(Some(ProxyHeader { length: FIXED_2 + declared, source }))
 }
 
-/// Returns the source of a family and transport. Two addresses stand before two ports.
+/// Returns the source for a family and transport. Two addresses precede two ports.
 fn source_2(kind: u8, body: &[u8]) -> Result<Option<SocketAddr>, ProxyError> {
     let least = match kind >> 4 {
         0 => 0,
@@ -158,21 +157,18 @@ fn source_2(kind: u8, body: &[u8]) -> Result<Option<SocketAddr>, ProxyError> {
     })
 }
 
-/// The result of [`receive`] without a header.
+/// The reasons why [`receive`] returns no header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoHeader {
-    /// Nothing has come yet: the connection can be parked.
+    /// No byte has arrived: the connection can be parked.
     Idle,
-    /// The peer ended the connection without a byte, as probes do.
+    /// The peer ended the connection without sending a byte, as probes do.
     Closed,
     /// The connection is refused.
     Refused(ProxyError),
 }
 
-/// Receives the header at the front of a connection, by `by`. Returns the client.
-///
-/// # Errors
-/// There is no header, or not yet.
+/// Receives the header at the beginning of a connection, until `by`. Returns the client.
 pub async fn receive<I: Io>(io: &mut I, by: Instant) -> Result<Option<SocketAddr>, NoHeader> {
     loop {
         let input = io.split().0;

@@ -1,7 +1,7 @@
-//! The state of a connection between its requests, the step after a response, and the waits: for bytes, for room, and
-//! for the end. Each wait has a deadline, and a minimum rate limits how often a send or a body renews it.
+//! The state of a connection between requests, the step after a response, and the waits for bytes, for room,
+//! and for the end. Each wait has a deadline, and a minimum rate limits how often a send or a body renews it.
 //!
-//! Waits are futures and not `async fn`s, which would hold their arguments twice.
+//! Waits are futures instead of `async fn`s, which would store their arguments twice.
 
 use std::future::{Future, poll_fn};
 use std::task::{Poll, ready};
@@ -12,67 +12,67 @@ use crate::io::{Finish, Io, IoError, Patience, Received};
 use crate::limits::Limits;
 use crate::message::request::{Body, Method, Request, RequestSummary};
 
-/// The driver's next step with a connection when [`crate::serve_connection`] returns.
+/// The driver's next step with a connection after [`crate::serve_connection`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Nothing is in hand: keep the socket and the [`Session`], give everything else back, and serve the
-    /// connection again when there is something to read. Close it when this moment passes.
+    /// No bytes are left: keep the socket and the [`Session`], release everything else, and serve the
+    /// connection again when bytes arrive. Close it at this time.
     Park(Instant),
-    /// Output is shut down: read and throw away what still comes, within a bound, then close.
+    /// Output is shut down: read and discard input within a bound, then close.
     Linger,
-    /// Close at once.
+    /// Close immediately.
     Close,
 }
 
-/// The memory of a connection while it is idle.
+/// The state of an idle connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Session {
-    /// Requests answered so far; stays at its greatest value.
+    /// Requests answered so far, saturating.
     pub requests: u32,
 }
 
-/// The step after a response on its connection.
+/// The step after a response.
 #[derive(Clone, Copy)]
 pub(crate) enum After {
-    /// The next head.
+    /// Parse the next head.
     Continue,
-    /// This body, which the service did not read.
+    /// Discard this body, which the service did not read.
     Discard(Body),
-    /// The end of the connection.
+    /// End the connection.
     End(Finish),
 }
 
-/// Facts about a connection that decide whether it persists.
+/// The facts that decide whether a connection persists.
 #[derive(Clone, Copy)]
 pub(crate) struct Persistence<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) session: &'a Session,
     pub(crate) draining: bool,
-    /// Whether bytes stand behind the request.
+    /// Whether further bytes follow the request.
     pub(crate) more: bool,
 }
 
 impl Persistence<'_> {
-    /// Decides whether the connection persists after the response to this request, and what follows it. `persistent`
-    /// is what the request asks for, and `unread` the body behind it.
+    /// Decides whether the connection persists after the response to this request, and returns the next step.
+    /// `persistent` is the request's own wish, and `unread` the body that follows it.
     pub(crate) fn decide(self, request: &Request<'_>, persistent: bool, unread: Body) -> (bool, After) {
         let Persistence { limits, session, draining, more } = self;
         let readable = match unread {
             Body::Empty => true,
-            // A client that waits for `100 Continue` sends no body after another response; one that does not wait
-            // sends it. The server cannot tell, and closes (RFC 9110 §10.1.1).
+            // A client that waits for `100 Continue` sends no body after another response; a client that does
+            // not wait sends it. The server cannot distinguish them, and closes (RFC 9110 §10.1.1).
             _ if request.expects_continue => false,
             Body::Length(length) => length <= limits.max_discard,
-            // Its length shows when it is read.
+            // The length is only known after reading it.
             Body::Streamed => true,
         };
         let last = limits.requests_per_connection.is_some_and(|bound| session.requests >= bound);
-        // Bytes behind a CONNECT that was refused may be meant for the other end of a tunnel.
+        // Bytes after a refused CONNECT may be meant for the other end of a tunnel.
         let persistent = persistent && readable && !last && !draining && request.method != Method::Connect;
         let after = match (persistent, unread) {
             (true, Body::Empty) => After::Continue,
             (true, body) => After::Discard(body),
-            // A client that asked for the end and sent nothing behind its request loses nothing by a close.
+            // If the client demanded the end and sent no further bytes, closing loses nothing.
             (false, Body::Empty) if !more && !last && !draining => After::End(Finish::Close),
             _ => After::End(Finish::Linger),
         };
@@ -80,17 +80,17 @@ impl Persistence<'_> {
     }
 }
 
-/// Returns the summary of bytes that are refused: their first line, cut.
+/// Returns the summary of refused bytes: their first line, shortened.
 pub(crate) fn summarize(input: &[u8]) -> RequestSummary<'_> {
     const SHOWN: usize = 1024;
     let input = &input[..input.len().min(SHOWN)];
     RequestSummary::Unparsed(&input[..memchr::memchr2(b'\r', b'\n', input).unwrap_or(input.len())])
 }
 
-/// The empty line that is skipped before a request line.
+/// The empty line that may precede a request line.
 pub(crate) const BLANK: &[u8] = b"\r\n";
 
-/// Receives more bytes, with room for the largest head and the empty line before it.
+/// Receives more bytes, up to the largest head with an empty line before it.
 pub(crate) fn receive<I: Io>(
     io: &mut I,
     limits: &Limits,
@@ -101,7 +101,7 @@ pub(crate) fn receive<I: Io>(
     poll_fn(move |cx| io.poll_receive(cx, room, patience, by))
 }
 
-/// Sends the output while the peer takes it at the minimum rate.
+/// Sends the output while the peer receives at the minimum rate.
 pub(crate) fn flush<I: Io>(io: &mut I, limits: &Limits) -> impl Future<Output = Result<(), IoError>> {
     let mut pace = Pace::begin(limits.send_timeout, limits.min_rate, None);
     poll_fn(move |cx| {
@@ -114,7 +114,7 @@ pub(crate) fn flush<I: Io>(io: &mut I, limits: &Limits) -> impl Future<Output = 
     })
 }
 
-/// Ends the output. Returns what the driver does with the connection.
+/// Ends the output. Returns the driver's next step.
 pub(crate) fn finish<I: Io>(io: &mut I, limits: &Limits, how: Finish) -> impl Future<Output = Next> {
     let by = clock::now() + limits.send_timeout;
     poll_fn(move |cx| {
@@ -125,13 +125,13 @@ pub(crate) fn finish<I: Io>(io: &mut I, limits: &Limits, how: Finish) -> impl Fu
     })
 }
 
-/// A minimum rate: from the second window of time on, each window moves at least `least` bytes. A large file on a
-/// slow line is sent; a line that stalls is dropped after two windows.
+/// A minimum rate: from the second window on, each window must transfer at least `least` bytes. A large file
+/// on a slow line is sent; a stalled line is dropped after two windows.
 pub(crate) struct Pace {
     by: Instant,
     window: Duration,
     least: u64,
-    /// Bytes that had moved when this window began; none if they were not counted before the first window.
+    /// The bytes transferred before this window; None if they were not counted before the first window.
     moved: Option<u64>,
 }
 
@@ -141,12 +141,12 @@ impl Pace {
         Pace { by: clock::now() + window, window, least, moved }
     }
 
-    /// The end of this window.
+    /// Returns the end of this window.
     pub(crate) fn by(&self) -> Instant {
         self.by
     }
 
-    /// Begins the next window if enough has moved in this one; `moved` is the sum so far.
+    /// Begins the next window if this one transferred enough. `moved` is the total so far.
     pub(crate) fn renew(&mut self, moved: u64) -> Result<(), IoError> {
         if self.moved.is_some_and(|before| moved.saturating_sub(before) < self.least) {
             return Err(IoError::TimedOut);

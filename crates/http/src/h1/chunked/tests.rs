@@ -2,10 +2,10 @@
 
 use super::*;
 
-/// The content of a body, and what follows it.
+/// The content of a body, and the bytes after it.
 type Decoded<'a> = (Vec<u8>, &'a [u8]);
 
-/// Decodes all of `input`, which is all there is; none where the body has no end.
+/// Decodes all of `input`; None if the body does not end.
 fn decode(input: &[u8]) -> Result<Option<Decoded<'_>>, Refusal> {
     let (mut decoder, mut rest, mut content) = (Decoder::new(1000, 100), input, Vec::new());
     while !rest.is_empty() {
@@ -20,10 +20,10 @@ fn decode(input: &[u8]) -> Result<Option<Decoded<'_>>, Refusal> {
 }
 
 #[track_caller]
-fn check(input: impl AsRef<[u8]>, content: &[u8], behind: &[u8]) {
+fn check(input: impl AsRef<[u8]>, content: &[u8], rest: &[u8]) {
     let input = input.as_ref();
-    let found = decode(input).map(|found| found.map(|(content, behind)| (content, behind.to_vec())));
-    assert_eq!(found, Ok(Some((content.to_vec(), behind.to_vec()))), "{}", input.escape_ascii());
+    let found = decode(input).map(|found| found.map(|(content, rest)| (content, rest.to_vec())));
+    assert_eq!(found, Ok(Some((content.to_vec(), rest.to_vec()))), "{}", input.escape_ascii());
 }
 
 #[track_caller]
@@ -153,7 +153,7 @@ fn h12_extensions_are_names_with_or_without_values() {
 fn h12_the_bounds_are_exact() {
     let content = |length: usize| format!("{length:x}\r\n{}\r\n0\r\n\r\n", "x".repeat(length));
     check(content(1000), "x".repeat(1000).as_bytes(), b"");
-    // It is known before the first byte of the chunk.
+    // The bound is checked before the first byte of the chunk.
     assert_eq!(decode(b"3e9\r\n"), Err(Refusal::BodyTooLarge));
     assert_eq!(decode(b"1\r\nx\r\n3e8\r\n"), Err(Refusal::BodyTooLarge));
     let extended = |length: usize| format!("0;{}\r\n\r\n", "x".repeat(length - 1));
@@ -162,7 +162,7 @@ fn h12_the_bounds_are_exact() {
     let trailed = |length: usize| format!("0\r\nX:{}\r\n\r\n", "x".repeat(length - 4));
     check(trailed(100), b"", b"");
     assert_eq!(decode(trailed(101).as_bytes()), Err(Refusal::HeadTooLarge));
-    // They are counted together, over all chunks.
+    // All chunks share the bound.
     assert_eq!(decode(&b"1;x\r\nx\r\n".repeat(51)), Err(Refusal::HeadTooLarge));
     check([&b"1;x\r\nx\r\n".repeat(50)[..], b"0\r\n\r\n"].concat(), &[b'x'; 50], b"");
 }

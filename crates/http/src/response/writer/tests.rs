@@ -1,4 +1,4 @@
-//! Responses as HTTP/1 writes them.
+//! Responses in the format of HTTP/1.
 
 use std::fs::File;
 use std::io::IoSlice;
@@ -109,7 +109,7 @@ fn h82_replaced_and_added_fields_belong_to_the_final_head() {
     assert_eq!(text, format!("{hint}{hint}{head}HTTP/1.1 200 OK\r\n\r\n{}\r\n", begin("204 No Content")));
 }
 
-/// The bytes that leave by each call, and whether the call announces more.
+/// Returns the bytes of each call, and whether the call announces more.
 fn calls(out: &mut Out) -> Vec<(String, bool)> {
     let mut calls = Vec::new();
     while !out.is_empty() {

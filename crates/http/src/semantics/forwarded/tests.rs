@@ -1,4 +1,4 @@
-//! Fields of honest proxies and of forgers.
+//! Fields of honest proxies and of attackers.
 
 use super::*;
 use crate::h1::parse_request;
@@ -42,7 +42,7 @@ fn the_client_is_the_last_address_that_no_trusted_proxy_has() {
         ("[2001:db8::1]:4711", Some("2001:db8::1")),
         ("[2001:db8::1]", Some("2001:db8::1")),
         ("192.0.2.1, ,", Some("192.0.2.1")),
-        // Everybody is trusted: the first one.
+        // All addresses are trusted: the first address is the client.
         ("10.0.0.9, 10.0.0.7", Some("10.0.0.9")),
         ("unknown, 10.0.0.7", Some("10.0.0.7")),
         ("192.0.2.1, unknown", None),
@@ -113,7 +113,7 @@ fn scheme_and_host_are_those_of_the_same_element_or_of_their_own_fields() {
     let element =
         "Forwarded: for=192.0.2.1;proto=https;host=\"a.example:8080\", for=10.0.0.1;proto=http;host=b";
     assert_eq!(seen(only, &[element]), (Some(Scheme::Https), Some("a.example:8080".into())));
-    // A proxy that does not know the field would pass on that of its client.
+    // A proxy that does not support the field would forward its client's field.
     assert_eq!(seen(USUAL, &[element]), (Some(Scheme::Https), None));
     let lines = ["X-Forwarded-Proto: http, HTTPS", "X-Forwarded-Host: evil.example, b.example"];
     assert_eq!(seen(ALL, &lines), (Some(Scheme::Https), Some("b.example".into())));
