@@ -1,4 +1,4 @@
-//! How a listing looks: a page that needs no script, and JSON.
+//! Writes listings as HTML pages without scripts, and as JSON.
 
 use std::fmt::{self, Write};
 
@@ -9,17 +9,17 @@ use crate::files::media_type;
 use crate::respond::listing::folder::{By, FolderEntries, ListedEntry, SortOrder};
 use crate::rules::policy::Policy;
 
-/// The page without its title and content.
+/// The page, with placeholders for its title and content.
 const PAGE: &str = include_str!("../../../templates/listing.html");
 
-/// The name of the root.
+/// The displayed name of the root folder.
 const TOP: &str = "Files";
 
-/// A page for people.
+/// Returns the listing as an HTML page.
 pub(super) fn html(folder: &FolderEntries) -> String {
     let title = format!("Index of /{}", folder.links.requested.relative());
-    let (before, rest) = PAGE.split_once("{title}").expect("the page has a title");
-    let (between, after) = rest.split_once("{content}").expect("the page has a content");
+    let (before, rest) = PAGE.split_once("{title}").expect("the template has a title");
+    let (between, after) = rest.split_once("{content}").expect("the template has a content");
     let mut page = format!("{before}{}{between}", Escaped(&title));
     write_content(&mut page, folder).expect("writing to a String does not fail");
     page + after
@@ -59,7 +59,8 @@ fn write_content(page: &mut String, folder: &FolderEntries) -> fmt::Result {
     }
 }
 
-/// The head of a column. Its link sorts by the column, in descending order if the listing is sorted by it already.
+/// Writes the header of a column. Its link sorts by the column, in descending order if the listing is already
+/// in ascending order.
 fn write_column(page: &mut String, by: By, order: SortOrder) -> fmt::Result {
     let (name, class, ascending, descending) = match by {
         By::Name => ("Name", "name", "?sort=name", "?sort=name&#38;order=desc"),
@@ -89,7 +90,7 @@ fn write_row(page: &mut String, shown: &ListedEntry) -> fmt::Result {
     )
 }
 
-/// Text in HTML, also within quotes.
+/// Text, escaped for HTML content and quoted attributes.
 struct Escaped<'t>(&'t str);
 
 impl fmt::Display for Escaped<'_> {
@@ -103,7 +104,7 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-/// The class of an entry's icon, by the kind of its media type.
+/// The CSS class of an entry's icon, chosen by media type.
 fn icon(shown: &ListedEntry) -> &'static str {
     const ARCHIVES: [&str; 8] = [".zip", ".gz", ".xz", ".zst", ".bz2", ".tar", ".7z", ".deb"];
     if shown.is_folder() {
@@ -121,7 +122,7 @@ fn icon(shown: &ListedEntry) -> &'static str {
     }
 }
 
-/// Counts and the size of all files, as in `2 folders, 1 file, 3.4 MiB`.
+/// Summarizes the listing, for example `2 folders, 1 file, 3.4 MiB`.
 fn total(folder: &FolderEntries) -> String {
     let count = |number: usize, one: &str| match number {
         0 => None,
@@ -137,7 +138,7 @@ fn total(folder: &FolderEntries) -> String {
     if parts.is_empty() { "This folder is empty.".to_owned() } else { parts.join(", ") }
 }
 
-/// A size for people: `17 B`, `1.2 KiB`, `340 MiB`; units of 1024.
+/// Formats a size in units of powers of 1024: `17 B`, `1.2 KiB`, `340 MiB`.
 fn short(bytes: u64) -> String {
     let mut size = bytes as f64;
     for unit in [" B", " KiB", " MiB", " GiB", " TiB"] {
@@ -150,7 +151,7 @@ fn short(bytes: u64) -> String {
     format!("{size:.0} PiB")
 }
 
-/// The day and the minute, in UTC: the part of an HTTP date between the day of the week and the seconds.
+/// Formats a UTC time to the minute: the part of an HTTP date between the day of the week and the seconds.
 fn date(unix_seconds: u64) -> String {
     String::from_utf8_lossy(&clock::format_date(unix_seconds)[5..22]).into_owned()
 }
@@ -158,7 +159,7 @@ fn date(unix_seconds: u64) -> String {
 #[derive(Serialize)]
 struct Document<'a> {
     path: &'a str,
-    /// Whether there are more entries than these.
+    /// Whether the folder has more entries than the listing.
     truncated: bool,
     entries: Vec<Item<'a>>,
 }
@@ -175,7 +176,7 @@ struct Item<'a> {
     modified: i64,
 }
 
-/// The same for programs.
+/// Returns the listing as JSON.
 pub(super) fn json(folder: &FolderEntries) -> String {
     let entries = folder.entries.iter().map(|shown| Item {
         name: &shown.entry.name,
@@ -188,7 +189,7 @@ pub(super) fn json(folder: &FolderEntries) -> String {
         truncated: folder.cut.is_some(),
         entries: entries.collect(),
     };
-    let mut text = serde_json::to_string(&document).expect("text and numbers can be written as JSON");
+    let mut text = serde_json::to_string(&document).expect("strings and numbers are valid JSON");
     text.push('\n');
     text
 }
