@@ -1,5 +1,5 @@
-//! Bodies of requests: read for a service that needs them, otherwise discarded, refused if malformed; by the numbers of
-//! `docs/internals/hardening.md`.
+//! Request bodies: read for services that want them, otherwise discarded, and refused if malformed. The
+//! numbers are those of `docs/internals/hardening.md`.
 
 mod common;
 
@@ -12,16 +12,16 @@ use common::{
 use tenfold_http::script::{Outcome, Script};
 use tenfold_http::{Finish, IoError, Limits, Next};
 
-/// A request for its own body.
+/// A request whose body is sent back.
 fn echo_request(version: &str, fields: &str) -> String {
     format!("POST /echo HTTP/{version}\r\nHost: here\r\n{fields}\r\n")
 }
 
-/// A request for its own body, which is `xyz` in chunks.
+/// Such a request, with the body `xyz` in chunks.
 const CHUNKED: &str = "POST /echo HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n\
                        1;a=b\r\nx\r\n2\r\nyz\r\n0\r\nX: y\r\n\r\n";
 
-/// The same by its length.
+/// Such a request, with the body `xyz` and a `Content-Length`.
 const BY_LENGTH: &str = "POST /echo HTTP/1.9\r\nHost: here\r\nContent-Length: 3\r\n\r\nxyz";
 
 #[test]
@@ -41,7 +41,7 @@ fn a_body_reaches_who_wants_it_and_the_connection_goes_on() {
     }
 }
 
-/// The time at which a connection that is idle now is closed.
+/// When a connection that becomes idle now is closed.
 fn rests_until(outcome: &Outcome) -> tenfold_http::Instant {
     tenfold_http::script::BEGIN + outcome.took + limits().idle_timeout
 }
@@ -103,7 +103,7 @@ fn what_is_said_of_the_connection_is_decided_when_the_body_is_there() {
         (only_response(&outcome.sent).field("Connection"), outcome.next),
         (Some("close"), Next::Linger)
     );
-    // More than would be read away, and it is wanted.
+    // This body is longer than the server would discard, but the service wants it.
     let long = "x".repeat(1000);
     let request = format!("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n{long}{BEHIND}");
     let narrow = Limits { max_discard: 10, ..limits };
@@ -225,7 +225,7 @@ fn h15_a_body_that_nobody_reads_is_read_away_up_to_a_bound() {
 #[test]
 fn h15_chunks_that_nobody_reads_are_read_away_up_to_a_bound() {
     let bound = limits().max_discard as usize;
-    // So many bytes with the lines around them.
+    // A request whose body has `length` bytes, including the chunk size lines.
     let request = |length: usize| {
         let size = length - "0000\r\n\r\n0\r\n\r\n".len();
         let chunks = format!("{size:04x}\r\n{}\r\n0\r\n\r\n", "x".repeat(size));
@@ -284,21 +284,21 @@ fn h19_who_waits_for_100_continue_gets_it_where_the_body_is_wanted() {
         let expecting = format!("{fields}Expect: 100-continue\r\n");
         let request = echo_request("1.1", &expecting);
         let outcome = run(Script::new().sends(&request).waits(SECOND).sends(body).sends(BEHIND));
-        let rest = outcome.sent.strip_prefix(CONTINUE).expect("the peer is told to go on");
+        let rest = outcome.sent.strip_prefix(CONTINUE).expect("100 Continue comes first");
         let found = responses(rest);
         assert_eq!((found.len(), &found[0].body[..]), (2, &b"xyz"[..]));
         assert_eq!(found[0].field("Connection"), None);
-        // It is told before it sends anything.
+        // 100 Continue is sent before any byte of the body arrives.
         let outcome = run(Script::new().sends(&request).waits(SECOND).resets());
         assert_eq!(outcome.sent, CONTINUE);
-        // One that did not wait is not.
+        // It is not sent if the client did not wait for it.
         let outcome = run(Script::new().sends(format!("{request}{body}{BEHIND}")));
         assert_eq!(statuses(&outcome.sent), [200, 200]);
-        // One that expects nothing is not.
+        // It is not sent if the client does not expect it.
         let outcome = run(Script::new().sends(echo_request("1.1", fields)).waits(SECOND).sends(body));
         assert_eq!(statuses(&outcome.sent), [200]);
     }
-    // Neither is one of HTTP/1.0, nor one whose body is empty or too long.
+    // It is not sent to HTTP/1.0 clients, and not if the body is empty or too long.
     let expecting = |length: u64| format!("Content-Length: {length}\r\nExpect: 100-continue\r\n");
     let outcome = run(Script::new().sends(echo_request("1.0", &expecting(1))).waits(SECOND).sends("x"));
     assert_eq!(only_response(&outcome.sent).body, b"x");
@@ -314,14 +314,14 @@ fn h19_an_expectation_may_be_answered_with_the_final_status() {
         [("Content-Length: 3\r\n", "xyz"), ("Transfer-Encoding: chunked\r\n", "3\r\nxyz\r\n0\r\n\r\n")]
     {
         let request = post(&format!("Expect: 100-Continue\r\n{fields}"));
-        // Whether the peer sends its body all the same cannot be told: nothing behind is read.
+        // The server cannot know whether the client sends its body anyway, so it reads no further.
         let outcome = run(Script::new().sends(format!("{request}{body}{BEHIND}")));
         let response = only_response(&outcome.sent);
         assert_eq!((response.status, response.field("Connection")), (200, Some("close")));
         assert_eq!(outcome.next, Next::Linger);
     }
     assert_eq!(understood(&post("Expect: 100-continue\r\n")), "POST /a None host=here Empty\n");
-    // HTTP/1.0 had no expectations: what stands there is ignored.
+    // HTTP/1.0 has no expectations, so the field is ignored.
     let outcome = run(Script::new().sends("GET /a HTTP/1.0\r\nExpect: wonders\r\n\r\n"));
     assert_eq!(only_response(&outcome.sent).status, 200);
 }

@@ -149,10 +149,10 @@ fn the_version_and_the_connection_field_decide_who_goes_on() {
     let goes_on = |line: &str, field: &str| {
         let outcome = run(Script::new().sends(format!("GET /a {line}\r\nHost: a\r\n{field}\r\n")));
         let response = only_response(&outcome.sent);
-        let said = response.field("Connection").map(str::to_owned);
+        let connection = response.field("Connection").map(str::to_owned);
         let goes_on = matches!(outcome.next, Next::Park(_));
-        assert_eq!(said.as_deref() != Some("close"), goes_on, "{line} {field}");
-        (goes_on, said.unwrap_or_default())
+        assert_eq!(connection.as_deref() != Some("close"), goes_on, "{line} {field}");
+        (goes_on, connection.unwrap_or_default())
     };
     let (says_nothing, alive, close) = (String::new(), "keep-alive".to_owned(), "close".to_owned());
     assert_eq!(goes_on("HTTP/1.1", ""), (true, says_nothing.clone()));
@@ -176,7 +176,7 @@ fn what_stands_behind_the_last_request_is_never_read() {
     let outcome = Script::new().sends(format!("{GET}{last}{GET}")).run(&site, &limits());
     assert_eq!(statuses(&outcome.sent), [200, 200]);
     assert_eq!(*site.asked.lock().expect("no panic"), ["/a", "/last"]);
-    // The peer may still be sending: a close at once would reset the connection under the answer.
+    // The client may still be sending: closing now would reset the connection and lose the response.
     assert_eq!((outcome.next, outcome.finish), (Next::Linger, Some(Finish::Linger)));
 }
 
@@ -201,7 +201,7 @@ fn the_bound_on_requests_is_exact_and_announced() {
     assert_eq!(found.len(), 2);
     assert_eq!((found[0].field("Connection"), found[1].field("Connection")), (None, Some("close")));
     assert_eq!(outcome.next, Next::Linger);
-    // It counts through parking.
+    // The bound counts requests before and after parking.
     let outcome = Script::new().sends(GET).waits(SECOND).sends(GET).sends(GET).run(&Site::default(), &limits);
     assert_eq!((statuses(&outcome.sent), outcome.next), (vec![200, 200], Next::Linger));
 }
@@ -300,7 +300,7 @@ fn an_answer_that_comes_later_is_waited_for() {
     assert_eq!(found.iter().map(|response| response.status).collect::<Vec<_>>(), [200, 200, 200]);
     assert_eq!(found[1].text(), "later\n");
     assert_eq!(outcome.took, 5 * SECOND);
-    // Responses leave in the order of their requests.
+    // Responses are sent in the order of their requests.
     assert_eq!(outcome.flushes, 3);
 }
 

@@ -1,4 +1,4 @@
-//! The output of a connection beside a model of it, which is a queue of single bytes.
+//! The output of a connection, compared with a model: a queue of single bytes.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -20,7 +20,7 @@ enum Operation {
     Clear,
 }
 
-/// An item in a simple model of an [`Out`].
+/// An item of the model.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ModelItem {
     Memory(u8),
@@ -28,12 +28,12 @@ enum ModelItem {
     Observer(usize),
 }
 
-/// An [`Out`] and a model of it, which is a queue of single bytes.
+/// An [`Out`] and its model.
 struct Pair {
     out: Out,
     model: VecDeque<ModelItem>,
-    /// The reports that each observer got, and those that it should get.
-    told: Arc<Mutex<Vec<Option<u64>>>>,
+    /// The reports that each observer got, and those that it should have got.
+    reports: Arc<Mutex<Vec<Option<u64>>>>,
     expected: Vec<Option<u64>>,
     next: u8,
     file: Arc<OpenFile>,
@@ -44,7 +44,7 @@ impl Pair {
         Pair {
             out: Out::new(),
             model: VecDeque::new(),
-            told: Arc::default(),
+            reports: Arc::default(),
             expected: Vec::new(),
             next: 0,
             file,
@@ -98,7 +98,7 @@ impl Pair {
                 let count = there.min(u64::from(most));
                 if there > 0 {
                     self.out.pop_file(count);
-                    // An observer behind it hears nothing yet.
+                    // Observers after this file are not called yet.
                     let front = self.model.drain(..count as usize);
                     assert!(front.into_iter().all(|item| matches!(item, ModelItem::File(_))));
                 }
@@ -117,7 +117,7 @@ impl Pair {
         }
     }
 
-    /// Compares memory that was taken with the front of the model; an observer behind it hears nothing yet.
+    /// Compares memory that was taken from the output with the front of the model.
     fn popped(&mut self, bytes: &[u8]) {
         assert!(!bytes.is_empty());
         let front: Vec<ModelItem> = self.model.drain(..bytes.len()).collect();
@@ -126,20 +126,20 @@ impl Pair {
 
     fn observe(&mut self) {
         let number = self.expected.len();
-        // Behind one that waits to be told it waits, too.
+        // An observer after another that still waits also waits.
         self.expected.push(if self.model.is_empty() { Some(0) } else { None });
         if !self.model.is_empty() {
             self.model.push_back(ModelItem::Observer(number));
         }
-        self.told.lock().expect("no panic").push(None);
-        let told = Arc::clone(&self.told);
+        self.reports.lock().expect("no panic").push(None);
+        let reports = Arc::clone(&self.reports);
         self.out.observe(Box::new(move |report| {
-            let before = told.lock().expect("no panic")[number].replace(report.unsent);
-            assert_eq!(before, None, "an observer is told once");
+            let before = reports.lock().expect("no panic")[number].replace(report.unsent);
+            assert_eq!(before, None, "an observer was called twice");
         }));
     }
 
-    /// Takes `count` bytes from the model, and the observers behind each that leaves.
+    /// Removes `count` bytes from the model, and the observers after each of them.
     fn leave(&mut self, mut count: u64) {
         while let Some(&item) = self.model.front() {
             match item {
@@ -151,9 +151,9 @@ impl Pair {
         }
     }
 
-    /// Compares all queries.
+    /// Compares the results of all queries.
     fn compare(&self) {
-        assert_eq!(*self.told.lock().expect("no panic"), self.expected);
+        assert_eq!(*self.reports.lock().expect("no panic"), self.expected);
         assert_eq!(self.out.len(), self.unsent());
         assert_eq!(self.out.is_empty(), self.model.is_empty());
         let bytes: Vec<ModelItem> =
@@ -200,12 +200,12 @@ fn output_leaves_in_the_order_in_which_it_came() {
                 pair.apply(operation);
                 pair.compare();
             }
-            let (told, count) = (Arc::clone(&pair.told), pair.expected.len());
+            let (reports, count) = (Arc::clone(&pair.reports), pair.expected.len());
             drop(pair);
-            let told = told.lock().expect("no panic");
+            let reports = reports.lock().expect("no panic");
             assert!(
-                told.len() == count && told.iter().all(Option::is_some),
-                "every observer is told at last"
+                reports.len() == count && reports.iter().all(Option::is_some),
+                "an observer was not called"
             );
         },
     );

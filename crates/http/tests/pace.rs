@@ -1,4 +1,4 @@
-//! Deadlines and minimum rates, on a virtual clock: a slow peer is served, a stalled one is not.
+//! Timeouts and minimum rates, on a virtual clock: slow clients are served, stalled ones are not.
 
 mod common;
 
@@ -82,11 +82,12 @@ fn the_deadline_of_a_head_begins_with_its_own_first_byte() {
     assert_eq!(statuses(&run(script).sent), [200, 200]);
     let script = Script::new().sends(GET).waits(60 * SECOND).sends("G").waits(11 * SECOND).sends(&GET[1..]);
     assert_eq!(statuses(&run(script).sent), [200, 408]);
-    // The first head used up most of its time; the next one, begun with it, has all of its own.
+    // The first head uses most of its time. The next one, which begins in the same bytes, has the full
+    // timeout.
     let script = Script::new().sends("G").waits(9 * SECOND).sends(format!("{}G", &GET[1..]));
     let outcome = run(script.waits(9 * SECOND).sends(&GET[1..]));
     assert_eq!((statuses(&outcome.sent), outcome.parked), (vec![200, 200], 0));
-    // A part of the next head behind the last has its time from the answer on.
+    // The timeout of a partial head after the last request starts with the response.
     let script = Script::new().sends(format!("{GET}G")).waits(11 * SECOND).sends(&GET[1..]);
     assert_eq!(statuses(&run(script).sent), [200, 408]);
 }
@@ -149,7 +150,7 @@ fn h25_a_reader_that_does_not_read_is_dropped_within_two_windows() {
         assert_eq!((outcome.next, outcome.finish), (Next::Close, None), "{step} bytes a second");
         assert!(outcome.took <= 2 * limits().send_timeout, "{:?}", outcome.took);
     }
-    // It read well, and then it stalled.
+    // The client reads fast at first, and then stalls.
     let outcome =
         run(Script::new().sends("GET /large HTTP/1.1\r\nHost: a\r\n\r\n").takes(500_000, 100 * SECOND));
     assert_eq!(outcome.next, Next::Close);

@@ -1,4 +1,5 @@
-//! Properties of any input. Two tests are also fuzz targets: `cargo xtask fuzz --minutes 10 head target`.
+//! Properties that hold for any input. Two tests are also fuzz targets: `cargo xtask fuzz --minutes 10 head
+//! target`.
 
 mod common;
 
@@ -10,7 +11,7 @@ use tenfold_http::h1::parse_request;
 use tenfold_http::script::Script;
 use tenfold_http::{Body, Limits, Next, Request, Version};
 
-/// Request lines, fields and ends, as they stand in good requests and in bad ones.
+/// Request lines, header lines and line ends, valid and malformed.
 const LINES: [&str; 48] = [
     "GET /a HTTP/1.1\r\n",
     "GET /a HTTP/1.1\r\nHost: a\r\n",
@@ -62,7 +63,7 @@ const LINES: [&str; 48] = [
     " x\r\n",
 ];
 
-/// Makes something of random bytes that is often nearly a request, and sometimes one.
+/// Assembles an input from random choices; it is often nearly a valid request, and sometimes valid.
 fn assemble(choices: &[u8]) -> Vec<u8> {
     let piece = |&choice: &u8| match choice {
         0..192 => LINES[choice as usize % LINES.len()],
@@ -89,11 +90,11 @@ fn an_accepted_head_passes_a_strict_check() {
             check([LINES[*begin as usize % 11].as_bytes(), &assemble(choices), b"\r\n"].concat());
         },
     );
-    // Otherwise the test shows nothing.
-    assert!(accepted.into_inner() > 100, "hardly any head was accepted");
+    // The test is only meaningful if some heads are valid.
+    assert!(accepted.into_inner() > 100, "too few heads are valid");
 }
 
-/// Reads `bytes` again, slowly and strictly, and compares.
+/// Parses `bytes` again, slowly and strictly, and compares the results.
 fn check_strictly(bytes: &[u8], request: &Request<'_>) {
     let text = bytes.strip_suffix(b"\r\n\r\n").expect("a head ends with an empty line");
     let lines: Vec<&[u8]> = split_at_line_ends(text);
@@ -140,7 +141,7 @@ fn check_strictly(bytes: &[u8], request: &Request<'_>) {
     });
     if closes {
         let outcome = Script::new().sends(bytes).run(&Site::default(), &Limits::default());
-        assert!(!matches!(outcome.next, Next::Park(_)), "the client asked for the end");
+        assert!(!matches!(outcome.next, Next::Park(_)), "the client asked to close the connection");
     }
     assert_eq!(request.host().is_some(), !hosts.is_empty() || request.target.authority.is_some());
     assert!(request.target.path.starts_with('/') || request.target.path == "*");
@@ -180,7 +181,7 @@ fn any_target_is_refused_or_holds_only_what_it_may() {
                 assert!(!found.query.unwrap_or_default().contains('#'));
                 assert_eq!(head.host(), Some(found.authority.unwrap_or("here")));
                 assert!(!head.host().unwrap_or_default().contains(['@', '/', '?', ' ']));
-                // Put together again, it is what came, where it came in origin-form.
+                // Assembled again, an origin-form target equals the input.
                 if found.authority.is_none() {
                     let query = found.query.map_or(String::new(), |query| format!("?{query}"));
                     assert_eq!(format!("{}{query}", found.path).as_bytes(), target);
@@ -200,8 +201,8 @@ fn the_answers_do_not_depend_on_how_the_bytes_come() {
             let whole = Script::new().sends(&bytes).ends().run(&Site::default(), &limits);
             let (mut script, mut rest) = (Script::new(), &bytes[..]);
             for &split in splits {
-                let (piece, behind) = rest.split_at(rest.len().min(split as usize % 16));
-                (script, rest) = (script.sends(piece), behind);
+                let (piece, after) = rest.split_at(rest.len().min(split as usize % 16));
+                (script, rest) = (script.sends(piece), after);
             }
             let split = script.sends(rest).ends().pausing().run(&Site::default(), &limits);
             // A client that sends the body without waiting gets no `100 Continue`.

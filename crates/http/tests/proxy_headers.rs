@@ -1,4 +1,4 @@
-//! Headers of the PROXY protocol, good and bad. They are also a fuzz target:
+//! PROXY protocol headers, valid and malformed. This test is also a fuzz target:
 //! `cargo xtask fuzz --minutes 10 proxy`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -45,7 +45,7 @@ fn a_header_of_version_2_names_the_client() {
         (0x21, 0x11, [&four[..], &tlvs].concat(), Some("192.0.2.1:56324")),
         (0x21, 0x21, six.clone(), Some("[::1]:256")),
         (0x21, 0x21, [&six[..], &tlvs].concat(), Some("[::1]:256")),
-        // LOCAL, UNSPEC, a datagram, a Unix socket.
+        // LOCAL, UNSPEC, a datagram, and a Unix socket.
         (0x20, 0x11, four.to_vec(), None),
         (0x20, 0x00, vec![], None),
         (0x20, 0xff, vec![1], None),
@@ -101,7 +101,7 @@ fn wrong_headers_are_refused() {
     }
 }
 
-/// The same, by the words of the specification.
+/// Parses a header slowly, following the words of the specification.
 fn read_slowly(bytes: &[u8]) -> Option<ProxyHeader> {
     if let Some(rest) = bytes.strip_prefix(SIGNATURE) {
         let length = usize::from(*rest.get(2)?) << 8 | usize::from(*rest.get(3)?);
@@ -174,7 +174,7 @@ fn a_proxy_header_is_read_as_a_slow_reader_reads_it_however_it_is_cut() {
         let bytes: Vec<u8> = pieces.chain(tail).copied().collect();
         let found = parse(&bytes);
         assert_eq!(found.ok().flatten(), read_slowly(&bytes), "{}", bytes.escape_ascii());
-        // A header in parts is incomplete until its last byte, and an error is one from its first wrong byte on.
+        // A header is incomplete until its last byte; malformed input fails from its first wrong byte on.
         let whole = found.ok().flatten().map_or(bytes.len(), |header| header.length);
         let mut failed = None;
         for end in 0..whole {

@@ -1,4 +1,4 @@
-//! The selection of ranges, conditions and codings, for any input. The test of ranges is also a fuzz target:
+//! Selection of ranges, conditions and encodings, for any input. The test of ranges is also a fuzz target:
 //! `cargo xtask fuzz --minutes 10 ranges`.
 
 mod common;
@@ -26,7 +26,7 @@ fn a_choice_of_a_coding_is_what_the_rules_say() {
     bolero::check!().with_iterations(20_000).with_max_len(32).with_type::<Input>().for_each(
         |(order, members, text)| {
             let available = ORDERS[usize::from(*order) % ORDERS.len()];
-            // Anything at all: what is chosen is available.
+            // Whatever is chosen is available.
             if let Choice::Use(coding) = choose([&text[..]], available) {
                 assert!(available.contains(&coding));
             }
@@ -39,10 +39,10 @@ fn a_choice_of_a_coding_is_what_the_rules_say() {
                 .map(|(name, weight)| format!("{name};q={}.{:03}", weight / 1000, weight % 1000))
                 .collect();
             let found = choose([value.join(", ").as_bytes()], available);
-            let said =
+            let named =
                 |name: &str| members.iter().find(|(known, _)| *known == name).map(|(_, weight)| *weight);
-            // In thousandths and a half: what is only not excluded comes behind whatever was named.
-            let weight = |coding: ContentCoding| match said(coding.token()).or(said("*")) {
+            // In halves of a thousandth: what is merely not excluded comes after everything that is named.
+            let weight = |coding: ContentCoding| match named(coding.token()).or(named("*")) {
                 Some(weight) => 2 * weight,
                 None => u16::from(coding == Identity),
             };
@@ -83,16 +83,16 @@ fn several_ranges_are_all_that_was_asked_for_and_lie_apart() {
                     part.end + range::NEAR < other.start || other.end + range::NEAR < part.start
                 };
                 assert!(parts[at + 1..].iter().all(apart), "{parts:?}");
-                // Both of its ends were asked for.
+                // The start and end of each part were requested.
                 assert!(wanted.iter().any(|(first, _)| *first == part.start));
                 assert!(wanted.iter().any(|(_, last)| last.saturating_add(1).min(size) == part.end));
             }
             let holder = |&&(first, last): &&(u64, u64)| {
                 let holds =
                     |part: &std::ops::Range<u64>| part.start <= first && last.min(size - 1) < part.end;
-                parts.iter().position(holds).expect("what was asked for is sent")
+                parts.iter().position(holds).expect("every requested range is sent")
             };
-            // The first mention of each is in the order of the request.
+            // The parts are in the order in which the request first names them.
             let mut order: Vec<usize> = wanted.iter().map(holder).collect();
             let mut seen = Vec::new();
             order.retain(|at| {
@@ -106,18 +106,18 @@ fn several_ranges_are_all_that_was_asked_for_and_lie_apart() {
     );
 }
 
-/// RFC 9110 §13.2.2, step by step, for a file with the tag `"v"` and one date.
+/// Evaluates RFC 9110 §13.2.2 step by step, for a file with the tag `"v"` and one date.
 fn verdict_by_the_book(
     method: Method,
     [matching, unmodified, none, modified]: [Option<bool>; 4],
 ) -> ConditionResult {
     let reads = matches!(method, Method::Get | Method::Head);
-    // 1. and 2.
+    // Steps 1 and 2.
     match (matching, unmodified) {
         (Some(false), _) | (None, Some(false)) => return ConditionResult::PreconditionFailed,
         _ => {}
     }
-    // 3. and 4.
+    // Steps 3 and 4.
     match (none, modified) {
         (Some(false), _) if reads => ConditionResult::NotModified,
         (Some(false), _) => ConditionResult::PreconditionFailed,
@@ -196,7 +196,7 @@ fn a_single_range_is_what_the_arithmetic_says() {
             let (first, last, size) = (first.map(near), last.map(near), near(*size));
             let shown = |number: Option<u64>| number.map_or(String::new(), |number| number.to_string());
             let found = range::select(format!("bytes={}-{}", shown(first), shown(last)).as_bytes(), size, 8);
-            // In 128 bits nothing overflows, and the rules are those of RFC 9110 §14.1.2 word by word.
+            // The rules of RFC 9110 §14.1.2 word by word, in 128 bits so that nothing overflows.
             let (wide, whole) = (u128::from(size), found == Ranges::Whole);
             let expected = match (first.map(u128::from), last.map(u128::from)) {
                 (None, None) => return assert!(whole),
@@ -222,7 +222,7 @@ fn conditions_never_panic_and_an_unknown_tag_never_matches() {
     bolero::check!().with_iterations(10_000).with_max_len(16).with_type::<(bool, Vec<u8>)>().for_each(
         |(raw, choices)| {
             let value = if *raw { choices.clone() } else { assemble_small(choices) };
-            // A line end begins a field of its own.
+            // A line end would begin another header line.
             if value.contains(&b'\n') {
                 return;
             }

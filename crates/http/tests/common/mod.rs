@@ -1,4 +1,4 @@
-//! A small service that describes each request, and readers of its responses.
+//! A small service that describes each request, and strict parsers of responses.
 #![allow(dead_code, unreachable_pub, reason = "each suite is a program of its own and uses its part")]
 
 use std::fs::File;
@@ -14,21 +14,21 @@ use tenfold_http::{
     echo,
 };
 
-/// Answers every request with a line that describes it, and some paths in a special way:
+/// Responds to every request with a line that describes it; some paths are special:
 ///
 /// - `/large`: [`LARGE`] bytes of a file
 /// - `/shared`: bytes that are not copied
-/// - `/close`: the connection ends after the answer
-/// - `/later`: when the [`Gate`] opens
-/// - `/soon`: later, and at once
-/// - `/never`: never
-/// - `/echo`: the body of the request, of at most [`ECHOED`] bytes
-/// - `/echo/later`: the same, later and at once
+/// - `/close`: closes the connection after the response
+/// - `/later`: a deferred response, ready when the [`Gate`] opens
+/// - `/soon`: a deferred response that is ready immediately
+/// - `/never`: a deferred response that is never ready
+/// - `/echo`: the request body, of at most [`ECHOED`] bytes
+/// - `/echo/later`: the same in a deferred response that is ready immediately
 #[derive(Default)]
 pub struct Site {
-    /// Keeps `/later`.
+    /// Opens when `/later` may respond.
     pub gate: Gate,
-    /// The targets that were answered, in order.
+    /// The targets of all requests that reached the service, in order.
     pub asked: Mutex<Vec<String>>,
 }
 
@@ -118,7 +118,7 @@ impl Service for Site {
     }
 }
 
-/// The parts of a request as the server understood them.
+/// Describes a request as the server understood it.
 pub fn describe(request: &Request<'_>) -> String {
     format!(
         "{} {} {:?} host={} {:?}\n",
@@ -130,7 +130,7 @@ pub fn describe(request: &Request<'_>) -> String {
     )
 }
 
-/// An event at a moment that a test chooses.
+/// An event that happens when a test decides.
 #[derive(Clone, Default)]
 pub struct Gate(Arc<Mutex<(bool, Option<Waker>)>>);
 
@@ -161,7 +161,7 @@ impl Future for Gate {
     }
 }
 
-/// Opens its gate when it is dropped.
+/// Opens its gate when dropped.
 struct Dropped(Gate);
 
 impl Drop for Dropped {
@@ -170,7 +170,7 @@ impl Drop for Dropped {
     }
 }
 
-/// The bounds a test starts from: small ones, so that their edges are near.
+/// The limits of most tests: small, so that they are easily reached.
 pub fn limits() -> Limits {
     Limits { max_head: 1024, max_headers: 16, max_target: 256, max_discard: 4096, ..Limits::default() }
 }
@@ -178,18 +178,19 @@ pub fn limits() -> Limits {
 /// A request.
 pub const GET: &str = "GET /a HTTP/1.1\r\nHost: here\r\n\r\n";
 
-/// A request that must not be read.
+/// A request that must not be read, sent after another.
 pub const BEHIND: &str = "GET /smuggled HTTP/1.1\r\nHost: here\r\n\r\n";
 
 /// A second.
 pub const SECOND: Duration = Duration::from_secs(1);
 
-/// Runs `script` against the service, with its limits.
+/// Runs `script` with a new [`Site`] and [`limits`].
 pub fn run(script: Script) -> Outcome {
     script.run(&Site::default(), &limits())
 }
 
-/// Sends `request`; it is answered and the connection goes on. Returns the request as the server understood it.
+/// Sends `request`, which must get a response and leave the connection open. Returns the body: the request as
+/// the server understood it.
 #[track_caller]
 pub fn understood(request: &str) -> String {
     let outcome = run(Script::new().sends(format!("{request}GET /next HTTP/1.1\r\nHost: a\r\n\r\n")));
@@ -199,12 +200,12 @@ pub fn understood(request: &str) -> String {
     found[0].text().to_owned()
 }
 
-/// A POST with these fields.
+/// A POST request with these header lines.
 pub fn post(fields: &str) -> String {
     format!("POST /a HTTP/1.1\r\nHost: here\r\n{fields}\r\n")
 }
 
-/// One response, read strictly.
+/// A response, parsed strictly.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Response {
     pub status: u16,
@@ -223,8 +224,7 @@ impl Response {
     }
 }
 
-/// Reads all the responses in `bytes`, none of which is to a HEAD request. Panics if they are
-/// anything else.
+/// Parses all responses in `bytes`, none of which is to a HEAD request.
 pub fn responses(mut bytes: &[u8]) -> Vec<Response> {
     let mut found = Vec::new();
     while !bytes.is_empty() {
@@ -243,12 +243,12 @@ pub fn only_response(bytes: &[u8]) -> Response {
     found.remove(0)
 }
 
-/// The statuses of all the responses in `bytes`.
+/// The status codes of all responses in `bytes`.
 pub fn statuses(bytes: &[u8]) -> Vec<u16> {
     responses(bytes).iter().map(|response| response.status).collect()
 }
 
-/// Reads one response, with its body if it has one; the rest is left.
+/// Parses one response, with its body if `has_body`. Also returns the remaining bytes.
 pub fn response_in(bytes: &[u8], has_body: bool) -> (Response, &[u8]) {
     let shown = || String::from_utf8_lossy(&bytes[..bytes.len().min(300)]);
     let end = bytes.windows(4).position(|window| window == b"\r\n\r\n");
@@ -267,7 +267,7 @@ pub fn response_in(bytes: &[u8], has_body: bool) -> (Response, &[u8]) {
     (Response { status: status.parse().expect("a status"), fields, body: body.to_vec() }, rest)
 }
 
-/// Small pieces of requests, most of which break what they stand in.
+/// Short parts of requests, most of which make a request malformed.
 pub const PIECES: [&str; 40] = [
     "GET ",
     "POST ",
@@ -311,7 +311,7 @@ pub const PIECES: [&str; 40] = [
     "Sun, 06 Nov 1994 08:49:37 GMT",
 ];
 
-/// Makes something of random bytes that is sometimes nearly the value of a field.
+/// Assembles the value of a header line from random choices; it is sometimes nearly valid.
 pub fn assemble_small(choices: &[u8]) -> Vec<u8> {
     choices.iter().flat_map(|&choice| PIECES[choice as usize % PIECES.len()].bytes()).collect()
 }

@@ -1,4 +1,4 @@
-//! How long a body is: one answer, or a refusal.
+//! The length of a body: unambiguous, or refused.
 
 use tenfold_http::script::Script;
 
@@ -42,7 +42,7 @@ fn h03_a_length_is_digits_that_fit_and_nothing_else() {
     ] {
         refused(post(&format!("Content-Length: {length}\r\n")), 400);
     }
-    // The greatest length there is, and one of a server that pads: both numbers, the first one large.
+    // The largest length, and a length padded with zeros.
     let outcome = run(Script::new().sends(post("Content-Length: 9223372036854775807\r\n")));
     assert_eq!(only_response(&outcome.sent).text(), "POST /a None host=here Length(9223372036854775807)\n");
     assert_eq!(understood(&(post("Content-Length: 0002\r\n") + "xy")), "POST /a None host=here Length(2)\n");

@@ -1,4 +1,4 @@
-//! Bounds, and bytes that come too many, too few, or one by one.
+//! Bounds, and input that is too long, too short, or sent byte by byte.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ fn h17_a_thousand_pipelined_requests_are_answered_in_order_in_bounded_memory() {
 #[test]
 fn h17_output_that_is_full_waits_for_a_flush() {
     let requests = "GET /shared HTTP/1.1\r\nHost: here\r\n\r\n".repeat(1000);
-    // All of them at once in hand: the bound on a head does not bound what is in hand behind one.
+    // All requests arrive together: the bound on a head does not limit the bytes after it.
     let limits = Limits { max_head: 1 << 20, ..limits() };
     let outcome = Script::new().sends(&requests).run(&Site::default(), &limits);
     assert_eq!(statuses(&outcome.sent).len(), 1000);
@@ -45,7 +45,7 @@ fn h17_a_client_that_does_not_read_holds_few_responses_in_shared_memory() {
                 break;
             }
             out.stage(b"head");
-            // A range keeps all of the bytes.
+            // Even a short range keeps all bytes in memory.
             out.push(Part::Shared(Arc::clone(response), 0..1));
         }
         let held = responses.iter().filter(|response| Arc::strong_count(response) > 1).count();
@@ -106,7 +106,7 @@ fn h22_the_bound_on_targets_is_exact() {
     understood(&request(bound, ""));
     refused(request(bound + 1, ""), 414);
     refused(request(10_000, ""), 414);
-    // A long target that is still within its bound does not take the blame for the rest of the head.
+    // If the target is within its bound, a head that is too long is 431.
     refused(request(bound, &format!("X: {}\r\n", "x".repeat(2000))), 431);
     refused(request(bound + 1, &format!("X: {}\r\n", "x".repeat(2000))), 414);
 }

@@ -1,4 +1,4 @@
-//! Lines, and the bytes in them.
+//! Line ends, and the bytes allowed in lines.
 
 use crate::{get, post, refused, understood};
 
@@ -23,7 +23,7 @@ fn h07_white_space_around_a_name_is_refused() {
     refused(get("Host: here\r\n: z\r\n"), 400);
     refused(get("Host: here\r\nX\r\n"), 400);
     refused(" GET /a HTTP/1.1\r\nHost: here\r\n\r\n", 400);
-    // White space around a value is not part of it.
+    // White space around a value does not belong to it.
     assert_eq!(understood("GET /a HTTP/1.1\r\nHost: \t here \t\r\n\r\n"), "GET /a None host=here Empty\n");
     assert_eq!(understood("GET /a HTTP/1.1\r\nHost:here\r\n\r\n"), "GET /a None host=here Empty\n");
 }

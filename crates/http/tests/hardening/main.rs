@@ -1,5 +1,6 @@
-//! Attacks of a hostile or broken peer on the framing and the bounds of HTTP, by the numbers of
-//! `docs/internals/hardening.md`. Every refusal is sent, closes the connection, and nothing behind it is read.
+//! Attacks by a hostile or broken client on framing and bounds. The numbers are those of
+//! `docs/internals/hardening.md`. Each refusal is sent and closes the connection, and nothing after it is
+//! read.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -14,7 +15,8 @@ use common::{BEHIND, Response, Site, limits, only_response, post, run, understoo
 use tenfold_http::script::Script;
 use tenfold_http::{Finish, Limits, Next};
 
-/// Sends `request` and another behind it; the first is refused with `status`, and the second never read.
+/// Sends `request` followed by another. The first must be refused with `status`, and the second must not be
+/// read.
 #[track_caller]
 fn refused_with(limits: &Limits, request: impl AsRef<[u8]>, status: u16) -> Response {
     let site = Site::default();
@@ -33,7 +35,7 @@ fn refused(request: impl AsRef<[u8]>, status: u16) -> Response {
     refused_with(&limits(), request, status)
 }
 
-/// A GET with these lines behind its request line.
+/// A GET request with these header lines.
 fn get(lines: impl AsRef<[u8]>) -> Vec<u8> {
     [b"GET /a HTTP/1.1\r\n", lines.as_ref(), b"\r\n"].concat()
 }

@@ -1,4 +1,4 @@
-//! Methods, versions and expectations, and what would change the protocol.
+//! Methods, versions, expectations, and attempts to change the protocol.
 
 use tenfold_http::Next;
 use tenfold_http::script::Script;
@@ -78,7 +78,7 @@ fn h20_methods_and_request_lines() {
     }
     for method in ["HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"] {
         let outcome = run(Script::new().sends(format!("{method} /a HTTP/1.1\r\nHost: a\r\n\r\n")));
-        assert!(outcome.sent.starts_with(b"HTTP/1.1 200 "), "a known method reaches the service");
+        assert!(outcome.sent.starts_with(b"HTTP/1.1 200 "), "{method} does not reach the service");
     }
 }
 
@@ -87,7 +87,7 @@ fn h20_options_of_everything_and_connect_have_targets_of_their_own() {
     assert_eq!(understood("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"), "OPTIONS * None host=a Empty\n");
     let connect = |target: &str| format!("CONNECT {target} HTTP/1.1\r\nHost: a\r\n\r\n");
     for target in ["b:443", "[::1]:443"] {
-        // Bytes behind it may be meant for the other end of the tunnel: they are not read.
+        // The bytes after it may be meant for the other end of the tunnel, so they are not read.
         let outcome = run(Script::new().sends(connect(target) + BEHIND));
         let response = only_response(&outcome.sent);
         assert_eq!(response.text(), format!("CONNECT * None host={target} Empty\n"));

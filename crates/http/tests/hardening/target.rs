@@ -1,4 +1,4 @@
-//! Host, authority and target of a request.
+//! The Host field, and the authority and target of requests.
 
 use tenfold_http::script::Script;
 
@@ -72,7 +72,7 @@ fn h13_a_host_is_there_once_and_valid() {
         let text = understood(&format!("GET /a HTTP/1.1\r\nHost: {host}\r\n\r\n"));
         assert_eq!(text, format!("GET /a None host={host} Empty\n"));
     }
-    // HTTP/1.0 had no Host.
+    // HTTP/1.0 does not require Host.
     let outcome = run(Script::new().sends("GET /a HTTP/1.0\r\n\r\n"));
     assert_eq!(only_response(&outcome.sent).text(), "GET /a None host=none Empty\n");
 }
@@ -120,7 +120,7 @@ fn h14_the_authority_of_an_absolute_target_wins() {
     }
     let text = understood("GET http://there/a HTTP/1.1\r\nHost:\r\n\r\n");
     assert_eq!(text, "GET /a None host=there Empty\n");
-    // The Host beside it still has to be there, and valid.
+    // Host is still required, and must be valid.
     refused("GET http://there/a HTTP/1.1\r\n\r\n", 400);
     refused("GET http://there/a HTTP/1.1\r\nHost: a b\r\n\r\n", 400);
 }

@@ -1,4 +1,4 @@
-//! The trait of a layer, and the reads of files that it seals.
+//! The trait of a layer, and its reads of files.
 
 use std::future::Future;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use crate::io::IoError;
 use crate::message::connection::Connection;
 use crate::out::{OpenFile, Out};
 
-/// A format of records, and the handshake in front of them.
+/// A record format with a handshake.
 pub trait Layer: Clone + Send + Sync + 'static {
     /// The state of a connection. It is boxed, and absent until the first record is complete.
     type State: Send;
@@ -20,50 +20,48 @@ pub trait Layer: Clone + Send + Sync + 'static {
     /// Whether this connection has the layer.
     fn covers(&self, connection: &Connection) -> bool;
 
-    /// Whether this connection may begin its handshake. It is asked once, when the first byte has come; a connection
-    /// that may not is closed.
+    /// Whether this connection may begin its handshake; if not, it is closed. Called once, after the first
+    /// byte has arrived.
     fn admits(&self, connection: &Connection) -> bool;
 
-    /// Whether another process, which the handshake needs, is late. A connection asks after [`LayerProgress::Late`], before
+    /// Whether a process that the handshake needs is late. Called after [`LayerProgress::Late`], before
     /// another attempt.
     fn is_late(&self) -> bool {
         false
     }
 
-    /// Whether [`Layer::advance`] would take a long step of the handshake. A loop takes few of them in a tick.
+    /// Whether [`Layer::advance`] would run a long step of the handshake. A loop runs few long steps in a
+    /// tick.
     fn is_long_step(state: Option<&Self::State>, input: &[u8]) -> bool;
 
-    /// Processes the record at the front of `input`, in place. Records of the layer's own go to `out`.
+    /// Processes the record at the front of `input` in place. The layer's own records go to `out`.
     fn advance(&self, state: &mut Option<Box<Self::State>>, input: &mut [u8], out: &mut Out)
     -> LayerProgress;
 
-    /// Stages the alert of a handshake whose first incomplete message fills the input. Nothing follows it.
+    /// Stages the alert of a handshake whose first message is incomplete but fills the input. The connection
+    /// then ends.
     fn overflow(&self, state: Option<&mut Self::State>, out: &mut Out);
 
-    /// Whether the handshake is over.
+    /// Whether the handshake is complete.
     fn is_established(state: &Self::State) -> bool;
 
     /// Adds the facts of an established connection.
     fn describe(state: &Self::State, connection: &mut Connection);
 
-    /// Seals the start of `content`, which is not empty, as one record. Returns the number of bytes in it.
-    ///
-    /// # Errors
-    /// Nothing more can be sealed.
+    /// Seals the beginning of `content`, which is not empty, as a record. Returns the number of bytes in it.
+    /// Fails if the connection can seal no more.
     fn seal(state: &mut Self::State, content: &[u8], out: &mut Out) -> Result<usize, IoError>;
 
     /// Seals the closing record.
     fn close(state: &mut Self::State, out: &mut Out);
 
-    /// The parameters with which the kernel would seal the plaintext that follows, if the layer passes sealing on here.
+    /// Returns the parameters for the kernel, if the layer lets the kernel seal from here on.
     fn kernel_parameters(&self, _state: &Self::State) -> Option<impl AsRef<[u8]>> {
         None::<[u8; 0]>
     }
 
-    /// Has the kernel seal what follows. `None` if it has refused.
-    ///
-    /// # Errors
-    /// The connection cannot go on without it.
+    /// Records that the kernel seals all further output; `None`: it refused. Fails if the connection requires
+    /// the kernel.
     fn pass_to_kernel(
         &self,
         _state: &mut Self::State,
@@ -72,26 +70,25 @@ pub trait Layer: Clone + Send + Sync + 'static {
         Ok(())
     }
 
-    /// The output that the kernel seals, if it does. Plaintext and records of the layer's own go there as they are.
+    /// Returns the state of sealing by the kernel, if it seals. Plaintext and the layer's own records then go
+    /// to the output unsealed.
     fn kernel_sealing(_state: &mut Self::State) -> Option<&mut KernelSealing> {
         None
     }
 
-    /// Hears the number of the next record that the kernel seals. Records of the layer's own go to `out`.
-    ///
-    /// # Errors
-    /// The key can seal no more.
+    /// Receives the number of the kernel's next record. The layer's own records go to `out`. Fails if the key
+    /// can seal no more.
     fn limit_kernel(_state: &mut Self::State, _record: u64, _out: &mut Out) -> Result<(), IoError> {
         Ok(())
     }
 
-    /// Whether the connection ends behind the next response.
+    /// Whether the connection ends after the next response.
     fn is_ending(_state: &Self::State) -> bool {
         false
     }
 }
 
-/// A layer that may be absent: it then covers no connection.
+/// An optional layer. `None` covers no connection.
 impl<L: Layer> Layer for Option<L> {
     type State = L::State;
 
@@ -163,44 +160,42 @@ impl<L: Layer> Layer for Option<L> {
 /// The result of [`Layer::advance`]. Lengths count from the front of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LayerProgress {
-    /// A part of the record is missing.
+    /// The record is incomplete.
     Incomplete,
-    /// So many bytes carried no plaintext.
+    /// This many bytes carried no plaintext.
     Processed(usize),
     /// A record was opened.
     Opened {
-        /// The place of the plaintext.
+        /// The range of the plaintext.
         content: Range<usize>,
         /// The length of the record.
         length: usize,
     },
-    /// The peer has sent its closing record, which ends here.
+    /// The peer sent its closing record, which ends here.
     Closed(usize),
-    /// The first record of a handshake needs another process, which is late. Nothing was processed; another attempt may
-    /// succeed.
+    /// The first record of a handshake needs another process, which is late. Nothing was processed, and a
+    /// retry may succeed.
     Late,
-    /// The connection cannot continue. An alert is in the output if the peer expects one.
+    /// The connection cannot continue. The output has an alert if the peer expects one.
     Failed,
 }
 
-/// The bytes of a file: now or later.
+/// The bytes of a file, now or later.
 #[derive(Debug)]
 pub enum FileBytes<F> {
-    /// So many bytes are at the front of the buffer; not 0.
+    /// The buffer begins with this many bytes, at least one.
     Now(usize),
     /// A thread reads them.
     Later(F),
 }
 
-/// Reads files for sealing, without blocking a loop.
+/// Reads files for a layer without blocking a loop.
 pub trait FileReader {
-    /// A read on a thread. `None` if it panicked; the bytes are not empty.
+    /// A read on a thread: bytes, at least one; `None` if it panicked.
     type Later: Future<Output = Option<Result<Vec<u8>, IoError>>> + Unpin;
 
-    /// Reads from the start of `range` into `buffer`, which grows as needed and never shrinks.
-    ///
-    /// # Errors
-    /// The file cannot be read, or is shorter than `range`.
+    /// Reads from the start of `range` into `buffer`, which grows as needed and never shrinks. Fails if the
+    /// file cannot be read, or is shorter than `range`.
     fn read(
         &self,
         file: &Arc<OpenFile>,

@@ -15,13 +15,13 @@ use crate::message::connection::Connection;
 use crate::out::Out;
 use crate::serve::session::Next;
 
-/// How long a connection waits for an alert or a closing record to leave, if the protocol does not end it.
+/// The time in which an alert or a closing record must be sent, if the protocol does not end the connection.
 const CLOSING_TIME: Duration = Duration::from_secs(1);
 
-/// The interval in which a handshake looks whether the process that it needs is still late.
+/// The interval of checks whether the process that a handshake needs is still late.
 const LATE_LOOK: Duration = Duration::from_millis(50);
 
-/// How far the end of the output is.
+/// The progress of ending the output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Closing {
     No,
@@ -36,35 +36,36 @@ pub struct LayeredIo<'a, I: Io, L: Layer, F: FileReader> {
     files: &'a F,
     turns: &'a HandshakeTurns,
     turn: Turn,
-    /// The driver's facts, and those of the layer.
+    /// The facts of the driver and of the layer.
     connection: Connection,
     state: &'a mut Option<Box<L::State>>,
     input: Plaintext,
     sending: Sending<F::Later>,
-    /// Whether the layer has records of its own in the driver's output. They leave before a wait for bytes, or with the
-    /// response to the request behind them.
+    /// Whether the driver's output has records of the layer itself. They are sent before a wait for bytes, or
+    /// with the next response.
     replying: bool,
-    /// Whether the peer has sent its closing record.
+    /// Whether the peer sent its closing record.
     ended: bool,
-    /// The time for a record that begins between requests, and the deadline of the one in hand.
+    /// The time limit of a record that begins between requests, and the deadline of the present record.
     record_time: Duration,
     record_by: Option<Instant>,
-    /// Whether the layer has admitted the connection in this activation.
+    /// Whether the layer admitted the connection in this activation.
     admitted: bool,
-    /// The next look at a process that the handshake needs and that is late.
+    /// The time of the next check whether the process that the handshake needs is still late.
     late: Option<Instant>,
-    /// Whether the layer can neither open nor seal any more.
+    /// Whether the layer can neither open nor seal any longer.
     failed: bool,
-    /// Whether the connection ends behind the protocol's output.
+    /// Whether the connection ends after the protocol's output.
     last: bool,
     closing: Closing,
     kernel: KernelQueue,
-    /// Whether the end of the connection waits for bytes that the peer may still send.
+    /// Whether the connection must drain input before closing.
     lingers: bool,
 }
 
 impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
-    /// The connection above `below` whose layer has this state. Its handshake takes turns with those of its loop.
+    /// Returns the connection above `below` with this state of the layer. Its handshake shares `turns` with
+    /// other handshakes of the loop.
     pub fn new(
         below: &'a mut I,
         layer: &'a L,
@@ -97,8 +98,8 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
         }
     }
 
-    /// Completes the handshake by `by`, unless it was completed before. A record that begins between requests has as
-    /// much time. Returns what to do with the connection if no plaintext can follow yet.
+    /// Completes the handshake by `by`, if it is not complete yet. A record that begins between requests has
+    /// the same time limit. Returns the driver's next step if no plaintext can follow.
     pub async fn begin(&mut self, by: Instant) -> Option<Next> {
         self.record_time = by.since(clock::now());
         match poll_fn(|cx| self.poll_handshake(cx, by)).await {
@@ -137,7 +138,7 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
                 continue;
             }
             let patience = if begun { Patience::Wait } else { Patience::Park };
-            // The first message may be longer than a record.
+            // The first message can be longer than a record.
             match ready!(self.below.poll_receive(cx, 2 * L::RECORD_BYTES, patience, by))? {
                 Received::Bytes => {}
                 Received::Full => {
@@ -161,8 +162,8 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
         Poll::Ready(Ok(()))
     }
 
-    /// Returns what to do with the connection when the protocol returned `next`, or `None` if the protocol has to go
-    /// on, because there is more in hand than it saw.
+    /// Returns the driver's next step after the protocol returned `next`; `None` if the protocol must
+    /// continue, because more input has arrived.
     pub async fn end(&mut self, next: Next) -> Option<Next> {
         let more = self.ended || !self.below.split().0.is_empty();
         match next {
@@ -172,7 +173,7 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
         }
     }
 
-    /// Ends the output if the protocol has not: behind an alert, or behind plaintext that was sent whole.
+    /// Ends the output, if the protocol did not: after an alert, or after plaintext that was sent whole.
     async fn close(&mut self, next: Next) -> Next {
         let established = self.state.as_ref().is_some_and(|state| L::is_established(state));
         let whole = established && self.sending.is_empty() && self.below.split().1.is_empty();
@@ -183,15 +184,16 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
         if self.lingers { Next::Linger } else { next }
     }
 
-    /// Whether records of the layer leave at once. Between requests, they leave with the next response if the request
-    /// is in hand: session tickets follow the last message of a handshake, and clients send a request with it.
+    /// Whether records of the layer itself must be sent immediately. Between requests, they are sent with the
+    /// next response if its request has arrived. Session tickets, for example, follow the last message of a
+    /// handshake, which clients send with a request.
     fn has_to_reply(&mut self) -> bool {
         let established = self.state.as_deref().is_some_and(L::is_established);
         let (input, out) = self.below.split();
         self.failed || !established || input.is_empty() || out.full()
     }
 
-    /// Sends records of the layer. After an alert, nothing is received.
+    /// Sends records of the layer itself. After an alert, the connection receives nothing.
     fn poll_reply(&mut self, cx: &mut Context<'_>, by: Instant) -> Poll<Result<(), IoError>> {
         if self.replying {
             ready!(self.below.poll_flush(cx, by))?;
@@ -200,7 +202,7 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
         Poll::Ready(if self.failed { Err(IoError::Gone) } else { Ok(()) })
     }
 
-    /// Processes the next record of the driver's input. Returns false while a part of it is missing.
+    /// Processes the next record of the driver's input. Returns false if it is incomplete.
     fn advance(&mut self) -> bool {
         let (input, out) = self.below.split();
         let before = out.len();
@@ -224,8 +226,8 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
         true
     }
 
-    /// Returns the deadline of a wait until `by`. A connection is not idle while a record has begun, and cannot be
-    /// evicted, so a record that may become a head has the time of one.
+    /// Returns the deadline of a wait until `by`. While a record is incomplete, the connection is not idle
+    /// and cannot be evicted, so a record that may contain a head has a head's time limit.
     fn limit_record(&mut self, patience: Patience, by: Instant) -> Instant {
         let is_head = patience == Patience::Park && self.input.length() == 0;
         if !is_head || self.below.split().0.is_empty() {
@@ -235,13 +237,14 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
         by.min(record_by)
     }
 
-    /// Passes over the next record, of `count` bytes.
+    /// Skips the next record of `count` bytes.
     fn skip(&mut self, count: usize) {
         let dropped = self.input.skip(count);
         self.below.consume(dropped);
     }
 
-    /// Stages the closing record, unless plaintext was cut short: the record would say that it was whole.
+    /// Stages the closing record. After truncated plaintext it is omitted, because it would claim
+    /// completeness.
     fn stage_closing_record(&mut self) {
         if !self.failed
             && self.sending.is_empty()
@@ -303,13 +306,14 @@ impl<I: Io, L: Layer, F: FileReader> Io for LayeredIo<'_, I, L, F> {
             ready!(self.poll_reply(cx, by))?;
             let gap = self.input.close_gap(self.below.split().0);
             self.below.consume(gap);
-            // The driver's bytes in hand may be part of a record: it does not take the connection for an idle one.
+            // The driver's bytes may be part of a record, so it does not treat the connection as
+            // idle.
             let room = self.input.next() + L::RECORD_BYTES;
             let by = self.limit_record(patience, by);
             match ready!(self.below.poll_receive(cx, room, patience, by))? {
                 Received::Bytes => {}
                 Received::Idle => return Poll::Ready(Ok(Received::Idle)),
-                // The driver can hold no record behind the plaintext in hand.
+                // The driver has no room for a record after the present plaintext.
                 Received::Full if self.input.length() > 0 => return Poll::Ready(Ok(Received::Full)),
                 // Without a closing record, bytes may be missing.
                 Received::End | Received::Full => return Poll::Ready(Err(IoError::Gone)),
@@ -359,14 +363,14 @@ impl<I: Io, L: Layer, F: FileReader> Io for LayeredIo<'_, I, L, F> {
             if let Some(state) = self.state.as_mut()
                 && L::kernel_sealing(state).is_some()
             {
-                // A closing record has the keys that are announced.
+                // The closing record needs the announced keys.
                 let _ = ready!(self.kernel.poll_pass(self.below, self.layer, state, cx, by));
             }
             self.stage_closing_record();
             self.closing = Closing::Flushing;
         }
         if self.closing == Closing::Flushing {
-            // If it cannot be sent, the connection is over all the same.
+            // If the closing record cannot be sent, the connection ends without it.
             if ready!(self.below.poll_flush(cx, by)).is_ok()
                 && let Some(state) = self.state.as_mut()
             {
@@ -374,7 +378,7 @@ impl<I: Io, L: Layer, F: FileReader> Io for LayeredIo<'_, I, L, F> {
             }
             self.closing = Closing::Flushed;
         }
-        // The protocol knows nothing of records that were received and not opened: a close would be a reset.
+        // The protocol has not seen unopened records, because of which a close would become a reset.
         self.lingers = how == Finish::Linger || self.failed || !self.below.split().0.is_empty();
         self.below.poll_finish(cx, if self.lingers { Finish::Linger } else { how }, by)
     }

@@ -2,40 +2,40 @@
 
 use crate::io::SealedOutput;
 
-/// Bytes that sealing adds to a record of TLS 1.3: the header, the kind of the content and the tag.
+/// Bytes that sealing adds to a TLS 1.3 record: the header, the content type and the tag.
 const EXPANSION: u64 = 5 + 1 + 16;
 
-/// Plaintext and flushes after which the kernel is asked how many records it has sealed.
+/// Plaintext and flushes after which the number of sealed records is read from the kernel.
 const ASK_AFTER_BYTES: u64 = 1 << 30;
 const ASK_AFTER_FLUSHES: u32 = 1 << 12;
 
-/// The output of a connection since the kernel seals it with the present key.
+/// The output of a connection since the kernel seals with the present key.
 #[derive(Debug)]
 pub struct KernelSealing {
     begin: SealedOutput,
-    /// Bytes that were passed on to be sealed.
+    /// Bytes passed to the kernel for sealing.
     content: u64,
-    /// Those that are part of the next answer of the kernel, and the flushes.
+    /// Bytes and flushes since the kernel's number was last read.
     unasked: u64,
     flushes: u32,
 }
 
 impl KernelSealing {
-    /// The most plaintext that is passed on at once.
+    /// The most plaintext passed to the kernel in one call.
     pub(super) const MOST_BYTES: u64 = ASK_AFTER_BYTES;
 
-    /// Begins where the kernel does.
+    /// Returns the state at the beginning of the kernel's sealing.
     pub fn new(begin: SealedOutput) -> KernelSealing {
         KernelSealing { begin, content: 0, unasked: 0, flushes: 0 }
     }
 
-    /// Counts bytes that are passed on.
+    /// Counts bytes passed to the kernel.
     pub fn count(&mut self, bytes: u64) {
         self.content += bytes;
         self.unasked += bytes;
     }
 
-    /// Whether it is time to ask the kernel. It is called before each flush.
+    /// Whether the kernel's number must be read again. Called before each flush.
     pub(super) fn has_to_ask(&mut self) -> bool {
         self.flushes += 1;
         let due = self.unasked >= ASK_AFTER_BYTES || self.flushes >= ASK_AFTER_FLUSHES;
@@ -45,8 +45,8 @@ impl KernelSealing {
         due
     }
 
-    /// Whether everything that was passed on is in the socket's queue. The kernel keeps sealed records back for which
-    /// the queue had no room, and a close drops them.
+    /// Whether all passed bytes are in the socket's queue. The kernel keeps sealed records for which the
+    /// queue has no room, and a close drops them.
     pub(super) fn is_queued(&self, now: SealedOutput) -> bool {
         let records = now.record.wrapping_sub(self.begin.record);
         let queued = now.queued.wrapping_sub(self.begin.queued);
@@ -63,7 +63,7 @@ mod tests {
         let mut sealing = KernelSealing::new(SealedOutput { queued: 1000, record: 2 });
         assert!(sealing.is_queued(SealedOutput { queued: 1000, record: 2 }));
         sealing.count(100);
-        assert!(!sealing.is_queued(SealedOutput { queued: 1000, record: 2 }), "the record is open");
+        assert!(!sealing.is_queued(SealedOutput { queued: 1000, record: 2 }), "the record is incomplete");
         assert!(!sealing.is_queued(SealedOutput { queued: 1143, record: 4 }));
         assert!(sealing.is_queued(SealedOutput { queued: 1144, record: 4 }));
     }

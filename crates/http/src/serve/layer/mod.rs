@@ -1,8 +1,8 @@
 //! Layers: protocols below the protocol, over the same [`Io`](crate::Io), such as TLS.
 //!
-//! A [`Layer`] turns bytes of a driver into plaintext and back, in records. [`LayeredIo`] is the connection that the
-//! protocol sees: it wraps the driver's `Io` for one activation. Between activations, the state of the layer is all
-//! that is left.
+//! A [`Layer`] converts a driver's bytes to plaintext and back, in records. [`LayeredIo`] is the protocol's
+//! connection: it wraps the driver's `Io` for one activation. Between activations, only the state of the
+//! layer remains.
 
 mod format;
 mod io;

@@ -2,17 +2,17 @@
 
 use std::ops::Range;
 
-/// Plaintext at the front of the driver's input. It is opened where the driver received it; behind plaintext in hand,
-/// it moves down to that, so that a record costs its own length whatever is in hand.
+/// Plaintext at the front of the driver's input. It is opened where the driver received it. If plaintext is
+/// left already, it moves next to that, so that a record costs only its own length.
 ///
-/// Methods return how many bytes of the driver's input are consumed.
+/// Methods return the number of consumed bytes of the driver's input.
 #[derive(Default)]
 pub(super) struct Plaintext {
-    /// Bytes of it that are not consumed.
+    /// Plaintext that is not consumed.
     length: usize,
-    /// Those that the protocol sees: a record may hold more than it asked for.
+    /// Plaintext visible to the protocol: a record may contain more than it requested.
     shown: usize,
-    /// The place of the next record, behind the remains of opened ones. 0 without plaintext in hand.
+    /// The position of the next record, after the remains of opened records. 0 without plaintext.
     next: usize,
 }
 
@@ -29,7 +29,7 @@ impl Plaintext {
         self.next
     }
 
-    /// Shows all of it, up to `most` bytes. Returns whether there is more than was shown.
+    /// Makes plaintext visible, up to `most` bytes. Returns whether more became visible.
     pub(super) fn show(&mut self, most: usize) -> bool {
         let more = self.length > self.shown;
         if more {
@@ -38,7 +38,7 @@ impl Plaintext {
         more
     }
 
-    /// The next record was opened: it has `length` bytes, and `content` is its plaintext.
+    /// Adds the plaintext `content` of the next record, which has `length` bytes.
     pub(super) fn open(&mut self, input: &mut [u8], content: &Range<usize>, length: usize) -> usize {
         if self.length == 0 && !content.is_empty() {
             (self.length, self.next) = (content.len(), length - content.start);
@@ -49,7 +49,7 @@ impl Plaintext {
         self.skip(length)
     }
 
-    /// Passes over the next record, of `count` bytes.
+    /// Skips the next record of `count` bytes.
     pub(super) fn skip(&mut self, count: usize) -> usize {
         if self.length == 0 {
             return count;
@@ -58,8 +58,8 @@ impl Plaintext {
         0
     }
 
-    /// Drops the remains of records in front of the next one if they are much. The plaintext moves. A peer that sends
-    /// records of one byte leaves twenty times as much as plaintext.
+    /// Drops large remains of opened records before the next record, and moves the plaintext. Records of one
+    /// byte leave twenty times as many bytes as plaintext.
     pub(super) fn close_gap(&mut self, input: &mut [u8]) -> usize {
         let gap = self.next - self.length;
         if gap <= self.length / 4 {
@@ -70,9 +70,9 @@ impl Plaintext {
         gap
     }
 
-    /// Drops `count` bytes of what is shown.
+    /// Consumes `count` bytes of visible plaintext.
     pub(super) fn consume(&mut self, count: usize) -> usize {
-        self.shown = self.shown.checked_sub(count).expect("no more is consumed than was received");
+        self.shown = self.shown.checked_sub(count).expect("only visible plaintext is consumed");
         self.length -= count;
         let dropped = if self.length == 0 { self.next } else { count };
         self.next -= dropped;
@@ -87,8 +87,8 @@ mod tests {
     const HEADER: usize = 5;
     const TAG: usize = 17;
 
-    /// Opens records with these lengths of content, received `batch` at a time, and consumes `consumed` bytes behind
-    /// each batch. Returns the plaintext, and the bytes that moved to close gaps.
+    /// Opens records with contents of these lengths, received `batch` at a time, and consumes `consumed`
+    /// bytes after each batch. Returns the plaintext, and the number of bytes moved to close gaps.
     fn open_all(contents: &[usize], batch: usize, consumed: usize) -> (Vec<u8>, usize) {
         let (mut plaintext, mut input, mut read, mut moved) =
             (Plaintext::default(), Vec::new(), Vec::new(), 0);
@@ -135,7 +135,7 @@ mod tests {
         }
     }
 
-    /// A head of 256 KiB in records of one byte moved 700 times its length.
+    /// A former implementation moved a head of 256 KiB in records of one byte 700 times its length.
     #[test]
     fn h18_small_records_behind_much_plaintext_are_linear() {
         let contents = [vec![16_384; 15], vec![1; 16_384]].concat();

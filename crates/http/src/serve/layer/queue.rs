@@ -1,4 +1,4 @@
-//! Passing sealing on to the kernel, and waiting for what it has sealed.
+//! Passing sealing to the kernel, and waiting for its sealed output.
 
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -8,20 +8,21 @@ use super::kernel::KernelSealing;
 use crate::clock::{self, Instant};
 use crate::io::{Io, IoError, SealedOutput};
 
-/// The pause before the kernel is asked again whether everything that it has sealed is in the socket's queue. It doubles
-/// while the queue takes nothing.
+/// The pause between checks whether all sealed output is in the socket's queue. It doubles while the queue
+/// does not move.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Passes the sealing of one connection on to the kernel, and waits for sealed output.
+/// Passes the sealing of a connection to the kernel, and waits for sealed output.
 #[derive(Default)]
 pub(super) struct KernelQueue {
-    /// The last answer of the kernel while it keeps output back, the pause behind it, and the end of that pause.
+    /// The last state of the kernel's output while it is not queued, the pause after it, and the end of that
+    /// pause.
     last: Option<(SealedOutput, Duration, Instant)>,
 }
 
 impl KernelQueue {
-    /// Has the kernel seal what follows, if the layer passes that on here. Earlier output precedes it in the socket.
+    /// Lets the kernel seal from here on, if the layer demands it. Earlier output precedes it in the socket.
     pub(super) fn poll_pass<I: Io, L: Layer>(
         &mut self,
         below: &mut I,
@@ -46,7 +47,7 @@ impl KernelQueue {
         Poll::Ready(layer.pass_to_kernel(state, sealed.map(KernelSealing::new)))
     }
 
-    /// Waits until the socket's queue has all flushed output, if the kernel seals it.
+    /// Waits until all flushed output is in the socket's queue, if the kernel seals it.
     pub(super) fn poll_queued<I: Io, L: Layer>(
         &mut self,
         below: &mut I,

@@ -1,4 +1,4 @@
-//! Plaintext that the protocol sends: it is sealed, in order, while the driver has room.
+//! Plaintext that the protocol sends, sealed in order while the driver has room.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,13 +12,13 @@ use crate::out::{Memory, Out, Part, SendObserver, SendReport};
 pub(super) struct Sending<T> {
     /// The protocol's output.
     pub(super) out: Out,
-    /// A piece from the front of it that is not all sealed.
+    /// The piece at its front that is not completely sealed.
     piece: Option<PlainPiece>,
     /// A read of the file at its front.
     reading: Option<T>,
-    /// Plaintext that was sealed since the last observer.
+    /// Plaintext sealed since the last observer.
     sealed: u64,
-    /// Memory for what is read of files.
+    /// Memory for bytes read from files.
     buffer: Vec<u8>,
 }
 
@@ -33,13 +33,13 @@ impl<T> Default for Sending<T> {
 struct PlainPiece {
     from: PieceSource,
     sealed: usize,
-    /// Whether the next piece may leave by the same call.
+    /// Whether the next piece may be sent by the same call.
     joined: bool,
 }
 
 enum PieceSource {
     Memory(Memory),
-    /// So many bytes of the buffer, read of a file.
+    /// This many bytes of the buffer, read from a file.
     Buffer(usize),
 }
 
@@ -58,7 +58,7 @@ impl<T> Sending<T>
 where
     T: Future<Output = Option<Result<Vec<u8>, IoError>>> + Unpin,
 {
-    /// Seals into `to` until that is full, a file has to be waited for, or a piece has to leave by its own call.
+    /// Seals into `to` until it is full, a file must be awaited, or a piece needs a separate call.
     pub(super) fn seal<L: Layer, F: FileReader<Later = T>>(
         &mut self,
         state: &mut L::State,
@@ -88,7 +88,7 @@ where
         }
     }
 
-    /// Passes plaintext on to `to`, which the kernel seals: all of it, or of a longer response a part.
+    /// Passes plaintext to `to` for sealing by the kernel: the whole output, or a part of a longer response.
     pub(super) fn pass(&mut self, sealing: &mut KernelSealing, to: &mut Out) {
         let before = to.len();
         if self.out.len() <= KernelSealing::MOST_BYTES {
@@ -113,7 +113,7 @@ where
         sealing.count(to.len() - before);
     }
 
-    /// Takes the next piece of the output, if there is one and it need not be waited for.
+    /// Takes the next piece of the output, if one is available without waiting.
     fn take_piece<F: FileReader<Later = T>>(&mut self, files: &F) -> Result<(), IoError> {
         if let Some(memory) = self.out.pop_memory(Vec::new()) {
             let joined = self.out.follows();
@@ -127,19 +127,19 @@ where
         Ok(())
     }
 
-    /// The buffer begins with `count` bytes of the file at the front.
+    /// Takes the `count` bytes of the front file with which the buffer begins.
     fn take_file(&mut self, count: usize) {
         self.out.pop_file(count as u64);
         self.piece = Some(PlainPiece { from: PieceSource::Buffer(count), sealed: 0, joined: true });
     }
 
-    /// Waits for the read of a file, if one is under way, and takes its bytes. Sealed output is flushed before this wait.
+    /// Waits for the read of a file, if one is running, and takes its bytes. Sealed output is flushed before.
     pub(super) fn poll_file(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), IoError>> {
         const EIO: i32 = 5;
         let Some(reading) = &mut self.reading else { return Poll::Ready(Ok(())) };
         let read = ready!(Pin::new(reading).poll(cx));
         self.reading = None;
-        // There is no result if the reader panicked.
+        // A reader that panicked has no result.
         self.buffer = read.unwrap_or(Err(IoError::System(EIO)))?;
         self.take_file(self.buffer.len());
         Poll::Ready(Ok(()))
@@ -152,7 +152,7 @@ impl<T> Sending<T> {
         self.piece.is_none() && self.out.is_empty()
     }
 
-    /// Puts observers behind the sealed form of the bytes in front of them: they hear when that has left.
+    /// Moves observers after the sealed form of the preceding bytes.
     fn pass_observers(&mut self, to: &mut Out) {
         if self.piece.is_none() {
             while let Some(observer) = self.out.pop_observer() {
@@ -161,7 +161,7 @@ impl<T> Sending<T> {
         }
     }
 
-    /// Nothing more is sealed. Observers hear of the bytes that were not, and of those that were and never leave.
+    /// Stops sealing. Observers count unsealed plaintext, and sealed plaintext that is dropped, as unsent.
     pub(super) fn give_up(&mut self, to: &mut Out) {
         self.reading = None;
         let mut unsealed = self.piece.take().map_or(0, |piece| piece.rest(&self.buffer).len() as u64);
@@ -182,8 +182,9 @@ impl<T> Sending<T> {
     }
 }
 
-/// Calls `observer` when the bytes now in `to` have left or never will. It counts plaintext: `sealed` bytes of it are
-/// in `to`, and `unsealed` ones never get there. A record that left in part counts as unsent up to its sealed length.
+/// Adds an observer after the present output of `to`, and converts its report to plaintext: `sealed` bytes of
+/// it are in `to`, and `unsealed` bytes are dropped. A partially sent record counts as unsent up to its
+/// sealed length.
 fn observe(observer: SendObserver, to: &mut Out, sealed: u64, unsealed: u64) {
     to.observe(Box::new(move |report| {
         let unsent = report.unsent.min(sealed) + unsealed;
@@ -204,16 +205,17 @@ mod tests {
 
     const SIZE: u64 = (2 << 30) + 5;
 
-    /// Passes on a response with a long file and a short one, and ends with `end`. Returns what observers hear.
+    /// Passes on a response with a long file and a short response, and ends with `end`. Returns the
+    /// observers' reports.
     fn pass(end: impl FnOnce(&mut Out)) -> Vec<u64> {
         let mut sending: Sending<NoRead> = Sending::default();
-        let heard = Arc::new(Mutex::new(Vec::new()));
+        let reports = Arc::new(Mutex::new(Vec::new()));
         let file = File::open("/dev/null").expect("Linux has it");
         sending.out.stage(b"head");
         sending.out.push(Part::File(Arc::new(OpenFile::new(file, SIZE)), 0..SIZE));
         for next in [&b"next"[..], b""] {
-            let heard = heard.clone();
-            let observer = move |report: SendReport| heard.lock().expect("no panic").push(report.unsent);
+            let reports = reports.clone();
+            let observer = move |report: SendReport| reports.lock().expect("no panic").push(report.unsent);
             sending.out.observe(Box::new(observer));
             sending.out.stage(next);
         }
@@ -228,7 +230,7 @@ mod tests {
         assert_eq!(lengths, [(1 << 30) + 4, 1 << 30, 9]);
         end(&mut to);
         drop(to);
-        heard.lock().expect("no panic").clone()
+        reports.lock().expect("no panic").clone()
     }
 
     #[test]

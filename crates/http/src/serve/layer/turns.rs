@@ -1,53 +1,54 @@
-//! Turns of handshakes on a loop. A step of a handshake takes far longer than a request, so a tick has few of them:
-//! between two ticks, connections behind their handshake are served.
+//! Turns of handshakes on a loop. A step of a handshake takes much longer than a request, so a tick has few
+//! steps, and other connections are served between ticks.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// The steps of handshakes in a tick.
+/// The most steps of handshakes in a tick.
 const STEPS: usize = 4;
 
-/// The steps of handshakes that the connections of one loop may take. Steps past the bound of a tick wait for a later
-/// one, in order.
+/// The steps of handshakes for the connections of a loop. Steps beyond the bound of a tick wait for a later
+/// tick, in order.
 ///
-/// A clone is for another loop: it begins without any waiting.
+/// A clone is for another loop, and starts with an empty queue.
 #[derive(Debug)]
 pub struct HandshakeTurns {
-    /// `None` if there is no bound: a thread that blocks in a step delays no other connection.
+    /// `None`: unbounded, because a thread that blocks in a step delays no other connection.
     queue: Option<Mutex<TurnQueue>>,
-    /// Whether this tick has had a step. It spares the other ticks the lock.
+    /// Whether this tick had a step; if not, the next tick needs no lock.
     used: AtomicBool,
 }
 
 #[derive(Debug)]
 struct TurnQueue {
-    /// The steps that this tick still has. None is left while any connection waits.
+    /// The remaining steps of this tick; 0 while any connection waits.
     left: usize,
-    /// The number of the first turn in `waiting`. Turns with smaller numbers have come.
+    /// The number of the first turn in `waiting`. Turns with smaller numbers have been granted.
     first: u64,
-    /// The tasks that wait; `None` if the connection has ended.
+    /// The waiting tasks; `None` if the connection has ended.
     waiting: VecDeque<Option<Waker>>,
 }
 
-/// The place of a connection in the queue, if it waits.
+/// The position of a waiting connection in the queue.
 #[derive(Debug, Default)]
 pub(super) struct Turn(Option<u64>);
 
 impl HandshakeTurns {
-    /// Turns for a loop.
+    /// Returns the turns of a loop.
     pub fn on_loop() -> HandshakeTurns {
         let queue = TurnQueue { left: STEPS, first: 0, waiting: VecDeque::new() };
         HandshakeTurns { queue: Some(Mutex::new(queue)), used: AtomicBool::new(false) }
     }
 
-    /// No bound.
+    /// Returns unbounded turns.
     pub fn unbounded() -> HandshakeTurns {
         HandshakeTurns { queue: None, used: AtomicBool::new(false) }
     }
 
-    /// Begins the next tick: wakes the connections that wait the longest. The loop calls it before each of its waits.
+    /// Begins the next tick, and wakes the connections that wait longest. The loop calls it before each of
+    /// its waits.
     #[inline]
     pub fn next_tick(&self) {
         if self.used.load(Ordering::Relaxed) {
@@ -90,19 +91,19 @@ impl HandshakeTurns {
                 Poll::Ready(())
             }
             Some(number) => {
-                *queue.place(number) = Some(cx.waker().clone());
+                *queue.waiter(number) = Some(cx.waker().clone());
                 Poll::Pending
             }
         }
     }
 
-    /// The connection with this turn ends.
+    /// Removes the turn of a connection that ends.
     pub(super) fn give_up(&self, turn: &mut Turn) {
         if let Some(number) = turn.0.take()
             && let Some(mut queue) = self.queue()
             && number >= queue.first
         {
-            *queue.place(number) = None;
+            *queue.waiter(number) = None;
         }
     }
 
@@ -118,7 +119,7 @@ impl Clone for HandshakeTurns {
 }
 
 impl TurnQueue {
-    fn place(&mut self, number: u64) -> &mut Option<Waker> {
+    fn waiter(&mut self, number: u64) -> &mut Option<Waker> {
         &mut self.waiting[(number - self.first) as usize]
     }
 }
@@ -139,7 +140,7 @@ mod tests {
         }
     }
 
-    /// A connection that wants to take a step.
+    /// A connection that needs a step.
     #[derive(Default)]
     struct Waiting {
         turn: Turn,
@@ -176,7 +177,7 @@ mod tests {
         assert_eq!(all.iter().map(Waiting::is_woken).collect::<Vec<_>>(), {
             [&[false; 4][..], &[true; 4], &[false; 3]].concat()
         });
-        // A newcomer, and a task that something else woke, do not overtake.
+        // A new connection, and a task woken by another event, do not overtake.
         let mut newcomer = Waiting::default();
         assert!(!newcomer.takes(&turns) && !all[9].takes(&turns));
         assert!(all[4..8].iter_mut().all(|one| one.takes(&turns)));
@@ -195,7 +196,7 @@ mod tests {
         turns.next_tick();
         assert_eq!(all.iter().filter(|one| one.is_woken()).count(), 2);
         assert!(all[8..].iter_mut().all(|one| one.takes(&turns)));
-        // A turn that has come is given up: the places of the others stay.
+        // A granted turn is given up: the positions of the others stay.
         turns.next_tick();
         let mut last = waiting(6);
         begin_all(&mut last, &turns);
