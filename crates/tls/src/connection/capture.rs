@@ -1,6 +1,6 @@
-//! Facts of a handshake that rustls gives only to its callbacks: traffic secrets and the name in the hello.
+//! Facts of a handshake that rustls passes only to callbacks: traffic secrets and the server name.
 //!
-//! A callback runs on the thread that processes the handshake, so it leaves the facts in thread-local storage.
+//! Callbacks run on the thread that processes the handshake, so they store the facts in thread-local memory.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -14,10 +14,10 @@ use zeroize::Zeroize;
 /// The most bytes of a traffic secret: the output of SHA-384.
 const MOST_SECRET_BYTES: usize = 48;
 
-/// The protocols that a client may choose by ALPN (RFC 7301), the preferred one first.
+/// The protocols of ALPN (RFC 7301) in order of preference.
 pub(super) const PROTOCOLS: [&str; 2] = ["http/1.1", "http/1.0"];
 
-/// A traffic secret (RFC 8446 §7.1). It is wiped when it is dropped.
+/// A traffic secret (RFC 8446 §7.1). Dropping it wipes it.
 #[derive(Clone)]
 pub(super) struct Secret {
     bytes: [u8; MOST_SECRET_BYTES],
@@ -25,7 +25,7 @@ pub(super) struct Secret {
 }
 
 impl Secret {
-    /// A secret with these bytes, or `None` if there are too many.
+    /// Copies a secret; `None` if it is too long.
     pub(super) fn new(from: &[u8]) -> Option<Secret> {
         let mut secret = Secret { bytes: [0; MOST_SECRET_BYTES], length: u8::try_from(from.len()).ok()? };
         secret.bytes.get_mut(..from.len())?.copy_from_slice(from);
@@ -49,7 +49,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The facts that callbacks have reported.
+/// The facts from callbacks.
 #[derive(Debug, Default)]
 pub(super) struct Captured {
     /// `CLIENT_TRAFFIC_SECRET_0`.
@@ -58,16 +58,16 @@ pub(super) struct Captured {
     pub(super) server: Option<Secret>,
     /// `SERVER_HANDSHAKE_TRAFFIC_SECRET`, for an alert that rustls does not send.
     pub(super) handshake: Option<Secret>,
-    /// `CLIENT_HANDSHAKE_TRAFFIC_SECRET`, to tell skipped early data from parts of messages.
+    /// `CLIENT_HANDSHAKE_TRAFFIC_SECRET`, to distinguish skipped early data from parts of messages.
     pub(super) client_handshake: Option<Secret>,
-    /// The server's name in the hello (RFC 6066 §3), in lower case.
+    /// The client's server name (RFC 6066 §3), in lower case.
     pub(super) name: Option<Box<str>>,
-    /// The names of the certificate.
+    /// The names of the server's certificate.
     pub(super) certificate_names: Option<Arc<[String]>>,
 }
 
 impl Captured {
-    /// Moves the facts of the last call to rustls on this thread here.
+    /// Takes the facts of the last call of rustls on this thread.
     pub(super) fn collect(&mut self) {
         let Captured { client, server, handshake, client_handshake, name, certificate_names } =
             CAPTURED.take();
@@ -84,20 +84,20 @@ thread_local! {
     static CAPTURED: RefCell<Captured> = RefCell::default();
 }
 
-/// Keeps the names of the certificate that a resolver has chosen.
+/// Stores the names of the certificate that a resolver chose.
 pub(crate) fn capture_names(names: &Arc<[String]>) {
     CAPTURED.with_borrow_mut(|captured| captured.certificate_names = Some(Arc::clone(names)));
 }
 
-/// Prepares a configuration for [`TlsServer`](super::TlsServer): protocols, and secrets that can be extracted. Without
-/// it, connections of TLS 1.3 stay with rustls.
+/// Prepares a configuration for [`TlsServer`](super::TlsServer): protocols, and extraction of secrets.
+/// Without it, rustls keeps connections of TLS 1.3.
 pub fn prepare(config: &mut ServerConfig) {
     for protocol in PROTOCOLS {
         if !config.alpn_protocols.iter().any(|known| known == protocol.as_bytes()) {
             config.alpn_protocols.push(protocol.into());
         }
     }
-    // Early data may be replayed (RFC 8446 §8).
+    // Early data can be replayed (RFC 8446 §8).
     config.max_early_data_size = 0;
     config.enable_secret_extraction = true;
     config.key_log = Arc::new(SecretCapture);

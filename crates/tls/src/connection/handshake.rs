@@ -1,4 +1,4 @@
-//! The handshake, by rustls.
+//! The handshake, performed by rustls.
 
 use std::sync::Arc;
 
@@ -21,24 +21,25 @@ use crate::failure::signing_failure;
 pub(super) struct Handshake {
     connection: Box<UnbufferedServerConnection>,
     captured: Captured,
-    /// Bytes at the front of the input that rustls has seen and not discarded: the start of a message.
+    /// Bytes at the front of the input that rustls has processed but not discarded: the beginning of a
+    /// message.
     seen: usize,
     _place: HandshakePlace,
 }
 
 /// The result of [`Handshake::advance`].
 pub(super) enum HandshakeStep {
-    /// A part of a record is missing.
+    /// A record is incomplete.
     Incomplete,
-    /// So many bytes were processed.
+    /// This many bytes were processed.
     Processed(usize),
-    /// So many bytes were processed, and they ended the handshake.
+    /// This many bytes were processed, and completed the handshake.
     Over(usize),
-    /// The peer ended its output, within the handshake or behind it.
+    /// The peer ended its output, during or after the handshake.
     Closed(usize),
 }
 
-/// The protocol behind the handshake.
+/// The state after the handshake.
 #[expect(clippy::large_enum_variant, reason = "it moves once, into the box of the connection")]
 pub(super) enum Established {
     Records(Records),
@@ -51,7 +52,7 @@ impl Handshake {
         Ok(Handshake { connection, captured: Captured::default(), seen: 0, _place: place })
     }
 
-    /// Returns the part of `input` that rustls has not seen.
+    /// Returns the part of `input` that rustls has not processed.
     pub(super) fn unseen<'i>(&self, input: &'i [u8]) -> &'i [u8] {
         &input[self.seen..]
     }
@@ -70,7 +71,7 @@ impl Handshake {
             }
         })?;
         if !plaintext.is_empty() {
-            return Err(Error::General("plaintext came within the handshake".into()));
+            return Err(Error::General("plaintext arrived within the handshake".into()));
         }
         let skipped = discard == 0 && sealed.is_some_and(|record| self.is_skipped(record));
         let discard = if skipped { end } else { discard };
@@ -82,7 +83,7 @@ impl Handshake {
         })
     }
 
-    /// Whether rustls may skip this record as early data, which the server never accepts. rustls counts skipped bytes up to
+    /// Whether rustls may skip this record as early data, which the server never accepts. rustls skips up to
     /// 16 KiB (RFC 8446 §4.2.10).
     fn may_be_skipped(&self, record: &[u8]) -> bool {
         self.seen == 0
@@ -90,23 +91,26 @@ impl Handshake {
             && record.first() == Some(&u8::from(ContentType::ApplicationData))
     }
 
-    /// Whether rustls has skipped this record: the client's key does not open it. rustls asks to discard neither such a
-    /// record nor the first part of a message. It needs the part again, but would count the skipped record twice.
+    /// Whether rustls skipped this record, because the client's key does not open it. rustls discards neither
+    /// a skipped record nor the first part of a message. It needs the part again, but would count a skipped
+    /// record twice.
     fn is_skipped(&self, mut record: Vec<u8>) -> bool {
         let suite = suite(self.connection.negotiated_cipher_suite());
         let Some((suite, secret)) = suite.zip(self.captured.client_handshake.clone()) else { return false };
         let (header, sealed) = record.split_at_mut(HEADER_BYTES);
-        let header = <[u8; HEADER_BYTES]>::try_from(&*header).expect("it was split there");
+        let header = <[u8; HEADER_BYTES]>::try_from(&*header).expect("the header was split off");
         TrafficKey::derived(suite, secret).open(&header, sealed).is_err()
     }
 
-    /// Whether an authority made the handshake to validate a name: nothing follows it (RFC 8737 §3).
+    /// Whether an authority made this handshake to validate a name, after which the connection ends (RFC 8737
+    /// §3).
     pub(super) fn validates_name(&self) -> bool {
         self.connection.alpn_protocol() == Some(ACME_TLS_1)
     }
 
-    /// Stages an alert that rustls does not send. In TLS 1.3 it is the first record under the newest key: that of
-    /// application data once the server's Finished has been sent, which ends the use of the handshake's key.
+    /// Stages an alert that rustls does not send. In TLS 1.3 it is the first record under the newest key.
+    /// After the server's Finished, this is the key for application data, because the handshake's key is no
+    /// longer used.
     pub(super) fn stage_alert(&mut self, description: AlertDescription, out: &mut Out) {
         let alert = [2, u8::from(description)];
         let Some(secret) = self.captured.server.take().or_else(|| self.captured.handshake.take()) else {
@@ -117,7 +121,7 @@ impl Handshake {
         Records::new(key(), key()).stage(ContentType::Alert, &alert, out);
     }
 
-    /// The state behind the handshake, once that is over. Secrets of TLS 1.3 are taken from rustls.
+    /// Returns the state after a complete handshake. For TLS 1.3, takes the secrets from rustls.
     pub(super) fn establish(self) -> Result<(Established, TlsFacts), Error> {
         let Handshake { connection, captured, seen, .. } = self;
         let facts = TlsFacts {
@@ -128,7 +132,7 @@ impl Handshake {
             resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
             certificate_names: captured.certificate_names,
         };
-        // A part of another message: rustls would panic when it is given other input.
+        // rustls has a part of another message, and would panic if it were given other input.
         if seen > 0 {
             return Err(Error::General("a handshake message follows the last one".into()));
         }
@@ -148,8 +152,9 @@ impl Handshake {
     }
 }
 
-/// Returns the alert of an error if rustls has sent none, such as for a record within a message of another type
-/// (RFC 8446 §6.2). `sent` tells whether it has sent records: without a signature, these are the first part of its answer.
+/// Returns the alert of an error, if rustls sent none, for example for a record within a message of another
+/// type (RFC 8446 §6.2). `sent`: whether rustls sent records; if a signature is missing, these are the first
+/// part of its answer.
 fn missing_alert(error: &Error, sent: bool) -> Option<AlertDescription> {
     match error {
         error if signing_failure(error).is_some() => Some(AlertDescription::InternalError),
@@ -180,7 +185,7 @@ fn protocol_name(protocol: &[u8]) -> Option<&'static str> {
     PROTOCOLS.iter().find(|known| known.as_bytes() == protocol).copied()
 }
 
-/// The suites that rustls has with this provider.
+/// Returns the name of a suite that rustls has with this provider.
 fn cipher_name(suite: Option<SupportedCipherSuite>) -> &'static str {
     use CipherSuite as C;
     match suite.map(|suite| suite.suite()) {

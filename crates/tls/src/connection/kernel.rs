@@ -1,8 +1,8 @@
-//! Sealing by the kernel: it has the key for sending, and records of another type than data are marked for it.
+//! Sealing by the kernel: it gets the sending key, and records other than data are marked with their type.
 
 use tenfold_http::layer::KernelSealing;
 
-/// How connections use TLS in the kernel.
+/// The use of TLS in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelUse {
     /// Whether a connection ends if the kernel refuses its key.
@@ -11,23 +11,23 @@ pub struct KernelUse {
     pub rekeys: bool,
 }
 
-/// The side that seals the records of a connection.
+/// The side that seals records.
 #[derive(Debug)]
 pub(super) enum Sealer {
-    /// This process, and the kernel has not been asked.
+    /// This process; the kernel has not been tried.
     Undecided,
-    /// This process: the kernel has refused.
+    /// This process, because the kernel refused.
     Process,
     Kernel(KernelSealer),
 }
 
-/// The state of sending while the kernel seals.
+/// The sending state while the kernel seals.
 #[derive(Debug)]
 pub(super) struct KernelSealer {
     pub(super) sealing: KernelSealing,
     pub(super) rekeys: bool,
-    /// Whether a KeyUpdate has been staged and the kernel does not have the new key yet.
+    /// Whether a KeyUpdate is staged, but the kernel does not have the new key yet.
     pub(super) rekeying: bool,
-    /// Whether the connection ends behind the next response.
+    /// Whether the connection ends after the next response.
     pub(super) ending: bool,
 }

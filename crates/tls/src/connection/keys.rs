@@ -1,7 +1,7 @@
-//! The key of one direction: its secret, its sequence number, and the context that is made of it.
+//! The key of a direction: its secret, its sequence number, and its AEAD context.
 //!
-//! An AEAD context takes over 500 bytes, so a connection has none. Each thread keeps a bounded number of them for the
-//! connections that it has served last.
+//! An AEAD context takes over 500 bytes, so connections do not store one. Each thread caches a bounded number
+//! of contexts of recently served connections.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -17,13 +17,13 @@ use zeroize::{Zeroize, Zeroizing};
 
 use super::capture::Secret;
 
-/// Contexts that a thread keeps.
+/// The most contexts that a thread caches.
 const CONTEXTS: usize = 1024;
 
 /// The most bytes of a key.
 const MOST_KEY_BYTES: usize = 32;
 
-/// The most bytes of the parameters for the kernel.
+/// The most bytes of the kernel's parameters.
 const MOST_PARAMETER_BYTES: usize = 56;
 
 /// An AEAD with its hash (RFC 8446 §B.4).
@@ -50,7 +50,7 @@ impl Suite {
         }
     }
 
-    /// Records that one key may seal (RFC 8446 §5.5: 2^24.5 full-size records for AES-GCM).
+    /// The most records that a key may seal (RFC 8446 §5.5: 2^24.5 full-size records for AES-GCM).
     pub(super) fn most_records(self) -> u64 {
         match self {
             Suite::Aes128GcmSha256 | Suite::Aes256GcmSha384 => 1 << 24,
@@ -59,19 +59,19 @@ impl Suite {
     }
 }
 
-/// Parameters for the kernel with each suite, and keys of zeros, to try whether it has them.
+/// Returns parameters with zeroed keys for each suite, to test the kernel's support.
 pub fn sample_kernel_parameters() -> [Vec<u8>; 3] {
     [Suite::Aes128GcmSha256, Suite::Aes256GcmSha384, Suite::ChaCha20Poly1305Sha256].map(|suite| {
-        let secret = Secret::new(&[]).expect("it is not too long");
+        let secret = Secret::new(&[]).expect("an empty secret is not too long");
         TrafficKey::blank(suite, secret).kernel_parameters().to_vec()
     })
 }
 
-/// The key of one direction.
+/// The key of a direction.
 pub(super) struct TrafficKey {
     suite: Suite,
     secret: Secret,
-    /// Names the context of this key in the caches of all threads.
+    /// Identifies the context of this key in the caches of all threads.
     id: u64,
     key: [u8; MOST_KEY_BYTES],
     iv: [u8; NONCE_LEN],
@@ -80,7 +80,8 @@ pub(super) struct TrafficKey {
 }
 
 impl TrafficKey {
-    /// The key that rustls made of `secret`, before record `sequence`. `None` if this module has no such suite.
+    /// Returns the key that rustls derived from `secret`, before record `sequence`; `None` for an unknown
+    /// suite.
     pub(super) fn extracted(
         secret: Secret,
         sequence: u64,
@@ -101,7 +102,7 @@ impl TrafficKey {
         Some(made)
     }
 
-    /// The first key of `secret` (RFC 8446 §7.3).
+    /// Derives the first key of `secret` (RFC 8446 §7.3).
     pub(super) fn derived(suite: Suite, secret: Secret) -> TrafficKey {
         let mut made = TrafficKey::blank(suite, secret);
         made.derive();
@@ -118,12 +119,12 @@ impl TrafficKey {
         expand(self.suite, &self.secret, b"iv", &mut self.iv);
     }
 
-    /// Becomes the key behind a KeyUpdate (RFC 8446 §7.2).
+    /// Changes to the next key, for a KeyUpdate (RFC 8446 §7.2).
     pub(super) fn update(&mut self) {
         let mut next = [0; 48];
         let next = &mut next[..self.secret.bytes().len()];
         expand(self.suite, &self.secret, b"traffic upd", next);
-        self.secret = Secret::new(next).expect("a secret is as long as the one before it");
+        self.secret = Secret::new(next).expect("secrets of a connection have equal lengths");
         next.zeroize();
         forget(self.id);
         self.id = next_id();
@@ -131,10 +132,11 @@ impl TrafficKey {
         self.derive();
     }
 
-    /// The parameters with which the kernel seals from the next record on: `struct tls12_crypto_info_*` of linux/tls.h.
+    /// Returns the parameters for sealing by the kernel from the next record on: `struct tls12_crypto_info_*`
+    /// of linux/tls.h.
     pub(super) fn kernel_parameters(&self) -> Zeroizing<Vec<u8>> {
         const TLS_1_3: u16 = 0x0304;
-        // The first bytes of the nonce are the salt of AES-GCM.
+        // AES-GCM splits the first bytes of the nonce off as a salt.
         let (cipher, salt) = match self.suite {
             Suite::Aes128GcmSha256 => (51u16, 4),
             Suite::Aes256GcmSha384 => (52, 4),
@@ -155,7 +157,7 @@ impl TrafficKey {
         parameters
     }
 
-    /// Frees the context of this key: the kernel seals.
+    /// Drops the context of this key, because the kernel seals.
     pub(super) fn forget_context(&self) {
         forget(self.id);
     }
@@ -164,7 +166,7 @@ impl TrafficKey {
         self.suite
     }
 
-    /// The number of the next record.
+    /// Returns the number of the next record.
     pub(super) fn sequence(&self) -> u64 {
         self.sequence
     }
@@ -184,7 +186,7 @@ impl TrafficKey {
         Ok(opened)
     }
 
-    /// Seals `content` and the byte `kind` into `sealed`, which has the exact size.
+    /// Seals `content` and the byte `kind` into `sealed`, which has exactly the required size.
     pub(super) fn seal(
         &mut self,
         header: &[u8; 5],
@@ -201,7 +203,7 @@ impl TrafficKey {
         Ok(())
     }
 
-    /// The nonce of the next record (RFC 8446 §5.3). A sequence number never wraps.
+    /// Returns the nonce of the next record (RFC 8446 §5.3). A sequence number never wraps.
     fn nonce(&self) -> Result<Nonce, Unspecified> {
         if self.sequence == u64::MAX {
             return Err(Unspecified);
@@ -257,7 +259,7 @@ fn next_id() -> u64 {
     LAST.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Identifiers are consecutive: they are their own hash.
+/// A hash for consecutive identifiers.
 #[derive(Default)]
 struct Consecutive(u64);
 
@@ -297,9 +299,9 @@ fn with_context<T>(
     })
 }
 
-/// Drops the context of a key on this thread. A copy on another thread goes when that needs the room.
+/// Drops the context of a key on this thread. Other threads evict their copies when they need the room.
 fn forget(id: u64) {
-    // The thread may be ending, and its cache with it.
+    // If the thread is ending, its cache may be gone.
     let _ = CACHE.try_with(|cache| cache.try_borrow_mut().map(|mut cache| cache.remove(&id)));
 }
 

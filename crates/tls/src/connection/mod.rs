@@ -1,8 +1,6 @@
-//! The life of one TLS connection: the handshake, then records over buffers of our own.
+//! The life of a TLS connection: the handshake, then records in the server's own buffers.
 //!
-//! [`TlsServer`] is a [`Layer`](tenfold_http::layer::Layer). rustls performs the handshake. A connection of TLS 1.3 is
-//! taken from it afterwards: its state is then two traffic secrets and two sequence numbers (`records`). A connection
-//! of TLS 1.2 stays with rustls (`unbuffered`).
+//! [`TlsServer`] is a [`Layer`](tenfold_http::layer::Layer). rustls performs the handshake. A TLS 1.3 connection is then extracted from rustls: its state is two traffic secrets and two sequence numbers (`records`). rustls keeps a TLS 1.2 connection (`unbuffered`).
 
 mod capture;
 mod handshake;

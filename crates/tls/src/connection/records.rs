@@ -1,4 +1,5 @@
-//! Records of TLS 1.3 behind the handshake (RFC 8446 §5): opened in the receive buffer, sealed into the output.
+//! Records of TLS 1.3 after the handshake (RFC 8446 §5), opened in the receive buffer and sealed into the
+//! output.
 
 use rustls::{AlertDescription, ContentType, HandshakeType};
 use tenfold_http::layer::{KernelSealing, LayerProgress};
@@ -8,36 +9,36 @@ use zeroize::Zeroizing;
 use super::kernel::{KernelSealer, KernelUse, Sealer};
 use super::keys::TrafficKey;
 
-/// Bytes in front of a record's content.
+/// Bytes before a record's content.
 pub(super) const HEADER_BYTES: usize = 5;
 /// The most bytes of plaintext in a record.
 pub(super) const CONTENT_BYTES: usize = 16 * 1024;
-/// The most bytes that sealing adds to the content (RFC 8446 §5.2).
+/// The most bytes that sealing may add to the content (RFC 8446 §5.2).
 const MOST_EXPANSION: usize = 256;
-/// Bytes that sealing adds: the kind of the content and the tag.
+/// Bytes that sealing adds: the content type and the tag.
 const EXPANSION: usize = 1 + 16;
 
-/// Bytes of the first records: with its headers, one fits a segment, so that the client can open it as it arrives.
+/// The size of the first records: a sealed record fits a segment, so that the client can open it on arrival.
 const FIRST_RECORD_BYTES: usize = 1400;
 
-/// The most records without plaintext that a peer may send in a row. Each one may begin a new wait.
+/// The most consecutive records without plaintext, because each of them may begin a new wait.
 const MOST_EMPTY: u8 = 32;
 
-/// A KeyUpdate: its type, its length of 1 in three bytes, and whether the peer is asked to update as well.
+/// A KeyUpdate: its type, its length of 1 in three bytes, and whether the peer must update, too.
 const KEY_UPDATE_BYTES: usize = 5;
 const NOT_REQUESTED: u8 = 0;
 const REQUESTED: u8 = 1;
 
-/// The state of a connection of TLS 1.3 behind its handshake.
+/// The state of a TLS 1.3 connection after the handshake.
 #[derive(Debug)]
 pub(super) struct Records {
     receiving: TrafficKey,
     sending: TrafficKey,
-    /// Plaintext that was sealed, up to the bytes that matter for the size of records.
+    /// Sealed plaintext, counted as far as it affects the size of records.
     sent: u32,
-    /// Records without plaintext since the last one with.
+    /// Consecutive records without plaintext.
     empty: u8,
-    /// The start of a KeyUpdate that is split over records.
+    /// The beginning of a KeyUpdate that is split over records.
     partial: [u8; KEY_UPDATE_BYTES],
     partial_length: u8,
     sealer: Sealer,
@@ -60,17 +61,17 @@ impl Records {
     fn open(&mut self, input: &mut [u8], out: &mut Out) -> Result<LayerProgress, AlertDescription> {
         let Some(length) = length(input)? else { return Ok(LayerProgress::Incomplete) };
         let (header, sealed) = input[..length].split_at_mut(HEADER_BYTES);
-        let header = <[u8; HEADER_BYTES]>::try_from(&*header).expect("it was split there");
+        let header = <[u8; HEADER_BYTES]>::try_from(&*header).expect("the header was split off");
         let inner = self.receiving.open(&header, sealed).map_err(|_| AlertDescription::BadRecordMac)?;
-        // Content, its kind and padding have a bound together (RFC 8446 §5.4).
+        // Content, type and padding share a bound (RFC 8446 §5.4).
         if inner > CONTENT_BYTES + 1 {
             return Err(AlertDescription::RecordOverflow);
         }
-        // The kind follows the content; zeros behind it are padding (RFC 8446 §5.4).
+        // The type follows the content; zeros after it are padding (RFC 8446 §5.4).
         let kind = sealed[..inner].iter().rposition(|byte| *byte != 0);
         let end = kind.ok_or(AlertDescription::UnexpectedMessage)?;
         let (content, kind) = (&sealed[..end], ContentType::from(sealed[end]));
-        // A handshake message has no other record in it (RFC 8446 §5.1).
+        // Records of other types must not interrupt a handshake message (RFC 8446 §5.1).
         if self.partial_length > 0 && kind != ContentType::Handshake {
             return Err(AlertDescription::UnexpectedMessage);
         }
@@ -91,8 +92,8 @@ impl Records {
         }
     }
 
-    /// Processes content of handshake messages. A client sends KeyUpdate and nothing else (RFC 8446 §4.6). Keys change
-    /// behind it, so nothing follows it in its record (§5.1).
+    /// Processes handshake messages. A client may only send KeyUpdate (RFC 8446 §4.6). Keys change after it,
+    /// so it must end its record (§5.1).
     fn handshake(&mut self, content: &[u8], out: &mut Out) -> Result<(), AlertDescription> {
         let before = usize::from(self.partial_length);
         let end = before + content.len();
@@ -120,8 +121,8 @@ impl Records {
         Ok(())
     }
 
-    /// Announces new keys of this side, and changes to them. A kernel that cannot change them ends the connection behind
-    /// the next response instead. One announcement answers several requests for it.
+    /// Announces a new sending key and changes to it. If the kernel cannot change keys, the connection ends
+    /// after the next response instead. A single announcement answers several requests.
     fn update(&mut self, out: &mut Out) {
         if let Sealer::Kernel(kernel) = &mut self.sealer {
             if !kernel.rekeys {
@@ -139,7 +140,7 @@ impl Records {
         self.sending.update();
     }
 
-    /// The parameters for the kernel, if it is to have a key.
+    /// Returns the parameters for the kernel, if it must get a key.
     pub(super) fn kernel_parameters(&self) -> Option<Zeroizing<Vec<u8>>> {
         let due = match &self.sealer {
             Sealer::Undecided => true,
@@ -149,7 +150,7 @@ impl Records {
         due.then(|| self.sending.kernel_parameters())
     }
 
-    /// The kernel seals from here on, or has refused.
+    /// Records that the kernel seals from here on, or refused.
     pub(super) fn pass_to_kernel(
         &mut self,
         sealing: Option<KernelSealing>,
@@ -179,24 +180,25 @@ impl Records {
         }
     }
 
-    /// Hears the number of the next record that the kernel seals. It is asked long before half of the records are left.
+    /// Updates the key if the kernel's next record is `record`. It is called long before half of the
+    /// remaining records are used.
     pub(super) fn limit_kernel(&mut self, record: u64, out: &mut Out) -> Result<(), IoError> {
         let most = self.sending.suite().most_records();
         if record >= most / 2 {
             self.update(out);
         }
-        // Between two questions the kernel seals far fewer records.
+        // The kernel seals far fewer records between two calls.
         if record >= most / 4 * 3 { Err(IoError::Gone) } else { Ok(()) }
     }
 
-    /// Whether the connection ends behind the next response.
+    /// Whether the connection ends after the next response.
     pub(super) fn is_ending(&self) -> bool {
         matches!(&self.sealer, Sealer::Kernel(kernel) if kernel.ending)
     }
 
-    /// Seals the start of `content` as a record. Returns the number of bytes in it.
+    /// Seals the beginning of `content` as a record. Returns the number of bytes in it.
     pub(super) fn seal(&mut self, content: &[u8], out: &mut Out) -> Result<usize, IoError> {
-        // A few records are kept for a KeyUpdate and for alerts.
+        // Some records are reserved for a KeyUpdate and for alerts.
         const KEPT: u64 = 16;
         if self.sending.sequence() >= self.sending.suite().most_records() - KEPT {
             self.update(out);
@@ -212,8 +214,8 @@ impl Records {
         self.stage(ContentType::Alert, &[1, u8::from(AlertDescription::CloseNotify)], out);
     }
 
-    /// Seals a record of the layer's own. If the key can seal no more, or the kernel does not have it yet, the connection
-    /// ends without the record.
+    /// Seals a record of the layer itself. If the key can seal no more, or the kernel does not have it yet,
+    /// the connection ends without the record.
     pub(super) fn stage(&mut self, kind: ContentType, content: &[u8], out: &mut Out) {
         if let Sealer::Kernel(kernel) = &mut self.sealer {
             if !kernel.rekeying {
@@ -228,7 +230,7 @@ impl Records {
     fn stage_sealed(&mut self, kind: ContentType, content: &[u8], out: &mut Out) -> Result<(), IoError> {
         let sealed = content.len() + EXPANSION;
         let [high, low] = (sealed as u16).to_be_bytes();
-        // The outer kind and the version are constants (RFC 8446 §5.2).
+        // The outer type and the version are constants (RFC 8446 §5.2).
         let header = [u8::from(ContentType::ApplicationData), 3, 3, high, low];
         out.stage_with(HEADER_BYTES + sealed, |record| {
             let (front, sealed) = record.split_at_mut(HEADER_BYTES);
@@ -241,31 +243,31 @@ impl Records {
 
 #[cfg(test)]
 impl Records {
-    /// Opens a record of any kind, for the side of a client.
+    /// Opens a record of any type, as a client.
     pub(super) fn open_any(&mut self, record: &mut [u8]) -> (ContentType, Vec<u8>) {
         let (header, sealed) = record.split_at_mut(HEADER_BYTES);
-        let header = <[u8; HEADER_BYTES]>::try_from(&*header).expect("it was split there");
+        let header = <[u8; HEADER_BYTES]>::try_from(&*header).expect("the header was split off");
         let inner = self.receiving.open(&header, sealed).expect("it is the next record");
         (ContentType::from(sealed[inner - 1]), sealed[..inner - 1].to_vec())
     }
 
-    /// New keys of this side, behind a message of the test's own.
+    /// Updates the sending key, after a message of the test.
     pub(super) fn update_sending(&mut self) {
         self.sending.update();
     }
 
-    /// New keys of the other side.
+    /// Updates the receiving key.
     pub(super) fn update_receiving(&mut self) {
         self.receiving.update();
     }
 }
 
-/// The most bytes of plaintext in the record behind `sent` bytes: it grows with the window of TCP.
+/// Returns the most bytes of plaintext for a record after `sent` bytes: records grow with the window of TCP.
 pub(super) fn record_bytes(sent: u32) -> usize {
     (sent as usize / 4).clamp(FIRST_RECORD_BYTES, CONTENT_BYTES)
 }
 
-/// Returns the length of the sealed record that `input` begins with, or `None` while a part of it is missing.
+/// Returns the length of the sealed record at the beginning of `input`; `None` if it is incomplete.
 fn length(input: &[u8]) -> Result<Option<usize>, AlertDescription> {
     if input.first().is_some_and(|kind| *kind != u8::from(ContentType::ApplicationData)) {
         return Err(AlertDescription::UnexpectedMessage);
@@ -279,10 +281,11 @@ fn length(input: &[u8]) -> Result<Option<usize>, AlertDescription> {
     Ok((input.len() >= length).then_some(length))
 }
 
-/// Processes an alert of the peer. But for the end of its output, every one ends the connection (RFC 8446 §6).
+/// Processes an alert of the peer. Every alert except the end of its output ends the connection (RFC 8446
+/// §6).
 fn alert(content: &[u8], length: usize) -> Result<LayerProgress, AlertDescription> {
     let &[_, description] = content else {
-        // RFC 8446 §5.4 has a rule for an empty one.
+        // RFC 8446 §5.4 has a rule for an empty alert.
         let is_empty = content.is_empty();
         return Err(if is_empty {
             AlertDescription::UnexpectedMessage

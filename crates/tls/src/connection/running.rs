@@ -1,9 +1,9 @@
-//! A bound of the handshakes that run at once.
+//! A bound on concurrent handshakes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The handshakes of a process that have begun and not ended.
+/// The handshakes in progress in a process.
 pub(super) struct RunningHandshakes {
     count: AtomicUsize,
     most: usize,
@@ -14,16 +14,16 @@ impl RunningHandshakes {
         Arc::new(RunningHandshakes { count: AtomicUsize::new(0), most })
     }
 
-    /// Returns the place of one more handshake; `None` if there is none.
+    /// Reserves room for another handshake; `None` if there is no room.
     pub(super) fn begin(self: &Arc<Self>) -> Option<HandshakePlace> {
         let before = self.count.fetch_add(1, Ordering::Relaxed);
-        // The drop of a place too many takes it back.
+        // Dropping an excess reservation releases it.
         let place = HandshakePlace(Arc::clone(self));
         (before < self.most).then_some(place)
     }
 }
 
-/// The place of a handshake among the running ones. It is free again when this is dropped.
+/// The room for a handshake, released on drop.
 pub(super) struct HandshakePlace(Arc<RunningHandshakes>);
 
 impl Drop for HandshakePlace {

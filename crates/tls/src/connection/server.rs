@@ -14,33 +14,33 @@ use super::running::RunningHandshakes;
 use super::unbuffered::{RECORD_BYTES, Unbuffered, length};
 use crate::failure::signing_failure;
 
-/// The end of a handshake.
+/// The result of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandshakeResult {
-    /// It was performed in full.
+    /// It was a full handshake.
     Full,
     /// It resumed a session.
     Resumed,
     /// It failed.
     Failed,
-    /// It did not begin, because too many others had not ended.
+    /// It did not begin, because too many others were in progress.
     TooMany,
 }
 
 /// An observer of handshakes.
 type Observer = Arc<dyn Fn(HandshakeResult) + Send + Sync>;
 
-/// Decides whether a client may begin a handshake.
+/// Returns whether a client may begin a handshake.
 type Gate = Arc<dyn Fn(&Peer) -> bool + Send + Sync>;
 
-/// Whether the process that signs is late.
+/// Returns whether the signing process is late.
 type LateSigner = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// TLS on the connections of some listeners.
 #[derive(Clone)]
 pub struct TlsServer {
     config: Arc<ServerConfig>,
-    /// By listener: whether its connections have TLS.
+    /// Whether connections have TLS, by listener.
     listeners: Arc<[bool]>,
     observer: Observer,
     running: Arc<RunningHandshakes>,
@@ -50,7 +50,7 @@ pub struct TlsServer {
 }
 
 impl TlsServer {
-    /// TLS with `config`, which went through [`prepare`](super::prepare), on the listeners that are marked.
+    /// Returns TLS with `config`, prepared by [`prepare`](super::prepare), on the marked listeners.
     pub fn new(
         config: Arc<ServerConfig>,
         listeners: &[bool],
@@ -61,19 +61,19 @@ impl TlsServer {
         TlsServer { config, listeners, observer, running, gate: None, kernel: None, signer_is_late: None }
     }
 
-    /// Lets at most `most` handshakes run at once, of the clients that `gate` lets in.
+    /// Bounds concurrent handshakes by `most`, and admits only clients for which `gate` returns true.
     #[must_use]
     pub fn with_bounds(self, most: usize, gate: impl Fn(&Peer) -> bool + Send + Sync + 'static) -> TlsServer {
         TlsServer { running: RunningHandshakes::new(most), gate: Some(Arc::new(gate)), ..self }
     }
 
-    /// Has the kernel seal what connections of TLS 1.3 send.
+    /// Lets the kernel seal the output of TLS 1.3 connections.
     #[must_use]
     pub fn with_kernel(self, kernel: Option<KernelUse>) -> TlsServer {
         TlsServer { kernel, ..self }
     }
 
-    /// Lets handshakes wait while the process that signs them is late.
+    /// Lets handshakes wait while the signing process is late.
     #[must_use]
     pub fn with_signer(self, is_late: impl Fn() -> bool + Send + Sync + 'static) -> TlsServer {
         TlsServer { signer_is_late: Some(Arc::new(is_late)), ..self }
@@ -99,7 +99,8 @@ impl TlsServer {
         };
         let TlsPhase::Handshake(handshake) = phase else { return Ok(LayerProgress::Failed) };
         let step = match handshake.advance(input, out) {
-            // The client has seen nothing of it, and a hello in one record is unchanged: another attempt can begin.
+            // The client has received nothing, and a hello in a single record is unchanged, so a
+            // retry is possible.
             Err(error) if can_repeat && signing_failure(&error).is_some_and(|failure| failure.is_late) => {
                 *state = None;
                 out.clear(usize::MAX);
@@ -141,14 +142,14 @@ impl fmt::Debug for TlsServer {
     }
 }
 
-/// The state of a connection, and the result of its handshake once that is over.
+/// The state of a connection, and the result of its completed handshake.
 pub struct TlsState(TlsPhase, Option<Arc<TlsFacts>>);
 
 enum TlsPhase {
     Handshake(Handshake),
     Records(Records),
     Unbuffered(Unbuffered),
-    /// The handshake has failed, or was all that the connection was for.
+    /// The handshake failed, or the connection served only for the handshake.
     Over,
 }
 
@@ -275,13 +276,13 @@ impl Layer for TlsServer {
     }
 }
 
-/// Whether a plaintext record with a part of the handshake is complete. The last record of a client of TLS 1.3 is none:
-/// it costs little.
+/// Whether a plaintext handshake record is complete. The client's last record in TLS 1.3 is not plaintext,
+/// but costs little.
 fn starts_handshake_record(input: &[u8]) -> bool {
     input.first() == Some(&u8::from(ContentType::Handshake)) && length(input).is_some()
 }
 
-/// Answers a request that came without TLS.
+/// Answers a request without TLS.
 fn stage_bad_request(out: &mut Out) {
     const BODY: &str = "This port requires TLS: use a URL that begins with https://\n";
     out.stage(b"HTTP/1.1 400 Bad Request\r\nDate: ");

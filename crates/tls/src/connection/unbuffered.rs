@@ -1,4 +1,4 @@
-//! rustls' unbuffered connection, one record at a time: handshakes, and TLS 1.2 behind them.
+//! rustls' unbuffered connection, one record at a time: for handshakes, and for TLS 1.2 after them.
 
 use rustls::Error;
 use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
@@ -10,7 +10,7 @@ use tenfold_http::{IoError, Out};
 
 use super::records::{HEADER_BYTES, record_bytes};
 
-/// The most bytes of a record before it is known to be one of TLS 1.3 (RFC 5246 §6.2.3).
+/// The most bytes of a record whose version may be below TLS 1.3 (RFC 5246 §6.2.3).
 pub(super) const RECORD_BYTES: usize = HEADER_BYTES + (1 << 14) + 2048;
 
 /// The event that rustls waits for.
@@ -26,13 +26,13 @@ pub(super) enum Waits {
 
 /// The result of processing bytes.
 pub(super) struct Processed {
-    /// Bytes at the front that rustls is done with.
+    /// Bytes at the front that rustls has finished with.
     pub(super) discard: usize,
     pub(super) waits: Waits,
 }
 
-/// Has `connection` process `input`, which ends with a record. Its own records go to `out`, and opened content to
-/// `plaintext`.
+/// Lets `connection` process `input`, which ends with a record. Its own records go to `out`, and opened
+/// content to `plaintext`.
 pub(super) fn process(
     connection: &mut UnbufferedServerConnection,
     input: &mut [u8],
@@ -46,7 +46,8 @@ pub(super) fn process(
             Ok(ConnectionState::EncodeTlsData(data)) => {
                 encode(data, out)?;
                 discarded += discard;
-                // Otherwise the next record would lead to `TransmitTlsData`, and its own state would be missed.
+                // Otherwise, the next record would lead to `TransmitTlsData`, and its own
+                // state would be missed.
                 continue;
             }
             Ok(ConnectionState::TransmitTlsData(data)) => {
@@ -73,7 +74,8 @@ pub(super) fn process(
             }
         };
         discarded += discard;
-        // The record after a handshake is not for rustls. It stays in the input once rustls has nothing to send.
+        // rustls must not process records after the handshake. They stay in the input once rustls has nothing
+        // to send.
         let over = !connection.is_handshaking() && !connection.wants_write() && discarded == input.len();
         if let Some(waits) = waits.or((over && plaintext.is_empty() && !ended).then_some(Waits::Traffic)) {
             return Ok(Processed { discard: discarded, waits });
@@ -81,8 +83,8 @@ pub(super) fn process(
     }
 }
 
-/// Stages the alert of an error. Once it has no record to send, rustls would look at the input again, and panic: at the
-/// wrong message, or because a part of a message that it has seen is gone.
+/// Stages the alert of an error. Without a record to send, rustls would process the input again, and panic
+/// because of a wrong message or a missing part of a message.
 fn stage_alerts(connection: &mut UnbufferedServerConnection, out: &mut Out) {
     while connection.wants_write()
         && let Ok(ConnectionState::EncodeTlsData(data)) = connection.process_tls_records(&mut []).state
@@ -90,7 +92,7 @@ fn stage_alerts(connection: &mut UnbufferedServerConnection, out: &mut Out) {
     {}
 }
 
-/// Stages the records that wait to be sent.
+/// Stages the records that rustls has to send.
 fn stage_rest(connection: &mut UnbufferedServerConnection, out: &mut Out) {
     loop {
         match connection.process_tls_records(&mut []).state {
@@ -112,8 +114,8 @@ fn encode<Data>(mut data: EncodeTlsData<'_, Data>, out: &mut Out) -> Result<(), 
         .map_err(|_| Error::General("a record has changed its size".into()))
 }
 
-/// Returns the length of the record that `input` begins with, or `None` while a part of it is missing. Input that
-/// cannot be a record is all of it: rustls chooses the alert.
+/// Returns the length of the record at the beginning of `input`; `None` if it is incomplete. For input that
+/// cannot be a record, returns its whole length, so that rustls chooses the alert.
 pub(super) fn length(input: &[u8]) -> Option<usize> {
     const KINDS: std::ops::RangeInclusive<u8> = 20..=24;
     if input.first().is_some_and(|kind| !KINDS.contains(kind))
@@ -128,10 +130,10 @@ pub(super) fn length(input: &[u8]) -> Option<usize> {
 
 type Traffic<'c> = WriteTraffic<'c, ServerConnectionData>;
 
-/// A connection that stays with rustls behind its handshake.
+/// A connection that rustls keeps after its handshake.
 pub(super) struct Unbuffered {
     pub(super) connection: Box<UnbufferedServerConnection>,
-    /// Plaintext that was sealed, up to the bytes that matter for the size of records.
+    /// Sealed plaintext, counted as far as it affects the size of records.
     sent: u32,
 }
 
@@ -140,7 +142,7 @@ impl Unbuffered {
         Unbuffered { connection, sent: 0 }
     }
 
-    /// Processes the record at the front of `input`. Its content is copied back to where the record was.
+    /// Processes the record at the front of `input`, and copies its content over the record.
     pub(super) fn advance(&mut self, input: &mut [u8], out: &mut Out) -> LayerProgress {
         let Some(length) = length(input) else { return LayerProgress::Incomplete };
         let mut plaintext = Vec::new();
@@ -150,21 +152,22 @@ impl Unbuffered {
                     return LayerProgress::Closed(length);
                 }
                 let content = HEADER_BYTES..HEADER_BYTES + plaintext.len();
-                let Some(place) = input[..length].get_mut(content.clone()) else {
+                let Some(target) = input[..length].get_mut(content.clone()) else {
                     return LayerProgress::Failed;
                 };
-                place.copy_from_slice(&plaintext);
+                target.copy_from_slice(&plaintext);
                 match plaintext.is_empty() {
                     true => LayerProgress::Processed(length),
                     false => LayerProgress::Opened { content, length },
                 }
             }
-            // A handshake message that is split over records: no client begins another handshake so.
+            // A handshake message split over records: no client starts another handshake like
+            // this.
             Ok(_) | Err(_) => LayerProgress::Failed,
         }
     }
 
-    /// Seals the start of `content` as a record. Returns the number of bytes in it.
+    /// Seals the beginning of `content` as a record. Returns the number of bytes in it.
     pub(super) fn seal(&mut self, content: &[u8], out: &mut Out) -> Result<usize, IoError> {
         let count = content.len().min(record_bytes(self.sent));
         self.stage(out, |traffic, into| traffic.encrypt(&content[..count], into))?;
@@ -177,7 +180,7 @@ impl Unbuffered {
         let _ = self.stage(out, |traffic, into| traffic.queue_close_notify(into));
     }
 
-    /// Stages the output of `seal`, which returns the size that it needs.
+    /// Stages the output of `seal`, which returns the required size.
     fn stage(
         &mut self,
         out: &mut Out,

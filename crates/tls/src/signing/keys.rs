@@ -1,4 +1,4 @@
-//! The keys of the process that signs, and its loop.
+//! The keys of the signing process, and its loop.
 
 use std::collections::HashMap;
 use std::io::{self, IoSliceMut};
@@ -30,15 +30,15 @@ impl HeldKeys {
         HeldKeys { keys: ArcSwap::from_pointee(by_id(keys)) }
     }
 
-    /// Replaces all keys. Keys of the generation that leaves must be among them.
+    /// Replaces all keys. The keys of a draining generation must be among them.
     pub fn replace(&self, keys: impl IntoIterator<Item = Arc<dyn SigningKey>>) {
         self.keys.store(Arc::new(by_id(keys)));
     }
 
-    /// Answers requests on a socket until its other end is closed (`SOCK_SEQPACKET`; a `SOCK_DGRAM` has no end). The
-    /// answer goes to the stream that comes with a request, or back on the socket.
-    /// Several threads may serve the same keys, each on the socket of one worker. A worker that does not read stops its
-    /// own socket alone; one that shuts it down stops it for its successor, too, which needs a new pair.
+    /// Answers requests on a socket until its other end is closed (`SOCK_SEQPACKET`; a `SOCK_DGRAM` has no
+    /// end). The answer goes to the stream that comes with a request, or back on the socket. Several threads
+    /// may serve the same keys, each on the socket of one worker. A worker that does not read stops its own
+    /// socket alone; one that shuts it down stops it for its successor, too, which needs a new pair.
     ///
     /// # Errors
     /// Returns an error of the socket.
@@ -52,7 +52,7 @@ impl HeldKeys {
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(()),
                 Err(error) => return Err(error),
             };
-            // A question without a number gets no answer; the worker's wait is bounded.
+            // A message without a number gets no answer; the worker's wait is bounded.
             let Some(answer) = self.answer(&room[..length]) else { continue };
             if let Some(reply) = reply {
                 // A client that does not read loses its answer.
@@ -66,7 +66,7 @@ impl HeldKeys {
         }
     }
 
-    /// Returns the answer to one message; `None` if it is no request.
+    /// Returns the answer to a message; `None` if it is not a request.
     fn answer(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let request = SignRequest::parse(bytes)?;
         let refused = |answer: SignAnswer<'_>| Some(answer.to_bytes(request.number));
@@ -83,13 +83,13 @@ impl HeldKeys {
     }
 }
 
-/// Tells the client of a pair that its request may be lost, because the process that served `socket` has ended. It does
-/// not wait.
+/// Notifies the client of a pair, without waiting, that its request may be lost, because the process that
+/// served `socket` has ended.
 pub fn tell_lost(socket: &UnixDatagram) {
     let _ = send(socket, &SignAnswer::Lost.to_bytes(0), SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
 }
 
-/// Receives a message, and the stream to which its answer goes if it brings one.
+/// Receives a message, and the stream for its answer if the message includes one.
 fn receive(socket: &UnixDatagram, bytes: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -105,7 +105,7 @@ fn receive(socket: &UnixDatagram, bytes: &mut [u8]) -> io::Result<(usize, Option
     Ok((received.bytes, descriptors.flatten().find(is_stream)))
 }
 
-/// Whether the other end is closed. `recv` returns zero for an empty message, too.
+/// Whether the other end is closed; `recv` also returns zero for an empty message.
 fn is_closed(socket: &UnixDatagram) -> io::Result<bool> {
     let mut polled = [PollFd::new(socket, PollFlags::RDHUP)];
     poll(&mut polled, Some(&Timespec::default()))?;

@@ -1,4 +1,4 @@
-//! The messages between a worker and the process that signs: one datagram each.
+//! The messages between a worker and the signing process, a datagram each.
 
 use rustls::SignatureScheme;
 
@@ -8,7 +8,7 @@ use crate::certificates::facts::KeyId;
 const KEY: usize = 32;
 const HEAD: usize = 8 + KEY + 2;
 
-/// The most bytes of a request, and one more, which shows that a request is too long.
+/// The most bytes of a request plus one, to detect longer requests.
 pub(super) const REQUEST_ROOM: usize = HEAD + MAX_MESSAGE + 1;
 
 /// The most bytes of an answer: the signature of an RSA key with 8,192 bits.
@@ -29,10 +29,10 @@ pub(super) struct SignRequest<'a> {
 pub(super) enum SignAnswer<'a> {
     Signature(&'a [u8]),
     UnknownKey,
-    /// The message is none that a server signs, or the key does not sign by this scheme.
+    /// A server signs no such message, or the key does not support the scheme.
     Refused,
     Failed,
-    /// The process that had the request may have ended. No request has this answer's number.
+    /// The process that had the request may have ended. This answer's number is not a request's.
     Lost,
 }
 

@@ -1,7 +1,7 @@
-//! Signatures of handshakes by a process of its own: private keys never enter a worker.
+//! Handshake signatures by a separate process, so that private keys never enter a worker.
 //!
-//! A worker sends one message for each signature and waits for one answer, within a bound. The other process signs
-//! nothing but the two messages that a TLS server signs.
+//! A worker sends a message for each signature and waits for the answer, within a bound. The signing process
+//! signs only the two kinds of messages that a TLS server signs.
 
 pub mod keys;
 pub mod remote;

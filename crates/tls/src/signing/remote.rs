@@ -1,4 +1,4 @@
-//! A key of another process, as rustls sees it.
+//! A key in the signing process, with the interface of rustls.
 
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -19,46 +19,44 @@ use super::message::{ANSWER_ROOM, SignAnswer, SignRequest};
 use crate::certificates::facts::{CertificateFacts, KeyId, KeyType};
 use crate::failure::SigningFailure;
 
-/// The wait for a process that has answered late, and so lives: a busy machine, or a long key.
+/// The wait for a process that answered late but is alive: the machine is busy, or the key is long.
 const SLOW_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The sockets of one worker to the process that signs. Each thread uses one that is free; without one, threads take
-/// turns.
+/// The sockets of a worker to the signing process. Each thread uses a free socket; if all are in use, threads
+/// wait in turns.
 pub struct SigningClient {
     sockets: Vec<Mutex<SigningSocket>>,
-    /// The socket of the next thread that finds none free.
+    /// The socket of the next thread that finds no free socket.
     turn: AtomicUsize,
-    /// Whether an answer did not come in time, and nothing has come since: requests fail immediately, so that waits do
-    /// not add up. Processes that share a socket do not share this mark.
+    /// Whether an answer was late and nothing has arrived since. Requests then fail immediately, so that
+    /// waits do not add up. Processes that share a socket do not share this mark.
     late: AtomicBool,
     patience: Duration,
     path: AnswerPath,
 }
 
-/// The way of an answer to its request.
+/// The path of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerPath {
     /// The socket of the request. Threads of one process may use it.
     Pair,
-    /// A stream that comes with the request. Processes may share a socket: each reads its own answers.
+    /// A stream sent with the request. Processes may share a socket, because each reads its own answers.
     Stream,
 }
 
 struct SigningSocket {
     socket: UnixDatagram,
-    /// The number of the next request. It starts at random, so that an answer to a former worker on this socket is not
-    /// taken for one of ours.
+    /// The number of the next request. The first is random, so that answers to a former worker on this socket
+    /// are not mistaken for its own.
     next: u64,
-    /// Whether the last answer was late. The process lives, so the next request waits longer.
+    /// Whether the last answer was late. The process is alive, so the next request waits longer.
     is_slow: bool,
 }
 
 impl SigningClient {
-    /// Returns a client on its ends of pairs of sockets, at least one; `SOCK_SEQPACKET` tells at once when the other
-    /// process has ended. A call waits for `patience` to send and to receive; longer if the process has answered late.
-    ///
-    /// # Errors
-    /// Fails if a socket takes no timeout or the system has no random bytes.
+    /// Returns a client with its ends of at least one pair of sockets; `SOCK_SEQPACKET` reports the end of
+    /// the other process immediately. A call waits for `patience` to send and to receive, or longer if the
+    /// process answered late.
     pub fn new(
         sockets: impl IntoIterator<Item = UnixDatagram>,
         patience: Duration,
@@ -84,7 +82,7 @@ impl SigningClient {
         }))
     }
 
-    /// Returns the key of a certificate; `None` if TLS cannot use its type.
+    /// Returns the key of a certificate; `None` if TLS does not support its type.
     pub fn key(self: &Arc<Self>, facts: &CertificateFacts) -> Option<Arc<dyn SigningKey>> {
         Some(Arc::new(RemoteKey {
             client: Arc::clone(self),
@@ -104,7 +102,7 @@ impl SigningClient {
             return Err(silent());
         }
         let mut socket = self.socket();
-        // It became late while this thread waited for the socket.
+        // Another thread may have found it late while this thread waited for the socket.
         if self.late.load(Ordering::Relaxed) {
             return Err(silent());
         }
@@ -120,7 +118,8 @@ impl SigningClient {
                 self.late.store(self.path == AnswerPath::Pair, Ordering::Relaxed);
                 silent()
             }
-            // A stream ends with the process that had the request; a pair has both ends as long as there are workers.
+            // A stream ends with the process that had the request. A pair has both ends as long
+            // as there are workers.
             false => failed(&error.to_string(), self.path == AnswerPath::Stream),
         })?;
         match answer.answer() {
@@ -132,8 +131,8 @@ impl SigningClient {
         }
     }
 
-    /// Whether requests fail immediately, because the other process has not answered in time. Its late answer, or the
-    /// report that another process takes its place, ends this. It does not wait.
+    /// Whether requests fail immediately, because the signing process is late. A late answer, or a report of
+    /// a successor, ends this. Does not wait.
     pub fn is_late(&self) -> bool {
         let late = || self.late.load(Ordering::Relaxed);
         if late() && self.sockets.iter().any(|socket| free(socket).is_some_and(|mut socket| socket.discard()))
@@ -145,9 +144,10 @@ impl SigningClient {
 
     fn socket(&self) -> MutexGuard<'_, SigningSocket> {
         if self.path == AnswerPath::Stream {
-            // Locks are of one process. Processes have consecutive numbers, and so use all sockets.
-            let place = std::process::id() as usize % self.sockets.len();
-            return self.sockets[place].lock().unwrap_or_else(PoisonError::into_inner);
+            // Locks exclude only threads of this process. Process numbers are consecutive, so all sockets are
+            // used.
+            let index = std::process::id() as usize % self.sockets.len();
+            return self.sockets[index].lock().unwrap_or_else(PoisonError::into_inner);
         }
         if let Some(socket) = self.sockets.iter().find_map(free) {
             return socket;
@@ -183,7 +183,7 @@ impl AnswerBytes {
 }
 
 impl SigningSocket {
-    /// Sends a request and returns its answer. Answers to requests that were given up are dropped.
+    /// Sends a request and returns its answer. Answers to abandoned requests are dropped.
     fn ask(&mut self, request: &SignRequest<'_>, patience: Duration) -> io::Result<AnswerBytes> {
         self.discard();
         let patience = if std::mem::take(&mut self.is_slow) { SLOW_PATIENCE } else { patience };
@@ -210,7 +210,8 @@ impl SigningSocket {
         }
     }
 
-    /// Discards late answers to earlier requests, and reports of a former process's end. Returns whether there were any.
+    /// Discards late answers to earlier requests, and reports of ended processes. Returns whether there were
+    /// any.
     fn discard(&mut self) -> bool {
         let mut bytes = [0; ANSWER_ROOM];
         let mut any = false;
@@ -223,7 +224,8 @@ impl SigningSocket {
     }
 }
 
-/// Sends a request with a stream, and returns the answer that comes on it. If the other process ends, the stream does.
+/// Sends a request with a stream, and returns the answer from the stream. The stream ends if the signing
+/// process ends.
 fn ask_by_stream(
     socket: &UnixDatagram,
     request: &SignRequest<'_>,
@@ -240,7 +242,7 @@ fn ask_by_stream(
     sendmsg(socket, &[IoSlice::new(&request.to_bytes())], &mut control, SendFlags::NOSIGNAL)?;
     drop(theirs);
     let mut received = AnswerBytes { room: [0; ANSWER_ROOM], length: 0 };
-    // An answer is one send, and is received whole.
+    // The answer is sent in one call, and received whole.
     received.length = rustix::io::retry_on_intr(|| recv(&ours, &mut received.room, RecvFlags::empty()))?.0;
     match SignAnswer::parse(&received.room[..received.length]) {
         Some((number, _)) if number == request.number => Ok(received),
@@ -248,7 +250,7 @@ fn ask_by_stream(
     }
 }
 
-/// A key that the other process has.
+/// A key that the signing process has.
 struct RemoteKey {
     client: Arc<SigningClient>,
     id: KeyId,
@@ -256,7 +258,7 @@ struct RemoteKey {
     public_key: SubjectPublicKeyInfoDer<'static>,
 }
 
-/// One signature scheme of such a key.
+/// A signature scheme of such a key.
 struct RemoteSigner {
     client: Arc<SigningClient>,
     id: KeyId,

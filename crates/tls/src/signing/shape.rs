@@ -1,4 +1,4 @@
-//! The shapes of the messages that a TLS server signs.
+//! The forms of the messages that a TLS server signs.
 
 use rustls::SignatureScheme;
 
@@ -15,10 +15,10 @@ const NAMED_CURVE: u8 = 3;
 /// Named groups and the lengths of their public keys: P-256, P-384, P-521 (uncompressed), X25519.
 const GROUPS: [(u16, usize); 4] = [(23, 65), (24, 97), (25, 133), (29, 32)];
 
-/// The most bytes of a message of either shape.
+/// The most bytes of a message of either form.
 pub(super) const MAX_MESSAGE: usize = RANDOMS + 4 + 133;
 
-/// Whether `message` is one that a server signs by `scheme`: the CertificateVerify of TLS 1.3, or the parameters of an
+/// Whether a server signs `message` by `scheme`: the CertificateVerify of TLS 1.3, or the parameters of an
 /// ephemeral key exchange in TLS 1.2.
 pub(super) fn is_handshake(message: &[u8], scheme: SignatureScheme) -> bool {
     let is_legacy = matches!(
@@ -33,7 +33,7 @@ pub(super) fn is_handshake(message: &[u8], scheme: SignatureScheme) -> bool {
 fn is_certificate_verify(message: &[u8]) -> bool {
     let Some((spaces, rest)) = message.split_at_checked(SPACES) else { return false };
     let hash = rest.strip_prefix(CONTEXT_1_3);
-    // SHA-256 or SHA-384, as the cipher suite says.
+    // SHA-256 or SHA-384, depending on the cipher suite.
     spaces.iter().all(|&byte| byte == b' ') && hash.is_some_and(|hash| [32, 48].contains(&hash.len()))
 }
 

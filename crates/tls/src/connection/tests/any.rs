@@ -9,16 +9,16 @@ use super::sealing::{SUITES, pair, record};
 /// A part of the client's output.
 #[derive(Clone, Debug, bolero::TypeGenerator)]
 enum WirePart {
-    /// A record of this kind.
+    /// A record of this type.
     Sealed(u8, Vec<u8>),
-    /// An update of the client's keys, which asks the server for one.
+    /// An update of the client's keys; whether it demands an update from the server.
     Update(bool),
-    /// Bytes that are no record.
+    /// Bytes that are not a record.
     Raw(Vec<u8>),
 }
 
-/// Wherever the bytes are cut, the same plaintext is opened, and it is the client's in order. Bytes that are no record
-/// yield no plaintext.
+/// For any split of the bytes, the opened plaintext is the client's plaintext in order. Bytes that are not
+/// records yield no plaintext.
 #[test]
 fn any_bytes_are_records_in_order_or_end_the_connection() {
     bolero::check!().with_iterations(4000).with_max_len(256).with_type::<(u8, u8, Vec<WirePart>)>().for_each(
@@ -49,7 +49,7 @@ fn any_bytes_are_records_in_order_or_end_the_connection() {
             let whole = opened(suite, &wire, wire.len().max(1));
             let cut = opened(suite, &wire, usize::from(*step).max(1));
             assert_eq!(whole, cut);
-            // A record of another kind may be one that carries no plaintext, such as an alert that is passed over.
+            // A record of another type may carry no plaintext, such as an ignored alert.
             let plaintext = &whole.0;
             assert!(plaintext.starts_with(&expected) || expected.starts_with(plaintext));
             assert!(broken || whole.1 || *plaintext == expected);
@@ -57,7 +57,7 @@ fn any_bytes_are_records_in_order_or_end_the_connection() {
     );
 }
 
-/// The plaintext of `wire`, which arrives in pieces of `step` bytes, and whether the connection ended.
+/// Returns the plaintext of `wire`, received in pieces of `step` bytes, and whether the connection ended.
 fn opened(suite: crate::connection::keys::Suite, wire: &[u8], step: usize) -> (Vec<u8>, bool) {
     let (mut server, _) = pair(suite);
     let (mut input, mut out, mut plaintext) = (Vec::new(), Out::new(), Vec::new());

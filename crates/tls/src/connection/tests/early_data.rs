@@ -1,4 +1,4 @@
-//! Early data of a client whose ticket came from another server.
+//! Early data of a client with another server's ticket.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::{Fixture, TestClient, request};
 use crate::certificates::generate;
 use crate::config::handshake::{client, handshake};
 
-/// The settings of a client that has a ticket of another server, which accepts early data.
+/// Returns the settings of a client with a ticket of another server, which accepts early data.
 fn client_of_another_server() -> Arc<ClientConfig> {
     let pair = generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256);
     let key = PrivateKeyDer::from_pem_slice(pair.key_pem.as_bytes()).expect("a key");
@@ -31,8 +31,8 @@ fn client_of_another_server() -> Arc<ClientConfig> {
     config
 }
 
-/// Connects with `records` records of `bytes` bytes of early data. The client's first bytes come in two parts, split at
-/// `split`. Returns the client, and the number of its first bytes.
+/// Connects with `records` records of `bytes` bytes of early data. The client's first bytes arrive in two
+/// parts, split at `split`. Returns the client, and the number of its first bytes.
 fn connect(fixture: &Fixture, records: usize, bytes: usize, split: usize) -> (TestClient, usize) {
     let client = TestClient::named(&client_of_another_server(), "a.test");
     client.connection(|connection| {
@@ -53,7 +53,7 @@ fn connect(fixture: &Fixture, records: usize, bytes: usize, split: usize) -> (Te
 #[test]
 fn early_data_for_another_server_is_skipped_up_to_its_bound() {
     let fixture = Fixture::new(&TLS13);
-    // A record adds 17 bytes, which count, too.
+    // A record adds 17 bytes, which also count.
     for (records, bytes) in [(1, 1024), (1, 8193), (1, 16_000), (2, 8000), (10, 100), (900, 1), (16, 1007)] {
         let (client, _) = connect(&fixture, records, bytes, usize::MAX);
         assert_eq!((client.small_answers(), client.error()), (1, None), "{records} records of {bytes} bytes");
@@ -70,7 +70,7 @@ fn early_data_for_another_server_is_skipped_up_to_its_bound() {
 fn skipped_early_data_may_be_split_anywhere() {
     let fixture = Fixture::new(&TLS13);
     let (_, length) = connect(&fixture, 12, 20, 0);
-    // In steps of a prime, so that the run is short and the places differ.
+    // In steps of a prime number, to shorten the run and vary the positions.
     for at in (1..length).step_by(11) {
         let (client, _) = connect(&fixture, 12, 20, at);
         assert_eq!((client.small_answers(), client.error()), (1, None), "split at {at}");

@@ -18,7 +18,7 @@ fn a_handshake_may_be_split_anywhere() {
     for version in [&TLS13, &TLS12] {
         let fixture = Fixture::new(version);
         let hello = fixture.client().wire().len();
-        // In steps of a prime, so that the run is short and the places differ.
+        // In steps of a prime number, to shorten the run and vary the positions.
         for at in (1..hello + 120).step_by(7).chain(1..8) {
             let client = fixture.client();
             let first = client.wire();
@@ -153,7 +153,7 @@ fn a_hello_that_never_ends_is_waited_for_until_the_deadline() {
         let first = Duration::from_millis(10);
         assert_eq!(outcome.took, first + fixture.limits.head_timeout, "from its first byte on");
     }
-    // Nor is a client that never answers.
+    // The same for a client that never answers.
     let outcome = fixture.play(Script::new().sends(&hello));
     assert_eq!((outcome.next, outcome.took), (Next::Close, fixture.limits.head_timeout));
     // In records of a byte each.
@@ -185,7 +185,7 @@ fn a_hello_past_the_bound_of_a_tick_waits_for_its_turn_until_the_deadline() {
         assert_eq!(outcome.took, fixture.limits.head_timeout);
         fixture.turns.next_tick();
     }
-    // Incomplete hellos, and input that is not TLS, take no turn.
+    // Incomplete hellos, and input without TLS, use no turn.
     let hello = fixture.client().wire();
     for _ in 0..5 {
         fixture.play(Script::new().sends(&hello[..hello.len() - 1]).resets());
@@ -194,7 +194,7 @@ fn a_hello_past_the_bound_of_a_tick_waits_for_its_turn_until_the_deadline() {
     assert_eq!(play().0, 1);
 }
 
-/// The server's last record is this alert, in plaintext.
+/// Asserts that the server's last record is this alert, in plaintext.
 #[track_caller]
 fn refused(wire: &[u8], alert: AlertDescription) {
     let fixture = Fixture::new(&TLS13);
@@ -204,7 +204,7 @@ fn refused(wire: &[u8], alert: AlertDescription) {
     assert_eq!(*fixture.results.lock().expect("no panic"), [HandshakeResult::Failed]);
 }
 
-/// The start of a hello of `length` bytes, in three records.
+/// Returns the beginning of a hello of `length` bytes, in three records.
 fn long_hello(length: u32) -> Vec<u8> {
     let [_, high, middle, low] = length.to_be_bytes();
     let message = [&[1, high, middle, low, 3, 3][..], &[7; 3 * 16_384]].concat();
@@ -227,21 +227,21 @@ fn a_wrong_hello_gets_an_alert() {
         wrong
     };
     refused(&changed(5, 20), AlertDescription::UnexpectedMessage);
-    // Hellos over several records: one that fills the input, and one that is longer than rustls accepts.
+    // Hellos over several records: one fills the input, and one is longer than rustls accepts.
     refused(&long_hello(60_000), AlertDescription::DecodeError);
     refused(&long_hello(70_000), AlertDescription::DecodeError);
-    // A wrong record behind a part of a hello.
+    // A wrong record after a part of a hello.
     let part = [&[22, 3, 1, 0, 9][..], &hello[5..14]].concat();
     refused(&[&part[..], &[23, 3, 3, 0, 1, 1]].concat(), AlertDescription::UnexpectedMessage);
     refused(&[&part[..], &[22, 3, 1, 255, 255]].concat(), AlertDescription::DecodeError);
-    // TLS 1.0 in the hello, without the extension that names a newer one, is too old.
+    // TLS 1.0 in the hello, without the extension for newer versions, is too old.
     let mut old = vec![22, 3, 1, 0, 55, 1, 0, 0, 51, 3, 1];
     old.extend([7; 32]);
     old.extend([0, 0, 2, 0, 47, 1, 0, 0, 8, 0, 13, 0, 4, 0, 2, 4, 3]);
     refused(&old, AlertDescription::ProtocolVersion);
 }
 
-/// Keeps the client's secret of the handshake, to seal messages that its rustls would not send.
+/// Stores the client's handshake secret, to seal messages that its rustls does not send.
 #[derive(Debug, Default)]
 struct SecretLog(Mutex<Option<Secret>>);
 
@@ -342,7 +342,7 @@ fn plain_http_gets_a_response_that_names_the_reason() {
 fn a_connection_that_is_cut_off_gets_no_answer() {
     for version in [&TLS13, &TLS12] {
         let fixture = Fixture::new(version);
-        // The record that holds the end of the request is cut off.
+        // The record with the end of the request is truncated.
         let client = fixture.client();
         let cut = client.clone();
         let script =

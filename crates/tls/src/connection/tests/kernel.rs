@@ -1,4 +1,4 @@
-//! Records that the kernel seals: the key that it gets, and the records that are marked for it.
+//! Records that the kernel seals: its key, and the marked records.
 
 use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use rustls::ContentType;
@@ -17,14 +17,16 @@ fn taken(at: u64) -> Option<KernelSealing> {
     Some(KernelSealing::new(SealedOutput { queued: 0, record: at }))
 }
 
-/// A server whose records the kernel seals, and a client.
+/// Returns a server whose records the kernel seals, and a client.
 fn pair_with_kernel(suite: Suite, rekeys: bool) -> (Records, Records) {
     let (mut server, client) = pair(suite);
-    server.pass_to_kernel(taken(0), KernelUse { required: true, rekeys }).expect("it has taken the key");
+    server
+        .pass_to_kernel(taken(0), KernelUse { required: true, rekeys })
+        .expect("the kernel accepted the key");
     (server, client)
 }
 
-/// The client asks for other keys. Returns the records that are marked for the kernel.
+/// The client demands a KeyUpdate. Returns the records marked for the kernel.
 fn ask(server: &mut Records, client: &mut Records) -> Vec<(u8, Vec<u8>)> {
     let mut out = Out::new();
     let mut wire = record(client, ContentType::Handshake, ASKS);
@@ -44,7 +46,7 @@ fn marked(out: &mut Out) -> Vec<(u8, Vec<u8>)> {
     records
 }
 
-/// Seals as the kernel does with `parameters`.
+/// Seals like the kernel with `parameters`.
 pub(super) fn seal(parameters: &[u8], kind: u8, content: &[u8]) -> Vec<u8> {
     let (algorithm, salt, iv) = match u16::from_ne_bytes([parameters[2], parameters[3]]) {
         51 => (&AES_128_GCM, 4, 8),
@@ -112,11 +114,11 @@ fn a_key_update_is_answered_once_and_the_kernel_gets_the_new_key() {
         let (mut server, mut client) = pair_with_kernel(suite, true);
         assert_eq!(ask(&mut server, &mut client), [(22, ANSWERS.to_vec())]);
         let parameters = server.kernel_parameters().expect("the kernel has the old key");
-        assert_eq!(ask(&mut server, &mut client), [], "the answer has not left");
+        assert_eq!(ask(&mut server, &mut client), [], "the first answer is still unsent");
         let mut out = Out::new();
         server.close(&mut out);
-        assert_eq!(marked(&mut out), [], "an alert would have the old key");
-        // The client reads the KeyUpdate, and then a record with the new key.
+        assert_eq!(marked(&mut out), [], "an alert would be sealed with the old key");
+        // The client receives the KeyUpdate, and then a record under the new key.
         client.update_receiving();
         let mut sealed = seal(&parameters, 23, b"anew");
         assert_eq!(client.open_any(&mut sealed), (ContentType::ApplicationData, b"anew".to_vec()));

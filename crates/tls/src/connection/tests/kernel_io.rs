@@ -1,4 +1,4 @@
-//! A driver that seals as the kernel does, and rustls' client, which opens its records.
+//! A driver that seals like the kernel, with rustls' client.
 
 use std::cell::Cell;
 use std::task::{Context, Poll};
@@ -16,16 +16,16 @@ use super::kernel::seal;
 use super::{Fixture, TestClient, TestService, pattern, request};
 use crate::connection::KernelUse;
 
-/// The part of the kernel that belongs to one connection.
+/// The kernel's state of a connection.
 #[derive(Default)]
 struct FakeKernel {
     rekeys: bool,
-    /// Those of the next record; empty before the first ones came.
+    /// The parameters of the next record; empty before the first key.
     parameters: Vec<u8>,
     queued: u64,
-    /// The times at which the socket's queue has room for one more byte each.
+    /// The times at which the socket's queue gets room for another byte.
     held: Vec<Instant>,
-    /// How often it was asked about its output.
+    /// The number of reads of the output's position.
     asked: Cell<usize>,
 }
 
@@ -160,7 +160,7 @@ fn play(fixture: &Fixture, kernel: &mut FakeKernel, script: Script) -> Outcome {
 
 const CLOSING: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
-/// The client asks for another key of the server, and requests `target`.
+/// The client demands a KeyUpdate, and requests `target`.
 fn asks(client: &TestClient, target: &str) -> impl FnOnce(&[u8]) -> Vec<Vec<u8>> + Send + 'static {
     let (client, request) = (client.clone(), request(target));
     move |sent| {
@@ -194,12 +194,12 @@ fn responses_behind_a_key_update_have_the_new_key_or_end_the_connection_in_order
         assert_eq!(text.matches("Connection: close").count(), 1);
         let large = pattern(0..40_000);
         assert!(plaintext.windows(large.len()).any(|window| window == large));
-        assert!(client.closed(), "a closing record comes; rekeys: {rekeys}");
+        assert!(client.closed(), "there is no closing record; rekeys: {rekeys}");
     }
 }
 
-/// Plays the last response of a connection; after the times `held`, the queue has room for one more byte. Returns how
-/// long the server waits, and how often it asks.
+/// Runs the last response of a connection. At each of the times `held`, the queue gets room for another byte.
+/// Returns the duration of the server's wait, and the number of its reads.
 fn wait_for_queue(held: &[u64]) -> (Duration, usize) {
     let (fixture, mut kernel) = (Fixture::new(&TLS13), FakeKernel::default());
     kernel.held = held.iter().map(|milliseconds| BEGIN + Duration::from_millis(*milliseconds)).collect();
@@ -219,7 +219,7 @@ fn the_kernel_is_asked_less_often_while_its_queue_does_not_move() {
     let seconds = took.as_secs_f64();
     assert!((30.0..=31.0).contains(&seconds), "{seconds} s");
     assert!((30..40).contains(&(asked - least)), "{} times in {seconds} s", asked - least);
-    // The pauses add up to 1,260 and 2,260 ms. The second one finds progress, so the next pause is short.
+    // The pauses add up to 1,260 and 2,260 ms. The second finds progress, so the next pause is short.
     let (took, _) = wait_for_queue(&[2_000, 2_270]);
     assert_eq!(took, Duration::from_millis(2_280));
 }

@@ -1,4 +1,4 @@
-//! The layer against rustls' own client, played from scripts.
+//! The layer with rustls' own client, driven by scripts.
 
 mod any;
 mod early_data;
@@ -33,7 +33,7 @@ use super::{HandshakeResult, TlsServer, TlsState, prepare};
 const NAME: &str = "localhost";
 pub(super) const BODY: &[u8] = b"a small body\n";
 
-/// A server that answers every request, and the certificate that clients trust.
+/// A server that answers every request, and the certificate that its clients trust.
 #[derive(Clone)]
 pub(super) struct Fixture {
     pub(super) tls: TlsServer,
@@ -44,12 +44,12 @@ pub(super) struct Fixture {
     pub(super) files: PatternFiles,
 }
 
-/// The way in which a connection is served behind its handshake.
+/// The implementation of records after the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RecordsOf {
-    /// With records of our own.
+    /// The server's own records.
     Extracted,
-    /// By rustls.
+    /// rustls.
     Unbuffered,
 }
 
@@ -87,8 +87,8 @@ impl Fixture {
             .with_no_client_auth();
         client.alpn_protocols = vec![b"http/1.1".to_vec()];
         let results = Arc::new(Mutex::new(Vec::new()));
-        let heard = results.clone();
-        let observe = move |result| heard.lock().expect("no panic").push(result);
+        let recorded = results.clone();
+        let observe = move |result| recorded.lock().expect("no panic").push(result);
         Fixture {
             tls: TlsServer::new(Arc::new(config), &[true], observe),
             client: Arc::new(client),
@@ -103,12 +103,12 @@ impl Fixture {
         TestClient::new(&self.client)
     }
 
-    /// Plays `script` with HTTP above the layer.
+    /// Runs `script` with HTTP above the layer.
     pub(super) fn play(&self, script: Script) -> Outcome {
         self.play_keeping(script).0
     }
 
-    /// The same. Returns the state that the slot would hold.
+    /// Like [`Fixture::play`], but also returns the layer's state.
     pub(super) fn play_keeping(&self, script: Script) -> (Outcome, Option<Box<TlsState>>) {
         self.play_with(&TestService, script)
     }
@@ -169,10 +169,10 @@ impl Service for TestService {
     }
 }
 
-/// Files whose bytes show their offsets.
+/// Files whose bytes derive from their offsets.
 #[derive(Clone, Copy)]
 pub(super) struct PatternFiles {
-    /// The bytes that each file has, whatever size it had when it was opened.
+    /// The actual length of each file, whatever its size was when it was opened.
     pub(super) bytes: u64,
 }
 
@@ -202,16 +202,16 @@ pub(super) fn request(target: &str) -> Vec<u8> {
     format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n").into_bytes()
 }
 
-/// rustls' client, which reads what a script was sent.
+/// rustls' client as the peer of a script.
 #[derive(Clone)]
 pub(super) struct TestClient(Arc<Mutex<ClientState>>);
 
 struct ClientState {
     connection: ClientConnection,
-    /// Bytes of the server that were read.
+    /// The number of the server's bytes that were read.
     read: usize,
     plaintext: Vec<u8>,
-    /// Whether the server's closing record came.
+    /// Whether the server's closing record arrived.
     closed: bool,
     error: Option<rustls::Error>,
 }
@@ -237,7 +237,7 @@ impl TestClient {
         use_it(&mut self.0.lock().expect("no panic"))
     }
 
-    /// The bytes that it wants to send now.
+    /// Returns the bytes to send now.
     pub(super) fn wire(&self) -> Vec<u8> {
         self.with(|inner| {
             let mut wire = Vec::new();
@@ -248,7 +248,7 @@ impl TestClient {
         })
     }
 
-    /// Uses the connection.
+    /// Calls `use_it` with the connection.
     pub(super) fn connection<T>(&self, use_it: impl FnOnce(&mut ClientConnection) -> T) -> T {
         self.with(|inner| use_it(&mut inner.connection))
     }
@@ -261,7 +261,7 @@ impl TestClient {
         });
     }
 
-    /// Reads what the server has sent in all, up to an error.
+    /// Reads the server's output `sent` up to its end or an error.
     pub(super) fn read(&self, sent: &[u8]) {
         self.with(|inner| {
             let mut rest = &sent[inner.read..];
@@ -276,7 +276,7 @@ impl TestClient {
                             .connection
                             .reader()
                             .read_exact(&mut inner.plaintext[before..])
-                            .expect("it is there");
+                            .expect("the plaintext is available");
                         inner.closed |= state.peer_has_closed();
                     }
                     Err(error) => inner.error = Some(error),
@@ -285,7 +285,8 @@ impl TestClient {
         });
     }
 
-    /// A step of a script: it reads the server's bytes, and sends its own in two pieces, split at `at`.
+    /// Returns a step of a script that reads the server's bytes, and sends `plaintext` in two pieces, split
+    /// at `at`.
     pub(super) fn answers(
         &self,
         at: usize,
@@ -301,7 +302,7 @@ impl TestClient {
         }
     }
 
-    /// The server's plaintext without dates.
+    /// Returns the server's plaintext without dates.
     pub(super) fn plaintext(&self) -> Vec<u8> {
         self.with(|inner| {
             let lines = inner.plaintext.split_inclusive(|&byte| byte == b'\n');
@@ -309,7 +310,7 @@ impl TestClient {
         })
     }
 
-    /// The number of answers with [`BODY`].
+    /// Returns the number of responses with [`BODY`].
     pub(super) fn small_answers(&self) -> usize {
         self.plaintext().windows(BODY.len()).filter(|window| *window == BODY).count()
     }

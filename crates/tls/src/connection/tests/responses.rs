@@ -1,4 +1,4 @@
-//! Responses from memory and from files through the layer: their order, their bounds, their ends and their observers.
+//! Responses from memory and from files: order, bounds, incomplete responses and observers.
 
 use std::fs::File;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use tenfold_http::{
 use super::{BODY, Fixture, PatternFiles, TestClient, pattern, request};
 use crate::connection::unbuffered::RECORD_BYTES;
 
-/// Bytes of `/shared` and of `/file`.
+/// The lengths of `/shared` and `/file`.
 const SHARED: usize = 300_000;
 const FILE: u64 = 200_000;
 
@@ -29,7 +29,7 @@ struct Parts {
 
 impl Parts {
     fn new() -> Parts {
-        let file = File::open("/dev/null").expect("Linux has it");
+        let file = File::open("/dev/null").expect("/dev/null can be opened");
         let (shared, file) = (pattern(0..SHARED as u64).into(), Arc::new(OpenFile::new(file, FILE)));
         Parts { shared, file, reports: Reports::default() }
     }
@@ -62,13 +62,13 @@ impl Service for Parts {
     }
 }
 
-/// A script in which `client` sends these requests when its handshake is over.
+/// Returns a script in which `client` sends these requests after its handshake.
 fn asking(client: &TestClient, requests: &[&str]) -> Script {
     let requests: Vec<u8> = requests.iter().flat_map(|target| request(target)).collect();
     Script::new().sends(client.wire()).responds(client.answers(0, &requests))
 }
 
-/// Plays the script, and lets `client` read all that was sent.
+/// Runs `script`, and lets `client` read the whole output.
 fn play(fixture: &Fixture, parts: &Parts, client: &TestClient, script: Script) -> Outcome {
     let (outcome, _) = fixture.play_with(parts, script);
     client.read(&outcome.sent);
@@ -80,7 +80,7 @@ fn responses_keep_their_order_whichever_operation_waits() {
     for version in [&TLS13, &TLS12] {
         let (fixture, parts) = (Fixture::new(version), Parts::new());
         let script = |client: &TestClient| {
-            // A client of TLS 1.2 sends its requests after another round trip.
+            // A TLS 1.2 client sends its requests after another round trip.
             let script = asking(client, &["/", "/file", "/shared", "/"]).waits(Duration::from_secs(1));
             script.responds(client.answers(9, b"")).takes(20_000, Duration::ZERO)
         };
@@ -139,7 +139,7 @@ fn a_closing_record_in_mid_response_ends_the_connection_after_it() {
             vec![closing.wire()]
         });
         let outcome = play(&fixture, &Parts::new(), &client, script);
-        assert!(client.plaintext().ends_with(&pattern(0..length)), "{target} is another one");
+        assert!(client.plaintext().ends_with(&pattern(0..length)), "{target} is incomplete or wrong");
         assert_eq!((client.closed(), outcome.next), (true, Next::Close), "{target}");
     }
 }
@@ -160,13 +160,13 @@ fn an_observer_is_called_when_the_bytes_have_left() {
     let fixture = Fixture::new(&TLS13);
     for (target, step) in [("/", 300), ("/shared", 20_000), ("/file", 20_000)] {
         let (client, parts) = (fixture.client(), Parts::new());
-        // The handshake, too, is sent at this pace.
+        // The handshake is sent at the same rate.
         let script = Script::new().sends(client.wire()).responds(client.answers(0, b""));
         let script = script.waits(Duration::from_secs(10)).responds(client.answers(0, &request(target)));
         let outcome = play(&fixture, &parts, &client, script.takes(step, Duration::from_secs(1)));
         let reports = parts.reports();
         let [(at, SendReport { unsent: 0, .. })] = reports[..] else { panic!("{target}: {reports:?}") };
-        // The last byte leaves at the end of the script.
+        // The last byte is sent at the end of the script.
         assert_eq!(at.since(BEGIN), outcome.took, "{target}");
     }
 }
@@ -181,7 +181,7 @@ fn an_observer_learns_the_number_of_unsent_bytes() {
             play(&fixture, &parts, &client, script);
             let reports = parts.reports();
             let [(_, SendReport { unsent, .. })] = reports[..] else { panic!("{reports:?}") };
-            // The client opens nothing of a record that was sent in part.
+            // The client cannot decrypt a record that was sent only in part.
             let missing = length - (client.plaintext().len() as u64).min(length);
             assert!(
                 unsent <= missing + 200 && unsent + RECORD_BYTES as u64 >= missing,
@@ -198,5 +198,5 @@ fn sealed_output_is_bounded() {
     let script = asking(&client, &["/shared", "/file"]).takes(5000, Duration::ZERO);
     let outcome = play(&fixture, &Parts::new(), &client, script);
     let bound = Out::MEMORY_BOUND + RECORD_BYTES;
-    assert!(outcome.most_to_send <= bound as u64, "{} bytes wait", outcome.most_to_send);
+    assert!(outcome.most_to_send <= bound as u64, "{} bytes waited", outcome.most_to_send);
 }

@@ -1,4 +1,4 @@
-//! Records of our own without a handshake: two sides with the same secrets.
+//! The server's own records without a handshake: two sides with the same secrets.
 
 use rustls::{AlertDescription, ContentType};
 use tenfold_http::Out;
@@ -17,7 +17,7 @@ fn key(suite: Suite, fill: u8) -> TrafficKey {
     TrafficKey::derived(suite, Secret::new(&vec![fill; length]).expect("it is short"))
 }
 
-/// A server and a client.
+/// Returns a server and a client.
 pub(super) fn pair(suite: Suite) -> (Records, Records) {
     (Records::new(key(suite, 1), key(suite, 2)), Records::new(key(suite, 2), key(suite, 1)))
 }
@@ -30,17 +30,17 @@ fn staged(stage: impl FnOnce(&mut Out)) -> Vec<u8> {
     bytes
 }
 
-/// A record of the client with this kind and content.
+/// Returns a record of the client with this type and content.
 pub(super) fn record(client: &mut Records, kind: ContentType, content: &[u8]) -> Vec<u8> {
     staged(|out| client.stage(kind, content, out))
 }
 
-/// A record of the server, and the update in front of it if there is one.
+/// Returns a record of the server, after a KeyUpdate if one is due.
 fn answer(server: &mut Records) -> Vec<u8> {
     staged(|out| assert_eq!(server.seal(b"an answer", out), Ok(9)))
 }
 
-/// The server's results for all of `wire`, and its own records.
+/// Returns the server's results for all of `wire`, and its own records.
 fn advance(server: &mut Records, mut wire: &mut [u8]) -> (Vec<LayerProgress>, Vec<u8>) {
     let (mut results, mut out) = (Vec::new(), Out::new());
     loop {
@@ -60,12 +60,12 @@ fn advance(server: &mut Records, mut wire: &mut [u8]) -> (Vec<LayerProgress>, Ve
     }
 }
 
-/// The server answers the client's `wire` with `alert`.
+/// Asserts that the server answers the client's `wire` with `alert`.
 #[track_caller]
 fn refused(mut server: Records, mut client: Records, wire: &mut [u8], alert: AlertDescription) {
     let (results, mut sent) = advance(&mut server, wire);
     assert_eq!(results.last(), Some(&LayerProgress::Failed));
-    // It is the last record; those before it are KeyUpdates.
+    // The alert is the last record, after KeyUpdates.
     let mut at = 0;
     let mut last = 0;
     while at < sent.len() {
@@ -116,7 +116,7 @@ fn every_broken_rule_gets_its_alert() {
                 records.iter().flat_map(|(kind, content)| record(&mut client, *kind, content)).collect();
             refused(server, client, &mut wire, *alert);
         }
-        // Too many records without plaintext, of two kinds. Each update changes the client's keys.
+        // Too many records without plaintext, of two types. Each update changes the client's keys.
         let (server, mut client) = pair(suite);
         let mut wire: Vec<u8> = (0..33).flat_map(|_| record(&mut client, C::ApplicationData, b"")).collect();
         refused(server, client, &mut wire, A::UnexpectedMessage);
@@ -127,11 +127,11 @@ fn every_broken_rule_gets_its_alert() {
             client.update_sending();
         }
         refused(server, client, &mut wire, A::UnexpectedMessage);
-        // Nothing but padding.
+        // A record with only padding.
         let (server, mut client) = pair(suite);
         let mut wire = record(&mut client, C::from(0), &[0; 20]);
         refused(server, client, &mut wire, A::UnexpectedMessage);
-        // Padding that makes the whole one byte too long: the record's own kind is 0, behind another one.
+        // Padding that exceeds the bound by one byte: the record's own type is 0, after another type.
         let padded = |padding| [&[7; CONTENT_BYTES - 8][..], &[23], &vec![0; padding]].concat();
         let (server, mut client) = pair(suite);
         let mut wire = record(&mut client, C::from(0), &padded(8));
@@ -187,7 +187,7 @@ fn alerts_of_the_peer_end_the_connection_or_its_output() {
             let mut wire = record(&mut client, ContentType::Alert, &[1, description]);
             let (results, sent) = advance(&mut server, &mut wire);
             assert_eq!(results[0], expected, "alert {description}");
-            assert_eq!(sent, b"", "an alert gets no alert");
+            assert_eq!(sent, b"", "an alert was answered with an alert");
         }
     }
 }
@@ -196,17 +196,17 @@ fn alerts_of_the_peer_end_the_connection_or_its_output() {
 fn padding_and_split_updates_are_read() {
     for suite in SUITES {
         let (mut server, mut client) = pair(suite);
-        // The byte of the kind is content here, behind it the zeros of padding end with a kind of 0.
+        // Here, the type byte is part of the content, and the zeros of padding end with a type of 0.
         let mut wire = record(&mut client, ContentType::from(0), &[b"text", &[23][..], &[0; 300]].concat());
         let (results, _) = advance(&mut server, &mut wire);
         assert_eq!(results[0], LayerProgress::Opened { content: 5..9, length: 5 + 4 + 1 + 300 + 17 });
         assert_eq!(wire[5..9], *b"text");
-        // An update of the client in records of a byte each, which asks the server for one as well.
+        // An update of the client in records of a byte each, which demands an update from the server.
         let update = [24, 0, 0, 1, 1];
         let mut wire: Vec<u8> =
             update.iter().flat_map(|byte| record(&mut client, ContentType::Handshake, &[*byte])).collect();
         client.update_sending();
-        wire.extend(record(&mut client, ContentType::ApplicationData, b"behind it"));
+        wire.extend(record(&mut client, ContentType::ApplicationData, b"after it"));
         let (results, mut sent) = advance(&mut server, &mut wire);
         assert!(matches!(results[5], LayerProgress::Opened { .. }), "{results:?}");
         sent.extend(answer(&mut server));
@@ -260,7 +260,7 @@ fn contexts_are_bounded_and_made_again() {
         }
     }
     drop(pairs);
-    assert_eq!(cached_contexts(), 0, "the contexts of connections that ended are dropped");
+    assert_eq!(cached_contexts(), 0, "contexts of ended connections remain");
 }
 
 #[test]

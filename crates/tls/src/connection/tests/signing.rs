@@ -1,4 +1,4 @@
-//! Handshakes that another process signs.
+//! Handshakes signed by another process.
 
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;

@@ -6,7 +6,7 @@ use tenfold_http::script::Script;
 
 use super::{Fixture, RecordsOf, TestClient, pattern, request};
 
-/// A small generator (xorshift64), so that a failure can be repeated.
+/// A small generator (xorshift64) that makes failures reproducible.
 struct Xorshift(u64);
 
 impl Xorshift {
@@ -18,8 +18,8 @@ impl Xorshift {
     }
 }
 
-/// Uploads records of random sizes in pieces of random sizes, and compares what comes back. Returns the number of
-/// records that were uploaded.
+/// Uploads records of random sizes in pieces of random sizes, and compares the echo. Returns the number of
+/// uploaded records.
 fn upload(fixture: &Fixture, seed: u64, records: usize) -> usize {
     let mut random = Xorshift(seed);
     let client = fixture.client();
@@ -41,16 +41,16 @@ fn upload(fixture: &Fixture, seed: u64, records: usize) -> usize {
         let mut rest = &uploaded[..];
         let mut wire = Vec::new();
         for size in sizes {
-            let (record, behind) = rest.split_at(size);
+            let (record, tail) = rest.split_at(size);
             uploading.write(record);
             wire.extend(uploading.wire());
-            rest = behind;
+            rest = tail;
         }
         let mut cut = Vec::new();
         while !wire.is_empty() {
             let size = 1 + pieces.below(if pieces.0.is_multiple_of(4) { 40_000 } else { 50 });
-            let behind = wire.split_off(size.min(wire.len()));
-            cut.push(std::mem::replace(&mut wire, behind));
+            let tail = wire.split_off(size.min(wire.len()));
+            cut.push(std::mem::replace(&mut wire, tail));
         }
         cut
     });
@@ -82,7 +82,7 @@ fn random_records(count: usize) {
     }
 }
 
-/// A million with `TENFOLD_TEST_ALL=1`.
+/// With `TENFOLD_TEST_ALL=1`, a million records.
 #[test]
 fn random_records_are_those_of_rustls() {
     let all = std::env::var_os("TENFOLD_TEST_ALL").is_some_and(|value| value == "1");
@@ -131,7 +131,7 @@ fn the_first_records_fit_a_segment_and_later_ones_grow() {
     }
 }
 
-/// A client that asks for new keys again and again, in the middle of its requests.
+/// A client that demands new keys repeatedly, within its requests.
 #[test]
 fn keys_are_updated_when_the_client_asks() {
     for served in [RecordsOf::Extracted, RecordsOf::Unbuffered] {

@@ -32,12 +32,12 @@ fn chain_of(pair: &TestPair) -> Chain {
     Chain::parse(Path::new("a.pem"), pair.certificate_pem.as_bytes()).expect("a chain")
 }
 
-/// A message of TLS 1.3.
+/// Returns a message of TLS 1.3.
 fn message() -> Vec<u8> {
     [&[b' '; 64][..], b"TLS 1.3, server CertificateVerify\0", &[7; 32]].concat()
 }
 
-/// Asks for one signature by a key of P-256.
+/// Requests a signature by a P-256 key.
 fn sign(client: &Arc<SigningClient>, pair: &TestPair, message: &[u8]) -> Result<Vec<u8>, String> {
     let key = client.key(chain_of(pair).facts()).expect("a key for TLS");
     let signer = key.choose_scheme(&[SignatureScheme::ECDSA_NISTP256_SHA256]).expect("its scheme");
@@ -108,17 +108,17 @@ fn a_process_that_is_silent_or_gone_costs_a_bounded_wait() {
     for _ in 0..1000 {
         assert!(client.is_late() && sign(&client, &ours, &message()).is_err());
     }
-    assert!(start.elapsed() < Duration::from_secs(40), "only the first request has waited");
+    assert!(start.elapsed() < Duration::from_secs(40), "more requests than the first have waited");
     tell_lost(&far);
-    assert!(!client.is_late(), "another process may be there");
+    assert!(!client.is_late(), "a successor may exist");
     assert!(sign(&client, &ours, &message()).is_err() && client.is_late());
-    // Answers to those requests come late and are not taken for later ones.
+    // Late answers to those requests are not mistaken for later answers.
     let held = HeldKeys::new([key_of(&ours)]);
     thread::scope(|scope| {
         scope.spawn(|| held.serve(&far).expect("the socket works"));
         let start = Instant::now();
         while sign(&client, &ours, &message()).is_err() {
-            assert!(start.elapsed() < Duration::from_secs(20), "it works again");
+            assert!(start.elapsed() < Duration::from_secs(20), "signing does not resume");
             thread::sleep(Duration::from_millis(10));
         }
         drop(client);
@@ -128,7 +128,7 @@ fn a_process_that_is_silent_or_gone_costs_a_bounded_wait() {
     drop(far);
     let start = Instant::now();
     assert!(sign(&client, &ours, &message()).is_err());
-    assert!(start.elapsed() < PATIENCE, "its end is told at once");
+    assert!(start.elapsed() < PATIENCE, "the end of the process is not reported immediately");
 }
 
 #[test]
@@ -148,19 +148,19 @@ fn answers_to_processes_that_share_a_socket_reach_the_right_one() {
         let asking: Vec<_> = clients
             .into_iter()
             .enumerate()
-            .map(|(place, client)| {
+            .map(|(index, client)| {
                 let (ours, other) = (&ours, &other);
                 scope.spawn(move || {
                     for _ in 0..100 {
-                        let key = if place % 2 == 0 { ours } else { other };
+                        let key = if index % 2 == 0 { ours } else { other };
                         let signed = client.key(chain_of(key).facts()).expect("a key for TLS");
                         let scheme = signed.choose_scheme(client_schemes()).expect("its scheme");
-                        assert_eq!(scheme.sign(&message()).is_ok(), place % 2 == 0);
+                        assert_eq!(scheme.sign(&message()).is_ok(), index % 2 == 0);
                     }
                 })
             })
             .collect();
-        asking.into_iter().for_each(|thread| thread.join().expect("each gets its own answers"));
+        asking.into_iter().for_each(|thread| thread.join().expect("no wrong answers"));
     });
 }
 
@@ -186,7 +186,7 @@ fn the_end_of_the_process_fails_a_request_and_no_later_one() {
         let held = HeldKeys::new([key_of(ours)]);
         let far = &far;
         scope.spawn(move || held.serve(far).expect("the socket works"));
-        assert!(sign(&client, ours, &message()).is_ok(), "by its successor");
+        assert!(sign(&client, ours, &message()).is_ok(), "by the successor");
         drop(client);
     });
 }
