@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_date_follows_the_clock_this_thread_was_told() {
+    fn the_date_follows_the_clock_set_for_the_thread() {
         set(Instant(1), 784_111_777);
         with_date(|date| assert_eq!(date, b"Sun, 06 Nov 1994 08:49:37 GMT"));
         set(Instant(2), 784_111_778);

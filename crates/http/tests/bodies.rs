@@ -25,7 +25,7 @@ const CHUNKED: &str = "POST /echo HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: c
 const BY_LENGTH: &str = "POST /echo HTTP/1.9\r\nHost: here\r\nContent-Length: 3\r\n\r\nxyz";
 
 #[test]
-fn a_body_reaches_who_wants_it_and_the_connection_goes_on() {
+fn a_wanted_body_reaches_the_service() {
     for request in [CHUNKED, BY_LENGTH] {
         for path in ["/echo", "/echo/later"] {
             let request = request.replace("/echo", path);
@@ -85,7 +85,7 @@ fn every_method_has_a_body_and_the_answer_to_head_none() {
 }
 
 #[test]
-fn what_is_said_of_the_connection_is_decided_when_the_body_is_there() {
+fn the_connection_field_is_decided_after_the_body() {
     let close = CHUNKED.replace("Host: here", "Host: here\r\nConnection: close");
     let outcome = run(Script::new().sends(&close));
     assert_eq!(only_response(&outcome.sent).field("Connection"), Some("close"));

@@ -145,7 +145,7 @@ fn output_of_every_kind_leaves_in_order_however_it_is_taken() {
 }
 
 #[test]
-fn the_version_and_the_connection_field_decide_who_goes_on() {
+fn version_and_connection_field_decide_persistence() {
     let goes_on = |line: &str, field: &str| {
         let outcome = run(Script::new().sends(format!("GET /a {line}\r\nHost: a\r\n{field}\r\n")));
         let response = only_response(&outcome.sent);
@@ -170,7 +170,7 @@ fn the_version_and_the_connection_field_decide_who_goes_on() {
 }
 
 #[test]
-fn what_stands_behind_the_last_request_is_never_read() {
+fn bytes_after_the_last_request_are_not_read() {
     let site = Site::default();
     let last = "GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
     let outcome = Script::new().sends(format!("{GET}{last}{GET}")).run(&site, &limits());
@@ -181,7 +181,7 @@ fn what_stands_behind_the_last_request_is_never_read() {
 }
 
 #[test]
-fn a_peer_that_said_close_and_nothing_more_is_closed_at_once() {
+fn a_client_that_asks_to_close_is_closed_immediately() {
     let outcome = run(Script::new().sends("GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"));
     assert_eq!((outcome.next, outcome.finish), (Next::Close, Some(Finish::Close)));
 }
@@ -234,7 +234,7 @@ fn an_end_between_requests_is_a_close() {
 }
 
 #[test]
-fn an_end_behind_a_request_still_gets_the_answer() {
+fn a_request_before_the_end_of_input_is_answered() {
     let outcome =
         run(Script::new().sends("GET /large HTTP/1.1\r\nHost: a\r\n\r\n").ends().takes(1000, SECOND / 100));
     assert_eq!(only_response(&outcome.sent).body.len() as u64, LARGE);

@@ -163,7 +163,7 @@ fn split_at_line_ends(mut text: &[u8]) -> Vec<&[u8]> {
 }
 
 #[test]
-fn any_target_is_refused_or_holds_only_what_it_may() {
+fn accepted_targets_have_only_allowed_bytes() {
     bolero::check!().with_iterations(20_000).with_max_len(24).with_type::<(bool, Vec<u8>)>().for_each(
         |(raw, choices)| {
             let target = if *raw { choices.clone() } else { assemble_small(choices) };

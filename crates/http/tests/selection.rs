@@ -11,7 +11,7 @@ use tenfold_http::semantics::negotiate::{Choice, ContentCoding, choose};
 use tenfold_http::semantics::range::{self, Ranges};
 
 #[test]
-fn a_choice_of_a_coding_is_what_the_rules_say() {
+fn codings_are_chosen_by_the_rules_of_the_rfc() {
     use ContentCoding::{Brotli, Gzip, Identity, Zstd};
     const NAMES: [&str; 6] = ["gzip", "br", "zstd", "identity", "*", "deflate"];
     const ORDERS: [&[ContentCoding]; 6] = [
@@ -188,7 +188,7 @@ fn a_range_is_within_the_representation() {
 }
 
 #[test]
-fn a_single_range_is_what_the_arithmetic_says() {
+fn a_single_range_agrees_with_wide_arithmetic() {
     type Range = (Option<u64>, Option<u64>, u64);
     bolero::check!().with_iterations(20_000).with_type::<(bool, Range)>().for_each(
         |(small, (first, last, size))| {

@@ -100,7 +100,7 @@ impl Hosts {
             }
         }
         let areas: Vec<_> = sites.iter().map(|site| Arc::clone(site.files.protection.own())).collect();
-        sites.iter_mut().for_each(|site| site.files.protection.beside(&areas));
+        sites.iter_mut().for_each(|site| site.files.protection.add_hosts(&areas));
         Hosts { sites, names }
     }
 

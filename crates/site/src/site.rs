@@ -46,13 +46,13 @@ impl Site {
         Site::of(Roots::new(root), settings)
     }
 
-    /// Like [`Site::new`], but the entry `name` and everything beneath it come from the root `beside`, and
+    /// Like [`Site::new`], but the entry `name` and everything beneath it come from the root `second`, and
     /// never from `root`.
-    pub fn with_second_root(mut root: Root, name: &str, mut beside: Root, settings: Settings) -> Site {
+    pub fn with_second_root(mut root: Root, name: &str, mut second: Root, settings: Settings) -> Site {
         root.follow(settings.routes.links);
-        beside.follow(settings.routes.links);
+        second.follow(settings.routes.links);
         let mut roots = Roots::new(root);
-        roots.beside(name, beside);
+        roots.add(name, second);
         Site::of(roots, settings)
     }
 

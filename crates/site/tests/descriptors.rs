@@ -24,7 +24,7 @@ fn get(site: &Site, target: &str) -> (ResponseSummary, String) {
 }
 
 #[test]
-fn out_of_descriptors_is_said_and_passes() {
+fn running_out_of_descriptors_is_reported_and_passes() {
     let unix = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970").as_secs();
     clock::set(Instant(0), unix + 60);
     let folder = std::env::temp_dir().join(format!("tenfold-descriptors-{}", std::process::id()));

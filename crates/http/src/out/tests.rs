@@ -12,7 +12,7 @@ fn observed(out: &mut Out, bytes: &[u8], reports: &Arc<Mutex<Vec<SendReport>>>) 
 }
 
 #[test]
-fn an_observer_is_told_in_how_many_pieces_its_own_bytes_left() {
+fn observers_get_the_number_of_pieces_of_their_bytes() {
     let (mut out, reports) = (Out::new(), Arc::default());
     observed(&mut out, b"0123456789", &reports);
     observed(&mut out, b"01234", &reports);
@@ -26,7 +26,7 @@ fn an_observer_is_told_in_how_many_pieces_its_own_bytes_left() {
 }
 
 #[test]
-fn what_is_appended_stands_behind_what_is_there_and_its_observers_are_told() {
+fn appended_output_follows_and_keeps_its_observers() {
     for before in [&b""[..], b"first "] {
         let (mut out, mut other, reports) = (Out::new(), Out::new(), Arc::default());
         out.stage(before);
@@ -46,7 +46,7 @@ fn what_is_appended_stands_behind_what_is_there_and_its_observers_are_told() {
 }
 
 #[test]
-fn what_a_driver_takes_over_is_a_piece_and_the_next_answer_begins_anew() {
+fn output_taken_by_a_driver_is_one_piece() {
     let (mut out, reports) = (Out::new(), Arc::default());
     for _ in 0..2 {
         observed(&mut out, b"head", &reports);
@@ -74,7 +74,7 @@ fn an_observer_hears_of_bytes_that_were_taken_over_and_never_left() {
 }
 
 #[test]
-fn an_observer_behind_a_file_that_was_taken_over_hears_of_it_when_it_has_left() {
+fn an_observer_after_a_taken_file_is_called_when_it_was_sent() {
     let file = Arc::new(OpenFile::new(File::open("/dev/null").expect("Linux has it"), 9));
     for (lost, unsent) in [(None, 0), (Some(4), 4)] {
         let (mut out, reports) = (Out::new(), Arc::default());
@@ -96,7 +96,7 @@ fn an_observer_behind_a_file_that_was_taken_over_hears_of_it_when_it_has_left() 
 }
 
 #[test]
-fn an_observer_that_is_moved_out_goes_behind_other_bytes() {
+fn an_observer_can_move_after_other_bytes() {
     let (mut out, mut below, reports) = (Out::new(), Out::new(), Arc::default());
     observed(&mut out, b"head", &reports);
     assert!(out.pop_observer().is_none(), "bytes precede it");

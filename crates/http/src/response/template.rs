@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_is_what_a_head_written_anew_would_be() {
+    fn a_template_equals_a_newly_written_head() {
         clock::set(Instant(0), 784_111_777);
         let mut template = Template::new(200, b"body", describe);
         let mut added = HeaderLines::default();

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_that_is_none_does_not_match() {
+    fn malformed_tags_do_not_match() {
         for value in [
             "\"v\"",
             "v,1",

@@ -126,7 +126,7 @@ fn h14_the_authority_of_an_absolute_target_wins() {
 }
 
 #[test]
-fn a_target_holds_only_what_a_target_may() {
+fn targets_have_only_allowed_bytes() {
     for byte in 0x21..=0xff_u8 {
         let path = [b"GET /a", &[byte][..], b"b HTTP/1.1\r\nHost: here\r\n\r\n"].concat();
         if b"\"#<>\\^`{}\x7f".contains(&byte) || byte >= 0x80 {

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn media_are_what_players_expect() {
+    fn audio_and_video_types_are_those_that_players_expect() {
         for (name, expected) in [
             ("film.mp4", "video/mp4"),
             ("film.webm", "video/webm"),

@@ -292,7 +292,7 @@ impl Protection {
     }
 
     /// Adds the rules of other hosts, whose roots may contain each other.
-    pub(crate) fn beside(&mut self, all: &[Arc<Area>]) {
+    pub(crate) fn add_hosts(&mut self, all: &[Arc<Area>]) {
         self.others = all.iter().filter(|area| !Arc::ptr_eq(area, &self.own)).cloned().collect();
     }
 

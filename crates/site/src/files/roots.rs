@@ -9,22 +9,22 @@ use tenfold_sys::file::Root;
 pub(crate) struct Roots {
     main: Arc<Root>,
     /// The name, and the root that contains it.
-    beside: Option<(String, Arc<Root>)>,
+    second: Option<(String, Arc<Root>)>,
 }
 
 impl Roots {
     pub(crate) fn new(main: Root) -> Roots {
-        Roots { main: Arc::new(main), beside: None }
+        Roots { main: Arc::new(main), second: None }
     }
 
     /// Adds a second root, which has the entry `name` and everything beneath it. The main root has the rest.
-    pub(crate) fn beside(&mut self, name: &str, root: Root) {
-        self.beside = Some((name.to_owned(), Arc::new(root)));
+    pub(crate) fn add(&mut self, name: &str, root: Root) {
+        self.second = Some((name.to_owned(), Arc::new(root)));
     }
 
     /// Returns the root that contains `relative`.
     pub(crate) fn of(&self, relative: &str) -> &Arc<Root> {
-        match &self.beside {
+        match &self.second {
             Some((name, root)) if is_beneath(relative, name) => root,
             _ => &self.main,
         }
@@ -32,7 +32,7 @@ impl Roots {
 
     /// Returns all roots, the main root first.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Root>> {
-        std::iter::once(&self.main).chain(self.beside.iter().map(|(_, root)| root))
+        std::iter::once(&self.main).chain(self.second.iter().map(|(_, root)| root))
     }
 }
 

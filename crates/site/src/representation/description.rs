@@ -108,7 +108,7 @@ impl Description {
     }
 
     /// Whether a response to a member depends only on the file.
-    pub(crate) fn is_for_members_alone(&self) -> bool {
+    pub(crate) fn is_for_members_only(&self) -> bool {
         !self.by_path && self.guard.realm.is_none()
     }
 

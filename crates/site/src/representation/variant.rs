@@ -130,7 +130,7 @@ impl Variant {
     /// Whether a response depends on more than the file: on the client, or on an earlier interim response.
     #[inline]
     pub(crate) fn is_guarded(&self, access: &Access) -> bool {
-        self.description.guarded && !(access.member && self.description.is_for_members_alone())
+        self.description.guarded && !(access.member && self.description.is_for_members_only())
     }
 
     /// Returns the credentials that the file requires.

@@ -56,7 +56,7 @@ impl ResponseSteps<'_> {
             return negotiate::respond(resource, path, self.site, self.request, response);
         }
         // If all paths and clients have the same policy, the path need not be parsed.
-        if let Some(here) = self.site.settings.policies.alone()
+        if let Some(here) = self.site.settings.policies.only_policy()
             && let Some(answered) = self.recall(path, here, response)
         {
             return answered;

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_and_sizes_decide_what_is_compressed() {
+    fn types_and_sizes_decide_about_compression() {
         let codings = Codings { made: vec![ContentCoding::Gzip], from: 10, up_to: 20, ..Codings::default() };
         for (media_type, size, expected) in [
             ("text/html; charset=utf-8", 10, true),

@@ -206,12 +206,12 @@ mod tests {
     }
 
     #[test]
-    fn everybody_may_read_what_is_for_everybody() {
+    fn any_origin_may_read_public_responses() {
         assert_eq!(lines(&cors(&["*"]), "", false), "Access-Control-Allow-Origin: *|");
     }
 
     #[test]
-    fn a_preflight_is_told_what_is_allowed() {
+    fn preflights_get_the_allowed_methods_and_fields() {
         let cors = cors(&["https://a.example"])
             .methods(&["GET".into(), "POST".into()])
             .and_then(|cors| cors.headers(&["X-A".into()]))

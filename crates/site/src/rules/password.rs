@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn other_kinds_and_what_takes_too_long_are_refused() {
+    fn other_kinds_and_slow_hashes_are_refused() {
         let cost = |cost: &str| BCRYPT.replace("$04$", cost);
         for (text, said) in [
             ("secret", "neither"),

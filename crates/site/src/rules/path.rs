@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_a_directory_is_addressed_by_what_leads_to_it_or_not_at_all() {
+    fn files_in_a_folder_are_reached_through_its_path_or_not_at_all() {
         for directory in ["/", "/a%20b/c/"] {
             let path = SitePath::parse(directory).expect("the path is good");
             for name in ["page.html", "a b", "é", "50%", "a?b#c", "x:y", "<i>", "a&b\"c'", "~x", "%2e"] {

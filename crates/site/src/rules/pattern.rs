@@ -140,8 +140,8 @@ impl fmt::Display for Pattern {
 /// comparison with a byte: at most as often as the product of both lengths, for any path.
 fn fits(pattern: &[u8], path: &[u8], beneath: bool, step: impl FnMut()) -> bool {
     match pattern.len() {
-        ..64 => Follower::<1>::new(pattern, beneath).fits_behind(path, step),
-        _ => Follower::<{ LONGEST / 64 }>::new(pattern, beneath).fits_behind(path, step),
+        ..64 => Follower::<1>::new(pattern, beneath).read_part(path, step),
+        _ => Follower::<{ LONGEST / 64 }>::new(pattern, beneath).read_part(path, step),
     }
 }
 
@@ -162,7 +162,7 @@ impl<const WORDS: usize> Follower<'_, WORDS> {
     }
 
     /// Reads the next part of the path. Returns whether the path matches up to the end of the part.
-    fn fits_behind(&mut self, part: &[u8], mut step: impl FnMut()) -> bool {
+    fn read_part(&mut self, part: &[u8], mut step: impl FnMut()) -> bool {
         for byte in part {
             self.is_beneath |= self.beneath && *byte == b'/' && self.has_end();
             if self.is_beneath || self.positions == [0; WORDS] {
@@ -193,7 +193,7 @@ impl<const WORDS: usize> Follower<'_, WORDS> {
         ends.retain(|end| {
             let part = &path[read..*end];
             read = *end;
-            !self.fits_behind(part, &mut step)
+            !self.read_part(part, &mut step)
         });
     }
 

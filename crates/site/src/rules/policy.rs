@@ -141,7 +141,7 @@ impl Policies {
     }
 
     /// Returns the policy of every path and client, if there is only one.
-    pub(crate) fn alone(&self) -> Option<&Effective> {
+    pub(crate) fn only_policy(&self) -> Option<&Effective> {
         (self.rules.is_empty() && !self.everywhere.is_guarded()).then_some(&self.everywhere)
     }
 }
@@ -233,7 +233,7 @@ mod tests {
             policies.at(&path("/x"), Some(&path("/a/b/c"))).policy.cache,
             Some(CacheControl::Revalidate)
         );
-        assert!(policies.alone().is_none() && Policies::default().alone().is_some());
+        assert!(policies.only_policy().is_none() && Policies::default().only_policy().is_some());
     }
 
     #[test]

@@ -153,7 +153,7 @@ fn no_more_files_are_kept_open_than_the_bound() {
 }
 
 #[test]
-fn a_site_that_is_gone_gives_back_what_was_kept_for_it() {
+fn dropping_a_site_frees_its_cache() {
     let folder = Folder::new();
     folder.write("page", "first");
     let first = folder.by_handle();

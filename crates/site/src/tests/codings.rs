@@ -39,7 +39,7 @@ fn etag(response: &Response) -> String {
 }
 
 #[test]
-fn a_file_beside_another_is_served_to_who_takes_it() {
+fn siblings_are_served_to_clients_that_accept_them() {
     let folder = Folder::new();
     for (name, content) in [("page.html", "as it is"), ("page.html.br", "brotli"), ("page.html.gz", "gzip")] {
         folder.write(name, content);
@@ -78,7 +78,7 @@ fn a_406_has_the_fields_that_are_set() {
 }
 
 #[test]
-fn a_file_with_nothing_beside_it_is_not_negotiated() {
+fn files_without_siblings_are_not_negotiated() {
     let folder = Folder::new();
     folder.write("page.html", text("page"));
     fs::create_dir(folder.at("page.html.gz")).expect("the directory is ours");
@@ -93,7 +93,7 @@ fn a_file_with_nothing_beside_it_is_not_negotiated() {
 }
 
 #[test]
-fn a_file_that_is_older_than_the_one_beside_which_it_stands_is_not_served() {
+fn siblings_older_than_their_file_are_not_served() {
     let folder = Folder::new();
     folder.write("page.html", "new");
     folder.write("page.html.gz", "gzip of the old");
@@ -156,7 +156,7 @@ fn a_stale_compressed_file_is_named_once() {
 }
 
 #[test]
-fn a_file_beside_another_comes_changes_and_goes_within_a_second() {
+fn changes_of_siblings_are_seen_within_a_second() {
     let folder = Folder::new();
     folder.write("page.html", "as it is");
     let site = with_siblings(&folder);
@@ -289,7 +289,7 @@ fn a_file_is_compressed_once_and_for_all_stores_and_again_when_it_has_changed() 
 }
 
 #[test]
-fn nothing_is_compressed_for_who_needs_no_content() {
+fn nothing_is_compressed_without_need_for_content() {
     let folder = Folder::new();
     folder.write("page.html", text("page"));
     let site = folder.site(compressing());
@@ -340,7 +340,7 @@ fn a_file_that_changes_before_it_is_compressed_is_never_served_half() {
 }
 
 #[test]
-fn what_is_offered_beside_a_file_costs_a_look_each_and_nothing_within_a_second() {
+fn siblings_are_looked_up_once_a_second() {
     let folder = Folder::new();
     folder.write("page.html", text("page"));
     folder.write("page.html.gz", "gzip");

@@ -12,7 +12,7 @@ use super::*;
 use crate::{Codings, FieldEdit, Pattern, Policies, Policy, PolicyRule};
 
 #[test]
-fn a_file_is_answered_with_what_it_is() {
+fn a_file_has_its_content_and_fields() {
     let folder = Folder::new();
     folder.write("page.html", "<p>hello");
     let at = SystemTime::UNIX_EPOCH + Duration::new(784_111_777, 5);
@@ -258,8 +258,8 @@ fn a_second_root_has_its_own_name_and_the_rest_stays() {
     other.write("book/index.html", "manual");
     other.write("book/models/epoll.html", "epoll");
     other.write("secret.html", "outside the name");
-    let [main, beside] = [&folder, &other].map(|one| Root::open(&one.root()).expect("it was made"));
-    let site = Site::with_second_root(main, "book", beside, Settings::default());
+    let [main, second] = [&folder, &other].map(|one| Root::open(&one.root()).expect("it was made"));
+    let site = Site::with_second_root(main, "book", second, Settings::default());
     for (target, status, body) in [
         ("/", 200, "start"),
         ("/book/", 200, "manual"),

@@ -156,7 +156,7 @@ fn programs_get_json() {
 }
 
 #[test]
-fn what_the_configuration_sets_stands_alone_on_a_listing() {
+fn configured_fields_occur_once_on_a_listing() {
     let folder = several();
     let own =
         [("Content-Security-Policy", "default-src 'self'"), ("Cache-Control", "no-store"), ("X-A", "b")];
@@ -179,7 +179,7 @@ fn what_the_configuration_sets_stands_alone_on_a_listing() {
 }
 
 #[test]
-fn entries_are_bounded_and_that_is_said() {
+fn listings_are_bounded_and_report_it() {
     let folder = Folder::new();
     for name in 0..5 {
         folder.write(&name.to_string(), "");
@@ -192,7 +192,7 @@ fn entries_are_bounded_and_that_is_said() {
 }
 
 #[test]
-fn a_listing_is_what_is_there_and_a_client_that_has_it_is_told_so() {
+fn listings_are_current_and_conditional() {
     let folder = several();
     let site = listing(&folder, Listing::Html);
     let page = get(&site, "/docs/");

@@ -144,7 +144,7 @@ fn a_site_is_read_and_nothing_else() {
 }
 
 #[test]
-fn what_is_not_there_is_said_by_the_page_of_the_site() {
+fn missing_paths_get_the_error_page_of_the_site() {
     let folder = folder();
     let site = folder.in_memory();
     let plain = get(&site, "/nothing");

@@ -54,7 +54,7 @@ fn folder() -> Folder {
 }
 
 #[test]
-fn caches_are_told_what_the_path_says_also_by_a_304_and_a_206() {
+fn cache_control_of_the_path_is_also_on_304_and_206() {
     let folder = folder();
     let cache = |cache| Policy { cache: Some(cache), ..Policy::default() };
     let rules =
@@ -201,7 +201,7 @@ fn folders_are_asked_for_as_the_site_wants() {
 }
 
 #[test]
-fn files_are_tried_in_order_and_what_comes_or_goes_is_seen() {
+fn files_are_tried_in_order_and_changes_are_seen() {
     let folder = folder();
     let tried = |all: &[&str]| all.iter().map(|text| TryFile::new(text).expect(text)).collect();
     let policy = Policy {
@@ -224,7 +224,7 @@ fn files_are_tried_in_order_and_what_comes_or_goes_is_seen() {
 }
 
 #[test]
-fn an_application_answers_what_is_no_file() {
+fn an_application_answers_paths_without_a_file() {
     let folder = folder();
     let policy = Policy { fallback: Some(Some("index.html".into())), ..Policy::default() };
     let rules = vec![rule("/a/**", Policy { fallback: Some(None), ..Policy::default() })];
@@ -279,7 +279,7 @@ fn a_file_for_any_path_is_cached_as_its_own_path_says() {
 }
 
 #[test]
-fn hidden_names_are_shown_where_it_is_said() {
+fn hidden_names_are_shown_where_configured() {
     let folder = folder();
     let site =
         with_routes(&folder, Routes { shown: Shown::new(vec![pattern("/.hidden")]), ..Routes::default() });
@@ -288,7 +288,7 @@ fn hidden_names_are_shown_where_it_is_said() {
 }
 
 #[test]
-fn links_are_followed_as_it_is_said() {
+fn links_are_followed_as_configured() {
     let folder = folder();
     folder.link("link.js", "app.js");
     for (links, status) in [
@@ -303,7 +303,7 @@ fn links_are_followed_as_it_is_said() {
 }
 
 #[test]
-fn pages_of_other_origins_may_read_what_they_may() {
+fn pages_of_allowed_origins_may_read_responses() {
     let folder = folder();
     let cors = Cors::new(vec!["https://a.example".into()]).expect("legal").max_age(60);
     let rules = vec![rule("/a/**", Policy { cors: Some(Some(Arc::new(cors))), ..Policy::default() })];
@@ -336,7 +336,7 @@ fn pages_of_other_origins_may_read_what_they_may() {
 }
 
 #[test]
-fn hints_go_ahead_of_whole_answers_to_who_understands_them() {
+fn early_hints_precede_whole_responses_to_http_1_1() {
     let folder = folder();
     let link = "</app.js>; rel=preload; as=script";
     let policy = Policy { early_hints: Some(vec![link.into()]), ..Policy::default() };
@@ -392,8 +392,8 @@ fn what_holds_for_everybody_costs_no_reading_of_the_path() {
     assert!(!here.is_guarded() && here.hints.is_none() && here.of_errors.is_empty());
     assert!(
         Policies::new(Policy { fields: vec![set("A", "b")], ..Policy::default() }, Vec::new())
-            .alone()
+            .only_policy()
             .is_some()
     );
-    assert!(Policies::new(members(), Vec::new()).alone().is_none());
+    assert!(Policies::new(members(), Vec::new()).only_policy().is_none());
 }

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn validity_is_told_at_each_of_its_edges() {
+    fn validity_is_exact_at_both_ends() {
         let pair = generate::pair_between(&["a.test"], &rcgen::PKCS_ED25519, START, START + 60 * DAY);
         let at = |now: i64| texts(&chain(&parsed(&pair), now));
         assert!(at(START - 1)[0].starts_with("certificate a.pem is not valid before 2027-01-15"));
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_no_certificate_covers_are_told() {
+    fn names_without_a_certificate_are_reported() {
         let chains = [
             parsed(&generate::pair(&["*.a.test"], &rcgen::PKCS_ED25519)),
             parsed(&generate::pair(&["b.test", "192.0.2.1"], &rcgen::PKCS_ED25519)),
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_without_names_and_a_chain_out_of_order_are_told() {
+    fn missing_names_and_a_chain_out_of_order_are_reported() {
         let bare = generate::pair(&[], &rcgen::PKCS_ED25519);
         let now = parsed(&bare).facts().not_before;
         assert!(texts(&chain(&parsed(&bare), now))[0].starts_with("certificate a.pem has no subject"));

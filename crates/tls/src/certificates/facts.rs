@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_type_is_told() {
+    fn every_key_type_is_recognized() {
         for (algorithm, expected) in [
             (&rcgen::PKCS_RSA_SHA256, KeyType::Rsa),
             (&rcgen::PKCS_ECDSA_P384_SHA384, KeyType::P384),

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn all_pairs_are_read_and_everything_wrong_is_told_at_once() {
+    fn all_pairs_are_read_and_all_errors_reported() {
         let folder = std::env::temp_dir().join(format!("tenfold-tls-files-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("our own folder");
         let rsa = written(&folder, "a.test", &rcgen::PKCS_RSA_SHA256);

@@ -37,11 +37,10 @@ impl HeldKeys {
 
     /// Answers requests on a socket until its other end is closed (`SOCK_SEQPACKET`; a `SOCK_DGRAM` has no
     /// end). The answer goes to the stream that comes with a request, or back on the socket. Several threads
-    /// may serve the same keys, each on the socket of one worker. A worker that does not read stops its own
-    /// socket alone; one that shuts it down stops it for its successor, too, which needs a new pair.
+    /// may serve the same keys, each on the socket of one worker. A worker that does not read stops
+    /// only its own socket. If it shuts the socket down, its successor needs a new pair.
     ///
-    /// # Errors
-    /// Returns an error of the socket.
+    /// Fails if the socket does.
     pub fn serve(&self, socket: &UnixDatagram) -> io::Result<()> {
         let mut room = [0; REQUEST_ROOM];
         loop {

@@ -62,7 +62,7 @@ mod tests {
     const PKCS1: SignatureScheme = SignatureScheme::RSA_PKCS1_SHA256;
 
     #[test]
-    fn the_two_messages_of_a_server_are_told_from_others() {
+    fn only_messages_of_a_tls_server_are_signed() {
         for hash in [32, 48] {
             assert!(is_handshake(&certificate_verify(hash), PSS));
             assert!(!is_handshake(&certificate_verify(hash), PKCS1), "not in TLS 1.3");

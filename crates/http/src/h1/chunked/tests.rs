@@ -33,7 +33,7 @@ fn malformed(input: impl AsRef<[u8]>) {
 }
 
 #[test]
-fn chunks_are_put_together_and_nothing_behind_them_is_touched() {
+fn chunks_are_joined_and_later_bytes_are_not_read() {
     check("0\r\n\r\n", b"", b"");
     check("0\r\n\r\n\r\n", b"", b"\r\n");
     check("3\r\nabc\r\n0\r\n\r\nGET /", b"abc", b"GET /");
@@ -168,7 +168,7 @@ fn h12_the_bounds_are_exact() {
 }
 
 #[test]
-fn a_body_without_an_end_has_none_at_any_byte() {
+fn an_endless_body_is_incomplete_at_every_byte() {
     let input = b"3;a=b\r\nabc\r\n10\r\n0123456789abcdef\r\n0\r\nX: y\r\n\r\n";
     for end in 0..input.len() {
         assert_eq!(decode(&input[..end]), Ok(None), "{end}");

@@ -72,7 +72,7 @@ fn the_client_is_the_last_address_that_no_trusted_proxy_has() {
 }
 
 #[test]
-fn nothing_that_a_client_sends_hides_what_a_proxy_appends() {
+fn client_input_does_not_hide_the_element_of_a_proxy() {
     for forged in
         [&b"\"for=\""[..], b"for=\"", b"for=\"\\", b"\\\"", b"\xff\xfe", b",,,", b"for=\"a\\\"", b"for=x;"]
     {

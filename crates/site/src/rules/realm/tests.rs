@@ -194,7 +194,7 @@ fn h85_credentials_that_come_many_times_at_once_count_once() {
 }
 
 #[test]
-fn a_password_that_was_right_is_told_from_a_guess_after_a_reload() {
+fn former_passwords_are_not_guesses_after_a_reload() {
     let former = realm_of("carol");
     clock::set(Instant(1000), 1);
     let name = "carol:secret";

@@ -75,7 +75,7 @@ fn what_waits_for_a_password_gets_its_fields_once() {
 }
 
 #[test]
-fn shared_caches_do_not_store_files_behind_a_password() {
+fn shared_caches_do_not_store_private_files() {
     let folder = folder();
     folder.link("alias.html", "a/page.html");
     let own = |value: &str| {

@@ -254,7 +254,7 @@ impl KeyLog for SecretLog {
 }
 
 #[test]
-fn an_alert_behind_the_servers_finished_reaches_the_client() {
+fn an_alert_after_the_servers_finished_reaches_the_client() {
     let fixture = Fixture::new(&TLS13);
     let log = Arc::new(SecretLog::default());
     let mut config = (*fixture.client).clone();

@@ -131,7 +131,7 @@ fn a_key_update_is_answered_once_and_the_kernel_gets_the_new_key() {
 }
 
 #[test]
-fn a_kernel_that_cannot_change_keys_ends_the_connection_behind_the_next_response() {
+fn a_kernel_that_cannot_change_keys_closes_after_the_next_response() {
     let (mut server, mut client) = pair_with_kernel(Suite::Aes256GcmSha384, false);
     assert!(!server.is_ending());
     assert_eq!(ask(&mut server, &mut client), []);

@@ -172,7 +172,7 @@ fn asks(client: &TestClient, target: &str) -> impl FnOnce(&[u8]) -> Vec<Vec<u8>>
 }
 
 #[test]
-fn responses_behind_a_key_update_have_the_new_key_or_end_the_connection_in_order() {
+fn responses_after_a_key_update_use_the_new_key_or_close() {
     let fixture = Fixture::new(&TLS13);
     for rekeys in [true, false] {
         let client = fixture.client();
