@@ -102,7 +102,8 @@ impl Decoder {
     /// Decodes to the end of the next run of content, of the body, or of `input`.
     ///
     /// # Errors
-    /// [`Refusal::Malformed`] for invalid chunks, [`Refusal::BodyTooLarge`] for a size that exceeds the bound, and [`Refusal::HeadTooLarge`] for extensions and trailers beyond their bound.
+    /// [`Refusal::Malformed`] for invalid chunks, [`Refusal::BodyTooLarge`] for a size that exceeds the bound,
+    /// and [`Refusal::HeadTooLarge`] for extensions and trailers that exceed theirs.
     pub fn decode(&mut self, input: &[u8]) -> Result<DecodedPiece, Refusal> {
         let mut at = 0;
         while self.state != State::Done {

@@ -1,6 +1,7 @@
 //! The life of an HTTP/1 connection.
 //!
-//! [`serve_connection`] runs on every I/O model. Steps that do not wait (finding, parsing and answering heads) are one synchronous function. The future only holds state that outlives a wait.
+//! [`serve_connection`] runs on every I/O model. Steps that do not wait (finding, parsing and answering
+//! heads) are one synchronous function. The future only holds state that outlives a wait.
 
 use std::future::Future;
 

@@ -59,15 +59,31 @@ impl EncodedCache {
         self.content.lock().unwrap_or_else(PoisonError::into_inner).order.len()
     }
 
+    /// Returns the content cached for this version, or makes and caches it. Without a version, it is not
+    /// cached.
+    pub(crate) fn find_or_make(
+        &self,
+        version: Option<FileVersion>,
+        make: impl FnOnce() -> Option<Arc<[u8]>>,
+    ) -> Option<Arc<[u8]>> {
+        let Some(version) = version else { return make() };
+        if let Some(found) = self.find(&version) {
+            return Some(found);
+        }
+        let made = make()?;
+        self.put(version, Arc::clone(&made));
+        Some(made)
+    }
+
     /// Returns the content cached for this version.
-    pub(crate) fn find(&self, version: &FileVersion) -> Option<Arc<[u8]>> {
+    fn find(&self, version: &FileVersion) -> Option<Arc<[u8]>> {
         let content = self.content.lock().unwrap_or_else(PoisonError::into_inner);
         content.encoded.get(version).cloned()
     }
 
     /// Caches encoded content, and evicts the oldest content to make room. Content larger than the whole
     /// cache is not cached.
-    pub(crate) fn put(&self, version: FileVersion, encoded: Arc<[u8]>) {
+    fn put(&self, version: FileVersion, encoded: Arc<[u8]>) {
         let weight = weight(&encoded);
         if weight > self.most_bytes {
             return;

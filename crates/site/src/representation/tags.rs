@@ -5,12 +5,11 @@
 //! The server reads each file once, outside the loop, and caches the digest by the file's identity for all
 //! threads.
 
-use std::fmt::Write;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use blake2::digest::consts::U16;
-use blake2::{Blake2b, Digest as _};
+use blake2::{Blake2b, Digest};
 use tenfold_http::OpenFile;
 use tenfold_sys::file::{self, FileStat};
 
@@ -28,63 +27,41 @@ impl Untagged {
     /// Finds or makes the digest; None if the file has changed or cannot be read.
     pub(crate) fn read(&self, cache: &EncodedCache) -> Option<Arc<[u8]>> {
         let version = self.settled.then(|| FileVersion::identity(&self.facts));
-        if let Some(known) = version.and_then(|version| cache.find(&version)) {
-            return Some(known);
-        }
-        let digest: Arc<[u8]> = match &self.source {
-            EncodingSource::Memory(bytes) => digest(bytes),
-            EncodingSource::File(file) => of_file(file, &self.facts)?,
-        }
-        .into_bytes()
-        .into();
-        if let Some(version) = version {
-            cache.put(version, Arc::clone(&digest));
-        }
-        Some(digest)
+        cache.find_or_make(version, || {
+            let digest = match &self.source {
+                EncodingSource::Memory(bytes) => digest(bytes),
+                EncodingSource::File(file) => of_file(file, &self.facts)?,
+            };
+            Some(digest.into_bytes().into())
+        })
     }
 }
 
 /// Returns the digest of an open file; None if the file changes meanwhile or cannot be read.
 fn of_file(file: &OpenFile, facts: &FileStat) -> Option<String> {
-    let (mut digest, mut buffer, mut at) = (Digest::default(), vec![0; 128 * 1024], 0);
+    let (mut digest, mut buffer, mut at) = (Blake2b::<U16>::new(), vec![0; 128 * 1024], 0);
     while at < facts.size {
         match file.file.read_at(&mut buffer, at) {
             Ok(0) => return None,
             Ok(count) => {
-                digest.add(&buffer[..count]);
+                digest.update(&buffer[..count]);
                 at += count as u64;
             }
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(_) => return None,
         }
     }
-    (file::facts(&file.file).ok()? == *facts).then(|| digest.finish())
+    (file::facts(&file.file).ok()? == *facts).then(|| hex(digest))
 }
 
-/// A digest of 128 bits: two contents never share it by chance.
-#[derive(Default)]
-struct Digest(Blake2b<U16>);
-
-impl Digest {
-    fn add(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    /// Returns the digest in 32 hexadecimal digits.
-    fn finish(self) -> String {
-        let mut digits = String::with_capacity(32);
-        for byte in self.0.finalize() {
-            write!(digits, "{byte:02x}").expect("writing to a String does not fail");
-        }
-        digits
-    }
-}
-
-/// Returns the digest of content in memory.
+/// Returns the digest of content in memory: 128 bits in hexadecimal digits, which two contents never share by
+/// chance.
 pub(crate) fn digest(content: &[u8]) -> String {
-    let mut digest = Digest::default();
-    digest.add(content);
-    digest.finish()
+    hex(Blake2b::new_with_prefix(content))
+}
+
+fn hex(digest: Blake2b<U16>) -> String {
+    format!("{:032x}", u128::from_be_bytes(digest.finalize().into()))
 }
 
 #[cfg(test)]

@@ -58,17 +58,10 @@ impl Unmade {
         let coding = self.description.coding;
         // Only a settled file is distinguishable from its later versions.
         let version = self.settled.then(|| FileVersion::new(&self.facts, coding));
-        if let Some(known) = version.and_then(|version| cache.find(&version)) {
-            return Some(known);
-        }
-        let encoded: Arc<[u8]> = match source {
-            EncodingSource::Memory(bytes) => encode(bytes, coding).ok()?.into(),
-            EncodingSource::File(file) => encode(&read(&file.file, &self.facts)?, coding).ok()?.into(),
-        };
-        if let Some(version) = version {
-            cache.put(version, Arc::clone(&encoded));
-        }
-        Some(encoded)
+        cache.find_or_make(version, || match source {
+            EncodingSource::Memory(bytes) => Some(encode(bytes, coding).ok()?.into()),
+            EncodingSource::File(file) => Some(encode(&read(&file.file, &self.facts)?, coding).ok()?.into()),
+        })
     }
 }
 

@@ -7,7 +7,8 @@ use std::borrow::Cow;
 pub enum CacheControl {
     /// Store for a year, and never revalidate.
     Immutable,
-    /// [`CacheControl::Immutable`] if the file's name contains a hash of its content, otherwise [`CacheControl::Revalidate`].
+    /// [`CacheControl::Immutable`] if the file's name contains a hash of its content, otherwise
+    /// [`CacheControl::Revalidate`].
     Hashed,
     /// Store, and revalidate before each use.
     Revalidate,
