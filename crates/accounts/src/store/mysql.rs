@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, Opts, OptsBuilder, Params, SslOpts};
-use tenfold_tls::certificates::roots::usable;
+use tenfold_tls::certificates::roots::trusted;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
@@ -64,7 +64,7 @@ fn encryption_options(encryption: &Encryption) -> Result<Option<SslOpts>, String
         Encryption::Unverified => return Ok(Some(SslOpts::default().with_danger_accept_invalid_certs(true))),
         Encryption::Verified(file) => file.as_deref(),
     };
-    let roots = usable(file)
+    let roots = trusted(file)
         .map_err(|why| format!("cannot verify the database: {why}; name its authority with ssl-ca"))?;
     let roots = roots.into_iter().map(|root| root.to_vec().into()).collect();
     Ok(Some(SslOpts::default().with_disable_built_in_roots(true).with_root_certs(roots)))

@@ -108,7 +108,10 @@ impl Encodings {
 
     /// Returns the siblings, for tags from their content, in the order of the codings.
     pub(crate) fn untagged(&self) -> impl Iterator<Item = Untagged> {
-        self.siblings().map(Variant::untagged)
+        self.encodings.iter().filter_map(|encoding| match encoding {
+            EncodedForm::Sibling(sibling) => Some(sibling.untagged()),
+            _ => None,
+        })
     }
 
     /// Returns the same encodings with tags from these digests, in the same order.
@@ -123,13 +126,6 @@ impl Encodings {
             }
         }
         tagged
-    }
-
-    fn siblings(&self) -> impl Iterator<Item = &Variant> {
-        self.encodings.iter().filter_map(|encoding| match encoding {
-            EncodedForm::Sibling(resource) => Some(resource),
-            _ => None,
-        })
     }
 
     pub(crate) fn hold_files(&self) -> bool {

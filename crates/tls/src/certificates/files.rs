@@ -9,7 +9,7 @@ use rustls::sign::SigningKey;
 
 use super::chain::Chain;
 use super::facts::CertificateFacts;
-use super::finding::{Finding, Severity};
+use super::finding::Finding;
 use super::resolver::{Candidate, CertificateTable};
 use super::{check, key};
 
@@ -96,12 +96,6 @@ impl LoadedCertificates {
         let chains: Vec<Chain> = loaded.pairs.iter().map(|pair| pair.chain.clone()).collect();
         loaded.findings.extend(check::names(names.iter().map(String::as_str), &chains));
         loaded
-    }
-
-    /// Whether a server may start with these certificates, or replace its former certificates.
-    pub fn is_usable(&self) -> bool {
-        let has_error = self.findings.iter().any(|finding| finding.severity() == Severity::Error);
-        !self.pairs.is_empty() && !has_error
     }
 
     /// Keeps the pairs of `running` whose files are in `folder`. Returns whether any pair with a key for
@@ -213,7 +207,7 @@ mod tests {
             (LoadedCertificates::default(), (&own.key_files[..], &opened.key_files[..]));
         assert!(!kept.keep(opened, keys, Path::new("/elsewhere"), KeyHolder::Other));
         assert!(!kept.keep(own, own_keys, folder, KeyHolder::Other), "the signing process has no key file");
-        assert!(kept.keep(opened, keys, folder, KeyHolder::Other) && kept.is_usable());
+        assert!(kept.keep(opened, keys, folder, KeyHolder::Other));
         assert!(kept.key_files[0].read().is_ok(), "the key is not a copy");
         for (running, keys) in [(own, own_keys), (opened, keys)] {
             let mut kept = LoadedCertificates::default();
@@ -229,7 +223,7 @@ mod tests {
         let ecdsa = written(&folder, "b.test", &rcgen::PKCS_ECDSA_P256_SHA256);
         let names = ["a.test", "b.test"].map(str::to_owned);
         let good = LoadedCertificates::load(&[rsa.clone(), ecdsa.clone()], &names, now(), KeyHolder::Own);
-        assert!(good.is_usable() && good.findings.is_empty(), "{:?}", good.findings);
+        assert!(good.pairs.len() == 2 && good.findings.is_empty(), "{:?}", good.findings);
         assert!(good.table(|_| None).is_some());
         assert!(good.summaries().next().is_some_and(|line| line.starts_with("a.test, expires ")));
         let swapped = CertificateFiles { key: rsa.key.clone(), ..ecdsa.clone() };
@@ -241,10 +235,8 @@ mod tests {
         assert!(texts[0].contains("does not belong to certificate"));
         assert!(texts[1].starts_with("cannot read key "));
         assert!(texts[2].starts_with("no certificate covers b.test"));
-        assert!(!wrong.is_usable());
-        assert!(!LoadedCertificates::load(&[], &[], now(), KeyHolder::Own).is_usable());
         let opened = LoadedCertificates::load(&[rsa, swapped], &[], now(), KeyHolder::Other);
-        assert!(opened.is_usable() && opened.table(|_| None).is_none(), "this process has a key");
+        assert!(!opened.pairs.is_empty() && opened.table(|_| None).is_none(), "this process has a key");
         let read: Vec<_> =
             opened.key_files.iter().map(|file| (file.read().is_ok(), file.read().is_ok())).collect();
         assert_eq!(read, [(true, true), (false, false)], "a second read fails");

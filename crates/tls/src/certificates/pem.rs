@@ -13,8 +13,6 @@ const DASHES: &[u8] = b"-----";
 
 /// Labels of certificates, including the spellings of old programs (RFC 7468 §5.1).
 const CERTIFICATES: [&str; 3] = ["CERTIFICATE", "X509 CERTIFICATE", "X.509 CERTIFICATE"];
-/// OpenSSL's label of a certificate followed by the purposes for which it is trusted.
-const TRUSTED: &str = "TRUSTED CERTIFICATE";
 /// Suffixes of labels that a file of certificates may also contain.
 const OTHERS: [&str; 5] = ["PRIVATE KEY", "PUBLIC KEY", "PARAMETERS", "CERTIFICATE REQUEST", "X509 CRL"];
 const KEYS: [&str; 3] = ["PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY"];
@@ -54,10 +52,6 @@ enum PemReason {
     Cut(usize),
     Text,
     Base64,
-    NoCertificate,
-    /// The available bytes of the certificate, and its length.
-    Short(usize, usize),
-    Long(usize),
     OtherLabel(String),
     SecondKey,
 }
@@ -66,18 +60,9 @@ enum PemReason {
 pub(super) fn certificates(pem: &[u8]) -> Result<Vec<LocatedCertificate>, PemError> {
     let mut found = Vec::new();
     for section in sections(pem)? {
-        let is_trusted = section.label == TRUSTED;
-        if is_trusted || CERTIFICATES.contains(&section.label) {
-            let mut der = std::mem::take(&mut *section.decode()?);
-            let failed = |reason| Err(PemError { line: section.line, reason });
-            match sequence_length(&der) {
-                None => return failed(PemReason::NoCertificate),
-                Some(length) if length > der.len() => return failed(PemReason::Short(der.len(), length)),
-                Some(length) if is_trusted => der.truncate(length),
-                Some(length) if length < der.len() => return failed(PemReason::Long(der.len() - length)),
-                Some(_) => {}
-            }
-            found.push(LocatedCertificate { line: section.line, der: der.into() });
+        if CERTIFICATES.contains(&section.label) {
+            let der = std::mem::take(&mut *section.decode()?).into();
+            found.push(LocatedCertificate { line: section.line, der });
         } else if !OTHERS.iter().any(|label| section.label.ends_with(label)) {
             return Err(section.refused());
         }
@@ -195,22 +180,6 @@ fn line_of(pem: &[u8], position: usize) -> usize {
     1 + pem[..position].iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// Returns the total length of the SEQUENCE at the beginning of `der` (X.690 §8.1.3). The length of a
-/// certificate has at most four bytes.
-fn sequence_length(der: &[u8]) -> Option<usize> {
-    const SEQUENCE: u8 = 0x30;
-    let (&[tag, first], rest) = der.split_first_chunk()?;
-    if tag != SEQUENCE {
-        return None;
-    }
-    if first < 0x80 {
-        return Some(2 + usize::from(first));
-    }
-    let count = usize::from(first & 0x7f);
-    let bytes = rest.get(..count).filter(|_| (1..=4).contains(&count))?;
-    Some(2 + count + bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)))
-}
-
 impl fmt::Display for PemError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: ", self.line)?;
@@ -225,11 +194,6 @@ impl fmt::Display for PemError {
             PemReason::Cut(line) => write!(f, "the file ends within the section of line {line}"),
             PemReason::Text => f.write_str("text that is not base64 within a section"),
             PemReason::Base64 => f.write_str("the base64 text of the section is incomplete"),
-            PemReason::NoCertificate => f.write_str("the section has no certificate"),
-            PemReason::Short(bytes, length) => {
-                write!(f, "{bytes} of {length} bytes of the certificate: lines are missing in its section")
-            }
-            PemReason::Long(bytes) => write!(f, "{bytes} bytes follow the certificate in its section"),
             PemReason::OtherLabel(label) => write!(f, "the section {label} cannot be used here"),
             PemReason::SecondKey => {
                 f.write_str("a second private key; only one key can belong to a certificate")
@@ -275,9 +239,6 @@ mod tests {
         for label in ["X509 CERTIFICATE", "X.509 CERTIFICATE"] {
             assert_eq!(read(pem.replace("CERTIFICATE", label).as_bytes()), [(1, der.clone())]);
         }
-        let trusted = [&der[..], &[0x30, 0x03, 0x0c, 0x01, b'a']].concat();
-        assert_eq!(read(section("TRUSTED CERTIFICATE", &trusted).as_bytes()), [(1, der.clone())]);
-        assert_eq!(read(section("TRUSTED CERTIFICATE", &der).as_bytes()), [(1, der.clone())]);
         let key = "-----BEGIN PRIVATE KEY-----\nnot decoded!\n-----END PRIVATE KEY-----";
         let commented: String = pem.lines().map(|line| format!("# {line}\n")).collect();
         let text = format!("subject=a.test\n{commented}{key}{pem}-----\n{key}");
@@ -314,15 +275,11 @@ mod tests {
         );
         let key = pem.replace("END CERTIFICATE", "END PRIVATE KEY");
         assert_eq!(second(&key), at(last, &format!("the section of line {first} ends with another label")));
-        assert!(second(&without(2)).starts_with(&at(first, &format!("{} of ", der.len() - 48))));
         assert_eq!(
             second(&pem.replace("==", "")),
             second("-----BEGIN CERTIFICATE-----\nA\n-----END CERTIFICATE-----")
         );
-        let long = section("CERTIFICATE", &[&der[..], &[0, 0]].concat());
-        assert_eq!(second(&long), at(first, "2 bytes follow the certificate in its section"));
         assert_eq!(second(&section("PKCS7", &der)), at(first, "the section PKCS7 cannot be used here"));
-        assert_eq!(second(&section("CERTIFICATE", b"\0")), at(first, "the section has no certificate"));
         assert_eq!(refused([0xff, 0xfe, b'-', 0]), at(1, "the text is UTF-16; save it as UTF-8"));
     }
 
