@@ -20,7 +20,6 @@ enum Operation {
     Clear,
 }
 
-/// An item of the model.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ModelItem {
     Memory(u8),

@@ -264,7 +264,6 @@ impl RootAuthority {
     }
 }
 
-/// A chain and its key.
 type KeyedChain = (Chain, Arc<dyn SigningKey>);
 
 /// Reads the server's certificate and its key; `None` if they must be created again.

@@ -56,7 +56,6 @@ impl Http1Encoder {
         out.stage(self.connection());
     }
 
-    /// Stages a field.
     pub(crate) fn field(self, name: &str, value: &[u8], out: &mut Out) {
         for piece in [name.as_bytes(), b": ", value, b"\r\n"] {
             out.stage(piece);

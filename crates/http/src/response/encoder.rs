@@ -15,7 +15,6 @@ pub(crate) enum Encoder<'w> {
 }
 
 impl Encoder<'_> {
-    /// Reborrows the encoder.
     #[inline]
     pub(super) fn reborrow(&mut self) -> Encoder<'_> {
         match self {

@@ -188,7 +188,7 @@ impl ResponseHead<'_> {
         self.bytes(name.as_str(), &clock::format_date(unix_seconds));
     }
 
-    /// Ends the head.
+    /// Ends the head by dropping it.
     pub fn end(self) {}
 
     /// Adds these fields in order.

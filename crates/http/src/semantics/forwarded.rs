@@ -34,9 +34,9 @@ impl ForwardedFields {
 /// The proxies whose fields are used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustedProxies {
-    /// The proxies.
+    /// Their addresses.
     pub proxies: Vec<TrustedProxy>,
-    /// Their fields.
+    /// The fields in which they name clients.
     pub fields: ForwardedFields,
 }
 

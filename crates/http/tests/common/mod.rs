@@ -175,13 +175,11 @@ pub fn limits() -> Limits {
     Limits { max_head: 1024, max_headers: 16, max_target: 256, max_discard: 4096, ..Limits::default() }
 }
 
-/// A request.
 pub const GET: &str = "GET /a HTTP/1.1\r\nHost: here\r\n\r\n";
 
 /// A request that must not be read, sent after another.
 pub const BEHIND: &str = "GET /smuggled HTTP/1.1\r\nHost: here\r\n\r\n";
 
-/// A second.
 pub const SECOND: Duration = Duration::from_secs(1);
 
 /// Runs `script` with a new [`Site`] and [`limits`].

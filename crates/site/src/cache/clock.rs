@@ -21,7 +21,7 @@ pub(crate) fn is_fresh(checked: Instant, now: Instant) -> bool {
     now.0.saturating_sub(checked.0) < 1000
 }
 
-/// A bounded map.
+/// A map within bounds of entries and bytes.
 pub(crate) struct ClockCache<V> {
     indices: HashMap<Rc<str>, usize, foldhash::fast::RandomState>,
     slots: Vec<CacheSlot<V>>,

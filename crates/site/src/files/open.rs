@@ -85,7 +85,6 @@ pub(crate) enum Opened {
     Read(Vec<u8>),
     /// The content made by the server.
     Made(Arc<[u8]>),
-    /// An open file.
     File(OpenFile),
 }
 

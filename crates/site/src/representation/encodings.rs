@@ -150,7 +150,6 @@ impl Encodings {
     }
 }
 
-/// Whether a file has no siblings.
 pub(crate) fn has_no_siblings(site: &Site, name: &str, facts: &FileStat, guard: &Guard) -> bool {
     let mut codings = site.settings.codings.siblings.iter();
     codings.all(|&coding| usable_sibling(site, name, coding, facts, guard).is_none())

@@ -22,7 +22,6 @@ pub(crate) enum EncodingSource {
 #[derive(Debug)]
 pub(crate) struct Unmade {
     pub(crate) description: Description,
-    /// The facts of the file.
     pub(crate) facts: FileStat,
     pub(crate) settled: bool,
 }

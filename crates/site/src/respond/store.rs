@@ -33,7 +33,6 @@ thread_local! {
     static STORES: RefCell<Vec<(u64, Box<SiteStore>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The store of one site.
 struct SiteStore {
     alive: Weak<()>,
     store: ResponseStore,
@@ -196,7 +195,6 @@ impl ResponseStore {
         }
     }
 
-    /// Caches a file.
     pub(crate) fn keep(&mut self, canonical: &str, loaded: Loaded, now: Instant) {
         let Loaded { resource, keep: true } = loaded else { return };
         let cache = if resource.holds_file() { &mut self.files } else { &mut self.memory };

@@ -135,7 +135,6 @@ fn a_stale_compressed_file_is_named_once() {
     folder.link("deep/up", "..");
     let said = Box::leak(Box::new([const { AtomicU64::new(0) }; Remarks::WORDS]));
     let remarks = Remarks::new(said, |remark| REMARKED.with_borrow_mut(|all| all.push(remark.to_owned())));
-    // Two workers.
     for _ in 0..2 {
         let mut site = with_siblings(&folder);
         site.remarks = Some(remarks);

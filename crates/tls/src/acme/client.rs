@@ -51,7 +51,7 @@ pub enum AcmeEvent {
 /// A name that the authority refused. The other names get a certificate without it.
 #[derive(Debug)]
 pub struct RefusedEvent {
-    /// The name.
+    /// The refused name.
     pub name: String,
     /// The authority's reason.
     pub error: AcmeError,

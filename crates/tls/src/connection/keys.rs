@@ -20,7 +20,6 @@ use super::capture::Secret;
 /// The most contexts that a thread caches.
 const CONTEXTS: usize = 1024;
 
-/// The most bytes of a key.
 const MOST_KEY_BYTES: usize = 32;
 
 /// The most bytes of the kernel's parameters.

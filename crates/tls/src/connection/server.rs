@@ -27,7 +27,6 @@ pub enum HandshakeResult {
     TooMany,
 }
 
-/// An observer of handshakes.
 type Observer = Arc<dyn Fn(HandshakeResult) + Send + Sync>;
 
 /// Returns whether a client may begin a handshake.

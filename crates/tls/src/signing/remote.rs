@@ -170,7 +170,6 @@ fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
-/// The bytes of an answer.
 struct AnswerBytes {
     room: [u8; ANSWER_ROOM],
     length: usize,

@@ -1,5 +1,3 @@
-//! The test cases.
-
 use std::fs;
 use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt;

@@ -49,7 +49,7 @@ pub(super) struct Fixture {
 pub(super) enum RecordsOf {
     /// The server's own records.
     Extracted,
-    /// rustls.
+    /// Those of rustls.
     Unbuffered,
 }
 
