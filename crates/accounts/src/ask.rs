@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::filter::Filter;
 
-/// The most cookies of a name that are tried. Another site of the same domain can set one, and so can another server on a
-/// port of this host.
+/// The most cookies of one name that are tried: another site of the same domain, or a server on another port of this
+/// host, can set one.
 pub(crate) const MOST_TRIED: usize = 4;
 
-/// A query or a command. It contains secrets of visitors, so it is never printed.
+/// A query or command. It contains secrets of visitors, so it is never printed.
 #[derive(Clone, Deserialize, Serialize)]
 #[cfg_attr(test, derive(Debug))]
 pub enum Query {
@@ -16,8 +16,8 @@ pub enum Query {
     Filter,
     /// Looks up the member of a session.
     Check {
-        /// The stored digest of the session's token: [`crate::token::digest`]. In each query it may be several, with
-        /// spaces between them: the browser sent as many cookies, of which another site may have set some.
+        /// The stored digest of the session's token ([`crate::token::digest`]), or several with spaces between them, if
+        /// the browser sent several cookies.
         session: String,
     },
     /// Looks up the member of a session, with the data of the account page.
@@ -80,12 +80,7 @@ pub enum Query {
 }
 
 impl Query {
-    /// Whether it hashes a password, which takes some tens of milliseconds of a processor.
-    pub fn hashes(&self) -> bool {
-        self.hashing_client().is_some()
-    }
-
-    /// The client for which it hashes a password, if it does.
+    /// The client, if the query hashes a password, which takes tens of milliseconds of processor time.
     pub fn hashing_client(&self) -> Option<&ClientIdentity> {
         match self {
             Query::Login { from, .. }
@@ -106,7 +101,7 @@ impl Query {
 pub struct ClientIdentity {
     /// The client's address; for IPv6 its network.
     pub address: String,
-    /// The marker that this browser received at its last login; with spaces between them if it sent several.
+    /// The marker of this browser from its last login, or several with spaces between them.
     pub known: Option<String>,
 }
 
@@ -151,12 +146,12 @@ pub enum Reply {
     Unavailable,
 }
 
-/// The reason why a form is rejected, shown beside a field.
+/// The reason why a form is rejected, shown at a field.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub enum Refused {
-    /// Wrong name or password. The reply does not tell which.
+    /// Wrong name or wrong password.
     Wrong,
-    /// The name is taken, or looks like one that is.
+    /// The name, or a name that looks like it, is taken.
     NameTaken,
     /// The name is invalid.
     InvalidName(crate::names::InvalidName),

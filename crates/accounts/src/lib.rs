@@ -18,7 +18,7 @@ mod throttle;
 pub mod token;
 pub mod web;
 
-pub use accounts::{AccountPolicy, Accounts, QueryResult, Registration};
+pub use accounts::{AccountPolicy, Accounts, Registration};
 pub use ask::{Query, Reply};
 pub use sessions::Lifetime;
 pub use throttle::{AdmittedAttempt, Throttle};

@@ -46,10 +46,7 @@ impl InvalidName {
 }
 
 impl MemberName {
-    /// Parses a name as typed.
-    ///
-    /// # Errors
-    /// The reason why it is invalid.
+    /// Parses a typed name.
     pub fn parse(typed: &str) -> Result<MemberName, InvalidName> {
         if typed.len() > 8 * LONGEST {
             return Err(InvalidName::Long);

@@ -18,14 +18,14 @@ pub struct Lifetime {
 const CLEANED_EVERY: i64 = 600;
 /// The most live sessions of a member; another login ends the oldest.
 pub(crate) const MOST: usize = 32;
-/// The longest interval, in seconds, in which further uses are not written, because each would be a write.
+/// The longest `grain` in seconds.
 const LONGEST_GRAIN: i64 = 60;
 
 #[derive(Debug)]
 pub(crate) struct Sessions {
     idle: i64,
     absolute: i64,
-    /// The seconds after a written use in which further uses are not written.
+    /// After a written use, further uses are not written for this many seconds.
     grain: i64,
     /// The time of the last cleanup.
     cleaned: Mutex<i64>,
@@ -70,8 +70,8 @@ impl Sessions {
         Ok(Some(session))
     }
 
-    /// Begins a session of a member whose password was verified when `user` was read. Returns false if the member was
-    /// changed, disabled or removed since then.
+    /// Begins a session of a member whose password was verified. Returns false if the member was changed, disabled or
+    /// removed after `user` was read.
     pub(crate) fn begin(
         &self,
         store: &MemberStore,
@@ -84,7 +84,7 @@ impl Sessions {
         store.add_session(digest, session, |others| self.surplus(others, now))
     }
 
-    /// The sessions of a member that end if one more begins: expired ones, and the oldest beyond the bound.
+    /// The sessions of a member that end when another session begins: expired sessions, and the oldest beyond [`MOST`].
     fn surplus(&self, others: Vec<(String, StoredSession)>, now: i64) -> Vec<String> {
         let (mut live, mut over): (Vec<_>, Vec<_>) =
             others.into_iter().partition(|(_, session)| self.is_live(session, now));

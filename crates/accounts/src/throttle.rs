@@ -1,9 +1,8 @@
 //! Limits of attempts, per name and per address.
 //!
-//! Each has a burst and a rate (the generic cell rate algorithm, with one number per entry). Attempts at a name from
-//! unknown browsers are counted apart from those of browsers that have logged in with it. A few more attempts at a name
-//! are kept for addresses that have not failed at it. So guessing does not lock the owner out. Only failed attempts count
-//! in the end.
+//! Each limit has a burst and a rate (the generic cell rate algorithm, with one number per entry). A browser that has
+//! logged in with a name has a limit of its own. A few more attempts at a name are reserved for addresses that have not
+//! failed at it. So guessing does not lock the owner out. A successful attempt is refunded.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -11,14 +10,14 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::ask::ClientIdentity;
 
-/// The most entries of each kind; beyond it the ones with the oldest state are dropped. Adding a name requires an
-/// attempt that costs a hash, so a server cannot be made to forget names quickly.
+/// The most entries of a table; beyond it, the oldest entries are dropped. Each name costs an attempt with a hash, so
+/// an attacker cannot quickly make the server forget names.
 const REMEMBERED: usize = 65_536;
 
-/// The burst, and the milliseconds per further attempt.
+/// The burst, and the milliseconds for each further attempt.
 #[derive(Clone, Copy, Debug)]
 struct AttemptRate {
-    /// The index of the table for this kind.
+    /// The index of its table.
     table: usize,
     burst: u64,
     every: u64,
@@ -27,22 +26,21 @@ struct AttemptRate {
 const BY_ADDRESS: AttemptRate = AttemptRate { table: 0, burst: 20, every: 5_000 };
 const BY_NAME: AttemptRate = AttemptRate { table: 1, burst: 10, every: 30_000 };
 const NEW_ACCOUNTS: AttemptRate = AttemptRate { table: 2, burst: 10, every: 60_000 };
-/// Further attempts at a name, for addresses that have not failed at it.
+/// The attempts at a name that are reserved for addresses that have not failed at it.
 const KEPT: AttemptRate = AttemptRate { table: 3, burst: 5, every: 30_000 };
-/// The table of the addresses that have failed at a name, and the milliseconds for which they count as such. In that time
-/// [`KEPT`] has attempts for 2,885 addresses: an attacker needs as many to lock the owner out.
+/// The table of addresses that have failed at a name, and the milliseconds for which an entry counts. In that time,
+/// [`KEPT`] admits 2,885 attempts: an attacker needs that many addresses to lock the owner out.
 const FAILED: usize = 4;
 const FAILED_FOR: u64 = 24 * 3_600_000;
 
 /// For each key, the time at which its whole burst is available, in milliseconds.
 type RefillTimes = HashMap<u64, u64>;
 
-/// The attempts that this process remembers.
+/// The recent attempts.
 #[derive(Debug, Default)]
 pub struct Throttle {
     off: bool,
-    /// The key is a hash under a secret of this process, because addresses from workers may be long and must not stay
-    /// in memory.
+    /// A key is a hash, because the text of a worker may be long.
     tables: Mutex<[RefillTimes; 5]>,
     hasher: RandomState,
 }
@@ -51,7 +49,7 @@ pub struct Throttle {
 #[derive(Debug, Default)]
 pub struct AdmittedAttempt {
     used: Vec<(u64, AttemptRate)>,
-    /// The entry of the address among those that failed, and its former time.
+    /// The entry in [`FAILED`], and its former time.
     failed: Option<(u64, Option<u64>)>,
 }
 
@@ -61,10 +59,8 @@ impl Throttle {
         Throttle { off: !on, ..Throttle::default() }
     }
 
-    /// Admits a login attempt for the name with this key; `known` if the browser has logged in with it before.
-    ///
-    /// # Errors
-    /// The seconds after which to retry.
+    /// Admits a login attempt for the name with this key; `known` if the browser has logged in with it before. An error
+    /// has the seconds until the next attempt.
     pub fn login(
         &self,
         from: &ClientIdentity,
@@ -86,30 +82,27 @@ impl Throttle {
             if may_use_kept { self.admit(&mut tables, kept, now) } else { Err(wait) }
         })?;
         if !self.off {
-            // Until it succeeds.
+            // A success removes the entry.
             let former = remember(&mut tables[FAILED], failed, now, now + FAILED_FOR);
             admitted.failed = Some((failed, former));
         }
         Ok(admitted)
     }
 
-    /// Admits a registration from this address.
-    ///
-    /// # Errors
-    /// The seconds after which to retry.
+    /// Admits a registration from this address, as [`Throttle::login`].
     pub(crate) fn register(&self, from: &ClientIdentity, now: u64) -> Result<AdmittedAttempt, u64> {
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         let new = (self.hasher.hash_one(("new", from.address.as_str())), NEW_ACCOUNTS);
         self.admit(&mut tables, vec![new], now)
     }
 
-    /// Refunds an attempt that succeeded. The address counts as one that has not failed.
+    /// Refunds a successful attempt, and removes the address from [`FAILED`].
     pub fn succeeded(&self, mut attempt: AdmittedAttempt) {
         attempt.failed = attempt.failed.map(|(what, _)| (what, None));
         self.give_back(attempt);
     }
 
-    /// Refunds an attempt that was not made.
+    /// Refunds an attempt as if it had not been made.
     pub fn give_back(&self, AdmittedAttempt { used, failed }: AdmittedAttempt) {
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         for (what, rate) in used {
@@ -150,7 +143,7 @@ impl Throttle {
     }
 }
 
-/// Sets an entry, and returns the former one.
+/// Sets an entry, and returns its former value.
 fn remember(table: &mut RefillTimes, what: u64, now: u64, at: u64) -> Option<u64> {
     if table.len() >= REMEMBERED {
         forget(table, now);
@@ -158,7 +151,7 @@ fn remember(table: &mut RefillTimes, what: u64, now: u64, at: u64) -> Option<u64
     table.insert(what, at)
 }
 
-/// Drops entries with a whole burst; if these are too few, the half with the greatest burst.
+/// Drops entries with a whole burst. If too many remain, drops the half that is closest to a whole burst.
 fn forget(full_at: &mut RefillTimes, now: u64) {
     full_at.retain(|_, at| *at > now);
     if full_at.len() > REMEMBERED / 2 {

@@ -6,9 +6,6 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 /// 256 random bits as text: 43 characters that a cookie may hold.
-///
-/// # Errors
-/// The system has no random numbers.
 pub fn random() -> Result<String, String> {
     let mut bytes = [0; 32];
     fill(&mut bytes)?;
@@ -22,7 +19,7 @@ pub(crate) fn row_number() -> Result<i64, String> {
     Ok((u64::from_ne_bytes(bytes) >> 1) as i64)
 }
 
-/// The row id at which the member for a name that may not exist is looked up: the same one each time, and secret.
+/// A secret row id that depends only on the name: a login with an unknown name verifies the hash of the next member.
 pub(crate) fn place_of(secret: &str, key: &str) -> i64 {
     let [a, b, c, d, e, f, g, h, ..] = mac(secret, "place", "", key);
     (u64::from_be_bytes([a, b, c, d, e, f, g, h]) >> 1) as i64
@@ -42,19 +39,18 @@ pub(crate) fn spelled_invitation(typed: &str) -> String {
     typed.chars().filter(char::is_ascii_alphanumeric).take(64).map(|c| c.to_ascii_uppercase()).collect()
 }
 
-/// The digest of a token: a reader of the database cannot use it. A token has 256 random bits, so one hash without salt
-/// is enough.
+/// The stored digest of a token, which is no token itself. A token has 256 random bits, so one hash without salt is
+/// enough.
 pub fn digest(token: &str) -> String {
     BASE64URL_NOPAD.encode(&Sha256::digest(token.as_bytes()))
 }
 
-/// The token of a form. It requires reading these cookies, which pages of other sites cannot.
+/// The token of a form. Pages of other sites cannot read these cookies, so they cannot compute it.
 pub(crate) fn of_form(cookie: &str, sessions: &str) -> String {
     BASE64URL_NOPAD.encode(&Sha256::digest(format!("form\0{cookie}\0{sessions}")))
 }
 
-/// The marker of a browser that has logged in as this name. It is still admitted after unknown browsers have exhausted
-/// the attempts at the name.
+/// The marker of a browser that has logged in with this name. Unknown browsers do not exhaust its attempts.
 pub(crate) fn known(secret: &str, nonce: &str, key: &str) -> String {
     signed(secret, "known", nonce, key)
 }
@@ -70,7 +66,7 @@ fn mac(key: &str, purpose: &str, nonce: &str, subject: &str) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
-/// Whether the marker was issued for this name.
+/// Whether a marker was issued for this name.
 pub(crate) fn is_known(secret: &str, shown: &str, key: &str) -> bool {
     let Some((nonce, _)) = shown.split_once('.') else { return false };
     same(&known(secret, nonce, key), shown)

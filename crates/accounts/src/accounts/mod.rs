@@ -1,5 +1,4 @@
-//! The accounts themselves: every [`Query`] and its reply. Calls block on the database and on hashes, so call them from
-//! threads that may block.
+//! Every [`Query`] and its reply. Calls block on the database and on hashes.
 
 mod manage;
 
@@ -52,11 +51,8 @@ pub struct Accounts {
     filter: Filter,
 }
 
-/// A reply, or the error of the database for the log; the client then receives [`Reply::Unavailable`].
-pub type QueryResult = Result<Reply, String>;
-
 impl Accounts {
-    /// Opens the database with at most `connections`.
+    /// Opens the database with at most `connections`. An error is one line.
     pub fn open(url: &DatabaseUrl, connections: usize, policy: AccountPolicy) -> Result<Accounts, String> {
         let hasher = Hasher::new(policy.cost)?;
         let store = MemberStore::open(url, connections)?;
@@ -66,15 +62,8 @@ impl Accounts {
         Ok(Accounts { store, sessions, hasher, policy, throttle, filter })
     }
 
-    /// Answers a query.
-    ///
-    /// # Errors
-    /// The error of the database or the system; the client receives [`Reply::Unavailable`].
-    pub fn answer(&self, request: Query) -> QueryResult {
-        self.answer_query(request).map_err(|fault| fault.to_string())
-    }
-
-    fn answer_query(&self, request: Query) -> Result<Reply, StoreError> {
+    /// The reply to a query, or an error for the log; the client then receives [`Reply::Unavailable`].
+    pub fn answer(&self, request: Query) -> Result<Reply, StoreError> {
         match request {
             Query::Filter => Ok(Reply::Filter(self.filter.clone())),
             Query::Check { session } => self.check(self.live(&session)?),
@@ -94,7 +83,7 @@ impl Accounts {
         }
     }
 
-    /// Returns the first of the sessions that has a member. A single one is not looked up.
+    /// The first session with a member. A single session is returned without a lookup.
     fn live<'s>(&self, sessions: &'s str) -> Result<&'s str, StoreError> {
         let all: Vec<_> = sessions.split(' ').take(MOST_TRIED).collect();
         for session in all.iter().filter(|_| all.len() > 1) {
@@ -135,7 +124,7 @@ impl Accounts {
         Ok(user)
     }
 
-    /// Verifies a login. An unknown name takes the same steps and the same time as a known one.
+    /// Logs in. An unknown name takes the same steps and the same time as a known name.
     fn login(
         &self,
         name: &str,
@@ -146,7 +135,7 @@ impl Accounts {
         if password.len() > passwords::LONGEST {
             return Ok(Reply::Refused(Refused::Wrong));
         }
-        // Invalid names are looked up too, as a key that no member can have.
+        // An invalid name becomes a key that no member has, so it takes the same time.
         let key = MemberName::parse(name).map_or_else(|_| " ".into(), |name| name.key().to_owned());
         let shown = from.known.iter().flat_map(|all| all.split(' ').take(MOST_TRIED));
         let known = { shown }.find(|shown| token::is_known(self.store.secret(), shown, &key));
@@ -273,12 +262,6 @@ impl Accounts {
         self.welcome(&user)
     }
 
-    /// Sets another password and ends all sessions.
-    pub(crate) fn replace_password(&self, user: &Member, password: &str) -> Result<(), StoreError> {
-        self.store.set_password(user.id, &self.hash(password)?)?;
-        self.store.remove_sessions(user.id, "").map(drop)
-    }
-
     fn remove(&self, session: &str, password: &str, from: &ClientIdentity) -> Result<Reply, StoreError> {
         let user = match self.verified(session, password, from)? {
             Ok(user) => user,
@@ -288,7 +271,7 @@ impl Accounts {
         Ok(if removed { Reply::Done } else { Reply::Nobody })
     }
 
-    /// The member of a session who also typed the right password, or the reply to send.
+    /// The member of a session, if the password is right, or the reply to send.
     fn verified(
         &self,
         session: &str,
@@ -296,8 +279,8 @@ impl Accounts {
         from: &ClientIdentity,
     ) -> Result<Result<Member, Reply>, StoreError> {
         let Some(user) = self.member(session)? else { return Ok(Err(Reply::Nobody)) };
-        // The sessions of a member count as one known browser. MySQL finds a session by several spellings of its digest, so
-        // the text that was asked for is no key.
+        // The sessions of a member count as one known browser. The text of `session` is no key, because MySQL finds a
+        // session by several spellings of its digest.
         let from = ClientIdentity { known: Some(format!("member {}", user.id)), ..from.clone() };
         let admitted = match self.throttle.login(&from, &user.key, true, milliseconds()) {
             Ok(admitted) => admitted,

@@ -25,22 +25,22 @@ impl Default for Cost {
     }
 }
 
-/// The greatest cost of a stored hash that is verified, which the database could name otherwise. It is the greatest cost
-/// of new hashes that the server's settings permit: 1 GiB and 64 passes.
+/// The greatest cost of a stored hash that is verified, so that a database cannot name any cost. The settings permit no
+/// greater cost for new hashes.
 const MOST: Cost = Cost { memory: 1024 * 1024, passes: 64, lanes: 16 };
 
-/// The most bytes of memory that the verification of a stored hash takes.
+/// The most bytes of memory for the verification of a stored hash.
 pub const GREATEST_MEMORY: u64 = MOST.memory as u64 * 1024;
 
 /// Hashes and verifies passwords.
 ///
-/// It reuses its memory. Fresh memory of the system costs a third of a hash in page faults, and allocators reuse memory
-/// depending on earlier requests, such as a row that was found. Such timing would reveal whether a name exists.
+/// It reuses its memory. Page faults of fresh memory cost a third of a hash, and an allocator reuses memory depending on
+/// earlier requests, such as a row that was found. That time would reveal whether a name exists.
 pub struct Hasher {
     params: Params,
-    /// A hash without a known password, for names that do not exist.
+    /// A hash of a random password, for unknown names.
     dummy: String,
-    /// Memory not in use by a hash: one block list per concurrent hash, each of this hasher's cost.
+    /// Unused memory: one list of blocks per concurrent hash, each of this hasher's cost.
     rested: Mutex<Vec<Vec<Block>>>,
 }
 
@@ -52,9 +52,6 @@ impl fmt::Debug for Hasher {
 
 impl Hasher {
     /// Creates a hasher with this cost for new hashes.
-    ///
-    /// # Errors
-    /// A message: Argon2 rejects the cost, or the system has no random numbers.
     pub fn new(cost: Cost) -> Result<Hasher, String> {
         let Cost { memory, passes, lanes } = cost;
         let params = Params::new(memory, passes, lanes, None).map_err(|error| {
@@ -66,9 +63,6 @@ impl Hasher {
     }
 
     /// Returns the hash of a password, with a new salt.
-    ///
-    /// # Errors
-    /// A message: no memory, or no random numbers.
     pub(crate) fn hash(&self, password: &str) -> Result<String, String> {
         let mut salt = [0; 16];
         getrandom::fill(&mut salt).map_err(|error| format!("cannot read random numbers: {error}"))?;
@@ -87,8 +81,8 @@ impl Hasher {
         hash().map(|hash| hash.to_string()).map_err(failed)
     }
 
-    /// Whether `password` matches the stored hash. Without a hash it takes as long as with that of another member, and
-    /// returns false.
+    /// Whether `password` matches the stored hash `kept`. Without it, verifies the hash of another member, and returns
+    /// false.
     pub(crate) fn verify(&self, password: &str, kept: Option<&str>, other: Option<&str>) -> bool {
         let text = kept.or(other).unwrap_or(&self.dummy);
         let Ok(hash) = PasswordHash::new(text) else { return false };
@@ -122,7 +116,7 @@ impl Hasher {
         length: usize,
     ) -> Result<Output, HashError> {
         let (needed, own) = (argon2.params().block_count(), self.params.block_count());
-        // A hash with a greater cost is about to be replaced, so its memory is not kept.
+        // The memory of a greater cost is not kept, because that hash is about to be replaced.
         let is_ours = needed <= own;
         let rested = if is_ours { self.rested().pop() } else { None };
         let mut memory = rested.map_or_else(|| blocks(needed.max(own)), Ok)?;
@@ -157,7 +151,7 @@ impl Hasher {
     }
 }
 
-/// The cause of a missing hash, with the library's message.
+/// An error of the library or of the allocator.
 type HashError = Box<dyn std::error::Error>;
 
 /// Memory for a hash.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use hash::normalised;
 pub use hash::{Cost, GREATEST_MEMORY, Hasher};
 
-/// The greatest length of a password in bytes; all of them are hashed.
+/// The greatest length of a password in bytes.
 pub const LONGEST: usize = 1024;
 
 /// Words in the commonest passwords.
@@ -49,11 +49,7 @@ impl InvalidPassword {
     }
 }
 
-/// Checks whether `password` is acceptable for the account `name`: at least `least` characters, and none of the
-/// commonest.
-///
-/// # Errors
-/// The reason why it is rejected.
+/// Checks that `password` has at least `least` characters, is not common, and does not resemble the account `name`.
 pub fn check(password: &str, name: &str, least: usize) -> Result<(), InvalidPassword> {
     if password.len() > LONGEST {
         return Err(InvalidPassword::Long);

@@ -38,7 +38,7 @@ pub(crate) trait DatabaseConnection: Send {
     /// Undoes [`DatabaseConnection::lock_schema`].
     fn unlock_schema(&mut self) -> Result<(), StoreError>;
 
-    /// Whether it still uses the file of its URL, which may have been removed or replaced.
+    /// Whether the file of its URL has not been removed or replaced.
     fn is_current(&self) -> bool {
         true
     }
@@ -74,7 +74,7 @@ impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StoreError::Taken => f.write_str("a row with this key exists"),
-            // Joins the lines of the message. The database chooses its characters, which may control a terminal.
+            // One line, without characters that control a terminal.
             StoreError::Lost(why) | StoreError::Failed(why) => {
                 let line = why.split_whitespace().collect::<Vec<_>>().join(" ");
                 line.chars().try_for_each(|character| match character.is_control() {
@@ -86,7 +86,11 @@ impl fmt::Display for StoreError {
     }
 }
 
-impl std::error::Error for StoreError {}
+impl From<StoreError> for String {
+    fn from(error: StoreError) -> String {
+        error.to_string()
+    }
+}
 
 impl Value {
     pub(crate) fn number(self) -> Result<i64, StoreError> {

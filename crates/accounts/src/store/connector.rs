@@ -23,10 +23,7 @@ use super::encryption::Encryption;
 pub(super) struct Connector(Arc<ClientConfig>);
 
 impl Connector {
-    /// Returns a connector; `None` without encryption.
-    ///
-    /// # Errors
-    /// A message: there are no root certificates.
+    /// A connector; `None` without encryption.
     pub(super) fn new(encryption: &Encryption) -> Result<Option<Connector>, String> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let builder =

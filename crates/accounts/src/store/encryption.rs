@@ -7,10 +7,9 @@ use std::path::PathBuf;
 pub(crate) enum Encryption {
     /// None.
     Off,
-    /// Encrypted. The server may have any certificate, so an attacker on the path can pretend to be it.
+    /// Encrypted, with any certificate: an attacker on the path can pretend to be the server.
     Unverified,
-    /// Encrypted, with a certificate for the name in the URL that a root has signed. Roots are those of the system, or
-    /// those in this file.
+    /// Encrypted, with a certificate for the host of the URL, signed by a root of this file; None: a root of the system.
     Verified(Option<PathBuf>),
 }
 
@@ -26,10 +25,7 @@ pub(crate) struct EncryptionNames {
 }
 
 impl Encryption {
-    /// Takes the parameters with these names from a URL. Returns the URL without them.
-    ///
-    /// # Errors
-    /// A message that does not repeat the URL: a parameter is wrong, or has no effect.
+    /// Takes the parameters with these names from a URL. Returns the URL without them. Errors do not contain the URL.
     pub(crate) fn take_from(url: &str, names: &EncryptionNames) -> Result<(Encryption, String), String> {
         let EncryptionNames { mode, roots, off: [off, preferred], unverified, verified } = *names;
         let (url, [chosen, file]) = take_parameters(url, [mode, roots]);

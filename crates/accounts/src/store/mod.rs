@@ -1,8 +1,8 @@
-//! The stored data of members, in a database.
+//! The database of members.
 //!
-//! Every statement is written once, here and in [`schema`], in the SQL that SQLite, PostgreSQL, MySQL and MariaDB
-//! share. A [`DatabaseConnection`] hides the differences, one file each. Values are always parameters: no statement
-//! contains text from a visitor.
+//! Statements are here and in [`schema`], in the SQL that SQLite, PostgreSQL, MySQL and MariaDB share. A
+//! [`DatabaseConnection`] hides the differences. Values are always parameters: no statement contains text from a
+//! visitor.
 
 mod connection;
 #[cfg(feature = "postgresql")]
@@ -24,7 +24,7 @@ use connection::{DatabaseConnection, RowValues, Value, columns};
 use pool::ConnectionPool;
 use url::DatabaseUrl;
 
-/// The place of a client that is not part of this build.
+/// Defines a client that is not part of this build: it only has errors.
 #[cfg(any(test, not(all(feature = "mysql", feature = "postgresql", feature = "sqlite"))))]
 macro_rules! missing_client {
     ($module:ident, $database:literal, $feature:literal) => {
@@ -71,7 +71,7 @@ pub struct Member {
     pub created: i64,
     /// Whether login is disabled.
     pub disabled: bool,
-    /// Grows with each change that ends all sessions: another password, disabling, enabling.
+    /// Grows with each change that ends all sessions: a new password, disabling, enabling.
     pub(crate) epoch: i64,
 }
 
@@ -88,9 +88,9 @@ pub(crate) struct StoredSession {
     pub(crate) user: i64,
     /// Creation time, in seconds since 1970.
     pub(crate) created: i64,
-    /// The last use, as exactly as [`crate::sessions`] stores it.
+    /// The last written use, in seconds since 1970.
     pub(crate) seen: i64,
-    /// The epoch in which the member was verified. A session of another epoch is over.
+    /// The epoch of the member at the login. A session of another epoch has ended.
     pub(crate) epoch: i64,
 }
 
@@ -106,10 +106,7 @@ const USER: &str =
 const SESSION: &str = "SELECT digest, user_id, created, seen, epoch FROM tenfold_sessions";
 
 impl MemberStore {
-    /// Opens the database with at most `connections`, and creates missing tables.
-    ///
-    /// # Errors
-    /// One line: it is unreachable, rejects access, or belongs to another version of this program.
+    /// Opens the database with at most `connections`, and creates missing tables. An error is one line.
     pub fn open(url: &DatabaseUrl, connections: usize) -> Result<MemberStore, String> {
         let pool = ConnectionPool::new(url.clone(), connections);
         let keys = pool
@@ -118,13 +115,9 @@ impl MemberStore {
         Ok(MemberStore { pool, keys })
     }
 
-    /// Checks that the database answers. Does not look at its tables.
-    ///
-    /// # Errors
-    /// One line: it cannot be reached, or refuses.
+    /// Checks that the database answers. An error is one line.
     pub fn reach(url: &DatabaseUrl) -> Result<(), String> {
-        let answered =
-            ConnectionPool::new(url.clone(), 1).read(|connection| connection.query("SELECT 1", &[]));
+        let answered = url.connect().and_then(|mut connection| connection.query("SELECT 1", &[]));
         answered.map(drop).map_err(|fault| format!("cannot use the database {url}: {fault}"))
     }
 
@@ -148,43 +141,32 @@ impl MemberStore {
         self.user_where("id = ?", id.into())
     }
 
-    /// The member with the next row id from `place` on, or none behind the last one.
+    /// The member with the lowest row id from `place` on.
     ///
-    /// Row ids are random, so each member is as likely for a name. If members' hashes have different costs, the time of a
-    /// login with an unknown name is that of a member's.
+    /// Row ids are random, so an unknown name gets any member with the same probability. If hashes have different costs, a
+    /// login with an unknown name then takes the time of a member's login.
     pub(crate) fn another_user(&self, place: i64) -> Result<Option<Member>, StoreError> {
         self.user_where("id >= ? ORDER BY id LIMIT 1", place.into())
     }
 
     fn user_where(&self, condition: &'static str, value: Value) -> Result<Option<Member>, StoreError> {
-        let sql = format!("{USER} WHERE {condition}");
-        let rows = self.pool.read(|connection| connection.query(&sql, std::slice::from_ref(&value)))?;
-        rows.into_iter().next().map(user).transpose()
+        Ok(self.read(&format!("{USER} WHERE {condition}"), &[value], user)?.pop())
     }
 
     /// All members, ordered by the key of their names.
-    ///
-    /// # Errors
-    /// The error of the database.
     pub fn users(&self) -> Result<Vec<Member>, StoreError> {
-        let sql = format!("{USER} ORDER BY name_key");
-        let rows = self.pool.read(|connection| connection.query(&sql, &[]))?;
-        rows.into_iter().map(user).collect()
+        self.read(&format!("{USER} ORDER BY name_key"), &[], user)
     }
 
     /// Whether an invitation with this digest can be used.
     pub(crate) fn has_invitation(&self, digest: &str, now: i64) -> Result<bool, StoreError> {
         const SQL: &str =
             "SELECT created FROM tenfold_invitations WHERE digest = ? AND used = 0 AND expires > ?";
-        let rows = self.pool.read(|connection| connection.query(SQL, &[digest.into(), now.into()]))?;
-        Ok(!rows.is_empty())
+        Ok(!self.read(SQL, &[digest.into(), now.into()], Ok)?.is_empty())
     }
 
-    /// Stores a new member, and consumes the invitation with this digest if one is required. Returns whether it
-    /// existed.
-    ///
-    /// # Errors
-    /// [`StoreError::Taken`] if the name exists, or a name that looks like it.
+    /// Stores a new member, and consumes the invitation with this digest. Returns false if there is no such invitation,
+    /// and [`StoreError::Taken`] if the name, or a name that looks like it, exists.
     pub(crate) fn add_user(
         &self,
         user: &Member,
@@ -192,7 +174,8 @@ impl MemberStore {
         now: i64,
     ) -> Result<bool, StoreError> {
         self.transaction(|connection| {
-            // One registration at a time: two that wait for a third one's rows would deadlock when it is rolled back.
+            // One registration at a time: two registrations that wait for the rows of a third one would deadlock when it
+            // is rolled back.
             let lock =
                 format!("SELECT content FROM tenfold_facts WHERE name = 'version'{}", connection.row_lock());
             connection.query(&lock, &[])?;
@@ -266,9 +249,8 @@ impl MemberStore {
     }
 
     pub(crate) fn session(&self, digest: &str) -> Result<Option<StoredSession>, StoreError> {
-        let (sql, values) = (format!("{SESSION} WHERE digest = ?"), [digest.into()]);
-        let rows = self.pool.read(|connection| connection.query(&sql, &values))?;
-        Ok(rows.into_iter().next().map(session).transpose()?.map(|(_, session)| session))
+        let found = self.read(&format!("{SESSION} WHERE digest = ?"), &[digest.into()], session)?.pop();
+        Ok(found.map(|(_, session)| session))
     }
 
     /// Adds a session, unless its member has changed since the session's epoch. `surplus` selects the member's other
@@ -325,9 +307,18 @@ impl MemberStore {
     pub(crate) fn count_sessions(&self, user: i64, created: i64, seen: i64) -> Result<u64, StoreError> {
         let values = [user.into(), created.into(), seen.into()];
         let sql = "SELECT COUNT(*) FROM tenfold_sessions WHERE user_id = ? AND created >= ? AND seen >= ?";
-        let rows = self.pool.read(|connection| connection.query(sql, &values))?;
-        let count = rows.into_iter().next().and_then(|mut row| row.pop());
-        count.map_or(Ok(0), |count| count.number().map(i64::unsigned_abs))
+        let counts = self.read(sql, &values, |row| columns(row).and_then(|[count]| count.number()))?;
+        Ok(counts.first().map_or(0, |count| count.unsigned_abs()))
+    }
+
+    fn read<T>(
+        &self,
+        sql: &str,
+        values: &[Value],
+        row: impl Fn(RowValues) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let rows = self.pool.read(|connection| connection.query(sql, values))?;
+        rows.into_iter().map(row).collect()
     }
 
     fn write(&self, sql: &str, values: &[Value]) -> Result<u64, StoreError> {

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::connection::{DatabaseConnection, RowValues, StoreError, Value};
 use super::encryption::{Encryption, EncryptionNames};
 
-/// The timeouts for a connect, for a reply, and for the last message of a connection.
+/// The timeouts of a connect, of a reply, and of the last message of a connection.
 const CONNECT: Duration = Duration::from_secs(5);
 const ANSWER: Duration = Duration::from_secs(10);
 const QUIT: Duration = Duration::from_secs(1);
@@ -47,7 +47,7 @@ fn options(url: &str) -> Result<(Encryption, Opts), String> {
         Ok(options) if options.ssl_opts().is_some() => {
             Err("a URL of MySQL requests encryption with ssl-mode and ssl-ca only".into())
         }
-        // The library does not encrypt what passes a socket.
+        // The library does not encrypt a connection to a Unix socket.
         Ok(options) if options.socket().is_some() && encryption != Encryption::Off => {
             Err("ssl-mode has no effect with socket, which stays on this machine".into())
         }
@@ -98,7 +98,7 @@ fn within<T>(
 /// A connection, and the runtime of its waits.
 struct Mysql {
     runtime: Runtime,
-    /// `None` after a timeout: a late reply would be taken for that of the next statement.
+    /// `None` after a timeout: a late reply would be taken for the reply to the next statement.
     connection: Option<Conn>,
 }
 
@@ -159,7 +159,7 @@ impl DatabaseConnection for Mysql {
         true
     }
 
-    /// Texts are equal if their bytes are; keys handle similarity.
+    /// A binary collation, because the keys of names handle similarity.
     fn table_suffix(&self) -> &'static str {
         " ENGINE=InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
     }

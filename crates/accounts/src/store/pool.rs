@@ -35,7 +35,7 @@ impl ConnectionPool {
         ConnectionPool { url, most: most.max(1), state: Mutex::default(), returned: Condvar::new() }
     }
 
-    /// Lends a connection. After an error it is dropped; if it was lost, so are the idle ones, which are older.
+    /// Lends a connection. After an error it is dropped. If it was lost, the idle connections are dropped too.
     pub(super) fn with<T>(
         &self,
         use_it: impl FnOnce(&mut dyn DatabaseConnection) -> Result<T, StoreError>,
@@ -43,7 +43,7 @@ impl ConnectionPool {
         self.lend(use_it).0
     }
 
-    /// Lends a connection for reading statements, and retries once on a new connection if an old one was lost.
+    /// Lends a connection for statements that only read. Retries once if a connection that was used before was lost.
     pub(super) fn read<T>(
         &self,
         use_it: impl Fn(&mut dyn DatabaseConnection) -> Result<T, StoreError>,
@@ -54,7 +54,7 @@ impl ConnectionPool {
         }
     }
 
-    /// Lends a connection; also returns whether it had been used before.
+    /// Lends a connection; also returns whether it was used before.
     fn lend<T>(
         &self,
         use_it: impl FnOnce(&mut dyn DatabaseConnection) -> Result<T, StoreError>,
@@ -77,7 +77,7 @@ impl ConnectionPool {
             Err(StoreError::Lost(_)) => state.idle.clear(),
             Err(StoreError::Failed(_)) => {}
         }
-        // Returned under the same lock: otherwise it would count as idle and as in use.
+        // Under the same lock: otherwise the connection would count as idle and as in use.
         std::mem::forget(place);
         self.give_back(state);
         (result, used)
@@ -104,7 +104,7 @@ impl ConnectionPool {
         state.lent += 1;
         let idle = state.idle.pop();
         if idle.as_ref().is_some_and(|connection| !connection.is_current()) {
-            // The idle ones are older, so they are lost, too.
+            // The other idle connections use the same file.
             state.idle.clear();
             return Ok(None);
         }
@@ -116,7 +116,7 @@ impl ConnectionPool {
     }
 }
 
-/// The place of a connection in use.
+/// A lent connection.
 struct LentConnection<'p>(&'p ConnectionPool);
 
 impl Drop for LentConnection<'_> {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_connections_are_open_than_may_be() {
+    fn the_number_of_connections_is_bounded() {
         let pool = pool(2);
         std::thread::scope(|scope| {
             for _ in 0..8 {

@@ -12,7 +12,7 @@ use super::connection::{DatabaseConnection, RowValues, StoreError, Value};
 use super::connector::Connector;
 use super::encryption::{Encryption, EncryptionNames};
 
-/// The timeout for a connect and for acknowledgements.
+/// The timeout of a connect and of acknowledgements.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The server's timeouts for a statement and for a lock.
 const STATEMENT: &str = "-c statement_timeout=10000 -c lock_timeout=5000";
@@ -130,7 +130,7 @@ fn value(row: &postgres::Row, column: usize) -> Result<Value, StoreError> {
 
 fn fault(error: Error) -> StoreError {
     let Some(said) = error.as_db_error() else {
-        // The error's own message is short; its cause has that of the system.
+        // The cause has the message of the system.
         let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
         return StoreError::Lost(format!("{error}{cause}"));
     };
@@ -138,7 +138,7 @@ fn fault(error: Error) -> StoreError {
         &SqlState::UNIQUE_VIOLATION => StoreError::Taken,
         // 57P: the server is starting or stopping.
         code if code.code().starts_with("57P") => StoreError::Lost(said.message().to_owned()),
-        // The details may contain values of a row. The hint names a full disk if the message is about a short write.
+        // The details may contain values of a row, so they are omitted. The hint names a full disk.
         _ => StoreError::Failed(match said.hint() {
             Some(hint) => format!("{} ({hint})", said.message()),
             None => said.message().to_owned(),

@@ -18,12 +18,11 @@ pub(super) fn check(_: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Opens the file at `path`, which the parent process created. A file that is removed later is not replaced by an empty
-/// one. A symbolic link in its place is not followed.
+/// Opens the existing file at `path`. A missing file is not created, and a symbolic link is not followed.
 ///
 /// Commits are synchronous (`synchronous=FULL`): an acknowledged account survives a power failure.
 pub(super) fn open(path: &Path) -> Result<Box<dyn DatabaseConnection>, StoreError> {
-    // Read before opening: if the file is replaced in between, the connection is not current, and is reopened.
+    // Read before opening: if the file is replaced in between, the connection is not current.
     let file = file(path);
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
@@ -55,7 +54,7 @@ struct Sqlite {
 /// The identity of a file: device and inode.
 type FileIdentity = (u64, u64);
 
-/// The identity of the file at a path; `None` if there is none, as for a database in memory.
+/// The identity of the file at a path; `None` for a database in memory.
 fn file(path: &Path) -> Option<FileIdentity> {
     fs::metadata(path).ok().map(|facts| (facts.dev(), facts.ino()))
 }
@@ -106,7 +105,7 @@ impl DatabaseConnection for Sqlite {
         ""
     }
 
-    /// Writes to a removed file would be acknowledged and lost.
+    /// A write to a removed file would be acknowledged and lost.
     fn is_current(&self) -> bool {
         file(&self.path) == self.file
     }

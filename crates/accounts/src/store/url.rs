@@ -47,9 +47,6 @@ impl FromStr for DatabaseUrl {
 
 impl DatabaseUrl {
     /// The SQLite database in this file.
-    ///
-    /// # Errors
-    /// This build has no SQLite.
     pub fn sqlite(path: &Path) -> Result<DatabaseUrl, String> {
         super::sqlite::check(path).map(|()| DatabaseUrl(Sqlite(path.to_owned())))
     }

@@ -61,10 +61,7 @@ pub enum ReplyAction {
 }
 
 impl Web {
-    /// Loads the templates. `custom` returns the text that replaces the built-in template of a name, if there is one.
-    ///
-    /// # Errors
-    /// One line: that of `custom`, or a template is invalid.
+    /// Loads the templates. `custom` returns the text that replaces the built-in template of a name.
     pub fn new(
         settings: WebSettings,
         custom: impl Fn(&str) -> Result<Option<String>, String>,
@@ -74,9 +71,6 @@ impl Web {
     }
 
     /// Renders each page once. A custom template can take much memory and time: call this in a process with bounds.
-    ///
-    /// # Errors
-    /// One line: a template cannot be rendered.
     pub fn check(&self) -> Result<(), String> {
         self.templates.check()
     }
@@ -104,11 +98,8 @@ impl Web {
         };
         match self.templates.render(&format!("{name}.html"), &view) {
             Ok(body) => MemberPage::html(status, body),
-            // A custom template; it was rendered once when it was loaded.
-            Err(why) => MemberPage::html(
-                500,
-                format!("<!DOCTYPE html><title>500</title><pre>{}</pre>", escaped(&why)),
-            ),
+            // Only a custom template can fail after its check.
+            Err(why) => MemberPage::text(500, why),
         }
     }
 
@@ -123,8 +114,4 @@ impl Web {
         let view = View::message(heading, text);
         self.render(status, "message", &view).with(FieldName::RETRY_AFTER, seconds.to_string())
     }
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;")
 }

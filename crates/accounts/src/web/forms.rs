@@ -14,6 +14,8 @@ use crate::{names, passwords};
 
 /// The lifetime of the marker of a known browser, in seconds.
 const KNOWN_FOR: u64 = 365 * 24 * 60 * 60;
+const DIFFER: &str = "The two passwords differ.";
+
 /// Whether `place` has a form.
 pub(super) fn is_one(place: &str) -> bool {
     matches!(place, "login" | "register" | "logout" | "password" | "sessions" | "delete")
@@ -25,7 +27,8 @@ struct FormFields(Vec<(String, String)>);
 impl FormFields {
     fn read(body: &[u8]) -> FormFields {
         let mut fields: Vec<(String, String)> = form_urlencoded::parse(body).into_owned().take(16).collect();
-        // One byte too many is refused like thousands, which would fill the channel to the accounts. `next` stays here.
+        // A value of one byte too many is rejected like a longer value, and needs less room in the channel to the accounts.
+        // `next` does not leave this process.
         for (_, value) in fields.iter_mut().filter(|(name, _)| name != "next") {
             value.truncate(value.ceil_char_boundary(passwords::LONGEST + 1));
         }
@@ -97,21 +100,14 @@ impl Web {
         visitor: RequestClient,
     ) -> RequestAction {
         let (name, next) = (fields.of("name"), safe_next(&fields.of("next")));
-        let request = Query::Login {
-            name: name.clone(),
-            password: fields.of("password"),
-            from: visitor.from(),
-            former,
-        };
+        let mut view = View::of(&visitor);
+        (view.values.name, view.next) = (shortened(&name), next);
+        let request = Query::Login { name, password: fields.of("password"), from: visitor.from(), former };
         self.ask(request, Vec::new(), move |web, reply| match reply {
             Reply::Welcome { token, known } => {
-                web.welcome(&token, &known, &visitor, &next.unwrap_or_else(|| web.home()))
+                web.welcome(&token, &known, &visitor, &view.next.unwrap_or_else(|| web.home()))
             }
-            reply => {
-                let mut view = View::of(&visitor);
-                (view.values.name, view.next) = (shortened(&name), next);
-                web.refused("login", view, &reply)
-            }
+            reply => web.refused("login", view, &reply),
         })
     }
 
@@ -130,30 +126,21 @@ impl Web {
         let (name, code) = (fields.of("name"), fields.of("invitation"));
         let (password, next) = (fields.of("password"), safe_next(&fields.of("next")));
         let invitation = Some(code.clone()).filter(|code| !code.is_empty());
-        let refuse = |why: &str| {
-            let mut view = View::of(&visitor);
-            (view.values.name, view.values.invitation, view.next) =
-                (shortened(&name), shortened(&code), next.clone());
-            view.errors.again = Some(why.to_owned());
-            RequestAction::Page(self.render(422, "register", &view))
-        };
+        let mut view = View::of(&visitor);
+        (view.values.name, view.values.invitation, view.next) = (shortened(&name), shortened(&code), next);
         if password != fields.of("again") {
-            return refuse("The two passwords differ.");
+            view.errors.again = Some(DIFFER.into());
+            return RequestAction::Page(self.render(422, "register", &view));
         }
-        let request = Query::Register { name: name.clone(), password, invitation, from: visitor.from() };
+        let request = Query::Register { name, password, invitation, from: visitor.from() };
         self.ask(request, Vec::new(), move |web, reply| match reply {
             Reply::Done => {
                 let mut query = form_urlencoded::Serializer::new(String::new());
                 query.append_pair("said", "registered");
-                query.extend_pairs(next.map(|next| ("next", next)));
+                query.extend_pairs(view.next.map(|next| ("next", next)));
                 MemberPage::see(&format!("/{PLACE}/login?{}", query.finish()))
             }
-            reply => {
-                let mut view = View::of(&visitor);
-                (view.values.name, view.values.invitation, view.next) =
-                    (shortened(&name), shortened(&code), next);
-                web.refused("register", view, &reply)
-            }
+            reply => web.refused("register", view, &reply),
         })
     }
 
@@ -178,7 +165,7 @@ impl Web {
         let (old, new) = (fields.of("old"), fields.of("new"));
         let mut view = View::of(&visitor);
         if new != fields.of("again") {
-            view.errors.again = Some("The two passwords differ.".into());
+            view.errors.again = Some(DIFFER.into());
             return RequestAction::Page(self.render(422, "password", &view));
         }
         let request = Query::ChangePassword { session, old, new, from: visitor.from() };
@@ -206,7 +193,7 @@ impl Web {
         })
     }
 
-    /// Shows the form again, with the error beside its field.
+    /// Shows the form again, with the error at its field.
     fn refused(&self, form: &str, mut view: View, reply: &Reply) -> MemberPage {
         let Reply::Refused(why) = reply else { return self.not_done(reply) };
         let errors = &mut view.errors;
@@ -214,7 +201,7 @@ impl Web {
             Refused::Wrong if form == "login" => errors.form = Some("Wrong name or password.".into()),
             Refused::Wrong => errors.password = Some("Wrong password.".into()),
             Refused::NameTaken => {
-                errors.name = Some("This name is taken, or looks like one that is.".into());
+                errors.name = Some("This name, or a name that looks like it, is taken.".into());
             }
             Refused::InvalidName(why) => errors.name = Some(why.words().into()),
             Refused::InvalidPassword(why) if form == "password" => errors.new = Some(why.words()),
@@ -235,7 +222,7 @@ impl Web {
         }
     }
 
-    /// Shows a form again with a new token, because another site may have sent it or its cookie is missing.
+    /// Shows a form again with a new token: another site may have sent the form, or its cookie is missing.
     fn foreign(&self, form: &str, fields: &FormFields, visitor: RequestClient) -> MemberPage {
         const WHY: &str = "This form came from another site, or is too old. Please send it again.";
         if form == "sessions" {
@@ -255,7 +242,7 @@ impl Web {
     }
 }
 
-/// Cuts typed text to the length that is shown again.
+/// Typed text, cut to the length that a form shows again.
 fn shortened(text: &str) -> String {
     text.chars().take(4 * names::LONGEST).collect()
 }

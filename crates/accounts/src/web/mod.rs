@@ -1,9 +1,9 @@
 //! Members in the browser: their paths, forms and pages.
 //!
-//! Nothing here blocks. [`Web::begin`] and [`Web::submit`] return the next step of a request: none, its body, a query
-//! to the accounts ([`PendingQuery`]), or a page. [`protect`] decides which paths are protected, [`visitor`] reads
-//! cookies and the client's address. [`origin`] and the token of a form keep other sites out. [`forms`] handles the
-//! forms and [`pages`] shows the pages, both with the settings and templates of [`context`].
+//! Nothing here blocks. [`Web::begin`] and [`Web::submit`] return the next step of a request: to serve a file, to receive
+//! the body, to send a query to the accounts ([`PendingQuery`]), or to send a page. [`protect`] decides which paths are
+//! protected. [`visitor`] reads cookies and the client's address. [`origin`] and the token of a form keep other sites
+//! out. [`forms`] handles forms, and [`pages`] shows pages.
 
 #[cfg(test)]
 mod any;
@@ -36,7 +36,7 @@ impl Web {
         place(path).is_some() || self.settings.protect.iter().any(|folder| folder.holds(path))
     }
 
-    /// The next step of the request `request` for the normalised `path`.
+    /// The next step of a request for the normalised `path`.
     pub fn begin(
         self: &Arc<Web>,
         path: &str,
@@ -73,7 +73,7 @@ impl Web {
         }
     }
 
-    /// The next step of `request`, whose file is protected although its path is not.
+    /// The next step of a request with a protected file but an unprotected path.
     pub fn begin_for_file(self: &Arc<Web>, request: &Request<'_>, connection: &Connection) -> RequestAction {
         self.admit(request, RequestClient::read(request, connection))
     }

@@ -5,8 +5,8 @@ use tenfold_http::Request;
 /// The greatest length of `next=` in characters.
 const LONGEST_NEXT: usize = 2048;
 
-/// Checks the origin that browsers report: `Sec-Fetch-Site`, which no page can set, or `Origin`. Without both, the
-/// client is no browser that another site could use; the form's token is checked anyway.
+/// Checks the origin that browsers report: `Sec-Fetch-Site`, which no page can set, or `Origin`. A client without both
+/// is not a browser; the token of the form is checked anyway.
 pub(super) fn is_own(request: &Request<'_>) -> bool {
     let mut sites = request.values("sec-fetch-site").peekable();
     if sites.peek().is_some() {
@@ -27,8 +27,8 @@ fn without_port(authority: &str) -> String {
     usual.unwrap_or(&lower).to_owned()
 }
 
-/// The path to continue at, if it is on this site: browsers treat `//` and `/\` as another one, and ignore tabs and
-/// line ends.
+/// The path after the login, if it is on this site. For browsers, `//` and `/\` begin another host, and tabs and line
+/// ends do not count.
 pub(super) fn safe_next(text: &str) -> Option<String> {
     let own = text.starts_with('/') && !text.starts_with("//");
     let plain = text.len() <= LONGEST_NEXT && text.chars().all(|c| c.is_ascii_graphic() && c != '\\');

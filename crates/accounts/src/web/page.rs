@@ -40,13 +40,13 @@ impl MemberPage {
         MemberPage { status: 200, kind: CSS, fields: Vec::new(), body }
     }
 
+    /// A page of plain text.
+    pub(super) fn text(status: u16, body: String) -> MemberPage {
+        MemberPage { status, kind: PLAIN_TEXT, fields: Vec::new(), body }
+    }
+
     fn plain(status: u16) -> MemberPage {
-        MemberPage {
-            status,
-            kind: PLAIN_TEXT,
-            fields: Vec::new(),
-            body: format!("{status} {}\n", reason(status)),
-        }
+        MemberPage::text(status, format!("{status} {}\n", reason(status)))
     }
 
     /// 303 to another page of this site.
@@ -64,7 +64,8 @@ impl MemberPage {
         MemberPage::see(&format!("/{PLACE}/login?next={next}"))
     }
 
-    /// 401, for anything but a page. There is no scheme for cookies, so the value names the login page.
+    /// 401 for requests by parts of a page and by programs. No authentication scheme is about cookies, so the value
+    /// names the login page.
     pub(super) fn unauthorized() -> MemberPage {
         let how = format!("Cookie realm=\"members\", form-action=\"/{PLACE}/login\"");
         MemberPage::plain(401).with(AUTHENTICATE, how)
@@ -87,7 +88,7 @@ impl MemberPage {
         MemberPage::plain(415)
     }
 
-    /// Adds a field, unless its value could break out of its line.
+    /// Adds a field. A value with a line end is omitted when the page is sent.
     pub(super) fn with(mut self, name: FieldName<'static>, value: String) -> MemberPage {
         self.fields.push((name, value));
         self
@@ -101,7 +102,7 @@ impl MemberPage {
         self.with(SET_COOKIE, line)
     }
 
-    /// Stages it as the response to `request`; returns the length of the body after the head.
+    /// Writes the page as the response to `request`. Returns the length of the sent body.
     pub fn stage(&self, request: &Request<'_>, response: &mut ResponseWriter<'_>) -> u64 {
         let mut head = response.head(self.status);
         head.content_type(self.kind);

@@ -1,4 +1,4 @@
-//! The pages without form handlers.
+//! The pages.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ impl Web {
         }
     }
 
-    /// A page with a form, and the cookie behind its token.
+    /// A page with a form, and the cookie for its token.
     fn form(&self, name: &str, visitor: &RequestClient, view: View) -> MemberPage {
         let Ok((own, cookie)) = View::with_token(visitor) else { return self.trouble(&Reply::Unavailable) };
         let page = self.render(200, name, &View { token: own.token, ..view });
@@ -77,7 +77,7 @@ impl Web {
     }
 }
 
-/// The notice for a value of `said=`. Unknown values have none, because every visitor can write the query.
+/// The notice for a value of `said=`, which every visitor can write.
 fn notice(said: &str) -> Option<&'static str> {
     match said {
         "registered" => Some("Your account has been created. Please log in."),

@@ -35,7 +35,7 @@ pub(super) struct Templates {
 }
 
 impl Templates {
-    /// Loads the built-in templates, except those for which `custom` has a text. It is asked for each name.
+    /// Loads the templates. `custom` returns the text that replaces a built-in template.
     pub(super) fn load(custom: impl Fn(&str) -> Result<Option<String>, String>) -> Result<Templates, String> {
         let own = |name: &str, built_in: &str| {
             Ok::<_, String>(custom(name)?.unwrap_or_else(|| built_in.to_owned()))
@@ -106,7 +106,7 @@ pub(super) struct Errors {
 }
 
 impl View {
-    /// The values for a visitor whose browser has the cookie behind the form token.
+    /// The values for a visitor whose browser has a cookie for the token.
     pub(super) fn of(visitor: &RequestClient) -> View {
         View { token: visitor.token().unwrap_or_default(), ..View::default() }
     }

@@ -12,7 +12,7 @@ use crate::token;
 pub(super) enum Cookie {
     /// The session of a member.
     Session,
-    /// The secret behind the token of a form.
+    /// The secret from which the token of a form is computed.
     Form,
     /// The marker of a browser that has logged in before.
     Known,
@@ -23,7 +23,7 @@ pub(super) enum Cookie {
 pub(super) struct CookieSite {
     /// Whether the connection to the browser is encrypted.
     pub(super) secure: bool,
-    /// The port, if the scheme has another one by default. A browser sends the cookies of a host to all of its ports (RFC
+    /// The port, unless it is the default of the scheme. A browser sends the cookies of a host to all of its ports (RFC
     /// 6265 §8.5).
     port: Option<u16>,
 }
@@ -35,8 +35,7 @@ impl CookieSite {
         CookieSite { secure, port: port.filter(|port| *port != if secure { 443 } else { 80 }) }
     }
 
-    /// Returns the name of a cookie. Browsers accept the prefix `__Host-` only from encrypted connections, and for this
-    /// host alone.
+    /// The name of a cookie. Browsers accept the prefix `__Host-` only from encrypted connections, and only for this host.
     pub(super) fn name(self, cookie: Cookie) -> String {
         let prefix = if self.secure { "__Host-" } else { "" };
         let name = match cookie {
@@ -119,14 +118,14 @@ fn values(request: &Request<'_>, name: &str) -> Vec<String> {
     found
 }
 
-/// The values of the cookies of this name in a line. Bytes are compared, and only a blank or a tab is not part of a name:
-/// a browser takes `__Host-` behind another space for no prefix, and lets a site beside this one set it.
+/// The values of the cookies of this name in a line. Only blanks and tabs are trimmed: after any other space, a browser
+/// does not recognise the prefix `__Host-`, and lets another site of the domain set the cookie.
 fn value_in<'a>(line: &'a [u8], name: &str) -> impl Iterator<Item = &'a [u8]> {
     let blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
     line.split(|byte| *byte == b';').filter_map(move |pair| {
         let before = pair.iter().take_while(blank).count();
-        let behind = pair[before..].iter().rev().take_while(blank).count();
-        let pair = &pair[before..pair.len() - behind];
+        let after = pair[before..].iter().rev().take_while(blank).count();
+        let pair = &pair[before..pair.len() - after];
         pair.strip_prefix(name.as_bytes())?.strip_prefix(b"=")
     })
 }
@@ -140,7 +139,7 @@ pub fn counted_address(connection: &Connection) -> String {
     }
 }
 
-/// Whether the request is for a page to display, not for a part of one or from a program.
+/// Whether a browser requests a page to display, not a picture or style of a page.
 pub(super) fn wants_page(request: &Request<'_>) -> bool {
     if !matches!(request.method, Method::Get | Method::Head) {
         return false;

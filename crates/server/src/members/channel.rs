@@ -1,8 +1,8 @@
 //! The channel between workers and the accounts process: a pair of sockets that preserves message boundaries.
 //!
-//! All workers share one end, and the accounts process has the other. A question carries a descriptor (`man 7 unix`,
-//! SCM_RIGHTS) to which the answer is written. So questions of many threads and processes need no numbers, a client
-//! that has left needs no handling, and the accounts process can be replaced.
+//! All workers share one end, and the accounts process has the other end. A query carries a descriptor (`man 7 unix`,
+//! SCM_RIGHTS) for its reply. So queries of many threads and processes need no numbers, a client that has ended needs no
+//! handling, and the accounts process can be replaced.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,21 +18,21 @@ use crate::sandbox::apart::read_to_end;
 const LONGEST: usize = 128 * 1024;
 /// The most bytes of an answer.
 const LONGEST_ANSWER: usize = 16 * 1024;
-/// The time in which an answer must come. It is shorter than any wait of a request.
+/// The timeout of an answer, shorter than any wait of a request.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The asking end.
+/// The end of the workers.
 #[derive(Debug)]
 pub(crate) struct AccountsClient(OwnedFd);
 
-/// A pending answer: the descriptor to which it comes.
+/// A pending answer.
 #[derive(Debug)]
 pub(crate) struct PendingQuestion {
     answer: UnixStream,
     by: Instant,
 }
 
-/// The answering end.
+/// The end of the accounts process.
 #[derive(Debug)]
 pub(crate) struct AccountsServer(OwnedFd);
 
@@ -42,37 +42,24 @@ pub(crate) struct Question {
     answer: OwnedFd,
 }
 
-/// Makes a channel; returns both ends.
-///
-/// # Errors
-/// The error of `socketpair(2)`.
+/// Returns both ends of a new channel.
 pub(crate) fn open() -> io::Result<(AccountsClient, AccountsServer)> {
     let (client, server) = messages::pair()?;
     Ok((AccountsClient(client), AccountsServer(server)))
 }
 
 impl AccountsClient {
-    /// The same end for another process.
-    ///
-    /// # Errors
-    /// No descriptor is left.
+    /// Duplicates this end for another process.
     pub(crate) fn share(&self) -> io::Result<AccountsClient> {
         self.0.try_clone().map(AccountsClient)
     }
 
-    /// Asks, and waits for the answer. Without one, returns [`Reply::Unavailable`].
+    /// Sends a query and waits for its reply: [`Reply::Unavailable`] if none comes.
     pub(crate) fn ask(&self, request: &Query) -> Reply {
-        self.try_ask(request).unwrap_or(Reply::Unavailable)
+        self.begin(request).and_then(PendingQuestion::answer).unwrap_or(Reply::Unavailable)
     }
 
-    fn try_ask(&self, request: &Query) -> io::Result<Reply> {
-        self.begin(request)?.answer()
-    }
-
-    /// Asks, and does not wait.
-    ///
-    /// # Errors
-    /// The channel is full, or no descriptor is left.
+    /// Sends a query, and does not wait. It fails if the channel is full.
     pub(crate) fn begin(&self, request: &Query) -> io::Result<PendingQuestion> {
         let question = serde_json::to_vec(request)?;
         let (ours, theirs) = UnixStream::pair()?;
@@ -88,17 +75,11 @@ impl PendingQuestion {
     }
 
     /// Waits for the whole answer, until its deadline.
-    ///
-    /// # Errors
-    /// No answer came.
     pub(crate) fn answer(self) -> io::Result<Reply> {
         Ok(serde_json::from_slice(&read_to_end(&self.answer, LONGEST_ANSWER, self.by)?)?)
     }
 
-    /// Waits for the answer at most for `patience` from now on.
-    ///
-    /// # Errors
-    /// No answer came.
+    /// Waits for the answer, at most for `patience`.
     pub(crate) fn answer_within(self, patience: Duration) -> io::Result<Reply> {
         let by = self.by.min(Instant::now() + patience);
         PendingQuestion { by, ..self }.answer()
@@ -112,12 +93,9 @@ impl AsFd for PendingQuestion {
 }
 
 impl AccountsServer {
-    /// Receives a question without waiting for one. None if the message that came is no question: it is empty, cut or
-    /// too long, or does not bring exactly one descriptor to answer to. The end of the stream looks like an empty
-    /// message; only `poll(2)` tells it, as POLLHUP.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] if nothing has come, or what `recvmsg(2)` says.
+    /// Receives a query without waiting ([`io::ErrorKind::WouldBlock`] if there is no message). Returns `None` for an
+    /// invalid message: empty, cut or too long, or without exactly one socket. The end of the stream looks like an empty
+    /// message; `poll(2)` reports it as POLLHUP.
     pub(crate) fn next(&self, bytes: &mut [u8]) -> io::Result<Option<Question>> {
         let received = messages::receive(&self.0, bytes)?;
         let whole = received.whole;
@@ -128,7 +106,7 @@ impl AccountsServer {
         })
     }
 
-    /// Room for a question.
+    /// A buffer for [`AccountsServer::next`].
     pub(crate) fn room() -> Vec<u8> {
         vec![0; LONGEST]
     }
@@ -141,7 +119,7 @@ impl AsFd for AccountsServer {
 }
 
 impl Question {
-    /// Splits a message into the question and the descriptor for the answer.
+    /// The query, and the stream for its reply.
     pub(crate) fn apart(self) -> (Query, Answerer) {
         (self.request, Answerer(self.answer))
     }
@@ -151,7 +129,7 @@ impl Question {
 pub(crate) struct Answerer(OwnedFd);
 
 impl Answerer {
-    /// Answers without waiting. A client that has left gets nothing.
+    /// Writes the reply without waiting. A client that does not read, or has ended, gets nothing.
     pub(crate) fn answer(self, reply: &Reply) {
         let bytes = serde_json::to_vec(reply).unwrap_or_default();
         let _ = messages::send_bytes(&self.0, &bytes);

@@ -1,4 +1,4 @@
-//! A worker's queries to the accounts, and its waits for the answers.
+//! A worker's queries to the accounts process.
 
 mod answers;
 pub(crate) mod filter;
@@ -18,10 +18,10 @@ use crate::admission::lane::WorkLane;
 use answers::Answers;
 use filter::{Starts, WorkerFilter};
 
-/// The threads of a worker that wait for quick answers; for a blocking model, the connections that may wait.
+/// The threads of a worker that wait for quick replies; with a blocking model, the connections that may wait.
 const WIDTH: usize = 4;
 const WIDTH_IN_PLACE: usize = 64;
-/// The questions of a worker that may wait for such a thread.
+/// The queries of a worker that may wait for such a thread.
 const QUEUE: usize = 256;
 
 /// A worker's part of the members.
@@ -29,22 +29,22 @@ pub(crate) struct WorkerMembers {
     pub(crate) web: Arc<Web>,
     client: Arc<AccountsClient>,
     filter: Arc<WorkerFilter>,
-    /// For quick answers.
+    /// Waits for quick replies.
     quick: WorkLane,
-    /// For answers that wait for a hash, so that the others do not.
+    /// Waits for replies with a hash, so that other replies are not delayed.
     slow: Slow,
 }
 
-/// Waits for a hash. The accounts process bounds their number for the whole server.
+/// Waits for hashes. The accounts process bounds their number for the whole server.
 enum Slow {
-    /// A connection of a blocking model simply waits.
+    /// In the thread of the connection, with a blocking model.
     InPlace,
-    /// A loop has.
+    /// In a separate thread, with an event loop.
     Aside(Answers),
 }
 
 impl WorkerMembers {
-    /// Waits a moment for the filter of session cookies, so that the first connection finds it.
+    /// Also asks for the filter of session cookies, so that the first connection finds it.
     pub(crate) fn new(web: Arc<Web>, client: AccountsClient, starts: Starts, plan: &Plan) -> WorkerMembers {
         let (width, slow) = match plan.blocking() {
             true => (WIDTH_IN_PLACE, Slow::InPlace),
@@ -61,11 +61,8 @@ impl WorkerMembers {
         }
     }
 
-    /// Asks the accounts, outside the event loop if there is one; `sessions` are the cookies of the asking session, and
-    /// `address` is that of the client.
-    ///
-    /// # Errors
-    /// [`QueueFull`] if the queue is full, or the part of the address.
+    /// Sends a query, and waits for the reply outside the event loop; `sessions` are the session cookies of the request,
+    /// and `address` is the address of the client. It fails if the queue, or the share of the address, is full.
     pub(crate) fn ask(
         &self,
         request: Query,
@@ -79,7 +76,7 @@ impl WorkerMembers {
             return Ok(coming);
         }
         match &self.slow {
-            _ if !request.hashes() => {
+            _ if request.hashing_client().is_none() => {
                 let (client, filter) = (self.client.clone(), self.filter.clone());
                 self.quick.run(address, move || {
                     // The cookies are checked now if the filter was unknown before.
@@ -98,16 +95,16 @@ impl WorkerMembers {
         }
     }
 
-    /// Returns the normalised path of a request if it is protected or a members' page. The site refuses invalid paths.
+    /// The normalised path of a request, if it is protected or a members' page. The site refuses invalid paths.
     pub(crate) fn path<'h>(&self, request: &Request<'h>) -> Option<Cow<'h, str>> {
         let path = meant(request.target.path)?;
         self.web.concerns(&path).then_some(path)
     }
 }
 
-/// Returns the path as the site normalises it, with hidden names; `None` if it is invalid.
+/// The path as the site normalises it, with hidden names; `None` if it is invalid.
 fn meant(spelled: &str) -> Option<Cow<'_, str>> {
-    // Without these characters a path is already normal.
+    // Without these characters, a path is already normal.
     let plain = !spelled.contains('%') && !spelled.contains("//") && !spelled.contains("/.");
     match plain {
         true => Some(Cow::Borrowed(spelled.trim_matches('/'))),

@@ -1,7 +1,7 @@
 //! The file of an SQLite database.
 //!
-//! Root never creates or opens it. Root follows no link on the way, and only changes the owner of files from the
-//! workers' user to the user of the accounts process. That user does everything else, with its own rights.
+//! Root neither creates nor opens it, and follows no link on the way. Root only changes the owner of files from the
+//! workers' user to the user of the accounts process, which does everything else with its own rights.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Metadata, Permissions};
@@ -18,7 +18,7 @@ use tenfold_sys::user::SystemUser;
 
 use crate::config::values::members::{AccountsLocation, MembersSettings, usual_folder};
 
-/// The suffixes of the files that SQLite keeps beside a database.
+/// The suffixes of a database and of the files that SQLite adds to it.
 const COMPANIONS: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
 /// The mode bit of a folder in which users can remove only their own files (`man 7 inode`, S_ISVTX).
@@ -29,14 +29,12 @@ const STICKY: u32 = 0o1000;
 pub(crate) struct Users<'u> {
     /// The user of the accounts process, the future owner of the files.
     pub(crate) accounts: &'u SystemUser,
-    /// The user of the workers, possibly their owner until now.
+    /// The user of the workers, who may own the files of an older configuration.
     pub(crate) workers: &'u SystemUser,
 }
 
-/// Prepares the folder, and as root gives an existing database to the user of the accounts process. Returns the URL.
-///
-/// # Errors
-/// A message: the folder or file that cannot be created or whose owner cannot be changed, and the reason.
+/// Creates the default folder, and as root gives an existing database to the user of the accounts process. Returns the
+/// URL.
 pub(crate) fn prepare(place: &AccountsLocation, users: Option<Users<'_>>) -> Result<DatabaseUrl, String> {
     let url = place.url()?;
     if *place == AccountsLocation::Usual {
@@ -52,11 +50,8 @@ pub(crate) fn prepare(place: &AccountsLocation, users: Option<Users<'_>>) -> Res
     Ok(url)
 }
 
-/// Opens the accounts as the user of this process; `user` names it if this process was started as root. With `create` a
-/// missing file is made; it is removed again if it does not become a database.
-///
-/// # Errors
-/// A message: the file is not acceptable or cannot be created, or the accounts cannot be opened.
+/// Opens the accounts as the user of this process, which is `user` if the server was started as root. With `create`, a
+/// missing file is created, and removed again if it does not become a database.
 pub(crate) fn open_accounts(
     url: &DatabaseUrl,
     create: bool,
@@ -77,9 +72,6 @@ pub(crate) fn open_accounts(
 }
 
 /// Checks, as the user of the accounts process, that the accounts could be opened. Changes nothing.
-///
-/// # Errors
-/// As [`open_accounts`].
 pub(crate) fn check(place: &AccountsLocation, users: Option<Users<'_>>) -> Result<(), String> {
     let url = place.url()?;
     let Some(path) = file_of(&url) else {
@@ -99,10 +91,7 @@ pub(crate) fn check(place: &AccountsLocation, users: Option<Users<'_>>) -> Resul
     }
 }
 
-/// The owner of an existing database file, by number.
-///
-/// # Errors
-/// A message: the file cannot be a database.
+/// The user id of the owner of an existing database file.
 pub(crate) fn owner(url: &DatabaseUrl) -> Result<Option<u32>, String> {
     let Some(path) = file_of(url) else { return Ok(None) };
     let Ok((folder, name)) = OpenFolder::around(path) else { return Ok(None) };
@@ -123,7 +112,7 @@ pub(crate) fn exposure(url: &DatabaseUrl, users: Users<'_>) -> Option<String> {
     let mut folders = [&path, &real].into_iter().flat_map(|path| path.ancestors().skip(1).enumerate());
     let exposed = folders.find(|(above, folder)| {
         fs::metadata(folder).is_ok_and(|facts| {
-            // In a sticky folder, users can add names and remove only their own.
+            // In a sticky folder, users can only remove their own files.
             let kept = *above > 0 && facts.mode() & STICKY != 0;
             facts.uid() == users.workers.id || (may_write(&facts, users.workers) && !kept)
         })
@@ -143,7 +132,7 @@ fn file_of(url: &DatabaseUrl) -> Option<&Path> {
     url.file().filter(|path| *path != Path::new(":memory:"))
 }
 
-/// The parent of the default folder is writable only for root or the user of this process.
+/// Creates the default folder, whose parent only root or the user of this process can write.
 fn make_folder(folder: &Path, users: Option<Users<'_>>) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let Some(Users { accounts, workers }) = users else { return Ok(()) };
@@ -155,14 +144,14 @@ fn make_folder(folder: &Path, users: Option<Users<'_>>) -> io::Result<()> {
     Ok(())
 }
 
-/// Changes the owner of a database's files from the workers' user to that of the accounts process, if that user can use
-/// them there.
+/// Changes the owner of the files of a database from the workers' user to the accounts user, if that user can write in
+/// the folder.
 fn hand_over(path: &Path, users: Users<'_>) -> io::Result<()> {
     let Users { accounts, workers } = users;
     if accounts.id == workers.id {
         return Ok(());
     }
-    // The accounts process reports a folder that is missing or out of reach, also because of another user's link.
+    // If the folder is missing or inaccessible, the accounts process reports it.
     let Ok((folder, name)) = OpenFolder::around(path) else { return Ok(()) };
     if !may_write(&folder.metadata()?, accounts) {
         return Ok(());
@@ -179,7 +168,8 @@ fn hand_over(path: &Path, users: Users<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// A link, or a file with several names, may belong to someone else, so it stays unchanged.
+/// Gives a file to the accounts user. A link or a file with several names stays unchanged, because its target may belong
+/// to another user.
 fn give(file: &File, Users { accounts, workers }: Users<'_>) -> io::Result<()> {
     let facts = file.metadata()?;
     if facts.is_file() && facts.nlink() == 1 && facts.uid() == workers.id {
@@ -191,7 +181,7 @@ fn give(file: &File, Users { accounts, workers }: Users<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Requires a file that can be a database of this process, and creates a missing one. Returns whether it was created.
+/// Requires a file that can be a database of this process, and creates a missing file. Returns whether it was created.
 fn require(path: &Path, user: Option<&SystemUser>) -> Result<bool, String> {
     let (folder, name) = folder_of(path, user)?;
     match folder.create(&name) {
@@ -214,7 +204,7 @@ fn or_else(user: Option<&SystemUser>) -> &'static str {
     if user.is_some() { ", or name its owner with accounts-user" } else { "" }
 }
 
-/// The folder of a database file, in which this process, as `user`, can create files; and the file's name.
+/// The folder of a database file and the name of the file. Requires that this process, as `user`, can create files there.
 fn folder_of(path: &Path, user: Option<&SystemUser>) -> Result<(OpenFolder, OsString), String> {
     let (who, or_else) = (who(user), or_else(user));
     let shown = path.display();
@@ -319,7 +309,7 @@ mod tests {
         let by_link =
             DatabaseUrl::sqlite(&elsewhere.join("members.db")).expect("tests are built with SQLite");
         let warned = exposure(&by_link, Users { accounts: &keeper, workers: &stranger });
-        assert!(warned.is_some_and(|warning| warning.contains("tenfold-place-")), "behind a link");
+        assert!(warned.is_some_and(|warning| warning.contains("tenfold-place-")), "after a link");
         fs::remove_file(elsewhere).expect("our own link");
         assert_eq!(
             exposure(&url, Users { accounts: &stranger, workers: &stranger }),

@@ -1,5 +1,5 @@
-//! The accounts process: receives questions and answers them on threads, most for quick answers and few for hashes,
-//! each group behind a bounded queue.
+//! The accounts process: receives queries and replies to them. Two pools of threads, for quick replies and for hashes,
+//! have a bounded queue each.
 
 pub(crate) mod pulse;
 
@@ -28,24 +28,24 @@ use crate::config::values::members::MembersSettings;
 use crate::diagnostics::error;
 use pulse::{Pulse, ThreadPulse};
 
-/// The most waiting questions without a password.
+/// The most waiting queries without a password.
 const QUEUE: usize = 1024;
-/// The niceness of hashing relative to serving (`man 2 nice`): beside one busy thread, a hash gets about a quarter of a
-/// processor. With 19 it is a seventieth, and a thread waits for that after each statement of the database: beside four
-/// busy programs a login took five seconds.
+/// The niceness of hashing relative to serving (`man 2 nice`): against one busy thread, a hash gets about a quarter of a
+/// processor. With 19 it gets a seventieth, and the thread waits for that share after each statement of the database:
+/// against four busy programs, a login took five seconds.
 const NICE: i32 = 5;
 /// The pause after a receive that failed for lack of memory or descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The longest time of a question without a password: several statements, each with the deadline of its database. If
-/// every thread takes longer, the pool hangs, and the supervisor gets no heartbeat.
+/// The longest time of a query without a password: several statements, each with the deadline of its database. If every
+/// thread takes longer, the pool hangs, and the supervisor gets no heartbeat.
 const LONGEST: Duration = Duration::from_secs(120);
-/// The same for questions with a password: several hashes more, on a busy machine.
+/// The same for queries with a password: several hashes more, on a busy machine.
 const LONGEST_HASHING: Duration = Duration::from_secs(300);
-/// The memory of each thread: its stack, and what it reads of a database.
+/// The memory of each thread: its stack, and the rows that it reads.
 const EACH_THREAD: u64 = 8 << 20;
-/// The memory of each waiting question.
+/// The memory of each waiting query.
 const EACH_FORM: u64 = 16 << 10;
-/// The memory of everything else. Clients of databases keep a whole reply, whatever its length.
+/// The memory of everything else. Clients of databases keep a whole reply of any length.
 const REPLIES: u64 = 512 << 20;
 /// The longest interval between heartbeats to the supervisor.
 const BEAT: Duration = Duration::from_secs(2);
@@ -56,16 +56,14 @@ pub(crate) struct AccountsTask<'w> {
     pub(crate) url: &'w DatabaseUrl,
     /// The user that this process has become, if it was started as root.
     pub(crate) user: Option<&'w SystemUser>,
-    /// Whether to create a missing database: only at the start of the server, so that a moved database is never
-    /// replaced.
+    /// Whether to create a missing database: only at the start of the server, so that a moved file is not replaced.
     pub(crate) create: bool,
     pub(crate) server: &'w AccountsServer,
     pub(crate) pulse: &'w Arc<Pulse>,
 }
 
-/// The most bytes that the process allocates: for each thread that hashes, the memory that it keeps and a stored hash of
-/// the greatest cost; waiting forms; and replies. A database that sends more ends the process, which is replaced, and not
-/// the machine's other programs.
+/// The most bytes that the process allocates: for each hashing thread its memory and a stored hash of the greatest cost,
+/// for waiting forms, and for replies. If a database sends more, the process ends and is replaced.
 pub(crate) fn most_memory(settings: &MembersSettings) -> u64 {
     let (hashing, threads) = (settings.hash_threads as u64, settings.connections as u64);
     let hashes = hashing * (settings.memory + GREATEST_MEMORY);
@@ -73,17 +71,14 @@ pub(crate) fn most_memory(settings: &MembersSettings) -> u64 {
     hashes + (hashing + threads) * EACH_THREAD + forms + REPLIES
 }
 
-/// Opens the accounts, reports that to `ready`, and answers until it is told to stop.
-///
-/// # Errors
-/// A message: the accounts cannot be opened, or the system cannot start threads.
+/// Opens the accounts, reports the result to `ready`, and replies to queries until the process is stopped.
 pub(crate) fn serve(work: &AccountsTask<'_>, mut ready: UnixStream) -> Result<(), String> {
     let AccountsTask { settings, pulse, server, .. } = *work;
     let opened = database::open_accounts(work.url, work.create, work.user, settings);
     let said = opened.as_ref().map_or_else(|why| why.as_str(), |_| READY);
     let heard = ready.write_all(said.as_bytes());
     drop(ready);
-    // The starting process reports the error; if it has ended, this process does.
+    // The starting process reports the error, unless it has ended.
     let accounts = match (opened, heard) {
         (Ok(accounts), _) => Arc::new(accounts),
         (Err(_), Ok(())) => return Err(String::new()),
@@ -96,16 +91,16 @@ pub(crate) fn serve(work: &AccountsTask<'_>, mut ready: UnixStream) -> Result<()
         on("hashing", settings.hash_threads, settings.hash_queue, NICE).map_err(failed)?;
     let watch = PhaseWatch::new().map_err(|error| format!("cannot watch for signals: {error}"))?;
     let mut room = AccountsServer::room();
-    // A right password is not counted as an attempt, so an address could otherwise fill the queue with them.
+    // The throttle does not count right passwords, so an address could otherwise fill the queue with them.
     let forms = AddressPlaces::of(settings.hash_queue);
     loop {
         if !hangs(&busy, &busy_hashing, Instant::now()) {
             pulse.beat();
         }
-        // Both are checked afterwards, whatever it reports.
+        // The phase is checked after each wait.
         let reported = wait::for_input(&[server.as_fd(), watch.event().as_fd()], Some(BEAT));
         let asked = reported.map_or(Reported::default(), |all| all[0]);
-        // Draining workers still ask questions; the supervisor stops this process after they have ended.
+        // Draining workers still send queries; the supervisor stops this process after they have ended.
         if lifecycle::phase() == Phase::Stopping || asked.hung_up {
             return Ok(());
         }
@@ -139,7 +134,7 @@ fn hangs(quick: &ThreadPulse, hashing: &ThreadPulse, now: Instant) -> bool {
     quick.all_longer_than(LONGEST, now) || hashing.all_longer_than(LONGEST_HASHING, now)
 }
 
-/// The message that the accounts are open.
+/// The text for `ready` if the accounts are open.
 pub(crate) const READY: &str = "ready";
 
 type QueuedQuery = (Query, Answerer, Option<AddressPlace>);
@@ -156,13 +151,13 @@ fn start(
     for number in 0..width {
         let (receiver, accounts, busy) = (receiver.clone(), accounts.clone(), busy.clone());
         thread::Builder::new().name(format!("{name}-{number}")).spawn(move || {
-            // On Linux this affects the calling thread only. If it is refused, hashing continues without it.
+            // On Linux this affects only the calling thread. After a failure, hashing has the usual priority.
             let _ = task::lower_priority(niceness);
             loop {
                 let waiting = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
                 let Ok((request, answer, place)) = waiting else { return };
                 busy.begin(number, Instant::now());
-                // The panic was already reported. Dropping the answer ends the client's wait.
+                // A panic is reported by its hook. The dropped answer ends the client's wait.
                 let _ = catch_unwind(AssertUnwindSafe(|| work(request, answer, place, &accounts)));
                 busy.end(number);
             }
@@ -173,12 +168,12 @@ fn start(
 
 fn work(request: Query, answer: Answerer, place: Option<AddressPlace>, accounts: &Accounts) {
     let answered = accounts.answer(request);
-    // The client may send its next form when it has the answer.
+    // The client may send its next form after the reply.
     drop(place);
     match answered {
         Ok(answered) => answer.answer(&answered),
         Err(why) => {
-            complain(&why);
+            complain(&why.to_string());
             answer.answer(&Reply::Unavailable);
         }
     }

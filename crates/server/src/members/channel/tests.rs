@@ -53,7 +53,7 @@ fn h76_a_message_that_is_no_question_is_passed_over_and_is_not_the_end() {
 }
 
 #[test]
-fn each_who_asks_gets_the_own_answer() {
+fn each_query_gets_its_own_reply() {
     let (client, server) = open().expect("a pair of sockets");
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -100,7 +100,7 @@ fn h76_an_answer_by_drops_is_given_up() {
 }
 
 #[test]
-fn who_asks_a_process_that_dies_is_told_at_once() {
+fn a_query_fails_when_the_process_dies() {
     let (client, server) = open().expect("a pair of sockets");
     std::thread::scope(|scope| {
         scope.spawn(|| drop(received(&server).expect("a question")));
@@ -109,7 +109,7 @@ fn who_asks_a_process_that_dies_is_told_at_once() {
 }
 
 #[test]
-fn a_full_channel_turns_away_and_does_not_wait() {
+fn a_full_channel_rejects_without_waiting() {
     let (client, _inside) = open().expect("a pair of sockets");
     let mut sent = 0;
     while sent < 100_000 {

@@ -1,7 +1,7 @@
-//! Slow answers: those that wait for a hash.
+//! Waits for replies with a hash.
 //!
-//! The accounts process bounds the waiting forms for the whole server. A pool of waiting threads would be a second
-//! queue in front of that one, so one thread of a worker waits for all of its answers.
+//! The accounts process bounds the waiting forms for the whole server. A pool of waiting threads would be a second queue
+//! in front of that queue, so one thread of a worker waits for all of its replies.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -16,10 +16,10 @@ use tenfold_sys::wait;
 
 use crate::members::channel::{AccountsClient, PendingQuestion};
 
-/// The time for the rest of an answer after its beginning: it is one message, and others wait meanwhile.
+/// The timeout of the rest of an answer after its first byte, because other answers wait meanwhile.
 const REST: Duration = Duration::from_secs(1);
 
-/// The queue of the waiting thread. The thread starts with the first question, so the process may fork before that.
+/// The queue of the waiting thread. The thread starts with the first query, so the process may fork before that.
 #[derive(Default)]
 pub(crate) struct Answers(Mutex<Option<Arc<Entrance>>>);
 
@@ -28,11 +28,11 @@ struct Entrance {
     event: EventFd,
 }
 
-/// Questions that the thread has not seen yet.
+/// Queries that the thread has not taken yet.
 #[derive(Default)]
 struct New {
     waiting: Vec<AwaitedReply>,
-    /// No more questions will come.
+    /// No more queries will come.
     over: bool,
 }
 
@@ -42,10 +42,7 @@ struct AwaitedReply {
 }
 
 impl Answers {
-    /// Asks, and does not wait.
-    ///
-    /// # Errors
-    /// [`QueueFull`] when the channel is full, or the system gives no thread or descriptor.
+    /// Sends a query, and does not wait. It fails if the channel is full, or the system gives no thread or descriptor.
     pub(crate) fn ask(
         &self,
         client: &AccountsClient,
@@ -80,7 +77,7 @@ fn begin() -> io::Result<Arc<Entrance>> {
     Ok(entrance)
 }
 
-/// Waits for all answers, each until its deadline. Dropping a promise reports that no answer came.
+/// Waits for all answers, each until its deadline. A dropped promise reports that no answer came.
 fn wait_for_all(entrance: &Entrance) {
     let mut waiting: Vec<AwaitedReply> = Vec::new();
     loop {
@@ -100,15 +97,14 @@ fn wait_for_all(entrance: &Entrance) {
     }
 }
 
-/// The places of the questions whose answers have come, in order; empty if a new question arrived or a deadline has
-/// passed.
+/// The indices of the queries whose answers have come; empty after a new query or a deadline.
 fn come(entrance: &Entrance, waiting: &[AwaitedReply], now: Instant) -> Vec<usize> {
     let earliest = waiting.iter().map(|one| one.asked.by()).min();
     let left = earliest.map(|by| by.saturating_duration_since(now) + Duration::from_millis(1));
     let answers = waiting.iter().map(|one| one.asked.as_fd());
     let all: Vec<_> = std::iter::once(entrance.event.as_fd()).chain(answers).collect();
     let Ok(reported) = wait::for_input(&all, left) else {
-        // A signal (EINTR): the result is unknown.
+        // EINTR.
         return Vec::new();
     };
     entrance.event.clear();
@@ -154,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn many_wait_at_once_and_each_gets_the_own_answer() {
+    fn many_queries_wait_and_each_gets_its_own_reply() {
         const MANY: usize = 100;
         let (client, server) = channel::open().expect("a pair of sockets");
         let answers = Answers::default();
@@ -193,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_a_process_that_dies_is_told_at_once() {
+    fn a_query_fails_when_the_process_dies() {
         let (client, server) = channel::open().expect("a pair of sockets");
         let answers = Answers::default();
         let coming = answers.ask(&client, &check(1)).expect("there is room");
@@ -202,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_channel_turns_away_and_does_not_wait() {
+    fn a_full_channel_rejects_without_waiting() {
         let (client, _server) = channel::open().expect("a pair of sockets");
         let answers = Answers::default();
         let refused = (0..100_000).any(|number| answers.ask(&client, &check(number)).is_err());
@@ -210,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_thread_ends_with_the_last_who_asks() {
+    fn the_thread_ends_with_its_queue() {
         let (client, _server) = channel::open().expect("a pair of sockets");
         let answers = Answers::default();
         let coming = answers.ask(&client, &check(1)).expect("there is room");

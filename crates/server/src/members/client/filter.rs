@@ -11,19 +11,16 @@ use tenfold_sys::shared::SharedRows;
 
 use crate::members::channel::AccountsClient;
 
-/// The time in which the accounts process must answer, since it has the filter in memory.
+/// The timeout of the reply: the accounts process has the filter in memory.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The number of starts of the accounts process, shared by the supervisor with its workers. A new process may have a
-/// new key, if its database was replaced.
+/// The number of starts of the accounts process, in memory that the supervisor and the workers share. A new process may
+/// have a new key, if its database was replaced.
 #[derive(Clone)]
 pub(crate) struct Starts(Arc<SharedRows>);
 
 impl Starts {
     /// A count of zero.
-    ///
-    /// # Errors
-    /// There is no memory.
     pub(crate) fn new() -> io::Result<Starts> {
         SharedRows::new(1, 1).map(Arc::new).map(Starts)
     }
@@ -38,10 +35,10 @@ impl Starts {
     }
 }
 
-/// The filter, once it has been received.
+/// The filter, after its first reply.
 pub(super) struct WorkerFilter {
     starts: Starts,
-    /// With the number of starts at the time of the query.
+    /// With the number of starts when it was requested.
     known: RwLock<Option<(u64, Filter)>>,
 }
 
@@ -57,7 +54,7 @@ impl WorkerFilter {
         Some(cookies.iter().any(|cookie| filter.accepts(cookie.as_ref())))
     }
 
-    /// Asks for the filter, and waits briefly for it.
+    /// Requests the filter, and waits briefly for it.
     pub(super) fn learn(&self, client: &AccountsClient) -> &WorkerFilter {
         let start = self.starts.number();
         if let Some(filter) = ask(client) {

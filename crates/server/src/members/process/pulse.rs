@@ -11,25 +11,22 @@ use tenfold_sys::shared::SharedRows;
 pub(crate) struct Pulse(SharedRows);
 
 impl Pulse {
-    /// The memory of a process that has not started.
-    ///
-    /// # Errors
-    /// There is no memory.
+    /// A count of zero.
     pub(crate) fn new() -> io::Result<Pulse> {
         SharedRows::new(1, 1).map(Pulse)
     }
 
-    /// A heartbeat: the process waits for questions.
+    /// Counts a heartbeat: the process waits for queries.
     pub(crate) fn beat(&self) {
         self.word().fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Beats since the start of the process; 0 while it opens the accounts.
+    /// Heartbeats since the start of the process; 0 while it opens the accounts.
     pub(crate) fn beats(&self) -> u64 {
         self.word().load(Ordering::Relaxed)
     }
 
-    /// Resets the state for a new process.
+    /// Resets the heartbeats for a new process.
     pub(crate) fn restart(&self) {
         self.word().store(0, Ordering::Relaxed);
     }
@@ -39,32 +36,32 @@ impl Pulse {
     }
 }
 
-/// The time that each thread of a pool has spent on its question.
+/// The time that each thread of a pool has spent on its query.
 #[derive(Debug)]
 pub(crate) struct ThreadPulse {
     origin: Instant,
-    /// Milliseconds since the origin, plus 1; 0 for a thread without a question.
+    /// Milliseconds since the origin, plus 1; 0 for a thread without a query.
     since: Vec<AtomicU64>,
 }
 
 impl ThreadPulse {
-    /// A table for this many threads.
+    /// A table for a pool of so many threads.
     pub(crate) fn new(threads: usize, now: Instant) -> ThreadPulse {
         ThreadPulse { origin: now, since: (0..threads).map(|_| AtomicU64::new(0)).collect() }
     }
 
-    /// A thread begins a question.
+    /// A thread begins a query.
     pub(crate) fn begin(&self, thread: usize, now: Instant) {
         let passed = now.saturating_duration_since(self.origin).as_millis();
         self.since[thread].store(u64::try_from(passed).unwrap_or(u64::MAX - 1) + 1, Ordering::Relaxed);
     }
 
-    /// A thread has finished its question.
+    /// A thread has finished its query.
     pub(crate) fn end(&self, thread: usize) {
         self.since[thread].store(0, Ordering::Relaxed);
     }
 
-    /// Whether every thread has spent more than this on one question.
+    /// Whether every thread has spent more than `limit` on one query.
     pub(crate) fn all_longer_than(&self, limit: Duration, now: Instant) -> bool {
         self.since.iter().all(|since| match since.load(Ordering::Relaxed) {
             0 => false,
