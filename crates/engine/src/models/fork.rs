@@ -4,9 +4,9 @@
 //!
 //! At the connection limit, the parent asks the longest idle process to end.
 //!
-//! A child gives up the listening sockets and the calls of its parent.
+//! A child closes the listening sockets, so that a long connection does not keep their ports bound.
 //!
-//! System calls of a connection: accept4, fork, close in the parent; dup3 for each listening socket, seccomp, recv,
+//! System calls of a connection: accept4, fork, close in the parent; dup3 for each listening socket, recv,
 //! write (or sendfile), …, exit in the child; wait4 in the parent, within a second.
 
 use std::cell::RefCell;

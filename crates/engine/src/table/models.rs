@@ -98,7 +98,6 @@ models! {
             ACCEPT,
             step(&[Call::CLONE]),
             step(&[Call::DUP3]),
-            step(&[Call::SECCOMP]),
             RECEIVE,
             SEND,
             CLOSE,

@@ -111,7 +111,6 @@ fn of_model(engine: Engine) -> &'static [CallSite] {
             &["clone", "clone3", "fork"], "", "starts a process", FORK, "process::fork()";
             &["prctl", "getppid"], "", "ends with its parent", FORK, "process::end_with(";
             &["dup3"], "", "gives up its listening socket", FORK, "listener.abandon()";
-            &["seccomp"], "", "denies calls that only the parent needs", FORK, "filter.install()";
             &["exit_group"], "", "ends the process, and closes", FORK, "std::process::exit(0)";
             &["wait4"], "", "reaps processes that ended", FORK, "process::reap()";
             END, "", "closes the parent's copy", FORK, "children.each.insert(";
