@@ -40,13 +40,18 @@ sleep 1
 systemctl show -p StatusText --value tenfold.service | grep -q 'generation 2' || fail "a right file does not count"
 say "reloads, and keeps the old configuration if the new one is wrong"
 
-rotated() { install_rotated "$1"; systemctl restart "$2"; sleep 2; [ -e "/var/log/tenfold/access.log.$1.gz" ]; }
+# One file more than log-keep keeps.
+rotated() {
+    for day in $(seq 10 24); do install_rotated "$1-$day"; done
+    systemctl restart "$2"; sleep 2
+    [ ! -e "/var/log/tenfold/access.log.$1-10" ] && [ -e "/var/log/tenfold/access.log.$1-24" ]
+}
 install_rotated() {
     echo "a line" > "/var/log/tenfold/access.log.$1"
     chown tenfold:tenfold "/var/log/tenfold/access.log.$1"
 }
-rotated 2026-01-02 tenfold.service || fail "a rotated log is not compressed"
-say "compresses a rotated log"
+rotated 2026-01 tenfold.service || fail "the oldest rotated log is not removed"
+say "removes the oldest rotated log"
 
 # A connection for each request, while the package is installed over itself.
 ( failed=0; asked=0
@@ -83,7 +88,7 @@ systemctl start tenfold-root.service || fail "the unit of root does not start"
 page | grep -q 'Tenfold serves this page' || fail "no page from the unit of root"
 users=$(ps -eo user:20=,comm= | awk '$2 == "tenfold" { print $1 }' | sort -u | tr '\n' ' ')
 [ "$users" = "root tenfold tenfold-accounts " ] || fail "its users are $users"
-rotated 2026-01-03 tenfold-root.service || fail "a rotated log is not compressed by the unit of root"
+rotated 2026-02 tenfold-root.service || fail "the oldest rotated log is not removed by the unit of root"
 if journalctl --unit tenfold-root.service --priority warning --output cat | grep .; then fail "it warned"; fi
 systemctl kill --signal USR1 --kill-whom main tenfold-root.service
 sleep 1

@@ -1,5 +1,6 @@
 //! The steps of an upgrade: the check, and the execution of the new program.
 
+use std::convert::Infallible;
 use std::fs::File;
 use std::io;
 use std::time::Instant;
@@ -62,22 +63,15 @@ impl Supervisor {
             self.upgrades.asked = true;
             return;
         }
-        let error = self.execute_program();
+        let Err(error) = self.execute_program();
         self.follow_certificates();
         self.upgrade_failed(&format!("cannot execute {program}: {error}"));
     }
 
     /// Executes the program of the upgrade with the state of this one. Returns only if that failed.
-    fn execute_program(&mut self) -> io::Error {
-        let own = match File::open("/proc/self/exe") {
-            Ok(own) => own,
-            Err(error) => return error,
-        };
-        let tickets = self.tickets.as_ref().map(TicketRotation::to_file);
-        let tickets = match tickets.transpose() {
-            Ok(tickets) => tickets,
-            Err(error) => return error,
-        };
+    fn execute_program(&mut self) -> io::Result<Infallible> {
+        let own = File::open("/proc/self/exe")?;
+        let tickets = self.tickets.as_ref().map(TicketRotation::to_file).transpose()?;
         self.children.end_for_upgrade();
         let mut former = self.upgrades.former.clone();
         former.extend(self.generations.all.iter().map(Generation::to_former));
@@ -104,15 +98,11 @@ impl Supervisor {
         };
         let site = self.sockets.by_process().iter().enumerate();
         let site = site.flat_map(|(process, own)| own.iter().map(move |one| (handover::site(process), one)));
-        let control =
-            self.control.as_ref().map(|control| ("control".to_owned(), ControlSocket::listener(control)));
-        let admin = self
-            .children
-            .admin
-            .as_ref()
-            .and_then(AdminProcess::listener)
-            .map(|listener| ("admin".to_owned(), listener));
-        let sockets: Vec<_> = site.chain(control).chain(admin).collect();
+        let control = self.control.as_ref().map(ControlSocket::listener);
+        let admin = self.children.admin.as_ref().and_then(AdminProcess::listener);
+        let others = [("control", control), ("admin", admin)].into_iter();
+        let others = others.filter_map(|(name, listener)| Some((name.to_owned(), listener?)));
+        let sockets: Vec<_> = site.chain(others).collect();
         let mut passed: Vec<_> =
             sockets.iter().map(|(name, listener)| state.pass(name, *listener, listener.file())).collect();
         passed.push(state.pass("program", &own, None));

@@ -2,6 +2,7 @@
 //! processes that it has started. A file in memory has the state, and another one the ticket keys.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::env;
 use std::ffi::OsString;
 use std::fs;
@@ -81,16 +82,12 @@ impl HandoverState {
     }
 
     /// Executes `program` with this state and its descriptors. Returns only if that failed.
-    pub(crate) fn execute(&self, program: &Path, passed: &[BorrowedFd<'_>]) -> io::Error {
-        let state = exec::message(|file| serde_json::to_writer(file, self).map_err(io::Error::from));
-        let state = match state {
-            Ok(state) => state,
-            Err(error) => return error,
-        };
+    pub(crate) fn execute(&self, program: &Path, passed: &[BorrowedFd<'_>]) -> io::Result<Infallible> {
+        let state = exec::message(|file| serde_json::to_writer(file, self).map_err(io::Error::from))?;
         let variables = environment(exec::number(&state).to_string(), self.port);
         let variables = env::vars_os().filter(|(name, _)| name != VARIABLE && name != PORT).chain(variables);
         let passed: Vec<_> = passed.iter().copied().chain([state.as_fd()]).collect();
-        exec::execute(program, self.arguments.iter().cloned(), variables, &passed)
+        Err(exec::execute(program, self.arguments.iter().cloned(), variables, &passed))
     }
 }
 
@@ -138,7 +135,7 @@ impl Handover {
         let passed: Vec<_> = self.descriptors.values().map(AsFd::as_fd).collect();
         let program = self.named("program").next();
         let program = program.map(|(handed, _)| PathBuf::from(format!("/proc/self/fd/{}", handed.number)));
-        let error = self.state.execute(&program.unwrap_or_default(), &passed);
+        let Err(error) = self.state.execute(&program.unwrap_or_default(), &passed);
         format!("{why}, and the former program cannot be executed, so the server ends: {error}")
     }
 }
