@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use tenfold_sys::limits;
 use tenfold_sys::signal::Signal;
 
 use crate::diagnostics::{info, warning};
@@ -19,6 +20,9 @@ impl Supervisor {
 
     /// Whether there is room for another former generation. If not, the oldest stops.
     pub(crate) fn make_room(&mut self) -> bool {
+        if self.lacks_locked_memory() && self.drain_oldest() {
+            return false;
+        }
         if self.upgrades.former.len() + self.retired().count() < MOST_FORMER {
             return true;
         }
@@ -34,6 +38,37 @@ impl Supervisor {
             oldest.by = now;
         }
         false
+    }
+
+    /// Whether the rings of another generation would exceed the locked memory of the user (`ulimit -l`). Rings of former
+    /// generations count until their workers end.
+    fn lacks_locked_memory(&self) -> bool {
+        let Some(plan) = self.generations.all.last().map(|newest| &newest.config.plan) else { return false };
+        let each = tenfold_engine::locked_bytes(plan.engine) * plan.workers as u64;
+        let count = self.upgrades.former.len() + self.generations.all.len() + 1;
+        limits::locked_memory().is_some_and(|most| each * count as u64 > most)
+    }
+
+    /// Drains the oldest former generation. Returns false if there is none.
+    fn drain_oldest(&mut self) -> bool {
+        let within =
+            self.generations.all.last().map_or(Duration::ZERO, |newest| newest.settings.drain_timeout);
+        if let Some(former) = self.upgrades.former.first_mut() {
+            if former.ends.is_none() {
+                former.signal(Signal::Quit);
+                former.ends = Some(EndBound::within(within));
+            }
+            return true;
+        }
+        let Some(oldest) = self.retired().next() else { return false };
+        if oldest.ends.is_none() {
+            oldest.drain();
+            oldest.ends = Some(EndBound::within(within));
+            info!(
+                "a new configuration needs locked memory (ulimit -l); the oldest ends within {within:?} first"
+            );
+        }
+        true
     }
 
     /// Begins the end of the oldest generations past the bound, and continues it.
