@@ -290,11 +290,11 @@ fn manuals_and_completions_are_read() {
     expect_refused(&tenfold(&["man", "nothing"]), 1, &["nothing"]);
     expect_refused(&tenfold(&["completions", "cmd"]), 2, &["bash", "zsh", "fish"]);
     let script = folder.write("tenfold.bash", tenfold(&["completions", "bash"]).stdout).display().to_string();
-    let asked = "source \"$0\"; COMP_WORDS=(tenfold serve --max-ad); COMP_CWORD=2; _tenfold tenfold --max-ad serve; \
+    let asked = "source \"$0\"; COMP_WORDS=(tenfold serve --max-b); COMP_CWORD=2; _tenfold tenfold --max-b serve; \
                  echo \"${COMPREPLY[@]}\"";
     let output = std::process::Command::new("bash").args(["--norc", "-c", asked, &script]).output();
     let output = output.expect("there is a bash");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "--max-addresses\n", "{}", said(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "--max-body\n", "{}", said(&output));
 }
 
 fn status_without_a_server() {

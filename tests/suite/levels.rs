@@ -100,7 +100,7 @@ fn a_life(config: &Config, level: &str) -> String {
     write(&folder, "backlog = 77\n");
     server.process.signal(Signal::HUP);
     server.expect_report("the old configuration");
-    reload(&server, &folder, "max-target = \"100\"\n");
+    reload(&server, &folder, "max-body = \"100\"\n");
     server.process.signal(Signal::TERM);
     assert!(server.ends_within(SOON).success(), "{}", server.errors());
     // Its last output may still be in the pipe.

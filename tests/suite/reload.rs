@@ -98,11 +98,11 @@ fn site_and_limits_change(config: &Config) {
     let folder = folder();
     let server = start(config, &folder, "root = \"site\"\nindex = \"index.html\"\n");
     assert_eq!(server.get("/").body, b"the first\n");
-    reload(&server, &folder, "root = \"site\"\nindex = \"other.html\"\nmax-target = \"100\"\n");
+    reload(&server, &folder, "root = \"site\"\nindex = \"other.html\"\nmax-head = \"256\"\n");
     becomes_true(SOON, "the other page is served", || server.get("/").body == b"the other\n");
-    let long = format!("/{}", "a".repeat(200));
+    let long = format!("/{}", "a".repeat(250));
     // Each worker switches separately.
-    becomes_true(SOON, "the new bound holds", || (0..8).all(|_| server.get(&long).status == 414));
+    becomes_true(SOON, "the new bound holds", || (0..8).all(|_| server.get(&long).status == 431));
     reload(&server, &folder, "root = \"new\"\n");
     becomes_true(SOON, "the new folder is served", || server.get("/").body == b"another folder\n");
     becomes_true(SOON, "the default bound holds", || (0..8).all(|_| server.get(&long).status == 404));
@@ -172,7 +172,7 @@ fn a_sender_changes_if_the_sockets_permit_it(config: &Config) {
     let serves =
         |page: &[u8], sender: &str| server.get("/").body == page && server.status()["send"] == sender;
     assert!(serves(b"the first\n", "copy"));
-    for more in ["", "max-target = \"100\"\n"] {
+    for more in ["", "max-body = \"100\"\n"] {
         let before = server.errors().len();
         reload(&server, &folder, &format!("root = \"new\"\nsend = \"zerocopy\"\n{more}"));
         is_said(&server, before, "\n");

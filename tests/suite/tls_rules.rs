@@ -1,10 +1,9 @@
 //! Rules that follow from TLS: requests on the wrong connection, redirects to https, Strict-Transport-Security, and
 //! bounds of handshakes.
 
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use rustls::ClientConnection;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
@@ -22,9 +21,7 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![
         Engines Own: plaintext_is_redirected_to_https;
         Epoll Own: a_request_on_the_connection_of_another_host_gets_421, redirects_lead_to_no_other_server,
-            strict_transport_security_is_sent_with_tls_alone, one_address_begins_few_handshakes_a_second,
-            few_handshakes_run_at_once;
-        Uring Own: few_handshakes_run_at_once;
+            strict_transport_security_is_sent_with_tls_alone, one_address_begins_few_handshakes_a_second;
     ],
 };
 
@@ -167,29 +164,6 @@ fn strict_transport_security_is_sent_with_tls_alone(config: &Config) {
         assert_ne!(response.field("strict-transport-security"), Some(expected));
         server.stop().unwrap_or_else(|why| panic!("{why}"));
     }
-}
-
-fn few_handshakes_run_at_once(config: &Config) {
-    let launch = Launch::new(&config.through(Below::Tls), site::shared());
-    let server = launch.flag("--max-handshakes", 1).start();
-    let get = || get_once(server.address, &new_client(), "localhost", "/1k.html");
-    let client = new_client();
-    let name = "localhost".try_into().expect("a name");
-    let mut begun = ClientConnection::new(client, name).expect("the configuration is legal");
-    let mut stream = TcpStream::connect(server.address).expect("it listens");
-    begun.write_tls(&mut stream).expect("it is connected");
-    begun.read_tls(&mut stream).expect("the server has begun, too");
-    assert!(get().is_err(), "there is no place");
-    becomes_true(SOON, "it is counted", || server.status()["refusals"]["too-many-handshakes"] == 1);
-    drop(stream);
-    becomes_true(SOON, "the place is free", || get().is_ok());
-    // An established connection does not count as a handshake.
-    let mut open = server.connect();
-    open.get("/1k.html");
-    assert_eq!(open.response().status, 200);
-    get().expect("a response");
-    drop(open);
-    server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
 fn one_address_begins_few_handshakes_a_second(config: &Config) {

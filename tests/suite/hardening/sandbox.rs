@@ -24,7 +24,7 @@ pub(crate) const THEME: Theme = Theme {
             h79_options_that_reach_other_processes_are_refused,
             h79_handlers_and_filters_stay_as_they_are, h79_a_memory_fault_ends_the_worker,
             h79_no_process_that_serves_starts_or_signals_another, h79_arguments_that_reach_other_processes_are_refused;
-        Every Once: h79_without_filters_the_server_does_not_start, h79_the_sandbox_cannot_be_turned_off;
+        Every Once: h79_without_filters_the_server_does_not_start;
     ],
 };
 
@@ -243,12 +243,4 @@ fn h79_without_filters_the_server_does_not_start() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("the sandbox needs seccomp filters that raise SIGSYS"), "{said}");
-}
-
-fn h79_the_sandbox_cannot_be_turned_off() {
-    let launch = Launch::new(&Config::of(Engine::Epoll), site::shared()).flag("--sandbox", "off");
-    let output = launch.flag("--listen", free_address()).refused();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("only a build with a sanitizer"), "{said}");
 }

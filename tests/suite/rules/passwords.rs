@@ -116,9 +116,8 @@ pub(super) fn h85_guesses_delay_no_other_work(config: &Config) {
         // Slow enough for a queue to form before it.
         ("members.htpasswd", "alice:$2y$10$abcdefghijklmnopqrstuuqflPDzB6gcMhKa1rZqKiun2YGL5sa2u\n"),
     ]);
-    let server = start(config, &folder, &format!("work-queue = 1\n{GUESSED}"));
-    // One is verified, one waits, and the others find the queue full.
-    let mut guesses: Vec<_> = (0..4).map(|_| server.connect()).collect();
+    let server = start(config, &folder, GUESSED);
+    let mut guesses: Vec<_> = (0..40).map(|_| server.connect()).collect();
     guesses.iter_mut().enumerate().for_each(|(number, wire)| wire.send(guess(number)));
     for _ in 0..3 {
         let listed = server.get("/list/");
@@ -139,10 +138,11 @@ pub(super) fn h85_one_address_does_not_fill_a_queue_of_work(config: &Config) {
     for number in 0..9_000 {
         folder.write(&format!("site/many/{number}"), "");
     }
-    let server = start(config, &folder, &format!("work-queue = 8\n{GUESSED}"));
+    let server = start(config, &folder, GUESSED);
     let refused = || server.status()["responses"]["503"].as_u64().unwrap_or(0);
-    let guesses = (0..14).map(guess).collect();
-    let listings = vec![request("GET", "/many/", &[]); 14];
+    // Half of the queue, the threads, and five more.
+    let guesses = (0..48).map(guess).collect();
+    let listings = vec![request("GET", "/many/", &[]); 48];
     for (work, own) in [(guesses, guess(99)), (listings, request("GET", "/list/", &[]))] {
         let (before, mut strangers) = (refused(), Vec::new());
         // A slow client would leave time for the work.

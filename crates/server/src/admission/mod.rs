@@ -137,7 +137,7 @@ impl Admission {
         }
         match entry {
             Admitting::NoRoom => warning!(
-                "{} is refused: its places in the table belong to addresses with connections; raise max-addresses",
+                "{} is refused: its places in the table belong to addresses with connections; later connections may be served",
                 at.ip()
             ),
             _ => {

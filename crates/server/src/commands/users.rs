@@ -17,7 +17,7 @@ use super::output::{self, escape_json, print};
 use crate::config::parse::given::{GivenSettings, warn_of_slips};
 use crate::config::parse::problem::{WRONG_USAGE, complain};
 use crate::config::values::Settings;
-use crate::config::values::members::{AccountsLocation, MembersSettings};
+use crate::config::values::members::AccountsLocation;
 use crate::diagnostics::{self, error};
 use crate::members::database::{self, Users};
 use crate::members::process::most_memory;
@@ -142,12 +142,7 @@ fn open_as_keeper(at: &AccountsLocation, settings: &Settings) -> Result<Accounts
         limits::limit_memory(most_memory(&settings.members))
             .map_err(|error| format!("cannot limit memory: {error}"))?;
     }
-    database::open_accounts(
-        &url,
-        true,
-        keeper.as_ref(),
-        &MembersSettings { connections: 1, ..settings.members.clone() },
-    )
+    database::open_accounts((&url, 1), true, keeper.as_ref(), &settings.members)
 }
 
 /// The owner of the database. If it is missing or belongs to root, the user of the server's accounts process.

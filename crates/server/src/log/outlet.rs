@@ -11,6 +11,7 @@ use super::file;
 use super::open::{Log, Open};
 use super::queue::LogQueue;
 use super::sink::Sink;
+use crate::config::values::bounds::LOG_QUEUE;
 use crate::config::values::log::{Manner, Mode};
 use crate::diagnostics::pieces::count;
 use crate::diagnostics::{error, info, warning};
@@ -39,7 +40,7 @@ impl Outlet {
         let Some(Open { file, path, manner }) = log.0 else { return Ok(None) };
         let sink = Arc::new(Sink::new(file, path.is_some()));
         let outlet = Arc::new(Outlet {
-            queue: (manner.mode == Mode::Async).then(|| LogQueue::new(manner.queue)),
+            queue: (manner.mode == Mode::Async).then(|| LogQueue::new(LOG_QUEUE)),
             manner,
             path,
             current: Mutex::new((lifecycle::reopened(), sink)),

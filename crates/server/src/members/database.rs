@@ -53,7 +53,7 @@ pub(crate) fn prepare(place: &AccountsLocation, users: Option<Users<'_>>) -> Res
 /// Opens the accounts as the user of this process, which is `user` if the server was started as root. With `create`, a
 /// missing file is created, and removed again if it does not become a database.
 pub(crate) fn open_accounts(
-    url: &DatabaseUrl,
+    (url, connections): (&DatabaseUrl, usize),
     create: bool,
     user: Option<&SystemUser>,
     settings: &MembersSettings,
@@ -62,7 +62,7 @@ pub(crate) fn open_accounts(
         Some(path) => require(path, user)?.then_some(path),
         None => None,
     };
-    Accounts::open(url, settings.connections, settings.policy()).inspect_err(|_| {
+    Accounts::open(url, connections, settings.policy()).inspect_err(|_| {
         if let Some(path) = made.filter(|path| fs::symlink_metadata(path).is_ok_and(|facts| facts.len() == 0))
         {
             // A leftover empty file is harmless, and the returned error matters more.

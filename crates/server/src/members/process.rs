@@ -24,6 +24,7 @@ use tenfold_sys::wait::{self, Reported};
 use super::channel::{AccountsServer, Answerer};
 use super::database;
 use crate::admission::places::{AddressPlace, AddressPlaces};
+use crate::config::values::bounds::{DATABASE_CONNECTIONS, HASH_QUEUE, HASH_THREADS};
 use crate::config::values::members::MembersSettings;
 use crate::diagnostics::error;
 use pulse::{Pulse, ThreadPulse};
@@ -65,16 +66,16 @@ pub(crate) struct AccountsTask<'w> {
 /// The most bytes that the process allocates: for each hashing thread its memory and a stored hash of the greatest cost,
 /// for waiting forms, and for replies. If a database sends more, the process ends and is replaced.
 pub(crate) fn most_memory(settings: &MembersSettings) -> u64 {
-    let (hashing, threads) = (settings.hash_threads as u64, settings.connections as u64);
+    let (hashing, threads) = (HASH_THREADS as u64, DATABASE_CONNECTIONS as u64);
     let hashes = hashing * (settings.memory + GREATEST_MEMORY);
-    let forms = (settings.hash_queue + QUEUE) as u64 * EACH_FORM;
+    let forms = (HASH_QUEUE + QUEUE) as u64 * EACH_FORM;
     hashes + (hashing + threads) * EACH_THREAD + forms + REPLIES
 }
 
 /// Opens the accounts, reports the result to `ready`, and replies to queries until the process is stopped.
 pub(crate) fn serve(work: &AccountsTask<'_>, mut ready: UnixStream) -> Result<(), String> {
     let AccountsTask { settings, pulse, server, .. } = *work;
-    let opened = database::open_accounts(work.url, work.create, work.user, settings);
+    let opened = database::open_accounts((work.url, DATABASE_CONNECTIONS), work.create, work.user, settings);
     let said = opened.as_ref().map_or_else(|why| why.as_str(), |_| READY);
     let heard = ready.write_all(said.as_bytes());
     drop(ready);
@@ -86,13 +87,12 @@ pub(crate) fn serve(work: &AccountsTask<'_>, mut ready: UnixStream) -> Result<()
     };
     let failed = |error| format!("cannot begin a thread: {error}");
     let on = |name, width, queue, niceness| start(name, (width, queue), &accounts, niceness);
-    let (quick, busy) = on("accounts", settings.connections, QUEUE, 0).map_err(failed)?;
-    let (hashing, busy_hashing) =
-        on("hashing", settings.hash_threads, settings.hash_queue, NICE).map_err(failed)?;
+    let (quick, busy) = on("accounts", DATABASE_CONNECTIONS, QUEUE, 0).map_err(failed)?;
+    let (hashing, busy_hashing) = on("hashing", HASH_THREADS, HASH_QUEUE, NICE).map_err(failed)?;
     let watch = PhaseWatch::new().map_err(|error| format!("cannot watch for signals: {error}"))?;
     let mut room = AccountsServer::room();
     // The throttle does not count right passwords, so an address could otherwise fill the queue with them.
-    let forms = AddressPlaces::of(settings.hash_queue);
+    let forms = AddressPlaces::of(HASH_QUEUE);
     loop {
         if !hangs(&busy, &busy_hashing, Instant::now()) {
             pulse.beat();

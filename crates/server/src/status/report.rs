@@ -18,8 +18,6 @@ pub(crate) struct StatusReport {
     pub(crate) uptime_seconds: u64,
     /// The number of loaded configurations, including the first.
     pub(crate) generation: u32,
-    // The name that earlier versions use.
-    #[serde(alias = "leaving")]
     pub(crate) draining: bool,
     /// Whether new requests are served.
     pub(crate) ready: bool,

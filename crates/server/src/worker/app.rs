@@ -27,6 +27,7 @@ use tenfold_tls::challenges::HTTP_PREFIX;
 use crate::admission::Admission;
 use crate::admission::lane::WorkLane;
 use crate::config::values::Settings;
+use crate::config::values::bounds::WORK_QUEUE;
 use crate::log::line::{LogFields, Times};
 use crate::status::counters::Counter;
 use crate::worker::shared::WorkerShared;
@@ -81,7 +82,7 @@ impl App {
             shows_user: worker.shows_user(),
             observed: worker.is_observed(),
             worker,
-            lane: WorkLane::new(plan, settings.work_threads, settings.work_queue),
+            lane: WorkLane::new(plan, settings.work_threads, WORK_QUEUE),
             passwords,
             complained: AtomicU64::new(0),
             describes: settings.request_id || settings.proxies.any(),

@@ -31,3 +31,17 @@ impl Drop for HandshakePlace {
         self.0.count.fetch_sub(1, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_free_again_when_its_handshake_ends() {
+        let running = RunningHandshakes::new(1);
+        let first = running.begin().expect("there is a place");
+        assert!(running.begin().is_none() && running.begin().is_none(), "there is one place");
+        drop(first);
+        assert!(running.begin().is_some());
+    }
+}

@@ -23,8 +23,8 @@ pub struct ConfigurationFacts<'a> {
     pub command: &'a str,
     /// Seconds since 1970.
     pub at: u64,
-    /// The meaning and the default of a setting, in words.
-    pub about: fn(&str) -> Option<(String, String)>,
+    /// The meaning and the default of a setting, in words, and whether it is an experiment.
+    pub about: fn(&str) -> Option<(String, String, bool)>,
 }
 
 /// The text of the configuration.
@@ -75,9 +75,16 @@ pub fn text(
     let mut text = String::new();
     comments.iter().for_each(|line| comment(&mut text, line));
     text.push_str(&format!("\nroot = {}\n", quoted(root)));
-    for (name, value) in &best.settings {
+    let is_experiment = |name: &str| (facts.about)(name).is_some_and(|(.., experiment)| experiment);
+    let (experiments, settings): (Vec<_>, Vec<_>) =
+        best.settings.iter().partition(|(name, _)| is_experiment(name));
+    let first = experiments.first().map(|(name, _)| *name);
+    for (name, value) in settings.into_iter().chain(experiments) {
         text.push('\n');
-        if let Some((about, default)) = (facts.about)(name) {
+        if first == Some(name) {
+            text.push_str("[experiment]\n");
+        }
+        if let Some((about, default, _)) = (facts.about)(name) {
             comment(&mut text, &format!("{about}."));
             comment(&mut text, &format!("The default is {default}."));
         }
@@ -179,7 +186,9 @@ mod tests {
             root: Path::new("/srv/\"my\"\\\u{7f}site"),
             command: "tenfold tune --seed 7 /srv/site",
             at: 1_795_248_000,
-            about: |name| (name == "workers").then(|| ("number of workers".to_owned(), "one".to_owned())),
+            about: |name| {
+                (name == "workers").then(|| ("number of workers".to_owned(), "one".to_owned(), false))
+            },
         };
         let text = text(&result, &best, &facts).expect("the name is UTF-8");
         for expected in [

@@ -185,14 +185,14 @@ fn quoted(path: &Path) -> String {
 }
 
 /// The meaning and the default of a setting.
-fn about(name: &str) -> Option<(String, String)> {
+fn about(name: &str) -> Option<(String, String, bool)> {
     let row = rows::row(name)?;
     let default = match row.initial {
         Initial::Value(value) | Initial::Follows(value) => value,
     };
     // The list of all values that follows is in the help.
     let meaning = row.about.split([':', ';']).next().unwrap_or_default();
-    Some((meaning.to_owned(), default.to_owned()))
+    Some((meaning.to_owned(), default.to_owned(), row.is_experiment()))
 }
 
 /// Progress on standard error: a line for each step, and on a terminal an updating one for each trial.
@@ -246,7 +246,7 @@ mod tests {
         let able = tenfold_engine::MODELS.iter().collect::<Vec<_>>();
         let all = candidates::candidates(&able, 4, 100, 1);
         for name in all.iter().flat_map(|one| one.keys()) {
-            let (meaning, default) = about(name).unwrap_or_else(|| panic!("{name} is no setting"));
+            let (meaning, default, _) = about(name).unwrap_or_else(|| panic!("{name} is no setting"));
             assert!(!meaning.is_empty() && !default.is_empty(), "{name}");
         }
     }

@@ -6,11 +6,10 @@ use std::fs;
 
 use tenfold_engine::{Accept, Dispatch, Driver, Engine, MODELS, Plan, Sender, Topology, Trigger};
 use tenfold_http::TrustedProxy;
-use tenfold_site::TagFrom;
 use tenfold_sys::socket::ListenAddress;
 
 use crate::config::parse::rows::rows;
-use crate::config::resolve::{certificates, shares};
+use crate::config::resolve::certificates;
 use crate::config::values::log::Mode;
 use crate::config::values::log::{LogTarget, Rotate};
 use crate::config::values::{HttpsRedirect, ListenEntry, Settings};
@@ -23,9 +22,8 @@ pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<(), String> {
     what_is_for_other_engines(settings, plan)?;
     what_is_for_other_topologies(settings, plan)?;
     logs_that_can_not_be(settings, plan.engine)?;
-    bounds_of_nothing(settings, shares::of(settings, plan).is_some())?;
+    bounds_of_nothing(settings)?;
     content_of_nothing(settings)?;
-    queue_without_a_lane(settings, plan.engine)?;
     members_without_accounts(settings)?;
     proxies_of_nothing(settings)?;
     tcp_without_tcp(settings)?;
@@ -95,8 +93,6 @@ const FOR_SOME: &[(&str, Uses)] = &[
     // A child ends with its connection, so each one would have to start watching.
     ("watch", |engine| engine != Engine::Fork),
     ("max-connections-per-address", |engine| engine != Engine::Naive),
-    // Each of their processes has one connection at a time.
-    ("max-handshakes", |engine| !matches!(engine, Engine::Naive | Engine::Fork)),
 ];
 
 /// An accepted switch must have an effect.
@@ -123,18 +119,13 @@ pub(super) fn without(name: &str, needed: &str) -> String {
 }
 
 /// A bound without effect, or one that leaves no room for another.
-fn bounds_of_nothing(settings: &Settings, has_shares: bool) -> Result<(), String> {
+fn bounds_of_nothing(settings: &Settings) -> Result<(), String> {
     let requests = settings.max_requests_per_address;
     let unix = |address: &&ListenAddress| matches!(address, ListenAddress::Unix(_));
     match (settings.max_rate, settings.limits.min_rate) {
         _ if requests.is_none() && settings.is_explicit("request-burst") => {
             Err(without("request-burst", "max-requests-per-address"))
         }
-        _ if !has_shares && settings.is_explicit("max-addresses") => Err(
-            "max-addresses has no effect while max-connections-per-address, max-requests-per-address and \
-             max-handshakes-per-address are off; set one of them, or remove max-addresses"
-                .into(),
-        ),
         (Some(most), least) if most <= least => Err(format!(
             "max-rate is {most} and min-rate is {least}: no connection can meet both; raise one or lower the other"
         )),
@@ -146,44 +137,15 @@ fn bounds_of_nothing(settings: &Settings, has_shares: bool) -> Result<(), String
 }
 
 fn content_of_nothing(settings: &Settings) -> Result<(), String> {
-    if settings.is_explicit("watch-folders") && !settings.watch {
-        return Err(without("watch-folders", "watch"));
-    }
-    if settings.is_explicit("etag-up-to") && settings.tags != TagFrom::Content {
-        return Err("etag-up-to has no effect with etag time; set etag content, or remove etag-up-to".into());
-    }
-    if settings.is_explicit("listing-entries") && !settings.lists_folders() {
-        return Err(without("listing-entries", "listing"));
-    }
     let codings = &settings.codings;
-    let idle = ["compress-types", "compress-from", "compress-up-to", "compress-cache"]
+    let idle = ["compress-types", "compress-from"]
         .into_iter()
         .find(|name| codings.made.is_empty() && settings.is_explicit(name));
-    match idle {
-        Some(name) => Err(without(name, "compress")),
-        None if codings.from > codings.up_to => Err(format!(
-            "compress-from is {} bytes and compress-up-to {}: nothing would be compressed",
-            codings.from, codings.up_to
-        )),
-        None => Ok(()),
-    }
-}
-
-/// Blocking engines do slow work in place, so no work waits in a queue.
-fn queue_without_a_lane(settings: &Settings, engine: Engine) -> Result<(), String> {
-    if settings.is_explicit("work-queue") && engine.model().driver == Driver::Blocking {
-        return Err(format!(
-            "work-queue has no effect with engine {engine}: each of its threads does slow work in place, at most \
-             work-threads of them at once; remove it, or take an engine with a loop"
-        ));
-    }
-    Ok(())
+    idle.map_or(Ok(()), |name| Err(without(name, "compress")))
 }
 
 fn logs_that_can_not_be(settings: &Settings, engine: Engine) -> Result<(), String> {
-    const OF_THE_LOG: [&str; 6] =
-        ["log-format", "log-mode", "log-full", "log-queue", "log-rotate", "log-keep"];
-    const OF_THE_QUEUE: [&str; 2] = ["log-full", "log-queue"];
+    const OF_THE_LOG: [&str; 5] = ["log-format", "log-mode", "log-full", "log-rotate", "log-keep"];
     let is_async = settings.log.mode == Mode::Async;
     let idle = OF_THE_LOG.iter().find(|name| settings.is_explicit(name));
     if let (LogTarget::Off, Some(name)) = (&settings.access_log, idle) {
@@ -197,8 +159,8 @@ fn logs_that_can_not_be(settings: &Settings, engine: Engine) -> Result<(), Strin
              thread; take sync or buffered"
                 .into(),
         ),
-        () if let Some(name) = OF_THE_QUEUE.iter().find(|name| settings.is_explicit(name) && !is_async) => {
-            Err(format!("{name} has no effect unless log-mode is async, which has a queue; set it, or remove {name}"))
+        () if settings.is_explicit("log-full") && !is_async => {
+            Err("log-full has no effect unless log-mode is async, which has a queue; set it, or remove log-full".into())
         }
         () if settings.log_rotate == Rotate::Off && settings.is_explicit("log-keep") => {
             Err(without("log-keep", "log-rotate"))
@@ -283,7 +245,6 @@ const OF_TLS: &[&str] = &[
     "tls-key-isolation",
     "https-redirect",
     "hsts",
-    "max-handshakes",
     "max-handshakes-per-address",
 ];
 

@@ -15,6 +15,9 @@ use super::tables::top::{Remedy, TOP, remedy};
 use super::units::meant;
 use crate::config::values::{SettingSource, Settings};
 
+/// The table of settings for people who compare.
+pub(super) const EXPERIMENT: &str = "experiment";
+
 /// Reads the file at `path` into `settings`, and its problems into `problems`.
 pub(super) fn read(path: &Path, settings: &mut Settings, problems: &mut Vec<Problem>) {
     match std::fs::read_to_string(path) {
@@ -49,11 +52,23 @@ pub(super) fn read_text(path: &Path, content: &str, settings: &mut Settings, pro
             return complain("this is not TOML".into(), error.span().unwrap_or(end..end), mend);
         }
     };
-    let mut entries: Vec<_> = document.get_ref().iter().collect();
-    entries.sort_by_key(|(key, _)| key.span().start);
-    for (key, value) in entries {
+    let mut entries = Vec::new();
+    for (key, value) in document.get_ref() {
+        match value.get_ref() {
+            DeValue::Table(table) if key.get_ref() == EXPERIMENT => {
+                entries.extend(table.iter().map(|(key, value)| (key, value, true)));
+            }
+            _ => entries.push((key, value, false)),
+        }
+    }
+    entries.sort_by_key(|(key, ..)| key.span().start);
+    for (key, value, in_experiment) in entries {
         let name = key.get_ref().as_ref();
         let Some(row) = row(name) else {
+            if in_experiment {
+                complain(format!("there is no experiment {name:?}"), key.span(), mend_key(name));
+                continue;
+            }
             let is_setting = |name: &str| super::rows::row(name).is_some();
             let mut reader = TableReader { base, complain: &mut complain, is_setting };
             if TOP.read_entry(name, value, settings, &mut reader).is_none() {
@@ -61,6 +76,14 @@ pub(super) fn read_text(path: &Path, content: &str, settings: &mut Settings, pro
             }
             continue;
         };
+        if row.is_experiment() != in_experiment {
+            let mend = match in_experiment {
+                true => "write it above the first table",
+                false => "write it below [experiment], after all settings without a table",
+            };
+            complain(format!("{name} is in the wrong place"), key.span(), mend.into());
+            continue;
+        }
         let result = texts(row, value.get_ref()).and_then(|texts| {
             let texts: Vec<_> = texts.iter().map(String::as_str).collect();
             settings.take(row, &texts, base, SettingSource::File)
@@ -93,6 +116,9 @@ fn foreign(content: &str) -> Option<&'static str> {
 fn mend_key(name: &str) -> String {
     if name == "config" {
         return "a configuration cannot name another one".into();
+    }
+    if name == EXPERIMENT {
+        return "it is a table: [experiment]".into();
     }
     let tables = TOP.keys().into_iter().map(|(name, ..)| name);
     match (remedy(name), meant(name, rows().map(|row| row.name).chain(tables))) {

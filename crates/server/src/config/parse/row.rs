@@ -63,6 +63,9 @@ pub(crate) struct Text<'a> {
     pub(crate) base: &'a Path,
 }
 
+/// The heading of mechanisms for people who compare. In a file, these settings are in a table of their own.
+pub(crate) const EXPERIMENTS: &str = "Experiments ([experiment] in a file)";
+
 /// The prefixes of an address in `listen`: `http` turns TLS off, `proxy` requires a PROXY header.
 const LISTEN_PREFIXES: [&str; 3] = ["http:", "proxy:", "proxy+http:"];
 
@@ -114,7 +117,6 @@ const WORDS: &[(&str, &[&str])] = &[
     ("log-full", &["block", "drop"]),
     ("log-rotate", &["off", "daily"]),
     ("log-level", &["error", "warn", "info", "debug"]),
-    ("sandbox", &["on"]),
 ];
 
 impl Text<'_> {
@@ -188,6 +190,11 @@ impl SettingRow {
             word.starts_with('N') || ["BYTES", "SECONDS"].contains(&word) || word.contains("PORT")
         };
         self.value == "TIME" || self.value.split('|').any(is_number)
+    }
+
+    /// Whether it belongs to the table `[experiment]` of a file.
+    pub(crate) fn is_experiment(&self) -> bool {
+        self.heading == EXPERIMENTS
     }
 
     /// Whether it takes several values.

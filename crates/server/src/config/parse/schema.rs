@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::file::EXPERIMENT;
 use super::row::SettingRow;
 use super::rows::rows;
 use super::tables::reader::{Keyed, Shape};
@@ -15,9 +16,20 @@ pub(crate) fn text() -> String {
 }
 
 fn schema() -> Value {
-    let scalars = rows().map(|row| (row.name.to_owned(), of_row(row)));
+    let of_rows = |experiments: bool| {
+        let those = rows().filter(move |row| row.is_experiment() == experiments);
+        those.map(|row| (row.name.to_owned(), of_row(row)))
+    };
+    let experiments: Map<String, Value> = of_rows(true).collect();
+    let experiments = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "description": "settings for people who compare",
+        "properties": experiments,
+    });
     let tables = TOP.keys().into_iter().map(of_key);
-    let properties: Map<String, Value> = scalars.chain(tables).collect();
+    let properties: Map<String, Value> =
+        of_rows(false).chain([(EXPERIMENT.to_owned(), experiments)]).chain(tables).collect();
     json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "The configuration of Tenfold",
@@ -156,7 +168,7 @@ mod tests {
     fn the_schema_accepts_what_is_legal_and_nothing_that_is_known_to_be_wrong() {
         let schema = schema();
         for legal in [
-            "listen = [\"[::]:80\"]\nbacklog = 5\ntcp-nodelay = true\naccess-log = false\nidle-timeout = \"5s\"",
+            "listen = [\"[::]:80\"]\nbacklog = 5\naccess-log = false\nidle-timeout = \"5s\"\n[experiment]\ntcp-nodelay = true",
             "[site]\ncache = \"hashed\"\n[[site.path]]\nmatch = \"/a/**\"\nauth = false",
             "[[host]]\nname = [\"a\", \"*.b\"]\nroot = \"x\"\nerror-pages = { 404 = \"/x\", 5xx = false }",
             "[site]\ncors = { origins = \"*\" }\n[[site.redirect]]\nfrom = \"/a\"\nto = \"/b\"\nstatus = 308",
@@ -166,7 +178,8 @@ mod tests {
         }
         for wrong in [
             "enigne = \"auto\"",
-            "tcp-nodelay = \"maybe\"",
+            "[experiment]\ntcp-nodelay = \"maybe\"",
+            "tcp-nodelay = true",
             "[site]\ncahce = \"1h\"",
             "[site]\ntrailing-slash = \"sometimes\"",
             "[[site.redirect]]\nfrom = \"/a\"\nto = \"/b\"\nstatus = 200",

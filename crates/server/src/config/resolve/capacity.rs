@@ -7,6 +7,7 @@ use tenfold_sys::limits;
 use tenfold_sys::select::FD_SETSIZE;
 
 use crate::config::parse::tables::site::SiteTable;
+use crate::config::values::bounds::WATCHED_FOLDERS;
 use crate::config::values::{ListenEntry, Settings};
 
 /// Descriptors of a process other than connections: standard streams, log, sockets, epoll and events.
@@ -54,14 +55,11 @@ pub(super) fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfol
         index: settings.index.clone(),
         policies: settings.site.policies(),
         routes: settings.site.routes(),
-        max_ranges: settings.max_ranges,
         codings: settings.codings.clone(),
         tags: settings.tags,
-        tags_up_to: settings.tags_up_to,
         listing: settings.listing(),
         explain_listing: settings.is_local(),
-        listing_entries: settings.listing_entries,
-        watched_folders: if settings.watch { settings.watch_folders } else { 0 },
+        watched_folders: if settings.watch { WATCHED_FOLDERS } else { 0 },
         ..Default::default()
     };
     // An explicit sender sends every file by its mechanism; memory is for `auto` only.
@@ -82,11 +80,9 @@ pub(super) fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfol
         bytes.min(usize::try_from(share).unwrap_or(usize::MAX)).max(LEAST_CACHE)
     };
     site.cache_bytes = bounded(site.cache_bytes, stores * processes);
-    if !settings.is_explicit("compress-cache") {
-        // The process of a connection keeps its results for nobody.
-        let shared = if plan.engine == Engine::Fork { 0 } else { site.codings.cache_bytes };
-        site.codings.cache_bytes = if shared == 0 { 0 } else { bounded(shared, processes) };
-    }
+    // The process of a connection keeps its results for nobody.
+    let shared = if plan.engine == Engine::Fork { 0 } else { site.codings.cache_bytes };
+    site.codings.cache_bytes = if shared == 0 { 0 } else { bounded(shared, processes) };
     site
 }
 
@@ -184,7 +180,8 @@ pub(super) fn of_stalled(settings: &Settings, plan: &Plan) -> u64 {
 /// the results.
 fn of_work(settings: &Settings) -> u64 {
     let lists = settings.lists_folders();
-    let listing = if lists { LISTED_NAME * settings.listing_entries as u64 } else { 0 };
+    let listing =
+        if lists { LISTED_NAME * tenfold_site::Settings::default().listing_entries as u64 } else { 0 };
     let compressing = match settings.codings.made.is_empty() {
         true => 0,
         false => ENCODER + 2 * settings.codings.up_to,

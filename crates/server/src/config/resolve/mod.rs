@@ -3,7 +3,7 @@
 mod capacity;
 pub(crate) mod certificates;
 pub(crate) mod kernel_tls;
-pub(super) mod shares;
+mod shares;
 
 use std::sync::Arc;
 

@@ -105,8 +105,6 @@ pub(crate) struct Manner {
     pub(crate) format: LogFormat,
     pub(crate) mode: Mode,
     pub(crate) full: Full,
-    /// Bytes of lines that wait in the queue of the mode `async`.
-    pub(crate) queue: usize,
 }
 
 /// The destination of the access log.

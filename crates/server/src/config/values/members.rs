@@ -21,7 +21,6 @@ pub(crate) struct MembersSettings {
     pub(crate) accounts: Option<AccountsLocation>,
     /// The user of the accounts process, if one is named.
     pub(crate) user: Option<String>,
-    pub(crate) connections: usize,
     pub(crate) protect: Vec<ProtectedFolder>,
     pub(crate) registration: Registration,
     pub(crate) templates: Option<PathBuf>,
@@ -31,8 +30,6 @@ pub(crate) struct MembersSettings {
     /// Bytes.
     pub(crate) memory: u64,
     pub(crate) passes: u32,
-    pub(crate) hash_threads: usize,
-    pub(crate) hash_queue: usize,
     pub(crate) throttle: bool,
 }
 

@@ -1,5 +1,6 @@
 //! The values of all settings, read and checked one by one.
 
+pub(crate) mod bounds;
 pub(crate) mod log;
 pub(crate) mod members;
 pub(crate) mod tls;
@@ -61,18 +62,13 @@ pub(crate) struct Settings {
     /// Bytes.
     pub(crate) notsent_lowat: Option<u32>,
     pub(crate) limits: Limits,
-    pub(crate) max_ranges: usize,
     pub(crate) codings: Codings,
     pub(crate) tags: TagFrom,
-    pub(crate) tags_up_to: u64,
     /// `None` follows from the command line: see [`Settings::listing`].
     pub(crate) listing: Option<Listing>,
-    pub(crate) listing_entries: usize,
     pub(crate) watch: bool,
-    pub(crate) watch_folders: usize,
     pub(crate) drain_timeout: Duration,
     pub(crate) work_threads: usize,
-    pub(crate) work_queue: usize,
     pub(crate) max_connections: Option<usize>,
     /// For one address, like the next two.
     pub(crate) max_connections_per_address: Option<u32>,
@@ -82,9 +78,6 @@ pub(crate) struct Settings {
     pub(crate) request_burst: Option<u32>,
     /// Of one address, a second.
     pub(crate) max_handshakes_per_address: Option<u32>,
-    /// Of each process, at once.
-    pub(crate) max_handshakes: usize,
-    pub(crate) max_addresses: usize,
     /// Bytes per second for each connection.
     pub(crate) max_rate: Option<u64>,
     pub(crate) access_log: LogTarget,
@@ -101,6 +94,7 @@ pub(crate) struct Settings {
     pub(crate) control: Control,
     /// The admin listener.
     pub(crate) admin: Option<ListenAddress>,
+    /// Whether processes are confined: always, except in a build with a sanitizer, which makes system calls of its own.
     pub(crate) sandbox: bool,
     pub(crate) tls_certificate: Vec<PathBuf>,
     /// In the order of the certificates.

@@ -16,6 +16,7 @@ use tenfold_tls::config::SecurityPreset;
 use crate::config::parse::units::shown_size;
 use crate::config::resolve::certificates;
 use crate::config::resolve::certificates::outward;
+use crate::config::values::bounds::LOG_QUEUE;
 use crate::config::values::log::{Full, Manner, Mode, name_of};
 use crate::config::values::log::{LogTarget, Rotate};
 use crate::config::values::{Control, Settings};
@@ -214,10 +215,10 @@ fn log(facts: &StartFacts<'_>) -> Option<String> {
 }
 
 fn manner(settings: &Settings) -> String {
-    let Manner { format, mode, full, queue } = &settings.log;
+    let Manner { format, mode, full } = &settings.log;
     let mut said = format!("{}, {}", format.name(), name_of(Mode::WORDS, mode));
     if *mode == Mode::Async {
-        let _ = write!(said, " ({} when {} wait)", name_of(Full::WORDS, full), shown_size(*queue as u64));
+        let _ = write!(said, " ({} when {} wait)", name_of(Full::WORDS, full), shown_size(LOG_QUEUE as u64));
     }
     match settings.log_rotate {
         Rotate::Off => {}

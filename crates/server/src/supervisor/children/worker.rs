@@ -23,6 +23,7 @@ use crate::admission::Admission;
 use crate::config::resolve::ResolvedConfig;
 use crate::config::resolve::certificates;
 use crate::config::values::Settings;
+use crate::config::values::bounds::HANDSHAKES;
 use crate::diagnostics::{self, debug, warning};
 use crate::log::written;
 use crate::members::channel::AccountsClient;
@@ -176,7 +177,7 @@ fn tls_layer(
     };
     let gate = app.clone();
     let server = TlsServer::new(tls, &covered, count);
-    let server = server.with_bounds(settings.max_handshakes, move |peer| gate.admit_handshake(peer));
+    let server = server.with_bounds(HANDSHAKES, move |peer| gate.admit_handshake(peer));
     Ok(match signer.cloned() {
         Some(signer) => server.with_signer(move || signer.is_late()),
         None => server,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::admission::Addresses;
+use crate::config::values::bounds::ADDRESSES;
 use crate::supervisor::generation::Generation;
 use crate::supervisor::generation::end_bound::MOST_FORMER;
 
@@ -21,9 +22,8 @@ impl AddressRows {
         let table = match &self.0 {
             Some(table) => table.clone(),
             None => {
-                let most = generation.settings.max_addresses;
-                let table = Addresses::new(most, processes * (MOST_FORMER + 1))
-                    .map_err(|error| format!("cannot allocate memory for {most} addresses: {error}"))?;
+                let table = Addresses::new(ADDRESSES, processes * (MOST_FORMER + 1))
+                    .map_err(|error| format!("cannot allocate memory for {ADDRESSES} addresses: {error}"))?;
                 self.0.insert(Arc::new(table)).clone()
             }
         };

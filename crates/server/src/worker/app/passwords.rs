@@ -21,6 +21,7 @@ use tenfold_sys::task;
 
 use crate::admission::lane::WorkLane;
 use crate::config::values::Settings;
+use crate::config::values::bounds::WORK_QUEUE;
 
 /// The verification of passwords in one process.
 pub(super) struct Passwords {
@@ -100,7 +101,7 @@ impl Passwords {
     pub(super) fn new(plan: &Plan, settings: &Settings) -> io::Result<Passwords> {
         let shared = (plan.engine == Engine::Fork).then(|| RunningHashes::new(settings.work_threads.max(1)));
         Ok(Passwords {
-            lane: WorkLane::new(plan, settings.work_threads, settings.work_queue),
+            lane: WorkLane::new(plan, settings.work_threads, WORK_QUEUE),
             throttle: Arc::new(Throttle::new(settings.members.throttle)),
             running: shared.transpose()?.map(Arc::new),
         })

@@ -3,7 +3,7 @@
 use tenfold_http::semantics::negotiate::ContentCoding;
 use tenfold_site::{Codings, MADE_CODINGS, TagFrom};
 
-use super::read::{bytes, count, path, rows, size, some, switch, word};
+use super::read::{path, rows, size, some, switch, word};
 use crate::config::parse::row::Initial::{Follows, Value};
 use crate::config::parse::row::{SettingRow, Text, many, one};
 use crate::config::parse::units;
@@ -40,32 +40,17 @@ pub(super) static CONTENT: &[SettingRow] = rows! { "Content":
         codings.types = types;
         "media types to compress, such as text/* or image/svg+xml; text means the types that usually compress well";
     one "compress-from" "BYTES" = Value("1 KiB"), not_null;
-        codings.from = size(1..=64 * MIB);
+        codings.from = size(1..=2 * MIB);
         "smallest file to compress";
-    one "compress-up-to" "BYTES" = Value("2 MiB"), not_null;
-        codings.up_to = size(1..=64 * MIB);
-        "largest file to compress";
-    one "compress-cache" "BYTES" = Value("32 MiB"), not_null;
-        codings.cache_bytes = bytes(1..=64 * 1024 * MIB);
-        "size of each process's cache of compressed files";
     one "etag" "time|content" = Value("time"), not_null;
         tags = word("source of entity tags", &[("time", TagFrom::Time), ("content", TagFrom::Content)]);
         "the source of entity tags: time (and size), or content, which requires reading each file once";
-    one "etag-up-to" "BYTES" = Value("64 MiB"), not_null;
-        tags_up_to = size(1..=1024 * 1024 * MIB);
-        "largest file to read for its entity tag; a larger file gets a tag of its time and size";
     one "listing" "html|json|off" = Follows("off; without a configuration file: html if only this machine can connect, or if the root has no index and --listen opens it"), not_null;
         listing = |given: Text<'_>| units::listing(given.text).map(Some);
         "the response for a folder without an index: html (JSON if the client prefers it), json, or off";
-    one "listing-entries" "N" = Value("10000"), not_null;
-        listing_entries = count(1..=1_000_000);
-        "maximum number of names to read from a listed folder";
     one "watch" "on|off" = Value("off"), not_null;
         watch = switch;
         "notice changed files immediately (inotify) instead of after a second";
-    one "watch-folders" "N" = Value("1024"), not_null;
-        watch_folders = count(1..=1_000_000);
-        "maximum number of folders that each process watches; changes in other folders are noticed after a second";
 };
 
 fn addresses(given: &[Text<'_>]) -> Result<Vec<ListenEntry>, String> {

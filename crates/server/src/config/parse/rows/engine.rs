@@ -1,4 +1,4 @@
-//! How connections are driven, and the options of their transport.
+//! The I/O model, TCP, and experiments.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tenfold_http::WriteMode;
 
 use super::read::{count, number, or_off, parsed, rows, size, some, switch, time, word};
 use crate::config::parse::row::Initial::{Follows, Value};
-use crate::config::parse::row::{SettingRow, Text, one};
+use crate::config::parse::row::{EXPERIMENTS as HEADING, SettingRow, Text, one};
 use crate::config::values::EngineChoice;
 
 pub(super) static MODEL: &[SettingRow] = rows! { "The I/O model":
@@ -20,6 +20,22 @@ pub(super) static MODEL: &[SettingRow] = rows! { "The I/O model":
     one "workers" "N" = Follows("one per processor, if the model can have several"), fixed;
         workers = some(count(1..=Plan::MOST_WORKERS as u32));
         "number of workers";
+    one "send" "SENDER" = Value("auto"), null_only("auto");
+        send = some(parsed);
+        "how to send files: auto (small files from memory, larger files with sendfile), copy, mmap, sendfile, splice or zerocopy";
+};
+
+pub(super) static TCP: &[SettingRow] = rows! { "TCP":
+    one "backlog" "N" = Value("511"), fixed;
+        backlog = number(1..=65_535u32);
+        "maximum number of established connections that wait for accept";
+    one "max-rate" "BYTES|off" = Value("off");
+        max_rate = or_off(size(1024..=1 << 40));
+        "maximum send rate of each connection, in bytes per second (SO_MAX_PACING_RATE)";
+};
+
+/// Mechanisms for people who compare.
+pub(super) static EXPERIMENTS: &[SettingRow] = rows! { HEADING:
     one "dispatch" "HOW" = Value("inline"), fixed;
         dispatch = some(parsed);
         "the threads that handle requests: inline (the event loop), reactor (a pool reads, processes and writes) or proactor (a pool only processes)";
@@ -29,9 +45,6 @@ pub(super) static MODEL: &[SettingRow] = rows! { "The I/O model":
     one "trigger" "PAIR" = Follows("lt+et, if the model has triggers"), fixed;
         trigger = some(parsed);
         "level-triggered (lt) or edge-triggered (et) events of epoll or libevent, for listener+connections: lt+et, lt+lt, et+lt or et+et";
-    one "send" "SENDER" = Value("auto"), null_only("auto");
-        send = some(parsed);
-        "how to send files: auto (small files from memory, larger files with sendfile), copy, mmap, sendfile, splice or zerocopy";
     one "write" "HOW" = Value("joined"), null_only("joined");
         limits.write = word("write mode", WriteMode::WORDS);
         "system calls to send a head and its body: joined (one call), split (two calls) or per-header (a call for each header line)";
@@ -53,24 +66,15 @@ pub(super) static MODEL: &[SettingRow] = rows! { "The I/O model":
     one "timer" "TIMER" = Value("wheel"), fixed;
         timer = some(parsed);
         "the data structure for deadlines: wheel or list";
-};
-
-pub(super) static TCP: &[SettingRow] = rows! { "TCP":
     one "tcp-nodelay" "on|off" = Value("on"), fixed;
         tcp_nodelay = switch;
         "send small segments immediately (TCP_NODELAY)";
     one "tcp-cork" "on|off" = Value("off"), fixed;
         tcp_cork = switch;
         "hold back partial segments until the response is complete (TCP_CORK); costs two more system calls per response";
-    one "backlog" "N" = Value("511"), fixed;
-        backlog = number(1..=65_535u32);
-        "maximum number of established connections that wait for accept";
     one "defer-accept" "on|off" = Value("on"), fixed;
         defer_accept = switch;
         "accept a connection only after its first bytes have arrived (TCP_DEFER_ACCEPT)";
-    one "max-rate" "BYTES|off" = Value("off");
-        max_rate = or_off(size(1024..=1 << 40));
-        "maximum send rate of each connection, in bytes per second (SO_MAX_PACING_RATE)";
     one "fastopen" "N|off" = Value("off"), fixed;
         fastopen = or_off(number(1..=65_535u32));
         "accept requests in the SYN, from at most N connections in their handshake (TCP_FASTOPEN)";

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use tenfold_http::Limits;
-
 use super::read::{bytes, count, number, or_off, rows, size, some, time};
 use crate::config::parse::row::Initial::{Follows, Value};
 use crate::config::parse::row::{SettingRow, one};
@@ -40,24 +38,12 @@ pub(super) static BOUNDS: &[SettingRow] = rows! { "Bounds":
     one "max-head" "BYTES" = Value("16 KiB"), not_null;
         limits.max_head = bytes(64..=MIB);
         "maximum size of a request's head; beyond it, 431";
-    one "max-headers" "N" = Value("100"), not_null;
-        limits.max_headers = count(1..=Limits::MOST_HEADERS as u32);
-        "maximum number of header fields of a request; beyond it, 431";
-    one "max-target" "BYTES" = Value("8 KiB"), not_null;
-        limits.max_target = bytes(1..=MIB);
-        "maximum size of a request's target; beyond it, 414";
     one "max-body" "BYTES" = Value("1 MiB"), not_null;
         limits.max_body = size(1..=64 * MIB);
         "maximum size of a request's body, if the body is read; beyond it, 413";
-    one "max-ranges" "N" = Value("64"), not_null;
-        max_ranges = count(1..=1000);
-        "maximum number of ranges of one request; beyond it, the whole file is sent";
     one "work-threads" "N" = Value("2"), not_null;
         work_threads = count(1..=256);
         "number of each process's threads for slow work, and the same number for the passwords of basic authentication";
-    one "work-queue" "N" = Value("64"), not_null;
-        work_queue = count(1..=100_000);
-        "maximum number of responses that wait for one of the work-threads; beyond it, 503";
     one "requests-per-connection" "N|off" = Value("off"), not_null;
         limits.requests_per_connection = or_off(number(1..=u32::MAX));
         "number of requests after which a connection is closed";
@@ -70,13 +56,7 @@ pub(super) static BOUNDS: &[SettingRow] = rows! { "Bounds":
     one "request-burst" "N" = Follows("the value of max-requests-per-address"), not_null;
         request_burst = some(number(1..=1_000_000u32));
         "maximum number of requests that one address can make in a burst after a pause";
-    one "max-handshakes" "N" = Value("10000"), not_null;
-        max_handshakes = count(1..=100_000_000);
-        "maximum number of TLS handshakes in progress in each worker process; beyond it, connections are closed and counted";
     one "max-handshakes-per-address" "N|off" = Follows("off for loopback; otherwise 200"), not_null;
         max_handshakes_per_address = or_off(number(1..=1_000_000u32));
         "maximum number of TLS handshakes per second from one address (IPv6: one /64) to all workers, and ten times as many after a pause; beyond it, connections are closed and counted; a trusted-proxy has no limit";
-    one "max-addresses" "N" = Value("65536"), fixed, not_null;
-        max_addresses = count(64..=10_000_000);
-        "maximum number of addresses that limits by address track; beyond it, new addresses are refused";
 };

@@ -51,15 +51,6 @@ pub(super) static ROWS: &[SettingRow] = rows! { "Members":
     one "password-passes" "N" = Value("2"), fixed, not_null;
         members.passes = number(1..=64u32);
         "passes over password-memory to hash one password (Argon2id)";
-    one "password-threads" "N" = Value("1"), fixed, not_null;
-        members.hash_threads = count(1..=64);
-        "maximum number of passwords that the whole server hashes at the same time";
-    one "password-queue" "N" = Value("64"), fixed, not_null;
-        members.hash_queue = count(1..=100_000);
-        "maximum number of passwords that wait to be hashed, on the whole server; beyond it, 503";
-    one "db-connections" "N" = Value("8"), fixed, not_null;
-        members.connections = count(1..=256);
-        "maximum number of the whole server's connections to the database";
     one "login-throttle" "on|off" = Value("on"), fixed, not_null;
         members.throttle = switch;
         "count failed logins by name and by address, with basic authentication too, and refuse further attempts if there are too many";

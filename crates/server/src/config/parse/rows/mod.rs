@@ -23,6 +23,7 @@ static GROUPS: &[&[SettingRow]] = &[
     proxy::ROWS,
     members::ROWS,
     process::ROWS,
+    engine::EXPERIMENTS,
 ];
 
 /// Every setting, in the order of the help.

@@ -2,7 +2,7 @@
 
 use tenfold_sys::socket::ListenAddress;
 
-use super::read::{bytes, count, name, or_off, rows, switch, word};
+use super::read::{count, name, or_off, rows, switch, word};
 use crate::config::parse::row::Initial::{Follows, Value};
 use crate::config::parse::row::{SettingRow, Text, one};
 use crate::config::parse::units::{number, size};
@@ -29,9 +29,6 @@ pub(super) static ROWS: &[SettingRow] = rows! { "Log and process":
     one "log-full" "WHAT" = Value("block"), not_null;
         log.full = word("rule for a full queue", Full::WORDS);
         "if the queue of log-mode async is full: block (requests wait) or drop (lines are lost and counted)";
-    one "log-queue" "BYTES" = Value("1 MiB"), not_null;
-        log.queue = bytes(64 * 1024..=1 << 30);
-        "size of each process's queue for log-mode async; a batch of this size may also be on its way to the file";
     one "log-rotate" "WHEN" = Value("off"), not_null;
         log_rotate = |given: Text<'_>| rotate(given.text);
         "when to start a new access log file: off, a size (10 MiB), a count (100000 lines) or daily";
@@ -50,9 +47,6 @@ pub(super) static ROWS: &[SettingRow] = rows! { "Log and process":
     one "admin" "ADDRESS|off" = Value("off"), fixed;
         admin = or_off(admin);
         "an address for metrics and health checks: 127.0.0.1:9145 or unix:PATH; serves /metrics, /status, /healthz and /readyz";
-    one "sandbox" "on|off" = Value("on"), fixed;
-        sandbox = sandbox;
-        "restrict each process to the system calls that it needs; off only in builds with a sanitizer";
 };
 
 fn access_log(given: Text<'_>) -> Result<LogTarget, String> {
@@ -82,14 +76,4 @@ fn control(given: Text<'_>) -> Result<Control, String> {
 
 fn admin(given: Text<'_>) -> Result<ListenAddress, String> {
     given.address(given.text)
-}
-
-fn sandbox(given: Text<'_>) -> Result<bool, String> {
-    match switch(given)? {
-        // A sanitizer makes system calls of its own.
-        false if !cfg!(feature = "sanitizer") => {
-            Err("only a build with a sanitizer can serve without the sandbox".into())
-        }
-        on => Ok(on),
-    }
 }

@@ -11,7 +11,7 @@ use crate::config::parse::units;
 /// The settings under a heading of the help. Each has its name, the placeholder of its value, its default and its
 /// properties; the field that it sets and how its text is read; its meaning.
 macro_rules! rows {
-    ($heading:literal: $(
+    ($heading:tt: $(
         $kind:ident $name:literal $value:literal = $initial:expr $(, $property:ident $(($argument:expr))?)*;
         $($field:ident).+ = $read:expr;
         $about:literal;
