@@ -27,7 +27,7 @@ const LONG_IDLE: Duration = Duration::from_secs(5);
 /// The clock of the server moves with the kernel's ticks, of 10 ms at most, so a wait may have begun earlier (`man 2
 /// clock_gettime`, CLOCK_MONOTONIC_COARSE).
 const TICK: Duration = Duration::from_millis(20);
-/// For a busy machine.
+/// The upper bound of a wait: on a busy machine, a timer may be seconds late.
 const LATE: Duration = Duration::from_secs(8);
 
 fn keeps_timers(config: &Config) -> bool {

@@ -279,7 +279,7 @@ impl Database {
         lock(&self.child).as_ref().map(|child| Process(child.id()))
     }
 
-    /// The URL of a database in it.
+    /// Returns the URL of the database `name` on this server.
     pub fn url(&self, name: &str) -> String {
         let scheme = if self.kind == DatabaseProduct::Postgres { "postgres" } else { "mysql" };
         format!("{scheme}://tenfold:secret@{}/{name}", self.address)

@@ -25,7 +25,7 @@ impl Profile {
         values[self as usize]
     }
 
-    /// Its name.
+    /// Returns the word that selects the profile, such as `quick`.
     pub fn name(self) -> &'static str {
         self.of(Profile::WORDS).0
     }

@@ -31,7 +31,7 @@ const MOST_SENT: usize = 64 << 10;
 const SHORT: usize = 4 << 10;
 /// The most buffers kept for reuse.
 const STOCK: usize = 256;
-/// The most bytes of such a buffer.
+/// The most bytes of a kept buffer.
 const KEPT: usize = 16 << 10;
 
 /// The kind of an operation, in its tag.

@@ -18,7 +18,8 @@ thread_local! {
 #[inline]
 pub(crate) fn turn(word: &'static AtomicU64, now: Instant) {
     WORD.set(Some(word));
-    // Its row belongs to this thread. The first millisecond after the boot of the machine is no time of a turn.
+    // The row belongs to this thread. 0 means that no turn is expected, so a turn in the first millisecond after the
+    // boot of the machine is stored as 1.
     word.store(now.0.max(1), Ordering::Relaxed);
 }
 

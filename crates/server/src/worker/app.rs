@@ -47,7 +47,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// A service of `hosts` by `settings` and this plan, with bounds by `admission` and members' folders by `members`.
+    /// Creates the service that answers requests for `hosts`. `before` has the rules that apply before those of a host.
     ///
     /// # Errors
     /// The threads of the plan cannot be started.

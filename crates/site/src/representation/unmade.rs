@@ -64,7 +64,7 @@ impl Unmade {
     }
 }
 
-/// Reads a whole open file; None if it is no longer this version.
+/// Reads a whole open file; `None` if the file cannot be read or no longer matches `facts`.
 fn read(file: &File, facts: &FileStat) -> Option<Vec<u8>> {
     let bytes = file::read_whole(file, usize::try_from(facts.size).ok()?).ok()??;
     (file::facts(file).ok()? == *facts).then_some(bytes)

@@ -41,7 +41,7 @@ impl PartialEq for Guard {
 pub(crate) struct Access {
     /// Whether the client is logged in as a member.
     pub(crate) member: bool,
-    /// Realms whose password was verified for this request, and whether the password was right.
+    /// The realms whose password was checked for this request, and whether the password was right.
     verdicts: Vec<(Arc<Realm>, bool)>,
 }
 

@@ -180,8 +180,8 @@ impl Records {
         }
     }
 
-    /// Updates the key if the kernel's next record is `record`. It is called long before half of the
-    /// remaining records are used.
+    /// Updates the key if it has sealed half of the records that its cipher suite allows. `record` is the number
+    /// of the kernel's next record.
     pub(super) fn limit_kernel(&mut self, record: u64, out: &mut Out) -> Result<(), IoError> {
         let most = self.sending.suite().most_records();
         if record >= most / 2 {

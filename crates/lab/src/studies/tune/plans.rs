@@ -35,7 +35,7 @@ pub(super) struct SearchPlans<'a> {
 }
 
 impl SearchPlans<'_> {
-    /// A cell with settings.
+    /// Returns a cell in which Tenfold serves the load of the search with `settings`.
     pub(super) fn cell(&self, about: &str, settings: &CandidateSettings) -> Cell {
         let client = processors(self.environment).1;
         Cell {

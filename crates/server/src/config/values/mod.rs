@@ -114,7 +114,7 @@ pub(crate) struct Settings {
     pub(crate) site: SiteTable,
     /// The tables `[[host]]`.
     pub(crate) hosts: Vec<SiteTable>,
-    /// The text of each setting that won, and its source.
+    /// The text of each setting, from the source that takes precedence.
     pub(super) said: Vec<Said>,
 }
 

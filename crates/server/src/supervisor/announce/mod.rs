@@ -159,7 +159,7 @@ fn root(facts: &StartFacts<'_>) -> Option<String> {
             format!("no {names}: 404; listing = \"html\" in [site] lists its files")
         }
         (None, Listing::Off) => format!("no {names}: 404; --listing html lists its files"),
-        // The user may not have asked for it.
+        // The user may not have requested a listing that other machines can see, so name the flag that hides it.
         (None, Listing::Html | Listing::Json) if !settings.is_local() && settings.listing.is_none() => {
             format!("no {names}: its files are listed, also to other machines; --listing off hides them")
         }

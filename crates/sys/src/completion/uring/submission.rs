@@ -81,6 +81,6 @@ fn is_linked(entry: &Entry) -> bool {
     const FLAGS: usize = 1;
     // SAFETY: `Entry` is a `struct io_uring_sqe` of 64 initialised bytes.
     let bytes = unsafe { &*std::ptr::from_ref(entry).cast::<[u8; size_of::<Entry>()]>() };
-    // `flags` is the second of them (`man 2 io_uring_enter`).
+    // `flags` is the second byte (`man 2 io_uring_enter`).
     bytes[FLAGS] & Flags::IO_LINK.bits() != 0
 }

@@ -1,4 +1,4 @@
-//! Any text as a configuration: it is read, or refused in words that point into it. A fuzz target, too:
+//! Arbitrary text as a configuration: the parser accepts it or reports problems. This is also a fuzz target:
 //! `cargo xtask fuzz --minutes 10 configuration`.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
