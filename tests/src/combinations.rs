@@ -5,7 +5,7 @@ use crate::generate::SeededRandom;
 /// A setting and its values of interest. The first value is its default.
 #[derive(Clone, Debug)]
 pub struct Parameter {
-    /// Its name.
+    /// The name of the setting.
     pub name: &'static str,
     /// Its values.
     pub values: Vec<String>,

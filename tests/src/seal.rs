@@ -223,7 +223,7 @@ pub fn secret_parts(path: &Path) -> Vec<Vec<u8>> {
     number.reverse();
     let text = fs::read_to_string(path).expect("a key");
     let lines: Vec<_> = text.lines().filter(|line| !line.starts_with('-')).map(str::as_bytes).collect();
-    // The DER before and after the number is in the certificate, too.
+    // The DER before and after the number is in the certificate too.
     vec![number, lines[0][begin / 3 * 4..].to_vec(), lines[1][..16].to_vec()]
 }
 

@@ -43,7 +43,7 @@ impl TempFolder {
         &self.0
     }
 
-    /// A path in it.
+    /// Returns the path of `name` in the folder.
     pub fn at(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }

@@ -251,7 +251,7 @@ fn connections_that_fail_are_errors_by_kind() {
     let nobody = free_address().to_string();
     let output = expect_code(1, &["-d", "5s", &nobody], &["refused", &nobody]);
     assert_eq!(said(&output).lines().count(), 1, "{}", said(&output));
-    // With fewer requests than connections, too.
+    // With fewer requests than connections too.
     expect_code(1, &["-n", "2", "-c", "5", &nobody], &["cannot connect to", "refused"]);
 
     let hangs_up = FaultyServer::start(|_, _| false);

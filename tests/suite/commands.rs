@@ -365,7 +365,7 @@ fn status_counts(config: &Config) {
     assert_eq!(status["responses"]["200"], 6, "{status}");
     assert_eq!(status["responses"]["404"], 2, "{status}");
     assert!(status["bytes"].as_u64() > Some(5 * 1024), "{status}");
-    // The accepting thread is listed, too.
+    // The accepting thread is listed too.
     let rows = config.workers() + usize::from(config.topology == Topology::Handoff);
     let told = status["workers"].as_array().cloned().unwrap_or_default();
     assert_eq!(told.len(), rows, "{status}");

@@ -73,7 +73,7 @@ fn send_slowly(server: &Server, timeout: Duration) {
 }
 
 /// A connection with a part of a record is not idle, so the idle timeout must not apply. The timeout of a head applies
-/// to the handshake, too.
+/// to the handshake too.
 fn a_record_between_requests_has_the_time_of_a_head(config: &Config) {
     let launch = Launch::new(&config.through(Below::Tls), site::shared());
     let server = launch.flag("--head-timeout", "3s").flag("--idle-timeout", "60s").start();

@@ -142,7 +142,7 @@ fn h84_off_loopback_an_address_has_a_quarter_of_the_connections() {
     };
     let here = || served(loopback).expect("loopback has no bound by default");
     let mut kept: Vec<Wire> = (0..LEAST + 10).map(|_| here()).collect();
-    // A machine without a network has none; unit tests cover this case, too.
+    // A machine without a network has no other address. Unit tests also cover this case.
     if let Some(own) = own_address() {
         let own = SocketAddr::new(own.ip(), loopback.port());
         kept.extend((0..LEAST).map(|at| served(own).unwrap_or_else(|| panic!("connection {at}"))));

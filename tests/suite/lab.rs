@@ -289,7 +289,7 @@ fn a_report_is_not_written_for_another_user(_: &Config) {
     let csv = folder.at("run").join("trials.csv");
     std::fs::remove_file(&csv).expect("it was written");
     std::os::unix::fs::symlink(&ours, &csv).expect("our own folder");
-    // An unpacked archive belongs to this user, but may have links, too.
+    // An unpacked archive belongs to this user, but may have links too.
     expect_code(0, &["report", &output], &["report.html"]);
     assert_eq!(std::fs::read(&ours).expect("it is there"), b"precious");
     assert!(!csv.is_symlink());

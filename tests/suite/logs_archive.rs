@@ -43,7 +43,7 @@ fn names(folder: &TempFolder) -> Vec<String> {
 fn the_oldest_files_are_removed(config: &Config) {
     let folder = TempFolder::new("keep");
     former_files(&folder, &["access.log.2026-01-02", "access.log.2026-01-03", "access.log.2026-01-03.2"]);
-    // It is no name of rotation.
+    // A rotation does not give this name.
     former_files(&folder, &["access.log.1"]);
     let launch = Launch::new(config, site::shared()).flag("--access-log", folder.at("access.log").display());
     let server = launch.flag("--log-rotate", "daily").flag("--log-keep", 2).start();

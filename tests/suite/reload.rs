@@ -208,7 +208,7 @@ fn may_become_zerocopy_again(config: &Config, folder: &TempFolder) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// Zero-copy sends hold locked memory of the user. The ring of a worker that starts is locked memory, too.
+/// Zero-copy sends hold locked memory of the user. The ring of a worker that starts is locked memory too.
 fn clients_that_do_not_read_leave_memory_for_new_workers(config: &Config) {
     let _turn = (!config.locks_memory()).then(lock_memory);
     for topology in [config.topology, Topology::Threads] {

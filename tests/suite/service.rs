@@ -120,7 +120,7 @@ fn passed_sockets_take_the_place_of_listen(config: &Config) {
     let port = tcp.local_addr().expect("it is bound").port();
     let unix = UnixListener::bind(folder.at("socket")).expect("our own folder");
     let launch = Launch::new(config, site::shared()).passing(tcp).passing(unix);
-    // The socket accepts IPv4, too.
+    // The socket accepts IPv4 too.
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
     let server = launch.start_at(address);
     assert_eq!(server.get("/1k.html").status, 200);

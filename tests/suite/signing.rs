@@ -50,7 +50,7 @@ fn stop(server: Server) {
 
 fn h96_no_other_process_has_the_key(config: &Config) {
     let server = Launch::new(&config.through(Below::Tls), site::shared()).start();
-    // With `fork`, the process of this connection is checked, too.
+    // With `fork`, the process of this connection is checked too.
     let mut wire = server.connect();
     wire.get("/1k.html");
     assert_eq!(wire.response().status, 200);

@@ -137,7 +137,7 @@ fn a_response_leaves_in_the_configured_calls(config: &Config) {
     for (write, by_head) in [("joined", 0), ("split", 1), ("per-header", 0)] {
         let launch = Launch::new(config, site::shared()).flag("--write", write).flag("--log-format", "json");
         let server = launch.start();
-        // The empty line counts, too.
+        // The empty line counts too.
         let lines = server.get("/1k.html").head.lines().count() + 1;
         let head = if write == "per-header" { lines } else { by_head };
         let calls = traced_requests(&server, "/1k.html", REQUESTS).detach();

@@ -198,7 +198,7 @@ fn a_connection_for_one_request_sends_twice(config: &Config) {
     rustls::Stream::new(&mut client, &mut stream).read_to_end(&mut response).expect("an orderly end");
     assert!(response.starts_with(b"HTTP/1.1 200 "));
     let calls = tracer.detach();
-    // The records of the handshake and of data; the request to the signing process is a write, too.
+    // The records of the handshake and of data; the request to the signing process is a write too.
     let is_send = |line: &&String| {
         line.contains(" write(") && ["\"\\26\\3", "\"\\27\\3"].iter().any(|start| line.contains(start))
     };

@@ -55,7 +55,7 @@ fn database_clients(tree: &str) -> Vec<&str> {
 }
 
 /// Runs tests under the address sanitizer; the prebuilt standard library suffices. SQLite and the C++ part of
-/// `crates/sys` are compiled with it, too. Without `all`, the engine's tests through TLS are sampled.
+/// `crates/sys` are compiled with it too. Without `all`, the engine's tests through TLS are sampled.
 pub(crate) fn address_sanitizer(root: &Path, all: bool) -> Result<(), Failed> {
     let platform = shell::platform();
     let cargo = ["run", "nightly", "cargo", "test", "--lib", "--tests", "--target", &platform];

@@ -49,7 +49,6 @@ fn child(module: &Module, name: &str) -> Module {
     module.iter().map(String::as_str).chain([name]).map(str::to_owned).collect()
 }
 
-/// The module of a file.
 fn module_of(file: &Path) -> Module {
     let name = file.with_extension("");
     let mut module: Module = name.iter().map(|part| part.to_string_lossy().into_owned()).collect();

@@ -39,7 +39,7 @@ pub(crate) fn spelled_invitation(typed: &str) -> String {
     typed.chars().filter(char::is_ascii_alphanumeric).take(64).map(|c| c.to_ascii_uppercase()).collect()
 }
 
-/// The stored digest of a token, which is no token itself. A token has 256 random bits, so one hash without salt is
+/// The stored digest of a token, which is not a token itself. A token has 256 random bits, so one hash without salt is
 /// enough.
 pub fn digest(token: &str) -> String {
     BASE64URL_NOPAD.encode(&Sha256::digest(token.as_bytes()))

@@ -2,7 +2,8 @@
 
 const STYLE: &str = include_str!("style.css");
 
-/// An HTML page without scripts and other files. It is light or dark as the system, and printable.
+/// An HTML page without scripts and other files. It follows the light or dark colours of the system, and can be
+/// printed.
 #[must_use]
 pub fn document(title: &str, body: &str) -> String {
     format!(

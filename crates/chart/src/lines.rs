@@ -17,7 +17,7 @@ const NAME: f64 = FONT_SIZE + 2.0;
 /// A line, by points from (0, 0) at the lower left to (1, 1) at the upper right of the field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
-    /// Its name.
+    /// The text at the end of the line.
     pub label: String,
     /// Its points from left to right.
     pub points: Vec<(f64, f64)>,
@@ -112,7 +112,7 @@ fn apart(wanted: &[f64], bottom: f64) -> Vec<f64> {
 /// Latencies of a server by percentile, in milliseconds.
 #[derive(Clone, Debug)]
 pub struct LatencyCurve {
-    /// Its name.
+    /// The name of the server.
     pub label: String,
     /// The name of a percentile, and the latency at it.
     pub points: Vec<(String, f64)>,
@@ -145,7 +145,7 @@ pub fn latencies(title: &str, names: &[&str], curves: &[LatencyCurve]) -> String
 /// A value for each number of connections.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GrowthCurve {
-    /// Its name.
+    /// The text at the end of the curve.
     pub label: String,
     /// Numbers of connections in growing order, with the value at each.
     pub points: Vec<(u32, f64)>,

@@ -1,4 +1,4 @@
-//! A protocol that receives and sends at once, played from scripts: every split of the bytes, pauses and failures at
+//! A protocol that receives and sends concurrently, driven by scripts: every split of the bytes, pauses and failures at
 //! every operation, and deadlines of each wait. `drivers/duplex.rs` has the same protocol on every engine with a loop.
 
 #[path = "drivers/mux.rs"]
@@ -14,7 +14,7 @@ use tenfold_http::{IoError, Next};
 
 use crate::mux::{Answers, COUNT, Memory, Mux, NOISE, PATIENCE, WINDOW, ask, frame, grant};
 
-/// A server whose answers are ready at once, but for those after some time, which come when the promises are kept.
+/// A server whose immediate answers are ready, and whose later answers are ready when the test keeps the promises.
 fn server() -> (Mux, Arc<Mutex<Vec<Promise<()>>>>) {
     let promises = Arc::<Mutex<Vec<Promise<()>>>>::default();
     let waiting = promises.clone();
@@ -46,7 +46,7 @@ fn play(script: Script, mux: &Mux) -> (Answers, Outcome) {
     (answers, outcome)
 }
 
-/// Two answers of more than the window between them, and a question behind them.
+/// Requests for two answers that together exceed the window, followed by a query.
 fn exchange() -> Vec<u8> {
     let noise = frame(NOISE, 0, &[7; 100]);
     [ask(1, 12_000, 0), ask(2, 9_000, 0), noise, frame(COUNT, 0, b""), grant(8_000)].concat()
@@ -99,7 +99,7 @@ fn an_answer_waits_for_its_window_while_bytes_are_received() {
 
 #[test]
 fn bytes_are_received_while_there_is_no_room_and_an_answer_is_prepared() {
-    // The peer takes 1000 bytes a second, and what it sends meanwhile is used at once.
+    // The peer receives 1000 bytes a second, and the server processes the peer's bytes immediately.
     let (mux, promises) = server();
     let (seen, all) = (Arc::<Mutex<Vec<u64>>>::default(), promises.clone());
     let script = Script::new().sends(ask(1, 16_000, 0)).takes(1000, Duration::from_secs(1));
@@ -121,13 +121,13 @@ fn bytes_are_received_while_there_is_no_room_and_an_answer_is_prepared() {
 
 #[test]
 fn a_deadline_is_of_its_own_wait() {
-    // Nothing comes for longer than a receive waits, and the answer is still sent when it is there.
+    // No byte arrives until the receive times out. The answer is still sent when it is ready.
     let (mux, promises) = server();
     let script = Script::new().sends(ask(1, 500, 9)).waits(PATIENCE + Duration::from_secs(5));
     let (answers, outcome) = play(script.meanwhile(move || keep_all(&promises)).ends(), &mux);
     assert_eq!((answers.all(), &answers.ended[..], answers.silences), (500, &[1][..], 1));
     assert_eq!(outcome.next, Next::Close);
-    // Bytes that keep coming do not put off the end of a send that the peer does not take.
+    // Arriving bytes do not extend the deadline of a send that the peer does not accept.
     let noise = (0..60).fold(Script::new().sends(ask(1, 500, 0)).takes(0, Duration::ZERO), |script, _| {
         script.sends(frame(NOISE, 0, b"x")).waits(Duration::from_secs(1))
     });

@@ -1,5 +1,5 @@
-//! The hand-off from the thread that accepts to a worker in every order in which they can run, by loom: its source is
-//! compiled once more with loom's locks.
+//! The hand-off from the accepting thread to a worker, in every order of the two threads. The source of the hand-off is
+//! compiled again with loom's locks.
 
 #[path = "../src/worker/handoff.rs"]
 mod handoff;
@@ -13,7 +13,7 @@ mod sync {
     pub(crate) use loom::sync::atomic::{AtomicBool, Ordering};
     pub(crate) use loom::sync::{Mutex, MutexGuard};
 
-    /// An eventfd: a wait ends when it was signalled before or is later, and takes all signals until then.
+    /// An eventfd: a wait ends at the first signal, also at an earlier one, and consumes all signals.
     pub(crate) struct EventFd(Notify);
 
     impl EventFd {
@@ -39,7 +39,7 @@ use loom::thread;
 
 use handoff::{AcceptedConnection, Handoff};
 
-/// Tries every order, with at most two switches that no thread asked for.
+/// Tries every order of the threads with at most two preemptions.
 fn check(holds: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(2);
@@ -51,7 +51,7 @@ fn connection(number: u16) -> AcceptedConnection {
     (OwnedFd::from(null).into(), None, number)
 }
 
-/// The worker takes until nothing is left, sleeps, and ends when the queue is over; the numbers that it took.
+/// Runs a worker: it empties the queue, sleeps, and ends when the queue is closed. Returns the numbers that it took.
 fn work(handoff: &Handoff, on_taken: impl Fn()) -> Vec<u16> {
     let mut taken = Vec::new();
     loop {
@@ -84,7 +84,7 @@ fn every_connection_is_taken_once_in_order_or_given_back_and_no_worker_sleeps_th
         let mut refused = Vec::new();
         let handed: Vec<u16> =
             (1..=3).filter(|number| put(*number).map_err(|number| refused.push(number)).is_ok()).collect();
-        // The worker hears of every connection, and not only of the end.
+        // The worker is woken for each connection, and not only for the end.
         while count.load(Ordering::SeqCst) < handed.len() {
             heard.wait();
         }

@@ -1,5 +1,5 @@
-//! The queues between a loop and its pool in every order in which threads can run, by loom: its source is
-//! compiled once more with loom's locks.
+//! The queues between a loop and its pool, in every order of the threads. The source of the queues is compiled again
+//! with loom's locks.
 
 #[path = "../src/dispatch/queue.rs"]
 #[allow(dead_code, reason = "the crate uses all of it")]
@@ -21,8 +21,7 @@ use tenfold_http::Instant;
 
 use queue::{IMMEDIATELY, JobQueue, Mailbox, NextJob};
 
-/// Tries every order in which threads run, with at most so many switches that no thread asked for: what goes
-/// wrong at all goes wrong with two of them.
+/// Tries every order of the threads with at most two preemptions. Practically every error occurs with two.
 fn check(holds: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(2);
@@ -58,7 +57,7 @@ fn every_job_is_taken_once_or_given_back_and_threads_that_sleep_hear_of_it() {
     });
 }
 
-/// The loop's side: sleeps where it may, and is awake when it has messages.
+/// The loop's side: sleeps if the mailbox permits, and returns when it has messages.
 fn hear(mailbox: &Mailbox<u32>, until: Instant, event: &Notify) -> Vec<u32> {
     let mut messages = Vec::new();
     while messages.is_empty() {
@@ -72,7 +71,8 @@ fn hear(mailbox: &Mailbox<u32>, until: Instant, event: &Notify) -> Vec<u32> {
 
 #[test]
 fn a_loop_that_sleeps_is_woken_for_what_it_must_know() {
-    // At once; before it would wake by itself; and whatever it is, where somebody was missed.
+    // A message that is due immediately, one that is due before the loop would wake by itself, and any message if the
+    // loop would sleep without a limit.
     for (by, until) in
         [(IMMEDIATELY, Instant(100)), (Instant(50), Instant(100)), (Instant::NEVER, Instant::NEVER)]
     {
@@ -109,7 +109,7 @@ fn a_loop_that_hears_of_a_connection_has_its_task_back() {
             let (mailbox, event, ready) = (mailbox.clone(), event.clone(), ready.clone());
             thread::spawn(move || {
                 let woken = mailbox.put(|| {
-                    // It is registered, and ready at once.
+                    // The descriptor is registered, and ready immediately.
                     ready.store(true, Ordering::SeqCst);
                     event.notify();
                     (1, Instant(1000))

@@ -124,8 +124,8 @@ fn with_priority(level: Level, text: &str) -> String {
     text.lines().map(|line| format!("<{priority}>{line}\n")).collect()
 }
 
-/// Whether standard error is the journal's socket (`JOURNAL_STREAM` in `man 5 systemd.exec`). It is asked once: workers
-/// inherit the answer.
+/// Whether standard error is the journal's socket (`JOURNAL_STREAM` in `man 5 systemd.exec`). The check runs once, and
+/// workers inherit its result.
 pub(crate) fn is_read_by_journal() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| {

@@ -1,5 +1,5 @@
-//! The table of addresses in every order in which its threads can run, by loom: its source and that of its lock are
-//! compiled once more with loom's atomics. Threads stand for processes.
+//! The table of addresses, in every order of its threads. The sources of the table and its lock are compiled again with
+//! loom's atomics. Threads stand for processes.
 
 use std::process::ExitCode;
 
@@ -17,8 +17,8 @@ mod admission {
 
         pub(crate) use loom::thread;
 
-        /// A word. Loom takes SeqCst for AcqRel, under which a thread may see less than the standard allows. So every
-        /// access is one that reads and writes: these are in one order, which every thread sees.
+        /// A word. Loom treats SeqCst as AcqRel, which permits more executions than the standard does. So every access
+        /// is a read-modify-write operation: all threads see these in one order.
         #[derive(Debug, Default)]
         pub(crate) struct AtomicU64(loom::sync::atomic::AtomicU64);
 
@@ -85,7 +85,7 @@ use loom::sync::Arc;
 use loom::thread;
 use tenfold_http::Peer;
 
-/// Places of the table: all that an address may have.
+/// The number of places of the table; an address may have any of them.
 const PLACES: u8 = 8;
 
 fn key(host: u8) -> AddressKey {
@@ -100,7 +100,7 @@ fn check(holds: impl Fn() + Sync + Send + 'static) {
     model.check(holds);
 }
 
-/// Two connections at once, each from its key in a process of its own; what came of them.
+/// Admits two concurrent connections, each with its own key and process. Returns both results.
 fn at_once(table: &Arc<Addresses>, keys: [AddressKey; 2], bound: u32) -> [Admitting; 2] {
     let connect = |lane: usize| {
         let (table, key) = (table.clone(), keys[lane]);
@@ -111,7 +111,8 @@ fn at_once(table: &Arc<Addresses>, keys: [AddressKey; 2], bound: u32) -> [Admitt
     [own, other.join().expect("no panic")]
 }
 
-/// Its address has the place, or another one takes it over: never both, and nothing is counted for another address.
+/// An idle place stays with its address or passes to another one, but never both. No connection is counted for a wrong
+/// address.
 fn an_idle_place_is_kept_or_given_away_and_never_both() {
     check(|| {
         let table = Arc::new(Addresses::new(PLACES.into(), 2).expect("there is memory"));

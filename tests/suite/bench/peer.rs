@@ -9,7 +9,6 @@ use std::time::Duration;
 
 /// A server that runs until its value is dropped.
 pub(crate) struct FaultyServer {
-    /// Its address.
     pub(crate) address: SocketAddr,
     stopped: Arc<AtomicBool>,
 }

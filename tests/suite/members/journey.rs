@@ -82,7 +82,7 @@ pub(super) fn invitations_let_one_in() {
         assert_eq!(register("ann", "ABCDE-ABCDE-ABCDE-ABCDE"), 422);
         assert_eq!(register("ann", &code), 303);
         assert_eq!(register("bob", &code), 422, "a code is for one");
-        // The token of the form differs, too.
+        // The token of the form differs too.
         let told = |name: &str| {
             let page = text(&ask(name, "ABCDE-ABCDE-ABCDE-ABCDE"));
             page.lines().filter(|line| !line.contains("value=")).collect::<String>()

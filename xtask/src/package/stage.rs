@@ -78,7 +78,6 @@ fn make_folder_of(file: &Path) -> Result<(), Failed> {
     Ok(fs::create_dir_all(folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?)
 }
 
-/// Writes a file.
 pub(super) fn write(file: &Path, bytes: &[u8]) -> Result<(), Failed> {
     Ok(fs::write(file, bytes).map_err(|error| format!("cannot write {}: {error}", file.display()))?)
 }

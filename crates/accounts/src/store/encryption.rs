@@ -60,7 +60,7 @@ fn take_parameters<const N: usize>(url: &str, names: [&str; N]) -> (String, [Opt
         return (url.to_owned(), values);
     };
     let is_kept = |pair: &&str| {
-        // In a URL of libpq, a plus sign is no space.
+        // In a URL of libpq, a plus sign is not a space.
         let pair = pair.replace('+', "%2B");
         let Some((name, value)) = form_urlencoded::parse(pair.as_bytes()).next() else { return true };
         let place = names.iter().position(|known| *known == name);

@@ -82,7 +82,6 @@ impl Member {
     }
 }
 
-/// A stored session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StoredSession {
     pub(crate) user: i64,

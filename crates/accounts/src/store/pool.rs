@@ -116,7 +116,6 @@ impl ConnectionPool {
     }
 }
 
-/// A lent connection.
 struct LentConnection<'p>(&'p ConnectionPool);
 
 impl Drop for LentConnection<'_> {

@@ -1,4 +1,4 @@
-//! Arbitrary bytes as forms and cookies, compared with slow and simple parsers. The fuzz harnesses use it, too: `cargo
+//! Arbitrary bytes as forms and cookies, compared with slow and simple parsers. The fuzz harnesses use it too: `cargo
 //! xtask fuzz --minutes 10 form cookie`.
 
 use std::net::SocketAddr;

@@ -226,7 +226,7 @@ mod tests {
         OffloadPool::new(&plan.expect("the plan is legal"), width, queue)
     }
 
-    /// Waits for a result; says how often it was woken meanwhile.
+    /// Waits for a result. Returns it with the number of wake-ups.
     fn wait<T>(coming: OffloadResult<T>) -> (Option<T>, usize) {
         let count = Arc::new(Count(AtomicUsize::new(0), thread::current()));
         let waker = Waker::from(count.clone());

@@ -64,7 +64,7 @@ impl Holder {
         mapped.range.end = mapped.range.end.min(piece.offset + BYTES as u64);
         let sent = socket.send_held(&mapped, piece.more_behind(mapped.len() as usize));
         if let Err(error) = &sent {
-            // A pending error-queue entry would end every wait for room at once.
+            // A pending error-queue entry would end every wait for room immediately.
             self.still_holds(socket)?;
             // Too many sends, or too much memory, are outstanding.
             if error.raw_os_error() == Some(errno::ENOBUFS) {

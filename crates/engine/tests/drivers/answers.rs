@@ -80,7 +80,7 @@ fn a_slow_reader_gets_every_byte(configuration: &Configuration) {
         client.take_little();
         client.ask(target);
         let length = crate::client::length(&client.head()).min(length);
-        // Enough that the server waits for room again and again.
+        // The pieces are so small that the server waits for room repeatedly.
         for part in pattern::large()[..length].chunks(length / 50) {
             assert!(client.exactly(part.len()) == part, "a part of {target} is another one");
             thread::sleep(Duration::from_millis(4));
@@ -165,7 +165,7 @@ fn batches_of_many_connections(configuration: &Configuration) {
         ((0..24).map(|_| server.connect()).collect(), server.connect());
     let batch = [request("/small"), request("/shared?7000")].concat().repeat(30);
     for _ in 0..3 {
-        // Meanwhile they all come.
+        // The other requests arrive during this sleep.
         slow.ask("/sleep?100");
         for client in &mut clients {
             client.send(&batch);
@@ -207,7 +207,7 @@ fn a_thousand_requests(configuration: &Configuration) {
 }
 
 fn a_connection_rests_and_is_served_again(configuration: &Configuration) {
-    // Each is a round trip between two processes; once in earnest for each driver.
+    // Each request is a round trip between two processes, so only one configuration of each driver makes many.
     let times = if configuration.is_default() && configuration.sends_files() { 10_000 } else { 300 };
     let server = Server::start(configuration);
     let mut client = server.connect();
@@ -226,7 +226,7 @@ fn a_connection_rests_and_is_served_again(configuration: &Configuration) {
 
 fn hundreds_of_connections(configuration: &Configuration) {
     let count = configuration.most_at_once();
-    // The first connection waits for its request until the last one is made.
+    // The server waits for the first connection's request until the last connection is open.
     let server = Server::start_with(configuration, &[("head-timeout", "60000")]);
     let mut clients: Vec<_> = (0..count).map(|_| server.connect()).collect();
     for _ in 0..2 {
@@ -247,7 +247,7 @@ fn answers_that_take_time(configuration: &Configuration) {
     let mut client = server.connect();
     client.send(&[request("/shared?20"), request("/later?30"), request("/shared?40")].concat());
     thread::sleep(Duration::from_millis(10));
-    // These come while the answer is waited for.
+    // These requests arrive while the answer is being computed.
     client.send(&[request("/later?1"), request("/shared?60")].concat());
     assert_eq!(client.response().body, pattern::bytes(20));
     assert_eq!(client.response().body, SMALL);
@@ -282,7 +282,7 @@ fn h74_a_panic_closes_one_connection(configuration: &Configuration) {
         let (rest, _) = client.rest();
         assert_eq!(rest, b"");
     }
-    // The next one may have the number of its socket.
+    // The next connection may get the descriptor number of this one.
     for _ in 3..20 {
         let mut client = server.connect();
         client.ask("/panic");

@@ -37,13 +37,14 @@ fn one_worker(configuration: &Configuration) -> bool {
         && configuration.engine != Engine::Pool
 }
 
-/// If threads of a pool try every connection in turn, a connection that a thread has is not seen to be idle.
+/// Whether the server recognizes every idle connection. A pool that polls all connections does not: a connection that a
+/// thread holds does not count as idle.
 fn sees_all_idle(configuration: &Configuration) -> bool {
     let tried = configuration.engine == Engine::Busy && configuration.dispatch == Dispatch::Reactor;
     one_worker(configuration) && !tried
 }
 
-/// Connections wait until another one ends.
+/// Whether a new connection waits until another one ends.
 fn few(configuration: &Configuration) -> bool {
     !configuration.greets_at_once()
 }
@@ -66,7 +67,7 @@ const BEGUN: &[u8] = b"GET /small HTTP/1.1\r\nHost: localhost\r\n";
 fn connections_past_the_bound_are_closed(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("connections", "4")]);
     let mut clients: Vec<_> = (0..4).map(|_| server.connect()).collect();
-    // None is idle: the next request has begun before the first is answered.
+    // No connection is idle: the next request begins before the first is answered.
     clients.iter_mut().for_each(|client| {
         client.send(&[&request("/small"), BEGUN].concat());
         assert_eq!(client.response().body, SMALL);
@@ -102,7 +103,7 @@ fn the_longest_idle_gives_way(configuration: &Configuration) {
     let mut clients: Vec<_> = (0..4).map(|_| server.connect()).collect();
     for client in &mut clients {
         assert_eq!(client.get("/small").body, SMALL);
-        // The clock of the server is a coarse one, and a thread of its own may look at it late.
+        // The server has a coarse clock, and a separate thread may read it late.
         let is_inline =
             configuration.driver() != Driver::Blocking && configuration.dispatch == Dispatch::Inline;
         thread::sleep(Duration::from_millis(if is_inline { 50 } else { 300 }));
@@ -141,7 +142,7 @@ fn a_refused_connection_gives_way_first(configuration: &Configuration) {
     for client in &mut clients {
         assert_eq!(client.get("/small").body, SMALL);
     }
-    // All of them count as idle by then: a thread tells late that its connection is.
+    // A thread reports late that its connection is idle. After this pause, all connections count as idle.
     thread::sleep(Duration::from_millis(match (configuration.driver(), configuration.dispatch) {
         (Driver::Blocking, _) => 2500,
         (_, Dispatch::Inline) => 0,
@@ -182,7 +183,7 @@ fn a_refused_connection_gives_way_to_those_that_wait(configuration: &Configurati
 
 fn without_descriptors_it_waits_and_goes_on(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("descriptors", "40")]);
-    // Each worker has what it needs itself before connections take the rest; its eventfds come last.
+    // Each worker opens its own descriptors before connections take the rest. It opens its eventfds last.
     let workers = if configuration.topology == Topology::Single { 1 } else { 2 };
     eventually(|| server.eventfds() >= 2 * workers, || "its workers do not begin".into());
     let mut clients: Vec<_> = (0..60).map(|_| server.connect()).collect();
@@ -191,7 +192,7 @@ fn without_descriptors_it_waits_and_goes_on(configuration: &Configuration) {
     if configuration.sleeps() {
         server.falls_asleep();
     }
-    // Those that are served make room for those that wait.
+    // Connections that end make room for waiting ones.
     for mut client in clients.drain(1..) {
         assert_eq!(client.response().body, SMALL);
     }
@@ -199,7 +200,7 @@ fn without_descriptors_it_waits_and_goes_on(configuration: &Configuration) {
     server.stop();
 }
 
-/// Nobody reads while an answer is waited for, or while there is no room to answer.
+/// The server does not receive while an answer is being computed, or while the send buffer is full.
 fn who_sends_and_is_not_read_is_held_back(configuration: &Configuration) {
     let server = Server::start(configuration);
     // Each response that takes time begins another wait for the client, which is still sending.
@@ -211,14 +212,15 @@ fn who_sends_and_is_not_read_is_held_back(configuration: &Configuration) {
         assert!(taken < 64, "{} MiB were taken and not read", (taken * requests.len()) >> 20);
         drop(client);
         if configuration.driver() == Driver::Blocking {
-            // It waits for its answer, and for nothing else.
+            // A blocking thread only waits for the answer.
             break;
         }
     }
     drop(server);
 }
 
-/// Room is reported late, when much of it is free: what a reader takes counts before.
+/// The kernel reports room only when much of the buffer is free. Bytes that the client reads before that count as
+/// progress.
 fn a_slow_reader_that_goes_on_reading_lives(configuration: &Configuration) {
     // The client may be late by seconds, so the timeout is longer than that.
     let server = Server::start_with(configuration, &[("send-timeout", "4000")]);

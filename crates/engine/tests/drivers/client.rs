@@ -1,4 +1,4 @@
-//! A client that knows bytes and time, and of HTTP only where a response ends.
+//! A client that controls bytes and times. Of HTTP, it only parses the end of a response.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::seal::Seal;
 
-/// Longer than anything here takes; what takes longer has failed.
+/// The timeout of every operation in these tests.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 enum Stream {
@@ -56,7 +56,7 @@ impl Client {
         Client { stream: Stream::Unix(stream), tls, early: false, received: Vec::new() }
     }
 
-    /// For a server that may not serve this connection: a send returns before the handshake is over.
+    /// Lets a send return before the handshake is over, for a server that might not serve this connection.
     pub(crate) fn sends_early(self) -> Client {
         Client { early: true, ..self }
     }
@@ -71,9 +71,9 @@ impl Client {
         self.tls.as_ref().expect("the connection has TLS")
     }
 
-    /// The same connection, for a thread that only writes; this one only reads from here on.
+    /// Returns a handle of the connection for a thread that only writes. From then on, `self` only reads.
     pub(crate) fn writer(&mut self) -> Client {
-        // Both would read the handshake otherwise.
+        // Otherwise both handles would read the handshake.
         assert!(self.greet(), "the handshake succeeds");
         let stream = match &self.stream {
             Stream::Tcp(stream) => Stream::Tcp(stream.try_clone().expect("there are descriptors")),
@@ -89,7 +89,7 @@ impl Client {
         }
     }
 
-    /// The number of its own port.
+    /// The local port.
     pub(crate) fn port(&self) -> u16 {
         match &self.stream {
             Stream::Tcp(stream) => stream.local_addr().expect("it is connected").port(),
@@ -97,13 +97,14 @@ impl Client {
         }
     }
 
-    /// Takes little at a time, so that the server has to wait for room.
+    /// Sets a small receive buffer, so that the server must wait for room.
     pub(crate) fn take_little(&self) {
-        // Less than a packet of the loopback would be waited for in the pace of lost ones.
+        // If the buffer held less than one packet of the loopback, the kernel would send at the pace of
+        // retransmissions.
         self.take(128 * 1024);
     }
 
-    /// Takes so little that an answer which was handed over stays with the server. That is slow.
+    /// Sets a receive buffer so small that most of an answer stays in the kernel of the server. That is slow.
     pub(crate) fn take_next_to_nothing(&self) {
         self.take(8 * 1024);
     }
@@ -113,7 +114,7 @@ impl Client {
             .expect("an option is set");
     }
 
-    /// Sends `bytes` as often as the server takes them, `most` times; says how often that was.
+    /// Sends `bytes` repeatedly while the server accepts them, at most `most` times. Returns the number of sends.
     pub(crate) fn send_while_taken(&mut self, bytes: &[u8], most: usize) -> usize {
         let time = Some(Duration::from_millis(300));
         match &self.stream {
@@ -124,7 +125,7 @@ impl Client {
         (0..most).take_while(|_| self.try_send(bytes)).count()
     }
 
-    /// Lets a wait for bytes last so long.
+    /// Sets the timeout of receives.
     pub(crate) fn be_patient_for(&self, time: Duration) {
         match &self.stream {
             Stream::Tcp(stream) => stream.set_read_timeout(Some(time)),
@@ -133,7 +134,7 @@ impl Client {
         .expect("a timeout can be set");
     }
 
-    /// Sends `bytes`; says whether the server took them.
+    /// Sends `bytes`. Returns whether the server accepted them.
     pub(crate) fn try_send(&mut self, bytes: &[u8]) -> bool {
         if !self.early && !self.greet() {
             return false;
@@ -152,7 +153,7 @@ impl Client {
         }
     }
 
-    /// Performs the handshake; returns whether it succeeded.
+    /// Performs the handshake. Returns whether it succeeded.
     pub(crate) fn greet(&mut self) -> bool {
         let Some(hello) = self.tls.as_ref().map(Seal::hello) else { return true };
         if !hello.is_empty() && !self.try_send_raw(&hello) {
@@ -170,7 +171,7 @@ impl Client {
         assert!(self.try_send(bytes), "the server takes what is sent");
     }
 
-    /// Asks for `target` on a connection that goes on.
+    /// Requests `target` on a persistent connection.
     pub(crate) fn ask(&mut self, target: &str) {
         self.send(&request(target));
     }
@@ -192,13 +193,13 @@ impl Client {
         .expect("a connection that is there can be shut down");
     }
 
-    /// Goes away at once, without an orderly end.
+    /// Resets the connection.
     pub(crate) fn reset(self) {
         let linger = Some(Duration::ZERO);
         rustix::net::sockopt::set_socket_linger(self.descriptor(), linger).expect("an option is set");
     }
 
-    /// Receives until plaintext comes; says how many bytes, 0 at the end.
+    /// Receives until plaintext arrives. Returns the number of its bytes, 0 at the end.
     pub(crate) fn receive(&mut self) -> Result<usize, End> {
         let before = self.received.len();
         loop {
@@ -210,11 +211,12 @@ impl Client {
         }
     }
 
-    /// Receives once; says how many bytes came, those without plaintext too.
+    /// Receives once. Returns the number of bytes, including those without plaintext.
     pub(crate) fn receive_once(&mut self) -> Result<usize, End> {
         let mut chunk = [0; 64 * 1024];
         if matches!(self.stream, Stream::Tcp(_)) {
-            // A server with little room waits for what is acknowledged; it lasts for a while only.
+            // A server with a small send buffer waits for acknowledgements. The option holds only for a while, so it is
+            // set again.
             let _ = rustix::net::sockopt::set_tcp_quickack(self.descriptor(), true);
         }
         let result = match &mut self.stream {
@@ -254,14 +256,14 @@ impl Client {
         ends.chain(memory).collect::<Vec<_>>().join("\n")
     }
 
-    /// Receives once, and keeps nothing.
+    /// Receives, and discards the bytes.
     pub(crate) fn receive_and_forget(&mut self) -> Result<usize, End> {
         let result = self.receive();
         self.received.clear();
         result
     }
 
-    /// A response, or nothing where the connection ends instead.
+    /// Returns a response, or `None` if the connection ends instead.
     pub(crate) fn rest_or_response(&mut self) -> Option<Response> {
         match self.receive() {
             Ok(1..) => Some(self.response()),
@@ -269,7 +271,7 @@ impl Client {
         }
     }
 
-    /// Whether nothing comes for so long.
+    /// Whether no byte arrives within `time`.
     pub(crate) fn is_silent_for(&mut self, time: Duration) -> bool {
         self.be_patient_for(time);
         let mut byte = [0];
@@ -309,7 +311,7 @@ impl Client {
         Response { status, head, body }
     }
 
-    /// Reads to the end of the connection; returns the plaintext, and how it ended.
+    /// Reads to the end of the connection. Returns the plaintext and the kind of end.
     pub(crate) fn rest(&mut self) -> (Vec<u8>, End) {
         let end = loop {
             match self.receive() {
@@ -321,14 +323,14 @@ impl Client {
         (std::mem::take(&mut self.received), end)
     }
 
-    /// Says that the connection ends here, in order, with nothing more.
+    /// Asserts that the connection ends here in order, without further bytes.
     pub(crate) fn ends(&mut self) {
         let (rest, end) = self.rest();
         assert_eq!((String::from_utf8_lossy(&rest).as_ref(), end), ("", End::Ended));
     }
 }
 
-/// A request whose head has 64 bytes and more.
+/// A request whose head has at least 64 bytes.
 pub(crate) fn request(target: &str) -> Vec<u8> {
     format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: driver-tests\r\n\r\n").into_bytes()
 }

@@ -1,4 +1,4 @@
-//! Files that are not in memory: a thread reads them, and the loop goes on.
+//! Files that are not in memory: a thread reads them, and the loop serves other connections.
 
 use std::fs::File;
 
@@ -19,7 +19,7 @@ pub(crate) const STATEMENTS: &[Statement] = &[
     ("a_client_that_leaves_a_cold_file_harms_no_other", plain_loop, a_client_that_leaves),
 ];
 
-/// Models whose loop a disk could stop. A ring reads for the sender `copy` by itself.
+/// Whether a slow disk could stop the loop. A ring itself reads for the sender `copy`, so its loop does not stop.
 fn with_loop(configuration: &Configuration) -> bool {
     let ring_reads = configuration.engine == Engine::Uring && configuration.sender == Sender::Copy;
     configuration.driver() != Driver::Blocking && (configuration.tls || !ring_reads)
@@ -29,15 +29,16 @@ fn plain_loop(configuration: &Configuration) -> bool {
     with_loop(configuration) && !configuration.tls
 }
 
-/// Whether a thread of the loop has read. The service of these tests has such threads, too, which begin with the first
+/// Whether a thread has read for the loop. The service of these tests also has such threads; they start with the first
 /// answer that takes time.
 fn has_readers(server: &Server) -> bool {
     server.threads().iter().any(|name| name.starts_with("offload-"))
 }
 
-/// How often a file is evicted from the page cache. To read only what is cached starts a read of the rest
-/// (`filemap_get_pages`), and a thread that loses the processor there finds it finished: one of some 450 times on a
-/// quick disk, after which the whole file comes by reading ahead. The loop has not waited then, and asks no thread.
+/// The most evictions of a file from the page cache. A read of cached bytes also starts a read of the missing pages
+/// (`filemap_get_pages`). If the thread is preempted there, the pages may arrive before the check: about one of 450
+/// times on a quick disk. Readahead then loads the whole file. In that case the loop has not waited, and no thread has
+/// read.
 const EVICTIONS: usize = 10;
 
 fn a_file_that_is_not_cached(configuration: &Configuration) {
@@ -49,7 +50,8 @@ fn a_file_that_is_not_cached(configuration: &Configuration) {
     let mut client = server.connect();
     let read_elsewhere = (0..EVICTIONS).any(|_| {
         fadvise(&file, 0, None, Advice::DontNeed).expect("a file takes advice");
-        // Some file systems, among them those in memory, keep everything cached. To ask may read ahead: at the end.
+        // Some file systems, such as those in memory, keep everything cached. The check itself may read ahead, so it
+        // reads the last byte.
         let last = length as u64 - 1;
         let cold = match configuration.tls {
             true => !matches!(read_cached(&file, &mut [0], last), Ok(Some(_))),

@@ -16,9 +16,9 @@ pub(crate) struct Configuration {
     pub(crate) dispatch: Dispatch,
     /// The mechanism that libevent is forced to use.
     pub(crate) method: Option<Method>,
-    /// Through TLS.
+    /// Whether connections use TLS.
     pub(crate) tls: bool,
-    /// On rings with few places and few buffers.
+    /// Whether rings have few places and few buffers.
     pub(crate) scarce: bool,
 }
 
@@ -29,7 +29,7 @@ impl Configuration {
         // A library may be missing where the crate is built; CI builds with all of them.
         let there = |engine| !LIBRARIES.contains(&engine) || probe(engine).is_ok();
         for model in MODELS.iter().filter(|model| there(model.engine)) {
-            // Processes are the supervisor's business.
+            // Only the supervisor starts several processes.
             let here = |topology: &&Topology| **topology != Topology::ReuseportProcesses;
             for &topology in model.topologies.iter().filter(here) {
                 let triggers = if model.triggers { Triggers::ALL.map(Some).to_vec() } else { vec![None] };
@@ -86,7 +86,8 @@ impl Configuration {
         all
     }
 
-    /// The same with a pool: `epoll` with each trigger and through TLS, others with their own.
+    /// The same configurations with a pool: `epoll` with each trigger and through TLS, others with their default
+    /// triggers.
     fn dispatched(&self) -> Vec<Configuration> {
         let pooled = self.engine.model().dispatches.iter().filter(|dispatch| **dispatch != Dispatch::Inline);
         let mut all = Vec::new();
@@ -99,12 +100,12 @@ impl Configuration {
         all
     }
 
-    /// Whether it has its model's own triggers, where it has any.
+    /// Whether the triggers are the default, or the model has none.
     pub(crate) fn is_default(&self) -> bool {
         self.triggers.unwrap_or_default() == Triggers::default()
     }
 
-    /// Connections that it serves at once.
+    /// The number of connections that the server can serve concurrently.
     pub(crate) fn most_at_once(&self) -> u64 {
         match self.engine {
             Engine::Naive => 1,
@@ -114,18 +115,18 @@ impl Configuration {
         }
     }
 
-    /// Whether every connection is served from its begin, however many there are.
+    /// Whether the server serves each new connection immediately, for any number of connections.
     pub(crate) fn greets_at_once(&self) -> bool {
         ![Engine::Naive, Engine::Pool].contains(&self.engine)
     }
 
-    /// Whether the model hears of a peer that is gone while an answer is waited for.
+    /// Whether the model notices that a peer has disconnected while the answer is being computed.
     pub(crate) fn hears_of_loss(&self) -> bool {
         let deaf = [Engine::Busy, Engine::Select, Engine::Libevent, Engine::Asio];
         self.driver() != Driver::Blocking && !deaf.contains(&self.engine)
     }
 
-    /// Whether it sleeps when there is nothing to do.
+    /// Whether the server sleeps when it has no work.
     pub(crate) fn sleeps(&self) -> bool {
         self.engine != Engine::Busy
     }
@@ -134,7 +135,7 @@ impl Configuration {
         self.engine.model().driver
     }
 
-    /// Whether it serves several connections at once.
+    /// Whether the server serves several connections concurrently.
     pub(crate) fn at_once(&self) -> bool {
         self.engine != Engine::Naive
     }
@@ -146,7 +147,7 @@ impl Configuration {
             && self.dispatch == Dispatch::Inline
     }
 
-    /// Whether `sendfile(2)` sends its files.
+    /// Whether the server sends files by `sendfile(2)`.
     pub(crate) fn sends_files(&self) -> bool {
         !self.tls && [Sender::Auto, Sender::Sendfile].contains(&self.sender)
     }
@@ -157,8 +158,8 @@ const LIBRARIES: [Engine; 3] = [Engine::Libevent, Engine::Asio, Engine::AsioProa
 
 const LEVELS: Triggers = Triggers { listener: Trigger::Level, connections: Trigger::Level };
 
-/// With several workers, what the listener's trigger changes is tried, and not all of it again; what only
-/// the topology changes is tried once for each driver.
+/// Whether a combination is tested. With `threads`, only the listener's trigger varies. Other topologies with several
+/// workers are tested with one engine of each driver.
 fn tried(engine: Engine, topology: Topology, triggers: Option<Triggers>) -> bool {
     match topology {
         Topology::Single => true,
@@ -198,12 +199,12 @@ pub(crate) fn any(_: &Configuration) -> bool {
     true
 }
 
-/// Those that serve several connections at once.
+/// Selects configurations that serve several connections concurrently.
 pub(crate) fn at_once(configuration: &Configuration) -> bool {
     configuration.at_once()
 }
 
-/// Those with one loop, which serves every connection.
+/// Selects configurations in which one loop serves every connection.
 pub(crate) fn one_loop(configuration: &Configuration) -> bool {
     configuration.one_loop()
 }

@@ -1,4 +1,4 @@
-//! A protocol that receives and sends at once, on every engine with a loop.
+//! A protocol that receives and sends concurrently, on every engine with a loop.
 
 use std::thread;
 use std::time::Duration;
@@ -53,7 +53,7 @@ fn answers_come_in_pieces_and_out_of_order(configuration: &Configuration) {
     let server = start(configuration);
     let mut client = server.connect();
     let asked = [(1, 300_000, 0), (2, 250_000, 0), (3, 10, 300), (4, 0, 0), (5, 2000, 100)];
-    // In one piece, so that all of them are received before the first is answered.
+    // One send has all requests, so the server receives all of them before it answers the first.
     let requests = asked.iter().flat_map(|&(stream, bytes, after)| ask(stream, bytes, after));
     client.send(&grant(1 << 20).into_iter().chain(requests).collect::<Vec<_>>());
     let mut answers = Answers::default();
@@ -74,7 +74,7 @@ fn a_window_holds_answers_back_across_rests(configuration: &Configuration) {
     let (mut client, mut answers) = (server.connect(), Answers::default());
     client.send(&ask(1, WINDOW, 0));
     hear(&mut client, &mut answers, |answers| answers.ended.len() == 1);
-    // The connection rests, and its window is still used up.
+    // The connection is idle, and its window is still used up.
     client.send(&[ask(2, 3000, 0), frame(COUNT, 0, b"")].concat());
     hear(&mut client, &mut answers, |answers| answers.noise.is_some());
     assert!(client.is_silent_for(Duration::from_millis(200)), "more came than the window allows");
@@ -88,8 +88,8 @@ fn a_window_holds_answers_back_across_rests(configuration: &Configuration) {
     server.stop();
 }
 
-/// The peer reads nothing and sends more than fits between the two: a server that waited for room alone would never
-/// read it.
+/// The peer reads nothing and sends more than fits into the socket buffers. A server that only waited for room would
+/// never receive it.
 fn bytes_are_received_while_there_is_no_room(configuration: &Configuration) {
     const ANSWER: u32 = 8 << 20;
     const NOISES: u32 = 6000;

@@ -1,4 +1,5 @@
-//! How connections end: the peer's end, in whatever company it comes, its absence, and our own refusals.
+//! How connections end: the peer ends its output with or without other events, the peer is silent, or the server
+//! refuses a request.
 
 use std::fs::File;
 use std::io::Write;
@@ -64,7 +65,7 @@ fn an_end_behind_a_request(configuration: &Configuration) {
     server.stop();
 }
 
-/// The last full receive of a request takes the news of the end with it, and leaves a request behind.
+/// The last receive that fills the buffer also consumes the report of the end, while a request is still unprocessed.
 fn an_end_behind_many_requests_is_seen(configuration: &Configuration) {
     let server = Server::start(configuration);
     let mut client = server.connect();
@@ -162,10 +163,10 @@ fn a_peer_that_goes_away(configuration: &Configuration) {
     server.stop();
 }
 
-/// A request that is refused; more of it may follow.
+/// A request that is refused. More bytes may follow it.
 pub(crate) const REFUSED: &[u8] = b"GET / HTTP/1.1\r\nHost : localhost\r\n\r\n";
 
-/// Times of lingering for a client that may be late by seconds.
+/// Limits of lingering for a client that may be late by seconds.
 pub(crate) const LATE: [(&str, &str); 2] = [("linger-time", "20000"), ("linger-wait", "20000")];
 
 fn a_refusal_reaches_a_peer_that_still_sends(configuration: &Configuration) {
@@ -184,7 +185,7 @@ fn a_refusal_reaches_a_peer_that_still_sends(configuration: &Configuration) {
     server.stop();
 }
 
-/// A client that reads the response only after all that it sends.
+/// A client that reads the response only after it has sent everything.
 fn a_refusal_of_megabytes(configuration: &Configuration) {
     let server = Server::start_with(configuration, &LATE);
     let mut client = server.connect();
@@ -211,7 +212,7 @@ fn a_refused_peer_that_falls_silent(configuration: &Configuration) {
 }
 
 fn a_refused_peer_that_sends_without_end(configuration: &Configuration) {
-    // One receive can take all that has arrived.
+    // One receive can return all bytes that have arrived.
     let settings = [("linger-time", "150"), ("linger-wait", "60000"), ("receive-buffer", "16000")];
     let server = Server::start_with(configuration, &settings);
     let mut client = server.connect();
@@ -220,13 +221,13 @@ fn a_refused_peer_that_sends_without_end(configuration: &Configuration) {
     while client.try_send_raw(&[b'x'; 64 * 1024]) {
         assert!(begun.elapsed() < PATIENCE, "the peer does not notice the close");
     }
-    // A write that waits for room has a time limit, too.
+    // A write that waits for room also has a time limit.
     assert!(begun.elapsed() < PATIENCE / 2, "the peer noticed the close after {:?}", begun.elapsed());
     server.has_counted("closed", 1);
     server.stop();
 }
 
-/// More has arrived than is taken unread, when the refusal is given.
+/// When the server refuses the request, more bytes have arrived than it discards.
 fn a_refusal_behind_many_bytes(configuration: &Configuration) {
     let server = Server::start_with_little_room(configuration);
     for target in ["/later?60", "/shared?900000"] {

@@ -1,5 +1,5 @@
-//! A ring on which operations fail, as a kernel short of memory or interrupted by a signal lets them: what can
-//! be begun again is, what cannot ends one connection, and no answer looks complete that is not.
+//! A ring on which operations fail, as if the kernel were short of memory or a signal interrupted them. The server
+//! repeats operations if it can; otherwise it closes one connection. No truncated answer looks complete.
 
 use tenfold_engine::{Engine, Sender, Topology};
 
@@ -29,8 +29,8 @@ fn holding(configuration: &Configuration) -> bool {
     on_a_ring(configuration) && configuration.sender == Sender::Zerocopy
 }
 
-/// Operation, error, each how many, and how often, as [`crate::server`] reads them; the numbers are those of
-/// `man 3 errno` on Linux.
+/// The operation, the error, the interval between faults, and their number, in the format of [`crate::server`]. Numbers
+/// of errors are those of `man 3 errno` on Linux.
 const BEGUN_AGAIN: &[&str] = &[
     // ECANCELED, EINTR, ECONNABORTED, EPERM, ENOBUFS, EMFILE, and an end after the first.
     "accept:125:2:20",
@@ -55,7 +55,7 @@ const BEGUN_AGAIN: &[&str] = &[
     "read:11:3:20",
     "cancel:12:1:1000",
     "close:125:1:1000",
-    // ENOMEM, ENOBUFS, EOPNOTSUPP; and the last word on what is held comes late, or never.
+    // ENOMEM, ENOBUFS, EOPNOTSUPP, and a notification of released memory that comes late or never.
     "send-held:12:2:20",
     "send-held:105:1:1000",
     "send-held:95:3:20",
@@ -88,8 +88,8 @@ const ENDS_ITS_CONNECTION: &[&str] = &[
     "send-held:short:3:6",
 ];
 
-/// The faults that concern this configuration: only the sender `copy` reads through the ring, and only
-/// `zerocopy` hands over what is not to be copied.
+/// The faults that apply to this configuration: only the sender `copy` reads through the ring, and only `zerocopy`
+/// sends without copying.
 fn concerning(configuration: &Configuration, faults: &[&'static str]) -> Vec<&'static str> {
     let does = |fault: &str| match fault.split(':').next() {
         Some("read") => configuration.sender == Sender::Copy,
@@ -130,7 +130,8 @@ fn what_fails_ends_one_connection(configuration: &Configuration) {
     }
 }
 
-/// Asks for much and a little; whatever comes is what belongs there. Says whether all of it came.
+/// Requests a large and a small answer, and asserts that all received bytes are right. Returns whether both were
+/// complete.
 fn is_whole(server: &Server, fault: &str) -> bool {
     let mut client = server.connect();
     let last = String::from_utf8(request("/large?200000")).expect("a request is text");
@@ -162,7 +163,7 @@ fn held_back_though_cancelling_fails(configuration: &Configuration) {
     assert!(taken < 64, "{} MiB were taken and not read", (taken * requests.len()) >> 20);
 }
 
-/// Answers with a file, each of two held sends.
+/// The number of answers with a file. Each needs two zero-copy sends.
 const ROUNDS: u64 = 6;
 const HELD: u64 = 2 * ROUNDS;
 
@@ -177,7 +178,7 @@ fn what_can_not_be_held_is_copied(configuration: &Configuration) {
         let server = Server::start_with(configuration, &[("faults", &format!("send-held:{number}:2:4"))]);
         ask_for_files(&server);
         assert!(server.count("substituted") >= 4, "error {number}");
-        // The kernel may refuse some by itself: too much memory is held.
+        // The kernel itself may refuse some of the sends, because too much memory is held.
         server.has_counted("released", HELD - server.count("substituted"));
         assert!(server.count("released") <= HELD - 4, "error {number}: those that failed were not held");
         server.stop();
@@ -187,7 +188,7 @@ fn what_can_not_be_held_is_copied(configuration: &Configuration) {
 fn a_last_word_is_counted_when_it_comes(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("faults", "send-held:late:1:1000")]);
     ask_for_files(&server);
-    // A client that disconnects midway leaves held memory, too.
+    // A client that disconnects midway also leaves held memory.
     for _ in 0..4 {
         let mut client = server.connect();
         client.ask("/large?900000");

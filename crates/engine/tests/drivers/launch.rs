@@ -1,4 +1,4 @@
-//! A server of its own for each test: started, asked, told to leave, and ended whatever happens.
+//! The server of a test: its start, its queries, its signals, and its end after any result of the test.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -23,17 +23,17 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// A server with the bounds of the tests.
+    /// Starts a server with the bounds of the tests.
     pub(crate) fn start(configuration: &Configuration) -> Server {
         Server::start_with(configuration, &[])
     }
 
-    /// A server whose connections have room for little that was not received yet.
+    /// Starts a server whose connections have small send buffers.
     pub(crate) fn start_with_little_room(configuration: &Configuration) -> Server {
         Server::start_with(configuration, &[("send-buffer", "40000")])
     }
 
-    /// A server; `more` are settings as [`server::main`] reads them.
+    /// Starts a server. `more` are settings in the format of [`server::main`].
     pub(crate) fn start_with(configuration: &Configuration, more: &[(&str, &str)]) -> Server {
         let program = std::env::current_exe().expect("a running program has a name");
         let mut command = Command::new(program);
@@ -80,7 +80,7 @@ impl Server {
         self.listens.parse().expect("it listens on an address")
     }
 
-    /// Returns the server's counter `name`, over a connection of its own.
+    /// Returns the server's counter `name`, over a separate connection.
     pub(crate) fn count(&self, name: &str) -> u64 {
         self.counts()(name)
     }
@@ -94,12 +94,12 @@ impl Server {
         }
     }
 
-    /// Waits until `name` was counted `least` times.
+    /// Waits until the counter `name` is at least `least`.
     pub(crate) fn has_counted(&self, name: &str, least: u64) {
         eventually(|| self.count(name) >= least, || format!("{name} is not counted {least} times"));
     }
 
-    /// Waits until the server does nothing any more; a loop that spins never comes to that.
+    /// Waits until the server uses no processor time. A loop that spins never gets there.
     pub(crate) fn falls_asleep(&self) {
         let sleeps = || {
             let before = self.work();
@@ -109,8 +109,8 @@ impl Server {
         eventually(sleeps, || "the loop spins".into());
     }
 
-    /// Waits until the server has received all that `client` has sent so far, as the kernel tells it
-    /// (`man 5 proc_pid_net`, /proc/net/tcp).
+    /// Waits until the server has received all bytes that `client` has sent, according to the kernel (`man 5
+    /// proc_pid_net`, /proc/net/tcp).
     pub(crate) fn has_taken(&self, client: &Client) {
         let (ours, theirs) = (format!(":{:04X}", self.address().port()), format!(":{:04X}", client.port()));
         let taken = || {
@@ -122,10 +122,10 @@ impl Server {
         eventually(taken, || "what was sent is not received".into());
     }
 
-    /// Connections that are open beside the one that asks.
+    /// The number of open connections, without the connection of this query.
     pub(crate) fn others(&self) -> i64 {
         let counted = self.counts();
-        // The one that asks is itself counted a moment after it is served where a process serves it.
+        // If a process serves the query, its connection is counted a moment after it is served.
         counted("accepted") as i64 - counted("closed") as i64 - 1
     }
 
@@ -137,8 +137,8 @@ impl Server {
         self.child.id()
     }
 
-    /// Sends a signal, and waits until a thread of the server has taken it: on a busy machine that can last longer than
-    /// the pause that a test makes afterwards (`man 5 proc_pid_status`, ShdPnd).
+    /// Sends a signal, and waits until a thread of the server has received it (`man 5 proc_pid_status`, ShdPnd). On a
+    /// busy machine, delivery can take longer than the pause of the test.
     pub(crate) fn tell(&self, signal: Signal) {
         send_signal(self.pid(), signal);
         let taken = || {
@@ -151,26 +151,26 @@ impl Server {
         eventually(taken, || "the signal is still pending".into());
     }
 
-    /// How many eventfds the server has.
+    /// The number of the server's eventfds.
     pub(crate) fn eventfds(&self) -> usize {
         let folder = std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("it runs");
         let links = folder.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok());
         links.filter(|link| link.to_string_lossy().contains("eventfd")).count()
     }
 
-    /// The names of its threads.
+    /// The names of the server's threads.
     pub(crate) fn threads(&self) -> Vec<String> {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("it runs");
         let names = tasks.flatten().map(|task| std::fs::read_to_string(task.path().join("comm")));
         names.map(Result::unwrap_or_default).collect()
     }
 
-    /// Processor time that the server has used so far.
+    /// The processor time that the server has used so far.
     pub(crate) fn work(&self) -> Duration {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("it runs");
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
         let ticks = |place: usize| fields[place].parse::<u64>().expect("a time is a number");
-        // Fields 14 and 15 of man 5 proc_pid_stat, in hundredths of a second; the first here is the third.
+        // Fields 14 and 15 of `man 5 proc_pid_stat`, in hundredths of a second. The split begins with field 3.
         Duration::from_millis((ticks(11) + ticks(12)) * 10)
     }
 
@@ -179,7 +179,7 @@ impl Server {
         self.child.try_wait().expect("a child can be waited for").is_none()
     }
 
-    /// Waits for its end; says how it went.
+    /// Waits for the end of the server, and returns its exit status. Panics after `within`.
     pub(crate) fn end(&mut self, within: Duration) -> ExitStatus {
         let begun = Instant::now();
         loop {
@@ -192,7 +192,7 @@ impl Server {
         }
     }
 
-    /// Stops it, and sees that it ends well: no panic, nothing for a sanitizer to tell.
+    /// Stops the server, and asserts that it ends without a panic or a report of a sanitizer.
     pub(crate) fn stop(mut self) {
         self.tell(Signal::Interrupt);
         let status = self.end(PATIENCE);
@@ -217,11 +217,11 @@ impl Drop for Server {
     }
 }
 
-/// Waits until `holds`, within the patience of these tests.
+/// Waits until `holds` returns true. Panics after [`PATIENCE`].
 pub(crate) fn eventually(mut holds: impl FnMut() -> bool, why: impl Fn() -> String) {
     let begun = Instant::now();
-    // A question of `fork` is a process, which counts as open until its parent has waited for it: once a second, or at
-    // the next question. Questions that come faster than processes end would see each other for ever.
+    // With `fork`, each query is a process. It counts as open until its parent has waited for it: once a second, or at
+    // the next query. Queries that are faster than the ends of processes would always count each other.
     let mut pause = Duration::from_millis(10);
     while !holds() {
         assert!(begun.elapsed() < PATIENCE, "{}", why());

@@ -1,4 +1,4 @@
-//! How a server leaves: what was begun is finished, what rests is closed, and nobody new comes in.
+//! How a server stops: it completes begun requests, closes idle connections, and accepts no new ones.
 
 use std::fs::File;
 use std::thread;
@@ -60,7 +60,7 @@ fn a_retiring_server_ends_connections(configuration: &Configuration) {
     let mut client = server.connect();
     assert_eq!(client.get("/small").body, SMALL);
     server.tell(Signal::Retire);
-    // A request that arrives before the signal gets a response of a server that serves.
+    // A request that arrives before the signal gets a normal response.
     eventually(
         || {
             let response = client.get("/small");
@@ -84,11 +84,11 @@ fn an_idle_connection_ends(configuration: &Configuration) {
     leaves_well(server);
 }
 
-/// The signal comes after the response was sent and before the task has ended.
+/// The signal arrives after the response was sent and before the task has ended.
 fn what_comes_to_rest_meanwhile_is_closed(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("tarries", "200")]);
     let mut client = server.connect();
-    // Its next rest ends later than this one: a loop that waits for this end need not hear of that at once.
+    // The second request extends the idle deadline. A loop that sleeps until the first deadline is not woken for that.
     assert_eq!(client.get("/small").body, SMALL);
     assert_eq!(client.get("/small").body, SMALL);
     server.tell(Signal::Quit);
@@ -147,8 +147,8 @@ fn nobody_new_is_let_in(configuration: &Configuration) {
     client.send(b"GET /small HTTP/1.1\r\nHost: loc");
     server.has_taken(&client);
     server.tell(Signal::Quit);
-    // From a moment after the signal on, who connects waits in the listener's queue, which somebody else may serve. Until
-    // then one answer may follow another as fast as they come.
+    // Soon after the signal, new connections stay in the queue of the listener, which another process may serve. Until
+    // then, the server may still serve them.
     let begun = Instant::now();
     let _late = loop {
         let mut late = server.connect().sends_early();
@@ -199,7 +199,7 @@ fn processes_that_have_ended_are_waited_for(configuration: &Configuration) {
     for _ in 0..5 {
         assert_eq!(server.connect().get("/small").body, SMALL);
     }
-    // Nobody connects any more.
+    // No client connects after this.
     eventually(|| zombies(server.number()) == 0, || "processes that have ended are left".into());
     server.stop();
 }

@@ -1,9 +1,9 @@
 //! Every driver over loopback: each statement about connections is a test of every model, with each of its
 //! triggers and topologies, plain and through TLS.
 //!
-//! A test is named `theme::configuration::statement`; any part of it selects. Each one has a server of its
-//! own, a process that this program starts of itself, so that a model may fork, run out of descriptors or
-//! leave without touching the others.
+//! A test is named `theme::configuration::statement`, and any part of the name selects it. Each test has its own
+//! server, another process of this program. So a model can fork, run out of descriptors or exit without an effect on
+//! other tests.
 
 mod answers;
 mod bounds;
@@ -28,7 +28,7 @@ use libtest_mimic::{Arguments, Trial};
 
 use crate::configuration::Configuration;
 
-/// A statement: its name, the configurations that it is about, and how it is tried.
+/// A statement: its name, the configurations that it applies to, and its test.
 pub(crate) type Statement = (&'static str, fn(&Configuration) -> bool, fn(&Configuration));
 
 const THEMES: &[(&str, &[Statement])] = &[
@@ -43,11 +43,11 @@ const THEMES: &[(&str, &[Statement])] = &[
     ("cold", cold::STATEMENTS),
 ];
 
-/// Of so many statements, one is tried through TLS, another in each configuration. `TENFOLD_TEST_ALL` or a filter tries
-/// all of them.
+/// One of this many statements is tested through TLS, and each configuration tests different ones. `TENFOLD_TEST_ALL`
+/// or a filter selects all of them.
 const TLS_SAMPLE: usize = 3;
 
-/// Tests at once: they wait more than they work.
+/// The number of concurrent tests. It exceeds the processors, because tests mostly wait.
 const AT_ONCE: usize = 16;
 
 fn main() -> ExitCode {

@@ -1,5 +1,5 @@
-//! A protocol that needs both directions at once: several requests are in flight on one connection, their answers come
-//! in pieces and out of order, and a window holds the server back.
+//! A protocol that needs both directions concurrently: several requests are in flight on one connection, their answers
+//! come in pieces and out of order, and a window limits the server.
 //!
 //! A frame is its kind, the number of its stream, the length of its payload in two bytes, and the payload.
 
@@ -13,19 +13,19 @@ use tenfold_engine::Protocol;
 use tenfold_engine::offload::OffloadResult;
 use tenfold_http::{Finish, Instant, Io, IoError, Next, Out, Patience, Received, clock};
 
-/// From the client: an answer of so many bytes (4) is wanted after so many milliseconds (2).
+/// From the client: a request for an answer of a number of bytes (4) after a number of milliseconds (2).
 pub(crate) const ASK: u8 = 0;
-/// From the client: the window grows by so many bytes (4).
+/// From the client: a number of bytes (4) by which the window grows.
 pub(crate) const GRANT: u8 = 1;
 /// From the client: bytes that the server counts.
 pub(crate) const NOISE: u8 = 2;
-/// From the client: how many bytes of noise came? The server's answer has the number (4).
+/// From the client: a request for the number of received bytes of noise. The server's answer has that number (4).
 pub(crate) const COUNT: u8 = 3;
 /// From the server: a piece of an answer.
 pub(crate) const PIECE: u8 = 4;
 /// From the server: the answer is complete.
 pub(crate) const END: u8 = 5;
-/// From the server: the client was silent for too long; what it asked for still comes.
+/// From the server: the client was silent for too long. Requested answers still follow.
 pub(crate) const SILENCE: u8 = 6;
 
 /// Bytes of answers that the client takes before its first grant.
@@ -33,7 +33,7 @@ pub(crate) const WINDOW: u32 = 16 * 1024;
 /// Bytes of the largest frame.
 const ROOM: usize = 4096;
 const PIECE_BYTES: u32 = 1000;
-/// Staged output at which no more is added.
+/// The number of staged bytes at which the server adds no more.
 const STAGED: u64 = 16 * 1024;
 /// The length of each wait.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -51,7 +51,7 @@ pub(crate) fn grant(bytes: u32) -> Vec<u8> {
     frame(GRANT, 0, &bytes.to_be_bytes())
 }
 
-/// The byte at a place of a stream's answer.
+/// Returns the byte at offset `at` of the answer of `stream`.
 fn byte(stream: u8, at: u32) -> u8 {
     (at % 251) as u8 ^ stream.wrapping_mul(31)
 }
@@ -94,11 +94,11 @@ impl Answers {
 
 #[derive(Clone)]
 pub(crate) struct Mux {
-    /// Returns a future that is ready after so many milliseconds.
+    /// Returns a future that is ready after a number of milliseconds.
     pub(crate) later: Arc<dyn Fn(u16) -> OffloadResult<()> + Send + Sync>,
 }
 
-/// The state of a connection that rests.
+/// The state of an idle connection.
 #[derive(Debug)]
 pub(crate) struct Memory {
     window: u32,
@@ -179,7 +179,7 @@ impl Mux {
 }
 
 impl Serving<'_> {
-    /// Receives and sends until neither goes on: then it waits for bytes, for room and for answers.
+    /// Receives and sends until neither can continue, and then waits for bytes, for room and for answers.
     fn poll<I: Io>(&mut self, io: &mut I, cx: &mut Context<'_>) -> Poll<Next> {
         loop {
             let mut moved = false;
@@ -211,7 +211,7 @@ impl Serving<'_> {
         }
     }
 
-    /// Sends, as long as the peer takes anything in time.
+    /// Sends until the output is empty, or the peer accepts nothing before the deadline.
     fn flush<I: Io>(&mut self, io: &mut I, cx: &mut Context<'_>) -> Poll<Result<(), IoError>> {
         loop {
             match ready!(io.poll_flush(cx, self.send_by)) {
@@ -250,7 +250,7 @@ impl Serving<'_> {
         Poll::Ready(None)
     }
 
-    /// Does what whole frames say; returns their bytes, or nothing if there is no such frame.
+    /// Processes complete frames. Returns the number of their bytes, or `None` for an invalid frame.
     fn take(&mut self, bytes: &[u8], out: &mut Out) -> Option<usize> {
         let mut rest = bytes;
         while let [kind, stream, high, low, behind @ ..] = rest {
@@ -273,7 +273,7 @@ impl Serving<'_> {
         Some(bytes.len() - rest.len())
     }
 
-    /// Stages a piece of each answer in turn, as far as the window goes.
+    /// Stages a piece of each answer in turn, up to the window.
     fn stage(&mut self, out: &mut Out, cx: &mut Context<'_>) {
         let mut more = true;
         while std::mem::take(&mut more) {

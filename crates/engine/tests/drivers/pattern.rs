@@ -1,5 +1,4 @@
-//! Bytes of which each says where it belongs, for files and bodies: whatever is lost, doubled or exchanged
-//! shows.
+//! Bytes that each depend on their offset, for files and bodies. So lost, repeated and exchanged bytes are detected.
 
 use std::fs::File;
 use std::io::Write;
@@ -31,11 +30,11 @@ pub(crate) fn large() -> &'static [u8] {
     BYTES.get_or_init(|| bytes(LARGE))
 }
 
-/// The large file, made once a run.
+/// The large file, which is written once in a run.
 pub(crate) fn large_file() -> PathBuf {
     static FILE: OnceLock<PathBuf> = OnceLock::new();
     FILE.get_or_init(|| {
-        // Unlinked names of a run that is over are found again by the next one.
+        // A later run uses the file of an earlier run again.
         let path = std::env::temp_dir().join("tenfold-engine-large");
         let whole = std::fs::metadata(&path).is_ok_and(|facts| facts.len() == LARGE as u64);
         if !whole {
@@ -49,7 +48,7 @@ pub(crate) fn large_file() -> PathBuf {
     .clone()
 }
 
-/// A name for a temporary file that nobody else has.
+/// A unique name for a temporary file.
 pub(crate) fn scratch(what: &str) -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -23,15 +23,15 @@ pub(crate) const STATEMENTS: &[Statement] = &[
     ("a_loop_that_waits_for_room_sleeps", loops, a_loop_that_waits_for_room_sleeps),
 ];
 
-/// The longest that others wait for their turn here. A loop without turns never answers them, so only a failure takes
-/// it; a busy machine with a sanitizer needed 19 s.
+/// The longest wait of other connections for their turn. A loop without turns never answers them, so only a failure
+/// takes this long. A busy machine with a sanitizer needed 19 s.
 const TURN: Duration = Duration::from_secs(60);
 
 fn loops(configuration: &Configuration) -> bool {
     configuration.driver() != Driver::Blocking && configuration.sleeps()
 }
 
-/// Asks five times on a connection of its own, while others are busy.
+/// Sends five requests on a new connection while other connections are busy.
 fn others_have_their_turn(server: &Server) {
     let begun = Instant::now();
     let mut client = server.connect();
@@ -49,7 +49,7 @@ fn who_asks_without_end(configuration: &Configuration) {
     let mut writer = client.writer();
     let stop = over.clone();
     let asking = thread::spawn(move || {
-        // So much that there is always more to receive.
+        // So many requests that there is always more to receive.
         let many = request("/small").repeat(20_000);
         while !stop.load(Ordering::Relaxed) && writer.try_send(&many) {}
         writer.shut_down_writing();
@@ -63,8 +63,8 @@ fn who_asks_without_end(configuration: &Configuration) {
     server.stop();
 }
 
-/// Its requests wait in the kernel, and take a second or more. The order of the answers is looked at, not the time: the
-/// other one comes before the last of these.
+/// The requests of the busy connection wait in the kernel, and take at least a second. The test compares the order of
+/// answers, not times: the other connection's answer comes before the last of these.
 fn much_work_for_few_bytes(configuration: &Configuration) {
     const MANY: usize = 1000;
     let server = Server::start(configuration);

@@ -88,7 +88,7 @@ enum State {
 
 impl Decoder {
     /// Returns the decoder of a body with at most `most_content` bytes of content, and at most `most_extra`
-    /// bytes of extensions and trailers. The line ends of trailers count, too.
+    /// bytes of extensions and trailers. The line ends of trailers count too.
     pub fn new(most_content: u64, most_extra: usize) -> Decoder {
         Decoder {
             state: State::Size,

@@ -1,4 +1,4 @@
-//! The identifier of a request, which other servers on its way log, too.
+//! The identifier of a request, which other servers on its way log too.
 
 use std::fmt;
 

@@ -4,7 +4,7 @@
 /// A program of the museum.
 #[derive(Clone, Copy, Debug)]
 pub struct Exhibit {
-    /// Its name.
+    /// The name of the program and of its source file.
     pub name: &'static str,
     /// Its source. The macro `CORRECTED` selects the corrected line.
     pub source: &'static str,

@@ -17,7 +17,6 @@ use crate::verdict::ruling::{ClaimVerdict, Ruling, middle, shown};
 
 const PERCENTILES: [&str; 5] = ["p50", "p90", "p99", "p99.9", "max"];
 
-/// The page.
 pub(super) fn page(results: &RunResults) -> String {
     let mut page = String::new();
     first_screen(&mut page, results);

@@ -34,7 +34,6 @@ pub(super) struct CallSite {
     marker: &'static [&'static str],
 }
 
-/// A line of source.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SourceLine {
     pub(super) path: &'static str,

@@ -44,7 +44,6 @@ pub(crate) struct RunningServer {
     reports: Option<UnixDatagram>,
     /// The address of the server.
     pub(crate) address: SocketAddr,
-    /// Its command.
     pub(crate) command: Vec<String>,
     said: PathBuf,
 }

@@ -20,7 +20,6 @@ pub struct TrialSite {
     files: Mutex<BTreeMap<u64, SiteFile>>,
 }
 
-/// A file of the site.
 #[derive(Clone, Debug)]
 pub(crate) struct SiteFile {
     /// Its path in a URL.

@@ -11,7 +11,6 @@ use std::time::Duration;
 use crate::machine::environment::{TRACER, installed};
 use crate::record;
 
-/// The details of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TraceDetail {
     /// Names of calls, and arguments as numbers.
@@ -32,7 +31,6 @@ pub(crate) struct CompletedCall<'a> {
 }
 
 impl CompletedCall<'_> {
-    /// Its name.
     fn name(&self) -> Option<&str> {
         let (name, _) = self.text.split_once('(')?;
         let is_name = name.bytes().all(|letter| letter.is_ascii_alphanumeric() || letter == b'_');

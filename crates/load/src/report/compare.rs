@@ -13,7 +13,7 @@ const COMPARED: [(&str, bool); 4] = [("rate", true), ("mean", false), ("p50", fa
 /// A metric of two reports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComparedMetric {
-    /// Its name.
+    /// The name of the metric in reports.
     pub name: &'static str,
     /// The geometric mean over the runs of report A that have the metric, if there are any.
     pub a: Option<f64>,

@@ -1,8 +1,8 @@
 //! The file of an access log: opened without waiting for the reader of a pipe, and never through a planted link.
 //!
-//! Whoever opens a pipe to write waits until somebody reads it (`man 7 fifo`). The supervisor, which has signals to
-//! hear and workers to replace, must not wait for that, nor must a worker: O_NONBLOCK makes it an error. The
-//! flag stays, because a worker cannot take it away in its sandbox; [`super::sink`] waits for a pipe that is full.
+//! Opening a pipe for writing waits for a reader (`man 7 fifo`). Neither the supervisor, which handles signals and
+//! replaces workers, nor a worker may wait for that: with O_NONBLOCK, a missing reader is an error. The flag stays set,
+//! because a worker cannot clear it in its sandbox. [`super::sink`] waits for room in a full pipe.
 //!
 //! A folder that another user may write to can hold a link to any file, and the supervisor is root. So no file is
 //! created through a link, and a link is followed only to a pipe or a character device, such as `/dev/stdout`.

@@ -1,9 +1,8 @@
 //! A line of the `json` format: an object (RFC 8259) that describes a response.
 //!
-//! A key with an unknown value is absent. What a client sent is one string: bytes beyond ASCII are shown one by one as
-//! `\u00XX` (as ISO 8859-1, which field values were, RFC 9110 §5.5), so that the line is ASCII, whatever was sent, and
-//! every byte can be read back. A longer string than [`super::combined::MOST_BYTES`] is cut, and a key of its own says
-//! so: its value is then the beginning of what was sent.
+//! A key with an unknown value is absent. Text of a client is one string. Each byte beyond ASCII is written as `\u00XX`
+//! (ISO 8859-1, as in field values, RFC 9110 §5.5). So every line is ASCII, and every byte can be recovered. A string
+//! longer than [`super::combined::MOST_BYTES`] is truncated, and a separate key marks that.
 
 use std::io::Write;
 use std::time::Duration;

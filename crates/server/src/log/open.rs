@@ -24,8 +24,8 @@ pub(super) struct Open {
 }
 
 impl Open {
-    /// A person who waits at a terminal for the line of a request wants it now, and reads too slowly for a load at
-    /// which a write for each line would count.
+    /// Writes each line immediately if the log is a terminal. A user at a terminal expects the line of a request
+    /// immediately, and cannot read at a rate at which separate writes would be expensive.
     fn at_once_on_a_terminal(mut self) -> Open {
         if self.manner.mode == Mode::Buffered && self.file.is_terminal() {
             self.manner.mode = Mode::Sync;

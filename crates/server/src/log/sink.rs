@@ -26,7 +26,7 @@ pub(super) struct Sink {
 
 /// Bytes that a pipe takes in one piece (`PIPE_BUF`, `man 7 pipe`). So does the journal's socket.
 const PIPE_PIECE: usize = 4096;
-/// How long a pipe that does not wait may be full, if others have it, too.
+/// The longest wait for room in a non-blocking pipe that other processes may also have.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Sink {
@@ -63,7 +63,8 @@ impl Sink {
                     self.torn.store(piece[written - 1] != b'\n', Ordering::Relaxed);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // A pipe of our own is opened so, and whoever shares another may have told it not to wait.
+                // The server opens its own pipes with O_NONBLOCK. On an inherited pipe, another process may have set
+                // the flag.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.wait() => {}
                 Err(error) => return Err((written, error)),
             }

@@ -278,7 +278,7 @@ fn with_conditions() -> Vec<FilterRule> {
     // default action of a memory fault, which ends the process; otherwise its handler would be called forever.
     rules.extend(is(Call::RT_SIGACTION, 0, &[32, 33, libc::SIGBUS as u32, libc::SIGSEGV as u32]));
     rules.push(FilterRule::when(Call::RT_SIGACTION, &[(1, Test::Null)]));
-    // A file that is opened for reading is emptied, too, and Landlock before Linux 6.2 does not see it.
+    // O_TRUNC also empties a file that is opened for reading, and Landlock before Linux 6.2 does not prevent that.
     let keeps = Test::Bits { mask: libc::O_TRUNC as u32, set: 0 };
     for (call, flags) in [(Call::OPEN, 1), (Call::OPENAT, 2)] {
         rules.push(FilterRule::when(call, &[(flags, keeps), (flags + 1, PLAIN_MODE)]));

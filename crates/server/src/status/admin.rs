@@ -26,7 +26,7 @@ use giving_way::Waiting;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The most bytes of a report.
 const LONGEST_REPORT: u32 = 64 << 20;
-/// Connections at once; idle ones make room for new ones, and so do some of the [`Waiting`].
+/// The most concurrent connections. Idle connections make room for new ones, and so do some of the [`Waiting`].
 const CONNECTIONS: usize = 64;
 /// The request for a report.
 const ASK: [u8; 1] = [b'?'];
@@ -77,7 +77,8 @@ pub(crate) fn prepare(supervisor: &UnixStream) -> io::Result<()> {
     supervisor.set_write_timeout(Some(PATIENCE))
 }
 
-/// Whether a report was asked for, for the supervisor: it reads what the process has sent, and looks at none of it.
+/// Whether the process requests a report. The supervisor calls this; it reads the received bytes, and ignores their
+/// content.
 ///
 /// # Errors
 /// The process has gone.
@@ -191,7 +192,8 @@ impl Service for AdminService {
 }
 
 impl AdminService {
-    /// Whether a browser on this machine asks for another name, which its owner has led here to read the answers.
+    /// Whether a browser on this machine requests another host name. The owner of that name may have pointed it to this
+    /// address to read the responses (DNS rebinding).
     fn is_misdirected(&self, request: &Request<'_>, peer: &Peer) -> bool {
         let is_here = matches!(peer, Peer::Internet(at) if at.ip().to_canonical().is_loopback());
         let host = request.host().unwrap_or_default();

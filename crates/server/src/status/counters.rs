@@ -124,7 +124,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Counts in `words`, a row of [`WORDS`] or [`OBSERVED_WORDS`]; `shared` if other processes count there, too.
+    /// Counts in `words`, a row of [`WORDS`] or [`OBSERVED_WORDS`]; `shared` if other processes count there too.
     pub(crate) fn new(words: &'static [AtomicU64], shared: bool) -> Tally {
         assert!([WORDS, OBSERVED_WORDS].contains(&words.len()), "a row has a word for each counter");
         Tally { words, shared }

@@ -40,8 +40,8 @@ impl RuntimeFolder {
     /// Its path, if it exists and is safe.
     ///
     /// # Errors
-    /// It cannot be made; or, where somebody else may have made it, it is not a folder that this user owns
-    /// and nobody else may enter.
+    /// The folder cannot be created. Or another user may have created it, and it is not a folder that only this user
+    /// can enter.
     pub(crate) fn open(&self) -> io::Result<&Path> {
         if let RuntimeFolder::Private(path) = self {
             make_private(path)?;
@@ -57,7 +57,7 @@ fn is_own(folder: &Path) -> bool {
     fs::metadata(folder).is_ok_and(is_own)
 }
 
-/// Creates the folder `path` for this user alone. An existing one must be private, too.
+/// Creates the folder `path` for this user only. An existing folder must also be private.
 fn make_private(path: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => is_private(path),

@@ -59,7 +59,7 @@ impl WorkerShared {
     /// Threads that count in these rows and write to `log`. There is at least one row.
     ///
     /// # Errors
-    /// In words: the system gives no thread for the log. Without it, the worker must not serve.
+    /// A message: the thread of the log cannot be started. Without it, the worker must not serve.
     pub(crate) fn new(
         rows: &'static SharedRows,
         own: Range<usize>,

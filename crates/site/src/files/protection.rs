@@ -319,7 +319,7 @@ impl Protection {
         let (mut guard, mut own) = (Guard::default(), None);
         for (number, area) in std::iter::once(&self.own).chain(&self.others).enumerate() {
             let members = self.members.as_ref().filter(|_| !guard.members);
-            // A file that another host protects is protected here, too, unless this host opens it by a
+            // A file that another host protects is protected here too, unless this host opens it by a
             // statement that the other host does not have.
             let counts = own.is_none_or(|own| area.statements.contains(own));
             let states = counts && guard.realm.is_none() && !area.statements.is_empty();

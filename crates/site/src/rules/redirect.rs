@@ -33,8 +33,8 @@ impl Redirect {
     /// The statuses that redirect.
     pub const STATUSES: [u16; 5] = [301, 302, 303, 307, 308];
 
-    /// Redirects paths that match `from` to `to`: a path, or an `http://` or `https://` URL. If both end with
-    /// `/**`, the rest of the path is appended. The query is appended, too, unless `to` has one.
+    /// Redirects paths that match `from` to `to`: a path, or an `http://` or `https://` URL. If both end with `/**`,
+    /// the rest of the path is appended. The query is also appended, unless `to` has one.
     pub fn new(from: Pattern, to: &str, status: u16) -> Result<Redirect, String> {
         let target = RedirectTarget::new(&from, to)?;
         if !Redirect::STATUSES.contains(&status) {

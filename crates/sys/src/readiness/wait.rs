@@ -18,7 +18,7 @@ pub struct Reported {
 /// Waits until one of `descriptors` can be read, for at most `limit`. Returns the state of each.
 ///
 /// # Errors
-/// The error of `poll(2)`; a signal is an error, too.
+/// The error of `poll(2)`; a signal is an error too.
 pub fn for_input(descriptors: &[BorrowedFd<'_>], limit: Option<Duration>) -> io::Result<Vec<Reported>> {
     let mut all: Vec<_> = descriptors.iter().map(|one| PollFd::new(one, PollFlags::IN)).collect();
     poll(&mut all, limit.and_then(|limit| Timespec::try_from(limit).ok()).as_ref())?;
@@ -32,7 +32,7 @@ pub fn for_input(descriptors: &[BorrowedFd<'_>], limit: Option<Duration>) -> io:
 /// Waits until `descriptor` can be written, at most for `limit`. Returns whether it can, or has an error.
 ///
 /// # Errors
-/// The error of `poll(2)`; a signal is an error, too.
+/// The error of `poll(2)`; a signal is an error too.
 pub fn for_output(descriptor: BorrowedFd<'_>, limit: Duration) -> io::Result<bool> {
     let limit = Timespec::try_from(limit).ok();
     Ok(poll(&mut [PollFd::new(&descriptor, PollFlags::OUT)], limit.as_ref())? > 0)

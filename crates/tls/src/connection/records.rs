@@ -24,7 +24,7 @@ const FIRST_RECORD_BYTES: usize = 1400;
 /// The most consecutive records without plaintext, because each of them may begin a new wait.
 const MOST_EMPTY: u8 = 32;
 
-/// A KeyUpdate: its type, its length of 1 in three bytes, and whether the peer must update, too.
+/// A KeyUpdate: its type, its length of 1 in three bytes, and whether the peer must update too.
 const KEY_UPDATE_BYTES: usize = 5;
 const NOT_REQUESTED: u8 = 0;
 const REQUESTED: u8 = 1;

@@ -357,7 +357,7 @@ impl TaskLink {
         Instant(self.deadline.load(Relaxed))
     }
 
-    /// The task waits for these signals, too.
+    /// The task waits for these signals too.
     #[inline]
     pub(crate) fn wait_for(&self, signals: Signals, by: Instant) {
         self.want.set(self.want.get() | signals);

@@ -29,7 +29,7 @@ fn expired(timer: &mut dyn Timer, now: u64) -> Vec<u32> {
     due
 }
 
-/// When a timer that was armed for `by` is due: at once, or with the tick that begins then.
+/// The time at which a timer armed for `by` fires: at `by`, or at the next begin of a tick.
 fn due_at(kind: TimerKind, by: u64) -> u64 {
     match kind {
         TimerKind::List => by,
@@ -60,7 +60,7 @@ impl Bench {
         self.model[index] = None;
     }
 
-    /// Lets time pass to `now`, the begin of a tick: there all kinds agree.
+    /// Advances the time to `now`, which must be the begin of a tick, because all kinds of timers agree there.
     fn expire(&mut self, now: u64) {
         self.now = now;
         let (seed, model) = (self.seed, &self.model);
@@ -75,7 +75,7 @@ impl Bench {
         self.model.iter_mut().filter(|by| by.is_some_and(|by| by <= now)).for_each(|by| *by = None);
     }
 
-    /// Whoever sleeps until [`Timer::next`] wakes in time, and not for nothing.
+    /// Asserts that [`Timer::next`] is at most a tick after the earliest deadline, and that it is `None` without one.
     fn check_next(&self) {
         let (seed, now) = (self.seed, self.now);
         let soonest = self.model.iter().flatten().min();
@@ -122,7 +122,7 @@ fn a_hundred_thousand_timers_all_fire_once_and_in_time() {
     const COUNT: usize = 100_000;
     let mut random = Random::new(7);
     let mut bench = Bench::new(7, 1_000_000 / TICK * TICK, COUNT);
-    // The list would walk long for deadlines in disorder: here they come as those of a server do.
+    // With deadlines in random order, each insertion into the list would be slow. Here they grow, as on a server.
     for index in 0..COUNT {
         bench.arm(index, bench.now + 75_000 + index as u64 / 8);
     }
@@ -219,8 +219,8 @@ fn a_look_when_nothing_is_due_costs_no_step_in_any_of_them() {
     }
 }
 
-/// Steps from arming a timer that far ahead until it has fired, woken whenever it is asked for. A short one
-/// fires before, as they do on a server.
+/// The steps from arming a timer `ahead` milliseconds away until it has fired, if the loop wakes at each
+/// [`Timer::next`]. A short timer fires before it, as on a server.
 fn steps_of_a_life(kind: TimerKind, ahead: u64) -> u64 {
     let mut timer = new(kind, Instant(1_000_000));
     timer.arm(1, Instant(1_000_100));

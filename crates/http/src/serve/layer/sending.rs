@@ -29,7 +29,6 @@ impl<T> Default for Sending<T> {
     }
 }
 
-/// A piece of plaintext.
 struct PlainPiece {
     from: PieceSource,
     sealed: usize,

@@ -20,7 +20,7 @@ impl Goal {
     pub const WORDS: [(&str, Goal); 3] =
         [("throughput", Goal::Throughput), ("latency", Goal::Latency), ("memory", Goal::Memory)];
 
-    /// Its name.
+    /// Returns the word that selects the goal, such as `latency`.
     pub fn name(self) -> &'static str {
         Goal::WORDS[self as usize].0
     }

@@ -355,7 +355,6 @@ impl ActiveSearch<'_> {
     }
 }
 
-/// The end of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RoundEnd {
     /// The round has complete blocks.

@@ -1,4 +1,4 @@
-//! Statistics of runs. The laboratory uses them, too.
+//! Statistics of runs. The laboratory uses them too.
 
 pub mod estimate;
 pub mod fairness;

@@ -58,7 +58,7 @@ fn a_process_that_is_gone_takes_its_connections_with_it() {
     }
     table.settle(0);
     assert_eq!(table.connections(table.find(host(1)).expect("it has a place")), 1);
-    // Nothing is taken from others by what ends twice.
+    // A second end of the same connection removes no other connection.
     table.disconnect(host(1), 0);
     assert_eq!(table.connections(table.find(host(1)).expect("it has a place")), 1);
 }
@@ -73,10 +73,10 @@ fn requests_come_at_their_rate_after_a_burst() {
     assert_eq!(table.request(host(2), rate, start), None, "another address");
     assert_eq!(table.request(host(1), rate, start + SECOND / 10), None);
     assert_eq!(table.request(host(1), rate, start + SECOND / 10), Some(Duration::from_millis(100)));
-    // A pause is worth a burst and no more, however long.
+    // A pause of any length gives at most one burst.
     let later = start + 100 * SECOND;
     assert_eq!((0..100).filter(|_| table.request(host(1), rate, later).is_none()).count(), 5);
-    // A clock of another worker that is a tick behind is no trouble.
+    // The clock of another worker may be a tick late.
     assert!(table.request(host(1), rate, later - SECOND / 100).is_some());
 }
 
@@ -137,7 +137,7 @@ fn a_holder_that_lives_is_waited_for() {
     });
 }
 
-/// As with `hidepid` of `/proc`: neither its folder nor an error but "not found".
+/// As with `hidepid` of `/proc`: the folder of the process is absent, and the error is "not found".
 #[test]
 fn a_holder_that_is_hidden_is_gone_only_when_it_has_ended() {
     let mut holder = Command::new("sleep").arg("60").spawn().expect("a program that waits");
@@ -167,7 +167,7 @@ fn a_number_that_was_given_to_a_later_thread_is_not_the_holder() {
     assert_eq!(table.connect(host(1), 0, 1, 0), Admitting::Admitted);
 }
 
-/// Threads stand for processes: what they share is the same. Places change hands all the time.
+/// Threads stand for processes, because the shared memory is the same. Places change owners all the time.
 #[test]
 fn no_bound_is_passed_and_nothing_is_left_whatever_happens_at_once() {
     const BOUND: u32 = 3;

@@ -22,7 +22,8 @@ pub(super) fn usage(why: impl Into<String>) -> LabFailure {
     LabFailure(2, why.into())
 }
 
-/// Writes to standard output. Texts of experiments and runs may be somebody else's.
+/// Writes to standard output. Control characters are made visible, because texts of experiments and runs may come from
+/// other people.
 pub(super) fn print(text: &str) -> Result<(), LabFailure> {
     Ok(output::print(visible(text).as_bytes())?)
 }

@@ -10,7 +10,6 @@ use tenfold_lab::verdict::ruling::{ClaimVerdict, shown};
 
 use crate::diagnostics::visible;
 
-/// The view.
 pub(super) struct LiveView {
     terminal: bool,
     experiments: usize,

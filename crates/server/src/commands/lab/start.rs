@@ -145,8 +145,8 @@ const MOST_FILES: u64 = 1 << 30;
 /// The timers of a trial: more could fill the memory.
 const MOST_TIMERS: u32 = 10_000_000;
 
-/// Refuses a plan that does more than trials. It may be part of an archive of somebody else, and is no file that the user
-/// has named as an experiment.
+/// Refuses a plan that does more than trials. The user has not named the plan as an experiment, and it may be from the
+/// archive of another person.
 fn expect_trials_alone(plan: &RunPlan) -> Result<(), LabFailure> {
     if plan.served.is_some() {
         return Err(usage("the plan serves a folder of the user; begin a new run for it"));

@@ -37,7 +37,6 @@ Exit codes: 0 done; 1 failed; 2 wrong usage; 4 invalid; 130 interrupted.";
 const BUDGET: Duration = Duration::from_secs(300);
 const LONGEST_BUDGET: Duration = Duration::from_secs(24 * 3600);
 
-/// The command.
 pub(crate) fn command() -> clap::Command {
     let goals = PossibleValuesParser::new(Goal::WORDS.map(|(name, _)| name));
     let file = |arg: Arg| arg.value_parser(value_parser!(PathBuf));

@@ -28,10 +28,10 @@ pub(crate) enum StatusSource {
 }
 
 impl StatusSource {
-    /// Asks for a report. Returns its text, too.
+    /// Requests a report. Returns its text and the parsed report.
     ///
     /// # Errors
-    /// In words: no server answers, or it is not a Tenfold of this version.
+    /// A message: no server answers, or the server is not a Tenfold of this version.
     pub(in crate::commands) fn ask(&self) -> Result<(String, StatusReport), String> {
         let (text, whom) = match self {
             StatusSource::Control(path) => (ask_control(path), path.display().to_string()),

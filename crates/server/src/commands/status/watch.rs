@@ -16,7 +16,7 @@ const CLEAR: &str = "\x1b[H\x1b[J";
 /// Prints until the server or the reader has gone: a screen on a terminal, otherwise a block each second.
 ///
 /// # Errors
-/// In words: no server answers, or the output cannot be written.
+/// A message: no server answers, or the output cannot be written.
 pub(super) fn watch(source: &StatusSource) -> Result<(), String> {
     let terminal = stdout().is_terminal();
     let mut before = (Instant::now(), source.ask()?.1);

@@ -104,7 +104,7 @@ impl Settings {
     /// Listens on these addresses, each as if it were an entry of `listen`.
     ///
     /// # Errors
-    /// In words: an address cannot be an entry.
+    /// A message: an address cannot be an entry of `listen`.
     pub(crate) fn listen_on(&mut self, addresses: Vec<ListenAddress>) -> Result<(), String> {
         let entries = |address: ListenAddress| {
             Text { text: &address.to_string(), base: Path::new("") }.listen_entries()
@@ -228,7 +228,6 @@ impl Settings {
         self.said.iter().find(|said| said.name == name)
     }
 
-    /// Returns the source of a setting.
     pub(crate) fn source(&self, name: &str) -> SettingSource {
         self.said(name).map_or(SettingSource::Default, |said| said.source)
     }

@@ -80,7 +80,7 @@ pub(super) fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfol
         bytes.min(usize::try_from(share).unwrap_or(usize::MAX)).max(LEAST_CACHE)
     };
     site.cache_bytes = bounded(site.cache_bytes, stores * processes);
-    // The process of a connection keeps its results for nobody.
+    // The process of a connection ends with it, so cached results would not be used again.
     let shared = if plan.engine == Engine::Fork { 0 } else { site.codings.cache_bytes };
     site.codings.cache_bytes = if shared == 0 { 0 } else { bounded(shared, processes) };
     site

@@ -232,7 +232,7 @@ fn acme(settings: &Settings, wanted: &[String]) -> AcmeSettings {
 /// Returns the certificate that the ACME process obtains, if there is one.
 ///
 /// # Errors
-/// Nothing says where to keep it.
+/// No folder for lasting state is known.
 pub(super) fn task(settings: &Settings) -> Result<Option<AcmeTask>, String> {
     let TlsNames::Acme(wanted) = &settings.names.tls else { return Ok(None) };
     let Some(folder) = folder(settings)? else { return Ok(None) };
@@ -267,7 +267,7 @@ fn existing(settings: &Settings) -> Result<Option<StateFolder>, String> {
 /// of the `running` workers stays if no other can be made.
 ///
 /// # Errors
-/// In words: the settings make no sense, the folder cannot be used, or the certificate cannot be made.
+/// A message: the settings make no sense, the folder cannot be used, or the certificate cannot be made.
 pub(crate) fn prepare(settings: &Settings, running: Option<&RunningTls>) -> Result<(), String> {
     refuse(settings)?;
     let Some(path) = folder(settings)? else { return Ok(()) };
@@ -459,7 +459,7 @@ pub(super) fn unix_now() -> i64 {
 /// Checks that the folder can be used or made. Nothing is made.
 ///
 /// # Errors
-/// In words, why not.
+/// A message with the reason why the folder cannot be used.
 pub(crate) fn check_folder(settings: &Settings) -> Result<(), String> {
     let Some(path) = folder(settings)? else { return Ok(()) };
     if existing(settings)?.is_some() {

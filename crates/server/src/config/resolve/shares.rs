@@ -7,8 +7,8 @@ use crate::config::values::{ListenEntry, Settings};
 
 /// Handshakes a second of one address by default: a core performs 10,000, and many clients may share an address.
 const DEFAULT_HANDSHAKES: u32 = 200;
-/// The handshakes that an address may begin at once after a pause, in seconds of its rate: clients that come back after
-/// an outage.
+/// The burst of handshakes of an address after a pause, in seconds of its rate. It admits clients that return after an
+/// outage.
 const HANDSHAKE_BURST: u32 = 10;
 
 /// The default share of one address: one in this many of the server's connections, or of a worker's if workers share

@@ -402,7 +402,7 @@ fn off_loopback_an_address_has_a_quarter_of_the_connections_by_default() {
     assert_eq!(connections(&[("engine", "naive"), anywhere]), None, "one at a time has no bound by address");
 }
 
-/// By its addresses alone, a client could otherwise have the memory of the machine filled with what it does not read.
+/// Otherwise a client with many addresses could fill the memory of the machine with responses that it does not read.
 #[test]
 fn h17_off_loopback_connections_are_bounded_by_memory() {
     let connections = |listen, most: &[(&'static str, &'static str)]| {

@@ -34,7 +34,6 @@ impl LogFormat {
         }
     }
 
-    /// Its name.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             LogFormat::Common => "common",
@@ -215,7 +214,7 @@ impl LineTemplate {
     /// Reads a text in which `{name}` is a field, and `{{` and `}}` are braces.
     ///
     /// # Errors
-    /// In words: an unknown field, a brace without its other half, or a control character.
+    /// A message: the text has an unknown field, an unpaired brace, or a control character.
     pub(crate) fn parse(text: &str) -> Result<LineTemplate, String> {
         if text.chars().any(char::is_control) {
             return Err("a log format is one line without control characters".into());

@@ -59,8 +59,8 @@ impl AccountsLocation {
     }
 }
 
-/// Returns the folder for lasting state: the one from systemd, else the system's for root, else the user's own; `None`
-/// if nothing says where that is.
+/// Returns the folder for lasting state: from systemd, else the system's folder for root, else the user's folder;
+/// `None` if none is known.
 pub(crate) fn usual_folder() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(folder) = variable("STATE_DIRECTORY") {

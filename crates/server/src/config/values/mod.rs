@@ -92,7 +92,6 @@ pub(crate) struct Settings {
     pub(crate) log_level: Level,
     pub(crate) user: Option<String>,
     pub(crate) control: Control,
-    /// The admin listener.
     pub(crate) admin: Option<ListenAddress>,
     /// Whether processes are confined: always, except in a build with a sanitizer, which makes system calls of its own.
     pub(crate) sandbox: bool,

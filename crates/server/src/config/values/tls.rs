@@ -63,7 +63,7 @@ impl NamesSettings {
     /// Returns the folder above those of all authorities.
     ///
     /// # Errors
-    /// Nothing says where this user keeps lasting state.
+    /// No folder for lasting state of this user is known.
     pub(crate) fn state_folder(&self) -> Result<PathBuf, String> {
         match &self.state {
             Some(folder) => Ok(folder.clone()),

@@ -1,5 +1,5 @@
-//! Any message at the answering end is a question, or it is dropped and its descriptors are closed. A fuzz harness,
-//! too: `cargo xtask fuzz --minutes 10 accounts`.
+//! Arbitrary messages at the accounts' end: each is a valid question, or is dropped and its descriptors are closed.
+//! This is also a fuzz target: `cargo xtask fuzz --minutes 10 accounts`.
 
 use std::io::{ErrorKind, Read};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,7 +25,7 @@ fn written(choice: u8, text: &str) -> Vec<u8> {
     serde_json::to_vec(&request).expect("a question can be written")
 }
 
-/// Sends `message` with `count` copies of a descriptor to the accounts' end; returns the other end of that descriptor.
+/// Sends `message` with `count` copies of a descriptor to the accounts' end. Returns the other end of that descriptor.
 fn send(client: &AccountsClient, message: &[u8], count: usize) -> UnixStream {
     let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
     let rights = [theirs.as_fd(), theirs.as_fd()];
@@ -66,10 +66,10 @@ fn any_message_is_a_question_or_is_dropped() {
             }
             ours.set_nonblocking(true).expect("it is a socket");
             let end = ours.read(&mut [0]).map_err(|error| error.kind());
-            // The end, or a reset, and no copy that is left open.
+            // The end or a reset shows that no copy is left open.
             assert!(matches!(end, Ok(0) | Err(ErrorKind::ConnectionReset)), "{end:?}");
         },
     );
-    // Else this shows nothing.
+    // The test is only meaningful if some messages are questions.
     assert!(taken.into_inner() > 100, "hardly any message was a question");
 }

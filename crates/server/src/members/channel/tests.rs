@@ -6,7 +6,7 @@ use tenfold_sys::wait;
 
 use super::*;
 
-/// Waits for a message: a question, or none.
+/// Waits for a message. Returns its question, or `None` for an invalid message.
 pub(crate) fn received(server: &AccountsServer) -> Option<Question> {
     wait::for_input(&[server.as_fd()], None).expect("somebody sends");
     server.next(&mut AccountsServer::room()).expect("a message has come")

@@ -39,7 +39,6 @@ const TICKS: usize = 200;
 pub(crate) struct AccountsProcess {
     pub(crate) child: Child,
     settings: MembersSettings,
-    /// The database.
     pub(crate) url: DatabaseUrl,
     /// `None` in the accounts process itself, which otherwise would not notice the end of all clients.
     client: Option<AccountsClient>,

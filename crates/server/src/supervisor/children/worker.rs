@@ -226,7 +226,6 @@ pub(crate) fn readable(root: &Root, user: Option<&SystemUser>) -> Result<(), Str
     looked.map_err(|why| format!("cannot read the root {}{whom}: {why}", root.path().display()))
 }
 
-/// The protected folders of members.
 fn member_folders(protect: &[ProtectedFolder]) -> MemberFolders {
     let (names, folders) = (protect.iter().map(|folder| folder.name().to_owned()), protect.to_vec());
     MemberFolders::new(names.collect(), move |path| folders.iter().any(|folder| folder.holds(path)))

@@ -15,7 +15,7 @@ use crate::supervisor::upgrade::handover::{self, Handover};
 pub(crate) struct Sockets {
     by_process: Vec<Vec<Listener>>,
     addresses: usize,
-    /// Whether a service manager has them open, too. Queued connections are then for the next server.
+    /// Whether a service manager also has them open. Queued connections are then for the next server.
     passed: bool,
     /// The time at which they stop listening, if the server leaves.
     pub(crate) end: Option<Instant>,

@@ -57,7 +57,8 @@ mod tests {
     #[test]
     fn a_process_that_is_no_child_is_no_former_worker() {
         let mut shell = std::process::Command::new("sh");
-        // The process in the background is no child of this one, like a process with the number of an ended worker.
+        // The background process is not a child of this process, like a process that has got the number of an ended
+        // worker.
         shell.args(["-c", "sleep 60 >/dev/null 2>&1 & echo $!"]).stdout(std::process::Stdio::piped());
         let output = shell.output().expect("a shell");
         let number: i32 = String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number");

@@ -135,7 +135,7 @@ impl SharedService {
         // A file may be shorter than promised, and a client may leave: the log shows the bytes that were sent.
         let whole = response.is_plain() && staged.is_none();
         let mut room;
-        // A rejected name is no user.
+        // A rejected name is not a user.
         let user = match self.shows_user && outcome.status() != 401 {
             true => {
                 room = [0; MOST_CREDENTIALS];

@@ -142,8 +142,8 @@ impl Redirects {
     }
 }
 
-/// Whether an authority asks for a token (RFC 8555 §8.3): it may come without TLS. The token is one segment, so the path
-/// leads to no other file.
+/// Whether the path is that of a challenge (RFC 8555 §8.3), which an authority may request without TLS. The token is
+/// one segment, so the path leads to no other file.
 fn is_challenge(path: &str) -> bool {
     path.strip_prefix("/.well-known/acme-challenge/").is_some_and(|token| {
         !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))

@@ -45,7 +45,6 @@ struct Listening {
     accepting: bool,
 }
 
-/// A watched eventfd.
 struct WatchedEventFd {
     number: RawFd,
     tag: u64,

@@ -230,7 +230,7 @@ pub(super) fn set_wait_slice(socket: BorrowedFd<'_>, slice: Duration) -> io::Res
 
 pub(super) fn internet_address(address: SocketAddrAny) -> Option<SocketAddr> {
     let address = SocketAddr::try_from(address).ok()?;
-    // A passed socket of IPv6 may accept IPv4, too (`man 7 ipv6`, IPV6_V6ONLY).
+    // A passed socket of IPv6 may also accept IPv4 (`man 7 ipv6`, IPV6_V6ONLY).
     match address.ip().to_canonical() {
         mapped @ IpAddr::V4(_) => Some(SocketAddr::new(mapped, address.port())),
         IpAddr::V6(_) => Some(address),

@@ -126,7 +126,7 @@ impl<T> TableKeys<T> {
         legal
     }
 
-    /// Reads the entry called `name`. Returns whether its value is legal; none if there is no key of that name.
+    /// Reads the entry called `name`. Returns whether its value is legal, or `None` if there is no key of that name.
     pub(crate) fn read_entry(
         &self,
         name: &str,
@@ -198,7 +198,6 @@ impl<'a> GivenValue<'a> {
         BadValue::Wrong { place: self.value.span(), mend: mend.into() }
     }
 
-    /// Returns the value.
     pub(crate) fn value(&self) -> &'a DeValue<'a> {
         self.value.get_ref()
     }
@@ -301,7 +300,6 @@ impl<'a> GivenValue<'a> {
     }
 }
 
-/// The name of an entry.
 pub(crate) struct EntryName<'a>(&'a Spanned<std::borrow::Cow<'a, str>>);
 
 impl EntryName<'_> {

@@ -254,7 +254,7 @@ impl RedirectRow {
 
 fn read_error_pages(site: &mut SiteTable, given: &GivenValue<'_>) -> Result<(), BadValue> {
     for (statuses, page) in given.entries()? {
-        // A setting that was meant for another table is no status, whatever its value.
+        // A setting of another table is not a status, so its name is checked before its value.
         ErrorPages::default().set(statuses.text(), None).map_err(|mend| statuses.wrong(mend))?;
         let page = match page.is_off() {
             true => None,

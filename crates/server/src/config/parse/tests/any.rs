@@ -49,7 +49,7 @@ const PIECES: [&str; 40] = [
     "\t",
 ];
 
-/// Makes something of random bytes that is often nearly a configuration, and sometimes one.
+/// Assembles a text from random choices. It is often nearly a valid configuration, and sometimes a valid one.
 fn assemble(choices: &[u8]) -> String {
     let names: Vec<&str> =
         rows().map(|row| row.name).chain(["names", "name", "match", "root", "rules"]).collect();
@@ -104,6 +104,6 @@ fn any_text_is_read_or_refused_in_words() {
             _ => check(&line(choices)),
         },
     );
-    // Else this says nothing.
+    // The test is only meaningful if some configurations are valid.
     assert!(accepted.into_inner() > 20, "hardly any configuration was accepted");
 }

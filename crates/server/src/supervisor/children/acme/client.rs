@@ -31,7 +31,7 @@ pub(crate) fn prepare(task: &AcmeTask) -> Result<StateFolder, String> {
     Ok(folder)
 }
 
-/// A program of the user needs rights that nobody can list.
+/// Whether the process is confined. With `dns-01` it is not: the rights that the user's program needs are unknown.
 fn is_confined(task: &AcmeTask) -> bool {
     task.sandbox && !matches!(task.settings.validation, Validation::Dns01 { .. })
 }

@@ -57,7 +57,7 @@ fn nothing_comes(ring: &mut Ring) {
 
 /// Creates a ring with these faults.
 fn faulty_ring(faults: &[InjectedFault]) -> Ring {
-    // Rings that other tests create meanwhile would get them, too.
+    // Rings that other tests create meanwhile would get them too.
     let mut ring = ring();
     ring.faults = Faults::of(faults);
     ring
