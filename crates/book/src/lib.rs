@@ -1,8 +1,8 @@
 //! The manual as a site: every Markdown page of `docs/` as an HTML page, with style, scripts and a search index.
 //!
-//! `docs/README.md` is the table of contents. Its second-level headings are the parts of the book, its third-level
-//! headings are groups within a part, the first link of each list item is a page, and the order is the order of
-//! "previous" and "next". A page that is not listed, a link to a missing page and a link to a missing heading are errors.
+//! `docs/README.md` is the table of contents. Its second-level headings are the parts of the book, and its third-level
+//! headings are groups within a part. The first link of each list item is a page. "Previous" and "next" follow the
+//! order of the list. A page that is not listed, a link to a missing page and a link to a missing heading are errors.
 //! Links to files of `crates/` lead to pages with their lines. For other links out of `docs/`, the site shows only the
 //! text.
 //!

@@ -4,9 +4,9 @@
 //! that a driver sends, [`clock`] has the time, and a connection is an implementation of [`Io`]. A
 //! [`Service`] implements the meaning of requests.
 //!
-//! `message` has requests and responses without wire bytes, `semantics` interprets their fields, `h1` is the
-//! wire format of HTTP/1.0 and 1.1, and `response` has the writer that encodes a response in the version of
-//! its request. Begin with [`serve_connection`], the whole life of a connection.
+//! `message` has requests and responses without wire bytes, and `semantics` interprets their fields. `h1` is the wire
+//! format of HTTP/1.0 and 1.1. `response` has the writer that encodes a response in the version of its request. Begin
+//! with [`serve_connection`], the whole life of a connection.
 
 #![forbid(unsafe_code)]
 

@@ -84,8 +84,8 @@ pub fn fork() -> io::Result<Fork> {
             "cannot fork a process that uses {name}: the child would share it"
         )));
     }
-    // SAFETY: this is the only thread, so no lock of the allocator or of the standard library is held by a
-    // thread that does not exist in the child, and the child may do whatever the parent may.
+    // SAFETY: this is the only thread. So no thread that is absent from the child holds a lock of the allocator or of
+    // the standard library, and the child may call any function.
     match unsafe { libc::fork() } {
         0 => Ok(Fork::Child),
         number @ 1.. => Ok(Fork::Parent(Pid::from_raw(number).expect("it is not 0"))),

@@ -87,8 +87,8 @@ pub(super) fn said(loaded: &LoadedCertificates, severity: Severity) -> impl Iter
     loaded.findings.iter().filter(of_severity).map(Finding::to_string)
 }
 
-/// Returns the settings of a worker that signs by itself or by `client`, with the keys of tickets in `tickets`, and
-/// responses to an authority that validates names in `challenges`.
+/// Returns the TLS settings of a worker, which signs by `client` if that is given, and by itself otherwise. `tickets`
+/// has the keys of tickets, and `challenges` the responses to an authority that validates names.
 ///
 /// # Errors
 /// The library cannot combine the settings.

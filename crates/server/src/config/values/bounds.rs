@@ -1,7 +1,8 @@
 //! Bounds without a setting, each with the reason for its value.
 //!
-//! The bounds of a request (100 fields, a target of 8 KiB, 64 ranges) and of a site (compressed files of 2 MiB, a cache of
-//! 32 MiB, tags of 64 MiB, listings of 10,000 names) are the defaults of `tenfold-http` and `tenfold-site`.
+//! Other bounds are defaults of libraries. `tenfold-http` has those of a request: 100 fields, a target of 8 KiB, 64
+//! ranges. `tenfold-site` has those of a site: compressed files of 2 MiB, a cache of 32 MiB, tags of 64 MiB, listings
+//! of 10,000 names.
 
 /// Folders that each process watches. A watch takes about 1 KB of kernel memory; changes in other folders are noticed
 /// after a second.

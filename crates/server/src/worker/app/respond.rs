@@ -1,5 +1,5 @@
-//! A response to the client of a request, which is the peer of the connection or of a trusted proxy, and its record in
-//! the counters and in the access log.
+//! A response to the client of a request, and its record in the counters and in the access log. The client is the peer
+//! of the connection, or a client of a trusted proxy.
 
 use std::sync::atomic::Ordering;
 use std::time;

@@ -18,7 +18,7 @@ use crate::admission::lane::WorkLane;
 use crate::members::client::WorkerMembers;
 use crate::worker::shared::WorkerShared;
 
-/// The rules that precede the site's.
+/// The rules that apply before those of a site.
 pub(crate) struct RequestRules {
     /// The members' pages and folders, if there are any.
     pub(crate) members: Option<WorkerMembers>,
