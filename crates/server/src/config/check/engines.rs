@@ -8,9 +8,6 @@ pub(crate) fn missing(engine: Engine) -> Vec<(Facility, String)> {
 }
 
 /// Checks that this kernel has the facilities of `engine`.
-///
-/// # Errors
-/// A message with the missing facilities, the system's errors, and the usable engines.
 pub(crate) fn require(engine: Engine) -> Result<(), String> {
     let missing = missing(engine);
     if missing.is_empty() {

@@ -1,4 +1,4 @@
-//! Senseless combinations of legal values. Each is refused with an alternative.
+//! Refuses combinations of legal values that have no effect, each with an alternative.
 
 pub(crate) mod engines;
 
@@ -15,9 +15,6 @@ use crate::config::values::log::{LogTarget, Rotate};
 use crate::config::values::{HttpsRedirect, ListenEntry, Settings};
 
 /// Refuses settings that have no effect with `plan`, or with each other.
-///
-/// # Errors
-/// A message with the legal alternatives.
 pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<(), String> {
     what_is_for_other_engines(settings, plan)?;
     what_is_for_other_topologies(settings, plan)?;
@@ -33,7 +30,7 @@ pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<(), String> {
     fastopen_without_the_kernel(settings)
 }
 
-/// A folder that only the configuration protects would be open.
+/// Refuses settings about members without the database of the members.
 fn members_without_accounts(settings: &Settings) -> Result<(), String> {
     let by_password = settings.asks_for_passwords();
     let without = |name: &str| match name {
@@ -77,7 +74,7 @@ fn proxies_of_nothing(settings: &Settings) -> Result<(), String> {
     }
 }
 
-/// The engines that use a setting, with inline dispatch.
+/// Whether an engine uses a setting, with inline dispatch.
 type Uses = fn(Engine) -> bool;
 
 /// Settings that only some engines use.
@@ -85,17 +82,17 @@ const FOR_SOME: &[(&str, Uses)] = &[
     ("pool-threads", |engine| engine == Engine::Pool),
     ("pool-queue", |engine| engine == Engine::Pool),
     ("busy-sleep", |engine| engine == Engine::Busy),
-    // Blocking calls have their deadline in the socket.
+    // Engines that block set their deadlines in the socket.
     ("timer", |engine| engine.model().driver != Driver::Blocking),
     ("accept", Engine::accepts_in_batches),
-    // The first serves one connection; the second is bounded by its threads and its queue.
+    // `naive` serves one connection at a time; the threads and the queue of `pool` bound its connections.
     ("max-connections", |engine| !matches!(engine, Engine::Naive | Engine::Pool)),
-    // A child ends with its connection, so each one would have to start watching.
+    // A child of `fork` serves one connection, so each connection would start a watch.
     ("watch", |engine| engine != Engine::Fork),
     ("max-connections-per-address", |engine| engine != Engine::Naive),
 ];
 
-/// An accepted switch must have an effect.
+/// Refuses settings that the planned engine does not use.
 fn what_is_for_other_engines(settings: &Settings, plan: &Plan) -> Result<(), String> {
     let (engine, dispatch) = (plan.engine, plan.dispatch);
     let of_a_pool = |name: &str| name.starts_with("pool-");
@@ -118,7 +115,7 @@ pub(super) fn without(name: &str, needed: &str) -> String {
     format!("{name} has no effect while {needed} is off; set {needed}, or remove {name}")
 }
 
-/// A bound without effect, or one that leaves no room for another.
+/// Refuses a bound without effect, or a bound that leaves no room for another.
 fn bounds_of_nothing(settings: &Settings) -> Result<(), String> {
     let requests = settings.max_requests_per_address;
     let unix = |address: &&ListenAddress| matches!(address, ListenAddress::Unix(_));
@@ -170,8 +167,8 @@ fn logs_that_can_not_be(settings: &Settings, engine: Engine) -> Result<(), Strin
     }
 }
 
-/// Rotation renames the old file, so other kinds of logs are refused. Renaming a link could rename one of the system,
-/// such as `/dev/stdout`. A missing log will be created as a file.
+/// Refuses rotation of logs other than files, because it renames the old file. Renaming a link could rename a file of
+/// the system, such as `/dev/stdout`. A missing log will be created as a file.
 fn a_log_that_can_not_be_renamed(log: &LogTarget) -> Result<(), String> {
     let what = match log {
         LogTarget::Off => return Ok(()),
@@ -227,7 +224,7 @@ fn tcp_without_tcp(settings: &Settings) -> Result<(), String> {
     }
 }
 
-/// Only TCP has sends that do not copy.
+/// Refuses zero-copy sends without TCP.
 fn zerocopy_without_tcp(settings: &Settings, sender: Sender) -> Result<(), String> {
     let unix = settings.addresses().find(|address| matches!(address, ListenAddress::Unix(_)));
     match (sender, unix) {
@@ -281,7 +278,7 @@ fn tls_without_a_use(settings: &Settings) -> Result<(), String> {
     }
 }
 
-/// The bit of `net.ipv4.tcp_fastopen` that lets servers (`Documentation/networking/ip-sysctl.rst`).
+/// The bit of `net.ipv4.tcp_fastopen` that permits fast open for servers (`Documentation/networking/ip-sysctl.rst`).
 const SERVERS: u32 = 2;
 
 fn fastopen_without_the_kernel(settings: &Settings) -> Result<(), String> {

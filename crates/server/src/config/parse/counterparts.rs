@@ -7,7 +7,7 @@ pub(crate) enum Counterpart {
     Setting(&'static str),
     /// This key of `[site]` or `[[host]]` has the same purpose.
     Key(&'static str),
-    /// A sentence, if no setting of one name has the same purpose.
+    /// A sentence, if the purpose needs several settings or none.
     Advice(&'static str),
 }
 
@@ -91,7 +91,7 @@ const TABLE: &[(&[&str], Counterpart)] = &[
 
 use Counterpart::{Advice, Key, Setting};
 
-/// Returns the remedy for `name`, written with hyphens or underscores, if another server is known to use it.
+/// Returns the remedy for `name`, written with hyphens or underscores, if it is a known name of another server.
 pub(crate) fn counterpart(name: &str) -> Option<Counterpart> {
     let name = name.to_ascii_lowercase().replace('_', "-");
     TABLE.iter().find(|(names, _)| names.contains(&name.as_str())).map(|(_, counterpart)| *counterpart)

@@ -1,5 +1,4 @@
-//! The configuration file: TOML with the settings as keys. An unknown key or an illegal value is reported with its
-//! line.
+//! The configuration file: TOML with the settings as keys. Problems of keys and values name their line.
 
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -15,7 +14,7 @@ use super::tables::top::{Remedy, TOP, remedy};
 use super::units::meant;
 use crate::config::values::{SettingSource, Settings};
 
-/// The table of settings for people who compare.
+/// The table of experiments.
 pub(super) const EXPERIMENT: &str = "experiment";
 
 /// Reads the file at `path` into `settings`, and its problems into `problems`.
@@ -94,7 +93,7 @@ pub(super) fn read_text(path: &Path, content: &str, settings: &mut Settings, pro
     }
 }
 
-/// The kind of a configuration of another server.
+/// The name of the other server that reads this kind of file.
 fn foreign(content: &str) -> Option<&'static str> {
     let mut lines = content.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let first = lines.next()?;
@@ -129,7 +128,7 @@ fn mend_key(name: &str) -> String {
     }
 }
 
-/// A value of the file in the form of a flag.
+/// The texts of a value, as a flag would have them.
 fn texts(row: &SettingRow, value: &DeValue<'_>) -> Result<Vec<String>, String> {
     match value {
         DeValue::Array(values) if row.is_many() => {

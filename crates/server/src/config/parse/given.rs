@@ -21,11 +21,11 @@ const DEMONSTRATION: &str = ".tenfold-demonstration";
 /// The flags and variables of this process, kept for reloads, which read only the file again.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GivenSettings {
-    /// Values by the name of the setting.
+    /// Values from flags, by the name of the setting.
     pub(crate) flags: Vec<(&'static str, Vec<String>)>,
     /// Values from environment variables, by the name of the setting.
     pub(crate) variables: Vec<(&'static str, Vec<String>)>,
-    /// The file to read.
+    /// The path of the configuration file.
     pub(crate) config: Option<PathBuf>,
 }
 
@@ -45,10 +45,7 @@ impl GivenSettings {
         }
     }
 
-    /// Returns the settings.
-    ///
-    /// # Errors
-    /// All problems, also of values that another source overrides.
+    /// Returns the settings, or all problems, also those of values that another source overrides.
     pub(crate) fn resolve(&self) -> Result<Settings, Vec<Problem>> {
         let mut settings = Settings::default();
         let mut problems = Vec::new();
@@ -80,7 +77,7 @@ impl GivenSettings {
     }
 }
 
-/// Warns of variables that look like settings but are unknown, so that a typing error does not go unnoticed.
+/// Warns of variables that begin like settings but are unknown, such as misspelled ones.
 pub(crate) fn warn_of_slips() {
     for (variable, _) in std::env::vars_os() {
         let Some(name) = variable.to_str().and_then(|name| name.strip_prefix("TENFOLD_")) else { continue };
@@ -101,10 +98,7 @@ impl Settings {
         self.listen.iter().map(|entry| &entry.address)
     }
 
-    /// Listens on these addresses, each as if it were an entry of `listen`.
-    ///
-    /// # Errors
-    /// A message: an address cannot be an entry of `listen`.
+    /// Replaces the addresses of `listen`.
     pub(crate) fn listen_on(&mut self, addresses: Vec<ListenAddress>) -> Result<(), String> {
         let entries = |address: ListenAddress| {
             Text { text: &address.to_string(), base: Path::new("") }.listen_entries()
@@ -125,7 +119,7 @@ impl Settings {
         !self.tls_certificate.is_empty() || self.names.tls != TlsNames::Off
     }
 
-    /// Redirects of plaintext requests; by default those of a server that obtains its certificate.
+    /// Redirects of plaintext requests. By default, a server that obtains its certificate redirects.
     pub(crate) fn redirect(&self) -> HttpsRedirect {
         self.https_redirect.unwrap_or(match self.names.tls {
             TlsNames::Acme(_) => HttpsRedirect::On,
@@ -133,7 +127,7 @@ impl Settings {
         })
     }
 
-    /// Returns them with the addresses that follow from `tls`, unless others were given.
+    /// Returns the settings with the default addresses of `tls`, unless `listen` was given.
     fn listening(mut self) -> Settings {
         let follows = self.names.tls.addresses();
         if !follows.is_empty() && !self.is_explicit("listen") {
@@ -149,7 +143,7 @@ impl Settings {
         std::iter::once(&self.site).chain(&self.hosts).flat_map(SiteTable::all_policies)
     }
 
-    /// Whether the manual is served beside the root.
+    /// Whether the server also serves the manual.
     pub(crate) fn serves_book(&self) -> bool {
         self.book.unwrap_or_else(|| self.is_demonstration())
     }
@@ -159,22 +153,22 @@ impl Settings {
         self.root.join(DEMONSTRATION).is_file()
     }
 
-    /// Whether only this machine can connect, without a proxy that serves others.
+    /// Whether only clients on this machine can connect, directly.
     pub(crate) fn is_local(&self) -> bool {
         self.is_without_proxy() && !self.addresses().any(ListenAddress::is_off_loopback)
     }
 
-    /// Whether clients connect to addresses of the command line or the file, and to no proxy.
+    /// Whether clients connect directly, to addresses of the command line or the file.
     fn is_without_proxy(&self) -> bool {
         // A Unix socket is usually for a proxy.
         let is_internet = |at: &ListenAddress| matches!(at, ListenAddress::Internet(_));
         !self.passed && self.proxies.proxies.is_empty() && self.addresses().all(is_internet)
     }
 
-    /// The form of folders without an index, unless a rule changes it. By default, a folder that someone serves to
-    /// this machine is listed, and a configured site is not. A folder without an index that the command line opens to
-    /// the network is listed too, because its first page would be an error; in a site with an index, the names of
-    /// files stay private.
+    /// The form of folders without an index, unless a rule changes it. By default, the server lists folders if only
+    /// this machine can connect, and a configured site lists none. If the command line opens a folder without an index
+    /// to the network, it is listed, because its first page would be an error. A site with an index keeps the names of
+    /// its files private.
     pub(crate) fn listing(&self) -> Listing {
         let is_opened = self.source("listen") == SettingSource::Flag && self.is_without_proxy();
         let usual = match !self.configured && (self.is_local() || is_opened && !self.has_index) {
@@ -200,7 +194,7 @@ impl Settings {
         self.all_policies().any(|policy| matches!(policy.auth, Some(Some(_))))
     }
 
-    /// Reads `values` into the setting of `row`, and records their source.
+    /// Reads `values` into the field of `row`, and records their source.
     pub(super) fn take(
         &mut self,
         row: &SettingRow,
@@ -260,7 +254,7 @@ impl Settings {
         rows().filter(changes).map(|row| row.name).collect()
     }
 
-    /// Settings with only the one of `row`.
+    /// Default settings, except the value of `row`.
     fn only(&self, row: &SettingRow) -> Settings {
         let mut settings = Settings::default();
         if let Some(said) = self.said(row.name) {

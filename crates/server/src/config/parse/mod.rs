@@ -1,4 +1,4 @@
-//! Flags, variables and the file. A setting is one row of [`rows`]; [`tables`] has the keys that only a file has.
+//! Flags, variables and the file. A setting is one row of [`rows`]; [`tables`] has the keys that exist only in a file.
 
 pub(crate) mod counterparts;
 pub(crate) mod file;

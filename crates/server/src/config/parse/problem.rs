@@ -1,4 +1,4 @@
-//! A problem of a setting, as it is shown.
+//! Problems of settings, and their form for a person.
 
 use std::fmt;
 use std::ops::Range;
@@ -27,7 +27,7 @@ struct ProblemSpan {
 }
 
 impl Problem {
-    /// A problem that fits in a line.
+    /// A problem without a place in a file.
     pub(crate) fn new(what: String) -> Problem {
         Problem { what, place: None, failure: false }
     }
@@ -39,7 +39,7 @@ impl Problem {
 
     /// A problem at these bytes of a file, with the remedy.
     pub(crate) fn at(what: String, file: &Path, content: &str, bytes: Range<usize>, mend: String) -> Problem {
-        // An empty range, as at the end of the file, would not be visible.
+        // An empty range, as at the end of the file, would be invisible.
         let end = bytes.end.clamp(bytes.start, content.len());
         let place = ProblemSpan {
             file: file.display().to_string(),
@@ -50,17 +50,17 @@ impl Problem {
         Problem { what, place: Some(place), failure: false }
     }
 
-    /// Whether it is a problem of the system.
+    /// Whether the system failed.
     pub(crate) fn is_failure(&self) -> bool {
         self.failure
     }
 
-    /// Whether it is shown in the lines of a file.
+    /// Whether the problem has a place in a file.
     pub(crate) fn is_placed(&self) -> bool {
         self.place.is_some()
     }
 
-    /// The problem with its lines, for a person; `styled` for a terminal.
+    /// The problem with its lines of the file; `styled` for a terminal.
     pub(crate) fn render(&self, styled: bool) -> String {
         let Some(place) = &self.place else { return self.what.clone() };
         let mark = AnnotationKind::Primary.span(place.bytes.clone()).label(place.mend.as_str());
@@ -71,16 +71,16 @@ impl Problem {
     }
 }
 
-/// Exit code for wrong usage: a flag, a value, a combination or a file that is not legal.
+/// The exit code for a wrong flag, value, combination or file.
 pub(crate) const WRONG_USAGE: u8 = 2;
 
-/// Prints problems, and returns the exit code of a command that is refused.
+/// Prints problems, and returns the exit code of a refused command.
 pub(crate) fn refuse(problems: &[Problem]) -> ExitCode {
     complain(problems);
     ExitCode::from(WRONG_USAGE)
 }
 
-/// Prints problems, each with its lines.
+/// Prints problems, each with its lines of the file.
 pub(crate) fn complain(problems: &[Problem]) {
     for problem in problems {
         match problem.is_placed() {

@@ -11,40 +11,39 @@ use crate::config::values::{ListenEntry, Settings};
 
 /// One setting.
 pub(crate) struct SettingRow {
-    /// Its name: `--NAME`, and the key in the file.
+    /// The name: `--NAME`, and the key in the file.
     pub(crate) name: &'static str,
-    /// The placeholder of its value in the help.
+    /// The placeholder of the value in the help.
     pub(crate) value: &'static str,
-    /// Its meaning, in one line. The text before the first colon or semicolon is its meaning in a few words.
+    /// The meaning, in one line. The text before the first colon or semicolon is the meaning in a few words.
     pub(crate) about: &'static str,
-    /// Its heading in the help.
+    /// The heading in the help.
     pub(crate) heading: &'static str,
-    /// Its default.
     pub(crate) initial: Initial,
     /// Whether a change needs a restart.
     pub(crate) fixed: bool,
-    /// Its legal values with `--null`, which reads no request.
+    /// The legal values with `--null`, which reads no request.
     pub(crate) null: NullSupport,
-    /// Reads it.
+    /// Reads the value.
     pub(crate) set: Set,
 }
 
-/// The legal values of a flag with `--null`.
+/// The legal values of a setting with `--null`.
 #[derive(Clone, Copy)]
 pub(crate) enum NullSupport {
-    /// Any value; it has its effect.
+    /// Any value has its effect.
     Anything,
-    /// This value, which describes what happens anyway.
+    /// Only this value, which describes the behaviour with `--null`.
     Only(&'static str),
-    /// None, because it would be ignored.
+    /// No value has an effect.
     Nothing,
 }
 
 /// The default of a setting.
 pub(crate) enum Initial {
-    /// This text, read like any other.
+    /// A text, read like any other value.
     Value(&'static str),
-    /// The default depends on another setting; described in words.
+    /// Another setting decides the default, described in words.
     Follows(&'static str),
 }
 
@@ -63,13 +62,13 @@ pub(crate) struct Text<'a> {
     pub(crate) base: &'a Path,
 }
 
-/// The heading of mechanisms for people who compare. In a file, these settings are in a table of their own.
+/// The heading of experiments. A file has them in the table `[experiment]`.
 pub(crate) const EXPERIMENTS: &str = "Experiments ([experiment] in a file)";
 
 /// The prefixes of an address in `listen`: `http` turns TLS off, `proxy` requires a PROXY header.
 const LISTEN_PREFIXES: [&str; 3] = ["http:", "proxy:", "proxy+http:"];
 
-/// The letters of the most used settings; `-c` is the configuration file, `-p` a port and `-v` the log level.
+/// The letters of frequent settings; `-c` is the configuration file, `-p` a port and `-v` the log level.
 const SHORT: &[(&str, char)] = &[
     ("listen", 'l'),
     ("root", 'r'),
@@ -83,7 +82,7 @@ const SHORT: &[(&str, char)] = &[
     ("user", 'u'),
 ];
 
-/// The values of settings whose placeholder does not name them.
+/// The legal words of settings whose placeholder does not name them.
 const WORDS: &[(&str, &[&str])] = &[
     (
         "engine",
@@ -124,8 +123,8 @@ impl Text<'_> {
         if self.text.is_empty() { Err("a path is missing".into()) } else { Ok(self.base.join(self.text)) }
     }
 
-    /// Reads `text` as an address, with the path of a Unix socket in the folder of this setting.
-    /// A port alone, and `localhost`, mean loopback.
+    /// Reads `text` as an address. The folder of this setting is the base of a relative Unix path. A port without an
+    /// address, and `localhost`, mean loopback.
     pub(super) fn address(&self, text: &str) -> Result<ListenAddress, String> {
         let port = text.strip_prefix("localhost:").unwrap_or(text);
         if let Ok(port) = port.parse() {
@@ -137,7 +136,7 @@ impl Text<'_> {
         })
     }
 
-    /// Reads the text as an address in `listen`. `:PORT` means every address, of IPv4 and of IPv6.
+    /// Reads the text as an address in `listen`. `:PORT` means all addresses of IPv4 and IPv6.
     pub(super) fn listen_entries(&self) -> Result<Vec<ListenEntry>, String> {
         let (prefix, rest) = LISTEN_PREFIXES
             .iter()
@@ -157,23 +156,23 @@ impl Text<'_> {
 }
 
 impl SettingRow {
-    /// The name of its variable.
+    /// The name of the environment variable.
     pub(crate) fn variable(&self) -> String {
         format!("TENFOLD_{}", self.name.to_ascii_uppercase().replace('-', "_"))
     }
 
-    /// Its letter on the command line, if it is one of the most used settings.
+    /// The letter on the command line, if the setting has one.
     pub(crate) fn short(&self) -> Option<char> {
         SHORT.iter().find(|(name, _)| *name == self.name).map(|(_, letter)| *letter)
     }
 
-    /// Its meaning in a few words.
+    /// The meaning in a few words.
     pub(crate) fn brief(&self) -> &'static str {
         let end = self.about.find([':', ';']).unwrap_or(self.about.len());
         &self.about[..end]
     }
 
-    /// The words among its values, for completions.
+    /// The words among the legal values, for completions.
     pub(crate) fn words(&self) -> Vec<&'static str> {
         let placeholder = self.value.split('|');
         let fixed =
@@ -184,7 +183,7 @@ impl SettingRow {
         }
     }
 
-    /// Whether the file may have a number in place of its text.
+    /// Whether the file may have a number in place of a text.
     pub(super) fn takes_numbers(&self) -> bool {
         let is_number = |word: &str| {
             word.starts_with('N') || ["BYTES", "SECONDS"].contains(&word) || word.contains("PORT")
@@ -192,17 +191,17 @@ impl SettingRow {
         self.value == "TIME" || self.value.split('|').any(is_number)
     }
 
-    /// Whether it belongs to the table `[experiment]` of a file.
+    /// Whether a file has the setting in the table `[experiment]`.
     pub(crate) fn is_experiment(&self) -> bool {
         self.heading == EXPERIMENTS
     }
 
-    /// Whether it takes several values.
+    /// Whether the setting takes several values.
     pub(crate) fn is_many(&self) -> bool {
         matches!(self.set, Set::Many(_))
     }
 
-    /// Its default in words.
+    /// The default in words.
     pub(crate) fn shown_initial(&self) -> &'static str {
         match self.initial {
             Initial::Value(text) | Initial::Follows(text) => text,
@@ -210,8 +209,8 @@ impl SettingRow {
     }
 }
 
-/// The row of a setting with one value: its name, the placeholder of its value in the help, its heading; its default;
-/// its meaning; its reader.
+/// The row of a setting with one value. `names` are the name, the placeholder of the value in the help, and the
+/// heading.
 pub(super) const fn one(
     names: (&'static str, &'static str, &'static str),
     initial: Initial,
@@ -221,7 +220,7 @@ pub(super) const fn one(
     row(names, initial, about, Set::One(set))
 }
 
-/// The same for a setting with several values.
+/// The row of a setting with several values.
 pub(super) const fn many(
     names: (&'static str, &'static str, &'static str),
     initial: Initial,
@@ -241,19 +240,19 @@ const fn row(
 }
 
 impl SettingRow {
-    /// A change needs a restart.
+    /// Marks a setting whose change needs a restart.
     pub(super) const fn fixed(mut self) -> SettingRow {
         self.fixed = true;
         self
     }
 
-    /// It has no effect with `--null`.
+    /// Marks a setting without effect with `--null`.
     pub(super) const fn not_null(mut self) -> SettingRow {
         self.null = NullSupport::Nothing;
         self
     }
 
-    /// With `--null` it has only this value.
+    /// Marks a setting that has only this value with `--null`.
     pub(super) const fn null_only(mut self, value: &'static str) -> SettingRow {
         self.null = NullSupport::Only(value);
         self

@@ -39,7 +39,7 @@ fn schema() -> Value {
     })
 }
 
-/// A setting: its text form, and the other forms that the file accepts.
+/// The schema of a setting: its text form, and the other forms that the file accepts.
 fn of_row(row: &SettingRow) -> Value {
     let mut kinds = vec![json!({"type": "string"})];
     if row.takes_numbers() {
@@ -109,7 +109,7 @@ mod tests {
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples")
     }
 
-    /// Whether a value is what a schema of the kinds above describes.
+    /// Whether a schema made of the kinds above permits a value.
     fn accepts(schema: &Value, value: &Value) -> bool {
         let kind = match schema["type"].as_str() {
             None => true,

@@ -105,7 +105,7 @@ fn a_wrong_value_is_refused_even_where_another_wins() {
     assert_eq!(problems[0].to_string(), "TENFOLD_BACKLOG: \"many\" is not a number from 1 to 65535");
 }
 
-/// A wrong value for each setting, and the message about it.
+/// An invalid value of each setting, and the message.
 const WRONG: &[(&str, &str, &str)] = &[
     ("listen", "localhost", "\"localhost\" is not an address; write 127.0.0.1:8080, [::]:80 or unix:PATH"),
     ("listen", "0.0.0.0", "\"0.0.0.0\" has no port; write 0.0.0.0:8080"),

@@ -1,4 +1,4 @@
-//! Values as people write them. Every error names the legal values.
+//! Readers of values as people write them. Every error names the legal values.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -18,10 +18,10 @@ where
 
 const DURATIONS: &[(&str, u64)] = &[("ms", 1), ("s", 1000), ("m", 60 * 1000), ("h", 60 * 60 * 1000)];
 
-/// The unit of days, which are accepted, but shown as hours.
+/// The unit of days: readers accept it, but output uses hours.
 const DAY: (&str, u64) = ("d", 24 * 60 * 60 * 1000);
 
-/// A length of time with its unit, within bounds: `250ms`, `10s`, `2m`, `1h`, `30d`.
+/// Reads a length of time with its unit, within bounds: `250ms`, `10s`, `2m`, `1h`, `30d`.
 pub(crate) fn duration(text: &str, bounds: RangeInclusive<Duration>) -> Result<Duration, String> {
     let wrong = || {
         let (from, to) = (shown_duration(*bounds.start()), shown_duration(*bounds.end()));
@@ -41,7 +41,7 @@ pub(crate) fn shown_duration(duration: Duration) -> String {
     format!("{}{unit}", milliseconds / scale)
 }
 
-/// Bytes within bounds: a bare number, or with `KiB`, `MiB` or `GiB`, or their first letter.
+/// Reads bytes within bounds: a bare number, or with `KiB`, `MiB` or `GiB`, or their first letter.
 pub(crate) fn size(text: &str, bounds: RangeInclusive<u64>) -> Result<u64, String> {
     let wrong = || {
         let (from, to) = (shown_size(*bounds.start()), shown_size(*bounds.end()));
@@ -68,7 +68,7 @@ pub(crate) fn shown_size(size: u64) -> String {
     }
 }
 
-/// `on` or `off`.
+/// Reads `on` or `off`.
 pub(crate) fn switch(text: &str) -> Result<bool, String> {
     match text {
         "on" | "true" => Ok(true),
@@ -77,7 +77,7 @@ pub(crate) fn switch(text: &str) -> Result<bool, String> {
     }
 }
 
-/// One of several words.
+/// Reads a word of `words`.
 pub(crate) fn word<T: Copy>(text: &str, what: &str, words: &[(&str, T)]) -> Result<T, String> {
     words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
         let all: Vec<_> = words.iter().map(|(word, _)| *word).collect();
@@ -88,7 +88,7 @@ pub(crate) fn word<T: Copy>(text: &str, what: &str, words: &[(&str, T)]) -> Resu
     })
 }
 
-/// The name of an index.
+/// Reads the name of an index file.
 pub(super) fn file_name(text: &str) -> Result<String, String> {
     match text.is_empty() || text.contains(['/', '\0']) {
         true => Err(format!("{text:?} is not the name of a file, such as index.html")),
@@ -96,7 +96,7 @@ pub(super) fn file_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// The form of folders without an index.
+/// Reads the form of folders without an index.
 pub(super) fn listing(text: &str) -> Result<Listing, String> {
     let words = [("off", Listing::Off), ("html", Listing::Html), ("json", Listing::Json)];
     word(text, "listing", &words)

@@ -14,20 +14,20 @@ use crate::config::values::{ListenEntry, Settings};
 const OWN_DESCRIPTORS: u64 = 32;
 /// One in this many descriptors is reserved for files in addition to those kept open.
 const RESERVE: u64 = 10;
-/// The default limit of processes or threads for a model with one per connection.
+/// The default number of processes or threads of a model that has one for each connection.
 const CONNECTION_PROCESSES: u64 = 1024;
-/// The memory of a connection whose client sends requests and reads nothing, with TLS: requests, responses, and both again
-/// as records. With `uring`, more requests come on top.
+/// The memory of a TLS connection whose client sends requests and reads nothing: requests, responses, and the records
+/// of both. With `uring`, more requests are added.
 const STALLED_CONNECTION: u64 = 256 << 10;
-/// The size of a request head in it.
+/// The part of [`STALLED_CONNECTION`] for a request head.
 const USUAL_HEAD: usize = 16 << 10;
-/// The cache of a connection with a thread or process of its own, which serves that connection alone.
+/// The cache of a thread or process that serves only one connection.
 const CONNECTION_CACHE: usize = 1 << 20;
-/// The memory of a name in a listing that is being made.
+/// The memory of a name while a listing is made.
 const LISTED_NAME: u64 = 512;
-/// The memory of an encoder, beside what it reads and writes.
+/// The memory of an encoder, without its input and output.
 const ENCODER: u64 = 16 << 20;
-/// One in this many bytes of memory is for such connections.
+/// One in this many bytes of memory is for stalled connections.
 const STALLED_SHARE: u64 = 2;
 /// One in this many bytes of memory is for caches of files.
 const CACHE_SHARE: u64 = 8;
@@ -39,7 +39,7 @@ fn workers_per_process(plan: &Plan) -> u64 {
     if plan.topology == Topology::ReuseportProcesses { 1 } else { plan.workers as u64 }
 }
 
-/// The threads of a process that keep files.
+/// The threads of a process that cache files.
 fn stores(plan: &Plan) -> u64 {
     let threads = plan.bounds.pool_threads as u64;
     match (plan.engine, plan.dispatch) {
@@ -73,20 +73,21 @@ pub(super) fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfol
     let stores = stores(plan);
     let share = descriptors / 4 / stores;
     site.open_files = site.open_files.min(usize::try_from(share).unwrap_or(usize::MAX)).max(1);
-    // All caches of files together leave most of the memory. Each has one part for files in memory and one for open ones.
+    // All caches of files together leave most of the memory. Each cache has one part for files in memory and one for
+    // open files.
     let processes = plan.workers as u64 / workers_per_process(plan);
     let bounded = |bytes: usize, caches: u64| {
         let share = memory() / CACHE_SHARE / (2 * caches);
         bytes.min(usize::try_from(share).unwrap_or(usize::MAX)).max(LEAST_CACHE)
     };
     site.cache_bytes = bounded(site.cache_bytes, stores * processes);
-    // The process of a connection ends with it, so cached results would not be used again.
+    // A process of `fork` ends with its connection, so its results have no later use.
     let shared = if plan.engine == Engine::Fork { 0 } else { site.codings.cache_bytes };
     site.codings.cache_bytes = if shared == 0 { 0 } else { bounded(shared, processes) };
     site
 }
 
-/// The site of a host: the first site with the host's own settings on top.
+/// The site of a host: the first site with the settings of the host.
 pub(super) fn host_site(
     settings: &Settings,
     host: &SiteTable,
@@ -101,7 +102,7 @@ pub(super) fn host_site(
     }
 }
 
-/// Descriptors of the pipes of a process.
+/// Descriptors for the pipes of a process.
 fn of_pipes(plan: &Plan) -> u64 {
     if plan.sender == Sender::Splice { 2 * plan.bounds.pipes as u64 } else { 0 }
 }
@@ -137,7 +138,7 @@ pub(super) fn connections(
                 "max-connections is {asked}, but engine select watches descriptors below {FD_SETSIZE}: enough for \
                  {watched} in each worker; ask for less, or choose another engine"
             )),
-            // The processes of `fork` have a limit each.
+            // Each process of `fork` has a descriptor limit of its own.
             asked if asked > possible && plan.engine != Engine::Fork => Err(format!(
                 "max-connections is {asked}, but the descriptor limit of {descriptors} is enough for {possible} \
                  in each worker; raise it (ulimit -n), or ask for less"
@@ -145,19 +146,19 @@ pub(super) fn connections(
             _ => Ok(asked),
         };
     }
-    // Every thread keeps some files open, which all hosts share.
+    // Every thread keeps some files open for all hosts together.
     let kept = site.open_files as u64;
     let left = possible.saturating_sub(kept * stores(plan) / workers).max(possible / 4);
     let with_files = beside_files(left, plan.sender);
     let tasks = (limits::processes().unwrap_or(u64::MAX) / 2).min(CONNECTION_PROCESSES);
     let most = match plan.engine {
         Engine::Fork => possible.min(tasks),
-        // Besides the files that it keeps open, each thread has the one that it sends.
+        // Each thread has the file that it sends, in addition to the files that it keeps open.
         Engine::Thread => (possible / (2 + kept)).min(tasks),
         Engine::Select => with_files.min(watched),
         _ => with_files,
     };
-    // The programs of this machine are trusted.
+    // Without open listeners, all clients are programs of this machine, which are trusted.
     let in_memory = match settings.listen.iter().any(ListenEntry::is_open) {
         true => memory() / STALLED_SHARE / of_stalled(settings, plan) / plan.workers as u64,
         false => u64::MAX,
@@ -165,10 +166,10 @@ pub(super) fn connections(
     Ok(usize::try_from(most.min(in_memory).max(1)).unwrap_or(usize::MAX))
 }
 
-/// The memory of a connection whose client reads nothing.
+/// The memory of a stalled connection.
 pub(super) fn of_stalled(settings: &Settings, plan: &Plan) -> u64 {
     let cache = if has_connection_caches(plan) { CONNECTION_CACHE } else { 0 };
-    // A body is whole before it is sent back.
+    // The echo keeps a body whole until it sends the body back.
     let body = if settings.echo.is_some() { 2 * settings.limits.max_body } else { 0 };
     let work = if plan.engine == Engine::Fork { of_work(settings) } else { 0 };
     let unread = if plan.engine == Engine::Uring { UNREAD_BYTES } else { 0 };
@@ -176,8 +177,8 @@ pub(super) fn of_stalled(settings: &Settings, plan: &Plan) -> u64 {
     STALLED_CONNECTION + unread + (head + cache) as u64 + body + work
 }
 
-/// The memory of listing a folder and of compressing a file. The processes of `fork` share neither the threads for it nor
-/// the results.
+/// The memory of listing a folder and of compressing a file. The processes of `fork` share neither threads for this
+/// work nor its results.
 fn of_work(settings: &Settings) -> u64 {
     let lists = settings.lists_folders();
     let listing =
@@ -193,28 +194,29 @@ fn has_connection_caches(plan: &Plan) -> bool {
     matches!(plan.engine, Engine::Fork | Engine::Thread)
 }
 
-/// The memory at the start: later, the sandbox may hide the limit of the control group.
+/// The memory of this system, read at the start: later, the sandbox may hide the limit of the control group.
 fn memory() -> u64 {
     static AT_START: OnceLock<u64> = OnceLock::new();
     *AT_START.get_or_init(limits::memory)
 }
 
-/// The connections for which `left` descriptors suffice, including the files that they send but that are not kept open.
+/// The connections for which `left` descriptors suffice, if each may also send a file that is not kept open.
 fn beside_files(left: u64, sender: Sender) -> u64 {
     match sender {
-        // Small files come from memory, and large ones mostly from those kept open, so a reserve suffices. If it does
-        // not, opening fails with 503, and accepting pauses.
+        // Small files come from memory, and large files are mostly open already, so a reserve suffices. If the reserve
+        // is empty, opening fails with 503, and accepting pauses.
         Sender::Auto => left - left / RESERVE,
-        // Every response is a file.
+        // Every response opens a file.
         _ => left / 2,
     }
 }
 
-/// The number of connections that may wait for a thread of `pool`. By default as many as there are descriptors.
+/// The number of connections that may wait for a thread of `pool`. The default is at most the number of free
+/// descriptors.
 pub(super) fn pool_queue(settings: &Settings, plan: &Plan, descriptors: u64) -> Result<usize, String> {
     let (threads, queue) = (settings.pool_threads, settings.pool_queue);
     let possible = descriptors.saturating_sub(OWN_DESCRIPTORS + of_pipes(plan));
-    // A thread has a connection, the file that it sends, and one that it keeps open.
+    // A thread has a connection, the file that it sends, and a file that it keeps open.
     let left = usize::try_from(possible).unwrap_or(usize::MAX).saturating_sub(3 * threads);
     match settings.is_explicit("pool-queue") || settings.is_explicit("pool-threads") {
         _ if plan.engine != Engine::Pool => Ok(queue),

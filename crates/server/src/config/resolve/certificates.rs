@@ -1,4 +1,4 @@
-//! The certificates: files, and those that the server makes or obtains by itself.
+//! The certificates: from files, made by the server, or obtained by it.
 
 use std::fs;
 use std::io;
@@ -33,22 +33,19 @@ use crate::diagnostics::{info, warning};
 use crate::sandbox;
 use crate::sandbox::apart::{LATEST, apart};
 
-/// The certificates, and the files of keys that another process is to have.
+/// The certificates, and the files of keys for the signing process.
 pub(crate) type LoadedTls = (Option<Arc<LoadedCertificates>>, Option<Arc<Vec<KeyFile>>>);
 
-/// The certificates of the running workers. A certificate that the server made or obtained stays until the state folder
-/// has a valid one.
+/// The certificates of the running workers. A certificate that the server made or obtained stays in use until the state
+/// folder has a valid one.
 #[derive(Debug)]
 pub(crate) struct RunningTls {
     pub(crate) certificates: Arc<LoadedCertificates>,
-    /// The files of their keys, if another process has the keys.
+    /// The files of the keys, if the signing process has the keys.
     pub(crate) keys: Vec<KeyFile>,
 }
 
-/// Reads and checks the certificates; `None` if there are none.
-///
-/// # Errors
-/// Names every file that cannot be used, and why.
+/// Reads and checks the certificates; `None` without certificates. An error names every unusable file.
 pub(crate) fn load(settings: &Settings, running: Option<&RunningTls>) -> Result<LoadedTls, String> {
     if !settings.uses_tls() {
         return Ok((None, None));
@@ -74,7 +71,7 @@ pub(crate) fn load(settings: &Settings, running: Option<&RunningTls>) -> Result<
             vec![format!("cannot check the keys in a process of their own: {error}")]
         }),
     );
-    // A certificate that is not there yet is waited for: handshakes end with an alert until then.
+    // A missing certificate of an authority is no problem: handshakes end with an alert until it exists.
     match problems.is_empty() {
         true => Ok((Some(Arc::new(loaded)), (!keys.is_empty()).then(|| Arc::new(keys)))),
         false => Err(problems.join("; ")),
@@ -87,11 +84,8 @@ pub(super) fn said(loaded: &LoadedCertificates, severity: Severity) -> impl Iter
     loaded.findings.iter().filter(of_severity).map(Finding::to_string)
 }
 
-/// Returns the TLS settings of a worker, which signs by `client` if that is given, and by itself otherwise. `tickets`
-/// has the keys of tickets, and `challenges` the responses to an authority that validates names.
-///
-/// # Errors
-/// The library cannot combine the settings.
+/// Returns the TLS settings of a worker. It signs by itself or by `client`, has ticket keys in `tickets`, and answers
+/// an authority that validates names by `challenges`.
 pub(crate) fn server_config(
     loaded: &LoadedCertificates,
     preset: SecurityPreset,
@@ -108,8 +102,8 @@ pub(crate) fn server_config(
     Ok(Arc::new(config))
 }
 
-/// Returns the problems of keys, which a short-lived process without privileges reads: this one never has them in its
-/// memory.
+/// Returns the problems of keys. A short-lived process without privileges reads the keys, so this process never has
+/// them in its memory.
 fn check_keys(keys: &[KeyFile], confined: bool) -> io::Result<Vec<String>> {
     if keys.is_empty() {
         return Ok(Vec::new());
@@ -131,13 +125,13 @@ fn give_up(confined: bool) -> Result<(), String> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AcmeTask {
     pub(crate) settings: AcmeSettings,
-    /// The folder of its authority.
+    /// The folder of the authority's files.
     pub(crate) folder: PathBuf,
     pub(crate) sandbox: bool,
 }
 
 impl AcmeTask {
-    /// Whether the certificate is among these.
+    /// Whether `loaded` has the certificate.
     pub(crate) fn has_certificate(&self, loaded: &LoadedCertificates) -> bool {
         has_pair_in(loaded, &self.folder)
     }
@@ -147,10 +141,8 @@ impl AcmeTask {
 const OF_ACME: [&str; 5] =
     ["tls-directory", "tls-directory-root", "tls-contact", "tls-challenge", "tls-dns-command"];
 
-/// Refuses settings that mean nothing to the source of certificates, or that no authority could issue for.
-///
-/// # Errors
-/// A message with the legal alternatives.
+/// Refuses settings without effect for this source of certificates, and names that no authority issues a certificate
+/// for.
 pub(in crate::config) fn refuse(settings: &Settings) -> Result<(), String> {
     let names = &settings.names;
     let unused = OF_ACME.into_iter().find(|name| settings.is_explicit(name));
@@ -229,17 +221,15 @@ fn acme(settings: &Settings, wanted: &[String]) -> AcmeSettings {
     }
 }
 
-/// Returns the certificate that the ACME process obtains, if there is one.
-///
-/// # Errors
-/// No folder for lasting state is known.
+/// Returns the task of the ACME process, if the configuration has one.
 pub(super) fn task(settings: &Settings) -> Result<Option<AcmeTask>, String> {
     let TlsNames::Acme(wanted) = &settings.names.tls else { return Ok(None) };
     let Some(folder) = folder(settings)? else { return Ok(None) };
     Ok(Some(AcmeTask { settings: acme(settings, wanted), folder, sandbox: settings.sandbox }))
 }
 
-/// Returns the folder of the authority, if there is one: a certificate of another one, such as a trial, is not taken.
+/// Returns the folder of the authority, if the settings name one. Each authority has a folder of its own, so
+/// certificates of a trial are not used later.
 fn folder(settings: &Settings) -> Result<Option<PathBuf>, String> {
     let name = match &settings.names.tls {
         TlsNames::Off => return Ok(None),
@@ -250,12 +240,12 @@ fn folder(settings: &Settings) -> Result<Option<PathBuf>, String> {
             format!("acme-{}", place.chars().take(200).map(plain).collect::<String>())
         }
     };
-    // The working folder of a process may change.
+    // The working folder of the process may change later.
     let folder = settings.names.state_folder()?.join(name);
     std::path::absolute(&folder).map(Some).map_err(|error| error.to_string())
 }
 
-/// Opens the folder of the authority if it is there.
+/// Opens the folder of the authority if it exists.
 fn existing(settings: &Settings) -> Result<Option<StateFolder>, String> {
     match folder(settings)?.filter(|folder| fs::symlink_metadata(folder).is_ok()) {
         Some(folder) => StateFolder::open(&folder).map(Some).map_err(|error| error.to_string()),
@@ -263,11 +253,8 @@ fn existing(settings: &Settings) -> Result<Option<StateFolder>, String> {
     }
 }
 
-/// Makes the folder of the authority, and the certificate of an internal one. `tenfold check` does not. The certificate
-/// of the `running` workers stays if no other can be made.
-///
-/// # Errors
-/// A message: the settings make no sense, the folder cannot be used, or the certificate cannot be made.
+/// Makes the folder of the authority, and the certificate of an internal authority. The certificate of the `running`
+/// workers stays in use if no other can be made. `tenfold check` does not call this function.
 pub(crate) fn prepare(settings: &Settings, running: Option<&RunningTls>) -> Result<(), String> {
     refuse(settings)?;
     let Some(path) = folder(settings)? else { return Ok(()) };
@@ -309,7 +296,7 @@ pub(crate) fn prepare(settings: &Settings, running: Option<&RunningTls>) -> Resu
     Ok(())
 }
 
-/// The names of this machine, of the hosts, and the addresses of the links that the start prints.
+/// The names of this machine and of the hosts, and the addresses of the links that the start prints.
 fn internal_names(settings: &Settings) -> Vec<String> {
     let mut names = internal::machine_names();
     let hosts = settings.hosts.iter().flat_map(|host| &host.names);
@@ -329,15 +316,15 @@ fn internal_names(settings: &Settings) -> Vec<String> {
 
 /// The files of a certificate that the server makes or obtains.
 pub(super) enum StoredFiles {
-    /// There are none, or none yet.
+    /// The files do not exist, or not yet.
     Absent,
-    /// They are damaged, or one is missing.
+    /// The files are damaged, or one of them is missing.
     Unusable(String),
     Usable(CertificateFiles),
 }
 
 impl StoredFiles {
-    /// Returns the files that can be used.
+    /// Returns the usable files.
     pub(super) fn files(&self) -> Option<&CertificateFiles> {
         match self {
             StoredFiles::Usable(files) => Some(files),
@@ -347,9 +334,6 @@ impl StoredFiles {
 }
 
 /// Returns the files of the certificate.
-///
-/// # Errors
-/// The folder cannot be used.
 fn stored_files(settings: &Settings) -> Result<StoredFiles, String> {
     let Some(folder) = existing(settings)? else { return Ok(StoredFiles::Absent) };
     let found = match settings.names.tls {
@@ -376,10 +360,7 @@ fn has_pair_in(loaded: &LoadedCertificates, folder: &Path) -> bool {
     loaded.pairs.iter().any(|pair| pair.chain.path.starts_with(folder))
 }
 
-/// Adds the certificate of the running workers to `loaded` if the files have no valid one, and logs that.
-///
-/// # Errors
-/// The running certificate cannot be kept.
+/// Adds the certificate of the running workers to `loaded` if the files have no valid certificate, and logs that.
 pub(super) fn keep(
     settings: &Settings,
     stored: &StoredFiles,
@@ -397,7 +378,7 @@ pub(super) fn keep(
         Some(running) if loaded.keep(&running.certificates, &running.keys, &folder, holder) => {
             warning!("{why}; the running certificate stays in use until another one replaces it");
         }
-        // Its key never was in a file of this process.
+        // The new holder of the keys does not have the key of the running certificate.
         Some(_) => return Err(format!("{why}; restore it before tls-key-isolation changes")),
         None if matches!(stored, StoredFiles::Unusable(_)) => {
             warning!("{why}; another certificate will replace it")
@@ -419,10 +400,7 @@ pub(super) fn will_cover(settings: &Settings, name: &str) -> bool {
     }
 }
 
-/// Refuses a name in `tls` that a file covers: clients would get either.
-///
-/// # Errors
-/// Names the certificate.
+/// Refuses a name in `tls` that a certificate file covers: clients could get either certificate.
 pub(super) fn refuse_twice(settings: &Settings, loaded: &LoadedCertificates) -> Result<(), String> {
     let TlsNames::Acme(wanted) = &settings.names.tls else { return Ok(()) };
     let files = loaded.pairs.iter().filter(|pair| settings.tls_certificate.contains(&pair.chain.path));
@@ -456,10 +434,7 @@ pub(super) fn unix_now() -> i64 {
     i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// Checks that the folder can be used or made. Nothing is made.
-///
-/// # Errors
-/// A message with the reason why the folder cannot be used.
+/// Checks that the folder can be used or made. Makes nothing.
 pub(crate) fn check_folder(settings: &Settings) -> Result<(), String> {
     let Some(path) = folder(settings)? else { return Ok(()) };
     if existing(settings)?.is_some() {
@@ -473,9 +448,9 @@ pub(crate) fn check_folder(settings: &Settings) -> Result<(), String> {
     })
 }
 
-/// The address of this machine toward other networks: the source of a packet that is never sent.
+/// The address of this machine toward other networks: the source address of a packet that is never sent.
 pub(crate) fn outward(ipv4: bool) -> Option<IpAddr> {
-    // Addresses for documentation (RFC 5737 and RFC 3849), which have the default route.
+    // Documentation addresses (RFC 5737 and RFC 3849), which have the default route.
     let (own, other) = if ipv4 { ("0.0.0.0:0", "198.51.100.1:9") } else { ("[::]:0", "[2001:db8::1]:9") };
     let socket = UdpSocket::bind(own).ok()?;
     socket.connect(other).ok()?;

@@ -1,4 +1,4 @@
-//! Whether a worker or the kernel seals records of TLS.
+//! Whether a worker or the kernel encrypts TLS records.
 
 use std::fmt;
 
@@ -9,12 +9,12 @@ use tenfold_tls::connection::{KernelUse, sample_kernel_parameters};
 
 use crate::config::values::{KernelTlsChoice, Settings};
 
-/// Whether the kernel seals what connections of TLS 1.3 send.
+/// Whether the kernel encrypts the output of TLS 1.3 connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum KernelTls {
-    /// It is not asked.
+    /// The settings do not ask for it.
     Off,
-    /// It cannot, for this reason, and is not required to.
+    /// The kernel cannot encrypt, for this reason, and the settings permit that.
     Missing(String),
     Used(KernelUse),
 }
@@ -25,10 +25,7 @@ impl KernelTls {
     }
 }
 
-/// Asks the kernel if the settings do, and checks that files can leave by an explicit sender of `plan`.
-///
-/// # Errors
-/// A message: the kernel is required and cannot, or the sender needs it.
+/// Asks the kernel if the settings do, and checks that the sender of `plan` can send files.
 pub(super) fn resolve(settings: &Settings, plan: &Plan) -> Result<KernelTls, String> {
     if !settings.uses_tls() {
         return Ok(KernelTls::Off);
@@ -43,11 +40,11 @@ pub(super) fn resolve(settings: &Settings, plan: &Plan) -> Result<KernelTls, Str
     decide(settings.tls_kernel, settings.tls_preset, source, plan.sender, probed)
 }
 
-/// The reason why the kernel cannot seal.
+/// The reason why the kernel cannot encrypt.
 enum Missing {
-    /// The kernel has refused in this step.
+    /// The kernel refused this step.
     InKernel(String),
-    /// A send of the ring is MSG_WAITALL, so that it completes when all bytes have left.
+    /// The ring sends with MSG_WAITALL, so that a send completes when all its bytes have left.
     InEngine,
 }
 

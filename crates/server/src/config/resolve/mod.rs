@@ -21,44 +21,38 @@ use crate::config::check;
 use crate::config::values::{EngineChoice, ListenEntry, Settings};
 use crate::diagnostics::warning;
 
-/// The configuration that runs, with every choice made.
+/// The configuration of running workers, with every choice made.
 #[derive(Clone, Debug)]
 pub(crate) struct ResolvedConfig {
     pub(crate) plan: Plan,
-    /// The reason for this engine, if the server chose it.
+    /// The reason for the engine, if the server chose it.
     pub(crate) reason: Option<&'static str>,
-    /// The site for requests that name no host with a site of its own.
+    /// The site for requests whose host has no site of its own.
     pub(crate) site: tenfold_site::Settings,
     /// The sites of hosts, in the order of the configuration.
     pub(crate) hosts: Vec<tenfold_site::Settings>,
     pub(crate) options: ListenOptions,
-    /// The kernel's bound of the backlog, if it is below the default.
+    /// The kernel's bound on the backlog, if it is below the default.
     pub(crate) kernel_backlog: Option<u64>,
     pub(crate) descriptors: u64,
-    /// The bounds of one address, if there are any.
+    /// The bounds of one address; `None` without bounds.
     pub(crate) shares: Option<AddressShares>,
-    /// The certificates of TLS, if there are any.
+    /// The certificates; `None` without TLS.
     pub(crate) certificates: Option<Arc<LoadedCertificates>>,
     pub(crate) kernel_tls: KernelTls,
     /// The certificate that the ACME process obtains, if there is one.
     pub(crate) acme: Option<Arc<AcmeTask>>,
-    /// The files of their keys, until the signing process has them; `None` if workers have the keys.
+    /// The files of the keys, until the signing process has the keys; `None` if workers have the keys.
     pub(crate) keys: Option<Arc<Vec<KeyFile>>>,
 }
 
 impl ResolvedConfig {
-    /// Resolves the settings for a process that may have this many `descriptors`.
-    ///
-    /// # Errors
-    /// A message: a senseless combination, or more than the system offers.
+    /// Resolves the settings for a process with at most this many `descriptors`.
     pub(crate) fn resolve(settings: &Settings, descriptors: u64) -> Result<ResolvedConfig, String> {
         Self::resolve_again(settings, descriptors, None)
     }
 
-    /// As [`ResolvedConfig::resolve`], while workers with the certificates `running` serve.
-    ///
-    /// # Errors
-    /// As [`ResolvedConfig::resolve`].
+    /// Resolves the settings while workers with the certificates `running` serve.
     pub(crate) fn resolve_again(
         settings: &Settings,
         descriptors: u64,
@@ -98,7 +92,7 @@ impl ResolvedConfig {
         plan.bounds.handoff_queue = settings.handoff_queue;
         plan.bounds.busy_sleep = settings.busy_sleep;
         plan.bounds.pool_threads = settings.pool_threads;
-        // At most an eighth of the descriptors is for pipes, with two each.
+        // At most an eighth of the descriptors is for pipes, each of which has two.
         plan.bounds.pipes = plan.bounds.pipes.min(usize::try_from(descriptors / 16).unwrap_or(usize::MAX));
         plan.bounds.pool_queue = capacity::pool_queue(settings, &plan, descriptors)?;
         let site = capacity::site(settings, &plan, descriptors);
@@ -141,8 +135,8 @@ impl ResolvedConfig {
     }
 }
 
-/// The model behind `auto`, and the reason. Measurements: `epoll` and `uring` do not differ significantly for small
-/// responses on persistent connections; `uring` is cheaper for new connections, and has no operation that sends a file.
+/// The engine for `auto`, and the reason. Measured: `epoll` and `uring` do not differ significantly for small responses
+/// on persistent connections. `uring` is cheaper for new connections, and has no operation that sends a file.
 fn choose(runs: impl Fn(Engine) -> bool) -> (Engine, Option<&'static str>) {
     let (engine, why) = match () {
         () if runs(Engine::Epoll) => (
@@ -160,14 +154,13 @@ fn choose(runs: impl Fn(Engine) -> bool) -> (Engine, Option<&'static str>) {
     (engine, Some(why))
 }
 
-/// Whether the workers of `engine` lock at most `most` bytes, if there is such a limit. Root is exempt, but workers do
-/// not run as root.
+/// Whether workers of `engine` can lock the memory that they need. Root has no limit, but workers do not run as root.
 fn may_lock(engine: Engine, workers: Option<usize>, most: Option<u64>) -> bool {
     let workers = workers.or_else(|| most_workers(engine)).unwrap_or(1);
     most.is_none_or(|most| tenfold_engine::locked_bytes(engine) * workers as u64 <= most)
 }
 
-/// The topology of workers that share a passed TCP socket: there is no socket for each of them.
+/// The topology of workers that share a passed TCP socket, because there is not one socket for each worker.
 fn topology_of_passed(settings: &Settings, engine: Engine, workers: Option<usize>) -> Option<Topology> {
     let over_tcp = settings.addresses().any(|address| matches!(address, ListenAddress::Internet(_)));
     let shares = settings.passed && over_tcp && workers.is_some_and(|workers| workers > 1);
@@ -175,13 +168,13 @@ fn topology_of_passed(settings: &Settings, engine: Engine, workers: Option<usize
     threads.copied().filter(|_| shares)
 }
 
-/// One worker per processor, where the model can have several.
+/// One worker per processor, if the model can have several workers.
 fn most_workers(engine: Engine) -> Option<usize> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     (engine.model().topologies.len() > 1).then(|| processors.min(Plan::MOST_WORKERS))
 }
 
-/// Warns about settings that are legal and unwise.
+/// Warns about legal but unwise settings.
 pub(crate) fn warn(settings: &Settings, config: &ResolvedConfig) {
     for finding in config.certificates.iter().flat_map(|all| certificates::said(all, Severity::Warning)) {
         warning!("{finding}");
@@ -191,7 +184,7 @@ pub(crate) fn warn(settings: &Settings, config: &ResolvedConfig) {
     }
 }
 
-/// Passwords that anyone on the network path can read.
+/// The warning if anyone on the network path can read passwords.
 fn warning_of(settings: &Settings) -> Option<String> {
     let is_open = |entry: &&ListenEntry| entry.address.is_off_loopback() && !settings.has_tls(entry);
     let entry = settings.listen.iter().find(is_open).filter(|_| settings.asks_for_passwords())?;

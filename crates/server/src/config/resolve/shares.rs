@@ -7,17 +7,16 @@ use crate::config::values::{ListenEntry, Settings};
 
 /// Handshakes a second of one address by default: a core performs 10,000, and many clients may share an address.
 const DEFAULT_HANDSHAKES: u32 = 200;
-/// The burst of handshakes of an address after a pause, in seconds of its rate. It admits clients that return after an
-/// outage.
+/// The length of a burst of handshakes after a pause, in seconds of the rate: clients that return after an outage.
 const HANDSHAKE_BURST: u32 = 10;
 
-/// The default share of one address: one in this many of the server's connections, or of a worker's if workers share
+/// The default share of one address: one in this many connections of the server, or of a worker if workers share
 /// their listeners.
 const DEFAULT_PART: usize = 4;
-/// The lower bound of the default, because one address may be an office or a provider; but others have half.
+/// The lower bound of the default, because one address may be an office or a provider. Other addresses still have half.
 const LEAST_DEFAULT: usize = 256;
 
-/// The shares of a server that runs by `plan`; `None` if the settings bound nothing.
+/// The shares of a server that runs by `plan`; `None` if the settings have no bound.
 pub(crate) fn of(settings: &Settings, plan: &Plan) -> Option<AddressShares> {
     let rate = |each: u32| RequestRate::new(each, settings.request_burst.unwrap_or(each));
     let requests = settings.max_requests_per_address.map(rate);
@@ -45,10 +44,10 @@ fn connections(settings: &Settings, plan: &Plan) -> ConnectionBound {
     match settings.max_connections_per_address {
         Some(bound) => ConnectionBound::Explicit(bound),
         None if settings.is_explicit("max-connections-per-address") => ConnectionBound::Unbounded,
-        // It has one connection at a time.
+        // The engine has one connection at a time.
         None if plan.engine == Engine::Naive => ConnectionBound::Unbounded,
         None if settings.listen.iter().any(ListenEntry::is_open) => {
-            // A full worker refuses what comes, although others have room, and the kernel may wake it first.
+            // A full worker refuses connections, even if other workers have room, because the kernel may wake it first.
             let workers = match plan.topology {
                 Topology::Threads | Topology::Handoff => 1,
                 _ => plan.workers,

@@ -182,7 +182,7 @@ fn connections_are_as_many_as_descriptors_allow_beside_a_reserve_for_files() {
         let one = [words, &[("workers", "1")]].concat();
         resolve(&one, DESCRIPTORS).expect("legal").plan.bounds.connections
     };
-    // 20,000 less 32 of its own and 256 files that are kept open; then a tenth, or half, for others.
+    // 20,000, less 32 for the server and 256 for files that stay open; then a tenth, or half, is for other files.
     assert_eq!(most(&[("engine", "epoll")]), 17_741);
     assert_eq!(most(&[("engine", "epoll"), ("send", "sendfile")]), 9_856);
     let two = [("engine", "epoll"), ("topology", "threads"), ("workers", "2")];
@@ -402,7 +402,7 @@ fn off_loopback_an_address_has_a_quarter_of_the_connections_by_default() {
     assert_eq!(connections(&[("engine", "naive"), anywhere]), None, "one at a time has no bound by address");
 }
 
-/// Otherwise a client with many addresses could fill the memory of the machine with responses that it does not read.
+/// Otherwise a client with many addresses could fill the memory with responses that it does not read.
 #[test]
 fn h17_off_loopback_connections_are_bounded_by_memory() {
     let connections = |listen, most: &[(&'static str, &'static str)]| {

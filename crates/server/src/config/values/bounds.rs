@@ -8,14 +8,14 @@
 /// after a second.
 pub(crate) const WATCHED_FOLDERS: usize = 1024;
 
-/// Responses that wait for a thread of `work-threads` in each process. A job takes milliseconds, so that the last one
-/// waits for less than a second.
+/// Jobs that wait for a thread of `work-threads` in each process. A job takes milliseconds, so that the last job waits
+/// for less than a second.
 pub(crate) const WORK_QUEUE: usize = 64;
 
-/// Addresses that limits by address track: 2 MiB of memory, 32 bytes each. A new address replaces an idle one.
+/// Addresses whose limits a server tracks: 32 bytes each, 2 MiB in all. A new address replaces an idle one.
 pub(crate) const ADDRESSES: usize = 65_536;
 
-/// TLS handshakes in progress in each worker process, of about 10 KB: 100 MB.
+/// TLS handshakes in progress in each worker process: 10 KB each, 100 MB in all.
 pub(crate) const HANDSHAKES: usize = 10_000;
 
 /// Bytes of lines that wait in the queue of `log-mode async` in each process: about a second of lines at 10,000

@@ -1,4 +1,4 @@
-//! The settings of the access log: its place, its format, and when it is written and rotated.
+//! The settings of the access log: its destination, format, time of writing, and rotation.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use std::sync::Arc;
 pub(crate) enum LogFormat {
     /// The Common Log Format: client, time, request line, status, bytes.
     Common,
-    /// The same with `Referer` and `User-Agent`.
+    /// The Common Log Format with `Referer` and `User-Agent`.
     #[default]
     Combined,
     /// A JSON object (RFC 8259), with the times of the response.
     Json,
-    /// A text with fields.
+    /// A format of the user's own.
     Own(Arc<LineTemplate>),
 }
 
 impl LogFormat {
-    /// Reads a name, or a text with fields.
+    /// Reads the name of a format, or a text with fields.
     pub(crate) fn read(text: &str) -> Result<LogFormat, String> {
         match text {
             "common" => Ok(LogFormat::Common),
@@ -34,6 +34,7 @@ impl LogFormat {
         }
     }
 
+    /// The name of the format.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             LogFormat::Common => "common",
@@ -62,10 +63,10 @@ impl LogFormat {
     }
 }
 
-/// When lines are written.
+/// The time of writing lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// From a buffer of each thread, when it is full or a second old.
+    /// From a buffer of each thread, if it is full or a second old.
     #[default]
     Buffered,
     /// Each line immediately, with its own call.
@@ -79,13 +80,13 @@ impl Mode {
         &[("async", Mode::Async), ("buffered", Mode::Buffered), ("sync", Mode::Sync)];
 }
 
-/// The treatment of a line for which the queue has no room.
+/// The treatment of a line if the queue has no room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Full {
-    /// Its request waits.
+    /// The request waits.
     #[default]
     Block,
-    /// It is dropped and counted.
+    /// The line is dropped and counted.
     Drop,
 }
 
@@ -98,7 +99,7 @@ pub(crate) fn name_of<T: PartialEq>(words: &[(&'static str, T)], choice: &T) -> 
     words.iter().find(|(_, value)| value == choice).map_or("", |(name, _)| *name)
 }
 
-/// How an access log is written.
+/// The manner of writing an access log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Manner {
     pub(crate) format: LogFormat,
@@ -138,7 +139,7 @@ pub(crate) enum LinePiece {
     Field(LogField),
 }
 
-/// A value that a line shows.
+/// A value in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogField {
     Client,
@@ -192,29 +193,26 @@ impl LogField {
         ("tls_server_name", LogField::TlsServerName),
     ];
 
-    /// Whether it is known only after the response has been sent.
+    /// Whether the value is known only after the response has been sent.
     pub(crate) fn is_late(self) -> bool {
         self == LogField::Bytes || self.is_time()
     }
 
-    /// Whether responses are measured for it.
+    /// Whether the value is a measured time of the response.
     pub(crate) fn is_time(self) -> bool {
         use LogField::{Milliseconds, ProcessMicroseconds, SendMicroseconds, Sends};
         matches!(self, ProcessMicroseconds | SendMicroseconds | Sends | Milliseconds)
     }
 }
 
-/// A format, read once. Its texts have no control characters, so a line stays a line.
+/// A parsed format. Its texts have no control characters, so a line of the log is one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LineTemplate {
     pub(crate) pieces: Vec<LinePiece>,
 }
 
 impl LineTemplate {
-    /// Reads a text in which `{name}` is a field, and `{{` and `}}` are braces.
-    ///
-    /// # Errors
-    /// A message: the text has an unknown field, an unpaired brace, or a control character.
+    /// Parses a text in which `{name}` is a field, and `{{` and `}}` are braces.
     pub(crate) fn parse(text: &str) -> Result<LineTemplate, String> {
         if text.chars().any(char::is_control) {
             return Err("a log format is one line without control characters".into());

@@ -19,7 +19,7 @@ const MOST_TEMPLATE: u64 = 1 << 20;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MembersSettings {
     pub(crate) accounts: Option<AccountsLocation>,
-    /// The user of the accounts process, if one is named.
+    /// The user of the accounts process, if the settings name one.
     pub(crate) user: Option<String>,
     pub(crate) protect: Vec<ProtectedFolder>,
     pub(crate) registration: Registration,
@@ -27,7 +27,7 @@ pub(crate) struct MembersSettings {
     pub(crate) idle: Duration,
     pub(crate) absolute: Duration,
     pub(crate) least_password: usize,
-    /// Bytes.
+    /// The memory of a password hash, in bytes.
     pub(crate) memory: u64,
     pub(crate) passes: u32,
     pub(crate) throttle: bool,
@@ -42,10 +42,7 @@ pub(crate) enum AccountsLocation {
 }
 
 impl AccountsLocation {
-    /// The database.
-    ///
-    /// # Errors
-    /// A message, if this system has no default folder.
+    /// The URL of the database. Fails if this system has no default folder.
     pub(crate) fn url(&self) -> Result<DatabaseUrl, String> {
         match self {
             AccountsLocation::At(url) => Ok(url.clone()),
@@ -59,8 +56,8 @@ impl AccountsLocation {
     }
 }
 
-/// Returns the folder for lasting state: from systemd, else the system's folder for root, else the user's folder;
-/// `None` if none is known.
+/// Returns the folder for lasting state: the folder from systemd, the system's folder for root, or the user's own
+/// folder; `None` if no variable names one.
 pub(crate) fn usual_folder() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(folder) = variable("STATE_DIRECTORY") {
@@ -74,7 +71,7 @@ pub(crate) fn usual_folder() -> Option<PathBuf> {
 }
 
 impl MembersSettings {
-    /// How accounts are kept.
+    /// The policy of accounts.
     pub(crate) fn policy(&self) -> AccountPolicy {
         AccountPolicy {
             registration: self.registration,
@@ -86,9 +83,6 @@ impl MembersSettings {
     }
 
     /// Returns the members' pages, with custom templates.
-    ///
-    /// # Errors
-    /// One line: a template is invalid.
     pub(crate) fn web(&self, templates: &HashMap<&str, String>) -> Result<Web, String> {
         let settings = WebSettings {
             protect: self.protect.clone(),
@@ -99,10 +93,7 @@ impl MembersSettings {
         Web::new(settings, |name| Ok(templates.get(name).cloned()))
     }
 
-    /// Reads the custom templates. Their folder may belong to another user, while this process may be root.
-    ///
-    /// # Errors
-    /// One line: the folder or a template is unreadable.
+    /// Reads the custom templates. Their folder may belong to another user, and this process may be root.
     pub(crate) fn read_templates(&self) -> Result<HashMap<&'static str, String>, String> {
         let mut texts = HashMap::new();
         let Some(folder) = &self.templates else { return Ok(texts) };

@@ -1,4 +1,4 @@
-//! The values of all settings, read and checked one by one.
+//! The values of all settings, each checked without the others.
 
 pub(crate) mod bounds;
 pub(crate) mod log;
@@ -21,8 +21,8 @@ use log::{LogTarget, Manner, Rotate};
 use members::MembersSettings;
 use tls::NamesSettings;
 
-/// The settings as they were given: the input of [`crate::config::resolve::ResolvedConfig`]. If a setting has a
-/// default in the table of settings, its `Option` is `Some` after that table was read.
+/// The settings as given: the input of [`crate::config::resolve::ResolvedConfig`]. If the table of settings has a
+/// default, the `Option` of the setting is always `Some`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) listen: Vec<ListenEntry>,
@@ -31,12 +31,12 @@ pub(crate) struct Settings {
     /// Whether there is a configuration file.
     pub(crate) configured: bool,
     pub(crate) root: PathBuf,
-    /// Whether the root had an index when the settings were read.
+    /// Whether the root had an index file when the settings were read.
     pub(crate) has_index: bool,
-    /// In the order in which they are tried.
+    /// In the order of lookups.
     pub(crate) index: Vec<String>,
     pub(crate) echo: Option<String>,
-    /// None for off, unless the root is the demonstration.
+    /// `None`: on if the root is the demonstration, else off.
     pub(crate) book: Option<bool>,
     pub(crate) engine: EngineChoice,
     pub(crate) topology: Option<Topology>,
@@ -55,7 +55,7 @@ pub(crate) struct Settings {
     pub(crate) backlog: u32,
     pub(crate) defer_accept: bool,
     pub(crate) tcp_cork: bool,
-    /// Connections that wait for the end of their handshake.
+    /// The bound on connections whose handshake has not ended.
     pub(crate) fastopen: Option<u32>,
     /// Seconds.
     pub(crate) linger: Option<u16>,
@@ -64,19 +64,19 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
     pub(crate) codings: Codings,
     pub(crate) tags: TagFrom,
-    /// `None` follows from the command line: see [`Settings::listing`].
+    /// `None`: the command line decides, see [`Settings::listing`].
     pub(crate) listing: Option<Listing>,
     pub(crate) watch: bool,
     pub(crate) drain_timeout: Duration,
     pub(crate) work_threads: usize,
     pub(crate) max_connections: Option<usize>,
-    /// For one address, like the next two.
+    /// The bound for one address.
     pub(crate) max_connections_per_address: Option<u32>,
-    /// Per second.
+    /// Requests per second of one address.
     pub(crate) max_requests_per_address: Option<u32>,
-    /// `None` if it equals the requests per second.
+    /// `None`: equal to the requests per second.
     pub(crate) request_burst: Option<u32>,
-    /// Of one address, a second.
+    /// Handshakes per second of one address.
     pub(crate) max_handshakes_per_address: Option<u32>,
     /// Bytes per second for each connection.
     pub(crate) max_rate: Option<u64>,
@@ -84,7 +84,7 @@ pub(crate) struct Settings {
     pub(crate) log: Manner,
     /// Whether requests have identifiers.
     pub(crate) request_id: bool,
-    /// Whether responses name the model that served them.
+    /// Whether responses name the model.
     pub(crate) server_timing: bool,
     pub(crate) log_rotate: Rotate,
     /// Rotated files that are kept.
@@ -93,16 +93,16 @@ pub(crate) struct Settings {
     pub(crate) user: Option<String>,
     pub(crate) control: Control,
     pub(crate) admin: Option<ListenAddress>,
-    /// Whether processes are confined: always, except in a build with a sanitizer, which makes system calls of its own.
+    /// Whether processes are confined: false only in a build with a sanitizer, which makes system calls of its own.
     pub(crate) sandbox: bool,
     pub(crate) tls_certificate: Vec<PathBuf>,
     /// In the order of the certificates.
     pub(crate) tls_key: Vec<PathBuf>,
-    /// Whether a process of its own has the keys.
+    /// Whether the signing process has the keys.
     pub(crate) tls_key_isolation: bool,
     pub(crate) tls_preset: SecurityPreset,
     pub(crate) tls_kernel: KernelTlsChoice,
-    /// `None` follows from `tls`: see [`Settings::redirect`].
+    /// `None`: `tls` decides, see [`Settings::redirect`].
     pub(crate) https_redirect: Option<HttpsRedirect>,
     /// The value of Strict-Transport-Security.
     pub(crate) hsts: Option<String>,
@@ -113,17 +113,17 @@ pub(crate) struct Settings {
     pub(crate) site: SiteTable,
     /// The tables `[[host]]`.
     pub(crate) hosts: Vec<SiteTable>,
-    /// The text of each setting, from the source that takes precedence.
+    /// The text of each setting, from the source with precedence.
     pub(super) said: Vec<Said>,
 }
 
-/// Whether the kernel seals records of TLS.
+/// Whether the kernel encrypts TLS records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum KernelTlsChoice {
     #[default]
     Off,
     On,
-    /// If it can.
+    /// If the kernel can.
     Auto,
 }
 
@@ -131,14 +131,14 @@ pub(crate) enum KernelTlsChoice {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ListenEntry {
     pub(crate) address: ListenAddress,
-    /// Whether it never has TLS.
+    /// Whether the entry never uses TLS.
     pub(crate) plaintext: bool,
     /// Whether its connections begin with a PROXY header.
     pub(crate) proxied: bool,
 }
 
 impl ListenEntry {
-    /// Whether clients of other machines come through it: by themselves, or in a PROXY header.
+    /// Whether clients of other machines use the entry: directly, or through a proxy with a PROXY header.
     pub(crate) fn is_open(&self) -> bool {
         self.proxied || self.address.is_off_loopback()
     }
@@ -151,7 +151,7 @@ pub(crate) enum HttpsRedirect {
     Off,
     /// To the port of the first address with TLS.
     On,
-    /// To this port, which something in front of the server forwards.
+    /// To this port, which a proxy or firewall forwards.
     ToPort(u16),
 }
 
@@ -161,14 +161,14 @@ pub(crate) enum EngineChoice {
     /// The server chooses, and reports the reason.
     #[default]
     Auto,
-    /// Exactly this one.
+    /// This engine.
     Named(Engine),
 }
 
-/// The place of the control socket.
+/// The address of the control socket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Control {
-    /// The default place of this system.
+    /// The default of this system.
     #[default]
     Usual,
     Off,
@@ -185,7 +185,7 @@ pub(super) struct Said {
     pub(super) source: SettingSource,
 }
 
-/// The source of a setting; a later one wins.
+/// The source of a setting; a later source has precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SettingSource {
     Default,

@@ -1,23 +1,23 @@
-//! The settings about certificates that the server makes or obtains by itself.
+//! Settings of certificates that the server makes or obtains.
 
 use std::path::PathBuf;
 
 use super::members::usual_folder;
 
-/// The settings about certificates that the server makes or obtains by itself.
+/// The settings of certificates that the server makes or obtains.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NamesSettings {
     pub(crate) tls: TlsNames,
     /// The URL of the authority's directory.
     pub(crate) directory: String,
-    /// The roots that the authority's HTTPS is checked with; the system's if absent.
+    /// The root certificates for HTTPS to the authority; `None`: those of the system.
     pub(crate) directory_root: Option<PathBuf>,
-    /// The address that the authority may write to.
+    /// The address at which the authority can contact the owner.
     pub(crate) contact: Option<String>,
     pub(crate) challenge: Challenge,
     /// The program that sets DNS records.
     pub(crate) dns_command: Option<PathBuf>,
-    /// The folder for keys and certificates; the usual one if absent.
+    /// The folder for keys and certificates; `None`: the default folder.
     pub(crate) state: Option<PathBuf>,
 }
 
@@ -26,13 +26,13 @@ pub(crate) struct NamesSettings {
 pub(crate) enum TlsNames {
     #[default]
     Off,
-    /// An authority of this machine's own.
+    /// The server's own authority on this machine.
     Internal,
     /// A certificate for these names, in lower case, from an authority on the network.
     Acme(Vec<String>),
 }
 
-/// The proof of names without a program for DNS.
+/// The proof of names if no program sets DNS records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Challenge {
     #[default]
@@ -41,7 +41,7 @@ pub(crate) enum Challenge {
 }
 
 impl TlsNames {
-    /// The addresses to listen on if none is given.
+    /// The default addresses to listen on.
     pub(crate) fn addresses(&self) -> &'static [&'static str] {
         match self {
             TlsNames::Off => &[],
@@ -54,20 +54,17 @@ impl TlsNames {
     }
 }
 
-/// Whether this machine has any IPv6 address: otherwise `[::]` cannot be listened on (`man 7 ipv6`).
+/// Whether this machine has an IPv6 address: without one, binding `[::]` fails (`man 7 ipv6`).
 pub(crate) fn has_ipv6() -> bool {
     std::fs::read("/proc/net/if_inet6").is_ok_and(|addresses| !addresses.is_empty())
 }
 
 impl NamesSettings {
-    /// Returns the folder above those of all authorities.
-    ///
-    /// # Errors
-    /// No folder for lasting state of this user is known.
+    /// Returns the folder that contains the folders of all authorities.
     pub(crate) fn state_folder(&self) -> Result<PathBuf, String> {
         match &self.state {
             Some(folder) => Ok(folder.clone()),
-            // The folder of root's server belongs to the user of the accounts process.
+            // A server of root cannot use the default folder, which belongs to the user of the accounts process.
             None => usual_folder()
                 .map(|folder| match tenfold_sys::user::is_root() {
                     true => folder.with_file_name("tenfold-tls"),

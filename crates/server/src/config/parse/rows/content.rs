@@ -1,4 +1,4 @@
-//! The content that is served, and where.
+//! Settings of the served content.
 
 use tenfold_http::semantics::negotiate::ContentCoding;
 use tenfold_site::{Codings, MADE_CODINGS, TagFrom};
@@ -67,7 +67,7 @@ fn indexes(given: &[Text<'_>]) -> Result<Vec<String>, String> {
     }
 }
 
-/// The path of a request, unchanged.
+/// Reads the path of a URL, or `off`.
 fn url_path_or_off(given: Text<'_>) -> Result<Option<String>, String> {
     let legal = |byte: u8| byte.is_ascii_graphic() && !b"?#".contains(&byte);
     match given.text {
@@ -77,7 +77,7 @@ fn url_path_or_off(given: Text<'_>) -> Result<Option<String>, String> {
     }
 }
 
-/// Codings in the order of preference; `all` for the word `on`.
+/// Reads codings in the order of preference; the word `on` means `all`.
 fn codings(all: &[ContentCoding]) -> impl Fn(&[Text<'_>]) -> Result<Vec<ContentCoding>, String> {
     move |texts| read_codings(texts, all)
 }
@@ -108,7 +108,7 @@ fn read_codings(texts: &[Text<'_>], all: &[ContentCoding]) -> Result<Vec<Content
     }
 }
 
-/// Media types, with `*` for all subtypes, and `text` for all textual types.
+/// Reads media types, with `*` for all subtypes, and `text` for all textual types.
 fn types(texts: &[Text<'_>]) -> Result<Vec<String>, String> {
     let mut found = Vec::new();
     for Text { text, .. } in texts {

@@ -34,7 +34,7 @@ pub(super) static TCP: &[SettingRow] = rows! { "TCP":
         "maximum send rate of each connection, in bytes per second (SO_MAX_PACING_RATE)";
 };
 
-/// Mechanisms for people who compare.
+/// Experiments.
 pub(super) static EXPERIMENTS: &[SettingRow] = rows! { HEADING:
     one "dispatch" "HOW" = Value("inline"), fixed;
         dispatch = some(parsed);

@@ -1,4 +1,4 @@
-//! Members: their accounts, their pages and their sessions.
+//! Settings about members: accounts, pages and sessions.
 
 use std::time::Duration;
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::config::parse::row::Text;
 use crate::config::parse::units;
 
-/// The settings under a heading of the help. Each has its name, the placeholder of its value, its default and its
-/// properties; the field that it sets and how its text is read; its meaning.
+/// The settings under a heading of the help. Each setting has three parts: its name, the placeholder of its value, its
+/// default and its properties; its field, and the reader of its text; its meaning.
 macro_rules! rows {
     ($heading:tt: $(
         $kind:ident $name:literal $value:literal = $initial:expr $(, $property:ident $(($argument:expr))?)*;
@@ -41,7 +41,7 @@ pub(super) fn size(bounds: RangeInclusive<u64>) -> impl Fn(Text<'_>) -> Result<u
     move |given| units::size(given.text, bounds.clone())
 }
 
-/// A size in memory.
+/// Reads a size in memory.
 pub(super) fn bytes(bounds: RangeInclusive<u64>) -> impl Fn(Text<'_>) -> Result<usize, String> {
     move |given| size(bounds.clone())(given).map(|size| size as usize)
 }
@@ -70,7 +70,7 @@ pub(super) fn parsed<T: FromStr<Err = String>>(given: Text<'_>) -> Result<T, Str
     given.text.parse()
 }
 
-/// Each of several values; empty for `off` alone.
+/// Reads each of several values; only `off` means no values.
 pub(super) fn each_or_off<T: FromStr<Err = String>>(given: &[Text<'_>]) -> Result<Vec<T>, String> {
     match given {
         [Text { text: "off", .. }] => Ok(Vec::new()),
@@ -78,7 +78,7 @@ pub(super) fn each_or_off<T: FromStr<Err = String>>(given: &[Text<'_>]) -> Resul
     }
 }
 
-/// A setting without a default in the table.
+/// Reads a setting without a default in the table.
 pub(super) fn some<T>(
     read: impl Fn(Text<'_>) -> Result<T, String>,
 ) -> impl Fn(Text<'_>) -> Result<Option<T>, String> {

@@ -68,14 +68,14 @@ fn redirect(given: Text<'_>) -> Result<HttpsRedirect, String> {
     }
 }
 
-/// Reads the value of the field (RFC 6797 §6.1). A time of 0 lets browsers forget the host.
+/// Reads the value of Strict-Transport-Security (RFC 6797 §6.1). With a time of 0, browsers forget the host.
 fn hsts(given: Text<'_>) -> Result<Option<String>, String> {
     const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
     let max_age = |age: Duration| format!("max-age={}", age.as_secs());
     match given.text {
         "off" => Ok(None),
         "on" => Ok(Some(max_age(YEAR))),
-        // The least that https://hstspreload.org accepts is a year.
+        // https://hstspreload.org requires at least a year.
         "preload" => Ok(Some(format!("{}; includeSubDomains; preload", max_age(2 * YEAR)))),
         age => match units::duration(age, Duration::ZERO..=10 * YEAR) {
             Ok(age) => Ok(Some(max_age(age))),

@@ -1,4 +1,4 @@
-//! The keys of who may read: `cors` and `auth`.
+//! The keys of access control: `cors` and `auth`.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! The tables of the configuration file: the site, its hosts, and the policies of paths.
 //!
-//! Each key of a table is defined once: [`reader::TableKey`]. Reading, error messages and the schema for editors use
-//! that definition. [`top`] has the tables at the top of the file, and [`site`] the keys of a site and of a host.
-//! [`policy`] has the keys of rules for paths, and [`access`] the keys that restrict access.
+//! Each key of a table is defined once, as a [`reader::TableKey`]. Reading, error messages and the schema for editors
+//! use that definition. [`top`] has the tables at the top of the file, [`site`] the keys of a site and of a host,
+//! [`policy`] the keys of paths, and [`access`] the keys of access control.
 
 mod access;
 mod policy;

@@ -1,4 +1,4 @@
-//! The keys that hold for paths: in `[site]`, in a `[[host]]`, and in each `[[...path]]` of theirs.
+//! The keys of paths: in `[site]`, in a `[[host]]`, and in each `[[site.path]]` and `[[host.path]]`.
 
 use std::time::Duration;
 
@@ -130,14 +130,14 @@ fn each_field(
     edit: fn(&str, &str) -> Result<FieldEdit, String>,
 ) -> Result<(), BadValue> {
     for (name, values) in given.entries()? {
-        // Everything below the head of a table belongs to it.
+        // In TOML, every key after the head of a table belongs to that table.
         if (reader.is_setting)(name.text()) {
             return Err(name.wrong(format!(
                 "{} is a setting of the whole server: write it above all tables, or a header field of this name with a capital",
                 name.text()
             )));
         }
-        // An invalid name is shown without its value, which may be secret.
+        // The message for an invalid name omits the value, which may be secret.
         FieldEdit::add(name.text(), "x")
             .or_else(|_| edit(name.text(), "x"))
             .map_err(|mend| name.wrong(mend))?;

@@ -1,4 +1,4 @@
-//! Reading of tables: key by key, by their definitions; problems are reported with their place in the file.
+//! Reads tables key by key, by the definitions of the keys. Each problem has its place in the file.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -12,17 +12,17 @@ use crate::config::parse::units::meant;
 
 /// One key of a table that is read into a `T`.
 pub(crate) struct TableKey<T: 'static> {
-    /// As it is written.
+    /// The name, as the file has it.
     pub(crate) name: &'static str,
-    /// The shape of its values, for editors.
+    /// The shape of the values, for editors.
     pub(crate) shape: Shape,
-    /// Its meaning, in one line.
+    /// The meaning, in one line.
     pub(crate) about: &'static str,
-    /// Reads it.
+    /// Reads the value.
     pub(crate) set: fn(&mut T, &GivenValue<'_>, &mut TableReader<'_>) -> Result<(), BadValue>,
 }
 
-/// The keys of a table: each with its name and shape, its meaning, and what it sets.
+/// The keys of a table: each with its name and shape, its meaning, and its field.
 macro_rules! keys {
     ($($name:literal $shape:expr; $about:literal; |$into:ident, $given:ident, $reader:pat_param| $set:expr;)*) => {
         &[$($crate::config::parse::tables::reader::TableKey {
@@ -40,10 +40,10 @@ pub(super) use keys;
 
 /// All keys of a table.
 pub(crate) struct TableKeys<T: 'static> {
-    /// The subject of the table, for messages: `a host`.
+    /// The subject of the table in messages, such as `a host`.
     pub(crate) of: &'static str,
     pub(crate) own: &'static [TableKey<T>],
-    /// The policy in it and that policy's keys, if it has one.
+    /// The policy in the table, and the keys of the policy, if the table has a policy.
     pub(crate) policy: Option<(PolicyOf<T>, &'static [TableKey<Policy>])>,
 }
 
@@ -52,25 +52,25 @@ type PolicyOf<T> = fn(&mut T) -> &mut Policy;
 
 /// The shape of a key's values.
 pub(crate) enum Shape {
-    /// A text; with an example.
+    /// A text, with an example.
     Text(&'static str),
     /// One of these words.
     Word(&'static [&'static str]),
     /// `true` or `false`.
     Switch,
-    /// `false` and nothing else.
+    /// Only `false`.
     Off,
-    /// A number in these bounds.
+    /// A number within these bounds.
     Number(u64, u64),
-    /// One of such values, or a list of them.
+    /// A value of this shape, or a list of such values.
     Many(&'static Shape),
-    /// Such values by names that the user chooses; with an example of one.
+    /// Values of this shape by names that the user chooses, with an example of a name.
     Map(&'static str, &'static Shape),
     /// One of several shapes.
     Either(&'static [Shape]),
     /// A table.
     Table(&'static dyn Keyed),
-    /// Tables, each under `[[...]]`.
+    /// An array of tables, each after `[[...]]`.
     Tables(&'static dyn Keyed),
 }
 
@@ -89,12 +89,12 @@ impl<T> Keyed for TableKeys<T> {
     }
 }
 
-/// Why a value is not legal.
+/// The reason why a value is not legal.
 #[derive(Debug)]
 pub(crate) enum BadValue {
-    /// Its place, and the remedy.
+    /// The place of the value, and the remedy.
     Wrong { place: Range<usize>, mend: String },
-    /// It is a table, whose problems were reported when it was read.
+    /// The value is a table, whose reader reported the problems.
     Reported,
 }
 
@@ -104,7 +104,7 @@ pub(crate) struct TableReader<'a> {
     pub(crate) base: &'a Path,
     /// Takes a problem: its message, its bytes in the file, and the remedy.
     pub(crate) complain: &'a mut dyn FnMut(String, Range<usize>, String),
-    /// Whether there is a setting of this name above all tables.
+    /// Whether a name is that of a setting, which the file has above all tables.
     pub(crate) is_setting: fn(&str) -> bool,
 }
 
@@ -126,7 +126,7 @@ impl<T> TableKeys<T> {
         legal
     }
 
-    /// Reads the entry called `name`. Returns whether its value is legal, or `None` if there is no key of that name.
+    /// Reads the entry called `name`. Returns whether its value is legal; `None` if the table has no such key.
     pub(crate) fn read_entry(
         &self,
         name: &str,
@@ -177,7 +177,7 @@ impl<T> TableKeys<T> {
         }
     }
 
-    /// An example of the first key, if its names are the user's.
+    /// An example of the first key, if the user chooses the names.
     fn example(&self) -> String {
         match self.own {
             [TableKey { name, shape: Shape::Map(example, _), .. }, ..] => format!(", as in {name}.{example}"),
@@ -193,7 +193,7 @@ pub(crate) struct GivenValue<'a> {
 }
 
 impl<'a> GivenValue<'a> {
-    /// Reports a problem with it.
+    /// Reports a problem with this value.
     pub(crate) fn wrong(&self, mend: impl Into<String>) -> BadValue {
         BadValue::Wrong { place: self.value.span(), mend: mend.into() }
     }
@@ -202,7 +202,7 @@ impl<'a> GivenValue<'a> {
         self.value.get_ref()
     }
 
-    /// A text.
+    /// Reads a text.
     pub(crate) fn text(&self) -> Result<&'a str, BadValue> {
         match self.value() {
             DeValue::String(text) => Ok(text),
@@ -215,7 +215,7 @@ impl<'a> GivenValue<'a> {
         read(self.text()?).map_err(|mend| self.wrong(mend))
     }
 
-    /// A path; a relative one starts at the folder of the configuration file.
+    /// Reads a path; a relative path starts at the folder of the configuration file.
     pub(crate) fn path(&self, reader: &TableReader<'_>) -> Result<PathBuf, BadValue> {
         match self.text()? {
             "" => Err(self.wrong("a path is missing")),
@@ -223,12 +223,12 @@ impl<'a> GivenValue<'a> {
         }
     }
 
-    /// Whether it is switched off: `false`.
+    /// Whether the value is `false`.
     pub(crate) fn is_off(&self) -> bool {
         matches!(self.value(), DeValue::Boolean(false))
     }
 
-    /// `true` or `false`.
+    /// Reads `true` or `false`.
     pub(crate) fn switch(&self) -> Result<bool, BadValue> {
         match self.value() {
             DeValue::Boolean(value) => Ok(*value),
@@ -236,7 +236,7 @@ impl<'a> GivenValue<'a> {
         }
     }
 
-    /// A whole number within these bounds.
+    /// Reads a whole number within these bounds.
     pub(crate) fn number(&self, least: u64, most: u64) -> Result<u64, BadValue> {
         let number = match self.value() {
             DeValue::Integer(number) if number.radix() == 10 => number.as_str().parse().ok(),
@@ -246,7 +246,7 @@ impl<'a> GivenValue<'a> {
         number.ok_or_else(|| self.wrong(format!("a number from {least} to {most} is needed")))
     }
 
-    /// A table.
+    /// Reads a table.
     pub(crate) fn table(&self) -> Result<&'a DeTable<'a>, BadValue> {
         match self.value() {
             DeValue::Table(table) => Ok(table),
@@ -254,7 +254,7 @@ impl<'a> GivenValue<'a> {
         }
     }
 
-    /// The value of the key `name` of a table; the table itself without one.
+    /// The value of the key `name`, if this value is a table with that key; otherwise this value.
     pub(crate) fn at(&self, name: &str) -> GivenValue<'a> {
         let of_key = self.value().as_table().and_then(|table| table.get(name));
         of_key.map_or(*self, |value| GivenValue { value })
@@ -283,7 +283,7 @@ impl<'a> GivenValue<'a> {
         Ok(entries.into_iter().map(|(key, value)| (EntryName(key), GivenValue { value })).collect())
     }
 
-    /// Reads each table of a list, or a single table, by `keys`, and takes those whose keys are legal.
+    /// Reads each table of a list, or a single table, by `keys`. Returns the tables without a problem.
     pub(crate) fn read_each<T: Default>(
         &self,
         keys: &TableKeys<T>,
@@ -307,7 +307,7 @@ impl EntryName<'_> {
         self.0.get_ref()
     }
 
-    /// Reports a problem with it.
+    /// Reports a problem with this name.
     pub(crate) fn wrong(&self, mend: impl Into<String>) -> BadValue {
         BadValue::Wrong { place: self.0.span(), mend: mend.into() }
     }

@@ -14,11 +14,11 @@ use crate::config::parse::units::{file_name, word};
 /// The keys of a site's table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SiteTable {
-    /// None for `[site]`.
+    /// Empty for `[site]`.
     pub(crate) names: Vec<HostName>,
-    /// The folder of this site; `None` for that of the setting `root`.
+    /// The folder of this site; `None`: the setting `root`.
     pub(crate) root: Option<PathBuf>,
-    /// The index files of this site; `None` for that of the setting `index`.
+    /// The index files of this site; `None`: the setting `index`.
     pub(crate) index: Option<Vec<String>>,
     /// The policy of all paths.
     pub(crate) policy: Policy,
@@ -29,12 +29,12 @@ pub(crate) struct SiteTable {
     slash: Option<Slash>,
     shown: Option<Shown>,
     links: Option<Links>,
-    /// Statuses with their pages; `None` for a line of text instead of a page.
+    /// Pages by status; `None`: a line of text in place of a page.
     error_pages: Vec<(String, Option<String>)>,
 }
 
 impl SiteTable {
-    /// Returns the table of a host on top of this one.
+    /// Returns this table with the entries of a host added or in their place.
     pub(crate) fn above(&self, host: &SiteTable) -> SiteTable {
         let host = host.clone();
         let mut rules = self.rules.clone();
@@ -43,7 +43,7 @@ impl SiteTable {
         SiteTable {
             policy: self.policy.clone(),
             rules,
-            // The first match counts.
+            // The first match counts, so the entries of the host precede.
             redirects: [host.redirects, self.redirects.clone()].concat(),
             rewrites: [host.rewrites, self.rewrites.clone()].concat(),
             slash: host.slash.or(self.slash),
@@ -54,17 +54,17 @@ impl SiteTable {
         }
     }
 
-    /// Every policy of it: for all paths, and by rules.
+    /// Every policy of the table: for all paths, and by rules.
     pub(crate) fn all_policies(&self) -> impl Iterator<Item = &Policy> {
         std::iter::once(&self.policy).chain(self.rules.iter().map(|rule| &rule.policy))
     }
 
-    /// Whether its key `dotfiles` names files.
+    /// Whether the key `dotfiles` names files.
     pub(crate) fn names_dotfiles(&self) -> bool {
         self.shown.as_ref().is_some_and(|shown| *shown != Shown::new(Vec::new()))
     }
 
-    /// The files that it names as bodies of errors and as fallbacks, beneath the root.
+    /// The files in the table that are bodies of errors or fallbacks, beneath the root.
     pub(crate) fn named_files(&self) -> impl Iterator<Item = &str> {
         let pages = self.error_pages.iter().filter_map(|(_, path)| path.as_deref());
         let fallbacks = self.all_policies().filter_map(|policy| policy.fallback.as_ref()?.as_deref());
@@ -76,7 +76,7 @@ impl SiteTable {
         Policies::new(self.policy.clone(), self.rules.clone())
     }
 
-    /// The same for the targets of its paths.
+    /// Returns the routes for the site.
     pub(crate) fn routes(&self) -> Routes {
         let mut error_pages = ErrorPages::default();
         for (statuses, path) in &self.error_pages {
@@ -254,7 +254,7 @@ impl RedirectRow {
 
 fn read_error_pages(site: &mut SiteTable, given: &GivenValue<'_>) -> Result<(), BadValue> {
     for (statuses, page) in given.entries()? {
-        // A setting of another table is not a status, so its name is checked before its value.
+        // A name that is no status is probably a setting of another table, so the message is about the name.
         ErrorPages::default().set(statuses.text(), None).map_err(|mend| statuses.wrong(mend))?;
         let page = match page.is_off() {
             true => None,

@@ -1,4 +1,4 @@
-//! The tables that stand at the top of the file.
+//! The tables at the top of the file.
 
 use super::reader::{BadValue, GivenValue, Keyed, Shape, TableKeys, TableReader, keys};
 use super::site::{HOST, SITE, SiteTable};
@@ -19,8 +19,8 @@ pub(crate) static TOP: TableKeys<Settings> = TableKeys {
     policy: None,
 };
 
-/// Returns the remedy for a name that is neither a setting nor a table: that of another server, or the place of a key
-/// of a site.
+/// Returns the remedy for a name that is neither a setting nor a table: the name is one of another server, or a key of
+/// a site.
 pub(crate) fn remedy(name: &str) -> Option<Remedy> {
     let name = name.to_ascii_lowercase().replace('_', "-");
     let own =
@@ -46,12 +46,12 @@ pub(crate) fn remedy(name: &str) -> Option<Remedy> {
     })
 }
 
-/// The remedy for a name that is not known.
+/// The remedy for an unknown name.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Remedy {
     /// This setting has the same purpose.
     Setting(&'static str),
-    /// In words.
+    /// A sentence for the message.
     Sentence(String),
 }
 

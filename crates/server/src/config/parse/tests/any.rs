@@ -49,7 +49,7 @@ const PIECES: [&str; 40] = [
     "\t",
 ];
 
-/// Assembles a text from random choices. It is often nearly a valid configuration, and sometimes a valid one.
+/// Makes a text of pieces that is often nearly a configuration, and sometimes a legal one.
 fn assemble(choices: &[u8]) -> String {
     let names: Vec<&str> =
         rows().map(|row| row.name).chain(["names", "name", "match", "root", "rules"]).collect();
@@ -60,7 +60,7 @@ fn assemble(choices: &[u8]) -> String {
     choices.iter().map(piece).collect()
 }
 
-/// A setting with a value that is legal more often than not.
+/// Makes a line for each pair of bytes: a setting with a value that is usually legal.
 fn line(choices: &[u8]) -> String {
     const VALUES: [&str; 12] = [
         "1",
@@ -104,6 +104,6 @@ fn any_text_is_read_or_refused_in_words() {
             _ => check(&line(choices)),
         },
     );
-    // The test is only meaningful if some configurations are valid.
+    // Without accepted texts, the test would prove nothing.
     assert!(accepted.into_inner() > 20, "hardly any configuration was accepted");
 }
