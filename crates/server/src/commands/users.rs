@@ -51,13 +51,6 @@ pub(crate) fn command() -> clap::Command {
                 .global(true)
                 .help("The members' database, as in the server's --accounts"),
         )
-        .arg(
-            Arg::new("sessions")
-                .long("sessions")
-                .value_name("URL")
-                .global(true)
-                .help("The store of sessions, as in the server's --sessions"),
-        )
         .subcommand(with_name(
             "add",
             "Create an account; reads the password from the terminal or standard input",
@@ -103,9 +96,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
 /// The accounts named by flags, variables or the file.
 fn open(words: &ArgMatches) -> Result<Accounts, ExitCode> {
     let mut given = GivenSettings { config: words.get_one("config").cloned(), ..GivenSettings::default() };
-    for name in ["accounts", "sessions"] {
-        given.flags.extend(words.get_one::<String>(name).map(|value| (name, vec![value.clone()])));
-    }
+    given.flags.extend(words.get_one::<String>("accounts").map(|value| ("accounts", vec![value.clone()])));
     given.take_variables();
     warn_of_slips();
     let settings = given.resolve().map_err(|problems| {
