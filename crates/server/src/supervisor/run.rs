@@ -18,6 +18,7 @@ use super::generation::tickets::TicketRotation;
 use super::generation::{Generation, Stage};
 use super::sockets::control::ControlSocket;
 use super::state::{Leaving, Supervisor};
+use super::upgrade::former::FormerWorkers;
 use crate::diagnostics::{self, debug, info, warning};
 
 /// The pause after a failed wait.
@@ -63,7 +64,7 @@ impl Supervisor {
     }
 
     fn has_ended(&mut self) -> bool {
-        self.upgrades.former.retain_mut(|former| !former.are_gone());
+        FormerWorkers::remove_ended(&mut self.upgrades.former);
         let no_workers = self.generations.all.is_empty() && self.upgrades.former.is_empty();
         no_workers && (self.leaving.is_some() || self.failed)
     }

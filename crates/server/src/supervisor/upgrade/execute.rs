@@ -73,12 +73,12 @@ impl Supervisor {
         let own = File::open("/proc/self/exe")?;
         let tickets = self.tickets.as_ref().map(TicketRotation::to_file).transpose()?;
         self.children.end_for_upgrade();
-        let mut former = self.upgrades.former.clone();
-        former.extend(self.generations.all.iter().map(Generation::to_former));
         let accounts = self.children.accounts.as_ref().and_then(|accounts| accounts.child.pid());
-        if let Some(newest) = former.last_mut() {
-            newest.helpers.extend(accounts.map(|pid| pid.as_raw_nonzero().get()));
+        let mut former: Vec<_> = self.generations.all.iter().map(Generation::to_former).collect();
+        for workers in &mut former {
+            workers.helpers.extend(accounts.map(|pid| pid.as_raw_nonzero().get()));
         }
+        former.splice(..0, self.upgrades.former.clone());
         let mut upgrades = self.upgrades.counts.clone();
         let program = &self.upgrades.program;
         upgrades.same_file = handover::is_own(program).then(|| program.display().to_string());
