@@ -11,7 +11,7 @@ use tenfold_sys::signal::Signal;
 use tenfold_sys::socket::{ListenOptions, Listener};
 use tenfold_sys::user::SystemUser;
 
-use super::child::Child;
+use super::child::{Child, PAUSE};
 use crate::config::values::Settings;
 use crate::diagnostics::{debug, info, warning};
 use crate::sandbox;
@@ -120,10 +120,13 @@ impl AdminProcess {
         self.channel.as_ref().filter(|_| self.rest.is_none()).map(UnixStream::as_fd)
     }
 
-    /// Notes the end of the process, and plans the next start.
-    pub(crate) fn on_exit(&mut self, end: WaitStatus) {
+    /// Notes the end of the process, and plans the next start: also a server that drains answers health checks.
+    pub(crate) fn on_exit(&mut self, end: WaitStatus, expected: bool) {
         (self.channel, self.rest) = (None, None);
-        self.child.on_exit(end, false);
+        self.child.on_exit(end, expected);
+        if expected {
+            self.child.plan(Some(Instant::now() + PAUSE));
+        }
     }
 
     /// Ends the process and removes the socket's file, when no worker is left.

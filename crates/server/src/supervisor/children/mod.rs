@@ -32,14 +32,14 @@ pub(crate) struct Children {
 }
 
 impl Children {
-    /// Notes the end of a process. Returns whether it was one of these; an `expected` end plans no other start.
+    /// Notes the end of a process. Returns whether it was one of these. An `expected` end is not reported.
     pub(crate) fn on_exit(&mut self, pid: Pid, end: WaitStatus, expected: bool) -> bool {
         if let Some(accounts) = self.accounts.as_mut().filter(|accounts| accounts.child.is(pid)) {
             accounts.child.on_exit(end, expected);
         } else if let Some(acme) = self.acme.as_mut().filter(|acme| acme.child.is(pid)) {
-            acme.on_exit(end);
+            acme.on_exit(end, expected);
         } else if let Some(admin) = self.admin.as_mut().filter(|admin| admin.child.is(pid)) {
-            admin.on_exit(end);
+            admin.on_exit(end, expected);
         } else {
             return false;
         }

@@ -77,11 +77,11 @@ impl AcmeProcess {
         self.child.kill();
     }
 
-    /// Notes the end of the process, and plans the next start.
-    pub(crate) fn on_exit(&mut self, end: WaitStatus) {
+    /// Notes the end of the process, and plans the next start unless the end was `expected`.
+    pub(crate) fn on_exit(&mut self, end: WaitStatus, expected: bool) {
         self.read_news();
         self.news = None;
-        self.child.on_exit(end, false);
+        self.child.on_exit(end, expected);
     }
 
     /// The time of the next action.
