@@ -272,7 +272,7 @@ fn off(facts: &StartFacts<'_>) -> Option<String> {
         off.push("TLS (tls off)");
     }
     match (facts.settings.sandbox, facts.files_limited) {
-        (false, _) => off.push("sandbox (sandbox off)"),
+        (false, _) => off.push("sandbox (a build for sanitizers)"),
         (true, false) => off.push("the sandbox for files (this kernel has no Landlock)"),
         (true, true) => {}
     }

@@ -26,8 +26,9 @@ use crate::members::process::{AccountsTask, most_memory, serve};
 use crate::sandbox;
 use crate::status::report;
 
-/// The time in which the accounts must open; a remote database or a schema migration takes long.
-const LATEST_START: Duration = Duration::from_secs(60);
+/// The time in which the accounts must open; a remote database takes long. After an upgrade, the former program returns
+/// when it is over.
+const LATEST_START: Duration = Duration::from_secs(30);
 /// The main thread, which never waits for long, sends a heartbeat each second.
 const HEARTBEAT: HeartbeatBounds =
     HeartbeatBounds { latest_start: LATEST_START, look: Duration::from_secs(4), looks: 4 };
