@@ -1,4 +1,4 @@
-//! Hints for command lines that are wrong: the words of other programs, and the command or the flag for their purpose.
+//! Hints for wrong command lines: words of other programs, and the command or flag of Tenfold with the same purpose.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::config::parse::tables::top::{Remedy, remedy};
 
-/// Words of other programs in place of a command.
+/// Words that other programs use in place of a command.
 const COMMANDS: &[(&[&str], &str)] = &[
     (
         &[
@@ -35,7 +35,7 @@ const COMMANDS: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// Flags of wrk, wrk2, ab, hey and oha, and the flags of `tenfold bench`.
+/// Flags of wrk, wrk2, ab, hey and oha, and the flags of `tenfold bench` with the same purpose.
 const BENCH: &[(&[&str], &str)] = &[
     (&["-R", "--qps"], "--rate R sends R requests a second"),
     (&["-r"], "--rate R sends R requests a second; a failed request never ends a run"),
@@ -51,7 +51,7 @@ const BENCH: &[(&[&str], &str)] = &[
     (&["-T"], "-H 'Content-Type: ...' sets the type of the body; --timeout TIME the timeout"),
 ];
 
-/// Replaces the hint of an error about an unknown word if its purpose is known.
+/// Replaces the hint of an error about an unknown word if the purpose of the word is known.
 pub(super) fn advise(mut error: clap::Error) -> clap::Error {
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let command = words.get(1).map_or("", String::as_str);

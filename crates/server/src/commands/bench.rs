@@ -66,7 +66,7 @@ fn bench(matches: &ArgMatches) -> Result<ExitCode, LoadError> {
             .push(text.parse::<Assertion>().map_err(|why| LoadError::Usage(format!("--assert: {why}")))?);
     }
     plan.check()?;
-    // A file that cannot be written fails before the run, not after it.
+    // Creates the files before the run, so that an error does not come after it.
     let file = |name: &str| matches.get_one::<PathBuf>(name).map(|path| OutputFile::create(path)).transpose();
     let (curve, page) = (file("hdr")?, file("report")?);
     let report = tenfold_load::run(&plan, !matches.get_flag("quiet"))?;
@@ -85,7 +85,7 @@ fn bench(matches: &ArgMatches) -> Result<ExitCode, LoadError> {
     Ok(exit_code(&report, &assertions))
 }
 
-/// The exit code of a report. Invalid numbers prove nothing, so they take precedence over a failed assertion.
+/// The exit code of a report. Invalid numbers prove nothing, so the code for them replaces that of a failed assertion.
 fn exit_code(report: &LoadReport, assertions: &[Assertion]) -> ExitCode {
     let mut code = 0;
     for assertion in assertions {
@@ -108,7 +108,7 @@ fn exit_code(report: &LoadReport, assertions: &[Assertion]) -> ExitCode {
     ExitCode::from(if report.interrupted() { INTERRUPTED } else { code })
 }
 
-/// A file that takes results after the run.
+/// A file, created before the run, for the results.
 struct OutputFile<'a> {
     path: &'a Path,
     file: File,
@@ -151,7 +151,6 @@ fn read(path: &Path) -> Result<String, LoadError> {
         .map_err(|error| LoadError::Failed(format!("cannot read {}: {error}", path.display())))
 }
 
-/// The plan that the arguments describe.
 fn plan(matches: &ArgMatches) -> Result<LoadPlan, LoadError> {
     let typed = BenchArgs(matches);
     let mut plan = LoadPlan::new(urls(matches)?);
@@ -285,7 +284,7 @@ impl BenchArgs<'_> {
         self.parsed(name, |text| count(text, 0..=most))
     }
 
-    /// Refuses a flag without any of the flags that it modifies.
+    /// Refuses a flag that has no effect without one of these other flags.
     fn needs(&self, name: &str, others: &[&str]) -> Result<(), LoadError> {
         let typed = |name: &str| self.0.contains_id(name);
         if !typed(name) || others.iter().any(|other| typed(other)) {

@@ -1,4 +1,4 @@
-//! `tenfold book`: serves the manual of this version, and nothing else.
+//! `tenfold book`: serves only the manual of this version.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,6 @@ use crate::supervisor::book::{Book, NAME};
 use crate::supervisor::open;
 use crate::supervisor::state::Serve;
 
-/// Serves the manual on the address `listen` until a signal ends it.
 pub(crate) fn serve(listen: String) -> ExitCode {
     let book = match Book::unpack(false) {
         Ok(book) => book,
@@ -18,7 +17,7 @@ pub(crate) fn serve(listen: String) -> ExitCode {
         }
     };
     let root = book.root().join(NAME).display().to_string();
-    // Environment variables configure site servers, so they are ignored here.
+    // Environment variables are for servers of sites, so this command ignores them.
     let flags = [
         ("root", root.as_str()),
         ("listen", &listen),

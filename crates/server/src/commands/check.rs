@@ -1,4 +1,4 @@
-//! `tenfold check`: reads the configuration, checks everything that it refers to, and changes nothing.
+//! `tenfold check`: checks the configuration and everything that it refers to, and changes nothing.
 
 use std::process::ExitCode;
 
@@ -13,7 +13,7 @@ use crate::diagnostics::error;
 use crate::supervisor::children::privileges;
 use crate::supervisor::examine;
 
-/// Reports everything that is wrong with the configuration, or that would keep a server from serving it.
+/// Reports every error in the configuration, and everything that would keep a server from using it.
 pub(crate) fn check(given: &GivenSettings) -> ExitCode {
     let settings = match given.resolve() {
         Ok(settings) => settings,
@@ -31,7 +31,7 @@ pub(crate) fn check(given: &GivenSettings) -> ExitCode {
         Err(why) => return refuse(&[Problem::new(why)]),
     };
     warn(&settings, &config);
-    // They were checked, and the process that asks the database must not have them.
+    // The certificates and keys were checked. The child process that opens the database must not have them.
     (config.certificates, config.keys) = (None, None);
     let problems = examine::examine(&settings, &config);
     if !problems.is_empty() {

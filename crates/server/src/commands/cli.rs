@@ -1,4 +1,4 @@
-//! The command line: what was typed. Flags of settings come from their table.
+//! The command line. Flags of settings come from the table of settings.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use crate::supervisor::state::Serve;
 /// The command to run.
 pub(crate) enum Command {
     Serve(Serve),
-    /// Nothing was typed after the name: print what to type next.
+    /// Print the next step, because no command was typed.
     NextStep,
     /// Serve the manual on this address.
     Book(String),
@@ -41,7 +41,7 @@ pub(crate) enum Command {
     Completions(String),
 }
 
-/// Reads the command line; ends the process with 2 if it is wrong, and with 0 if it asks for help.
+/// Parses the command line. Ends the process with 2 if the command line is wrong, and with 0 after help.
 pub(crate) fn parse() -> Command {
     if std::env::args_os().len() < 2 {
         return Command::NextStep;
@@ -88,13 +88,12 @@ pub(crate) fn parse() -> Command {
     }
 }
 
-/// The control socket that was typed, or that of the environment. `off`, as a server takes it, names none.
+/// The control socket from the command line or the environment; `None` for the value `off` of a server.
 fn read_control(matches: &ArgMatches) -> Option<PathBuf> {
     let variable = || std::env::var_os("TENFOLD_CONTROL").filter(|path| !path.is_empty() && path != "off");
     matches.get_one::<PathBuf>("control").cloned().or_else(|| variable().map(PathBuf::from))
 }
 
-/// The whole command line.
 pub(crate) fn program() -> clap::Command {
     let json = || Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON");
     let config = |arg: Arg| arg.value_name("FILE").value_parser(value_parser!(PathBuf));

@@ -1,4 +1,4 @@
-//! `tenfold engines`: the models and senders of this build, in a line each, or one in detail.
+//! `tenfold engines`: the models and senders of this build, a line for each, or one model or sender in detail.
 
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ use tenfold_engine::{
 use super::output::{end, print};
 use crate::config::check::engines::{listed, missing};
 
-/// Prints the models, one of them or of the senders in detail, or the legal combinations.
+/// Prints all models, one model or sender in detail, or the legal combinations.
 pub(crate) fn show(name: Option<&str>, matrix: bool, as_json: bool) -> ExitCode {
     let asked = |model: &&Model| name.is_none_or(|name| model.name == name);
     let models = MODELS.iter().filter(asked);
@@ -29,7 +29,7 @@ pub(crate) fn show(name: Option<&str>, matrix: bool, as_json: bool) -> ExitCode 
     end(print(text.as_bytes()))
 }
 
-/// The names that can be asked for in detail.
+/// The names of models and senders that the command describes.
 pub(crate) fn names() -> Vec<&'static str> {
     let models = MODELS.iter().map(|model| model.name);
     models.chain(SENDERS.iter().map(|row| row.sender.name())).collect()
@@ -78,7 +78,7 @@ fn described(model: &Model, missing: &[(Facility, String)]) -> String {
     )
 }
 
-/// The method that a library with several methods has chosen here.
+/// The method that libevent chose here.
 fn method(model: &Model) -> Option<&'static str> {
     if model.engine == Engine::Libevent { libevent_method() } else { None }
 }

@@ -26,7 +26,6 @@ pub(crate) use self::flags::command;
 use self::start::own_folder;
 use crate::diagnostics::visible;
 
-/// Runs the subcommand that was typed.
 pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
     let path = |matches: &ArgMatches, name: &str| {
         matches.get_one::<PathBuf>(name).cloned().expect("clap requires it")

@@ -1,4 +1,4 @@
-//! `tenfold man` and `tenfold completions`: manual pages and shell completions, generated from the definitions behind
+//! `tenfold man` and `tenfold completions`: manual pages and shell completions, generated from the same definitions as
 //! `--help`.
 
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::output::{end, print};
 /// The shells with a completion script.
 pub(crate) const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
 
-/// Prints the page of `tenfold`, or of one of its commands; or writes all of them into a folder.
+/// Prints the page of `tenfold` or of a command, or writes all pages to a folder.
 pub(crate) fn man(program: Command, command: Option<&str>, folder: Option<&Path>) -> ExitCode {
     let pages = pages(program);
     let written = match (command, folder) {
@@ -45,19 +45,19 @@ pub(crate) fn completions(mut program: Command, shell: &str) -> ExitCode {
     end(print(&text))
 }
 
-/// A manual page, by its name without the section.
+/// A manual page. The name has no section.
 struct ManualPage {
     name: String,
     text: Vec<u8>,
 }
 
-/// One for the program, and one for each of its commands and theirs.
+/// Makes the pages of the program, of its commands and of their subcommands.
 fn pages(program: Command) -> Vec<ManualPage> {
     let mut pages = Vec::new();
     let mut left = vec![program.disable_help_subcommand(true)];
     left[0].build();
     while let Some(command) = left.pop() {
-        // A hyphen for each space: `man tenfold-serve`.
+        // The name has a hyphen for each space: `man tenfold-serve`.
         let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
         left.extend(command.get_subcommands().filter(|inner| inner.get_name() != "help").cloned());
         let mut text = Vec::new();

@@ -1,4 +1,4 @@
-//! The command line, and the commands beside `serve`.
+//! The command line, and all commands except `serve`.
 
 mod advice;
 pub(crate) mod bench;

@@ -1,4 +1,4 @@
-//! `tenfold` alone: what to type next, in this folder.
+//! `tenfold` without a command: prints the next step for the working folder.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -9,7 +9,6 @@ use super::output::{end, print};
 /// Configuration files that the next step looks for.
 const FILES: [&str; 2] = ["tenfold.toml", "/etc/tenfold/tenfold.toml"];
 
-/// Prints the next step.
 pub(crate) fn show() -> ExitCode {
     let folder = std::env::current_dir().unwrap_or_else(|_| ".".into());
     end(print(text(&folder).as_bytes()))

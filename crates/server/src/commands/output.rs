@@ -1,14 +1,11 @@
-//! Results, on standard output.
+//! Results of commands on standard output.
 
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 use crate::diagnostics::{error, is_hidden};
 
-/// Writes a result to standard output. A reader that closes the pipe has read enough, so that is no failure.
-///
-/// # Errors
-/// Any other error of the system.
+/// Writes a result to standard output. If the reader closes the pipe, it needs no more, so that is no error.
 pub(crate) fn print(result: &[u8]) -> Result<(), String> {
     let mut output = io::stdout().lock();
     match output.write_all(result).and_then(|()| output.flush()) {
@@ -17,7 +14,7 @@ pub(crate) fn print(result: &[u8]) -> Result<(), String> {
     }
 }
 
-/// The exit code for this result of a command. An error is reported.
+/// Reports an error of a command, and returns the exit code.
 pub(crate) fn end(result: Result<(), String>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -28,7 +25,7 @@ pub(crate) fn end(result: Result<(), String>) -> ExitCode {
     }
 }
 
-/// Escapes hidden characters of JSON, whose meaning stays the same: outside of strings it has only white space.
+/// Escapes hidden characters of JSON. The meaning stays the same, because such characters are only in strings.
 pub(crate) fn escape_json(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

@@ -1,4 +1,4 @@
-//! The command line of `tenfold serve`. Flags of settings come from their table.
+//! The command line of `tenfold serve`. Flags of settings come from the table of settings.
 
 use std::ffi::OsStr;
 use std::net::{Ipv4Addr, TcpListener};
@@ -14,12 +14,11 @@ use crate::supervisor::state::Serve;
 use crate::supervisor::upgrade::handover::handed_port;
 use crate::worker::null::NullResponse;
 
-/// The most bytes of a `--null` body, which is staged for every request.
+/// The most bytes of a `--null` body, which the server copies for every request.
 const MOST_NULL_BODY: u32 = 1 << 20;
 /// The ports that `--port auto` tries, in this order.
 const AUTO_PORTS: RangeInclusive<u16> = 8080..=8179;
 
-/// Reads the flags of the command.
 pub(super) fn read(matches: &ArgMatches) -> Serve {
     let values = |row: &SettingRow| matches.get_many::<String>(row.name).map(|all| all.cloned().collect());
     let mut flags: Vec<_> =
@@ -47,7 +46,7 @@ pub(super) fn read(matches: &ArgMatches) -> Serve {
 #[derive(Clone, Copy, Debug)]
 enum Port {
     Number(u16),
-    /// The first one that is free.
+    /// The first free port of [`AUTO_PORTS`].
     Auto,
 }
 
@@ -59,7 +58,7 @@ impl Port {
         }
     }
 
-    /// Returns the port to listen on. If another process takes a free port first, the start reports it.
+    /// Returns the port to listen on. If another process takes a free port first, the start reports an error.
     fn number(self) -> u16 {
         let free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
         match self {
@@ -72,7 +71,7 @@ impl Port {
     }
 }
 
-/// The command, with the argument for the configuration file.
+/// The command; `config` is the argument for the configuration file.
 pub(super) fn command(config: Arg) -> clap::Command {
     let null = |name: &'static str| Arg::new(name).long(name).help_heading("Measuring").hide_short_help(true);
     clap::Command::new("serve")
@@ -149,7 +148,7 @@ fn flag(row: &'static SettingRow) -> Arg {
         value if value.contains("PATH") || value.contains("FILE") => ValueHint::FilePath,
         _ => ValueHint::Other,
     };
-    // A shell that completes words does not complete paths.
+    // Shells complete either words or paths.
     let words = if hint == ValueHint::Other { row.words() } else { Vec::new() };
     let arg = Arg::new(row.name)
         .long(row.name)
@@ -169,7 +168,7 @@ fn flag(row: &'static SettingRow) -> Arg {
     }
 }
 
-/// Any text, with words that completions offer. Settings check their text themselves, as in the file.
+/// Accepts any text, and offers words for completion. Settings check their text, as they do for the file.
 #[derive(Clone)]
 struct Suggestions(Vec<&'static str>);
 

@@ -19,7 +19,7 @@ pub(crate) struct StatusCommand {
     pub(crate) watch: bool,
 }
 
-/// Prints the status of a server: the one at an address, at a control socket, or the only running one.
+/// Prints the status of the server at an address or a control socket, or of the only running server.
 pub(crate) fn show(command: StatusCommand) -> ExitCode {
     let StatusCommand { address, control, json, watch } = command;
     let source = match address {

@@ -17,9 +17,9 @@ use super::output::{end, print};
 use super::status::source::{StatusSource, unanswered};
 use crate::status::place;
 
-/// The longest wait for the result: the bounds of the check and of the start of every process together.
+/// The longest wait for the result: the time limits of the check and of all process starts together.
 const PATIENCE: Duration = Duration::from_secs(150);
-/// The pause between two questions.
+/// The pause between two requests of the status.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Upgrades the server at this control socket, or the only running one.
@@ -36,7 +36,7 @@ fn run(control: PathBuf) -> Result<(), String> {
     let by = Instant::now() + PATIENCE;
     loop {
         thread::sleep(PAUSE);
-        // While the new program starts, it does not answer.
+        // The new program does not respond while it starts.
         let after = source.ask();
         match after {
             Ok((_, after)) if after.upgrades.failed > before.upgrades.failed => {
@@ -55,7 +55,7 @@ fn run(control: PathBuf) -> Result<(), String> {
                 };
                 return print(format!("process {number}: {result}\n").as_bytes());
             }
-            // Another server may answer in its place.
+            // The response may come from another server that listens at the same path.
             Ok(_) | Err(_) if watch.has_ended().map_err(|error| format!("poll: {error}"))? => {
                 return Err(format!("process {number} has ended; its diagnostics have the reason"));
             }
@@ -66,7 +66,7 @@ fn run(control: PathBuf) -> Result<(), String> {
     }
 }
 
-/// The process that listens at the control socket, by the kernel: a report could name any process.
+/// The process that listens at the control socket, from the kernel: the report itself could name any process.
 fn server_at(control: &Path) -> Result<(Pid, ProcessWatch), String> {
     let shown = control.display();
     let peer = UnixStream::connect(control).and_then(|stream| listening_process(&stream));
@@ -76,7 +76,7 @@ fn server_at(control: &Path) -> Result<(Pid, ProcessWatch), String> {
             "the server at {shown} belongs to user {owner}; only that user and root can upgrade it"
         ));
     }
-    // The process that began to listen may have ended, and another have its number.
+    // The process that began to listen may have ended, and a new process may have its number.
     ProcessWatch::new(server)
         .ok()
         .filter(|_| user_of(server) == Some(owner))

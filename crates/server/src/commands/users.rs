@@ -26,7 +26,6 @@ use crate::supervisor::children::privileges;
 /// The default number of days until an invitation expires.
 const DAYS: &str = "14";
 
-/// The command, for the command line.
 pub(crate) fn command() -> clap::Command {
     let name = || Arg::new("NAME").required(true).help("The name of the member");
     let with_name =
@@ -78,10 +77,9 @@ pub(crate) fn command() -> clap::Command {
         )
 }
 
-/// Runs it.
 pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
     let (name, words) = matches.subcommand().expect("a command is required");
-    // This memory will hold a password, and other processes may run as the same user.
+    // This memory will hold a password. Another process of the same user could read it.
     if let Err(error) = process::hide_memory() {
         error!("cannot hide the memory of this process: {error}");
         return ExitCode::FAILURE;
@@ -113,8 +111,8 @@ fn open(words: &ArgMatches) -> Result<Accounts, ExitCode> {
     })
 }
 
-/// Opens the accounts. A database file is not opened as root, but as its present or future owner: in another user's
-/// folder a name can lead anywhere, and SQLite changes the owner of what it creates as root.
+/// Opens the accounts. Root opens a database file as its present or future owner. In a folder of another user, a path
+/// can lead to any file, and SQLite changes the owner of files that it creates as root.
 fn open_as_keeper(at: &AccountsLocation, settings: &Settings) -> Result<Accounts, String> {
     let url = at.url()?;
     let keeper = match user::is_root() && url.file().is_some() {
@@ -124,19 +122,19 @@ fn open_as_keeper(at: &AccountsLocation, settings: &Settings) -> Result<Accounts
     database::prepare(at, keeper.as_ref().map(|keeper| Users { accounts: keeper, workers: keeper }))?;
     if let Some(keeper) = &keeper {
         let switch_to = || keeper.switch_to().and_then(|()| user::drop_capabilities());
-        // The change of user may open the memory again (fs.suid_dumpable).
+        // A change of the user can make the memory readable again (fs.suid_dumpable).
         let switch_to = || switch_to().and_then(|()| process::hide_memory());
         switch_to().map_err(|error| format!("cannot become user {}: {error}", keeper.name))?;
     }
     if url.file().is_none() {
-        // The server of the database could send a reply without end.
+        // The database server could send an endless reply.
         limits::limit_memory(most_memory(&settings.members))
             .map_err(|error| format!("cannot limit memory: {error}"))?;
     }
     database::open_accounts((&url, 1), true, keeper.as_ref(), &settings.members)
 }
 
-/// The owner of the database. If it is missing or belongs to root, the user of the server's accounts process.
+/// The owner of the database. If the database is missing or belongs to root: the user of the accounts process.
 fn keeper(url: &DatabaseUrl, settings: &Settings) -> Result<SystemUser, String> {
     match database::owner(url)?.filter(|owner| *owner != 0) {
         Some(id) => {
@@ -194,7 +192,7 @@ fn list(accounts: &Accounts, as_json: bool) -> Result<(), String> {
         let date = tenfold_http::clock::format_date(user.created.unsigned_abs());
         let since = String::from_utf8_lossy(&date[5..16]);
         let state = if user.disabled { "disabled" } else { "" };
-        // The database is not trusted with the terminal.
+        // A name in the database could contain control characters of terminals.
         let name = user.name.escape_debug().to_string();
         say(format!("{name:<width$}  {since}  {state}").trim_end())?;
     }
@@ -205,7 +203,7 @@ fn say(line: &str) -> Result<(), String> {
     print(format!("{line}\n").as_bytes())
 }
 
-/// A password: typed twice without echo on a terminal, otherwise the first line of standard input.
+/// Reads a password: typed twice without echo on a terminal, otherwise the first line of standard input.
 fn password() -> Result<String, String> {
     if !io::stdin().is_terminal() {
         return line();

@@ -13,7 +13,6 @@ a script (wrk's -s) there are --method, --header, --body, --urls and --pipeline.
 Exit codes: 0 done; 1 failed, for example no server listens; 2 wrong usage; 3 an assertion failed;
 4 the measurement is invalid, with the reason; 130 interrupted, with the results so far.";
 
-/// The subcommand.
 pub(crate) fn command() -> clap::Command {
     let file = |name: &'static str| Arg::new(name).value_parser(value_parser!(PathBuf)).required(true);
     clap::Command::new("bench")

@@ -3,12 +3,12 @@
 use crate::commands::output;
 use crate::diagnostics::visible;
 
-/// The measurement proves nothing: no trial succeeded, or other programs disturbed them.
+/// The exit code if the measurement proves nothing: no trial succeeded, or other programs disturbed the trials.
 pub(super) const INVALID: u8 = 4;
-/// 128 plus the number of SIGINT, as in shells.
+/// The exit code after SIGINT: 128 plus the number of the signal, as in shells.
 pub(super) const INTERRUPTED: u8 = 130;
 
-/// An error with its exit code.
+/// An exit code, and the message.
 pub(super) struct LabFailure(pub(super) u8, pub(super) String);
 
 impl From<String> for LabFailure {
@@ -17,7 +17,7 @@ impl From<String> for LabFailure {
     }
 }
 
-/// An error in what was typed.
+/// An error in the command line.
 pub(super) fn usage(why: impl Into<String>) -> LabFailure {
     LabFailure(2, why.into())
 }

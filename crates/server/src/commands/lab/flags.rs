@@ -11,7 +11,6 @@ const ABOUT_CODES: &str = "\
 Exit codes: 0 done; 1 failed; 2 wrong usage; 4 no trial succeeded; 130 interrupted, to be continued
 with --resume.";
 
-/// The subcommand.
 pub(crate) fn command() -> clap::Command {
     clap::Command::new("lab")
         .about("Repeat published comparisons of servers on this machine, with evidence")
@@ -80,7 +79,7 @@ fn explain_command() -> clap::Command {
         )
 }
 
-/// `wall`: engines beside idle connections.
+/// `wall`: engines with many idle connections.
 fn wall_command() -> clap::Command {
     let engines = flag("engines", "NAME", "Engines to compare [default: select,poll,epoll,uring]");
     clap::Command::new("wall")
@@ -115,7 +114,7 @@ pub(super) fn flag(name: &'static str, value: &'static str, help: &'static str) 
     Arg::new(name).long(name).value_name(value).help(help)
 }
 
-/// The flags of every command that keeps trials in a folder.
+/// The flags of the commands that keep trials in a folder.
 fn shared(profile: &str, folder: &str) -> [Arg; 4] {
     let profiles = PossibleValuesParser::new(Profile::WORDS.map(|(name, _)| name));
     let help = format!(

@@ -38,7 +38,7 @@ impl LiveView {
         view
     }
 
-    /// A view that leaves verdicts out, for a command that prints another result.
+    /// A view without verdicts, for a command that prints another result.
     pub(super) fn without_verdicts(plan: &RunPlan) -> LiveView {
         LiveView { verdicts: false, ..LiveView::new(plan) }
     }

@@ -1,4 +1,4 @@
-//! `tenfold lab museum`: published mistakes, before and after the corrected line.
+//! `tenfold lab museum`: published mistakes, before and after their correction.
 
 use clap::ArgMatches;
 use tenfold_lab::experiment::library;
@@ -25,7 +25,7 @@ pub(super) fn museum(typed: &ArgMatches) -> Result<u8, LabFailure> {
     if !typed.contains_id("profile") {
         wishes.profile = Profile::Smoke;
     }
-    // The length of a run is that of its exhibits.
+    // The exhibits determine the length of a run.
     wishes.budget = Some(Profile::Quick.seconds());
     let environment = LabEnvironment::find();
     let plan = RunPlan::new(chosen, &wishes, &environment);

@@ -1,4 +1,4 @@
-//! `tenfold lab run`: a plan is made, carried out or continued, and reported.
+//! `tenfold lab run`: makes a plan, starts or continues it, and reports.
 
 use std::collections::BTreeSet;
 use std::fs::DirBuilder;
@@ -45,7 +45,7 @@ pub(super) fn start(typed: &ArgMatches) -> Result<u8, LabFailure> {
     Ok(0)
 }
 
-/// Carries a plan out, and writes its report; none if it was interrupted.
+/// Executes a plan, and writes its report; `None` if a signal interrupted the run.
 pub(super) fn carry_out(
     plan: &RunPlan,
     folder: &Path,
@@ -56,7 +56,7 @@ pub(super) fn carry_out(
     results
 }
 
-/// The same with a view of the caller's.
+/// Executes a plan as [`carry_out`], and passes the progress to `tell`.
 pub(super) fn carry_out_with(
     plan: &RunPlan,
     folder: &Path,
@@ -73,7 +73,7 @@ pub(super) fn carry_out_with(
     Ok(Some(results))
 }
 
-/// This server, as trials use it.
+/// This program as the server of trials.
 pub(super) fn own_server() -> Result<OwnServer, LabFailure> {
     let program = std::env::current_exe().map_err(|error| {
         LabFailure(1, format!("cannot find this program, to start it as a server: {error}"))
@@ -92,7 +92,7 @@ pub(super) fn expect_success(plan: &RunPlan, results: &RunResults) -> Result<(),
     Ok(())
 }
 
-/// The plan of a new run, written into a folder of its own.
+/// Makes the plan of a new run, and writes it to a new folder.
 fn new_run(typed: &ArgMatches) -> Result<(RunPlan, PathBuf), LabFailure> {
     let wishes = wishes(typed)?;
     let profile = wishes.profile;
@@ -108,7 +108,7 @@ fn new_run(typed: &ArgMatches) -> Result<(RunPlan, PathBuf), LabFailure> {
     Ok((plan, folder))
 }
 
-/// The options that every command with trials has. A command may lack some of them.
+/// The options of commands with trials. A command may lack some of them.
 pub(super) fn wishes(typed: &ArgMatches) -> Result<Wishes, LabFailure> {
     let one = |name: &str| typed.try_get_one::<String>(name).ok().flatten();
     let profile = one("profile").map_or("quick", String::as_str);
@@ -140,13 +140,13 @@ pub(super) fn wishes(typed: &ArgMatches) -> Result<Wishes, LabFailure> {
 const NAMING: [&str; 10] =
     ["PATH", "FILE", "DIR", "URL", "ADDRESS", "NAME", "EMAIL", "FORMAT", "FOLDER", "FIELD"];
 
-/// The size of all files of a plan: more could fill the disk.
+/// The most bytes of all files of a plan. More could fill the disk.
 const MOST_FILES: u64 = 1 << 30;
-/// The timers of a trial: more could fill the memory.
+/// The most timers of a trial. More could fill the memory.
 const MOST_TIMERS: u32 = 10_000_000;
 
-/// Refuses a plan that does more than trials. The user has not named the plan as an experiment, and it may be from the
-/// archive of another person.
+/// Refuses a plan with other effects than trials. The user did not name it as an experiment, and it may come from
+/// another person.
 fn expect_trials_alone(plan: &RunPlan) -> Result<(), LabFailure> {
     if plan.served.is_some() {
         return Err(usage("the plan serves a folder of the user; begin a new run for it"));
@@ -165,7 +165,7 @@ fn expect_trials_alone(plan: &RunPlan) -> Result<(), LabFailure> {
                 one.name
             )));
         }
-        // Cells of one size share a file.
+        // Cells with the same file size share a file.
         files.extend(one.cells.values().map(|cell| cell.load.file_bytes()));
         if files.iter().fold(0, |all: u64, bytes| all.saturating_add(*bytes)) > MOST_FILES {
             return Err(usage(format!(
@@ -190,7 +190,7 @@ fn expect_trials_alone(plan: &RunPlan) -> Result<(), LabFailure> {
     Ok(())
 }
 
-/// The folder of a new run: the one that was typed, or a free one.
+/// The folder of a new run: the folder on the command line, or a new folder.
 pub(super) fn folder(typed: &ArgMatches, stem: &str) -> Result<PathBuf, LabFailure> {
     match typed.get_one::<PathBuf>("output") {
         Some(folder) if folder.join(PLAN).symlink_metadata().is_ok() => {
@@ -204,22 +204,22 @@ pub(super) fn folder(typed: &ArgMatches, stem: &str) -> Result<PathBuf, LabFailu
     }
 }
 
-/// Makes a folder if it is absent, and refuses one of another user. It is made first: another user could make it after
-/// the check.
+/// Makes a folder if it is absent, and refuses a folder of another user. The check comes last, because another user
+/// could make the folder after an earlier check.
 pub(super) fn make_own_folder(folder: &Path) -> Result<(), LabFailure> {
     maker().recursive(true).create(folder).map_err(|error| unusable(folder, &error))?;
     own_folder(folder)
 }
 
-/// Makes folders that nobody else may write to, whatever the user's mask is.
+/// Makes folders that only this user may write to, whatever the umask is.
 fn maker() -> DirBuilder {
     let mut maker = DirBuilder::new();
     maker.mode(0o755);
     maker
 }
 
-/// Refuses a folder that another user has or may write to, because links in it would lead elsewhere, and one behind a link
-/// of another user.
+/// Refuses a folder that another user owns or may write to, because links in it could lead to other files. Refuses a
+/// path through a link of another user for the same reason.
 pub(super) fn own_folder(folder: &Path) -> Result<(), LabFailure> {
     let found = OpenFolder::around(&folder.join(PLAN)).and_then(|(folder, _)| folder.metadata());
     let found = found.map_err(|error| unusable(folder, &error))?;
@@ -235,8 +235,8 @@ fn unusable(folder: &Path, error: &std::io::Error) -> LabFailure {
     LabFailure(1, format!("cannot use the folder {}: {error}", folder.display()))
 }
 
-/// Makes the first folder of `STEM-1`, `STEM-2`, ... that does not exist. One that exists may be another user's, with links
-/// to our files.
+/// Makes the first folder of `STEM-1`, `STEM-2`, ... that does not exist. An existing folder may belong to another user
+/// and contain links to files of this user.
 pub(super) fn new_folder(stem: &str) -> Result<PathBuf, LabFailure> {
     let mut number = 1;
     loop {

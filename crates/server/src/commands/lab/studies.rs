@@ -1,4 +1,4 @@
-//! `tenfold lab why`, `tenfold lab explain` and `tenfold lab wall`: questions beyond published claims.
+//! `tenfold lab why`, `tenfold lab explain` and `tenfold lab wall`: questions without a published claim.
 
 use std::io::{IsTerminal, Write, stdout};
 
@@ -27,9 +27,10 @@ use crate::config::parse::rows;
 use crate::config::parse::units;
 use crate::diagnostics::visible;
 
-/// Idle connections of the wall if the user names no number: a minute, and a factor of ten for `poll`.
+/// The default number of idle connections of the wall. A run takes a minute, and `poll` becomes slower by a factor of
+/// ten.
 const USUAL_MOST: u32 = 8_000;
-/// Blocks of the wall if the user names no number.
+/// The default number of blocks of the wall.
 const WALL_BLOCKS: usize = 3;
 
 /// Compares two cells, and prints the split of their difference.
@@ -44,7 +45,7 @@ pub(super) fn why(typed: &ArgMatches) -> Result<u8, LabFailure> {
     let (a, b) = (named("A")?, named("B")?);
     let environment = LabEnvironment::find();
     let plan = RunPlan::new(why::experiments(&a, &b), &wishes(typed)?, &environment);
-    // The pass under a tracer may be impossible; without the first experiment there is no comparison.
+    // The tracer may be unavailable, but the comparison needs only the first experiment.
     if let Some(reason) = plan.experiments[0].untestable.values().next() {
         return Err(LabFailure(1, reason.clone()));
     }
@@ -59,7 +60,7 @@ pub(super) fn why(typed: &ArgMatches) -> Result<u8, LabFailure> {
     Ok(0)
 }
 
-/// Traces a request on an engine, and prints each call with its source line.
+/// Traces a request on an engine, and prints each system call with its source line.
 pub(super) fn explain(typed: &ArgMatches) -> Result<u8, LabFailure> {
     let name = typed.get_one::<String>("ENGINE").expect("clap requires it");
     let engine: Engine = name.parse().map_err(|why| {
@@ -72,7 +73,7 @@ pub(super) fn explain(typed: &ArgMatches) -> Result<u8, LabFailure> {
     Ok(0)
 }
 
-/// The load that was typed.
+/// The load of the command line.
 fn load(typed: &ArgMatches) -> Result<Workload, LabFailure> {
     let number = |name: &str, range| {
         let text = typed.get_one::<String>(name);
@@ -90,7 +91,7 @@ fn load(typed: &ArgMatches) -> Result<Workload, LabFailure> {
     })
 }
 
-/// A setting that does not exist would fail in every trial.
+/// Refuses an unknown setting, with which every trial would fail.
 fn known_settings(cell: &Cell) -> Result<(), LabFailure> {
     let unknown = |name: &&String| cell.subject == Subject::Tenfold && rows::row(name).is_none();
     let Some(name) = cell.settings.keys().find(unknown) else { return Ok(()) };
@@ -101,7 +102,7 @@ fn known_settings(cell: &Cell) -> Result<(), LabFailure> {
     Err(usage(format!("`{}`: there is no setting --{name}: {fix}", cell.about)))
 }
 
-/// Measures the idle wall, with a chart that grows.
+/// Measures engines with a growing number of idle connections, and draws a chart.
 pub(super) fn wall(typed: &ArgMatches) -> Result<u8, LabFailure> {
     let engines: Vec<String> = match typed.get_many::<String>("engines") {
         Some(names) => names.cloned().collect(),
@@ -136,12 +137,12 @@ pub(super) fn wall(typed: &ArgMatches) -> Result<u8, LabFailure> {
     Ok(0)
 }
 
-/// The view of `tenfold lab wall`: a chart that is drawn again after each trial on a terminal, plain lines elsewhere.
+/// The view of `tenfold lab wall`: on a terminal, a chart that each trial updates; elsewhere, plain lines.
 struct WallView<'a> {
     wall: &'a IdleWall,
     trials: Vec<Trial>,
     terminal: bool,
-    /// Lines of the chart that is on the terminal.
+    /// The lines of the chart on the terminal.
     drawn: usize,
 }
 
@@ -165,7 +166,7 @@ impl WallView<'_> {
         }
     }
 
-    /// Leaves the chart without the line below it.
+    /// Draws the last chart, without the line of progress.
     fn end(&mut self) {
         if self.terminal {
             self.draw("\n");
@@ -174,14 +175,14 @@ impl WallView<'_> {
 
     fn draw(&mut self, below: &str) {
         let text = format!("{}{below}", self.wall.chart(&self.trials));
-        // Up to the first line of the last chart, and clear what is below (ECMA-48).
+        // Moves to the first line of the last chart, and clears everything below (ECMA-48).
         let back = if self.drawn > 0 { format!("\x1b[{}A\x1b[J", self.drawn) } else { String::new() };
         self.drawn = text.lines().count();
         self.write(&format!("{back}{text}"));
     }
 
     fn write(&self, text: &str) {
-        // The table at the end reports an output that has gone.
+        // If the output is closed, the print of the final table reports the error.
         let _ = stdout().write_all(text.as_bytes()).and_then(|()| stdout().flush());
     }
 }

@@ -1,4 +1,4 @@
-//! `tenfold tune`: the best settings for a folder of the user.
+//! `tenfold tune`: finds the best settings for a folder of the user.
 
 use std::fs;
 use std::io::IsTerminal;
@@ -33,7 +33,7 @@ these trials count. Without a difference the default is as good, and no configur
 Nor is one if other programs disturbed the trials.
 
 Exit codes: 0 done; 1 failed; 2 wrong usage; 4 invalid; 130 interrupted.";
-/// Time for everything, if the user names none.
+/// The default time of a search.
 const BUDGET: Duration = Duration::from_secs(300);
 const LONGEST_BUDGET: Duration = Duration::from_secs(24 * 3600);
 
@@ -62,7 +62,7 @@ pub(crate) fn command() -> clap::Command {
         )))
 }
 
-/// Searches, and writes the configuration if one is better than the default.
+/// Searches, and writes a configuration if it is better than the default.
 pub(crate) fn run(typed: &ArgMatches) -> ExitCode {
     match tune(typed) {
         Ok(code) => ExitCode::from(code),
@@ -103,7 +103,7 @@ fn tune(typed: &ArgMatches) -> Result<u8, LabFailure> {
     let mut view = TuneView { terminal: std::io::stderr().is_terminal(), line: false };
     let found = tuner.run(&root, &mix, &mut |progress| view.tell(progress));
     view.end();
-    // A step that a signal cut short may have failed for that reason.
+    // A signal may be the reason why a step failed.
     let Some(result) = (if interrupted() { None } else { found? }) else {
         eprintln!("tenfold tune: interrupted; no configuration was written");
         return Ok(INTERRUPTED);
@@ -131,7 +131,7 @@ fn tune(typed: &ArgMatches) -> Result<u8, LabFailure> {
     Ok(0)
 }
 
-/// The folder to serve, absolute.
+/// The absolute path of the folder to serve.
 fn site(typed: &Path) -> Result<PathBuf, LabFailure> {
     let shown = typed.display();
     let root = fs::canonicalize(typed)
@@ -142,13 +142,13 @@ fn site(typed: &Path) -> Result<PathBuf, LabFailure> {
     }
 }
 
-/// The folder of the search: new or empty, and not in the site, whose files are the subject.
+/// The folder for results: new or empty, and outside the site, because the search measures the files of the site.
 fn output(typed: Option<&PathBuf>, root: &Path) -> Result<PathBuf, LabFailure> {
     let place = typed.map_or(Path::new("."), PathBuf::as_path);
     let shown = typed.map_or("the current folder".to_owned(), |folder| folder.display().to_string());
     let failed = |error: std::io::Error| LabFailure(1, format!("cannot use the folder {shown}: {error}"));
     let absolute = std::path::absolute(place).map_err(failed)?;
-    // The part of the path that exists may contain links.
+    // The existing part of the path may contain links.
     let existing = absolute.ancestors().find_map(|part| fs::canonicalize(part).ok()).unwrap_or_default();
     if existing.starts_with(root) {
         return Err(usage(format!("{shown} is in the site; name a folder outside of it with --output")));
@@ -189,12 +189,12 @@ fn about(name: &str) -> Option<(String, String, bool)> {
     let default = match row.initial {
         Initial::Value(value) | Initial::Follows(value) => value,
     };
-    // The list of all values that follows is in the help.
+    // The help has the rest: a list of all values.
     let meaning = row.about.split([':', ';']).next().unwrap_or_default();
     Some((meaning.to_owned(), default.to_owned(), row.is_experiment()))
 }
 
-/// Progress on standard error: a line for each step, and on a terminal an updating one for each trial.
+/// Progress on standard error: a line for each step, and on a terminal an updating line for each trial.
 struct TuneView {
     terminal: bool,
     line: bool,

@@ -1,4 +1,4 @@
-//! The two ways to a report: the control socket of this machine, and an admin listener.
+//! The two sources of a report: the control socket of this machine, and an admin listener.
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Read, Write};
@@ -15,23 +15,20 @@ use crate::diagnostics::is_hidden;
 use crate::sandbox::apart::read_to_end;
 use crate::status::report::StatusReport;
 
-/// The time in which a server must answer.
+/// The longest wait for a report.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The most bytes of an answer.
+/// The most bytes of a report.
 const LONGEST: u64 = 4 << 20;
 
 /// The server to ask.
 pub(crate) enum StatusSource {
     Control(PathBuf),
-    /// The address of an admin listener, as it was typed.
+    /// The address of an admin listener, as typed.
     Admin(String),
 }
 
 impl StatusSource {
     /// Requests a report. Returns its text and the parsed report.
-    ///
-    /// # Errors
-    /// A message: no server answers, or the server is not a Tenfold of this version.
     pub(in crate::commands) fn ask(&self) -> Result<(String, StatusReport), String> {
         let (text, whom) = match self {
             StatusSource::Control(path) => (ask_control(path), path.display().to_string()),
@@ -57,7 +54,7 @@ impl StatusSource {
     }
 }
 
-/// The error of a command that got no answer at `whom`.
+/// The message if `whom` sent no report.
 pub(in crate::commands) fn unanswered(whom: impl Display, error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::PermissionDenied => {
@@ -67,7 +64,8 @@ pub(in crate::commands) fn unanswered(whom: impl Display, error: &io::Error) -> 
     }
 }
 
-/// Escapes hidden characters in all texts: another process could write to the terminal with them.
+/// Escapes hidden characters in all texts, because the other process may not be a server and could control the
+/// terminal.
 fn escape_controls(value: &mut Value) {
     match value {
         Value::String(text) if text.contains(is_hidden) => *text = text.escape_debug().to_string(),
@@ -109,7 +107,7 @@ fn ask_admin(address: &str) -> io::Result<String> {
     Err(last)
 }
 
-/// Requests the status over `stream`. The connection closes after it, so the body is the rest.
+/// Requests the status over `stream`. The server closes the connection after the response, so the body is the rest.
 fn fetch(mut stream: impl Read + Write, host: &str) -> io::Result<String> {
     write!(stream, "GET /status HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")?;
     let mut text = String::new();

@@ -10,13 +10,10 @@ use super::source::StatusSource;
 use crate::status::report::{StatusReport, WorkerReport};
 
 const EVERY: Duration = Duration::from_secs(1);
-/// Moves to the first place of a terminal, and clears what is below (ECMA-48).
+/// Moves to the top left of a terminal, and clears everything below (ECMA-48).
 const CLEAR: &str = "\x1b[H\x1b[J";
 
-/// Prints until the server or the reader has gone: a screen on a terminal, otherwise a block each second.
-///
-/// # Errors
-/// A message: no server answers, or the output cannot be written.
+/// Prints until the server ends or the reader closes the output: a screen on a terminal, otherwise a block each second.
 pub(super) fn watch(source: &StatusSource) -> Result<(), String> {
     let terminal = stdout().is_terminal();
     let mut before = (Instant::now(), source.ask()?.1);
