@@ -1,4 +1,4 @@
-//! Times in ISO 8601 (RFC 3339), from the HTTP date, which is formatted anyway.
+//! Times in ISO 8601 (RFC 3339), made from the HTTP date, which the clock formats in any case.
 
 use tenfold_http::clock::{DATE_BYTES, format_date};
 
@@ -31,7 +31,7 @@ pub(crate) fn number(unix_seconds: u64) -> u64 {
     unix_seconds / SECONDS
 }
 
-/// The day with this number, `2026-11-21`.
+/// The day with this number as text, `2026-11-21`.
 pub(crate) fn of_number(number: u64) -> String {
     of(number.saturating_mul(SECONDS))
 }

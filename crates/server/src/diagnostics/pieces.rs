@@ -1,6 +1,6 @@
-//! Text in pieces of whole lines, which a pipe takes as a whole.
+//! Text in pieces of whole lines, each of which a pipe takes in one write.
 
-/// The bytes of the whole lines that fit in `most`, or of the first line if even that does not fit.
+/// The bytes of the whole lines that fit in `most`, or of the first line if it does not fit.
 pub(crate) fn whole_lines(lines: &[u8], most: usize) -> usize {
     if lines.len() <= most {
         return lines.len();
@@ -11,7 +11,6 @@ pub(crate) fn whole_lines(lines: &[u8], most: usize) -> usize {
     }
 }
 
-/// The number of lines.
 pub(crate) fn count(lines: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', lines).count() as u64
 }

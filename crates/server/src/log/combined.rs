@@ -1,16 +1,16 @@
-//! A line of the `common` format: client, time, request line, status, bytes; and of `combined`, which adds
-//! `Referer` and `User-Agent`.
+//! Lines of the formats `common` (client, time, request line, status, bytes) and `combined` (also `Referer` and
+//! `User-Agent`).
 //!
-//! Text from clients is escaped, so a request is always one line, its fields keep their positions, and no control
-//! sequences reach a terminal.
+//! Text from clients is escaped. So a request is always one line, its fields keep their positions, and no control
+//! sequence reaches a terminal.
 
 use tenfold_http::Peer;
 
 use super::line::{LogFields, put_number, put_peer};
 
-/// The most bytes of one client text in a line, escaped. A longer text is cut and ends with `...`.
+/// The most bytes of a client's text in a line, after escaping. A longer text is cut and ends with `...`.
 pub(super) const MOST_BYTES: usize = 8 * 1024;
-/// The most bytes for one byte: `\xHH`.
+/// The most bytes of an escaped byte: `\xHH`.
 const WIDEST: usize = 4;
 
 /// Writes a line up to the number of bytes: `127.0.0.1 - - [...] "GET / HTTP/1.1" 200 `.
@@ -52,7 +52,7 @@ fn put_bytes(line: &mut Vec<u8>, bytes: u64) {
     }
 }
 
-/// Writes `text` with quotes, backslashes and everything except printable ASCII as `\xHH`.
+/// Writes `text`. Quotes, backslashes and bytes that are not printable ASCII become `\xHH`.
 pub(crate) fn escape(line: &mut Vec<u8>, text: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     let shown = cut(text, WIDEST, |byte| if PLAIN[usize::from(byte)] { 1 } else { WIDEST });
@@ -75,7 +75,8 @@ pub(crate) fn escape(line: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-/// The beginning of `text` that takes at most [`MOST_BYTES`] when a byte takes `width` of them, which is at most `widest`.
+/// The beginning of `text` that takes at most [`MOST_BYTES`] after escaping. A byte takes `width` bytes, at most
+/// `widest`.
 pub(super) fn cut(text: &[u8], widest: usize, width: impl Fn(u8) -> usize) -> &[u8] {
     if text.len() <= MOST_BYTES / widest {
         return text;
@@ -156,8 +157,8 @@ mod tests {
     }
 
     proptest! {
-        /// One request is one line of printable ASCII with its quotes where they belong, and what was sent
-        /// can be read back from it.
+        /// A request is one line of printable ASCII with its quotes in place, and every byte of the request can be
+        /// recovered.
         #[test]
         fn whatever_was_sent_is_one_line_with_six_quotes(
             request in prop::collection::vec(any::<u8>(), 0..200),

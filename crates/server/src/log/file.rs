@@ -18,29 +18,20 @@ use tenfold_sys::folder::OpenFolder;
 use tenfold_sys::location::Location;
 use tenfold_sys::user::SystemUser;
 
-/// The mode of a new file. Its lines name visitors, so others may not read it.
+/// The mode of a new file. Its lines contain addresses of visitors, so other users cannot read it.
 const MODE: u32 = 0o640;
 
-/// Opens the file, creating a missing one, and gives it to `owner`, who has to reopen it.
-///
-/// # Errors
-/// The error of the system, and the remedy.
+/// Opens the file or creates it, and makes `owner` its owner, who must reopen it.
 pub(super) fn make(path: &Path, owner: Option<&SystemUser>) -> Result<File, String> {
     made(path, owner).map_err(|error| why(path, &error))
 }
 
-/// Opens the file that the supervisor has created for the workers' user.
-///
-/// # Errors
-/// The error of the system, and the remedy.
+/// Opens the file that the supervisor created for the user of workers.
 pub(super) fn open(path: &Path) -> Result<File, String> {
     opened(path, None).map(|(file, _)| file).map_err(|error| why(path, &error))
 }
 
-/// Checks that the file could be opened or created, and given to `owner`. Creates nothing.
-///
-/// # Errors
-/// The error of the system, and the remedy.
+/// Checks that [`make`] would succeed. Creates nothing.
 pub(super) fn check(path: &Path, owner: Option<&SystemUser>) -> Result<(), String> {
     if fs::symlink_metadata(path).is_ok() {
         let allowed = opened(path, None).and_then(|(file, location)| expect_given(&file, &location, owner));
@@ -61,7 +52,7 @@ fn made(path: &Path, owner: Option<&SystemUser>) -> io::Result<File> {
     Ok(file)
 }
 
-/// Checks that a file may be given to `owner`: that no neighbour has linked or moved it here.
+/// Checks that `owner` may get the file: no other user linked or moved it to this name.
 fn expect_given(file: &File, location: &Location, owner: Option<&SystemUser>) -> io::Result<()> {
     let Some(owner) = owner else { return Ok(()) };
     if !file.metadata()?.is_file() {
@@ -71,7 +62,7 @@ fn expect_given(file: &File, location: &Location, owner: Option<&SystemUser>) ->
     location.expect_not_moved(file, owner.id)
 }
 
-/// Returns the file, and the place of its name.
+/// Returns the file, and the location of its name.
 fn opened(path: &Path, create: Option<u32>) -> io::Result<(File, Location)> {
     let location = Location::find(path)?;
     let (file, location) = match location.append(create) {
@@ -94,7 +85,7 @@ fn opened(path: &Path, create: Option<u32>) -> io::Result<(File, Location)> {
     Ok((file, location))
 }
 
-/// Whether it is a stream: a pipe, a terminal, `/dev/null`.
+/// Whether the file is a stream: a pipe, a terminal, `/dev/null`.
 fn is_stream(facts: &Metadata) -> bool {
     facts.file_type().is_fifo() || facts.file_type().is_char_device()
 }
@@ -135,7 +126,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder of its own, removed with everything in it.
+    /// A temporary folder, removed with its content.
     struct ScratchFolder(PathBuf);
 
     impl ScratchFolder {
@@ -156,7 +147,7 @@ mod tests {
         }
     }
 
-    /// This process's own user, as the user of workers.
+    /// The user of this process, as the user of workers.
     fn ourselves() -> SystemUser {
         let name = "ourselves".to_owned();
         SystemUser {

@@ -12,7 +12,7 @@ use tenfold_http::{Peer, RequestSummary, TlsFacts};
 use super::combined::cut;
 use super::line::{LogFields, Times, put_number, put_peer};
 
-/// Writes the part of an object in front of the number of bytes.
+/// Writes the part of an object before the number of bytes.
 pub(super) fn begin(
     line: &mut Vec<u8>,
     date: &[u8],
@@ -51,7 +51,7 @@ pub(super) fn begin(
     put_number(line, u64::from(status));
 }
 
-/// Writes the rest and the end of the line.
+/// Writes the number of bytes, and the rest of the line.
 pub(super) fn end(line: &mut Vec<u8>, bytes: u64, fields: LogFields<'_>, times: Times) {
     line.extend_from_slice(b",\"bytes\":");
     put_number(line, bytes);
@@ -103,7 +103,7 @@ fn put_key(line: &mut Vec<u8>, key: &str) {
     line.extend_from_slice(b"\":");
 }
 
-/// The most bytes for one byte: `\u00XX`.
+/// The most bytes of an escaped byte: `\u00XX`.
 const WIDEST: usize = 6;
 
 fn put_text(line: &mut Vec<u8>, key: &str, text: &[u8]) {
@@ -247,7 +247,7 @@ mod tests {
     }
 
     proptest! {
-        /// Another JSON parser reads back every byte that was sent.
+        /// Another JSON parser recovers every byte of the request.
         #[test]
         fn whatever_was_sent_is_one_line_that_can_be_read_back(
             request in prop::collection::vec(any::<u8>(), 0..200),

@@ -1,4 +1,4 @@
-//! The parts of a line, for every format.
+//! The parts of a line that all formats share.
 
 use std::io::Write;
 use std::net::IpAddr;
@@ -13,24 +13,23 @@ use crate::diagnostics::day;
 /// The fields of a line that describe the client and its request.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct LogFields<'a> {
-    /// The user that it names with basic authentication. Only `json` and formats of the user's own show it, and the
-    /// next four.
+    /// The user from basic authentication. Only `json` and formats of the user's own show this field and the next four.
     pub(crate) user: Option<&'a [u8]>,
     pub(crate) request_id: Option<&'a [u8]>,
-    /// The host that the request is for.
+    /// The host of the request.
     pub(crate) host: Option<&'a str>,
     pub(crate) path: Option<&'a str>,
     pub(crate) query: Option<&'a str>,
     pub(crate) referer: Option<&'a [u8]>,
     pub(crate) agent: Option<&'a [u8]>,
-    /// The handshake of the connection. Only `json` and the user's own formats show it.
+    /// The handshake of the connection. Only `json` and formats of the user's own show it.
     pub(crate) tls: Option<&'a Arc<TlsFacts>>,
 }
 
-/// The known times of a response. Only `json` and the user's own formats show them.
+/// The known times of a response. Only `json` and formats of the user's own show them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Times {
-    /// From the request to a response that is ready to be sent.
+    /// From the complete request head until the response is ready to be sent.
     pub(crate) process: Option<Duration>,
     /// From then until the kernel had the last byte.
     pub(crate) send: Option<Duration>,
@@ -42,7 +41,7 @@ pub(super) fn put_number(line: &mut Vec<u8>, number: u64) {
     line.extend_from_slice(Decimal::new(number).as_bytes());
 }
 
-/// A client's address without its port; `unix:` for a client without an address.
+/// Writes a client's address without its port; `unix:` for a client without an address.
 pub(super) fn put_peer(line: &mut Vec<u8>, peer: &Peer) {
     let Peer::Internet(address) = peer else { return line.extend_from_slice(b"unix:") };
     // An IPv4 client of an IPv6 socket is shown with its IPv4 address.
@@ -59,7 +58,7 @@ pub(super) fn put_peer(line: &mut Vec<u8>, peer: &Peer) {
     }
 }
 
-/// The time in log lines, formatted once a second.
+/// The time for log lines, formatted once a second.
 #[derive(Debug)]
 pub(super) struct Date {
     second: u64,
@@ -74,13 +73,13 @@ impl Default for Date {
 }
 
 impl Date {
-    /// `21/Nov/2026:08:00:00 +0000`.
+    /// The time as `21/Nov/2026:08:00:00 +0000`.
     pub(super) fn common(&mut self) -> &[u8] {
         self.read_clock();
         &self.common
     }
 
-    /// `2026-11-21T08:00:00Z`.
+    /// The time as `2026-11-21T08:00:00Z`.
     pub(super) fn rfc3339(&mut self) -> &[u8] {
         self.read_clock();
         &self.rfc3339
@@ -92,7 +91,7 @@ impl Date {
             return;
         }
         self.second = second;
-        // From `Sat, 21 Nov 2026 08:00:00 GMT` (RFC 9110 §5.6.7): the same fields in another order.
+        // The HTTP date `Sat, 21 Nov 2026 08:00:00 GMT` (RFC 9110 §5.6.7) has the same fields in another order.
         clock::with_date(|date| {
             self.common[..2].copy_from_slice(&date[5..7]);
             self.common[3..6].copy_from_slice(&date[8..11]);

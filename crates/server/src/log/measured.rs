@@ -1,4 +1,4 @@
-//! The access log as the laboratory measures it: the path of a line from a request, without requests.
+//! The access log for measurements of the laboratory: lines without requests.
 
 use std::fs::File;
 use std::path::Path;
@@ -14,15 +14,12 @@ use super::sink::Sink;
 use crate::config::values::log::Full;
 use crate::diagnostics::pieces::count as count_lines;
 
-/// Room for every line of a round.
+/// Room for all lines of a round.
 const ROOM: usize = 1 << 20;
-/// Bytes at which a buffer is written, as in the mode `buffered`.
+/// The bytes at which a buffer is written, as in the mode `buffered`.
 const BUFFER: usize = 64 * 1024;
 
 /// Opens a log in the mode `sync`, `buffered` or `async` on a new file.
-///
-/// # Errors
-/// The system's reason with the path, or the modes that exist.
 pub(crate) fn open(mode: &str, path: &Path) -> Result<Box<dyn LineLog>, String> {
     let file = File::create(path).map_err(|error| format!("cannot create {}: {error}", path.display()))?;
     let sink = Sink::new(file, true);
@@ -34,7 +31,7 @@ pub(crate) fn open(mode: &str, path: &Path) -> Result<Box<dyn LineLog>, String> 
     }
 }
 
-/// Lines that are written when there are more than `most` bytes.
+/// Lines in a buffer, which is written at more than `most` bytes.
 struct BufferedLines {
     sink: Sink,
     lines: Vec<u8>,
@@ -43,7 +40,7 @@ struct BufferedLines {
 
 impl BufferedLines {
     fn write(&mut self) {
-        // A full disk fails the trial's other numbers as well; a lost line is not measured here.
+        // A full disk also fails other numbers of the trial. Lost lines are not measured here.
         let _ = self.sink.write(&self.lines);
         self.lines.clear();
     }
@@ -62,7 +59,7 @@ impl LineLog for BufferedLines {
     }
 }
 
-/// Lines that a thread of their own takes from the queue.
+/// Lines in the queue of a separate thread.
 struct QueuedLines {
     queue: Arc<LogQueue>,
     added: u64,

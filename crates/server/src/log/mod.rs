@@ -1,9 +1,10 @@
 //! The access log: the format of lines, the time of writing, and the destination.
 //!
-//! [`combined`], [`json`] and [`template`] format a line, and [`writer::Writer`] holds the lines of a thread. The threads
-//! of a process write to its [`outlet::Outlet`]: immediately, from a buffer each, or through the [`queue`] to a separate
-//! thread. The supervisor opens the [`open::Log`]. On USR1 it creates the new file, and processes open it by its path.
-//! The laboratory times lines by [`measured`].
+//! [`combined`], [`json`] and [`template`] format a line, and [`writer::Writer`] holds the lines of a thread. The
+//! threads of a process write to its [`outlet::Outlet`] in one of three ways: immediately, from a buffer of each
+//! thread, or through the [`queue`] to a separate thread. The supervisor opens the [`open::Log`]. On USR1 the
+//! supervisor creates the new file, and processes open that file by its path. The laboratory measures lines through
+//! [`measured`].
 
 pub(crate) mod combined;
 mod file;

@@ -11,14 +11,14 @@ use super::file;
 use crate::config::values::Settings;
 use crate::config::values::log::{LogTarget, Manner, Mode};
 
-/// An access log that is open, or none.
+/// An open access log, or no log.
 #[derive(Debug, Default)]
 pub(crate) struct Log(pub(super) Option<Open>);
 
 #[derive(Debug)]
 pub(super) struct Open {
     pub(super) file: File,
-    /// The path to reopen; none for standard output.
+    /// The path to reopen; `None` for standard output.
     pub(super) path: Option<PathBuf>,
     pub(super) manner: Manner,
 }
@@ -34,10 +34,7 @@ impl Open {
     }
 }
 
-/// Checks that the access log of `settings` could be opened for workers that run as `owner`. Creates nothing.
-///
-/// # Errors
-/// As [`Log::open`].
+/// Checks that [`Log::open`] would succeed. Creates nothing.
 pub(crate) fn check(settings: &Settings, owner: Option<&SystemUser>) -> Result<(), String> {
     let LogTarget::File(path) = &settings.access_log else { return Ok(()) };
     file::check(path, owner).map_err(|why| format!("cannot open the access log {}: {why}", path.display()))
@@ -45,9 +42,6 @@ pub(crate) fn check(settings: &Settings, owner: Option<&SystemUser>) -> Result<(
 
 impl Log {
     /// Opens the access log of `settings` for workers that run as `owner`.
-    ///
-    /// # Errors
-    /// The error of the system, with the path and the remedy.
     pub(crate) fn open(settings: &Settings, owner: Option<&SystemUser>) -> Result<Log, String> {
         let manner = settings.log.clone();
         let open = match &settings.access_log {
@@ -66,10 +60,8 @@ impl Log {
         Ok(Log(open.map(Open::at_once_on_a_terminal)))
     }
 
-    /// Reopens the path, creating a missing file, and writes there from now on. Returns whether the log has a path.
-    ///
-    /// # Errors
-    /// The error of the system, with the path and the remedy; the old file is kept.
+    /// Reopens the path, creating a missing file, and writes there from now on. Returns whether the log has a path. On
+    /// an error, the old file stays in use.
     pub(crate) fn reopen(&mut self, owner: Option<&SystemUser>) -> Result<bool, String> {
         let Some(Open { file, path: Some(path), .. }) = &mut self.0 else { return Ok(false) };
         *file = file::make(path, owner)
@@ -82,7 +74,7 @@ impl Log {
         self.0.as_ref()?.path.as_deref()
     }
 
-    /// The file and its name, if it can be renamed.
+    /// The path and the metadata of the log, if it is a regular file, which can be renamed.
     pub(crate) fn regular(&self) -> Option<(&Path, std::fs::Metadata)> {
         let Open { file, path, .. } = self.0.as_ref()?;
         let facts = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
@@ -105,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_line_is_written_at_once_only_to_a_terminal() {
-        // The end of a new pseudoterminal that a terminal emulator has (`man 4 pts`).
+        // Opening this file returns the controlling end of a new pseudoterminal (`man 4 pts`).
         assert_eq!(mode("/dev/ptmx", "buffered"), Mode::Sync);
         assert_eq!(mode("/dev/ptmx", "async"), Mode::Async);
         assert_eq!(mode("/dev/null", "buffered"), Mode::Buffered);

@@ -1,4 +1,4 @@
-//! The file to which all threads of a process write their lines. One of them reopens it for all.
+//! The file for the lines of all threads of a process. One thread reopens the file for all of them.
 
 use std::io;
 use std::path::PathBuf;
@@ -23,19 +23,16 @@ use crate::status::counters::{Counter, Tally};
 pub(crate) struct Outlet {
     pub(super) manner: Manner,
     path: Option<PathBuf>,
-    /// The sink, and the count of [`lifecycle::reopened`] that it belongs to.
+    /// The sink, and the value of [`lifecycle::reopened`] when it was opened.
     current: Mutex<(u32, Arc<Sink>)>,
     failing: AtomicBool,
-    /// Of the mode `async`.
+    /// The queue of the mode `async`.
     pub(super) queue: Option<LogQueue>,
 }
 
 impl Outlet {
-    /// The outlet of this process, which must not fork afterwards. The thread of the mode `async` counts in `tally`.
-    /// `None` without a log.
-    ///
-    /// # Errors
-    /// The system cannot start a thread.
+    /// Opens the outlet of this process, which must not fork afterwards; `None` without a log. The thread of the mode
+    /// `async` counts in `tally`.
     pub(crate) fn open(log: Log, tally: Tally) -> io::Result<Option<Arc<Outlet>>> {
         let Some(Open { file, path, manner }) = log.0 else { return Ok(None) };
         let sink = Arc::new(Sink::new(file, path.is_some()));
@@ -69,12 +66,12 @@ impl Outlet {
         self.manner.format.shows_user()
     }
 
-    /// The present sink, and the count that it belongs to.
+    /// The current sink, and the value of [`lifecycle::reopened`] when it was opened.
     pub(super) fn sink(&self) -> (u32, Arc<Sink>) {
         self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The sink of the file that is at the path now. The first thread that asks opens it for all.
+    /// The sink for the file that is now at the path. The first thread that calls this opens the file for all threads.
     pub(super) fn reopen(&self) -> (u32, Arc<Sink>) {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = lifecycle::reopened();
@@ -94,7 +91,7 @@ impl Outlet {
         current.clone()
     }
 
-    /// Writes whole lines, and counts them as written or as lost.
+    /// Writes whole lines, and counts written and lost lines.
     pub(super) fn write(&self, sink: &Sink, lines: &[u8], tally: Tally) {
         let all = count(lines);
         let lost = match sink.write(lines) {
@@ -131,7 +128,7 @@ impl Outlet {
         }
     }
 
-    /// Waits until everything is written: before the process ends.
+    /// Waits until the queue is written. The process calls this before it ends.
     pub(crate) fn end(&self, tally: Tally) {
         if let Some(queue) = &self.queue {
             let left = queue.end(self.manner.full);

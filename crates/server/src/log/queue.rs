@@ -1,8 +1,8 @@
 //! The bounded queue of the mode `async`, from the serving threads to the writing thread.
 //!
-//! It is one buffer of whole lines, which the writing thread exchanges for an empty one. A line costs a lock, held for
-//! one copy. The first line after a pause wakes the writing thread, which then waits a moment for more lines, because a
-//! wake-up for each line would cost more than the line.
+//! The queue is a buffer of whole lines, which the writing thread exchanges for an empty buffer. A line costs a lock,
+//! held during one copy. The first line after a pause wakes the writing thread. It then waits a moment for more lines,
+//! because a wake-up for each line would cost more than the line.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,18 +14,18 @@ use crate::diagnostics::pieces::count;
 use crate::diagnostics::warning;
 use crate::status::turns;
 
-/// The time for which lines are collected, and so the delay of a line.
+/// The time of collecting lines, which delays each line.
 const GATHERING: Duration = Duration::from_millis(10);
 /// The longest sleep of the writing thread before it checks whether to reopen the file.
 const LONGEST_SLEEP: Duration = Duration::from_millis(500);
-/// The longest wait for room before a check whether the server stops.
+/// The longest wait for room before the thread checks whether the server stops.
 const SLICE: Duration = Duration::from_millis(50);
-/// The time that the end of a process waits for a log that accepts nothing, if lines may be dropped.
+/// The longest wait at the end of a process for a log that accepts nothing, if lines may be dropped.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct LogQueue {
-    /// The most bytes of waiting lines. As many again may be on their way to the file.
+    /// The most bytes of waiting lines. The writing thread can have as many again.
     most: usize,
     state: Mutex<QueueState>,
     filled: Condvar,
@@ -35,7 +35,7 @@ pub(super) struct LogQueue {
 #[derive(Debug, Default)]
 struct QueueState {
     lines: Vec<u8>,
-    /// The writing thread sleeps until there are more bytes than this; `None` while it is busy.
+    /// The writing thread sleeps until the queue has more bytes than this; `None` while the thread is busy.
     sleeps_until: Option<usize>,
     /// A thread waits for room.
     crowded: bool,
@@ -45,7 +45,7 @@ struct QueueState {
     ended: bool,
     /// Lines that the writing thread has taken but not written.
     taken: u64,
-    /// The queue was full, and this was logged.
+    /// A full queue was logged.
     full: bool,
 }
 
@@ -55,7 +55,7 @@ impl LogQueue {
         LogQueue { most, state: Mutex::default(), filled: Condvar::new(), emptied: Condvar::new() }
     }
 
-    /// At this many bytes the writing thread stops collecting, so that room is left while it writes.
+    /// The bytes at which the writing thread stops collecting: half, so that there is room for lines while it writes.
     fn many(&self) -> usize {
         self.most / 2
     }
@@ -89,7 +89,7 @@ impl LogQueue {
         if wakes {
             state.sleeps_until = None;
         }
-        // The woken thread finds the lock free.
+        // Unlocks first, so that the woken thread does not wait for the lock.
         drop(state);
         if wakes {
             self.filled.notify_one();
@@ -97,8 +97,8 @@ impl LogQueue {
         true
     }
 
-    /// Moves all lines into `lines`, which is empty. Waits for some, within a bound. Returns false when no more will
-    /// come.
+    /// Moves all lines into `lines`, which is empty. Waits for lines, within a bound. Returns false if no more lines
+    /// will come.
     pub(super) fn take(&self, lines: &mut Vec<u8>) -> bool {
         let mut state = self.lock();
         state.taken = 0;

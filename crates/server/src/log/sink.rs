@@ -16,15 +16,15 @@ use crate::status::turns;
 #[derive(Debug)]
 pub(super) struct Sink {
     file: File,
-    /// The most bytes of one call, which other writers do not interleave.
+    /// The most bytes of one call. The kernel does not mix the bytes of one call with those of other writers.
     most: usize,
-    /// Whether no other process has the file open. A write to a full pipe then waits without a bound.
+    /// Whether only this process has the file open. A write then waits without a bound for room in a pipe.
     own: bool,
-    /// A line was begun but not ended.
+    /// The last write ended within a line.
     torn: AtomicBool,
 }
 
-/// Bytes that a pipe takes in one piece (`PIPE_BUF`, `man 7 pipe`). So does the journal's socket.
+/// The bytes that a pipe or the journal's socket takes in one piece (`PIPE_BUF`, `man 7 pipe`).
 const PIPE_PIECE: usize = 4096;
 /// The longest wait for room in a non-blocking pipe that other processes may also have.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -36,9 +36,9 @@ impl Sink {
         Sink { file, most: if pipe { PIPE_PIECE } else { usize::MAX }, own, torn: AtomicBool::new(false) }
     }
 
-    /// Writes `lines`, which are whole. Returns the number of lost lines and the error, if any were lost.
+    /// Writes `lines`, which are whole. An error has the number of lost lines.
     pub(super) fn write(&self, mut lines: &[u8]) -> Result<(), (u64, io::Error)> {
-        // Ends a line that a failed write began, so that the next line is whole.
+        // Ends a line that a failed write left incomplete, so that the next line is whole.
         let result = if self.torn.load(Ordering::Relaxed) { self.write_all(b"\n") } else { Ok(()) };
         if let Err((_, error)) = result {
             return Err((count(lines), error));
@@ -117,7 +117,7 @@ mod tests {
         let file = super::super::file::open(&path).expect("somebody reads it");
         let sink = Sink::new(file, true);
         let writing = std::thread::spawn(move || sink.write(&b"a line of ten\n".repeat(BYTES / 14)));
-        // Longer than the patience with a pipe of others.
+        // Longer than the wait for room in a shared pipe.
         std::thread::sleep(PATIENCE * 3 / 2);
         let mut read = vec![0; BYTES / 14 * 14];
         reader.read_exact(&mut read).expect("it is written");

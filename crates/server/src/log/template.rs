@@ -1,4 +1,4 @@
-//! A line of a format of the user's own. Text from clients is escaped as in `combined`; unknown values are `-`.
+//! Lines of a format of the user's own. Text from clients is escaped as in `combined`; unknown values are `-`.
 
 use std::io::Write;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::combined::escape;
 use super::line::{Date, LogFields, Times, put_number, put_peer};
 use crate::config::values::log::{LinePiece, LineTemplate, LogField};
 
-/// Marks the place of a value that is not known yet. No text of a line contains it.
+/// Marks the place of a value that is not known yet. No other text of a line contains this byte.
 const LATER: u8 = 0;
 
 /// Writes a line. Without `end`, [`finish`] adds the values that depend on it.
@@ -90,7 +90,7 @@ pub(super) fn put(
     line.push(b'\n');
 }
 
-/// Writes a name that a client chose. A blank in it would look like the end of the field.
+/// Writes a user name. A blank in the name would look like the end of the field, so it is escaped.
 fn put_user(line: &mut Vec<u8>, name: &[u8]) {
     let begin = line.len();
     escape(line, if name.is_empty() { b"-" } else { name });
@@ -100,7 +100,7 @@ fn put_user(line: &mut Vec<u8>, name: &[u8]) {
     }
 }
 
-/// Writes a line that began as `begun`.
+/// Completes a line that [`put`] began as `begun`, and writes it.
 pub(super) fn finish(template: &LineTemplate, line: &mut Vec<u8>, begun: &[u8], bytes: u64, times: Times) {
     let mut late = template.fields().filter(|field| field.is_late());
     for (place, part) in begun.split(|byte| *byte == LATER).enumerate() {

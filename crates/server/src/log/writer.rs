@@ -1,4 +1,4 @@
-//! The lines of one thread, on their way to the [`Outlet`].
+//! The lines of a thread before they reach the [`Outlet`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,18 +13,18 @@ use super::{combined, json, template};
 use crate::config::values::log::{LogFormat, Mode};
 use crate::status::counters::{Counter, Tally};
 
-/// The number of bytes at which the mode `buffered` writes. One more line fits beyond it.
+/// The number of bytes at which the mode `buffered` writes. The buffer has room for one more line.
 const FULL: usize = 64 * 1024;
 /// The longest delay of lines.
 const LATEST: Duration = Duration::from_secs(1);
 
-/// Formats the lines of a thread, and writes them when they are due.
+/// Formats the lines of a thread, and writes due lines.
 #[derive(Debug)]
 pub(crate) struct Writer {
     outlet: Arc<Outlet>,
     format: LogFormat,
     sink: Arc<Sink>,
-    /// The count of [`lifecycle::reopened`] that the sink belongs to.
+    /// The value of [`lifecycle::reopened`] when the sink was opened.
     opened: u32,
     lines: Vec<u8>,
     /// The request of the current line, as the log shows it.
@@ -35,7 +35,7 @@ pub(crate) struct Writer {
     tally: Tally,
 }
 
-/// A line that is not complete yet.
+/// An incomplete line.
 #[derive(Debug)]
 pub(crate) struct Begun {
     begin: Vec<u8>,
@@ -45,7 +45,7 @@ pub(crate) struct Begun {
 }
 
 impl Writer {
-    /// The writer of one thread, which counts its lines in `tally`.
+    /// The writer of a thread, which counts its lines in `tally`.
     pub(crate) fn new(outlet: &Arc<Outlet>, tally: Tally) -> Writer {
         let (opened, sink) = outlet.sink();
         Writer {
@@ -87,7 +87,7 @@ impl Writer {
         self.added();
     }
 
-    /// Begins a line. [`Writer::finish`] adds it when the number of bytes is known.
+    /// Begins a line. [`Writer::finish`] completes it.
     pub(crate) fn begin(
         &mut self,
         peer: &Peer,
@@ -147,8 +147,7 @@ impl Writer {
         }
     }
 
-    /// Writes the lines that are due, and continues in the new file after a request to reopen. Returns the time of the
-    /// next call.
+    /// Writes due lines, and changes to the new file after a request to reopen. Returns the time of the next call.
     #[inline]
     pub(crate) fn before_wait(&mut self) -> Instant {
         self.reopen_where_asked();
@@ -176,7 +175,7 @@ impl Writer {
 
     #[cold]
     fn reopen(&mut self) {
-        // Lines of earlier responses belong to the old file.
+        // Buffered lines belong to the old file.
         if self.outlet.manner.mode == Mode::Buffered {
             self.write();
         }
@@ -184,8 +183,8 @@ impl Writer {
     }
 }
 
-/// Writes the start of a line: the fields that are known before the response's length. A format of the user's own also
-/// gets its end if it is known.
+/// Writes the start of a line: the fields that are known before the length of the response. A format of the user's own
+/// also writes its end if the length is known.
 #[expect(clippy::too_many_arguments, reason = "each is a part of the line")]
 fn begin(
     format: &LogFormat,
@@ -206,7 +205,7 @@ fn begin(
     }
 }
 
-/// Writes the rest of a line, including its end.
+/// Writes the rest of a line.
 fn end(format: &LogFormat, line: &mut Vec<u8>, bytes: u64, fields: LogFields<'_>, times: Times) {
     match format {
         LogFormat::Common => combined::end_common(line, bytes),

@@ -1,11 +1,11 @@
-//! The paths beneath which a worker writes its log, for the limits of the sandbox.
+//! The paths beneath which a worker writes its log, for the rules of the sandbox.
 
 use std::path::Path;
 
 use super::open::Log;
 
-/// The paths beneath which a worker writes its log: the log, and its folder if rotation creates new files. The folder
-/// of a stream, such as `/dev`, is not included.
+/// The log, and its folder if rotation creates new files there. The folder of a stream, such as `/dev`, is not
+/// included.
 pub(crate) fn paths_of(log: &Log) -> impl Iterator<Item = &Path> {
     log.path().into_iter().chain(folder_of_log(log))
 }
@@ -14,7 +14,7 @@ fn folder_of_log(log: &Log) -> Option<&Path> {
     log.regular().map(|(path, _)| folder_of(path))
 }
 
-/// Returns how the place of the log weakens the sandbox, if the kernel limits files.
+/// Returns how the location of the log weakens the sandbox, if the kernel restricts files.
 pub(crate) fn weakness(log: &Log) -> Option<&'static str> {
     is_whole_system(folder_of_log(log)?).then_some(
         "the access log is in /, so the sandbox lets workers write to every file that their user may write to; put \
@@ -26,7 +26,7 @@ fn is_whole_system(folder: &Path) -> bool {
     folder.canonicalize().is_ok_and(|folder| folder.parent().is_none())
 }
 
-/// The folder of a file; a bare name is in the working directory.
+/// The folder of a file; the working folder for a bare name.
 fn folder_of(file: &Path) -> &Path {
     file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
