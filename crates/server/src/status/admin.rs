@@ -1,5 +1,5 @@
-//! The admin listener: metrics, the status, and health checks, over HTTP. Its process asks the supervisor for each
-//! report and knows nothing itself.
+//! The admin listener: metrics, the status, and health checks, over HTTP. Its process has no counters, and requests
+//! each report from the supervisor.
 
 mod giving_way;
 
@@ -22,33 +22,27 @@ use super::report::StatusReport;
 use crate::diagnostics::error;
 use giving_way::Waiting;
 
-/// The longest wait for a report. The supervisor may be reading a configuration.
+/// The longest wait for a report. The supervisor may be reading a configuration meanwhile.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The most bytes of a report.
 const LONGEST_REPORT: u32 = 64 << 20;
-/// The most concurrent connections. Idle connections make room for new ones, and so do some of the [`Waiting`].
+/// The most concurrent connections. New connections replace idle connections, and some of the [`Waiting`].
 const CONNECTIONS: usize = 64;
 /// The request for a report.
 const ASK: [u8; 1] = [b'?'];
 
-/// The plan of the process: one loop.
-///
-/// # Errors
-/// The engine is unavailable.
+/// The plan of the process: one loop. Fails if the engine is unavailable.
 pub(crate) fn plan(confined: bool) -> Result<Plan, String> {
     let engine = if tenfold_engine::probe(Engine::Epoll).is_ok() { Engine::Epoll } else { Engine::Poll };
     let bounds = Bounds { connections: CONNECTIONS, ..Bounds::default() };
     let mut plan = Plan::new(engine, None, None, Sender::Copy, None, bounds)?;
     plan.confined = confined;
-    // Connections that give way are closed before more are accepted.
+    // With one accept at a time, connections that give way close before the next accept.
     plan.accept = Accept::One;
     Ok(plan)
 }
 
-/// Serves on `listener` until the process is told to stop. Reports come over `supervisor`.
-///
-/// # Errors
-/// A message with the system's error.
+/// Serves on `listener` until a signal ends the process. Reports come over `supervisor`.
 pub(crate) fn serve(plan: &Plan, listener: Listener, supervisor: UnixStream) -> Result<(), String> {
     let limits = Limits {
         max_head: 8 * 1024,
@@ -68,20 +62,14 @@ pub(crate) fn serve(plan: &Plan, listener: Listener, supervisor: UnixStream) -> 
     )
 }
 
-/// Prepares the end of the channel that asks, before the process is confined.
-///
-/// # Errors
-/// The error of `setsockopt(2)`.
+/// Sets the timeouts of the channel to the supervisor, before the sandbox starts.
 pub(crate) fn prepare(supervisor: &UnixStream) -> io::Result<()> {
     supervisor.set_read_timeout(Some(PATIENCE))?;
     supervisor.set_write_timeout(Some(PATIENCE))
 }
 
-/// Whether the process requests a report. The supervisor calls this; it reads the received bytes, and ignores their
-/// content.
-///
-/// # Errors
-/// The process has gone.
+/// Whether the process requested a report. The supervisor calls this; it reads the received bytes, and ignores their
+/// content. Fails if the process has ended.
 pub(crate) fn was_asked(channel: &mut UnixStream) -> io::Result<bool> {
     let mut asked = [0; 16];
     match channel.read(&mut asked) {
@@ -94,7 +82,7 @@ pub(crate) fn was_asked(channel: &mut UnixStream) -> io::Result<bool> {
     }
 }
 
-/// The bytes of a report.
+/// The bytes of a report, as the channel has them.
 pub(crate) fn message(report: &StatusReport) -> Vec<u8> {
     let text = serde_json::to_vec(report).expect("a report is made of numbers and strings");
     let length = u32::try_from(text.len()).expect("a report is shorter than 4 GiB");
@@ -142,12 +130,11 @@ impl Protocol for AdminProtocol {
 struct AdminService {
     supervisor: Mutex<UnixStream>,
     limits: Limits,
-    /// The names of this machine.
+    /// The host names of this machine.
     names: Vec<String>,
     waiting: Waiting,
 }
 
-/// A response of the admin listener.
 struct AdminResponse {
     status: u16,
     content_type: &'static str,
@@ -233,8 +220,8 @@ impl AdminService {
         }
     }
 
-    /// Asks the supervisor. If it does not answer, the process ends: an answer that comes later would be taken for that of
-    /// another question. The supervisor replaces it.
+    /// Requests a report from the supervisor. Without an answer, the process ends, and the supervisor replaces it: a
+    /// late answer would be taken for the answer to a later request.
     fn report(&self) -> Vec<u8> {
         let supervisor = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner);
         ask(&supervisor).unwrap_or_else(|error| {

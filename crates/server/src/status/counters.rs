@@ -1,7 +1,7 @@
-//! The counters of workers, in memory that the supervisor reads. Each worker has a row, which it alone writes.
+//! The counters of workers, in memory that the supervisor reads.
 //!
-//! Only one worker writes a row, so counting is a load and a store in a cached line. The processes of `fork` share the
-//! row of their parent with atomic additions.
+//! Only its worker writes a row, so counting is a load and a store in a cached line. The processes of `fork` share the
+//! row of their parent, with atomic additions.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,24 +10,24 @@ use tenfold_http::{Method, Refusal};
 
 use super::latency::{self, Observed, Until};
 
-/// A counter. The refusals follow from [`Counter::Malformed`] on.
+/// A counter. The reasons of refusals begin at [`Counter::Malformed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum Counter {
-    /// 1 when the worker can serve.
+    /// 1 if the worker can serve.
     Ready,
-    /// The time of the last turn of its loop; 0 without a loop, and while no turns are expected.
+    /// The time of the last turn of the worker's loop; 0 without a loop, and while no turns are expected.
     LastTurn,
     Accepted,
     Closed,
     Requests,
     /// Bytes given to the kernel.
     Sent,
-    /// Lines of the access log that were written.
+    /// Written lines of the access log.
     Lines,
-    /// Lines that could not be written.
+    /// Lines lost by failed writes.
     LinesLost,
-    /// Lines for which the queue had no room.
+    /// Lines dropped because the queue had no room.
     LinesDropped,
     Panicked,
     /// System calls that the sandbox answered with EPERM.
@@ -36,23 +36,23 @@ pub(crate) enum Counter {
     Substituted,
     /// Idle connections that were closed for new ones.
     Evicted,
-    /// TLS handshakes in full.
+    /// Full TLS handshakes.
     TlsFull,
-    /// Those that resumed a session.
+    /// Resumed TLS handshakes.
     TlsResumed,
-    /// Those that failed.
+    /// Failed TLS handshakes.
     TlsFailed,
-    /// Responses from the memory of a worker; counted only if there is an admin listener, as the next three.
+    /// Responses from the memory of a worker. This counter and the next three count only if there is an admin listener.
     CacheHits,
-    /// Work that was given to other threads.
+    /// Jobs given to other threads.
     WorkBegun,
-    /// Work of which the result came, or the client went.
+    /// Jobs that ended: with a result, or because the client left.
     WorkEnded,
-    /// Work for which the queue had no room.
+    /// Jobs for which the queue had no room.
     WorkRejected,
     /// Zero-copy sends whose memory the kernel has released.
     HeldSends,
-    /// Zero-copy sends that the kernel copied after all.
+    /// Zero-copy sends that the kernel copied.
     HeldCopied,
     Malformed,
     TimedOut,
@@ -65,25 +65,25 @@ pub(crate) enum Counter {
     UnknownExpectation,
     Overdue,
     Busy,
-    /// Connections beyond the limit.
+    /// Connections past the bound.
     TooMany,
-    /// Connections beyond the limit of one address.
+    /// Connections past the bound of one address.
     TooManyOfAddress,
-    /// Requests beyond the rate of one address.
+    /// Requests past the rate of one address.
     Throttled,
     /// TLS handshakes past the bound of a process.
     TooManyHandshakes,
-    /// TLS handshakes past what one address may begin.
+    /// TLS handshakes past the rate of one address.
     HandshakesOfAddress,
     /// Connections without the PROXY header that their listener requires.
     ProxyHeader,
-    /// Connections that could not be accepted because descriptors or memory ran out.
+    /// Connections that were not accepted because descriptors or memory ran out.
     Exhausted,
-    /// Connections without data in time.
+    /// Connections that sent no data in time.
     Expired,
 }
 
-/// The reasons of refusals, as `tenfold status` names them.
+/// The reasons of refusals, with their names in `tenfold status`.
 pub(crate) const REFUSALS: &[(Counter, &str)] = &[
     (Counter::Malformed, "malformed"),
     (Counter::TimedOut, "timed-out"),
@@ -110,13 +110,13 @@ const NUMBERS: usize = Counter::Expired as usize + 1;
 const FIRST_STATUS: u16 = 100;
 const LAST_STATUS: u16 = 599;
 
-/// Words of a row: the counters, then one for each status code.
+/// Words of a row: the counters, then a word for each status code.
 pub(crate) const WORDS: usize = NUMBERS + (LAST_STATUS - FIRST_STATUS + 1) as usize;
 
-/// The same, and behind them those for an admin listener.
+/// Words of an observed row: [`WORDS`], then the words for an admin listener.
 pub(crate) const OBSERVED_WORDS: usize = WORDS + latency::WORDS;
 
-/// The row of a worker, for the worker.
+/// Writes the row of a worker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tally {
     words: &'static [AtomicU64],
@@ -124,7 +124,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Counts in `words`, a row of [`WORDS`] or [`OBSERVED_WORDS`]; `shared` if other processes count there too.
+    /// A tally of `words`, a row of [`WORDS`] or [`OBSERVED_WORDS`]; `shared` if other processes write the same row.
     pub(crate) fn new(words: &'static [AtomicU64], shared: bool) -> Tally {
         assert!([WORDS, OBSERVED_WORDS].contains(&words.len()), "a row has a word for each counter");
         Tally { words, shared }
@@ -135,13 +135,13 @@ impl Tally {
         self.words.len() == OBSERVED_WORDS
     }
 
-    /// Counts an answered request, in an observed row.
+    /// Counts an answered request. The row must be observed.
     #[inline]
     pub(crate) fn request(&self, method: Method, status: u16) {
         self.add_at(WORDS + latency::place_of_request(method, status), 1);
     }
 
-    /// Counts a time, in an observed row.
+    /// Counts a latency. The row must be observed.
     #[inline]
     pub(crate) fn time(&self, until: Until, nanoseconds: u64) {
         let (bucket, sum) = latency::places_of_time(until, nanoseconds);
@@ -149,7 +149,7 @@ impl Tally {
         self.add_at(WORDS + sum, nanoseconds);
     }
 
-    /// The same for one of several threads that count in this row.
+    /// A tally for one of several threads that write this row.
     pub(crate) fn among_others(self) -> Tally {
         Tally { shared: true, ..self }
     }
@@ -170,7 +170,6 @@ impl Tally {
         }
     }
 
-    /// Counts a response by its status.
     #[inline]
     pub(crate) fn respond(&self, status: u16) {
         if (FIRST_STATUS..=LAST_STATUS).contains(&status) {
@@ -178,13 +177,12 @@ impl Tally {
         }
     }
 
-    /// Counts a refusal by its reason, and the response that says so.
+    /// Counts a refusal by its reason, and its response by the status.
     pub(crate) fn refuse(&self, refusal: Refusal) {
         self.add(reason(refusal), 1);
         self.respond(refusal.status());
     }
 
-    /// Counts the events of an engine.
     #[inline]
     pub(crate) fn observe(&self, event: Event) {
         match event {
@@ -195,7 +193,7 @@ impl Tally {
             Event::Exhausted => self.add(Counter::Exhausted, 1),
             Event::Expired => self.add(Counter::Expired, 1),
             Event::Panicked => self.add(Counter::Panicked, 1),
-            // Its report names it.
+            // The sandbox counts and reports refused calls.
             Event::Trapped => {}
             Event::Sent(bytes) => self.add(Counter::Sent, bytes),
             Event::Substituted(pieces) => self.add(Counter::Substituted, u64::from(pieces)),
@@ -211,7 +209,7 @@ impl Tally {
         &self.words[counter as usize]
     }
 
-    /// Marks the worker as one that can serve.
+    /// Marks the worker as able to serve.
     pub(crate) fn ready(&self) {
         self.words[Counter::Ready as usize].store(1, Ordering::Relaxed);
     }
@@ -238,7 +236,7 @@ pub(crate) fn is_ready(row: &[AtomicU64]) -> bool {
     row[Counter::Ready as usize].load(Ordering::Relaxed) != 0
 }
 
-/// Settles the row of an ended worker before another one takes it: its connections ended with it.
+/// Prepares the row of an ended worker for its replacement. The connections and jobs of the worker ended with it.
 pub(crate) fn settle(row: &[AtomicU64]) {
     let of = |counter: Counter| row[counter as usize].load(Ordering::Relaxed);
     row[Counter::Closed as usize].store(of(Counter::Accepted), Ordering::Relaxed);
@@ -247,12 +245,12 @@ pub(crate) fn settle(row: &[AtomicU64]) {
     row[Counter::LastTurn as usize].store(0, Ordering::Relaxed);
 }
 
-/// The last turn of the loop of a row.
+/// The time of the last turn in a row.
 pub(crate) fn last_turn(row: &[AtomicU64]) -> u64 {
     row[Counter::LastTurn as usize].load(Ordering::Relaxed)
 }
 
-/// The numbers of a row at one time, or the sum of several rows.
+/// The numbers of a row at one time, or the sums of several rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Sums(Vec<u64>);
 
@@ -263,7 +261,7 @@ impl Default for Sums {
 }
 
 impl Sums {
-    /// Adds the present numbers of a row.
+    /// Adds the current numbers of a row.
     pub(crate) fn add(&mut self, row: &[AtomicU64]) {
         self.0
             .iter_mut()
@@ -271,18 +269,16 @@ impl Sums {
             .for_each(|(sum, word)| *sum = sum.saturating_add(word.load(Ordering::Relaxed)));
     }
 
-    /// Adds other sums.
     pub(crate) fn add_sums(&mut self, other: &Sums) {
         self.0.iter_mut().zip(&other.0).for_each(|(sum, more)| *sum = sum.saturating_add(*more));
     }
 
-    /// One number.
     pub(crate) fn of(&self, counter: Counter) -> u64 {
         self.0[counter as usize]
     }
 
-    /// Open connections. Workers write both counters meanwhile, so the difference may be slightly off; it is never
-    /// negative.
+    /// Open connections. Workers change both counters between the two reads, so the difference may be slightly wrong;
+    /// it is never negative.
     pub(crate) fn open(&self) -> u64 {
         self.of(Counter::Accepted).saturating_sub(self.of(Counter::Closed))
     }
@@ -292,7 +288,7 @@ impl Sums {
         Observed::of(&self.0[WORDS..])
     }
 
-    /// The status codes that occurred, and how often.
+    /// The status codes that occurred, with their counts.
     pub(crate) fn responses(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
         let all = (FIRST_STATUS..=LAST_STATUS).zip(self.0[NUMBERS..WORDS].iter().copied());
         all.filter(|(_, count)| *count > 0)

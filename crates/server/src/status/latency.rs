@@ -1,40 +1,40 @@
-//! Requests by method and class of status, and histograms of latency, which workers count only for an admin listener.
-//! These words follow the counters in a worker's row.
+//! Requests by method and class of status, and histograms of latency. Workers count these only for an admin listener.
+//! The words follow the counters in a worker's row.
 //!
 //! A histogram is log-linear: each power of two has [`PARTS`] buckets of equal width. Counting needs no division and no
-//! system call, and a quantile is exact to a quarter of its value.
+//! system call. A quantile is exact to a quarter of its value.
 
 use serde::{Deserialize, Serialize};
 use tenfold_http::Method;
 
 /// Buckets of each power of two.
 const PARTS: usize = 4;
-/// Latencies below 2 to this power nanoseconds are in the first bucket.
+/// Latencies below this power of two, in nanoseconds, are in the first bucket.
 const FIRST_POWER: usize = 10;
-/// Latencies from 2 to this power nanoseconds on are in the last bucket: 137 s.
+/// Latencies from this power of two on, in nanoseconds, are in the last bucket: 137 s.
 const LAST_POWER: usize = 37;
 const BUCKETS: usize = (LAST_POWER - FIRST_POWER) * PARTS + 2;
 /// Words of a histogram: its buckets and the sum.
 const HISTOGRAM: usize = BUCKETS + 1;
 
-/// The methods that are counted, by their places.
+/// The counted methods, in the order of their words.
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT"];
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 const MATRIX: usize = METHODS.len() * CLASSES.len();
 
-/// The words of all.
+/// The words of the requests and of both histograms.
 pub(crate) const WORDS: usize = MATRIX + 2 * HISTOGRAM;
 
-/// The end of a measured time, which begins when the head of the request is complete.
+/// The end of a latency, which begins when the head of the request is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Until {
-    /// The first bytes of the response are ready to leave, or have left.
+    /// The first bytes of the response are ready to be sent, or sent.
     FirstByte,
     /// The kernel has taken the last byte.
     LastByte,
 }
 
-/// The place of a request in the words.
+/// The index of the word for a request.
 #[inline]
 pub(super) fn place_of_request(method: Method, status: u16) -> usize {
     let class = usize::from(status / 100).clamp(1, CLASSES.len()) - 1;
@@ -55,7 +55,7 @@ fn place_of_method(method: Method) -> usize {
     }
 }
 
-/// The places of the bucket and of the sum for a time.
+/// The indices of the bucket and of the sum for a latency.
 #[inline]
 pub(super) fn places_of_time(until: Until, nanoseconds: u64) -> (usize, usize) {
     let start = match until {
@@ -75,32 +75,32 @@ fn bucket(nanoseconds: u64) -> usize {
     (1 + (power - FIRST_POWER) * PARTS + part).min(BUCKETS - 1)
 }
 
-/// The least time above all of a bucket, in nanoseconds.
+/// The upper bound of a bucket, in nanoseconds.
 fn end_of(bucket: usize) -> u64 {
     let Some(place) = bucket.checked_sub(1) else { return 1 << FIRST_POWER };
     let start = 1u64 << (FIRST_POWER + place / PARTS);
     start + start / PARTS as u64 * (place % PARTS + 1) as u64
 }
 
-/// The words as they are read.
+/// The counts of the words.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Observed {
-    /// Answered requests by method and class of status; those that occurred.
+    /// Answered requests by method and class of status, without zeros.
     pub(crate) requests: Vec<(String, String, u64)>,
     pub(crate) first_byte: Histogram,
     pub(crate) last_byte: Histogram,
 }
 
-/// A histogram of times.
+/// A histogram of latencies.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Histogram {
-    /// Trailing zeros are left out.
+    /// Without trailing zeros.
     buckets: Vec<u64>,
     sum_nanoseconds: u64,
 }
 
 impl Observed {
-    /// Reads the words, or sums of them.
+    /// Reads the words of a row, or sums of such words.
     pub(super) fn of(words: &[u64]) -> Observed {
         let names = METHODS.iter().flat_map(|method| CLASSES.iter().map(move |class| (*method, *class)));
         let counts = names.zip(words).filter(|(_, count)| **count > 0);
@@ -119,18 +119,18 @@ impl Histogram {
         Histogram { buckets: words[..used].to_vec(), sum_nanoseconds: words[BUCKETS] }
     }
 
-    /// The number of times.
+    /// The number of latencies.
     pub(crate) fn count(&self) -> u64 {
         self.buckets.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// The sum of all times.
+    /// The sum of all latencies, in seconds.
     pub(crate) fn seconds(&self) -> f64 {
         self.sum_nanoseconds as f64 / 1e9
     }
 
-    /// The counts for Prometheus: the upper bound of each power of two in seconds, and the number of times within it.
-    /// The last bound is infinite.
+    /// The counts for Prometheus: for each power of two, its upper bound in seconds and the number of latencies in its
+    /// range. The last bound is infinite.
     pub(crate) fn by_power(&self) -> Vec<(f64, u64)> {
         let mut bounds = Vec::new();
         let mut counts = self.buckets.iter().copied();
@@ -138,7 +138,7 @@ impl Histogram {
             let count = counts.by_ref().take(buckets).fold(0, u64::saturating_add);
             bounds.push((end, count));
         };
-        // Nothing is served in less than 16 µs by a clock on the network.
+        // No response over a network takes less than 16 µs, so smaller powers share a bound.
         const LEAST: usize = 14;
         step(1 + (LEAST - FIRST_POWER) * PARTS, seconds(LEAST));
         (LEAST + 1..=LAST_POWER).for_each(|power| step(PARTS, seconds(power)));
@@ -146,7 +146,7 @@ impl Histogram {
         bounds
     }
 
-    /// The time that a part of all times does not exceed, in seconds; none without any.
+    /// A quantile, in seconds; `None` without latencies.
     pub(crate) fn quantile(&self, part: f64) -> Option<f64> {
         let rank = (self.count() as f64 * part).ceil().max(1.0);
         let mut before = 0.0;
@@ -161,7 +161,7 @@ impl Histogram {
         None
     }
 
-    /// The times that were added since `earlier`.
+    /// The latencies since the histogram `earlier`.
     pub(crate) fn since(&self, earlier: &Histogram) -> Histogram {
         let former = earlier.buckets.iter().copied().chain(std::iter::repeat(0));
         Histogram {

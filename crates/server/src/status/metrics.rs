@@ -1,4 +1,4 @@
-//! The report as metrics: OpenMetrics 1.0, or the older text format of Prometheus for clients that do not ask for it.
+//! The report as metrics: OpenMetrics 1.0 if the client requests it, otherwise the older text format of Prometheus.
 
 use std::fmt::{Error, Write};
 
@@ -19,7 +19,7 @@ pub(crate) enum MetricsFormat {
 }
 
 impl MetricsFormat {
-    /// The format for a client that accepts this: OpenMetrics only if it is named.
+    /// The format for the values of `Accept`: OpenMetrics only if the client names it.
     pub(crate) fn accepted<'a>(mut fields: impl Iterator<Item = &'a [u8]>) -> MetricsFormat {
         let open = |field: &[u8]| {
             let text = String::from_utf8_lossy(field).to_ascii_lowercase();
@@ -33,7 +33,7 @@ impl MetricsFormat {
         if fields.any(open) { MetricsFormat::OpenMetrics } else { MetricsFormat::Prometheus }
     }
 
-    /// Its media type.
+    /// The media type.
     pub(crate) fn content_type(self) -> &'static str {
         match self {
             MetricsFormat::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
@@ -42,7 +42,6 @@ impl MetricsFormat {
     }
 }
 
-/// Writes the metrics of a report.
 pub(crate) fn text_of(report: StatusReport, format: MetricsFormat) -> String {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(ReportMetrics(report)));
@@ -54,7 +53,8 @@ pub(crate) fn text_of(report: StatusReport, format: MetricsFormat) -> String {
     }
 }
 
-/// The older format: a counter is described by the name of its sample, and the text has no end.
+/// Converts OpenMetrics to the older format: the description of a counter has the name of its sample, and no line marks
+/// the end.
 fn older(open: &str) -> String {
     let mut text = String::with_capacity(open.len());
     let counters: Vec<_> =
@@ -80,7 +80,7 @@ struct ReportMetrics(StatusReport);
 /// A label and its value.
 type Label<'a> = (&'static str, &'a str);
 
-/// The encoder of all metrics of a report.
+/// Encodes all metrics of a report.
 struct Encoder<'e>(DescriptorEncoder<'e>);
 
 impl Encoder<'_> {

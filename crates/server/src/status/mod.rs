@@ -1,4 +1,4 @@
-//! Counters of workers, the report made of them, and the place of the control socket that sends it.
+//! The counters of workers, the report with their sums, and the control socket that sends the report.
 
 pub(crate) mod admin;
 pub(crate) mod counters;

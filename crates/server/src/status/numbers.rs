@@ -1,4 +1,4 @@
-//! The counters of a report, by their names in JSON.
+//! The counters of a report. Their names are those of the JSON.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::counters::{Counter, REFUSALS, Sums};
 
-/// The counters.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Numbers {
     pub(crate) connections: ConnectionCounts,
     pub(crate) requests: u64,
-    /// By status code, for the codes that occurred.
+    /// Responses by status code, for the codes that occurred.
     pub(crate) responses: BTreeMap<String, u64>,
-    /// By reason.
+    /// Refusals by reason.
     pub(crate) refusals: BTreeMap<String, u64>,
     /// Bytes given to the kernel.
     pub(crate) bytes: u64,
@@ -40,19 +39,19 @@ pub(crate) struct Handshakes {
     pub(crate) failed: u64,
 }
 
-/// The results of sends without copying.
+/// The results of zero-copy sends.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Zerocopy {
     /// Sends whose memory the kernel has released.
     pub(crate) sends: u64,
-    /// Zero-copy sends that the kernel copied after all.
+    /// Zero-copy sends that the kernel copied.
     pub(crate) copied: u64,
 }
 
-/// Work of other threads: passwords, compression, large folders.
+/// Jobs of other threads: passwords, compression, large folders.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct OffloadCounts {
-    /// In the queue, or being done.
+    /// Jobs in the queue or in progress.
     pub(crate) pending: u64,
     pub(crate) begun: u64,
     pub(crate) rejected: u64,
@@ -67,7 +66,7 @@ pub(crate) struct ConnectionCounts {
 }
 
 impl Numbers {
-    /// Names the counters.
+    /// The counters in `sums`, by their names.
     pub(crate) fn of(sums: &Sums) -> Numbers {
         Numbers {
             connections: ConnectionCounts {

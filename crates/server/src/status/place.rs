@@ -1,4 +1,4 @@
-//! The places of control sockets, and the default choice.
+//! The location of control sockets.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -11,17 +11,17 @@ use tenfold_sys::user;
 const PREFIX: &str = "tenfold-";
 const SUFFIX: &str = ".sock";
 
-/// The default folder of control sockets: the session's runtime folder, root's, or a private one among the temporary
-/// files, which is not [made](make_private) yet.
+/// The default folder of control sockets: the runtime folder of the session, or of root, or a private folder among the
+/// temporary files. [`RuntimeFolder::open`] creates the private folder.
 pub(crate) enum RuntimeFolder {
-    /// The system's folder: it exists, and others cannot write in it.
+    /// A folder of the system, which exists and which other users cannot write to.
     System(PathBuf),
-    /// A private folder within a folder that everyone may write in.
+    /// A private folder within a folder that all users may write to.
     Private(PathBuf),
 }
 
 impl RuntimeFolder {
-    /// The one of this process.
+    /// The default folder of this process.
     pub(crate) fn find() -> RuntimeFolder {
         let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
         match own.filter(|folder| is_own(folder)) {
@@ -37,11 +37,8 @@ impl RuntimeFolder {
         }
     }
 
-    /// Its path, if it exists and is safe.
-    ///
-    /// # Errors
-    /// The folder cannot be created. Or another user may have created it, and it is not a folder that only this user
-    /// can enter.
+    /// Creates a private folder if it is missing, and returns the path. Fails if another user could have created the
+    /// folder and can enter it.
     pub(crate) fn open(&self) -> io::Result<&Path> {
         if let RuntimeFolder::Private(path) = self {
             make_private(path)?;
@@ -50,7 +47,8 @@ impl RuntimeFolder {
     }
 }
 
-/// Whether only this user may write in `folder`. The variable may be that of another user: `sudo -E` keeps it.
+/// Whether only this user may write to `folder`. XDG_RUNTIME_DIR may be the folder of another user, because `sudo -E`
+/// keeps the variable.
 fn is_own(folder: &Path) -> bool {
     let is_own =
         |facts: fs::Metadata| facts.is_dir() && facts.uid() == user::own() && facts.mode() & 0o022 == 0;
@@ -65,7 +63,7 @@ fn make_private(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns the reason why `path` is not a private folder of this user, if it is not. A link is not.
+/// Fails with the reason if `path` is not a private folder of this user. A link is no folder.
 fn is_private(path: &Path) -> io::Result<()> {
     let facts = fs::symlink_metadata(path)?;
     let refused = |why: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
@@ -89,7 +87,7 @@ pub(crate) fn socket_name(address: &str) -> String {
     format!("{PREFIX}{}{SUFFIX}", address.replace(['/', ' '], "_"))
 }
 
-/// The control socket of the one server that this user, or root, runs here.
+/// The control socket of the only running server of this user or root.
 pub(crate) fn find() -> Result<PathBuf, String> {
     let folder = RuntimeFolder::find();
     let folder = folder.path();
@@ -99,11 +97,11 @@ pub(crate) fn find() -> Result<PathBuf, String> {
         name.starts_with(PREFIX)
             && name.ends_with(SUFFIX)
             && facts.is_ok_and(|facts| facts.file_type().is_socket() && [0, user::own()].contains(&facts.uid()))
-            // A socket without a server is left over from a server that was killed.
+            // A killed server leaves its socket.
             && UnixStream::connect(path).is_ok()
     };
     let entries = match fs::read_dir(folder) {
-        // No server of this user has made it.
+        // No server of this user has created the folder.
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         entries => {
             Some(entries.map_err(|error| format!("cannot read the folder {}: {error}", folder.display()))?)
@@ -160,7 +158,7 @@ mod tests {
             assert_eq!(is_own(&folder), expected, "mode {mode:o}");
         }
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).expect("our own folder");
-        // Only root can give a folder away.
+        // Only root can change the owner of a folder.
         if chown(&folder, Some(12_345), None).is_ok() {
             assert!(!is_own(&folder), "it is another user's");
         }

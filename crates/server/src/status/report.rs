@@ -9,11 +9,10 @@ use tenfold_engine::Sender;
 use super::latency::Observed;
 use super::numbers::{ConnectionCounts, Handshakes, Numbers, Zerocopy};
 
-/// The report of a running server.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StatusReport {
     pub(crate) version: String,
-    /// The supervisor's.
+    /// The id of the supervisor.
     pub(crate) process: u32,
     pub(crate) uptime_seconds: u64,
     /// The number of loaded configurations, including the first.
@@ -24,20 +23,20 @@ pub(crate) struct StatusReport {
     pub(crate) reloads: ReloadCounts,
     #[serde(default)]
     pub(crate) upgrades: UpgradeCounts,
-    /// Workers that took the place of one that died.
+    /// Workers that replaced a dead worker.
     pub(crate) restarts: u64,
-    /// The part of them whose loop had not turned for long.
+    /// Replaced workers whose loop had stopped turning.
     #[serde(default)]
     pub(crate) stuck: u64,
     pub(crate) listen: Vec<String>,
     pub(crate) engine: String,
     pub(crate) topology: String,
     pub(crate) send: String,
-    /// The accounts process, if there are members.
+    /// The accounts process; `None` without members.
     pub(crate) accounts: Option<AccountsReport>,
-    /// Requests by method and their latency, if there is an admin listener.
+    /// Requests by method, and latencies; `None` without an admin listener.
     pub(crate) observed: Option<Observed>,
-    /// The process that has the keys of certificates, if workers do not.
+    /// The process with the keys of certificates; `None` if workers have the keys.
     pub(crate) signing: Option<SigningReport>,
     /// The sum over all workers, including ended ones.
     #[serde(flatten)]
@@ -50,9 +49,9 @@ pub(crate) struct StatusReport {
 pub(crate) struct ReloadCounts {
     pub(crate) succeeded: u64,
     pub(crate) failed: u64,
-    /// Whether the last one failed.
+    /// Whether the last reload failed.
     pub(crate) last_failed: bool,
-    /// When the configuration that serves was loaded, in seconds since 1970.
+    /// The time of loading the current configuration, in seconds since 1970.
     pub(crate) loaded_unix_seconds: u64,
 }
 
@@ -66,7 +65,7 @@ impl ReloadCounts {
         }
     }
 
-    /// Notes that a configuration has begun to serve.
+    /// Records that a new configuration serves.
     pub(crate) fn loaded(&mut self) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.loaded_unix_seconds = now.as_secs();
@@ -78,9 +77,9 @@ impl ReloadCounts {
 pub(crate) struct UpgradeCounts {
     pub(crate) succeeded: u64,
     pub(crate) failed: u64,
-    /// The reason why the last failed one did.
+    /// The reason of the last failure.
     pub(crate) last_failure: Option<String>,
-    /// The path of the program if the last one executed the file that ran before.
+    /// The path of the program, if the last upgrade executed the former file again.
     #[serde(default)]
     pub(crate) same_file: Option<String>,
 }
@@ -98,7 +97,7 @@ impl UpgradeCounts {
 pub(crate) struct AccountsReport {
     /// `None` while a replacement starts.
     pub(crate) process: Option<i32>,
-    /// The number of replaced processes.
+    /// The number of replacements.
     pub(crate) replaced: u64,
 }
 
@@ -107,22 +106,21 @@ pub(crate) struct AccountsReport {
 pub(crate) struct SigningReport {
     /// `None` while a replacement starts.
     pub(crate) process: Option<i32>,
-    /// Processes that took the place of one that died.
+    /// The number of replacements.
     pub(crate) replaced: u64,
 }
 
-/// One worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct WorkerReport {
-    /// Counted from 1; `None` for the accepting thread of the topology `handoff`.
+    /// The number of the worker, from 1; `None` for the accepting thread of the topology `handoff`.
     pub(crate) worker: Option<usize>,
     pub(crate) generation: u32,
     pub(crate) process: Option<i32>,
     pub(crate) state: String,
     pub(crate) restarts: u64,
-    /// Bytes of memory that its process occupies (`man 5 proc_pid_statm`).
+    /// Bytes of memory that the process of the worker occupies (`man 5 proc_pid_statm`).
     pub(crate) memory: Option<u64>,
-    /// Its share of all requests in this report, from 0 to 1; `None` without requests.
+    /// The worker's share of all requests in this report, from 0 to 1; `None` without requests.
     pub(crate) share: Option<f64>,
     #[serde(flatten)]
     pub(crate) numbers: Numbers,

@@ -6,25 +6,25 @@ use std::time::Duration;
 
 use tenfold_http::Instant;
 
-/// The longest wait of a loop: the supervisor would take a longer one for a loop that is stuck.
+/// The longest wait of a loop. The supervisor treats a loop with a longer wait as stuck.
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(4);
 
 thread_local! {
-    /// The word of the loop that this thread runs, if it runs a loop.
+    /// The word for the loop of this thread; `None` without a loop.
     static WORD: Cell<Option<&'static AtomicU64>> = const { Cell::new(None) };
 }
 
-/// Notes a turn of this thread's loop at the time `now`.
+/// Records a turn of this thread's loop at the time `now`.
 #[inline]
 pub(crate) fn turn(word: &'static AtomicU64, now: Instant) {
     WORD.set(Some(word));
-    // The row belongs to this thread. 0 means that no turn is expected, so a turn in the first millisecond after the
-    // boot of the machine is stored as 1.
+    // Only this thread writes the row. 0 means that no turn is expected, so a turn in the first millisecond after the
+    // boot is stored as 1.
     word.store(now.0.max(1), Ordering::Relaxed);
 }
 
-/// Lets this thread's loop, if it runs a loop, not turn from now on until its next turn: it waits for the reader of a log
-/// because the configuration says so, or it ends.
+/// Expects no turn of this thread's loop until its next turn, because the thread ends, or waits for the reader of a log
+/// as configured.
 #[cold]
 pub(crate) fn pause() {
     if let Some(word) = WORD.get() {

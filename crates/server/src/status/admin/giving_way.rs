@@ -1,7 +1,8 @@
-//! Clients of the admin listener that make it wait: for the rest of a head, or until they read a response.
+//! Clients for which the admin listener waits: for the rest of a head, or until they read a response.
 //!
-//! Few connections are enough for every reader of metrics. So that no client can hold them all, waiting ones have a bound
-//! for each address, loopback included, and one for all; past either, the oldest gives way.
+//! Readers of metrics need few connections. Waiting connections have a bound for each address, loopback included, and a
+//! bound for all addresses, so that no client can occupy the listener. Past a bound, the oldest waiting connection
+//! closes.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -12,30 +13,31 @@ use std::task::{Poll, Waker};
 
 use tenfold_http::{Next, Peer};
 
-/// Connections of one address that wait.
+/// The most waiting connections of one address.
 const OF_ADDRESS: usize = 16;
-/// Connections that wait in all. The listener has room for more, so that a new request finds a place.
+/// The most waiting connections of all addresses. The listener permits more connections, so that there is room for new
+/// requests.
 const OF_ALL: usize = 48;
 
-/// The connections that wait.
+/// The waiting connections.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waiting(Arc<Mutex<WaitingList>>);
 
 #[derive(Debug, Default)]
 struct WaitingList {
-    /// In the order of their waits.
+    /// In the order in which the waits began.
     all: BTreeMap<u64, WaitingClient>,
     next: u64,
 }
 
 #[derive(Debug)]
 struct WaitingClient {
-    /// None for a Unix socket.
+    /// `None` for a Unix socket.
     address: Option<IpAddr>,
     waker: Waker,
 }
 
-/// The place of a connection that waits.
+/// The entry of a waiting connection.
 struct WaitingPlace<'w> {
     waiting: &'w Waiting,
     number: u64,
@@ -48,7 +50,7 @@ impl Drop for WaitingPlace<'_> {
 }
 
 impl Waiting {
-    /// Serves a connection of `peer` until `serve` ends, or until it gives way to others.
+    /// Serves a connection of `peer` until `serve` ends, or until the connection must close for another.
     pub(super) async fn bounded(&self, peer: Peer, serve: impl Future<Output = Next>) -> Next {
         let mut serve = pin!(serve);
         let mut place: Option<WaitingPlace<'_>> = None;
@@ -65,7 +67,7 @@ impl Waiting {
         .await
     }
 
-    /// Enters a connection, and removes the oldest one past a bound. Its task finds that when it is woken.
+    /// Adds a connection. Past a bound, removes the oldest connection and wakes its task, which then closes.
     fn enter(&self, peer: &Peer, waker: Waker) -> u64 {
         let address = match peer {
             Peer::Internet(at) => Some(at.ip().to_canonical()),
