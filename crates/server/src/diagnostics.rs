@@ -1,6 +1,6 @@
-//! Messages on standard error: one line each, none on the path of a request. If the journal reads standard error, each
-//! line begins with its priority. A server never waits for the reader: it counts lines for which there is no room, and
-//! reports their number when there is.
+//! Messages on standard error, a line each. No request writes a message in its normal course. If the journal reads
+//! standard error, each line begins with its priority. A server never waits for the reader. It counts lines for which
+//! there is no room, and reports their number later.
 
 pub(crate) mod day;
 pub(crate) mod pieces;
@@ -42,7 +42,7 @@ impl Level {
 
 static LEVEL: AtomicU8 = AtomicU8::new(Level::Info as u8);
 
-/// From now on, shows messages of `level` and more severe ones.
+/// Sets the least severe level that is logged.
 pub(crate) fn set_level(level: Level) {
     LEVEL.store(level as u8, Ordering::Relaxed);
 }
@@ -50,12 +50,12 @@ pub(crate) fn set_level(level: Level) {
 /// Whether messages begin with their time.
 static TIMED: AtomicBool = AtomicBool::new(false);
 
-/// From now on, begins messages with their time, or no longer. The journal has times of its own.
+/// Sets whether messages begin with their time. The journal records times itself.
 pub(crate) fn show_times(on: bool) {
     TIMED.store(on && !is_read_by_journal(), Ordering::Relaxed);
 }
 
-/// The time in front of a message: `2026-11-21T08:00:00Z `.
+/// The time before a message: `2026-11-21T08:00:00Z `.
 fn time() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     match (TIMED.load(Ordering::Relaxed), since) {
@@ -88,12 +88,12 @@ pub(crate) fn say(level: Level, message: fmt::Arguments<'_>) {
     lines(level, &line);
 }
 
-/// Whether a terminal does not show a character as one: a control character, or a mark that reorders text.
+/// Whether a terminal hides a character: a control character, or a mark that reorders text.
 pub(crate) fn is_hidden(character: char) -> bool {
     character.is_control() || !character.is_ascii() && character.escape_debug().len() > 1
 }
 
-/// Escapes hidden characters but tabs and the ends of lines: a database or a file's name may have chosen them.
+/// Escapes hidden characters except tabs and line ends. Such characters can come from a database or a file name.
 pub(crate) fn visible(message: &str) -> String {
     let mut shown = String::with_capacity(message.len());
     for character in message.chars() {
@@ -113,7 +113,7 @@ pub(crate) fn lines(level: Level, text: &str) {
     }
 }
 
-/// Puts the priority in front of each line (`man 3 sd-daemon`).
+/// Writes the priority before each line (`man 3 sd-daemon`).
 fn with_priority(level: Level, text: &str) -> String {
     let priority = match level {
         Level::Error => 3,
@@ -148,21 +148,21 @@ pub(crate) fn raw(text: &str) {
     }
 }
 
-/// The output of a server; none for other commands, which wait for their reader.
+/// The output of a server; empty for other commands, which wait for their reader.
 static OUTPUT: OnceLock<Output> = OnceLock::new();
 
 /// The interval of attempts to report lost lines.
 pub(crate) const RETRY: Duration = Duration::from_secs(1);
 
-/// From now on, this process and its children do not wait for the reader of standard error.
+/// From now on, this process and its children never wait for the reader of standard error.
 pub(crate) fn never_wait() {
-    // Without memory for the count, the server cannot start anyway.
+    // Without memory for the counter, later steps of the start also fail.
     if let Ok(lost) = SharedRows::new(1, 1) {
         OUTPUT.get_or_init(|| Output { stderr: StandardError::open(), lost, torn: AtomicBool::new(false) });
     }
 }
 
-/// Whether lines were lost and not reported yet.
+/// Whether there are lost lines that were not reported.
 pub(crate) fn has_lost() -> bool {
     OUTPUT.get().is_some_and(|output| output.lost().load(Ordering::Relaxed) > 0)
 }
@@ -180,7 +180,7 @@ struct Output {
     stderr: StandardError,
     /// The number of lost lines of all processes.
     lost: SharedRows,
-    /// This process has written a part of a line.
+    /// The last write of this process ended within a line.
     torn: AtomicBool,
 }
 
@@ -189,7 +189,7 @@ impl Output {
         &self.lost.row(0)[0]
     }
 
-    /// Writes lines as far as there is room, and counts the others.
+    /// Writes lines while there is room, and counts the rest.
     fn put(&self, mut lines: &[u8]) {
         // A report of lost lines comes before later lines.
         let mut has_room = !has_lost();
@@ -213,13 +213,13 @@ impl Output {
         }
     }
 
-    /// Writes one piece. Returns whether there was room for all of it.
+    /// Writes a piece. Returns whether there was room for all its bytes.
     fn write(&self, piece: &[u8]) -> bool {
         let is_torn = self.torn.load(Ordering::Relaxed);
         if is_torn && self.stderr.write(b"\n").is_ok_and(|written| written == 0) {
             return false;
         }
-        // Nothing can be reported at an output that fails.
+        // A failing output cannot take a report of its failure.
         let written = self.stderr.write(piece).unwrap_or(piece.len());
         self.torn.store(written > 0 && written < piece.len(), Ordering::Relaxed);
         written == piece.len()

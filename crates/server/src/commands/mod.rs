@@ -1,4 +1,4 @@
-//! The command line, and all commands except `serve`.
+//! The command line, and the commands. [`serve`] only reads the flags of its command.
 
 mod advice;
 pub(crate) mod bench;
