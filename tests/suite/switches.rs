@@ -117,7 +117,7 @@ fn a_response_is_corked_and_uncorked(config: &Config) {
         }
         if config.engine != Engine::Uring {
             let first = calls.lines.iter().position(|line| line.contains("TCP_CORK, [1]"));
-            let sent = calls.lines.iter().position(|line| line.contains("send"));
+            let sent = calls.lines.iter().position(|line| line.contains("HTTP/1.1 200"));
             let last = calls.lines.iter().rposition(|line| line.contains("TCP_CORK, [0]"));
             assert!(first < sent && sent < last, "{target}: {:#?}", calls.lines);
         }

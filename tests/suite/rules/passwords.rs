@@ -114,7 +114,7 @@ pub(super) fn h85_guesses_delay_no_other_work(config: &Config) {
         ("site/private/index.html", "private\n"),
         ("site/list/file.txt", "listed\n"),
         // Slow enough for a queue to form before it.
-        ("members.htpasswd", "alice:$2y$10$abcdefghijklmnopqrstuuqflPDzB6gcMhKa1rZqKiun2YGL5sa2u\n"),
+        ("members.htpasswd", "alice:$2y$06$FBaBFZTCEBWvr.8wyNdvjecnB1aKWbCE0gGkl5cPKSJZqY9zba7gy\n"),
     ]);
     let server = start(config, &folder, GUESSED);
     let mut guesses: Vec<_> = (0..40).map(|_| server.connect()).collect();
@@ -124,7 +124,7 @@ pub(super) fn h85_guesses_delay_no_other_work(config: &Config) {
         assert_eq!(listed.status, 200, "{}", listed.head);
     }
     let statuses: Vec<_> = guesses.iter_mut().map(|wire| wire.response().status).collect();
-    assert!(statuses.iter().all(|status| matches!(status, 401 | 503)), "{statuses:?}");
+    assert!(statuses.iter().all(|status| matches!(status, 401 | 429 | 503)), "{statuses:?}");
     end(server);
 }
 
@@ -133,7 +133,7 @@ pub(super) fn h85_one_address_does_not_fill_a_queue_of_work(config: &Config) {
         ("site/private/index.html", "private\n"),
         ("site/list/file.txt", "listed\n"),
         // Slow enough for a queue to form before it.
-        ("members.htpasswd", "alice:$2y$09$F7DLZ.pW7xAnsJuyxfi3/OJzU9kDCHJGicAgBHBj91rCpb2hadoaG\n"),
+        ("members.htpasswd", "alice:$2y$06$FBaBFZTCEBWvr.8wyNdvjecnB1aKWbCE0gGkl5cPKSJZqY9zba7gy\n"),
     ]);
     for number in 0..9_000 {
         folder.write(&format!("site/many/{number}"), "");
