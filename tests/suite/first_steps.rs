@@ -116,7 +116,7 @@ fn words_of_other_servers_lead_to_settings() {
         ("[[host]]\nserver_name = \"a.example\"", "did you mean name?"),
         ("[site.headers]\nX-A = \"b\"", "set.X-Frame-Options"),
         ("listing = true", "html, json, off"),
-        ("[[site.redirect]]\nfrom = \"^/a/(.*)$\"\nto = \"/b\"", "no regular expression"),
+        ("[[site.redirect]]\nfrom = \"^/a/(.*)$\"\nto = \"/b\"", "not a regular expression"),
         ("[[site.redirect]]\nfrom = \"/a/*\"\nto = \"/b/*\"", "a star only in a final"),
     ] {
         let file = folder.write("tenfold.toml", format!("root = \"site\"\n{line}\n"));

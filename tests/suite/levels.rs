@@ -30,7 +30,7 @@ const SAID: [&[&str]; 4] = [
         "; another takes its place",
     ],
     &["serves   http://", "tenfold: the configuration was read again", "tenfold: stopped"],
-    &["tenfold: debug: heard HangUp", "tenfold: debug: generation # is gone"],
+    &["tenfold: debug: signal HangUp", "tenfold: debug: generation # has ended"],
 ];
 
 /// The index of a line's level in [`LEVELS`].
