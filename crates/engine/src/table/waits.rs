@@ -62,15 +62,15 @@ mod tests {
     #[test]
     fn calls_are_printed_as_prose() {
         let prose = |engine: Engine| Steps(engine.model().calls).to_string();
-        assert_eq!(prose(Engine::Naive), "accept4, recv, send or sendfile, close");
+        assert_eq!(prose(Engine::Naive), "accept4, recv, write or sendfile, close");
         assert_eq!(
             prose(Engine::Epoll),
-            "epoll_wait, accept4, recv, send or sendfile, epoll_ctl once a connection, close"
+            "epoll_wait, accept4, recv, write or sendfile, epoll_ctl once a connection, close"
         );
         assert!(
             prose(Engine::Libevent).starts_with("epoll_wait or poll or select (libevent-method), accept4, ")
         );
-        assert_eq!(prose(Engine::Select), "select, accept4, recv, send or sendfile, close");
+        assert_eq!(prose(Engine::Select), "select, accept4, recv, write or sendfile, close");
         assert_eq!(
             prose(Engine::Uring),
             "io_uring_enter (multishot accept and recv, send, close), getpeername, sendfile for large files"

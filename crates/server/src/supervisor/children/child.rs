@@ -205,6 +205,7 @@ impl Child {
         process::end_children(self.pid.take());
     }
 
+    #[cfg(feature = "acme")]
     pub(crate) fn supervisor(&self) -> Pid {
         self.supervisor
     }
