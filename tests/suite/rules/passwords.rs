@@ -135,7 +135,7 @@ pub(super) fn h85_one_address_does_not_fill_a_queue_of_work(config: &Config) {
         // Slow enough for a queue to form before it.
         ("members.htpasswd", "alice:$2y$06$FBaBFZTCEBWvr.8wyNdvjecnB1aKWbCE0gGkl5cPKSJZqY9zba7gy\n"),
     ]);
-    for number in 0..9_000 {
+    for number in 0..2_000 {
         folder.write(&format!("site/many/{number}"), "");
     }
     let server = start(config, &folder, GUESSED);
