@@ -4,7 +4,7 @@ use std::fmt;
 
 use tenfold_engine::{Bounds, Dispatch, Driver, Engine, MODELS, Plan, Sender, Topology, Triggers, probe};
 
-use crate::seal::{Below, certificate_folder};
+use crate::seal::certificate_folder;
 
 /// The default number of threads of a pool.
 pub const POOL_THREADS: usize = 16;
@@ -38,8 +38,8 @@ pub struct Config {
     pub dispatch: Dispatch,
     /// The triggers, unless they are the default.
     pub triggers: Option<Triggers>,
-    /// TLS, if it is between the protocol and the socket.
-    pub layer: Option<Below>,
+    /// Whether connections use TLS.
+    pub tls: bool,
 }
 
 /// The configurations of a case. `TENFOLD_TEST_ALL=1` extends them to all that the case may concern. Cases about a
@@ -85,7 +85,7 @@ impl Config {
             sender: model.senders[0],
             dispatch: Dispatch::Inline,
             triggers: None,
-            layer: None,
+            tls: false,
         }
     }
 
@@ -118,13 +118,13 @@ impl Config {
     /// Whether the case with this number runs on it. Through TLS, an engine that does not represent its driver runs a
     /// sample of them; one with the next number runs another sample.
     pub fn samples(&self, case: usize) -> bool {
-        let represented = self.layer != Some(Below::Tls) || EACH_DRIVER.contains(&self.engine);
+        let represented = !self.tls || EACH_DRIVER.contains(&self.engine);
         represented || everything() || (case + self.engine as usize).is_multiple_of(TLS_SAMPLE)
     }
 
-    /// The same through TLS.
-    pub fn through(self, below: Below) -> Config {
-        Config { layer: Some(below), ..self }
+    /// The same over TLS.
+    pub fn over_tls(self) -> Config {
+        Config { tls: true, ..self }
     }
 
     /// Its plan, if it is legal.
@@ -188,7 +188,7 @@ impl Config {
         if self.workers() > 1 {
             flags.extend(["--workers".into(), self.workers().to_string()]);
         }
-        let encrypts = self.layer == Some(Below::Tls);
+        let encrypts = self.tls;
         // Other senders are refused.
         let sender = if encrypts { Sender::Auto } else { self.sender };
         flags.extend(["--send".into(), sender.to_string()]);
@@ -203,12 +203,9 @@ impl Config {
         if let Some(triggers) = self.triggers {
             flags.extend(["--trigger".into(), triggers.to_string()]);
         }
-        match self.layer {
-            None => {}
-            Some(Below::Tls) => {
-                for (flag, name) in [("--tls-certificate", "cert.pem"), ("--tls-key", "key.pem")] {
-                    flags.extend([flag.into(), certificate_folder().join(name).display().to_string()]);
-                }
+        if self.tls {
+            for (flag, name) in [("--tls-certificate", "cert.pem"), ("--tls-key", "key.pem")] {
+                flags.extend([flag.into(), certificate_folder().join(name).display().to_string()]);
             }
         }
         flags
@@ -224,10 +221,7 @@ impl fmt::Display for Config {
         if let Some(triggers) = self.triggers {
             write!(f, "+{triggers}")?;
         }
-        f.write_str(match self.layer {
-            None => "",
-            Some(Below::Tls) => "+tls",
-        })
+        f.write_str(if self.tls { "+tls" } else { "" })
     }
 }
 
@@ -274,11 +268,11 @@ impl Breadth {
             return false;
         }
         // TLS does the sending itself, so a sender is as good as another.
-        if config.layer == Some(Below::Tls) && !first_sender {
+        if config.tls && !first_sender {
             return false;
         }
         if everything() {
-            let plain = first_sender && config.layer.is_none();
+            let plain = first_sender && !config.tls;
             match self {
                 Breadth::Every
                 | Breadth::Senders
@@ -296,7 +290,7 @@ impl Breadth {
             }
         }
         if self == Breadth::Compared && compares() {
-            return default_triggers && config.layer.is_none();
+            return default_triggers && !config.tls;
         }
         if !tried(config.engine, config.topology) {
             return false;
@@ -304,7 +298,7 @@ impl Breadth {
         if config.dispatch != Dispatch::Inline && config.engine != Engine::Epoll {
             // `epoll` has the same driver and runs all cases.
             let smoke = [Breadth::Compared, Breadth::Concurrent, Breadth::Dispatches].contains(&self);
-            return smoke && default_triggers && config.layer.is_none();
+            return smoke && default_triggers && !config.tls;
         }
         if config.locks_memory() && self == Breadth::Every {
             // Many concurrent rings exceed the user's limit of locked memory.
@@ -314,7 +308,7 @@ impl Breadth {
         let own_sender =
             first_sender || !LIBRARIES.contains(&config.engine) || model.driver == Driver::Completion;
         match self {
-            Breadth::Every | Breadth::Senders | Breadth::Compared if config.layer.is_some() => {
+            Breadth::Every | Breadth::Senders | Breadth::Compared if config.tls => {
                 first_topology && first_sender && default_triggers
             }
             Breadth::Every if LIBRARIES.contains(&config.engine) => default_triggers && first_sender,
@@ -325,15 +319,15 @@ impl Breadth {
             Breadth::Senders | Breadth::Compared => first_topology && default_triggers && own_sender,
             Breadth::Topologies | Breadth::Processes => {
                 let topology = first_topology || EVERY_TOPOLOGY.contains(&config.engine);
-                topology && first_sender && default_triggers && config.layer.is_none()
+                topology && first_sender && default_triggers && !config.tls
             }
             Breadth::Engines | Breadth::Drivers | Breadth::LoopsOnce => {
                 first_topology && first_sender && default_triggers
             }
             Breadth::Concurrent | Breadth::Epoll | Breadth::Uring | Breadth::Dispatches => {
-                first_topology && first_sender && default_triggers && config.layer.is_none()
+                first_topology && first_sender && default_triggers && !config.tls
             }
-            Breadth::Triggers => first_topology && first_sender && config.layer.is_none(),
+            Breadth::Triggers => first_topology && first_sender && !config.tls,
         }
     }
 }

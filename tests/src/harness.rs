@@ -12,7 +12,6 @@ use tenfold_engine::Engine;
 
 use crate::config::{Breadth, Config};
 use crate::part::SuitePart;
-use crate::seal::Below;
 use crate::server::{Server, lock};
 use crate::{binary, databases, left, pool, seal, site};
 
@@ -121,7 +120,7 @@ fn trials(themes: &[Theme]) -> Vec<Trial> {
         themes.iter().for_each(|theme| theme.cases.iter().for_each(|case| f(theme, case)));
     };
     let plain = Config::all();
-    let encrypted = plain.iter().map(|config| config.through(Below::Tls));
+    let encrypted = plain.iter().map(|config| config.over_tls());
     for config in plain.iter().copied().chain(encrypted) {
         let mut covered = 0;
         all(&mut |theme, case| {
@@ -136,7 +135,7 @@ fn trials(themes: &[Theme]) -> Vec<Trial> {
                     trials.push(trial(name, move || pool::with_server(&config, run)));
                 }
                 Run::OwnLayered(run) => trials.push(trial(name, move || with_own(&config, run))),
-                _ if config.layer.is_some() => {}
+                _ if config.tls => {}
                 Run::Own(run) => trials.push(trial(name, move || with_own(&config, run))),
                 Run::OwnAsRoot(run) => {
                     let trial = trial(name, move || with_own(&config, run));

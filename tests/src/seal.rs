@@ -15,14 +15,7 @@ use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore};
 
 use crate::site::TempFolder;
 
-/// A layer below HTTP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Below {
-    /// TLS, with the certificate of this run.
-    Tls,
-}
-
-/// The client's state of a connection.
+/// The client's state of a TLS connection, with the certificate of this run.
 #[derive(Debug)]
 pub(crate) struct Seal {
     connection: Box<ClientConnection>,
@@ -31,7 +24,7 @@ pub(crate) struct Seal {
 }
 
 impl Seal {
-    pub(crate) fn new(_: Below) -> Seal {
+    pub(crate) fn new() -> Seal {
         let name = ServerName::try_from(NAME).expect("a name");
         let connection = ClientConnection::new(certificate().client.clone(), name);
         let mut connection = connection.expect("the configuration is legal");

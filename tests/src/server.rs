@@ -38,7 +38,7 @@ impl Server {
     /// Opens a connection.
     #[track_caller]
     pub fn connect(&self) -> Wire {
-        Wire::connect(self.address, self.config.layer).sends_early(self.config.at_once().is_some())
+        Wire::connect_over(self.address, self.config.tls).sends_early(self.config.at_once().is_some())
     }
 
     /// A connection that is idle after one request; `None` if the server closed it instead.

@@ -6,7 +6,6 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use crate::response::WireResponse;
-use crate::seal::Below;
 use crate::server::Server;
 use crate::wire::Wire;
 
@@ -124,8 +123,7 @@ impl<'s> Visitor<'s> {
         request += "\r\n";
         let mut wire = match &self.socket {
             Some(socket) => Wire::connect_unix(socket),
-            None if self.seals => Wire::connect(self.address, Some(Below::Tls)),
-            None => Wire::connect(self.address, self.server.config.layer),
+            None => Wire::connect_over(self.address, self.seals || self.server.config.tls),
         };
         // A refused body need not be sent completely; only the response matters.
         let _ = wire.try_send(&[request.as_bytes(), body].concat());

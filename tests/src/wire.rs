@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with, sockopt};
 
 use crate::response::WireResponse;
-use crate::seal::{Below, Seal};
+use crate::seal::Seal;
 
 /// The longest wait of a read before the case fails.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -45,20 +45,20 @@ enum Came {
 }
 
 impl Wire {
-    /// Connects.
-    pub fn try_connect(address: SocketAddr, below: Option<Below>) -> std::io::Result<Wire> {
-        Wire::of_tcp(TcpStream::connect_timeout(&address, PATIENCE)?, below)
+    /// Connects without TLS.
+    pub fn try_connect(address: SocketAddr) -> std::io::Result<Wire> {
+        Wire::of_tcp(TcpStream::connect_timeout(&address, PATIENCE)?, false)
     }
 
-    fn of_tcp(stream: TcpStream, below: Option<Below>) -> std::io::Result<Wire> {
+    fn of_tcp(stream: TcpStream, tls: bool) -> std::io::Result<Wire> {
         stream.set_nodelay(true)?;
-        Wire::of(stream, below)
+        Wire::of(stream, tls)
     }
 
-    fn of(stream: TcpStream, below: Option<Below>) -> std::io::Result<Wire> {
+    fn of(stream: TcpStream, tls: bool) -> std::io::Result<Wire> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        let layer = below.map(Seal::new);
+        let layer = tls.then(Seal::new);
         Ok(Wire { stream, layer, early: false, received: Vec::new(), scratch: vec![0; 128 * 1024] })
     }
 
@@ -68,10 +68,18 @@ impl Wire {
         Wire { early, ..self }
     }
 
-    /// Connects.
+    /// Connects without TLS.
     #[track_caller]
-    pub fn connect(address: SocketAddr, below: Option<Below>) -> Wire {
-        Wire::try_connect(address, below).unwrap_or_else(|error| panic!("connect to {address}: {error}"))
+    pub fn connect(address: SocketAddr) -> Wire {
+        Wire::connect_over(address, false)
+    }
+
+    /// Connects, with TLS if `tls` is set.
+    #[track_caller]
+    pub fn connect_over(address: SocketAddr, tls: bool) -> Wire {
+        let stream = TcpStream::connect_timeout(&address, PATIENCE);
+        let wire = stream.and_then(|stream| Wire::of_tcp(stream, tls));
+        wire.unwrap_or_else(|error| panic!("connect to {address}: {error}"))
     }
 
     /// Connects to a Unix socket.
@@ -79,7 +87,7 @@ impl Wire {
     pub fn connect_unix(path: &Path) -> Wire {
         // The calls of a TCP socket also read and write a Unix socket.
         let connected = UnixStream::connect(path).map(|stream| TcpStream::from(OwnedFd::from(stream)));
-        let wire = connected.and_then(|stream| Wire::of(stream, None));
+        let wire = connected.and_then(|stream| Wire::of(stream, false));
         wire.unwrap_or_else(|error| panic!("connect to {}: {error}", path.display()))
     }
 
@@ -106,7 +114,7 @@ impl Wire {
             Ok(socket.into())
         };
         let stream = connect().unwrap_or_else(|error| panic!("connect to {to}: {error}"));
-        Wire::of_tcp(stream, None).unwrap_or_else(|error| panic!("set up a socket: {error}"))
+        Wire::of_tcp(stream, false).unwrap_or_else(|error| panic!("set up a socket: {error}"))
     }
 
     /// The socket itself, for operations other than bytes.

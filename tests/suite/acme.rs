@@ -57,7 +57,7 @@ fn challenges_are_answered_and_other_handshakes_refused_without_a_certificate(co
         .flag("--listen", format!("http:{plain}"))
         .start();
     let get = |path: &str| {
-        let mut wire = Wire::connect(plain, None);
+        let mut wire = Wire::connect(plain);
         wire.send(request("GET", path, &[]));
         wire.response()
     };
@@ -306,7 +306,7 @@ fn a_certificate_is_obtained_renewed_and_kept_while_the_authority_is_away(config
     };
     let first = eventually(SOON, "a certificate", || presented("www.a.test"));
     becomes_true(SOON, "plaintext is redirected", || {
-        let mut wire = Wire::connect(plain, None);
+        let mut wire = Wire::connect(plain);
         wire.send("GET /1k.html HTTP/1.1\r\nHost: a.test\r\n\r\n");
         let location = format!("https://a.test:{}/1k.html", address.port());
         wire.response().field("Location") == Some(&location)
@@ -382,7 +382,7 @@ fn a_damaged_certificate_stays_in_memory_until_another_is_obtained(config: &Conf
         damage();
         reload(&server);
         assert_eq!(presented().as_ref(), Some(&second));
-        let mut wire = Wire::connect(plain, None);
+        let mut wire = Wire::connect(plain);
         wire.send("GET /1k.html HTTP/1.1\r\nHost: a.test\r\n\r\n");
         assert!(wire.response().field("Location").is_some(), "plaintext is redirected");
     }

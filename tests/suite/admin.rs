@@ -43,7 +43,7 @@ fn start(launch: Launch) -> (Server, SocketAddr) {
 
 #[track_caller]
 fn ask(admin: SocketAddr, method: &str, target: &str) -> WireResponse {
-    let mut wire = Wire::connect(admin, None);
+    let mut wire = Wire::connect(admin);
     wire.send(request(method, target, &[]));
     if method == "HEAD" { wire.head() } else { wire.response() }
 }
@@ -183,7 +183,7 @@ fn readiness_follows_the_life_of_the_server(config: &Config) {
     for (host, status) in
         [("evil.example:9145", 421), ("LocalHost:1", 200), ("[::1]:9145", 200), ("[::1]", 200)]
     {
-        let mut wire = Wire::connect(admin, None);
+        let mut wire = Wire::connect(admin);
         wire.send(format!("GET /status HTTP/1.1\r\nHost: {host}\r\n\r\n"));
         assert_eq!(wire.response().status, status, "{host}");
     }
@@ -197,23 +197,23 @@ fn stalled_and_wrong_clients_hold_up_nobody(config: &Config) {
     // Most of the listener's connections.
     let stalled: Vec<_> = (0..40)
         .map(|number| {
-            let mut wire = Wire::connect(admin, None);
+            let mut wire = Wire::connect(admin);
             wire.send(if number % 2 == 0 { "GET /metrics HTTP/1.1\r\nHo" } else { "" });
             wire
         })
         .collect();
     // A client that never reads its responses.
-    let mut greedy = Wire::connect(admin, None);
+    let mut greedy = Wire::connect(admin);
     greedy.send(request("GET", "/metrics", &[]).repeat(200));
     let posted = ask(admin, "POST", "/metrics");
     assert_eq!((posted.status, posted.need("Allow")), (405, "GET, HEAD"));
     let head = ask(admin, "HEAD", "/metrics");
     assert!(head.status == 200 && head.promised() > 1000 && head.body.is_empty(), "{}", head.head);
     assert_eq!(ask(admin, "GET", "/").status, 404);
-    let mut wire = Wire::connect(admin, None);
+    let mut wire = Wire::connect(admin);
     wire.send("no HTTP\r\n\r\n");
     assert_eq!(wire.response().status, 400);
-    let mut wire = Wire::connect(admin, None);
+    let mut wire = Wire::connect(admin);
     wire.send(request("GET", "/metrics", &[("Accept", "application/openmetrics-text;version=1.0.0;q=0.5")]));
     let open = wire.response();
     let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -231,7 +231,7 @@ fn incomplete_heads_give_way(config: &Config) {
     let (_server, admin) = start(Launch::new(config, site::shared()));
     let stalled: Vec<_> = (0..128)
         .map(|_| {
-            let mut wire = Wire::connect(admin, None);
+            let mut wire = Wire::connect(admin);
             // The listener may have closed it.
             let _ = wire.try_send(b"G");
             wire

@@ -48,7 +48,7 @@ fn begin(config: &Config, folder: &TempFolder) -> (Server, Wire, Vec<u8>) {
 
 /// The end of a connection whose file was cut. A layer sends copies, and no closing record.
 fn cut_short(config: &Config) -> ConnectionEnd {
-    if config.layer.is_some() { ConnectionEnd::Cut } else { ConnectionEnd::Reset }
+    if config.tls { ConnectionEnd::Cut } else { ConnectionEnd::Reset }
 }
 
 fn h48_h49_a_file_that_shrinks_ends_the_connection(config: &Config) {

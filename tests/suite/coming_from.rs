@@ -104,7 +104,7 @@ fn answers(address: SocketAddr) -> bool {
     if TcpStream::connect(address).is_err() {
         return false;
     }
-    let mut wire = Wire::connect(address, None);
+    let mut wire = Wire::connect(address);
     wire.get("/");
     wire.response().status == 200
 }

@@ -75,8 +75,7 @@ fn summed(answer: &[u8]) -> OutputHash {
 /// The whole output on a new connection, without dates.
 fn answer(server: &Server, at: usize) -> Vec<u8> {
     let bytes = exchange(seed(), at).bytes;
-    let mut all =
-        if server.config.layer.is_some() { server.exchange(&bytes) } else { plainly(server, &bytes) };
+    let mut all = if server.config.tls { server.exchange(&bytes) } else { plainly(server, &bytes) };
     blot_dates(&mut all);
     all
 }

@@ -9,7 +9,6 @@ use tenfold_tests::cases;
 use tenfold_tests::config::{Config, POOL_THREADS};
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::Launch;
-use tenfold_tests::seal::Below;
 use tenfold_tests::server::Server;
 use tenfold_tests::site;
 use tenfold_tests::time::becomes_true;
@@ -75,7 +74,7 @@ fn send_slowly(server: &Server, timeout: Duration) {
 /// A connection with a part of a record is not idle, so the idle timeout must not apply. The timeout of a head applies
 /// to the handshake too.
 fn a_record_between_requests_has_the_time_of_a_head(config: &Config) {
-    let launch = Launch::new(&config.through(Below::Tls), site::shared());
+    let launch = Launch::new(&config.over_tls(), site::shared());
     let server = launch.flag("--head-timeout", "3s").flag("--idle-timeout", "60s").start();
     let mut wire = server.connect();
     wire.get("/1k.html");

@@ -135,7 +135,7 @@ fn h84_off_loopback_an_address_has_a_quarter_of_the_connections() {
     let server = launch.flag("--listen", everywhere).flag("--log-level", "debug").start_at(loopback);
     assert!(server.errors().contains(", 256 of one address"), "{}", server.errors());
     let served = |at: SocketAddr| {
-        let mut wire = Wire::connect(at, None);
+        let mut wire = Wire::connect(at);
         wire.try_send(&request("HEAD", "/1k.html", &[])).ok()?;
         wire.try_head().filter(|head| head.status == 200)?;
         Some(wire)

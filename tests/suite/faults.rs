@@ -68,7 +68,7 @@ fn meet(server: &Server, number: usize) {
 
 /// Whether a normal request succeeds.
 fn answers(server: &Server) -> bool {
-    let Ok(mut wire) = Wire::try_connect(server.address, None) else { return false };
+    let Ok(mut wire) = Wire::try_connect(server.address) else { return false };
     if wire.try_send(&request("GET", "/1k.html", &[("Connection", "close")])).is_err() {
         return false;
     }

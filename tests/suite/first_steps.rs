@@ -31,7 +31,7 @@ fn an_address_has_short_forms(config: &Config) {
         (Launch::new(config, site::shared()).flag(flag, value).start_at(address), address.port())
     };
     let from = |at: SocketAddr| {
-        let mut wire = Wire::connect(at, None);
+        let mut wire = Wire::connect(at);
         wire.get("/1k.html");
         wire.response().status
     };

@@ -9,7 +9,7 @@ use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::Launch;
-use tenfold_tests::seal::{Below, get_once, new_client};
+use tenfold_tests::seal::{get_once, new_client};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::SOON;
@@ -29,7 +29,7 @@ const REFUSED: [&str; 2] = [
 ];
 
 fn encrypted(config: &Config, how: &str) -> Launch {
-    Launch::new(&config.through(Below::Tls), site::shared()).flag("--tls-kernel", how)
+    Launch::new(&config.over_tls(), site::shared()).flag("--tls-kernel", how)
 }
 
 fn works(config: &Config) -> bool {
@@ -112,7 +112,7 @@ fn files_leave_whole_by_explicit_senders(config: &Config) {
     folder.write("large", &content);
     folder.write("small", "small");
     for sender in ["sendfile", "splice", "mmap", "copy"] {
-        let launch = Launch::new(&config.through(Below::Tls), folder.path()).flag("--tls-kernel", "on");
+        let launch = Launch::new(&config.over_tls(), folder.path()).flag("--tls-kernel", "on");
         let server = launch.flag("--tls-preset", "modern").flag("--send", sender).start();
         let before = sealed_by_kernel();
         let mut client = connect(&server);

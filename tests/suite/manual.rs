@@ -185,7 +185,7 @@ fn h75_a_planted_folder_does_not_stop_the_manual() {
     folder.allow(&format!("run/tenfold-{number}"), 0o755);
     command.env_remove("XDG_RUNTIME_DIR").env("TMPDIR", folder.at("run"));
     let (mut child, address, rest) = alone(&mut command);
-    let mut wire = Wire::connect(address, None);
+    let mut wire = Wire::connect(address);
     wire.get("/index.html");
     assert_eq!(wire.response().status, 200);
     let folders = unpacked(&folder);
@@ -204,7 +204,7 @@ fn the_manual_is_served_alone() {
     let mut command = Command::new(&server.path);
     let (mut child, address, rest) = alone(command.env("XDG_RUNTIME_DIR", run));
     let served = expected().into_iter().map(|(path, text)| {
-        let mut wire = Wire::connect(address, None);
+        let mut wire = Wire::connect(address);
         wire.get(&format!("/{path}"));
         (path, text, wire.response().body)
     });

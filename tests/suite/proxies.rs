@@ -9,7 +9,7 @@ use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::{Launch, free_address};
-use tenfold_tests::seal::{Below, get_behind, new_client};
+use tenfold_tests::seal::{get_behind, new_client};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true};
@@ -190,7 +190,7 @@ fn wrong_proxy_headers_close_the_connection(config: &Config) {
 }
 
 fn a_proxy_header_precedes_tls(config: &Config) {
-    let encrypted = config.through(Below::Tls);
+    let encrypted = config.over_tls();
     let server = behind(Launch::new(&encrypted, site::shared()).flag("--trusted-proxy", "127.0.0.1"));
     for header in [FIRST, &second(0x21, 0x11, SECOND)] {
         let exchange = get_behind(server.address, header, &new_client(), "localhost", "/1k.html");

@@ -16,7 +16,7 @@ use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::{Launch, free_address};
 use tenfold_tests::process::Process;
-use tenfold_tests::seal::{Below, certificate_folder, get_once, new_client, own_key, secret_parts};
+use tenfold_tests::seal::{certificate_folder, get_once, new_client, own_key, secret_parts};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true, eventually};
@@ -49,7 +49,7 @@ fn stop(server: Server) {
 }
 
 fn h96_no_other_process_has_the_key(config: &Config) {
-    let server = Launch::new(&config.through(Below::Tls), site::shared()).start();
+    let server = Launch::new(&config.over_tls(), site::shared()).start();
     // With `fork`, the process of this connection is checked too.
     let mut wire = server.connect();
     wire.get("/1k.html");
@@ -88,10 +88,8 @@ fn h96_no_other_process_has_the_key_of_an_internal_certificate(config: &Config) 
 }
 
 fn workers_have_the_keys_without_isolation(config: &Config) {
-    let server = Launch::new(&config.through(Below::Tls), site::shared())
-        .flag("--tls-key-isolation", "off")
-        .word("-v")
-        .start();
+    let server =
+        Launch::new(&config.over_tls(), site::shared()).flag("--tls-key-isolation", "off").word("-v").start();
     get(&server, &new_client()).expect("a response");
     assert!(server.status()["signing"].is_null());
     let said = server.errors();
@@ -102,7 +100,7 @@ fn workers_have_the_keys_without_isolation(config: &Config) {
 }
 
 fn h96_a_killed_signing_process_is_replaced(config: &Config) {
-    let server = Launch::new(&config.through(Below::Tls), site::shared()).start();
+    let server = Launch::new(&config.over_tls(), site::shared()).start();
     get(&server, &new_client()).expect("a response");
     let first = signing_process(&server);
     let workers = server.workers();
@@ -125,13 +123,13 @@ fn h96_a_killed_signing_process_is_replaced(config: &Config) {
 
 /// Handshakes that need a signature wait; everything else is served meanwhile.
 fn h96_only_full_handshakes_wait_until_a_stopped_signing_process_is_replaced(config: &Config) {
-    let config = config.through(Below::Tls);
+    let config = config.over_tls();
     let plain = free_address();
     let launch = Launch::new(&config, site::shared()).flag("--listen", format!("http:{plain}"));
     let server = launch.start();
     let resumes = new_client();
     get(&server, &resumes).expect("a response");
-    let mut open = [server.connect(), Wire::connect(plain, None)];
+    let mut open = [server.connect(), Wire::connect(plain)];
     let mut serves = || {
         for wire in &mut open {
             wire.get("/1k.html");
@@ -166,7 +164,7 @@ fn h96_only_full_handshakes_wait_until_a_stopped_signing_process_is_replaced(con
 
 /// The test sends requests over the socket of a worker, as compromised code could.
 fn h96_only_handshakes_are_signed(config: &Config) {
-    let server = Launch::new(&config.through(Below::Tls), site::shared()).start();
+    let server = Launch::new(&config.over_tls(), site::shared()).start();
     get(&server, &new_client()).expect("a response");
     let socket = message_socket(server.workers()[0]);
     let key = sha256(&own_key().subject_public_key_info());

@@ -252,7 +252,7 @@ fn every_kind_of_address_is_served(config: &Config) {
     let asked = request("GET", "/1k.html", &[("Connection", "close")]);
     let expected = server.get("/1k.html").body;
     for address in [second, six.parse().expect("an address")] {
-        let mut wire = Wire::connect(address, None);
+        let mut wire = Wire::connect(address);
         wire.send(&asked);
         assert_eq!(wire.response().body, expected, "{address}");
     }

@@ -156,7 +156,7 @@ fn look(parameters: &[Parameter], row: &[usize]) {
     let server = launch.start();
     let mut answers = a_little_of_everything(server.connect());
     answers += match row.value("listen") {
-        Some("TCP and IPv6") => a_little_of_everything(Wire::connect(six.parse().expect("an address"), None)),
+        Some("TCP and IPv6") => a_little_of_everything(Wire::connect(six.parse().expect("an address"))),
         Some(_) => a_little_of_everything(Wire::connect_unix(&socket)),
         None => 0,
     };

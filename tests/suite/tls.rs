@@ -16,7 +16,7 @@ use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::{Launch, tenfold};
-use tenfold_tests::seal::{Below, SecureExchange, client_of, get_once, new_client, trusted_roots};
+use tenfold_tests::seal::{SecureExchange, client_of, get_once, new_client, trusted_roots};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::strace::Tracer;
@@ -44,7 +44,7 @@ fn get(server: &Server, client: &Arc<ClientConfig>) -> SecureExchange {
 }
 
 fn a_line_of_json_has_the_result_of_the_handshake(config: &Config) {
-    let encrypted = config.through(Below::Tls);
+    let encrypted = config.over_tls();
     let server = Launch::new(&encrypted, site::shared()).flag("--log-format", "json").start();
     get(&server, &new_client());
     becomes_true(SOON, "a line", || server.log().lines().count() == 1);
@@ -63,7 +63,7 @@ fn a_line_of_json_has_the_result_of_the_handshake(config: &Config) {
 /// The client prefers the suites of each version in the opposite order.
 fn the_server_chooses_the_cipher(config: &Config) {
     use CipherSuite as C;
-    let server = Launch::new(&config.through(Below::Tls), site::shared()).start();
+    let server = Launch::new(&config.over_tls(), site::shared()).start();
     let by_version = [
         [C::TLS13_AES_128_GCM_SHA256, C::TLS13_AES_256_GCM_SHA384, C::TLS13_CHACHA20_POLY1305_SHA256],
         [
@@ -100,8 +100,7 @@ fn the_server_chooses_the_cipher(config: &Config) {
 }
 
 fn a_client_that_closes_before_a_request_is_answered(config: &Config) {
-    let server =
-        Launch::new(&config.through(Below::Tls), site::shared()).flag("--head-timeout", "1h").start();
+    let server = Launch::new(&config.over_tls(), site::shared()).flag("--head-timeout", "1h").start();
     for version in [&TLS12, &TLS13] {
         let builder = ClientConfig::builder_with_protocol_versions(&[version]);
         let client = builder.with_root_certificates(trusted_roots()).with_no_client_auth();
@@ -125,7 +124,7 @@ fn handshakes(server: &Server, kind: &str) -> u64 {
 }
 
 fn a_session_is_resumed_also_after_a_reload(config: &Config) {
-    let server = Launch::new(&config.through(Below::Tls), site::shared()).start();
+    let server = Launch::new(&config.over_tls(), site::shared()).start();
     let client = new_client();
     assert!(!get(&server, &client).resumed, "there is no session yet");
     assert!(get(&server, &client).resumed, "a second connection");
@@ -145,7 +144,7 @@ fn a_session_is_resumed_also_after_a_reload(config: &Config) {
 /// A continued worker finds all hellos in one tick, which allows fewer handshake steps.
 fn hellos_that_come_at_once_are_all_answered(config: &Config) {
     const COUNT: usize = 30;
-    let server = Launch::new(&config.through(Below::Tls), site::shared()).start();
+    let server = Launch::new(&config.over_tls(), site::shared()).start();
     let workers = server.workers();
     workers.iter().for_each(|worker| worker.signal(Signal::STOP));
     becomes_true(SOON, "the workers have stopped", || workers.iter().all(|worker| worker.is_stopped()));
@@ -175,7 +174,7 @@ fn hellos_that_come_at_once_are_all_answered(config: &Config) {
 /// The first send has the server's part of the handshake, the second has tickets, response and closing record. The
 /// request arrives with the client's last message.
 fn a_connection_for_one_request_sends_twice(config: &Config) {
-    let server = Launch::new(&config.through(Below::Tls), site::shared()).start();
+    let server = Launch::new(&config.over_tls(), site::shared()).start();
     get(&server, &new_client());
     let tracer = Tracer::attach(&server.workers());
     let name = "localhost".try_into().expect("a name");
@@ -208,7 +207,7 @@ fn a_connection_for_one_request_sends_twice(config: &Config) {
 
 fn a_hello_that_is_too_long_gets_an_alert(config: &Config) {
     const DECODE_ERROR: [u8; 7] = [21, 3, 3, 0, 2, 2, 50];
-    let server = Launch::new(&config.through(Below::Tls), site::shared()).start();
+    let server = Launch::new(&config.over_tls(), site::shared()).start();
     // A message of 60,000 bytes, in records of 16 KiB: more than a connection holds.
     let message = [&[1, 0, 0xea, 0x60, 3, 3][..], &[7; 3 * 16_384 - 6]].concat();
     let mut stream = TcpStream::connect(server.address).expect("it listens");
@@ -229,7 +228,7 @@ fn a_hello_that_is_too_long_gets_an_alert(config: &Config) {
 /// have served some of them. With a queue, the accepting thread is listed too, and serves none.
 fn a_session_of_one_worker_is_resumed_in_another(config: &Config) {
     const CLIENTS: usize = 4;
-    let launch = Launch::new(&config.through(Below::Tls), site::shared());
+    let launch = Launch::new(&config.over_tls(), site::shared());
     // The kernel gives each connection of a shared socket to the ring that has waited longest. A ring with a multishot
     // accept stays the first.
     let in_turn = config.engine == Engine::Uring && config.topology == Topology::Threads;

@@ -8,7 +8,7 @@ use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::{Launch, free_address};
-use tenfold_tests::seal::{Below, exchange_once, get_once, new_client};
+use tenfold_tests::seal::{exchange_once, get_once, new_client};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true};
@@ -79,10 +79,10 @@ fn a_request_on_the_connection_of_another_host_gets_421(config: &Config) {
 
 fn plaintext_is_redirected_to_https(config: &Config) {
     let plain = free_address();
-    let launch = Launch::new(&config.through(Below::Tls), site::shared()).flag("--https-redirect", "on");
+    let launch = Launch::new(&config.over_tls(), site::shared()).flag("--https-redirect", "on");
     let server = launch.flag("--listen", format!("http:{plain}")).start();
     // Engine naive serves one connection at a time.
-    let mut wire = Wire::connect(plain, None);
+    let mut wire = Wire::connect(plain);
     wire.send("GET /a%20b?c=d HTTP/1.1\r\nHost: localhost:80\r\nConnection: close\r\n\r\n");
     let response = wire.response();
     assert_eq!(response.status, 308);
@@ -97,7 +97,7 @@ fn plaintext_is_redirected_to_https(config: &Config) {
 fn redirects_lead_to_no_other_server(config: &Config) {
     let (server, _, plain) = start(config, &[("--https-redirect", "443")]);
     let ask = |head: &str| {
-        let mut wire = Wire::connect(plain, None);
+        let mut wire = Wire::connect(plain);
         wire.send(format!("{head}\r\n\r\n"));
         let response = wire.head();
         (response.status, response.field("location").map(str::to_owned))
@@ -142,7 +142,7 @@ fn strict_transport_security_is_sent_with_tls_alone(config: &Config) {
         let folder = TempFolder::new("hsts");
         let text = "[site.headers.set]\nStrict-Transport-Security = \"max-age=1\"\n";
         let file = folder.write("tenfold.toml", text);
-        let launch = Launch::new(&config.through(Below::Tls), site::shared()).flag("--hsts", hsts);
+        let launch = Launch::new(&config.over_tls(), site::shared()).flag("--hsts", hsts);
         let launch = launch.flag("--config", file.display());
         let server = launch.flag("--listen", format!("http:{plain}")).start();
         for request in [
@@ -158,7 +158,7 @@ fn strict_transport_security_is_sent_with_tls_alone(config: &Config) {
             assert!(response.contains(&field), "{request}: {response}");
             assert_eq!(response.matches("Strict-Transport-Security").count(), 1, "{response}");
         }
-        let mut wire = Wire::connect(plain, None);
+        let mut wire = Wire::connect(plain);
         wire.get("/absent");
         let response = wire.response();
         assert_ne!(response.field("strict-transport-security"), Some(expected));
@@ -167,7 +167,7 @@ fn strict_transport_security_is_sent_with_tls_alone(config: &Config) {
 }
 
 fn one_address_begins_few_handshakes_a_second(config: &Config) {
-    let launch = Launch::new(&config.through(Below::Tls), site::shared());
+    let launch = Launch::new(&config.over_tls(), site::shared());
     let server = launch.flag("--max-handshakes-per-address", 1).start();
     let get = || get_once(server.address, &new_client(), "localhost", "/1k.html").is_ok();
     let mut open = server.connect();

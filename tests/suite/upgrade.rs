@@ -20,7 +20,7 @@ use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::{Launch, tenfold};
 use tenfold_tests::process::Process;
-use tenfold_tests::seal::{Below, get_once, new_client};
+use tenfold_tests::seal::{get_once, new_client};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{EndOnDrop, SOON, becomes_true};
@@ -207,7 +207,7 @@ fn an_idle_connection_outlives_an_upgrade(config: &Config) {
 
 fn a_tls_session_is_resumed_after_an_upgrade(config: &Config) {
     let folder = folder();
-    let server = start(&config.through(Below::Tls), &folder);
+    let server = start(&config.over_tls(), &folder);
     let client = new_client();
     let resumes = || get_once(server.address, &client, "localhost", "/").expect("an exchange").resumed;
     assert!(!resumes(), "there is no session yet");

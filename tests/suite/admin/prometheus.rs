@@ -46,7 +46,7 @@ pub(super) fn scrapes_and_the_dashboard_finds_its_metrics(config: &Config) {
     let _prometheus = Prometheus(command.spawn().expect("it is installed"));
     let query = |query: &str| -> Option<Value> {
         let encoded: String = query.bytes().map(|byte| format!("%{byte:02X}")).collect();
-        let mut wire = Wire::try_connect(at, None).ok()?;
+        let mut wire = Wire::try_connect(at).ok()?;
         wire.try_send(&request("GET", &format!("/api/v1/query?query={encoded}"), &[])).ok()?;
         let response = wire.try_head()?;
         let length = response.field("Content-Length")?.parse().ok()?;
@@ -54,7 +54,7 @@ pub(super) fn scrapes_and_the_dashboard_finds_its_metrics(config: &Config) {
         (body["status"] == "success").then(|| body["data"]["result"].clone())
     };
     // On a busy machine it takes seconds.
-    becomes_true(Duration::from_secs(60), "Prometheus listens", || Wire::try_connect(at, None).is_ok());
+    becomes_true(Duration::from_secs(60), "Prometheus listens", || Wire::try_connect(at).is_ok());
     // After a late scrape, Prometheus has no values until the next scrape.
     for sum in ["sum(tenfold_requests_total)", "sum(tenfold_response_seconds_bucket{le=\"+Inf\"})"] {
         becomes_true(SOON, &format!("{sum} is 5"), || {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tenfold_engine::Engine;
 use tenfold_tests::config::Config;
 use tenfold_tests::launch::Launch;
-use tenfold_tests::seal::{Below, certificate_folder};
+use tenfold_tests::seal::certificate_folder;
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
 
@@ -27,7 +27,7 @@ fn trusted() -> String {
 }
 
 fn server() -> (Server, String) {
-    let server = Launch::new(&Config::of(Engine::Epoll).through(Below::Tls), site::shared()).start();
+    let server = Launch::new(&Config::of(Engine::Epoll).over_tls(), site::shared()).start();
     let url = format!("https://localhost:{}/1k.html", server.address.port());
     (server, url)
 }

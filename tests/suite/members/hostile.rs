@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use tenfold_tests::config::Config;
 use tenfold_tests::databases::{DatabaseProduct, fresh};
-use tenfold_tests::seal::Below;
 use tenfold_tests::server::Server;
 use tenfold_tests::site::TempFolder;
 use tenfold_tests::visitor::{Visitor, text};
@@ -255,7 +254,7 @@ fn cookies(folder: &TempFolder, kind: DatabaseProduct) {
     assert_eq!(secure.get("/members/").status, 200);
     stop(server);
     // If the server terminates TLS, fields of proxies do not count.
-    let encrypted = launch(&config.through(Below::Tls), folder, &url).start();
+    let encrypted = launch(&config.over_tls(), folder, &url).start();
     let mut visitor = Visitor::new(&encrypted);
     let set = lines(&visitor.log_in("ann", GOOD).head);
     assert_eq!(set.len(), 2);

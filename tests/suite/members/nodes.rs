@@ -10,7 +10,7 @@ use tenfold_tests::databases::{DatabaseProduct, fresh};
 use tenfold_tests::launch::{Launch, free_address};
 use tenfold_tests::process::Process;
 use tenfold_tests::proxy::Proxy;
-use tenfold_tests::seal::{Below, certificate_folder, secret_parts};
+use tenfold_tests::seal::{certificate_folder, secret_parts};
 use tenfold_tests::server::Server;
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::visitor::Visitor;
@@ -104,7 +104,7 @@ pub(super) fn h78_a_url_in_a_file_is_unknown_to_workers() {
 
 pub(super) fn h78_the_accounts_process_does_not_have_the_key_of_the_certificate() {
     let folder = site();
-    let config = Config::of(Engine::Epoll).through(Below::Tls);
+    let config = Config::of(Engine::Epoll).over_tls();
     let server = launch(&config, &folder, &fresh(DatabaseProduct::Sqlite, &folder)).start();
     let parts = secret_parts(&certificate_folder().join("key.pem"));
     assert!(signing_process(&server).remembers(&parts[0]), "the search finds what is there");

@@ -7,7 +7,6 @@ use rustix::process::Signal;
 use tenfold_tests::binary;
 use tenfold_tests::config::Config;
 use tenfold_tests::launch::{Launch, tenfold_slowly};
-use tenfold_tests::seal::Below;
 use tenfold_tests::server::Server;
 use tenfold_tests::site::TempFolder;
 use tenfold_tests::time::{SOON, becomes_true};
@@ -88,7 +87,7 @@ pub(super) fn what_cannot_be_opened_refuses_an_upgrade(config: &Config) {
 
 /// Neither program can open the log, so the server ends. Its workers end with it.
 pub(super) fn a_server_ends_if_neither_program_can_start(config: &Config) {
-    let (folder, launch) = with_log(&config.through(Below::Tls));
+    let (folder, launch) = with_log(&config.over_tls());
     let server = launch.members().start();
     let all = server.process.with_descendants();
     put_failing(&folder, &hide(&folder));

@@ -12,7 +12,7 @@ use tenfold_tests::config::Config;
 use tenfold_tests::launch::{Launch, free_address};
 use tenfold_tests::pebble::Pebble;
 use tenfold_tests::process::Process;
-use tenfold_tests::seal::{Below, get_once, trusted_roots};
+use tenfold_tests::seal::{get_once, trusted_roots};
 use tenfold_tests::time::{SOON, becomes_true, eventually};
 
 use super::{folder, program, succeeds};
@@ -60,7 +60,7 @@ pub(super) fn an_order_goes_on_after_an_upgrade(config: &Config) {
 /// Helpers are forks of a process with the keys, before and after an upgrade.
 pub(super) fn h96_no_helper_remembers_the_keys_of_tickets(config: &Config) {
     let folder = folder();
-    let launch = Launch::new(&config.through(Below::Tls), &folder.at("site")).program(&program(&folder));
+    let launch = Launch::new(&config.over_tls(), &folder.at("site")).program(&program(&folder));
     let server = launch.members().flag("--admin", format!("unix:{}", folder.at("admin").display())).start();
     for when in ["after the start", "after an upgrade", "after a second upgrade"] {
         let name = ticket_of(server.address);

@@ -49,7 +49,7 @@ fn no_request_fails(config: &Config, proxy: impl Fn(SocketAddr, SocketAddr) -> P
     let ask = || {
         let mut kept: Option<Wire> = None;
         while !end.load(Ordering::Relaxed) {
-            let mut wire = kept.take().unwrap_or_else(|| Wire::connect(front, None));
+            let mut wire = kept.take().unwrap_or_else(|| Wire::connect(front));
             wire.get("/");
             let response = wire.response();
             assert_eq!((response.status, &response.body[..]), (200, &b"the page\n"[..]), "{}", response.head);

@@ -137,7 +137,8 @@ impl Admission {
         }
         match entry {
             Admitting::NoRoom => warning!(
-                "{} is refused: its places in the table belong to addresses with connections; later connections may be served",
+                "{} is refused: its places in the table belong to addresses with connections; the address is served \
+                 when a place is free",
                 at.ip()
             ),
             _ => {
