@@ -12,6 +12,7 @@ use super::children::Children;
 use super::children::accounts::AccountsProcess;
 use super::children::acme::AcmeProcess;
 use super::children::admin::AdminProcess;
+use super::children::child::LATEST_START;
 use super::children::privileges;
 use super::children::signing::SigningProcess;
 use super::examine;
@@ -173,7 +174,7 @@ impl Supervisor {
         process::hide_memory().map_err(|error| format!("cannot hide the memory of the process: {error}"))?;
         let user = privileges::worker_user(&settings)?;
         // Both helpers start before the supervisor opens files and sockets that they do not need.
-        let (mut accounts, mut signing) = (None, None);
+        let (mut accounts, mut signing, by) = (None, None, Instant::now() + LATEST_START);
         if serve.null.is_none() {
             // The accounts process must not have the keys of certificates, or sockets.
             let forget = || {
@@ -181,14 +182,14 @@ impl Supervisor {
                 *handover = None;
                 passed.clear();
             };
-            accounts = AccountsProcess::begin(&settings, user.as_ref(), forget)?;
+            accounts = AccountsProcess::begin(&settings, user.as_ref(), by, forget)?;
             started.extend(accounts.as_ref().and_then(|accounts| accounts.child.pid()));
             let forget = || {
                 accounts = None;
                 *handover = None;
                 passed.clear();
             };
-            signing = SigningProcess::begin(&settings, &mut config, user.as_ref(), forget)?;
+            signing = SigningProcess::begin(&settings, &mut config, user.as_ref(), by, forget)?;
             started.extend(signing.as_ref().and_then(|signing| signing.child.pid()));
         }
         if let Some((signing, workers)) =

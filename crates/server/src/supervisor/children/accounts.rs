@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tenfold_accounts::store::url::DatabaseUrl;
 use tenfold_sys::limits;
@@ -12,7 +12,7 @@ use tenfold_sys::process;
 use tenfold_sys::signal::Signal;
 use tenfold_sys::user::SystemUser;
 
-use super::child::Child;
+use super::child::{Child, LATEST_START};
 use super::heartbeat::HeartbeatBounds;
 use super::privileges;
 use crate::config::values::Settings;
@@ -26,9 +26,6 @@ use crate::members::process::{AccountsTask, most_memory, serve};
 use crate::sandbox;
 use crate::status::report;
 
-/// The time in which the accounts must open; a remote database takes long. After an upgrade, the former program returns
-/// when it is over.
-const LATEST_START: Duration = Duration::from_secs(30);
 /// The main thread, which never waits for long, sends a heartbeat each second.
 const HEARTBEAT: HeartbeatBounds =
     HeartbeatBounds { latest_start: LATEST_START, look: Duration::from_secs(4), looks: 4 };
@@ -49,11 +46,12 @@ pub(crate) struct AccountsProcess {
 }
 
 impl AccountsProcess {
-    /// Starts the process and waits until the accounts are open; `None` without members. `forget` drops, in the new
-    /// process, state that it must not have.
+    /// Starts the process and waits until the accounts are open, until `by` at the latest; `None` without members.
+    /// `forget` drops, in the new process, state that it must not have.
     pub(crate) fn begin(
         settings: &Settings,
         workers: Option<&SystemUser>,
+        by: Instant,
         forget: impl FnOnce(),
     ) -> Result<Option<AccountsProcess>, String> {
         let Some(at) = &settings.members.accounts else { return Ok(None) };
@@ -76,7 +74,7 @@ impl AccountsProcess {
             starts: Starts::new().map_err(failed)?,
         };
         let ready = accounts.start(true, forget).map_err(failed)?;
-        accounts.child.wait_until_ready(&ready, LATEST_START)?;
+        accounts.child.wait_until_ready(&ready, by)?;
         warnings.iter().for_each(|warning| warning!("{warning}"));
         Ok(Some(accounts))
     }

@@ -2,6 +2,7 @@
 //! admin and ACME processes are values of [`Child`] with a task each.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use tenfold_sys::seccomp::REPORT_WORDS;
 use tenfold_sys::shared::SharedRows;
 use tenfold_sys::signal::Signal;
 use tenfold_sys::user::SystemUser;
+use tenfold_sys::wait;
 
 use super::heartbeat::{HeartbeatBounds, HeartbeatWatch};
 use super::privileges;
@@ -21,6 +23,7 @@ use crate::config::parse::units::shown_duration;
 use crate::diagnostics::{debug, error, warning};
 use crate::sandbox;
 use crate::sandbox::apart::read_to_end;
+use crate::supervisor::sockets::notify::ServiceManager;
 
 /// The exit code of a process that could not do its work and has reported the reason.
 pub(crate) const CANNOT_SERVE: i32 = 1;
@@ -28,6 +31,11 @@ pub(crate) const CANNOT_SERVE: i32 = 1;
 const PANICKED: i32 = 101;
 /// The first report of a process that can do its work. Any other report is an error.
 pub(crate) const READY: &str = "ready";
+/// The time in which a process must be able to do its work; a remote database takes long. At the start of a server the
+/// processes share it. After an upgrade, the former program returns when it is over.
+pub(crate) const LATEST_START: Duration = Duration::from_secs(30);
+/// The interval at which a wait for a process gives the service manager a sign of life, if that is due.
+const TICK: Duration = Duration::from_millis(500);
 /// The most bytes of the first report.
 const LONGEST_REPORT: usize = 64 * 1024;
 /// A process that lived this long did not end early.
@@ -131,16 +139,22 @@ impl Child {
         failed.ok()
     }
 
-    /// Waits until the process reports through `ours` that it can do its work, for at most `limit`.
-    pub(crate) fn wait_until_ready(&mut self, ours: &UnixStream, limit: Duration) -> Result<(), String> {
-        let report = read_to_end(ours, LONGEST_REPORT, Instant::now() + limit);
+    /// Waits until the process reports through `ours` that it can do its work, until `by` at the latest.
+    pub(crate) fn wait_until_ready(&mut self, ours: &UnixStream, by: Instant) -> Result<(), String> {
+        let mut manager = ServiceManager::from_environment();
+        let has_come = || wait::for_input(&[ours.as_fd()], Some(TICK)).map_or(true, |all| all[0].any);
+        manager.beat();
+        while Instant::now() < by && !has_come() {
+            manager.beat();
+        }
+        let report = read_to_end(ours, LONGEST_REPORT, by);
         match report.as_deref().map(String::from_utf8_lossy).as_deref() {
             Ok(READY) => Ok(()),
             Ok("") => Err(format!("the {} ended before it was ready", self.name)),
             Ok(why) => Err(why.to_owned()),
             Err(_) => {
                 self.kill();
-                Err(format!("the {} is not ready within {limit:?}", self.name))
+                Err(format!("the {} is not ready within {LATEST_START:?}", self.name))
             }
         }
     }

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tenfold_engine::{Engine, Plan};
 use tenfold_sys::lifecycle::{self, Phase, PhaseWatch};
@@ -21,7 +21,7 @@ use tenfold_tls::certificates::files::KeyFile;
 use tenfold_tls::signing::keys::{HeldKeys, tell_lost};
 use tenfold_tls::signing::remote::{AnswerPath, SigningClient};
 
-use super::child::{Child, READY};
+use super::child::{Child, LATEST_START, READY};
 use super::heartbeat::HeartbeatBounds;
 use super::privileges;
 use crate::config::resolve::ResolvedConfig;
@@ -30,8 +30,6 @@ use crate::diagnostics::error;
 use crate::sandbox;
 use crate::status::report::SigningReport;
 
-/// The time in which a process must have read its keys.
-const LATEST_START: Duration = Duration::from_secs(30);
 /// The time in which a signature must come if its wait delays one connection.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The time if it delays a loop. A handshake that has waited in vain waits without the loop. A process that was stopped
@@ -76,12 +74,13 @@ impl WorkerEnds {
 }
 
 impl SigningProcess {
-    /// Begins the process of a configuration and waits until it has read the keys; `None` without keys. `forget` drops,
-    /// in the new process, the state of the supervisor.
+    /// Begins the process of a configuration and waits until it has read the keys, until `by` at the latest; `None` without
+    /// keys. `forget` drops, in the new process, the state of the supervisor.
     pub(crate) fn begin(
         settings: &Settings,
         config: &mut ResolvedConfig,
         workers: Option<&SystemUser>,
+        by: Instant,
         forget: impl FnOnce(),
     ) -> Result<Option<SigningProcess>, String> {
         let Some(keys) = config.keys.take() else {
@@ -102,7 +101,7 @@ impl SigningProcess {
             ending: false,
         };
         let ready = signing.start(forget).map_err(failed)?;
-        signing.child.wait_until_ready(&ready, LATEST_START)?;
+        signing.child.wait_until_ready(&ready, by)?;
         Ok(Some(signing))
     }
 
@@ -126,7 +125,7 @@ impl SigningProcess {
     }
 
     /// The time of the next action.
-    pub(crate) fn by(&self) -> Option<std::time::Instant> {
+    pub(crate) fn by(&self) -> Option<Instant> {
         self.child.by().filter(|_| !self.ending)
     }
 

@@ -1,10 +1,13 @@
 //! HUP: starts workers with a new configuration, and retires the old ones. An invalid configuration changes nothing.
 
+use std::time::Instant;
+
 use crate::config::parse::problem::complain;
 use crate::config::resolve::certificates;
 use crate::config::resolve::{ResolvedConfig, warn};
 use crate::config::values::Settings;
 use crate::diagnostics::{error, info};
+use crate::supervisor::children::child::LATEST_START;
 use crate::supervisor::children::signing::SigningProcess;
 use crate::supervisor::generation::{Generation, Stage};
 use crate::supervisor::state::Supervisor;
@@ -55,7 +58,10 @@ impl Supervisor {
         let user = self.user.clone();
         let mut signing = match null {
             true => None,
-            false => SigningProcess::begin(&settings, &mut config, user.as_ref(), || self.forget())?,
+            false => {
+                let by = Instant::now() + LATEST_START;
+                SigningProcess::begin(&settings, &mut config, user.as_ref(), by, || self.forget())?
+            }
         };
         let former = self.generations.all.last();
         let opened = Generation::open(number, settings, config, user.as_ref(), null, former);
