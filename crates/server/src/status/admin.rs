@@ -20,6 +20,7 @@ use tenfold_tls::internal::machine_names;
 use super::metrics::{self, MetricsFormat};
 use super::report::StatusReport;
 use crate::diagnostics::error;
+use crate::sandbox;
 use giving_way::Waiting;
 
 /// The longest wait for a report. The supervisor may be reading a configuration meanwhile.
@@ -32,11 +33,11 @@ const CONNECTIONS: usize = 64;
 const ASK: [u8; 1] = [b'?'];
 
 /// The plan of the process: one loop. Fails if the engine is unavailable.
-pub(crate) fn plan(confined: bool) -> Result<Plan, String> {
+pub(crate) fn plan() -> Result<Plan, String> {
     let engine = if tenfold_engine::probe(Engine::Epoll).is_ok() { Engine::Epoll } else { Engine::Poll };
     let bounds = Bounds { connections: CONNECTIONS, ..Bounds::default() };
     let mut plan = Plan::new(engine, None, None, Sender::Copy, None, bounds)?;
-    plan.confined = confined;
+    plan.confined = sandbox::CONFINES;
     // With one accept at a time, connections that give way close before the next accept.
     plan.accept = Accept::One;
     Ok(plan)

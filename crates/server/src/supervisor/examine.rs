@@ -84,9 +84,7 @@ fn stale_files(settings: &Settings, config: &ResolvedConfig) -> Vec<String> {
 /// Returns the problems with everything that a start needs besides free addresses.
 pub(crate) fn startable(settings: &Settings, config: &ResolvedConfig) -> Vec<String> {
     let mut problems: Vec<String> = engines::require(config.plan.engine).err().into_iter().collect();
-    if settings.sandbox {
-        problems.extend(sandbox::require().err());
-    }
+    problems.extend(sandbox::require().err());
     problems.extend(resources(settings));
     problems
 }

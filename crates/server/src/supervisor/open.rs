@@ -167,9 +167,7 @@ impl Supervisor {
         started: &mut Vec<Pid>,
     ) -> Result<Supervisor, String> {
         engines::require(config.plan.engine)?;
-        if settings.sandbox {
-            sandbox::require()?;
-        }
+        sandbox::require()?;
         // A worker with the same user must not read the memory of the supervisor.
         process::hide_memory().map_err(|error| format!("cannot hide the memory of the process: {error}"))?;
         let user = privileges::worker_user(&settings)?;
@@ -224,7 +222,7 @@ impl Supervisor {
         };
         // From here on, signals stay pending until they are read, also in forked workers.
         let signals = Signals::new().map_err(|error| format!("cannot receive signals: {error}"))?;
-        let children = Children { accounts, acme: Some(AcmeProcess::new(&first.settings)?), admin };
+        let children = Children { accounts, acme: Some(AcmeProcess::new()?), admin };
         let generations = Generations {
             all: vec![first],
             count,

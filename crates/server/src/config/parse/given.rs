@@ -56,7 +56,6 @@ impl GivenSettings {
             }
         }
         settings.configured = self.config.is_some();
-        settings.sandbox = !cfg!(feature = "sanitizer");
         if let Some(path) = &self.config {
             file::read(path, &mut settings, &mut problems);
         }

@@ -43,7 +43,7 @@ fn defaults_are_those_of_the_book() {
     assert_eq!(settings.limits, Limits::default());
     assert_eq!(settings.access_log, LogTarget::Output);
     assert_eq!((settings.log, settings.log_rotate), (Manner::default(), Rotate::Off));
-    assert_eq!((settings.user, settings.control, settings.sandbox), (None, Control::Usual, true));
+    assert_eq!((settings.user, settings.control), (None, Control::Usual));
 }
 
 #[test]

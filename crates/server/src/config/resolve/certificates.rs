@@ -67,7 +67,7 @@ pub(crate) fn load(settings: &Settings, running: Option<&RunningTls>) -> Result<
     let keys = std::mem::take(&mut loaded.key_files);
     let mut problems: Vec<String> = said(&loaded, Severity::Error).collect();
     problems.extend(
-        check_keys(&keys, settings.sandbox).unwrap_or_else(|error| {
+        check_keys(&keys).unwrap_or_else(|error| {
             vec![format!("cannot check the keys in a process of their own: {error}")]
         }),
     );
@@ -104,21 +104,21 @@ pub(crate) fn server_config(
 
 /// Returns the problems of keys. A short-lived process without privileges reads the keys, so this process never has
 /// them in its memory.
-fn check_keys(keys: &[KeyFile], confined: bool) -> io::Result<Vec<String>> {
+fn check_keys(keys: &[KeyFile]) -> io::Result<Vec<String>> {
     if keys.is_empty() {
         return Ok(Vec::new());
     }
     apart(None, LATEST, || {
-        give_up(confined)
+        give_up()
             .map(|()| keys.iter().filter_map(|key| key.read().err()).map(|found| found.to_string()).collect())
             .unwrap_or_else(|why| vec![why])
     })
 }
 
 /// Drops the privileges of the process that checks keys.
-fn give_up(confined: bool) -> Result<(), String> {
+fn give_up() -> Result<(), String> {
     user::drop_capabilities().map_err(|error| format!("cannot give up privileges: {error}"))?;
-    if confined { sandbox::confine_check() } else { Ok(()) }
+    if sandbox::CONFINES { sandbox::confine_check() } else { Ok(()) }
 }
 
 /// A certificate that the ACME process obtains and renews.
@@ -127,7 +127,6 @@ pub(crate) struct AcmeTask {
     pub(crate) settings: AcmeSettings,
     /// The folder of the authority's files.
     pub(crate) folder: PathBuf,
-    pub(crate) sandbox: bool,
 }
 
 impl AcmeTask {
@@ -225,7 +224,7 @@ fn acme(settings: &Settings, wanted: &[String]) -> AcmeSettings {
 pub(super) fn task(settings: &Settings) -> Result<Option<AcmeTask>, String> {
     let TlsNames::Acme(wanted) = &settings.names.tls else { return Ok(None) };
     let Some(folder) = folder(settings)? else { return Ok(None) };
-    Ok(Some(AcmeTask { settings: acme(settings, wanted), folder, sandbox: settings.sandbox }))
+    Ok(Some(AcmeTask { settings: acme(settings, wanted), folder }))
 }
 
 /// Returns the folder of the authority, if the settings name one. Each authority has a folder of its own, so
@@ -349,7 +348,7 @@ fn stored_files(settings: &Settings) -> Result<StoredFiles, String> {
         let Some(files) = found else { return Ok(StoredFiles::Absent) };
         let chain = Chain::read(&files.certificate).map_err(|error| error.to_string())?;
         let key = KeyFile::open(&chain, &files.key).map_err(|error| error.to_string())?;
-        let problems = check_keys(&[key], settings.sandbox)
+        let problems = check_keys(&[key])
             .map_err(|error| format!("cannot check the key of the stored certificate: {error}"))?;
         if problems.is_empty() { Ok(StoredFiles::Usable(files)) } else { Err(problems.join("; ")) }
     });

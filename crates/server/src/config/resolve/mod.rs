@@ -20,6 +20,7 @@ use crate::admission::AddressShares;
 use crate::config::check;
 use crate::config::values::{EngineChoice, ListenEntry, Settings};
 use crate::diagnostics::warning;
+use crate::sandbox;
 
 /// The configuration of running workers, with every choice made.
 #[derive(Clone, Debug)]
@@ -88,7 +89,7 @@ impl ResolvedConfig {
         plan.timer = settings.timer.unwrap_or(TimerKind::Wheel);
         plan.accept = settings.accept.unwrap_or(Accept::All);
         plan.cork = settings.tcp_cork;
-        plan.confined = settings.sandbox;
+        plan.confined = sandbox::CONFINES;
         plan.bounds.handoff_queue = settings.handoff_queue;
         plan.bounds.busy_sleep = settings.busy_sleep;
         plan.bounds.pool_threads = settings.pool_threads;

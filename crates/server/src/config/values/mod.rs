@@ -93,8 +93,6 @@ pub(crate) struct Settings {
     pub(crate) user: Option<String>,
     pub(crate) control: Control,
     pub(crate) admin: Option<ListenAddress>,
-    /// Whether processes are confined: false only in a build with a sanitizer, which makes system calls of its own.
-    pub(crate) sandbox: bool,
     pub(crate) tls_certificate: Vec<PathBuf>,
     /// In the order of the certificates.
     pub(crate) tls_key: Vec<PathBuf>,

@@ -8,6 +8,7 @@ use super::facts::StartFacts;
 use crate::admission::ConnectionBound;
 use crate::config::parse::units::{shown_duration, shown_size};
 use crate::config::resolve::kernel_tls::KernelTls;
+use crate::sandbox::CONFINES;
 
 /// The lines, by name.
 pub(super) fn lines(facts: &StartFacts<'_>) -> [(&'static str, Option<String>); 9] {
@@ -152,7 +153,7 @@ fn records(facts: &StartFacts<'_>) -> Option<String> {
 }
 
 fn sandbox(facts: &StartFacts<'_>) -> String {
-    if !facts.settings.sandbox {
+    if !CONFINES {
         return "off: workers may make any system call".into();
     }
     let accounts = if facts.accounts.is_some() { ", the accounts to theirs" } else { "" };

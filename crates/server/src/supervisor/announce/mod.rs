@@ -21,6 +21,7 @@ use crate::config::values::log::{Full, Manner, Mode, name_of};
 use crate::config::values::log::{LogTarget, Rotate};
 use crate::config::values::{Control, Settings};
 use crate::diagnostics::{self, Level};
+use crate::sandbox;
 
 pub(crate) use details::workers;
 pub(crate) use facts::StartFacts;
@@ -271,7 +272,7 @@ fn off(facts: &StartFacts<'_>) -> Option<String> {
     if facts.config.certificates.is_none() {
         off.push("TLS (tls off)");
     }
-    match (facts.settings.sandbox, facts.files_limited) {
+    match (sandbox::CONFINES, facts.files_limited) {
         (false, _) => off.push("sandbox (a build for sanitizers)"),
         (true, false) => off.push("the sandbox for files (this kernel has no Landlock)"),
         (true, true) => {}

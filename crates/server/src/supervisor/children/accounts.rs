@@ -65,7 +65,7 @@ impl AccountsProcess {
         let failed = |error| format!("cannot start the accounts process: {error}");
         let (client, server) = channel::open().map_err(failed)?;
         let mut accounts = AccountsProcess {
-            child: Child::new("accounts process", user.as_ref(), settings.sandbox, Some(HEARTBEAT))?,
+            child: Child::new("accounts process", user.as_ref(), Some(HEARTBEAT))?,
             settings: settings.members.clone(),
             url,
             client: Some(client),

@@ -58,7 +58,7 @@ impl AdminProcess {
             );
         }
         info!("metrics, status and health checks are on {address} (/metrics, /status, /healthz, /readyz)");
-        let child = Child::new("admin process", user, settings.sandbox, None)?;
+        let child = Child::new("admin process", user, None)?;
         Ok(Some(AdminProcess { child, listener: Some(listener), channel: None, rest: None }))
     }
 
@@ -137,19 +137,17 @@ impl AdminProcess {
 }
 
 fn serve(child: &Child, listener: Listener, channel: UnixStream) -> Result<(), String> {
-    let process = child.sandbox();
-    let plan = admin::plan(process.is_some())?;
+    let plan = admin::plan()?;
     admin::prepare(&channel).map_err(|error| format!("cannot prepare its channel: {error}"))?;
-    if let Some(process) = process {
-        let (several_listeners, layered, kernel_tls, members, signs) = (false, false, false, false, false);
+    if let Some(process) = child.sandbox() {
         let serving = sandbox::SandboxSubject {
             plan: &plan,
-            several_listeners,
-            layered,
-            kernel_tls,
-            members,
+            several_listeners: false,
+            layered: false,
+            kernel_tls: false,
+            members: false,
             watches: false,
-            signs,
+            signs: false,
             roots: &[],
             written: &[],
         };

@@ -53,7 +53,6 @@ pub(crate) struct Child {
     name: &'static str,
     /// The user of the process, if the server was started as root.
     user: Option<SystemUser>,
-    sandbox: bool,
     supervisor: Pid,
     /// The call for which the sandbox ended the process; then the number of refused calls, and of heartbeats.
     reports: Arc<SharedRows>,
@@ -68,7 +67,6 @@ impl Child {
     pub(crate) fn new(
         name: &'static str,
         user: Option<&SystemUser>,
-        sandbox: bool,
         heartbeat: Option<HeartbeatBounds>,
     ) -> Result<Child, String> {
         let reports = SharedRows::new(2, REPORT_WORDS)
@@ -77,7 +75,6 @@ impl Child {
         Ok(Child {
             name,
             user: user.cloned(),
-            sandbox,
             supervisor: process::own(),
             reports: Arc::new(reports),
             pid: None,
@@ -161,7 +158,7 @@ impl Child {
 
     /// The place in which the sandbox of this process reports; `None` without a sandbox.
     pub(crate) fn sandbox(&self) -> Option<sandbox::Process> {
-        self.sandbox.then(|| {
+        sandbox::CONFINES.then(|| {
             // Used until this process ends.
             let reports: &'static Arc<SharedRows> = Box::leak(Box::new(self.reports.clone()));
             let refused = &reports.row(1)[REFUSED];

@@ -94,7 +94,7 @@ impl SigningProcess {
         let user = workers.map(privileges::signing_user).transpose()?;
         let failed = |error: io::Error| format!("cannot start the signing process: {error}");
         let mut signing = SigningProcess {
-            child: Child::new("signing process", user.as_ref(), settings.sandbox, Some(HEARTBEAT))?,
+            child: Child::new("signing process", user.as_ref(), Some(HEARTBEAT))?,
             keys,
             places: pairs(&config.plan).map_err(failed)?,
             path: if config.plan.engine == Engine::Fork { AnswerPath::Stream } else { AnswerPath::Pair },

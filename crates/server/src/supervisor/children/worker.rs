@@ -95,26 +95,21 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
     // The rows are used until the process ends.
     let (all, reports) = (Box::leak(Box::new(rows)), Box::leak(Box::new(reports)));
     let rows = place..place + plan.counted_threads() / plan.processes();
-    let several_listeners = listeners.len() > 1;
-    if settings.sandbox {
+    if sandbox::CONFINES {
         let refused = Tally::new(all.row(rows.start), true).word(Counter::RefusedCalls);
         let process =
             sandbox::Process { name: format!("worker {}", place + 1), row: reports.row(place), refused };
         let written: Vec<_> = written::paths_of(&log).collect();
-        let (members, roots, written) = (web.is_some(), roots.as_slice(), written.as_slice());
-        let layered = config.certificates.is_some();
-        let signs = signing.is_some();
-        let kernel_tls = config.kernel_tls.used().is_some();
         let serving = sandbox::SandboxSubject {
             plan,
-            several_listeners,
-            layered,
-            kernel_tls,
-            members,
+            several_listeners: listeners.len() > 1,
+            layered: config.certificates.is_some(),
+            kernel_tls: config.kernel_tls.used().is_some(),
+            members: web.is_some(),
             watches: settings.watch,
-            signs,
-            roots,
-            written,
+            signs: signing.is_some(),
+            roots: &roots,
+            written: &written,
         };
         sandbox::confine_worker(process, &serving)?;
     }

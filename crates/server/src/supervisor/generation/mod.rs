@@ -141,7 +141,7 @@ impl Generation {
                 (roots, log, book)
             }
         };
-        if settings.sandbox && landlock::is_available() {
+        if sandbox::CONFINES && landlock::is_available() {
             written::weakness(&log).into_iter().for_each(|weakness| warning!("{weakness}"));
         }
         let has_members = !null && settings.members.accounts.is_some();

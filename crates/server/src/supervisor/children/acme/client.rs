@@ -33,7 +33,7 @@ pub(crate) fn prepare(task: &AcmeTask) -> Result<StateFolder, String> {
 
 /// Whether the process is confined. With `dns-01` it is not: the rights that the user's program needs are unknown.
 fn is_confined(task: &AcmeTask) -> bool {
-    task.sandbox && !matches!(task.settings.validation, Validation::Dns01 { .. })
+    sandbox::CONFINES && !matches!(task.settings.validation, Validation::Dns01 { .. })
 }
 
 /// Obtains and renews the certificate until the supervisor ends this process.

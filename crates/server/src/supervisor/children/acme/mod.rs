@@ -16,7 +16,6 @@ use tenfold_tls::challenges::{ChallengeBoard, MAX_BYTES};
 
 use super::child::Child;
 use crate::config::resolve::certificates::AcmeTask;
-use crate::config::values::Settings;
 use crate::supervisor::generation::tickets::shared_bytes;
 
 /// The longest pause before a process is replaced: each early end doubles it.
@@ -40,10 +39,10 @@ pub(crate) struct AcmeProcess {
 
 impl AcmeProcess {
     /// A process that has not started.
-    pub(crate) fn new(settings: &Settings) -> Result<AcmeProcess, String> {
+    pub(crate) fn new() -> Result<AcmeProcess, String> {
         let board = shared_bytes(MAX_BYTES)
             .map_err(|error| format!("cannot share responses to challenges: {error}"))?;
-        let child = Child::new("process that obtains certificates", None, settings.sandbox, None)?;
+        let child = Child::new("process that obtains certificates", None, None)?;
         Ok(AcmeProcess {
             child: child.later(LIVED, LONGEST_PAUSE),
             task: None,
