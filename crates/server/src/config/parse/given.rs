@@ -7,7 +7,7 @@ use tenfold_sys::socket::ListenAddress;
 
 use super::file;
 use super::problem::Problem;
-use super::row::{Initial, NullSupport, Set, SettingRow, Text};
+use super::row::{Initial, Set, SettingRow, Text};
 use super::rows::{row, rows};
 use super::tables::site::SiteTable;
 use super::units::meant;
@@ -17,6 +17,9 @@ use crate::diagnostics::warning;
 
 /// The file that marks the root of the demonstration site.
 const DEMONSTRATION: &str = ".tenfold-demonstration";
+
+/// Values that ask for nothing that `--null` does not do.
+const WORDS_OF_NULL: [&str; 3] = ["auto", "joined", "off"];
 
 /// The flags and variables of this process, kept for reloads, which read only the file again.
 #[derive(Clone, Debug, Default)]
@@ -227,10 +230,9 @@ impl Settings {
 
     /// The first flag that has no effect with `--null`.
     pub(crate) fn ignored_by_null(&self) -> Option<&'static str> {
-        let ignored = |said: &&Said| match row(said.name).map(|row| row.null) {
-            Some(NullSupport::Nothing) => said.source == SettingSource::Flag,
-            Some(NullSupport::Only(value)) => said.source == SettingSource::Flag && said.values != [value],
-            Some(NullSupport::Anything) | None => false,
+        let asks = |said: &Said| !matches!(&said.values[..], [word] if WORDS_OF_NULL.contains(&&word[..]));
+        let ignored = |said: &&Said| {
+            said.source == SettingSource::Flag && asks(said) && row(said.name).is_some_and(|row| !row.null)
         };
         self.said.iter().find(ignored).map(|said| said.name)
     }

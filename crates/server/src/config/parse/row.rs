@@ -4,6 +4,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use tenfold_engine::Engine;
 use tenfold_sys::socket::ListenAddress;
 
 use crate::config::values::tls::has_ipv6;
@@ -22,21 +23,10 @@ pub(crate) struct SettingRow {
     pub(crate) initial: Initial,
     /// Whether a change needs a restart.
     pub(crate) fixed: bool,
-    /// The legal values with `--null`, which reads no request.
-    pub(crate) null: NullSupport,
+    /// Whether the setting has an effect with `--null`, which reads no request.
+    pub(crate) null: bool,
     /// Reads the value.
     pub(crate) set: Set,
-}
-
-/// The legal values of a setting with `--null`.
-#[derive(Clone, Copy)]
-pub(crate) enum NullSupport {
-    /// Any value has its effect.
-    Anything,
-    /// Only this value, which describes the behaviour with `--null`.
-    Only(&'static str),
-    /// No value has an effect.
-    Nothing,
 }
 
 /// The default of a setting.
@@ -84,24 +74,6 @@ const SHORT: &[(&str, char)] = &[
 
 /// The legal words of settings whose placeholder does not name them.
 const WORDS: &[(&str, &[&str])] = &[
-    (
-        "engine",
-        &[
-            "auto",
-            "naive",
-            "fork",
-            "thread",
-            "pool",
-            "busy",
-            "select",
-            "poll",
-            "epoll",
-            "libevent",
-            "asio",
-            "asio-proactor",
-            "uring",
-        ],
-    ),
     ("topology", &["single", "threads", "reuseport-processes", "reuseport-threads", "handoff"]),
     ("dispatch", &["inline", "reactor", "proactor"]),
     ("libevent-method", &["epoll", "poll", "select"]),
@@ -178,6 +150,9 @@ impl SettingRow {
         let fixed =
             placeholder.filter(|word| word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'));
         match WORDS.iter().find(|(name, _)| *name == self.name) {
+            _ if self.name == "engine" => {
+                ["auto"].into_iter().chain(Engine::ALL.iter().map(|it| it.name())).collect()
+            }
             Some((_, words)) => words.to_vec(),
             None => fixed.filter(|word| *word != "-").collect(),
         }
@@ -209,36 +184,6 @@ impl SettingRow {
     }
 }
 
-/// The row of a setting with one value. `names` are the name, the placeholder of the value in the help, and the
-/// heading.
-pub(super) const fn one(
-    names: (&'static str, &'static str, &'static str),
-    initial: Initial,
-    about: &'static str,
-    set: fn(&mut Settings, Text<'_>) -> Result<(), String>,
-) -> SettingRow {
-    row(names, initial, about, Set::One(set))
-}
-
-/// The row of a setting with several values.
-pub(super) const fn many(
-    names: (&'static str, &'static str, &'static str),
-    initial: Initial,
-    about: &'static str,
-    set: fn(&mut Settings, &[Text<'_>]) -> Result<(), String>,
-) -> SettingRow {
-    row(names, initial, about, Set::Many(set))
-}
-
-const fn row(
-    (name, value, heading): (&'static str, &'static str, &'static str),
-    initial: Initial,
-    about: &'static str,
-    set: Set,
-) -> SettingRow {
-    SettingRow { name, value, about, heading, initial, fixed: false, null: NullSupport::Anything, set }
-}
-
 impl SettingRow {
     /// Marks a setting whose change needs a restart.
     pub(super) const fn fixed(mut self) -> SettingRow {
@@ -248,13 +193,7 @@ impl SettingRow {
 
     /// Marks a setting without effect with `--null`.
     pub(super) const fn not_null(mut self) -> SettingRow {
-        self.null = NullSupport::Nothing;
-        self
-    }
-
-    /// Marks a setting that has only this value with `--null`.
-    pub(super) const fn null_only(mut self, value: &'static str) -> SettingRow {
-        self.null = NullSupport::Only(value);
+        self.null = false;
         self
     }
 }

@@ -5,50 +5,50 @@ use tenfold_site::{Codings, MADE_CODINGS, TagFrom};
 
 use super::read::{path, rows, size, some, switch, word};
 use crate::config::parse::row::Initial::{Follows, Value};
-use crate::config::parse::row::{SettingRow, Text, many, one};
+use crate::config::parse::row::{SettingRow, Text};
 use crate::config::parse::units;
 use crate::config::values::ListenEntry;
 
 const MIB: u64 = 1 << 20;
 
 pub(super) static SITE: &[SettingRow] = rows! { "The site":
-    many "listen" "PORT|ADDRESS" = Value("127.0.0.1:8080"), fixed;
+    Many "listen" "PORT|ADDRESS" = Value("127.0.0.1:8080"), fixed;
         listen = addresses;
         "an address to listen on: PORT (only this machine), :PORT (all addresses), ADDRESS:PORT, [::]:80 or unix:PATH; the prefix http: turns TLS off for it, proxy: requires a PROXY header (version 1 or 2) of a trusted-proxy, proxy+http: does both; repeatable; with tls NAME the default is port 443 and http: port 80 of all addresses, with tls internal 127.0.0.1:8443";
-    one "root" "DIR" = Value("."), not_null;
+    One "root" "DIR" = Value("."), not_null;
         root = path;
         "the folder to serve";
-    many "index" "NAME" = Value("index.html"), not_null;
+    Many "index" "NAME" = Value("index.html"), not_null;
         index = indexes;
         "the file to serve for a folder; repeatable: the first one that exists";
-    one "book" "on|off" = Follows("off; on for the demonstration site"), not_null;
+    One "book" "on|off" = Follows("off; on for the demonstration site"), not_null;
         book = some(switch);
         "serve this version's manual at /book/ of the default site";
-    one "echo" "PATH|off" = Value("off"), not_null;
+    One "echo" "PATH|off" = Value("off"), not_null;
         echo = url_path_or_off;
         "a path that answers any method with the body of the request, for tests of framing";
 };
 
 pub(super) static CONTENT: &[SettingRow] = rows! { "Content":
-    many "precompressed" "on|CODING|off" = Value("off"), not_null;
+    Many "precompressed" "on|CODING|off" = Value("off"), not_null;
         codings.siblings = codings(&[ContentCoding::Brotli, ContentCoding::Zstd, ContentCoding::Gzip]);
         "serve page.html.br, .zst or .gz in place of page.html if the client accepts it: on, off, or br, zstd and gzip in order of preference";
-    many "compress" "on|CODING|off" = Value("off"), not_null;
+    Many "compress" "on|CODING|off" = Value("off"), not_null;
         codings.made = codings(MADE_CODINGS);
         "compress files that have no compressed file beside them: on, off, or zstd, br and gzip in order of preference";
-    many "compress-types" "TYPE" = Value("text"), not_null;
+    Many "compress-types" "TYPE" = Value("text"), not_null;
         codings.types = types;
         "media types to compress, such as text/* or image/svg+xml; text means the types that usually compress well";
-    one "compress-from" "BYTES" = Value("1 KiB"), not_null;
+    One "compress-from" "BYTES" = Value("1 KiB"), not_null;
         codings.from = size(1..=2 * MIB);
         "smallest file to compress";
-    one "etag" "time|content" = Value("time"), not_null;
+    One "etag" "time|content" = Value("time"), not_null;
         tags = word("source of entity tags", &[("time", TagFrom::Time), ("content", TagFrom::Content)]);
         "the source of entity tags: time (and size), or content, which requires reading each file once";
-    one "listing" "html|json|off" = Follows("off; without a configuration file: html if only this machine can connect, or if the root has no index and --listen opens it"), not_null;
+    One "listing" "html|json|off" = Follows("off; without a configuration file: html if only this machine can connect, or if the root has no index and --listen opens it"), not_null;
         listing = |given: Text<'_>| units::listing(given.text).map(Some);
         "the response for a folder without an index: html (JSON if the client prefers it), json, or off";
-    one "watch" "on|off" = Value("off"), not_null;
+    One "watch" "on|off" = Value("off"), not_null;
         watch = switch;
         "notice changed files immediately (inotify) instead of after a second";
 };

@@ -4,14 +4,14 @@ use tenfold_http::semantics::forwarded::ForwardedFields;
 
 use super::read::{each_or_off, rows};
 use crate::config::parse::row::Initial::Value;
-use crate::config::parse::row::{SettingRow, Text, many};
+use crate::config::parse::row::{SettingRow, Text};
 
 pub(super) static ROWS: &[SettingRow] = rows! { "Behind a proxy":
-    many "trusted-proxy" "ADDRESS|unix" = Value("off"), not_null;
+    Many "trusted-proxy" "ADDRESS|unix" = Value("off"), not_null;
         proxies.proxies = each_or_off;
         "a proxy that names its clients (forwarded-fields, and the listener prefix proxy:): an address, a network, or \
          unix (every client of a Unix socket of this server); repeatable";
-    many "forwarded-fields" "FIELD|off" = Value("x-forwarded-for x-forwarded-proto forwarded"), not_null;
+    Many "forwarded-fields" "FIELD|off" = Value("x-forwarded-for x-forwarded-proto forwarded"), not_null;
         proxies.fields = forwarded_fields;
         "header fields of a trusted-proxy to use: x-forwarded-for, x-forwarded-proto, x-forwarded-host and forwarded, or \
          off; the proxy must set or remove each of them; repeatable";

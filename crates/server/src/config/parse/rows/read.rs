@@ -8,19 +8,28 @@ use std::time::Duration;
 use crate::config::parse::row::Text;
 use crate::config::parse::units;
 
-/// The settings under a heading of the help. Each setting has three parts: its name, the placeholder of its value, its
+/// The settings under a heading of the help, with one value or many. Each setting has three parts: its name, the placeholder of its value, its
 /// default and its properties; its field, and the reader of its text; its meaning.
 macro_rules! rows {
     ($heading:tt: $(
-        $kind:ident $name:literal $value:literal = $initial:expr $(, $property:ident $(($argument:expr))?)*;
+        $kind:ident $name:literal $value:literal = $initial:expr $(, $property:ident)*;
         $($field:ident).+ = $read:expr;
         $about:literal;
     )*) => {
         &[$(
-            $kind(($name, $value, $heading), $initial, $about, |settings, given| {
-                settings.$($field).+ = $read(given)?;
-                Ok(())
-            })$(.$property($($argument)?))*
+            $crate::config::parse::row::SettingRow {
+                name: $name,
+                value: $value,
+                heading: $heading,
+                initial: $initial,
+                about: $about,
+                fixed: false,
+                null: true,
+                set: $crate::config::parse::row::Set::$kind(|settings, given| {
+                    settings.$($field).+ = $read(given)?;
+                    Ok(())
+                }),
+            }$(.$property())*
         ),*]
     };
 }
