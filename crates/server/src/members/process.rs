@@ -1,9 +1,9 @@
 //! The accounts process: receives queries and replies to them. Two pools of threads, for quick replies and for hashes,
 //! have a bounded queue each.
 
-pub(crate) mod pulse;
+mod pulse;
 
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,7 +27,8 @@ use crate::admission::places::{AddressPlace, AddressPlaces};
 use crate::config::values::bounds::{DATABASE_CONNECTIONS, HASH_QUEUE, HASH_THREADS};
 use crate::config::values::members::MembersSettings;
 use crate::diagnostics::error;
-use pulse::{Pulse, ThreadPulse};
+use crate::sandbox::apart::report_start;
+use pulse::ThreadPulse;
 
 /// The most waiting queries without a password.
 const QUEUE: usize = 1024;
@@ -60,7 +61,8 @@ pub(crate) struct AccountsTask<'w> {
     /// Whether to create a missing database: only at the start of the server, so that a moved file is not replaced.
     pub(crate) create: bool,
     pub(crate) server: &'w AccountsServer,
-    pub(crate) pulse: &'w Arc<Pulse>,
+    /// Counts the heartbeats for the supervisor: the process waits for queries.
+    pub(crate) beats: &'w AtomicU64,
 }
 
 /// The most bytes that the process allocates: for each hashing thread its memory and a stored hash of the greatest cost,
@@ -73,18 +75,10 @@ pub(crate) fn most_memory(settings: &MembersSettings) -> u64 {
 }
 
 /// Opens the accounts, reports the result to `ready`, and replies to queries until the process is stopped.
-pub(crate) fn serve(work: &AccountsTask<'_>, mut ready: UnixStream) -> Result<(), String> {
-    let AccountsTask { settings, pulse, server, .. } = *work;
+pub(crate) fn serve(work: &AccountsTask<'_>, ready: UnixStream) -> Result<(), String> {
+    let AccountsTask { settings, beats, server, .. } = *work;
     let opened = database::open_accounts((work.url, DATABASE_CONNECTIONS), work.create, work.user, settings);
-    let said = opened.as_ref().map_or_else(|why| why.as_str(), |_| READY);
-    let heard = ready.write_all(said.as_bytes());
-    drop(ready);
-    // The starting process reports the error, unless it has ended.
-    let accounts = match (opened, heard) {
-        (Ok(accounts), _) => Arc::new(accounts),
-        (Err(_), Ok(())) => return Err(String::new()),
-        (Err(why), Err(_)) => return Err(why),
-    };
+    let accounts = Arc::new(report_start(opened, ready)?);
     let failed = |error| format!("cannot begin a thread: {error}");
     let on = |name, width, queue, niceness| start(name, (width, queue), &accounts, niceness);
     let (quick, busy) = on("accounts", DATABASE_CONNECTIONS, QUEUE, 0).map_err(failed)?;
@@ -95,7 +89,7 @@ pub(crate) fn serve(work: &AccountsTask<'_>, mut ready: UnixStream) -> Result<()
     let forms = AddressPlaces::of(HASH_QUEUE);
     loop {
         if !hangs(&busy, &busy_hashing, Instant::now()) {
-            pulse.beat();
+            beats.fetch_add(1, Ordering::Relaxed);
         }
         // The phase is checked after each wait.
         let reported = wait::for_input(&[server.as_fd(), watch.event().as_fd()], Some(BEAT));
@@ -133,9 +127,6 @@ pub(crate) fn serve(work: &AccountsTask<'_>, mut ready: UnixStream) -> Result<()
 fn hangs(quick: &ThreadPulse, hashing: &ThreadPulse, now: Instant) -> bool {
     quick.all_longer_than(LONGEST, now) || hashing.all_longer_than(LONGEST_HASHING, now)
 }
-
-/// The text for `ready` if the accounts are open.
-pub(crate) const READY: &str = "ready";
 
 type QueuedQuery = (Query, Answerer, Option<AddressPlace>);
 

@@ -79,6 +79,16 @@ pub(crate) fn problems_in_child(
     })
 }
 
+/// The first report of a helper process that can do its work. Any other report is an error.
+pub(crate) const READY: &str = "ready";
+
+/// Reports to `ready` whether this helper process can do its work. A reported error becomes an empty error.
+pub(crate) fn report_start<T>(started: Result<T, String>, mut ready: UnixStream) -> Result<T, String> {
+    let report = started.as_ref().map_or_else(String::as_str, |_| READY);
+    let sent = ready.write_all(report.as_bytes());
+    started.map_err(|why| if sent.is_ok() { String::new() } else { why })
+}
+
 /// Reads a stream to its end: at most `most` bytes, and at most until `by`.
 pub(crate) fn read_to_end(mut stream: &UnixStream, most: usize, by: Instant) -> io::Result<Vec<u8>> {
     let (mut bytes, mut piece) = (Vec::new(), [0; 4096]);

@@ -33,11 +33,11 @@ pub(crate) struct StatusReport {
     pub(crate) topology: String,
     pub(crate) send: String,
     /// The accounts process; `None` without members.
-    pub(crate) accounts: Option<AccountsReport>,
+    pub(crate) accounts: Option<HelperReport>,
     /// Requests by method, and latencies; `None` without an admin listener.
     pub(crate) observed: Option<Observed>,
-    /// The process with the keys of certificates; `None` if workers have the keys.
-    pub(crate) signing: Option<SigningReport>,
+    /// The process that signs for the newest configuration; `None` if workers have the keys.
+    pub(crate) signing: Option<HelperReport>,
     /// The sum over all workers, including ended ones.
     #[serde(flatten)]
     pub(crate) total: Numbers,
@@ -92,18 +92,9 @@ impl UpgradeCounts {
     }
 }
 
-/// The accounts process.
+/// A helper process.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct AccountsReport {
-    /// `None` while a replacement starts.
-    pub(crate) process: Option<i32>,
-    /// The number of replacements.
-    pub(crate) replaced: u64,
-}
-
-/// The process that signs for the newest configuration.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct SigningReport {
+pub(crate) struct HelperReport {
     /// `None` while a replacement starts.
     pub(crate) process: Option<i32>,
     /// The number of replacements.
@@ -173,13 +164,10 @@ impl std::fmt::Display for StatusReport {
         if self.total.substituted > 0 {
             writeln!(f, "senders    {} pieces of files copied instead", self.total.substituted)?;
         }
-        if let Some(accounts) = &self.accounts {
-            let process = accounts.process.map_or("none".to_owned(), |process| process.to_string());
-            writeln!(f, "accounts   process {process}, replaced {} times", accounts.replaced)?;
-        }
-        if let Some(SigningReport { process, replaced }) = self.signing {
+        for (name, helper) in [("accounts", &self.accounts), ("signing", &self.signing)] {
+            let Some(HelperReport { process, replaced }) = helper else { continue };
             let process = process.map_or("none".to_owned(), |process| process.to_string());
-            writeln!(f, "signing    process {process}, replaced {replaced} times")?;
+            writeln!(f, "{name:<10} process {process}, replaced {replaced} times")?;
         }
         let Numbers { log_lines, log_lines_lost, log_lines_dropped, .. } = self.total;
         writeln!(f, "log lines  {log_lines} written, {log_lines_lost} lost, {log_lines_dropped} dropped")?;
@@ -282,8 +270,8 @@ mod tests {
 
     #[test]
     fn the_accounts_process_is_shown_if_there_is_one() {
-        let accounts = AccountsReport { process: Some(12), replaced: 1 };
-        let signing = Some(SigningReport { process: None, replaced: 4 });
+        let accounts = HelperReport { process: Some(12), replaced: 1 };
+        let signing = Some(HelperReport { process: None, replaced: 4 });
         let text = StatusReport { accounts: Some(accounts), signing, ..report() }.to_string();
         let line = "\naccounts   process 12, replaced 1 times\n\
                     signing    process none, replaced 4 times\n";

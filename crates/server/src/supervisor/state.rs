@@ -8,8 +8,6 @@ use tenfold_sys::socket::ListenAddress;
 use tenfold_sys::user::SystemUser;
 
 use super::children::Children;
-use super::children::accounts::AccountsProcess;
-use super::children::signing::SigningProcess;
 use super::generation::all::Generations;
 use super::generation::tickets::TicketRotation;
 use super::generation::{Generation, Stage};
@@ -134,9 +132,9 @@ impl Supervisor {
             engine: plan.map(|plan| plan.engine.to_string()).unwrap_or_default(),
             topology: plan.map(|plan| plan.topology.to_string()).unwrap_or_default(),
             send: plan.map(|plan| plan.sender.to_string()).unwrap_or_default(),
-            accounts: self.children.accounts.as_ref().map(AccountsProcess::report),
+            accounts: self.children.accounts.as_ref().map(|accounts| accounts.child.report()),
             observed,
-            signing: signing.next_back().map(SigningProcess::report),
+            signing: signing.next_back().map(|signing| signing.child.report()),
             total,
             workers,
         }

@@ -1,40 +1,7 @@
-//! Heartbeats of the accounts process, in memory that it shares only with the supervisor.
+//! The time that the threads of a pool have spent on their queries.
 
-use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-
-use tenfold_sys::shared::SharedRows;
-
-/// Written by the accounts process and read by the supervisor.
-#[derive(Debug)]
-pub(crate) struct Pulse(SharedRows);
-
-impl Pulse {
-    /// A count of zero.
-    pub(crate) fn new() -> io::Result<Pulse> {
-        SharedRows::new(1, 1).map(Pulse)
-    }
-
-    /// Counts a heartbeat: the process waits for queries.
-    pub(crate) fn beat(&self) {
-        self.word().fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Heartbeats since the start of the process; 0 while it opens the accounts.
-    pub(crate) fn beats(&self) -> u64 {
-        self.word().load(Ordering::Relaxed)
-    }
-
-    /// Resets the heartbeats for a new process.
-    pub(crate) fn restart(&self) {
-        self.word().store(0, Ordering::Relaxed);
-    }
-
-    fn word(&self) -> &AtomicU64 {
-        &self.0.row(0)[0]
-    }
-}
 
 /// The time that each thread of a pool has spent on its query.
 #[derive(Debug)]

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,10 +20,8 @@ use crate::diagnostics::warning;
 use crate::members::channel::{self, AccountsClient, AccountsServer};
 use crate::members::client::filter::Starts;
 use crate::members::database::{self, Users};
-use crate::members::process::pulse::Pulse;
 use crate::members::process::{AccountsTask, most_memory, serve};
 use crate::sandbox;
-use crate::status::report;
 
 /// The main thread, which never waits for long, sends a heartbeat each second.
 const HEARTBEAT: HeartbeatBounds =
@@ -41,7 +38,6 @@ pub(crate) struct AccountsProcess {
     /// `None` in the accounts process itself, which otherwise would not notice the end of all clients.
     client: Option<AccountsClient>,
     server: AccountsServer,
-    pulse: Arc<Pulse>,
     starts: Starts,
 }
 
@@ -70,7 +66,6 @@ impl AccountsProcess {
             url,
             client: Some(client),
             server,
-            pulse: Arc::new(Pulse::new().map_err(failed)?),
             starts: Starts::new().map_err(failed)?,
         };
         let ready = accounts.start(true, forget).map_err(failed)?;
@@ -81,8 +76,7 @@ impl AccountsProcess {
 
     /// Starts the process; the first one creates a missing database.
     fn start(&mut self, create: bool, forget: impl FnOnce()) -> io::Result<UnixStream> {
-        let AccountsProcess { child, settings, url, client, server, pulse, starts } = self;
-        pulse.restart();
+        let AccountsProcess { child, settings, url, client, server, starts } = self;
         starts.count();
         let prepare = || {
             forget();
@@ -95,13 +89,16 @@ impl AccountsProcess {
             if let Some(process) = child.sandbox() {
                 sandbox::confine_accounts(process, url.file())?;
             }
-            serve(&AccountsTask { settings, url, user: child.user(), create, server, pulse }, ready)
+            serve(
+                &AccountsTask { settings, url, user: child.user(), create, server, beats: child.beats() },
+                ready,
+            )
         })
     }
 
     /// Replaces the process if it hangs or has ended.
     pub(crate) fn advance(&mut self, forget: impl FnOnce()) {
-        self.child.check_heartbeat(self.pulse.beats());
+        self.child.check_heartbeat();
         if self.child.is_due() {
             // Nothing waits for the report: the process itself reports problems.
             let started = self.start(false, forget);
@@ -113,12 +110,6 @@ impl AccountsProcess {
     pub(crate) fn client(&self) -> io::Result<Option<(AccountsClient, Starts)>> {
         let Some(client) = &self.client else { return Ok(None) };
         Ok(Some((client.share()?, self.starts.clone())))
-    }
-
-    /// The process's part of `tenfold status`.
-    pub(crate) fn report(&self) -> report::AccountsReport {
-        let (process, replaced) = self.child.numbers();
-        report::AccountsReport { process, replaced }
     }
 
     /// Asks the process to end, waits briefly, and then kills it.

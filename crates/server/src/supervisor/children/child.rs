@@ -22,15 +22,14 @@ use super::restart::Restart;
 use crate::config::parse::units::shown_duration;
 use crate::diagnostics::{debug, error, warning};
 use crate::sandbox;
-use crate::sandbox::apart::read_to_end;
+use crate::sandbox::apart::{READY, read_to_end};
+use crate::status::report::HelperReport;
 use crate::supervisor::sockets::notify::ServiceManager;
 
 /// The exit code of a process that could not do its work and has reported the reason.
 pub(crate) const CANNOT_SERVE: i32 = 1;
 /// The exit code of a process that panicked.
 const PANICKED: i32 = 101;
-/// The first report of a process that can do its work. Any other report is an error.
-pub(crate) const READY: &str = "ready";
 /// The time in which a process must be able to do its work; a remote database takes long. At the start of a server the
 /// processes share it. After an upgrade, the former program returns when it is over.
 pub(crate) const LATEST_START: Duration = Duration::from_secs(30);
@@ -172,7 +171,8 @@ impl Child {
     }
 
     /// Kills the process if its heartbeats have stopped.
-    pub(crate) fn check_heartbeat(&mut self, beats: u64) {
+    pub(crate) fn check_heartbeat(&mut self) {
+        let beats = self.beats().load(Ordering::Relaxed);
         if let (Some(pid), Some(watch)) = (self.pid, &mut self.heartbeat)
             && watch.hangs(beats, Instant::now())
         {
@@ -233,9 +233,9 @@ impl Child {
         self.user.as_ref()
     }
 
-    /// The number of its process, and the number of replaced processes, for reports.
-    pub(crate) fn numbers(&self) -> (Option<i32>, u64) {
-        (self.pid.map(|pid| pid.as_raw_nonzero().get()), self.replaced)
+    /// The process's part of `tenfold status`.
+    pub(crate) fn report(&self) -> HelperReport {
+        HelperReport { process: self.pid.map(|pid| pid.as_raw_nonzero().get()), replaced: self.replaced }
     }
 
     /// System calls that the sandbox of this process and of the former ones has refused.

@@ -1,7 +1,7 @@
 //! The process that has the keys of certificates: one for each generation, begun before its workers, and killed after
 //! the last of them. The supervisor opens the files of keys and never reads them.
 
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,14 +21,14 @@ use tenfold_tls::certificates::files::KeyFile;
 use tenfold_tls::signing::keys::{HeldKeys, tell_lost};
 use tenfold_tls::signing::remote::{AnswerPath, SigningClient};
 
-use super::child::{Child, LATEST_START, READY};
+use super::child::{Child, LATEST_START};
 use super::heartbeat::HeartbeatBounds;
 use super::privileges;
 use crate::config::resolve::ResolvedConfig;
 use crate::config::values::Settings;
 use crate::diagnostics::error;
 use crate::sandbox;
-use crate::status::report::SigningReport;
+use crate::sandbox::apart::report_start;
 
 /// The time in which a signature must come if its wait delays one connection.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -116,7 +116,7 @@ impl SigningProcess {
 
     /// Replaces the process if it hangs or has ended.
     pub(crate) fn advance(&mut self, forget: impl FnOnce()) {
-        self.child.check_heartbeat(self.child.beats().load(Ordering::Relaxed));
+        self.child.check_heartbeat();
         if !self.ending && self.child.is_due() {
             // Nothing waits for the report: the process itself reports problems.
             let started = self.start(forget);
@@ -138,12 +138,6 @@ impl SigningProcess {
     /// The files of its keys.
     pub(crate) fn keys(&self) -> &[KeyFile] {
         &self.keys
-    }
-
-    /// The process's part of `tenfold status`.
-    pub(crate) fn report(&self) -> SigningReport {
-        let (process, replaced) = self.child.numbers();
-        SigningReport { process, replaced }
     }
 
     /// Notes the end of the process. Handshakes that wait for it begin again.
@@ -182,22 +176,14 @@ fn serve(
     child: &Child,
     keys: &mut Vec<KeyFile>,
     places: &mut Vec<Vec<SigningPair>>,
-    mut ready: UnixStream,
+    ready: UnixStream,
 ) -> Result<(), String> {
     if let Some(process) = child.sandbox() {
         sandbox::confine_signing(process)?;
     }
     let sockets = places.drain(..).flatten().map(|pair| pair.signer);
     let started = read(&std::mem::take(keys)).and_then(|keys| start(&Arc::new(keys), sockets));
-    let report = started.as_ref().map_or_else(|why| why.as_str(), |()| READY);
-    let sent = ready.write_all(report.as_bytes());
-    drop(ready);
-    match (started, sent) {
-        (Ok(()), _) => {}
-        // The supervisor reports it.
-        (Err(_), Ok(())) => return Err(String::new()),
-        (Err(why), Err(_)) => return Err(why),
-    }
+    report_start(started, ready)?;
     let watch = PhaseWatch::new().map_err(|error| format!("cannot watch for signals: {error}"))?;
     // Workers that drain still shake hands; the supervisor kills this process after their end.
     while lifecycle::phase() != Phase::Stopping {
