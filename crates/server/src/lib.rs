@@ -20,33 +20,16 @@ use std::process::ExitCode;
 
 use tenfold_sys::signal::Held;
 
-use commands::cli::{self, Command};
-use commands::{bench, book, check, engines, lab, manual, next, status as counts, upgrade, users};
+use commands::{cli, next};
 
 /// Runs the command of this process's command line.
 pub fn run() -> ExitCode {
     // A signal for a server may come before its command line is read.
     let held = Held::begin();
-    let command = cli::parse();
-    if !matches!(command, Command::Serve(_) | Command::Book(_)) {
+    let typed = cli::parse();
+    let command = typed.as_ref().and_then(|typed| typed.subcommand());
+    if !matches!(command, Some(("serve" | "book", _))) {
         held.release();
     }
-    match command {
-        Command::Bench(typed) => bench::run(&typed),
-        Command::Lab(typed) => lab::run(&typed),
-        Command::Tune(typed) => lab::tune::run(&typed),
-        Command::Users(typed) => users::run(&typed),
-        Command::NextStep => next::show(),
-        Command::Serve(serve) => supervisor::open::serve(serve),
-        Command::Book(listen) => book::serve(listen),
-        Command::Check(given) => check::check(&given),
-        Command::Schema => check::print_schema(),
-        Command::Engines { name, matrix, json } => engines::show(name.as_deref(), matrix, json),
-        Command::Man { command, folder } => {
-            manual::man(cli::program(), command.as_deref(), folder.as_deref())
-        }
-        Command::Completions(shell) => manual::completions(cli::program(), &shell),
-        Command::Status(command) => counts::show(command),
-        Command::Upgrade { control } => upgrade::upgrade(control),
-    }
+    command.map_or_else(next::show, |(name, typed)| cli::run(name, typed))
 }

@@ -1,11 +1,12 @@
 //! `tenfold check`: checks the configuration and everything that it refers to, and changes nothing.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use tenfold_sys::limits;
 
 use super::output::{end, print};
-use crate::config::parse::given::GivenSettings;
+use crate::config::parse::given::{GivenSettings, warn_of_slips};
 use crate::config::parse::problem::{Problem, complain, refuse};
 use crate::config::parse::schema;
 use crate::config::resolve::{ResolvedConfig, warn};
@@ -14,7 +15,10 @@ use crate::supervisor::children::privileges;
 use crate::supervisor::examine;
 
 /// Reports every error in the configuration, and everything that would keep a server from using it.
-pub(crate) fn check(given: &GivenSettings) -> ExitCode {
+pub(crate) fn check(config: Option<PathBuf>) -> ExitCode {
+    let mut given = GivenSettings { config, ..GivenSettings::default() };
+    given.take_variables();
+    warn_of_slips();
     let settings = match given.resolve() {
         Ok(settings) => settings,
         Err(problems) if problems.iter().any(Problem::is_failure) => {

@@ -1,89 +1,46 @@
 //! The command line. Flags of settings come from the table of settings.
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 
 use super::advice::advise;
 use super::manual::SHELLS;
-use super::status::StatusCommand;
-use super::{engines, serve};
-use crate::config::parse::given::{GivenSettings, warn_of_slips};
-use crate::supervisor::state::Serve;
+use super::{bench, book, check, engines, lab, manual, serve, status, upgrade, users};
+use crate::supervisor::open;
 
-/// The command to run.
-pub(crate) enum Command {
-    Serve(Serve),
-    /// Print the next step, because no command was typed.
-    NextStep,
-    /// Serve the manual on this address.
-    Book(String),
-    Check(GivenSettings),
-    Schema,
-    Engines {
-        name: Option<String>,
-        matrix: bool,
-        json: bool,
-    },
-    Status(StatusCommand),
-    Upgrade {
-        control: Option<PathBuf>,
-    },
-    Bench(ArgMatches),
-    Lab(ArgMatches),
-    Tune(ArgMatches),
-    Users(ArgMatches),
-    Man {
-        command: Option<String>,
-        folder: Option<PathBuf>,
-    },
-    Completions(String),
+/// Parses the command line; `None` without any word. Ends the process with 2 if the command line is wrong, and with 0
+/// after help.
+pub(crate) fn parse() -> Option<ArgMatches> {
+    let has_words = std::env::args_os().len() > 1;
+    has_words.then(|| program().try_get_matches().unwrap_or_else(|error| advise(error).exit()))
 }
 
-/// Parses the command line. Ends the process with 2 if the command line is wrong, and with 0 after help.
-pub(crate) fn parse() -> Command {
-    if std::env::args_os().len() < 2 {
-        return Command::NextStep;
-    }
-    let matches = program().try_get_matches().unwrap_or_else(|error| advise(error).exit());
-    match matches.subcommand() {
-        Some(("serve", matches)) => Command::Serve(serve::read(matches)),
-        Some(("book", book)) => Command::Book(book.get_one("listen").cloned().expect("it has a default")),
-        Some(("check", check)) if check.get_flag("schema") => Command::Schema,
-        Some(("check", check)) => {
-            let mut given =
-                GivenSettings { config: check.get_one("config").cloned(), ..GivenSettings::default() };
-            given.take_variables();
-            warn_of_slips();
-            Command::Check(given)
-        }
-        Some(("engines", engines)) => Command::Engines {
-            name: engines.get_one("NAME").cloned(),
-            matrix: engines.get_flag("matrix"),
-            json: engines.get_flag("json"),
-        },
-        Some(("status", status)) => {
-            let control = read_control(status);
-            Command::Status(StatusCommand {
-                address: status.get_one("address").cloned(),
-                control,
-                json: status.get_flag("json"),
-                watch: status.get_flag("watch"),
-            })
-        }
-        Some(("upgrade", upgrade)) => Command::Upgrade { control: read_control(upgrade) },
-        Some(("man", man)) => {
-            Command::Man { command: man.get_one("command").cloned(), folder: man.get_one("to").cloned() }
-        }
-        Some(("completions", completions)) => {
-            let shell = completions.get_one::<String>("shell").expect("clap requires it");
-            Command::Completions(shell.clone())
-        }
-        Some(("bench", bench)) => Command::Bench(bench.clone()),
-        Some(("lab", lab)) => Command::Lab(lab.clone()),
-        Some(("tune", tune)) => Command::Tune(tune.clone()),
-        Some(("users", users)) => Command::Users(users.clone()),
+/// Runs a command.
+pub(crate) fn run(name: &str, typed: &ArgMatches) -> ExitCode {
+    let text = |name: &str| typed.get_one::<String>(name).cloned();
+    let path = |name: &str| typed.get_one::<PathBuf>(name).cloned();
+    match name {
+        "serve" => open::serve(serve::read(typed)),
+        "book" => book::serve(text("listen").expect("it has a default")),
+        "check" if typed.get_flag("schema") => check::print_schema(),
+        "check" => check::check(path("config")),
+        "engines" => engines::show(text("NAME").as_deref(), typed.get_flag("matrix"), typed.get_flag("json")),
+        "status" => status::show(
+            text("address"),
+            read_control(typed),
+            typed.get_flag("json"),
+            typed.get_flag("watch"),
+        ),
+        "upgrade" => upgrade::upgrade(read_control(typed)),
+        "bench" => bench::run(typed),
+        "lab" => lab::run(typed),
+        "tune" => lab::tune::run(typed),
+        "users" => users::run(typed),
+        "man" => manual::man(program(), text("command").as_deref(), path("to").as_deref()),
+        "completions" => manual::completions(program(), &text("shell").expect("clap requires it")),
         _ => unreachable!("a command is required, and these are all"),
     }
 }

@@ -10,18 +10,9 @@ use super::output::{end, print};
 use crate::status::place;
 use source::StatusSource;
 
-/// The server to ask, and the way to show its report.
-pub(crate) struct StatusCommand {
-    /// The address of an admin listener.
-    pub(crate) address: Option<String>,
-    pub(crate) control: Option<PathBuf>,
-    pub(crate) json: bool,
-    pub(crate) watch: bool,
-}
-
-/// Prints the status of the server at an address or a control socket, or of the only running server.
-pub(crate) fn show(command: StatusCommand) -> ExitCode {
-    let StatusCommand { address, control, json, watch } = command;
+/// Prints the status of the server at the `address` of an admin listener or at a `control` socket, or of the only running
+/// server.
+pub(crate) fn show(address: Option<String>, control: Option<PathBuf>, json: bool, watch: bool) -> ExitCode {
     let source = match address {
         Some(address) => Ok(StatusSource::Admin(address)),
         None => control.map_or_else(place::find, Ok).map(StatusSource::Control),
