@@ -10,10 +10,22 @@ use tenfold_http::{Method, Refusal};
 
 use super::latency::{self, Observed, Until};
 
-/// A counter. The reasons of refusals begin at [`Counter::Malformed`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
-pub(crate) enum Counter {
+/// Defines the counters, and the reasons of refusals: counters with a name in `tenfold status`.
+macro_rules! counters {
+    ($($(#[$doc:meta])* $counter:ident $(= $reason:literal)?,)*) => {
+        /// A counter. The reasons of refusals begin at [`Counter::Malformed`].
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(usize)]
+        pub(crate) enum Counter {
+            $($(#[$doc])* $counter,)*
+        }
+
+        /// The reasons of refusals, with their names in `tenfold status`.
+        pub(crate) const REFUSALS: &[(Counter, &str)] = &[$($((Counter::$counter, $reason),)?)*];
+    };
+}
+
+counters! {
     /// 1 if the worker can serve.
     Ready,
     /// The time of the last turn of the worker's loop; 0 without a loop, and while no turns are expected.
@@ -54,57 +66,34 @@ pub(crate) enum Counter {
     HeldSends,
     /// Zero-copy sends that the kernel copied.
     HeldCopied,
-    Malformed,
-    TimedOut,
-    TargetTooLong,
-    HeadTooLarge,
-    BodyTooLarge,
-    UnknownMethod,
-    UnknownTransferCoding,
-    UnknownVersion,
-    UnknownExpectation,
-    Overdue,
-    Busy,
+    Malformed = "malformed",
+    TimedOut = "timed-out",
+    TargetTooLong = "target-too-long",
+    HeadTooLarge = "head-too-large",
+    BodyTooLarge = "body-too-large",
+    UnknownMethod = "unknown-method",
+    UnknownTransferCoding = "unknown-transfer-coding",
+    UnknownVersion = "unknown-version",
+    UnknownExpectation = "unknown-expectation",
+    Overdue = "overdue",
+    Busy = "busy",
     /// Connections past the bound.
-    TooMany,
+    TooMany = "too-many-connections",
     /// Connections past the bound of one address.
-    TooManyOfAddress,
+    TooManyOfAddress = "too-many-of-address",
     /// Requests past the rate of one address.
-    Throttled,
+    Throttled = "throttled",
     /// TLS handshakes past the bound of a process.
-    TooManyHandshakes,
+    TooManyHandshakes = "too-many-handshakes",
     /// TLS handshakes past the rate of one address.
-    HandshakesOfAddress,
+    HandshakesOfAddress = "handshakes-of-address",
     /// Connections without the PROXY header that their listener requires.
-    ProxyHeader,
+    ProxyHeader = "proxy-header",
     /// Connections that were not accepted because descriptors or memory ran out.
-    Exhausted,
+    Exhausted = "exhausted",
     /// Connections that sent no data in time.
-    Expired,
+    Expired = "expired",
 }
-
-/// The reasons of refusals, with their names in `tenfold status`.
-pub(crate) const REFUSALS: &[(Counter, &str)] = &[
-    (Counter::Malformed, "malformed"),
-    (Counter::TimedOut, "timed-out"),
-    (Counter::TargetTooLong, "target-too-long"),
-    (Counter::HeadTooLarge, "head-too-large"),
-    (Counter::BodyTooLarge, "body-too-large"),
-    (Counter::UnknownMethod, "unknown-method"),
-    (Counter::UnknownTransferCoding, "unknown-transfer-coding"),
-    (Counter::UnknownVersion, "unknown-version"),
-    (Counter::UnknownExpectation, "unknown-expectation"),
-    (Counter::Overdue, "overdue"),
-    (Counter::Busy, "busy"),
-    (Counter::TooMany, "too-many-connections"),
-    (Counter::TooManyOfAddress, "too-many-of-address"),
-    (Counter::Throttled, "throttled"),
-    (Counter::TooManyHandshakes, "too-many-handshakes"),
-    (Counter::HandshakesOfAddress, "handshakes-of-address"),
-    (Counter::ProxyHeader, "proxy-header"),
-    (Counter::Exhausted, "exhausted"),
-    (Counter::Expired, "expired"),
-];
 
 const NUMBERS: usize = Counter::Expired as usize + 1;
 const FIRST_STATUS: u16 = 100;

@@ -17,7 +17,7 @@ const BUCKETS: usize = (LAST_POWER - FIRST_POWER) * PARTS + 2;
 /// Words of a histogram: its buckets and the sum.
 const HISTOGRAM: usize = BUCKETS + 1;
 
-/// The counted methods, in the order of their words.
+/// The counted methods, in the order of [`Method`] and of their words.
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT"];
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 const MATRIX: usize = METHODS.len() * CLASSES.len();
@@ -38,21 +38,7 @@ pub(crate) enum Until {
 #[inline]
 pub(super) fn place_of_request(method: Method, status: u16) -> usize {
     let class = usize::from(status / 100).clamp(1, CLASSES.len()) - 1;
-    place_of_method(method) * CLASSES.len() + class
-}
-
-fn place_of_method(method: Method) -> usize {
-    match method {
-        Method::Get => 0,
-        Method::Head => 1,
-        Method::Post => 2,
-        Method::Put => 3,
-        Method::Delete => 4,
-        Method::Options => 5,
-        Method::Patch => 6,
-        Method::Trace => 7,
-        Method::Connect => 8,
-    }
+    method as usize * CLASSES.len() + class
 }
 
 /// The indices of the bucket and of the sum for a latency.

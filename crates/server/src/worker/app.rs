@@ -16,7 +16,7 @@ use std::time;
 use tenfold_accounts::web::counted_address;
 use tenfold_engine::dispatch::proactor::{Proactor, ThreadHooks};
 use tenfold_engine::offload::QueueFull;
-use tenfold_engine::{Dispatch, Event, Plan, Protocol};
+use tenfold_engine::{Dispatch, Plan, Protocol};
 use tenfold_http::{
     Answer, Connection, Instant, Io, Method, Next, Peer, Refusal, Reply, Request, RequestSummary,
     ResponseWriter, Service, Session, clock, echo, serve_connection,
@@ -30,7 +30,7 @@ use crate::config::values::Settings;
 use crate::config::values::bounds::WORK_QUEUE;
 use crate::log::line::{LogFields, Times};
 use crate::status::counters::Counter;
-use crate::worker::shared::WorkerShared;
+use crate::worker::shared::{WorkerShared, worker_hooks};
 use passwords::Passwords;
 use request_ids::RequestIds;
 use server_timing::ServerTiming;
@@ -162,32 +162,7 @@ impl Protocol for App {
         session.requests > 0
     }
 
-    #[inline]
-    fn observe(&self, event: Event) {
-        self.shared.worker.observe(event);
-    }
-
-    fn join(&self) {
-        self.shared.worker.join();
-    }
-
-    fn begin(&self) {
-        self.shared.worker.begin();
-    }
-
-    #[inline]
-    fn before_wait(&self) -> Instant {
-        self.shared.worker.before_wait()
-    }
-
-    #[inline]
-    fn turn(&self) -> Instant {
-        self.shared.worker.turn()
-    }
-
-    fn drain(&self) {
-        self.shared.worker.drain();
-    }
+    worker_hooks!(shared.worker);
 }
 
 impl Service for SharedService {

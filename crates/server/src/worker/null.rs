@@ -3,10 +3,10 @@
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
 
-use tenfold_engine::{Event, Protocol};
+use tenfold_engine::Protocol;
 use tenfold_http::{Finish, Instant, Io, Limits, Next, Patience, Received, clock};
 
-use super::shared::WorkerShared;
+use super::shared::{WorkerShared, worker_hooks};
 
 /// The response of `serve --null`.
 #[derive(Clone, Copy, Debug)]
@@ -106,30 +106,5 @@ impl Protocol for NullProtocol {
         self.serve_all(io)
     }
 
-    #[inline]
-    fn observe(&self, event: Event) {
-        self.worker.observe(event);
-    }
-
-    fn join(&self) {
-        self.worker.join();
-    }
-
-    fn begin(&self) {
-        self.worker.begin();
-    }
-
-    #[inline]
-    fn before_wait(&self) -> Instant {
-        self.worker.before_wait()
-    }
-
-    #[inline]
-    fn turn(&self) -> Instant {
-        self.worker.turn()
-    }
-
-    fn drain(&self) {
-        self.worker.drain();
-    }
+    worker_hooks!(worker);
 }

@@ -40,6 +40,39 @@ pub(crate) struct WorkerShared {
     said_evicted: AtomicBool,
 }
 
+/// The methods of a [`tenfold_engine::Protocol`] that its field with [`WorkerShared`] has.
+macro_rules! worker_hooks {
+    ($($worker:ident).+) => {
+        #[inline]
+        fn observe(&self, event: tenfold_engine::Event) {
+            self.$($worker).+.observe(event);
+        }
+
+        fn join(&self) {
+            self.$($worker).+.join();
+        }
+
+        fn begin(&self) {
+            self.$($worker).+.begin();
+        }
+
+        #[inline]
+        fn before_wait(&self) -> tenfold_http::Instant {
+            self.$($worker).+.before_wait()
+        }
+
+        #[inline]
+        fn turn(&self) -> tenfold_http::Instant {
+            self.$($worker).+.turn()
+        }
+
+        fn drain(&self) {
+            self.$($worker).+.drain();
+        }
+    };
+}
+pub(super) use worker_hooks;
+
 /// The state of one thread.
 pub(crate) struct WorkerLocal {
     pub(crate) tally: Tally,
