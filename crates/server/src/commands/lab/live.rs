@@ -10,6 +10,14 @@ use tenfold_lab::verdict::ruling::{ClaimVerdict, shown};
 
 use crate::diagnostics::visible;
 
+/// A view of a run.
+pub(super) trait RunView {
+    fn tell(&mut self, progress: &RunProgress<'_>);
+
+    /// Ends what the view updates.
+    fn end(&mut self);
+}
+
 pub(super) struct LiveView {
     terminal: bool,
     experiments: usize,
@@ -42,8 +50,10 @@ impl LiveView {
     pub(super) fn without_verdicts(plan: &RunPlan) -> LiveView {
         LiveView { verdicts: false, ..LiveView::new(plan) }
     }
+}
 
-    pub(super) fn tell(&mut self, progress: &RunProgress<'_>) {
+impl RunView for LiveView {
+    fn tell(&mut self, progress: &RunProgress<'_>) {
         match progress {
             RunProgress::Begins(planned) => {
                 self.begun += 1;
@@ -72,12 +82,14 @@ impl LiveView {
     }
 
     /// Ends the updating line.
-    pub(super) fn end(&mut self) {
+    fn end(&mut self) {
         if std::mem::take(&mut self.line) {
             eprint!("\r\x1b[K");
         }
     }
+}
 
+impl LiveView {
     fn say(&mut self, text: &str) {
         self.end();
         eprintln!("{}", visible(text));

@@ -6,13 +6,12 @@ use tenfold_lab::experiment::museum::{HEADER, exhibit};
 use tenfold_lab::machine::environment::LabEnvironment;
 use tenfold_lab::plan::RunPlan;
 use tenfold_lab::plan::profile::Profile;
-use tenfold_lab::report::FILES;
-use tenfold_lab::runner;
+use tenfold_lab::report::results::RunResults;
 use tenfold_lab::studies::museum;
 
-use super::failure::{INTERRUPTED, LabFailure, print, usage};
+use super::failure::{LabFailure, print, usage};
 use super::live::LiveView;
-use super::start::{carry_out, expect_success, folder, wishes};
+use super::start::{study, wishes};
 
 /// Runs exhibits, or prints their programs.
 pub(super) fn museum(typed: &ArgMatches) -> Result<u8, LabFailure> {
@@ -29,15 +28,8 @@ pub(super) fn museum(typed: &ArgMatches) -> Result<u8, LabFailure> {
     wishes.budget = Some(Profile::Quick.seconds());
     let environment = LabEnvironment::find();
     let plan = RunPlan::new(chosen, &wishes, &environment);
-    let folder = folder(typed, "lab-museum")?;
-    runner::prepare(&plan, &environment, &folder)?;
-    let Some(results) = carry_out(&plan, &folder, LiveView::without_verdicts(&plan))? else {
-        return Ok(INTERRUPTED);
-    };
-    print(&museum::text(&plan, &results.trials, &results.verdicts))?;
-    print(&format!("report: {}\n", folder.join(FILES[0]).display()))?;
-    expect_success(&plan, &results)?;
-    Ok(0)
+    let text = |results: &RunResults| museum::text(&plan, &results.trials, &results.verdicts);
+    study(typed, "lab-museum", (&plan, &environment), &mut LiveView::without_verdicts(&plan), text)
 }
 
 fn source(names: &[String]) -> Result<u8, LabFailure> {

@@ -16,13 +16,13 @@ use tenfold_lab::plan::profile::Profile;
 use tenfold_lab::plan::{PLAN, RunPlan, Wishes};
 use tenfold_lab::report::results::RunResults;
 use tenfold_lab::report::{self as page, FILES};
-use tenfold_lab::runner::{self, RunEnd, RunProgress};
+use tenfold_lab::runner::{self, RunEnd};
 use tenfold_lab::trial::bench::OwnServer;
 use tenfold_sys::folder::OpenFolder;
 use tenfold_sys::user;
 
 use super::failure::{INTERRUPTED, INVALID, LabFailure, print, usage};
-use super::live::{self, LiveView};
+use super::live::{self, LiveView, RunView};
 use crate::config::parse::rows::row;
 use crate::config::parse::units;
 use crate::log::measured;
@@ -38,39 +38,47 @@ pub(super) fn start(typed: &ArgMatches) -> Result<u8, LabFailure> {
         }
         None => new_run(typed)?,
     };
-    let Some(results) = carry_out(&plan, &folder, LiveView::new(&plan))? else { return Ok(INTERRUPTED) };
-    print(&live::verdicts(&results))?;
-    print(&format!("report: {}\n", folder.join(FILES[0]).display()))?;
-    expect_success(&plan, &results)?;
-    Ok(0)
+    carry_out(&plan, &folder, &mut LiveView::new(&plan), live::verdicts)
 }
 
-/// Executes a plan, and writes its report; `None` if a signal interrupted the run.
-pub(super) fn carry_out(
+/// Executes the plan of a study in a new folder, and prints the text of its results.
+pub(super) fn study(
+    typed: &ArgMatches,
+    stem: &str,
+    (plan, environment): (&RunPlan, &LabEnvironment),
+    view: &mut dyn RunView,
+    text: impl FnOnce(&RunResults) -> String,
+) -> Result<u8, LabFailure> {
+    let folder = folder(typed, stem)?;
+    runner::prepare(plan, environment, &folder)?;
+    carry_out(plan, &folder, view, text)
+}
+
+/// Executes a plan, writes its report, and prints the text of its results.
+fn carry_out(
     plan: &RunPlan,
     folder: &Path,
-    mut view: LiveView,
-) -> Result<Option<RunResults>, LabFailure> {
-    let results = carry_out_with(plan, folder, &mut |progress| view.tell(&progress));
+    view: &mut dyn RunView,
+    text: impl FnOnce(&RunResults) -> String,
+) -> Result<u8, LabFailure> {
+    let ended = runner::run(plan, &own_server()?, folder, None, &mut |progress| view.tell(&progress));
     view.end();
-    results
-}
-
-/// Executes a plan as [`carry_out`], and passes the progress to `tell`.
-pub(super) fn carry_out_with(
-    plan: &RunPlan,
-    folder: &Path,
-    tell: &mut dyn FnMut(RunProgress<'_>),
-) -> Result<Option<RunResults>, LabFailure> {
-    let end = runner::run(plan, &own_server()?, folder, None, tell)?;
-    let results = RunResults::read(folder)?;
+    let (end, results) = (ended?, RunResults::read(folder)?);
     page::write(&results, folder)?;
     if end == RunEnd::Interrupted {
         let shown = folder.display();
         eprintln!("tenfold lab: interrupted; continue with: tenfold lab run --resume {shown}");
-        return Ok(None);
+        return Ok(INTERRUPTED);
     }
-    Ok(Some(results))
+    print(&text(&results))?;
+    print(&format!("report: {}\n", folder.join(FILES[0]).display()))?;
+    let wanted = plan.experiments.iter().any(|planned| !planned.cells.is_empty());
+    let succeeded = results.trials.iter().any(|trial| trial.failed.is_none());
+    if wanted && !succeeded {
+        let why = results.trials.iter().find_map(|trial| trial.failed.clone()).unwrap_or_default();
+        return Err(LabFailure(INVALID, format!("no trial succeeded: {why}")));
+    }
+    Ok(0)
 }
 
 /// This program as the server of trials.
@@ -79,17 +87,6 @@ pub(super) fn own_server() -> Result<OwnServer, LabFailure> {
         LabFailure(1, format!("cannot find this program, to start it as a server: {error}"))
     })?;
     Ok(OwnServer { program, open_log: measured::open })
-}
-
-/// Fails if trials were planned and none succeeded.
-pub(super) fn expect_success(plan: &RunPlan, results: &RunResults) -> Result<(), LabFailure> {
-    let wanted = plan.experiments.iter().any(|planned| !planned.cells.is_empty());
-    let succeeded = results.trials.iter().any(|trial| trial.failed.is_none());
-    if wanted && !succeeded {
-        let why = results.trials.iter().find_map(|trial| trial.failed.clone()).unwrap_or_default();
-        return Err(LabFailure(INVALID, format!("no trial succeeded: {why}")));
-    }
-    Ok(())
 }
 
 /// Makes the plan of a new run, and writes it to a new folder.

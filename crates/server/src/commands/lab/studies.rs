@@ -10,8 +10,7 @@ use tenfold_lab::measure::Measure;
 use tenfold_lab::plan::RunPlan;
 use tenfold_lab::plan::profile::Profile;
 use tenfold_lab::record::Trial;
-use tenfold_lab::report::FILES;
-use tenfold_lab::runner;
+use tenfold_lab::report::results::RunResults;
 use tenfold_lab::runner::RunProgress;
 use tenfold_lab::studies::explain::Explanation;
 use tenfold_lab::studies::wall::{ENGINES, IdleWall, most_idle};
@@ -20,8 +19,8 @@ use tenfold_lab::studies::words;
 use tenfold_sys::limits;
 
 use super::failure::{INTERRUPTED, LabFailure, print, usage};
-use super::live::LiveView;
-use super::start::{carry_out, carry_out_with, expect_success, folder, own_server, wishes};
+use super::live::{LiveView, RunView};
+use super::start::{own_server, study, wishes};
 use crate::config::check::engines;
 use crate::config::parse::rows;
 use crate::config::parse::units;
@@ -49,15 +48,8 @@ pub(super) fn why(typed: &ArgMatches) -> Result<u8, LabFailure> {
     if let Some(reason) = plan.experiments[0].untestable.values().next() {
         return Err(LabFailure(1, reason.clone()));
     }
-    let folder = folder(typed, "lab-why")?;
-    runner::prepare(&plan, &environment, &folder)?;
-    let Some(results) = carry_out(&plan, &folder, LiveView::without_verdicts(&plan))? else {
-        return Ok(INTERRUPTED);
-    };
-    expect_success(&plan, &results)?;
-    print(&Split::of(&plan, &results.trials).to_string())?;
-    print(&format!("report: {}\n", folder.join(FILES[0]).display()))?;
-    Ok(0)
+    let text = |results: &RunResults| Split::of(&plan, &results.trials).to_string();
+    study(typed, "lab-why", (&plan, &environment), &mut LiveView::without_verdicts(&plan), text)
 }
 
 /// Traces a request on an engine, and prints each system call with its source line.
@@ -125,16 +117,8 @@ pub(super) fn wall(typed: &ArgMatches) -> Result<u8, LabFailure> {
     wishes.budget = Some(Profile::Quick.seconds());
     wishes.blocks = wishes.blocks.or(Some(WALL_BLOCKS));
     let plan = wall.plan(&wishes, &environment);
-    let folder = folder(typed, "lab-wall")?;
-    runner::prepare(&plan, &environment, &folder)?;
-    let mut view = WallView::new(&wall);
-    let ended = carry_out_with(&plan, &folder, &mut |progress| view.tell(&progress));
-    view.end();
-    let Some(results) = ended? else { return Ok(INTERRUPTED) };
-    expect_success(&plan, &results)?;
-    print(&wall.table(&results.trials))?;
-    print(&format!("report: {}\n", folder.join(FILES[0]).display()))?;
-    Ok(0)
+    let text = |results: &RunResults| wall.table(&results.trials);
+    study(typed, "lab-wall", (&plan, &environment), &mut WallView::new(&wall), text)
 }
 
 /// The view of `tenfold lab wall`: on a terminal, a chart that each trial updates; elsewhere, plain lines.
@@ -146,11 +130,7 @@ struct WallView<'a> {
     drawn: usize,
 }
 
-impl WallView<'_> {
-    fn new(wall: &IdleWall) -> WallView<'_> {
-        WallView { wall, trials: Vec::new(), terminal: stdout().is_terminal(), drawn: 0 }
-    }
-
+impl RunView for WallView<'_> {
     fn tell(&mut self, progress: &RunProgress<'_>) {
         match progress {
             RunProgress::Trial { cell, block, blocks, .. } if self.terminal => {
@@ -171,6 +151,12 @@ impl WallView<'_> {
         if self.terminal {
             self.draw("\n");
         }
+    }
+}
+
+impl WallView<'_> {
+    fn new(wall: &IdleWall) -> WallView<'_> {
+        WallView { wall, trials: Vec::new(), terminal: stdout().is_terminal(), drawn: 0 }
     }
 
     fn draw(&mut self, below: &str) {
