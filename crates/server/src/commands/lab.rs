@@ -3,7 +3,6 @@
 mod failure;
 mod flags;
 mod live;
-mod museum;
 mod start;
 mod studies;
 pub(crate) mod tune;
@@ -38,7 +37,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
         Some(("why", typed)) => studies::why(typed),
         Some(("explain", typed)) => studies::explain(typed),
         Some(("wall", typed)) => studies::wall(typed),
-        Some(("museum", typed)) => museum::museum(typed),
+        Some(("museum", typed)) => studies::museum(typed),
         Some(("report", typed)) => report(&path(typed, "DIR")),
         Some(("compare", typed)) => compare_runs(&path(typed, "A"), &path(typed, "B")),
         _ => unreachable!("a subcommand is required, and these are all"),

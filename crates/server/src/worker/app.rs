@@ -1,41 +1,39 @@
 //! The server's own protocol: HTTP over a site, counted and logged.
 
 mod members;
-mod observed;
 mod passwords;
 mod request_ids;
 mod respond;
 mod server_timing;
-mod state;
 mod transport;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Weak};
 use std::time;
 
 use tenfold_accounts::web::counted_address;
 use tenfold_engine::dispatch::proactor::{Proactor, ThreadHooks};
 use tenfold_engine::offload::QueueFull;
 use tenfold_engine::{Dispatch, Plan, Protocol};
+use tenfold_http::semantics::forwarded::TrustedProxies;
 use tenfold_http::{
-    Answer, Connection, Instant, Io, Method, Next, Peer, Refusal, Reply, Request, RequestSummary,
-    ResponseWriter, Service, Session, clock, echo, serve_connection,
+    Answer, Connection, FieldName, FieldValue, Instant, Io, Limits, Method, Next, OwnedRequest, Peer,
+    Refusal, Reply, Request, RequestSummary, ResponseWriter, Service, Session, clock, echo, serve_connection,
 };
 use tenfold_site::{Answered, FinishWork, Hosts, Need, Otherwise, ResponseSummary, Work};
-use tenfold_tls::challenges::HTTP_PREFIX;
+use tenfold_tls::challenges::{ChallengeBoard, HTTP_PREFIX};
 
 use crate::admission::Admission;
 use crate::admission::lane::WorkLane;
 use crate::config::values::Settings;
 use crate::config::values::bounds::WORK_QUEUE;
 use crate::log::line::{LogFields, Times};
+use crate::members::client::WorkerMembers;
 use crate::status::counters::Counter;
 use crate::worker::shared::{WorkerShared, worker_hooks};
 use passwords::Passwords;
 use request_ids::RequestIds;
 use server_timing::ServerTiming;
-pub(crate) use state::RequestRules;
-use state::{DeferredRequest, SharedService};
 pub(crate) use transport::TransportRules;
 
 /// HTTP over a site. Each thread has a clone.
@@ -375,5 +373,78 @@ impl SharedService {
         let sent = echo(request, body.as_bytes(), response);
         self.record(ResponseSummary::of(200, sent), request, connection, response, None);
         true
+    }
+}
+
+/// The rules that apply before those of a site.
+pub(crate) struct RequestRules {
+    /// The members' pages and folders, if there are any.
+    pub(crate) members: Option<WorkerMembers>,
+    /// The responses to an authority that validates names, if one may ask for them.
+    pub(crate) challenges: Option<ChallengeBoard>,
+    /// The rules that follow from TLS.
+    pub(crate) transport: TransportRules,
+}
+
+/// The service that all threads of a worker share.
+struct SharedService {
+    /// Itself, for deferred answers.
+    this: Weak<SharedService>,
+    hosts: Hosts,
+    /// The path that echoes the bodies of requests, if any.
+    echo: Option<String>,
+    /// The bounds of addresses, if there are any.
+    admission: Option<Admission>,
+    /// The members' pages and folders, if there are any.
+    members: Option<WorkerMembers>,
+    transport: TransportRules,
+    /// Whether responses may have fields of this worker in addition to the fields of the site.
+    amends: bool,
+    /// The serving model, if responses name it.
+    timing: Option<ServerTiming>,
+    /// The responses to an authority that validates names, if one may ask for them.
+    challenges: Option<ChallengeBoard>,
+    /// Whether anything precedes the site.
+    guarded: bool,
+    limits: Limits,
+    worker: Arc<WorkerShared>,
+    /// Whether the log shows the times of responses.
+    measures: bool,
+    /// Whether the log shows the user of a request.
+    shows_user: bool,
+    /// Whether an admin listener shows the duration of responses.
+    observed: bool,
+    /// The threads for work that would delay other connections.
+    lane: WorkLane,
+    /// The verification of passwords of basic authentication.
+    passwords: Passwords,
+    /// The time of the last report of a system error, in seconds since 1970.
+    complained: AtomicU64,
+    /// Whether requests may have an identifier, or another client than the peer of their connection.
+    describes: bool,
+    /// The proxies whose fields name the clients of requests.
+    proxies: TrustedProxies,
+    /// The identifiers of requests, if they have any.
+    request_ids: Option<RequestIds>,
+    /// Whether it was reported that a proxy's fields name different clients.
+    said_ambiguous: AtomicBool,
+}
+
+/// A request with a deferred answer.
+struct DeferredRequest {
+    request: OwnedRequest,
+    connection: Connection,
+    /// The start time of its answer, if it is measured.
+    began: Option<time::Instant>,
+    /// Whether it is for one member only.
+    private: bool,
+}
+
+impl DeferredRequest {
+    /// Forbids caches to store a response that is for one member only (RFC 9111 §5.2.2).
+    fn keep_private(&self, response: &mut ResponseWriter<'_>) {
+        if self.private {
+            response.replace_field(FieldName::CACHE_CONTROL, FieldValue::constant("private, no-store"));
+        }
     }
 }

@@ -4,6 +4,8 @@ use std::io::{IsTerminal, Write, stdout};
 
 use clap::ArgMatches;
 use tenfold_engine::{Engine, MODELS};
+use tenfold_lab::experiment::library;
+use tenfold_lab::experiment::museum::{HEADER, exhibit};
 use tenfold_lab::experiment::subject::{Cell, Subject, Workload};
 use tenfold_lab::machine::environment::LabEnvironment;
 use tenfold_lab::measure::Measure;
@@ -15,15 +17,14 @@ use tenfold_lab::runner::RunProgress;
 use tenfold_lab::studies::explain::Explanation;
 use tenfold_lab::studies::wall::{ENGINES, IdleWall, most_idle};
 use tenfold_lab::studies::why::{self, Split};
-use tenfold_lab::studies::words;
+use tenfold_lab::studies::{museum, words};
 use tenfold_sys::limits;
 
-use super::failure::{INTERRUPTED, LabFailure, print, usage};
-use super::live::{LiveView, RunView};
-use super::start::{own_server, study, wishes};
+use crate::commands::lab::failure::{INTERRUPTED, LabFailure, print, usage};
+use crate::commands::lab::live::{LiveView, RunView};
+use crate::commands::lab::start::{own_server, study, wishes};
 use crate::config::check::engines;
-use crate::config::parse::rows;
-use crate::config::parse::units;
+use crate::config::parse::{rows, units};
 use crate::diagnostics::visible;
 
 /// The default number of idle connections of the wall. A run takes a minute, and `poll` becomes slower by a factor of
@@ -181,4 +182,38 @@ fn line(trial: &Trial) -> String {
     };
     let control = if trial.control { " again" } else { "" };
     format!("block {:<3} {:<16}{result}\n", trial.block + 1, format!("{}{control}", trial.cell))
+}
+
+/// Runs exhibits, or prints their programs.
+pub(super) fn museum(typed: &ArgMatches) -> Result<u8, LabFailure> {
+    let names: Vec<String> = typed.get_many::<String>("NAME").into_iter().flatten().cloned().collect();
+    let chosen = library::museum(&names).map_err(usage)?;
+    if typed.get_flag("source") {
+        return source(&names);
+    }
+    let mut wishes = wishes(typed)?;
+    if !typed.contains_id("profile") {
+        wishes.profile = Profile::Smoke;
+    }
+    // The exhibits determine the length of a run.
+    wishes.budget = Some(Profile::Quick.seconds());
+    let environment = LabEnvironment::find();
+    let plan = RunPlan::new(chosen, &wishes, &environment);
+    let text = |results: &RunResults| museum::text(&plan, &results.trials, &results.verdicts);
+    study(typed, "lab-museum", (&plan, &environment), &mut LiveView::without_verdicts(&plan), text)
+}
+
+fn source(names: &[String]) -> Result<u8, LabFailure> {
+    if names.is_empty() {
+        return Err(usage("--source prints the program of an exhibit: name one, such as `accept-one`"));
+    }
+    for name in names {
+        match exhibit(name) {
+            Some(exhibit) => print(exhibit.source)?,
+            None => return Err(usage(format!("{name} runs in process, and has no program of its own"))),
+        }
+    }
+    print("\n/* museum.h */\n")?;
+    print(HEADER)?;
+    Ok(0)
 }

@@ -6,7 +6,7 @@ use tenfold_engine::offload::QueueFull;
 use tenfold_http::{Answer, Connection, OwnedRequest, Reply, Request, ResponseWriter};
 use tenfold_site::{Answered, ResponseSummary};
 
-use super::state::{DeferredRequest, SharedService};
+use super::{DeferredRequest, SharedService};
 
 impl SharedService {
     /// Takes the step `wanted` of a request; `None` if the request does not concern members.
