@@ -9,7 +9,7 @@ use tenfold_engine::{
 };
 
 use super::output::{end, print};
-use crate::config::check::engines::{listed, missing};
+use crate::config::check::{listed, missing};
 
 /// Prints all models, one model or sender in detail, or the legal combinations.
 pub(crate) fn show(name: Option<&str>, matrix: bool, as_json: bool) -> ExitCode {

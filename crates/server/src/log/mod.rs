@@ -17,4 +17,3 @@ mod queue;
 mod sink;
 mod template;
 pub(crate) mod writer;
-pub(crate) mod written;

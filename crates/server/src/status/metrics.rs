@@ -8,7 +8,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
 use super::latency::Histogram;
-use super::numbers::Numbers;
+use super::report::Numbers;
 use super::report::StatusReport;
 
 /// The format of a response.

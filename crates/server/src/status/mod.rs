@@ -4,7 +4,6 @@ pub(crate) mod admin;
 pub(crate) mod counters;
 pub(crate) mod latency;
 pub(crate) mod metrics;
-pub(crate) mod numbers;
 pub(crate) mod place;
 pub(crate) mod report;
 pub(crate) mod turns;

@@ -12,7 +12,7 @@ use super::children::{privileges, worker};
 use super::generation::open_roots;
 use super::generation::pages;
 use super::sockets::listeners;
-use crate::config::check::engines;
+use crate::config::check;
 use crate::config::resolve::ResolvedConfig;
 use crate::config::resolve::certificates;
 use crate::config::values::Settings;
@@ -83,7 +83,7 @@ fn stale_files(settings: &Settings, config: &ResolvedConfig) -> Vec<String> {
 
 /// Returns the problems with everything that a start needs besides free addresses.
 pub(crate) fn startable(settings: &Settings, config: &ResolvedConfig) -> Vec<String> {
-    let mut problems: Vec<String> = engines::require(config.plan.engine).err().into_iter().collect();
+    let mut problems: Vec<String> = check::require(config.plan.engine).err().into_iter().collect();
     problems.extend(sandbox::require().err());
     problems.extend(resources(settings));
     problems

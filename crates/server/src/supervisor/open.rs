@@ -17,7 +17,7 @@ use super::children::privileges;
 use super::children::signing::SigningProcess;
 use super::examine;
 use super::generation::Generation;
-use super::generation::address_rows::AddressRows;
+use super::generation::all::AddressRows;
 use super::generation::all::{Generations, Past, RootChecks};
 use super::generation::tickets::TicketRotation;
 use super::log::rotation::LogFiles;
@@ -28,7 +28,7 @@ use super::sockets::notify::ServiceManager;
 use super::state::{Serve, Supervisor};
 use super::upgrade::Upgrades;
 use super::upgrade::handover::{self, CAN_SERVE, Handover, Start};
-use crate::config::check::engines;
+use crate::config::check;
 use crate::config::parse::given::warn_of_slips;
 use crate::config::parse::problem::Problem;
 use crate::config::parse::problem::{complain, refuse};
@@ -166,7 +166,7 @@ impl Supervisor {
         handover: &mut Option<Box<Handover>>,
         started: &mut Vec<Pid>,
     ) -> Result<Supervisor, String> {
-        engines::require(config.plan.engine)?;
+        check::require(config.plan.engine)?;
         sandbox::require()?;
         // A worker with the same user must not read the memory of the supervisor.
         process::hide_memory().map_err(|error| format!("cannot hide the memory of the process: {error}"))?;

@@ -17,7 +17,7 @@ use super::sockets::listeners::Sockets;
 use super::sockets::notify::ServiceManager;
 use super::upgrade::Upgrades;
 use crate::config::parse::given::GivenSettings;
-use crate::status::numbers::Numbers;
+use crate::status::report::Numbers;
 use crate::status::report::{StatusReport, WorkerReport};
 use crate::worker::null::NullResponse;
 

@@ -23,7 +23,7 @@ use tenfold_sys::limits;
 use crate::commands::lab::failure::{INTERRUPTED, LabFailure, print, usage};
 use crate::commands::lab::live::{LiveView, RunView};
 use crate::commands::lab::start::{own_server, study, wishes};
-use crate::config::check::engines;
+use crate::config::check;
 use crate::config::parse::{rows, units};
 use crate::diagnostics::visible;
 
@@ -60,7 +60,7 @@ pub(super) fn explain(typed: &ArgMatches) -> Result<u8, LabFailure> {
         let near = units::meant(name, MODELS.iter().map(|model| model.name));
         usage(format!("{why}{}", near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()))
     })?;
-    engines::require(engine)?;
+    check::require(engine)?;
     let Some(explanation) = Explanation::trace(engine, &own_server()?)? else { return Ok(INTERRUPTED) };
     print(&if typed.get_flag("table") { explanation.table() } else { explanation.to_string() })?;
     Ok(0)

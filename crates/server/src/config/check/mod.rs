@@ -1,17 +1,14 @@
-//! Refuses combinations of legal values that have no effect, each with an alternative.
-
-pub(crate) mod engines;
+//! Refuses combinations of legal values that have no effect, each with an alternative, and engines that do not run here.
 
 use std::fs;
 
-use tenfold_engine::{Accept, Dispatch, Driver, Engine, MODELS, Plan, Sender, Topology, Trigger};
+use tenfold_engine::{Accept, Dispatch, Driver, Engine, Facility, MODELS, Plan, Sender, Topology, Trigger};
 use tenfold_http::TrustedProxy;
 use tenfold_sys::socket::ListenAddress;
 
 use crate::config::parse::rows::rows;
 use crate::config::resolve::certificates;
-use crate::config::values::log::Mode;
-use crate::config::values::log::{LogTarget, Rotate};
+use crate::config::values::log::{LogTarget, Mode, Rotate};
 use crate::config::values::{HttpsRedirect, ListenEntry, Settings};
 
 /// Refuses settings that have no effect with `plan`, or with each other.
@@ -297,4 +294,26 @@ fn fastopen_without_the_kernel(settings: &Settings) -> Result<(), String> {
             said.trim()
         )),
     }
+}
+
+/// Lists the facilities that an engine lacks, each with the error of the system.
+pub(crate) fn missing(engine: Engine) -> Vec<(Facility, String)> {
+    tenfold_engine::probe(engine).err().unwrap_or_default()
+}
+
+/// Checks that this kernel has the facilities of `engine`.
+pub(crate) fn require(engine: Engine) -> Result<(), String> {
+    let missing = missing(engine);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let able = MODELS.iter().filter(|model| self::missing(model.engine).is_empty());
+    let able: Vec<_> = able.map(|model| model.name).collect();
+    Err(format!("engine {engine} does not run here: {}; {} can", listed(&missing), able.join(", ")))
+}
+
+/// The missing facilities, each with the system's error.
+pub(crate) fn listed(missing: &[(Facility, String)]) -> String {
+    let all: Vec<_> = missing.iter().map(|(facility, said)| format!("{}: {said}", facility.name())).collect();
+    all.join("; ")
 }

@@ -11,8 +11,8 @@ use tenfold_sys::process;
 use tenfold_sys::signal::Signal;
 use tenfold_sys::user::SystemUser;
 
+use super::child::HeartbeatBounds;
 use super::child::{Child, LATEST_START};
-use super::heartbeat::HeartbeatBounds;
 use super::privileges;
 use crate::config::values::Settings;
 use crate::config::values::members::MembersSettings;

@@ -16,14 +16,12 @@ use tenfold_sys::signal::Signal;
 use tenfold_sys::user::SystemUser;
 use tenfold_sys::wait;
 
-use super::heartbeat::{HeartbeatBounds, HeartbeatWatch};
-use super::privileges;
-use super::restart::Restart;
 use crate::config::parse::units::shown_duration;
 use crate::diagnostics::{debug, error, warning};
 use crate::sandbox;
 use crate::sandbox::apart::{READY, read_to_end};
 use crate::status::report::HelperReport;
+use crate::supervisor::children::privileges;
 use crate::supervisor::sockets::notify::ServiceManager;
 
 /// The exit code of a process that could not do its work and has reported the reason.
@@ -258,4 +256,161 @@ pub(crate) fn end_with(name: &str, work: impl FnOnce() -> Result<(), String>) ->
         Err(_) => PANICKED,
     };
     std::process::exit(code)
+}
+
+/// The time in which a process must send its first heartbeat, the interval of checks, and the number of checks without a
+/// heartbeat that count as a hang. Checks are counted instead of seconds, so that a stopped and continued server does not
+/// look like a hang.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeartbeatBounds {
+    pub(crate) latest_start: Duration,
+    pub(crate) look: Duration,
+    pub(crate) looks: u32,
+}
+
+/// The heartbeats of a process at the last check.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeartbeatWatch {
+    bounds: HeartbeatBounds,
+    began: Instant,
+    /// The time of the next check; the heartbeats at the last check, and the checks since they changed.
+    look: Instant,
+    beats: u64,
+    silent: u32,
+}
+
+impl HeartbeatWatch {
+    /// The watch over a process that begins.
+    pub(crate) fn new(bounds: HeartbeatBounds, now: Instant) -> HeartbeatWatch {
+        HeartbeatWatch { bounds, began: now, look: now + bounds.look, beats: 0, silent: 0 }
+    }
+
+    /// The watch over another process.
+    pub(crate) fn renewed(self, now: Instant) -> HeartbeatWatch {
+        HeartbeatWatch::new(self.bounds, now)
+    }
+
+    /// The time of the next check.
+    pub(crate) fn by(&self) -> Instant {
+        self.look
+    }
+
+    /// Notes the heartbeats since the start of the process, 0 while it starts. Returns whether the process hangs.
+    pub(crate) fn hangs(&mut self, beats: u64, now: Instant) -> bool {
+        if self.look > now {
+            return false;
+        }
+        self.look = now + self.bounds.look;
+        if beats != self.beats {
+            (self.beats, self.silent) = (beats, 0);
+        } else if beats > 0 || now > self.began + self.bounds.latest_start {
+            self.silent += 1;
+        }
+        let hangs = self.silent >= self.bounds.looks;
+        if hangs {
+            self.silent = 0;
+        }
+        hangs
+    }
+}
+
+/// Plans the starts of a process: immediately after a long life or a first early end, then after growing pauses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Restart {
+    /// A process that lived this long did not end early.
+    lived: Duration,
+    first: Duration,
+    longest: Duration,
+    began: Instant,
+    /// Consecutive early ends.
+    failures: u32,
+    /// The time of the next start.
+    again: Option<Instant>,
+}
+
+impl Restart {
+    /// A process that is due at `now`. Its pauses begin with `first`, and each is twice the former, up to `longest`.
+    pub(crate) fn new(lived: Duration, first: Duration, longest: Duration, now: Instant) -> Restart {
+        Restart { lived, first, longest, began: now, failures: 0, again: Some(now) }
+    }
+
+    /// The process has started.
+    pub(crate) fn on_start(&mut self, now: Instant) {
+        (self.began, self.again) = (now, None);
+    }
+
+    /// The process has ended. Returns the pause before the next start.
+    pub(crate) fn on_exit(&mut self, now: Instant) -> Duration {
+        let lived = now.saturating_duration_since(self.began) >= self.lived;
+        self.failures = if lived { 0 } else { self.failures.saturating_add(1) };
+        let pause = match self.failures {
+            0 | 1 => Duration::ZERO,
+            failures => self.first.saturating_mul(1 << (failures - 2).min(16)).min(self.longest),
+        };
+        self.again = Some(now + pause);
+        pause
+    }
+
+    /// The system could not start the process.
+    pub(crate) fn postpone(&mut self, now: Instant) {
+        self.again = Some(now + self.longest.min(Duration::from_secs(1)));
+    }
+
+    /// Starts no process, or one at this time.
+    pub(crate) fn plan(&mut self, at: Option<Instant>) {
+        self.again = at;
+    }
+
+    pub(crate) fn by(&self) -> Option<Instant> {
+        self.again
+    }
+
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        self.again.is_some_and(|again| again <= now)
+    }
+
+    /// The time since the last start.
+    pub(crate) fn age(&self) -> Duration {
+        self.began.elapsed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_hangs_if_checks_see_no_heartbeat() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let bounds =
+            HeartbeatBounds { latest_start: Duration::from_secs(10), look: Duration::from_secs(2), looks: 3 };
+        let mut watch = HeartbeatWatch::new(bounds, start);
+        assert!((0..10).all(|second| !watch.hangs(0, at(second))), "it starts");
+        assert!((10..20).all(|second| !watch.hangs(second, at(second))));
+        let hangs: Vec<u64> = (20..30).filter(|second| watch.hangs(19, at(*second))).collect();
+        assert_eq!(hangs, [26]);
+        // It was stopped together with the supervisor.
+        let mut watch = HeartbeatWatch::new(bounds, start);
+        assert!(!watch.hangs(1, at(2)) && !watch.hangs(1, at(100)) && !watch.hangs(2, at(102)));
+        let mut late = HeartbeatWatch::new(bounds, start);
+        assert!((0..17).any(|second| late.hangs(0, at(second))), "it never started");
+    }
+
+    #[test]
+    fn pauses_grow_with_early_ends_and_a_long_life_ends_them() {
+        let second = Duration::from_secs(1);
+        let start = Instant::now();
+        let mut restart = Restart::new(second, second, 3 * second, start);
+        assert!(restart.is_due(start));
+        let mut pauses = Vec::new();
+        for _ in 0..5 {
+            restart.on_start(start);
+            assert!(!restart.is_due(start + second));
+            pauses.push(restart.on_exit(start).as_secs());
+        }
+        assert_eq!(pauses, [0, 1, 2, 3, 3]);
+        restart.on_start(start);
+        assert_eq!(restart.on_exit(start + second), Duration::ZERO);
+    }
 }

@@ -21,8 +21,8 @@ use tenfold_tls::certificates::files::KeyFile;
 use tenfold_tls::signing::keys::{HeldKeys, tell_lost};
 use tenfold_tls::signing::remote::{AnswerPath, SigningClient};
 
+use super::child::HeartbeatBounds;
 use super::child::{Child, LATEST_START};
-use super::heartbeat::HeartbeatBounds;
 use super::privileges;
 use crate::config::resolve::ResolvedConfig;
 use crate::config::values::Settings;

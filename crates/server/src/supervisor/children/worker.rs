@@ -25,7 +25,7 @@ use crate::config::resolve::certificates;
 use crate::config::values::Settings;
 use crate::config::values::bounds::HANDSHAKES;
 use crate::diagnostics::{self, debug, warning};
-use crate::log::written;
+use crate::log::open;
 use crate::members::channel::AccountsClient;
 use crate::members::client::WorkerMembers;
 use crate::members::client::filter::Starts;
@@ -99,7 +99,7 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
         let refused = Tally::new(all.row(rows.start), true).word(Counter::RefusedCalls);
         let process =
             sandbox::Process { name: format!("worker {}", place + 1), row: reports.row(place), refused };
-        let written: Vec<_> = written::paths_of(&log).collect();
+        let written: Vec<_> = open::paths_of(&log).collect();
         let serving = sandbox::SandboxSubject {
             plan,
             several_listeners: listeners.len() > 1,

@@ -1,6 +1,5 @@
 //! A configuration and the processes that serve it.
 
-pub(crate) mod address_rows;
 mod advance;
 pub(crate) mod all;
 pub(crate) mod end_bound;
@@ -32,18 +31,18 @@ use crate::config::resolve::ResolvedConfig;
 use crate::config::resolve::certificates::RunningTls;
 use crate::config::values::Settings;
 use crate::diagnostics::{error, warning};
+use crate::log::open;
 use crate::log::open::Log;
-use crate::log::written;
 use crate::sandbox;
 use crate::status::counters::{self, Sums};
 use crate::supervisor::book::Book;
+use crate::supervisor::children::child::Restart;
 use crate::supervisor::children::child::{CANNOT_SERVE, LIVED};
-use crate::supervisor::children::restart::Restart;
 use crate::supervisor::children::signing::SigningProcess;
 use crate::supervisor::generation::end_bound::EndBound;
 use crate::supervisor::generation::pulses::Pulses;
 use crate::supervisor::upgrade::former::FormerWorkers;
-use crate::worker::gate::Gate;
+use crate::worker::shared::Gate;
 
 /// The pauses before a worker that ended early is started again.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -142,7 +141,7 @@ impl Generation {
             }
         };
         if sandbox::CONFINES && landlock::is_available() {
-            written::weakness(&log).into_iter().for_each(|weakness| warning!("{weakness}"));
+            open::weakness(&log).into_iter().for_each(|weakness| warning!("{weakness}"));
         }
         let has_members = !null && settings.members.accounts.is_some();
         let web = has_members.then(|| pages::load(&settings).map(Arc::new)).transpose()?;

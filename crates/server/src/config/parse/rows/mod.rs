@@ -1,12 +1,8 @@
-//! The table of settings, a file for each group.
+//! The table of settings, by the groups of the help.
 
 mod content;
-mod engine;
-mod limits;
-mod members;
-mod process;
-mod proxy;
 mod read;
+mod server;
 mod tls;
 
 use super::row::SettingRow;
@@ -15,15 +11,15 @@ use super::row::SettingRow;
 static GROUPS: &[&[SettingRow]] = &[
     content::SITE,
     content::CONTENT,
-    engine::MODEL,
-    engine::TCP,
+    server::MODEL,
+    server::TCP,
     tls::ROWS,
-    limits::TIME,
-    limits::BOUNDS,
-    proxy::ROWS,
-    members::ROWS,
-    process::ROWS,
-    engine::EXPERIMENTS,
+    server::TIME,
+    server::BOUNDS,
+    server::PROXY,
+    server::MEMBERS,
+    server::PROCESS,
+    server::EXPERIMENTS,
 ];
 
 /// Every setting, in the order of the help.
