@@ -106,12 +106,12 @@ impl Encoder<'_> {
             .try_for_each(|(labels, value)| metric.encode_family(&labels)?.encode_gauge(&value))
     }
 
-    fn counter(&mut self, name: &str, help: &str, count: u64) -> Result<(), Error> {
+    fn counter(&mut self, name: &str, count: u64, help: &str) -> Result<(), Error> {
         let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
         metric.encode_counter::<NoLabelSet, _, u64>(&count, None)
     }
 
-    fn gauge(&mut self, name: &str, help: &str, value: u64) -> Result<(), Error> {
+    fn gauge(&mut self, name: &str, value: u64, help: &str) -> Result<(), Error> {
         self.0.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)
     }
 
@@ -119,6 +119,13 @@ impl Encoder<'_> {
         let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Histogram)?;
         metric.encode_histogram::<NoLabelSet>(times.seconds(), times.count(), &times.by_power(), None)
     }
+}
+
+/// Encodes metrics without labels: kind, name, value and description.
+macro_rules! metrics {
+    ($to:ident: $($kind:ident $name:literal = $value:expr, $help:literal;)*) => {
+        $($to.$kind($name, $value, $help)?;)*
+    };
 }
 
 impl Collector for ReportMetrics {
@@ -140,23 +147,19 @@ fn encode_server(report: &StatusReport, to: &mut Encoder<'_>) -> Result<(), Erro
         ("send", &send[..]),
     ];
     to.gauges(("tenfold_build_info", "The version, and the mechanisms that run"), [(build, 1)])?;
-    to.gauge("tenfold_uptime_seconds", "Time since the server started", report.uptime_seconds)?;
-    to.gauge("tenfold_ready", "Whether new requests are served", u64::from(report.ready))?;
     let reloads = report.reloads;
+    metrics! { to:
+        gauge "tenfold_uptime_seconds" = report.uptime_seconds, "Time since the server started";
+        gauge "tenfold_ready" = u64::from(report.ready), "Whether new requests are served";
+    }
     to.counters(
         ("tenfold_config_reloads", "Reloads of the configuration, by result"),
         [(vec![("result", "success")], reloads.succeeded), (vec![("result", "failure")], reloads.failed)],
     )?;
-    to.gauge(
-        "tenfold_config_last_reload_successful",
-        "Whether the last reload succeeded",
-        u64::from(!reloads.last_failed),
-    )?;
-    to.gauge(
-        "tenfold_config_loaded_timestamp_seconds",
-        "When the configuration that serves was loaded",
-        reloads.loaded_unix_seconds,
-    )?;
+    metrics! { to:
+        gauge "tenfold_config_last_reload_successful" = u64::from(!reloads.last_failed), "Whether the last reload succeeded";
+        gauge "tenfold_config_loaded_timestamp_seconds" = reloads.loaded_unix_seconds, "When the configuration that serves was loaded";
+    }
     let upgrades = &report.upgrades;
     to.counters(
         ("tenfold_upgrades", "Upgrades to another program, by result"),
@@ -187,29 +190,22 @@ fn encode_requests(report: &StatusReport, to: &mut Encoder<'_>) -> Result<(), Er
     to.counters(("tenfold_responses", "Responses by status code, refusals included"), codes)?;
     let reasons = total.refusals.iter().map(|(reason, count)| (vec![("reason", &reason[..])], *count));
     to.counters(("tenfold_refusals", "Refused requests and connections, by reason"), reasons)?;
-    to.counter("tenfold_sent_bytes", "Bytes that the system has taken", total.bytes)?;
-    to.counter(
-        "tenfold_cache_hits",
-        "Responses that a worker had whole in memory, for files without encodings",
-        total.cache_hits,
-    )?;
-    to.gauge(
-        "tenfold_offload_pending",
-        "Work that other threads do, or that waits for them",
-        total.offload.pending,
-    )?;
-    to.counter("tenfold_offload_jobs", "Work that was given to other threads", total.offload.begun)?;
-    to.counter("tenfold_offload_rejected", "Work for which the queue was full", total.offload.rejected)
+    metrics! { to:
+        counter "tenfold_sent_bytes" = total.bytes, "Bytes that the system has taken";
+        counter "tenfold_cache_hits" = total.cache_hits, "Responses that a worker had whole in memory, for files without encodings";
+        gauge "tenfold_offload_pending" = total.offload.pending, "Work that other threads do, or that waits for them";
+        counter "tenfold_offload_jobs" = total.offload.begun, "Work that was given to other threads";
+        counter "tenfold_offload_rejected" = total.offload.rejected, "Work for which the queue was full";
+    }
+    Ok(())
 }
 
 fn encode_connections(total: &Numbers, to: &mut Encoder<'_>) -> Result<(), Error> {
-    to.gauge("tenfold_connections", "Open connections", total.connections.open)?;
-    to.counter("tenfold_connections_accepted", "Accepted connections", total.connections.accepted)?;
-    to.counter(
-        "tenfold_connections_evicted",
-        "Idle connections that were closed for new ones",
-        total.connections.evicted,
-    )?;
+    metrics! { to:
+        gauge "tenfold_connections" = total.connections.open, "Open connections";
+        counter "tenfold_connections_accepted" = total.connections.accepted, "Accepted connections";
+        counter "tenfold_connections_evicted" = total.connections.evicted, "Idle connections that were closed for new ones";
+    }
     let tls = &total.tls;
     to.counters(
         ("tenfold_tls_handshakes", "TLS handshakes, by result"),
@@ -221,8 +217,11 @@ fn encode_connections(total: &Numbers, to: &mut Encoder<'_>) -> Result<(), Error
         [("written", total.log_lines), ("lost", total.log_lines_lost), ("dropped", total.log_lines_dropped)]
             .map(|(result, count)| (vec![("result", result)], count)),
     )?;
-    to.counter("tenfold_panics", "Panics of workers", total.panics)?;
-    to.counter("tenfold_refused_calls", "System calls that the sandbox refused", total.refused_calls)
+    metrics! { to:
+        counter "tenfold_panics" = total.panics, "Panics of workers";
+        counter "tenfold_refused_calls" = total.refused_calls, "System calls that the sandbox refused";
+    }
+    Ok(())
 }
 
 fn encode_workers(report: &StatusReport, to: &mut Encoder<'_>) -> Result<(), Error> {
@@ -241,12 +240,10 @@ fn encode_workers(report: &StatusReport, to: &mut Encoder<'_>) -> Result<(), Err
         ["starting", "serving", "stuck", "restarting", "draining", "failed"]
             .map(|state| (vec![("state", state)], count(state))),
     )?;
-    to.counter("tenfold_worker_restarts", "Workers that took the place of one that died", report.restarts)?;
-    to.counter(
-        "tenfold_workers_stuck",
-        "Workers that were killed because their loop was stuck",
-        report.stuck,
-    )?;
+    metrics! { to:
+        counter "tenfold_worker_restarts" = report.restarts, "Workers that took the place of one that died";
+        counter "tenfold_workers_stuck" = report.stuck, "Workers that were killed because their loop was stuck";
+    }
     let memory = all().filter_map(|(worker, (name, generation))| {
         Some((vec![("worker", &name[..]), ("generation", &generation[..])], worker.memory?))
     });

@@ -139,60 +139,47 @@ pub(crate) enum LinePiece {
     Field(LogField),
 }
 
-/// A value in a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LogField {
-    Client,
-    User,
-    RequestId,
-    Time,
-    TimeIso,
-    Request,
-    Method,
-    Host,
-    Path,
-    Query,
-    Protocol,
-    Status,
-    Bytes,
-    Referer,
-    Agent,
-    ProcessMicroseconds,
-    SendMicroseconds,
-    Sends,
-    Milliseconds,
-    TlsVersion,
-    TlsCipher,
-    TlsServerName,
+/// Defines the values in a line, by name. The names are those of the format `json`.
+macro_rules! log_fields {
+    ($($field:ident = $name:literal,)*) => {
+        /// A value in a line.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum LogField {
+            $($field,)*
+        }
+
+        impl LogField {
+            const NAMES: &'static [(&'static str, LogField)] = &[$(($name, LogField::$field),)*];
+        }
+    };
+}
+
+log_fields! {
+    Client = "client",
+    User = "user",
+    RequestId = "request_id",
+    Time = "time",
+    TimeIso = "time_iso",
+    Request = "request",
+    Method = "method",
+    Host = "host",
+    Path = "path",
+    Query = "query",
+    Protocol = "protocol",
+    Status = "status",
+    Bytes = "bytes",
+    Referer = "referer",
+    Agent = "agent",
+    ProcessMicroseconds = "process_us",
+    SendMicroseconds = "send_us",
+    Sends = "sends",
+    Milliseconds = "milliseconds",
+    TlsVersion = "tls_version",
+    TlsCipher = "tls_cipher",
+    TlsServerName = "tls_server_name",
 }
 
 impl LogField {
-    /// The fields by name. The names are those of the format `json`.
-    const NAMES: &'static [(&'static str, LogField)] = &[
-        ("client", LogField::Client),
-        ("user", LogField::User),
-        ("request_id", LogField::RequestId),
-        ("time", LogField::Time),
-        ("time_iso", LogField::TimeIso),
-        ("request", LogField::Request),
-        ("method", LogField::Method),
-        ("host", LogField::Host),
-        ("path", LogField::Path),
-        ("query", LogField::Query),
-        ("protocol", LogField::Protocol),
-        ("status", LogField::Status),
-        ("bytes", LogField::Bytes),
-        ("referer", LogField::Referer),
-        ("agent", LogField::Agent),
-        ("process_us", LogField::ProcessMicroseconds),
-        ("send_us", LogField::SendMicroseconds),
-        ("sends", LogField::Sends),
-        ("milliseconds", LogField::Milliseconds),
-        ("tls_version", LogField::TlsVersion),
-        ("tls_cipher", LogField::TlsCipher),
-        ("tls_server_name", LogField::TlsServerName),
-    ];
-
     /// Whether the value is known only after the response has been sent.
     pub(crate) fn is_late(self) -> bool {
         self == LogField::Bytes || self.is_time()

@@ -70,7 +70,6 @@ impl Supervisor {
             if newest.stage == Stage::Starting && newest.is_ready() && self.leaving.is_none() {
                 newest.stage = Stage::Serving;
                 newest.gate.open();
-                self.on_served_roots();
                 self.take_over();
             } else if newest.stage == Stage::Starting && newest.is_late() {
                 error!("a worker does not begin to serve");

@@ -38,8 +38,6 @@ pub(crate) struct Past {
 pub(crate) struct RootChecks {
     /// The time of the next check.
     pub(crate) next: Option<Instant>,
-    /// Consecutive attempts to serve new folders that failed.
-    pub(crate) failures: u32,
     /// The roots that were reported as missing.
     pub(crate) missing: BTreeSet<PathBuf>,
 }

@@ -15,8 +15,8 @@ use crate::supervisor::state::Supervisor;
 
 /// The interval of checks.
 const LOOK: Duration = Duration::from_secs(1);
-/// The longest interval after failures. Each failure doubles the interval.
-const LONGEST: Duration = Duration::from_secs(64);
+/// The pause after a failure.
+const PAUSE: Duration = Duration::from_secs(30);
 
 impl Supervisor {
     /// The time of the next check.
@@ -82,13 +82,6 @@ impl Supervisor {
 
     /// A generation failed: the next check comes later.
     pub(crate) fn postpone_roots(&mut self) {
-        let pause = LOOK.saturating_mul(2 << self.generations.roots.failures.min(8)).min(LONGEST);
-        self.generations.roots.failures += 1;
-        self.generations.roots.next = Some(Instant::now() + pause);
-    }
-
-    /// A generation serves: the next check comes after the usual interval.
-    pub(crate) fn on_served_roots(&mut self) {
-        self.generations.roots.failures = 0;
+        self.generations.roots.next = Some(Instant::now() + PAUSE);
     }
 }

@@ -12,9 +12,6 @@ use tenfold_sys::user::{self, SystemUser};
 
 use crate::diagnostics::{debug, warning};
 
-/// The most files that a check complains about one by one.
-const MOST_COMPLAINTS: usize = 10;
-
 /// A rotated file. The order is that of rotation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct RotatedFile {
@@ -35,23 +32,18 @@ pub(crate) fn remove_oldest(path: &Path, keep: usize, workers: Option<&SystemUse
     };
     let found = files.len();
     files.retain(is_own);
-    let mut complaints = Vec::new();
     if let others @ 1.. = found - files.len() {
         let shown = path.display();
-        complaints.push(format!(
+        warning!(
             "{others} names of rotated files in the folder of {shown} are no files of the server, and stay"
-        ));
+        );
     }
     for file in &files[..files.len().saturating_sub(keep)] {
         let name = file.name.display();
         match folder.remove(&file.name) {
             Ok(()) => debug!("{name} was removed (log-keep)"),
-            Err(error) => complaints.push(format!("cannot remove the rotated log {name}: {error}")),
+            Err(error) => warning!("cannot remove the rotated log {name}: {error}"),
         }
-    }
-    complaints.iter().take(MOST_COMPLAINTS).for_each(|why| warning!("{why}"));
-    if let more @ 1.. = complaints.len().saturating_sub(MOST_COMPLAINTS) {
-        warning!("{more} more rotated files of {} stay as they are", path.display());
     }
     Ok(())
 }
