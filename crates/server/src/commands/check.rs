@@ -7,7 +7,7 @@ use tenfold_sys::limits;
 
 use super::output::{end, print};
 use crate::config::parse::given::{GivenSettings, warn_of_slips};
-use crate::config::parse::problem::{Problem, complain, refuse};
+use crate::config::parse::problem::{Problem, refuse};
 use crate::config::parse::schema;
 use crate::config::resolve::{ResolvedConfig, warn};
 use crate::diagnostics::error;
@@ -21,10 +21,6 @@ pub(crate) fn check(config: Option<PathBuf>) -> ExitCode {
     warn_of_slips();
     let settings = match given.resolve() {
         Ok(settings) => settings,
-        Err(problems) if problems.iter().any(Problem::is_failure) => {
-            complain(&problems);
-            return ExitCode::FAILURE;
-        }
         Err(problems) => return refuse(&problems),
     };
     let descriptors = limits::raise_descriptors().unwrap_or(u64::MAX);

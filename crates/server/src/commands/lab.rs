@@ -20,10 +20,9 @@ use tenfold_lab::plan::{RunPlan, Wishes};
 use tenfold_lab::report::results::RunResults;
 use tenfold_lab::report::{self as page, FILES, compare};
 
-use self::failure::{LabFailure, print, usage};
+use self::failure::{LabFailure, end, print, usage};
 pub(crate) use self::flags::command;
 use self::start::own_folder;
-use crate::diagnostics::visible;
 
 pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
     let path = |matches: &ArgMatches, name: &str| {
@@ -42,13 +41,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
         Some(("compare", typed)) => compare_runs(&path(typed, "A"), &path(typed, "B")),
         _ => unreachable!("a subcommand is required, and these are all"),
     };
-    match done {
-        Ok(code) => ExitCode::from(code),
-        Err(LabFailure(code, why)) => {
-            eprintln!("tenfold lab: {}", visible(&why));
-            ExitCode::from(code)
-        }
-    }
+    end("lab", done)
 }
 
 fn list() -> Result<u8, LabFailure> {

@@ -152,30 +152,21 @@ fn keeper(url: &DatabaseUrl, settings: &Settings) -> Result<SystemUser, String> 
 fn obey(accounts: &Accounts, command: &str, words: &ArgMatches) -> Result<(), String> {
     let name = || words.get_one::<String>("NAME").expect("it is required").as_str();
     match command {
-        "add" => {
-            accounts.add_member(name(), &password()?)?;
-            say(&format!("{} can log in", name()))
-        }
-        "list" => list(accounts, words.get_flag("json")),
-        "disable" => {
-            accounts.set_disabled(name(), true)?;
-            say(&format!("{} cannot log in any more", name()))
-        }
-        "enable" => {
-            accounts.set_disabled(name(), false)?;
-            say(&format!("{} can log in", name()))
-        }
-        "passwd" => {
-            accounts.set_password(name(), &password()?)?;
-            say(&format!("the password of {} is changed, and all sessions have ended", name()))
-        }
-        "remove" => {
-            accounts.remove_member(name())?;
-            say(&format!("{} is removed", name()))
-        }
-        "invite" => say(&accounts.invite(*words.get_one("days").expect("it has a default"))?),
+        "list" => return list(accounts, words.get_flag("json")),
+        "invite" => return say(&accounts.invite(*words.get_one("days").expect("it has a default"))?),
+        "add" => accounts.add_member(name(), &password()?)?,
+        "disable" => accounts.set_disabled(name(), true)?,
+        "enable" => accounts.set_disabled(name(), false)?,
+        "passwd" => accounts.set_password(name(), &password()?)?,
+        "remove" => accounts.remove_member(name())?,
         _ => unreachable!("a command is required, and these are all"),
     }
+    say(&match command {
+        "disable" => format!("{} cannot log in any more", name()),
+        "passwd" => format!("the password of {} is changed, and all sessions have ended", name()),
+        "remove" => format!("{} is removed", name()),
+        _ => format!("{} can log in", name()),
+    })
 }
 
 fn list(accounts: &Accounts, as_json: bool) -> Result<(), String> {

@@ -31,7 +31,7 @@ use super::upgrade::handover::{self, CAN_SERVE, Handover, Start};
 use crate::config::check;
 use crate::config::parse::given::warn_of_slips;
 use crate::config::parse::problem::Problem;
-use crate::config::parse::problem::{complain, refuse};
+use crate::config::parse::problem::refuse;
 use crate::config::resolve::certificates;
 use crate::config::resolve::{ResolvedConfig, warn};
 use crate::config::values::Settings;
@@ -75,10 +75,6 @@ fn begin(
 ) -> ExitCode {
     let mut settings = match resolved {
         Ok(settings) => settings,
-        Err(problems) if problems.iter().any(Problem::is_failure) => {
-            complain(&problems);
-            return ExitCode::FAILURE;
-        }
         Err(problems) => return refuse(&problems),
     };
     let taken = match handover {

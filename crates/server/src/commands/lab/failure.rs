@@ -1,5 +1,7 @@
 //! Errors of `tenfold lab` with their exit codes, and its output.
 
+use std::process::ExitCode;
+
 use crate::commands::output;
 use crate::diagnostics::visible;
 
@@ -15,6 +17,14 @@ impl From<String> for LabFailure {
     fn from(why: String) -> Self {
         LabFailure(1, why)
     }
+}
+
+/// Prints the error of a command, and returns the exit code.
+pub(super) fn end(command: &str, done: Result<u8, LabFailure>) -> ExitCode {
+    ExitCode::from(done.unwrap_or_else(|LabFailure(code, why)| {
+        eprintln!("tenfold {command}: {}", visible(&why));
+        code
+    }))
 }
 
 /// An error in the command line.

@@ -18,11 +18,43 @@ pub(super) trait RunView {
     fn end(&mut self);
 }
 
-pub(super) struct LiveView {
+/// Lines on standard error, and on a terminal a line that is updated.
+pub(super) struct ProgressLine {
     terminal: bool,
+    shown: bool,
+}
+
+impl ProgressLine {
+    pub(super) fn new() -> ProgressLine {
+        ProgressLine { terminal: std::io::stderr().is_terminal(), shown: false }
+    }
+
+    pub(super) fn update(&mut self, text: &str) {
+        if self.terminal {
+            self.shown = true;
+            // Clears the rest of the previous line.
+            eprint!("\r{text}\x1b[K");
+            let _ = std::io::stderr().flush();
+        }
+    }
+
+    /// Ends the updated line.
+    pub(super) fn end(&mut self) {
+        if std::mem::take(&mut self.shown) {
+            eprint!("\r\x1b[K");
+        }
+    }
+
+    pub(super) fn say(&mut self, text: &str) {
+        self.end();
+        eprintln!("{}", visible(text));
+    }
+}
+
+pub(super) struct LiveView {
+    line: ProgressLine,
     experiments: usize,
     begun: usize,
-    line: bool,
     verdicts: bool,
 }
 
@@ -30,10 +62,9 @@ impl LiveView {
     /// Prints the size of the run.
     pub(super) fn new(plan: &RunPlan) -> LiveView {
         let view = LiveView {
-            terminal: std::io::stderr().is_terminal(),
+            line: ProgressLine::new(),
             experiments: plan.experiments.len(),
             begun: 0,
-            line: false,
             verdicts: true,
         };
         eprintln!(
@@ -58,41 +89,29 @@ impl RunView for LiveView {
             RunProgress::Begins(planned) => {
                 self.begun += 1;
                 let one = &planned.experiment;
-                self.say(&format!("[{}/{}] {}: {}", self.begun, self.experiments, one.name, one.title));
+                self.line.say(&format!("[{}/{}] {}: {}", self.begun, self.experiments, one.name, one.title));
             }
-            RunProgress::Trial { experiment, cell, block, blocks, left } if self.terminal => {
-                self.line = true;
-                // Clears the rest of the previous line.
-                eprint!("\r{experiment}: block {block} of {blocks}, {cell}; {} left\x1b[K", time(*left));
-                let _ = std::io::stderr().flush();
+            RunProgress::Trial { experiment, cell, block, blocks, left } => {
+                let left = time(*left);
+                self.line.update(&format!("{experiment}: block {block} of {blocks}, {cell}; {left} left"));
             }
-            RunProgress::Trial { .. } | RunProgress::Ended(_) => {}
+            RunProgress::Ended(_) => {}
             RunProgress::Trouble(trial) => {
                 if let Some(why) = &trial.failed {
-                    self.say(&format!("      {} failed: {why}", trial.cell));
+                    self.line.say(&format!("      {} failed: {why}", trial.cell));
                 }
             }
             RunProgress::Verdicts(_) if !self.verdicts => {}
             RunProgress::Verdicts(verdicts) => {
                 for verdict in *verdicts {
-                    self.say(&line(verdict));
+                    self.line.say(&line(verdict));
                 }
             }
         }
     }
 
-    /// Ends the updating line.
     fn end(&mut self) {
-        if std::mem::take(&mut self.line) {
-            eprint!("\r\x1b[K");
-        }
-    }
-}
-
-impl LiveView {
-    fn say(&mut self, text: &str) {
-        self.end();
-        eprintln!("{}", visible(text));
+        self.line.end();
     }
 }
 

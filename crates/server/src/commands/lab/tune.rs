@@ -1,7 +1,6 @@
 //! `tenfold tune`: finds the best settings for a folder of the user.
 
 use std::fs;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -18,13 +17,13 @@ use tenfold_lab::studies::tune::requests::RequestMix;
 use tenfold_lab::studies::tune::tuner::{LEAST_BUDGET, TuneProgress, Tuner};
 use tenfold_lab::trial::bench::interrupted;
 
-use super::failure::{INTERRUPTED, INVALID, LabFailure, print, usage};
+use super::failure::{INTERRUPTED, INVALID, LabFailure, end, print, usage};
 use super::flags::flag;
+use super::live::ProgressLine;
 use super::start::{make_own_folder, new_folder, own_server, wishes};
 use crate::config::parse::row::Initial;
 use crate::config::parse::rows;
 use crate::config::parse::units;
-use crate::diagnostics::visible;
 
 const ABOUT: &str = "\
 The search does not change the site. In the first half of the time, each round drops the worse half
@@ -64,13 +63,7 @@ pub(crate) fn command() -> clap::Command {
 
 /// Searches, and writes a configuration if it is better than the default.
 pub(crate) fn run(typed: &ArgMatches) -> ExitCode {
-    match tune(typed) {
-        Ok(code) => ExitCode::from(code),
-        Err(LabFailure(code, why)) => {
-            eprintln!("tenfold tune: {}", visible(&why));
-            ExitCode::from(code)
-        }
-    }
+    end("tune", tune(typed))
 }
 
 fn tune(typed: &ArgMatches) -> Result<u8, LabFailure> {
@@ -100,9 +93,9 @@ fn tune(typed: &ArgMatches) -> Result<u8, LabFailure> {
     }
     let own = own_server()?;
     let tuner = Tuner { own: &own, environment: &environment, folder: &folder, goal, begin, budget, seed };
-    let mut view = TuneView { terminal: std::io::stderr().is_terminal(), line: false };
-    let found = tuner.run(&root, &mix, &mut |progress| view.tell(progress));
-    view.end();
+    let mut line = ProgressLine::new();
+    let found = tuner.run(&root, &mix, &mut |progress| tell(&mut line, progress));
+    line.end();
     // A signal may be the reason why a step failed.
     let Some(result) = (if interrupted() { None } else { found? }) else {
         eprintln!("tenfold tune: interrupted; no configuration was written");
@@ -194,33 +187,14 @@ fn about(name: &str) -> Option<(String, String, bool)> {
     Some((meaning.to_owned(), default.to_owned(), row.is_experiment()))
 }
 
-/// Progress on standard error: a line for each step, and on a terminal an updating line for each trial.
-struct TuneView {
-    terminal: bool,
-    line: bool,
-}
-
-impl TuneView {
-    fn tell(&mut self, progress: TuneProgress<'_>) {
-        match progress {
-            TuneProgress::Step(text) => {
-                self.end();
-                eprintln!("{}", visible(&text));
-            }
-            TuneProgress::Trials(RunProgress::Trial { cell, block, blocks, .. }) if self.terminal => {
-                self.line = true;
-                // Clears the rest of the previous line.
-                eprint!("\r  block {block} of {blocks}, {cell}\x1b[K");
-            }
-            TuneProgress::Trials(_) => {}
+/// Prints progress: a line for each step, and an updating line for each trial.
+fn tell(line: &mut ProgressLine, progress: TuneProgress<'_>) {
+    match progress {
+        TuneProgress::Step(text) => line.say(&text),
+        TuneProgress::Trials(RunProgress::Trial { cell, block, blocks, .. }) => {
+            line.update(&format!("  block {block} of {blocks}, {cell}"));
         }
-    }
-
-    /// Ends the updating line.
-    fn end(&mut self) {
-        if std::mem::take(&mut self.line) {
-            eprint!("\r\x1b[K");
-        }
+        TuneProgress::Trials(_) => {}
     }
 }
 

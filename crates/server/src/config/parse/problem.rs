@@ -50,11 +50,6 @@ impl Problem {
         Problem { what, place: Some(place), failure: false }
     }
 
-    /// Whether the system failed.
-    pub(crate) fn is_failure(&self) -> bool {
-        self.failure
-    }
-
     /// Whether the problem has a place in a file.
     pub(crate) fn is_placed(&self) -> bool {
         self.place.is_some()
@@ -74,10 +69,14 @@ impl Problem {
 /// The exit code for a wrong flag, value, combination or file.
 pub(crate) const WRONG_USAGE: u8 = 2;
 
-/// Prints problems, and returns the exit code of a refused command.
+/// Prints problems, and returns the exit code: 1 if the system failed, otherwise that of a refused command.
 pub(crate) fn refuse(problems: &[Problem]) -> ExitCode {
     complain(problems);
-    ExitCode::from(WRONG_USAGE)
+    if problems.iter().any(|problem| problem.failure) {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::from(WRONG_USAGE)
+    }
 }
 
 /// Prints problems, each with its lines of the file.
