@@ -7,20 +7,14 @@
 use std::io::Write;
 use std::time::Duration;
 
-use tenfold_http::{Peer, RequestSummary, TlsFacts};
+use tenfold_http::{RequestSummary, TlsFacts};
 
 use super::combined::cut;
-use super::line::{LogFields, Times, put_number, put_peer};
+use super::line::{LineStart, LogFields, Times, put_number, put_peer};
 
 /// Writes the part of an object before the number of bytes.
-pub(super) fn begin(
-    line: &mut Vec<u8>,
-    date: &[u8],
-    peer: &Peer,
-    (request, summary): (&[u8], RequestSummary<'_>),
-    fields: LogFields<'_>,
-    status: u16,
-) {
+pub(super) fn begin(line: &mut Vec<u8>, date: &[u8], start: LineStart<'_>) {
+    let LineStart { peer, request, summary, status, fields } = start;
     line.extend_from_slice(b"{\"time\":\"");
     line.extend_from_slice(date);
     line.extend_from_slice(b"\",\"client\":\"");
@@ -139,7 +133,7 @@ mod tests {
 
     use proptest::prelude::*;
     use serde_json::Value;
-    use tenfold_http::{Method, Version};
+    use tenfold_http::{Method, Peer, Version};
 
     use super::*;
     use crate::log::combined::MOST_BYTES;
@@ -147,7 +141,8 @@ mod tests {
     fn line(request: &[u8], bytes: u64, fields: LogFields<'_>, times: Times) -> String {
         let mut line = Vec::new();
         let summary = RequestSummary::Unparsed(request);
-        begin(&mut line, b"2026-11-21T08:00:00Z", &Peer::Unix, (request, summary), fields, 200);
+        let start = LineStart { peer: &Peer::Unix, request, summary, status: 200, fields };
+        begin(&mut line, b"2026-11-21T08:00:00Z", start);
         end(&mut line, bytes, fields, times);
         String::from_utf8(line).expect("a line is ASCII")
     }
@@ -186,7 +181,8 @@ mod tests {
         let (method, version) = (Method::Head, Version::Http11);
         let summary = RequestSummary::Parsed { method, target: "/a%20b?c=\"d\"", version };
         let mut shown = Vec::new();
-        begin(&mut shown, b"2026-11-21T08:00:00Z", &Peer::Unix, (b"HEAD", summary), fields, 200);
+        let start = LineStart { peer: &Peer::Unix, request: b"HEAD", summary, status: 200, fields };
+        begin(&mut shown, b"2026-11-21T08:00:00Z", start);
         assert_eq!(
             String::from_utf8_lossy(&shown),
             "{\"time\":\"2026-11-21T08:00:00Z\",\"client\":\"unix:\",\"request\":\"HEAD\",\"method\":\"HEAD\",\

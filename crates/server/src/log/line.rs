@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenfold_http::Decimal;
-use tenfold_http::{Peer, TlsFacts, clock};
+use tenfold_http::{Peer, RequestSummary, TlsFacts, clock};
 
 use crate::diagnostics::day;
 
@@ -24,6 +24,17 @@ pub(crate) struct LogFields<'a> {
     pub(crate) agent: Option<&'a [u8]>,
     /// The handshake of the connection. Only `json` and formats of the user's own show it.
     pub(crate) tls: Option<&'a Arc<TlsFacts>>,
+}
+
+/// The start of a line: what is known before the response is sent.
+#[derive(Clone, Copy)]
+pub(super) struct LineStart<'a> {
+    pub(super) peer: &'a Peer,
+    /// The request as the log shows it.
+    pub(super) request: &'a [u8],
+    pub(super) summary: RequestSummary<'a>,
+    pub(super) status: u16,
+    pub(super) fields: LogFields<'a>,
 }
 
 /// The known times of a response. Only `json` and formats of the user's own show them.

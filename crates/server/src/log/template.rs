@@ -3,27 +3,24 @@
 use std::io::Write;
 use std::time::Duration;
 
-use tenfold_http::{Peer, RequestSummary};
+use tenfold_http::RequestSummary;
 
 use super::combined::escape;
-use super::line::{Date, LogFields, Times, put_number, put_peer};
+use super::line::{Date, LineStart, Times, put_number, put_peer};
 use crate::config::values::log::{LinePiece, LineTemplate, LogField};
 
 /// Marks the place of a value that is not known yet. No other text of a line contains this byte.
 const LATER: u8 = 0;
 
 /// Writes a line. Without `end`, [`finish`] adds the values that depend on it.
-#[expect(clippy::too_many_arguments, reason = "each is a part of the line")]
 pub(super) fn put(
     template: &LineTemplate,
     line: &mut Vec<u8>,
     date: &mut Date,
-    peer: &Peer,
-    (request, summary): (&[u8], RequestSummary<'_>),
-    fields: LogFields<'_>,
-    status: u16,
+    start: LineStart<'_>,
     end: Option<(u64, Times)>,
 ) {
+    let LineStart { peer, request, summary, status, fields } = start;
     let (method, protocol) = match summary {
         RequestSummary::Parsed { method, version, .. } => (Some(method.as_str()), Some(version.as_str())),
         RequestSummary::Unparsed(_) => (None, None),
@@ -137,9 +134,10 @@ fn put_late(line: &mut Vec<u8>, field: LogField, bytes: u64, times: Times) {
 
 #[cfg(test)]
 mod tests {
-    use tenfold_http::{Instant, Method, Version, clock};
+    use tenfold_http::{Instant, Method, Peer, Version, clock};
 
     use super::*;
+    use crate::log::line::LogFields;
 
     fn times() -> Times {
         let micros = Duration::from_micros;
@@ -152,11 +150,11 @@ mod tests {
         let (method, version) = (Method::Get, Version::Http11);
         let summary = RequestSummary::Parsed { method, target: "/a?b", version };
         let peer = Peer::Internet("192.0.2.7:5000".parse().expect("an address"));
-        let request = (&b"GET /a?b HTTP/1.1"[..], summary);
+        let start = LineStart { peer: &peer, request: b"GET /a?b HTTP/1.1", summary, status: 200, fields };
         let mut date = Date::default();
         let (mut whole, mut begun, mut finished) = (Vec::new(), Vec::new(), Vec::new());
-        put(&template, &mut whole, &mut date, &peer, request, fields, 200, Some((5, times)));
-        put(&template, &mut begun, &mut date, &peer, request, fields, 200, None);
+        put(&template, &mut whole, &mut date, start, Some((5, times)));
+        put(&template, &mut begun, &mut date, start, None);
         finish(&template, &mut finished, &begun, 5, times);
         assert_eq!(whole, finished, "a line is the same whether its end is known at once or later");
         String::from_utf8(whole).expect("a line is ASCII")

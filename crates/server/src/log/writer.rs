@@ -6,7 +6,7 @@ use std::time::Duration;
 use tenfold_http::{Instant, Peer, RequestSummary, TlsFacts, clock};
 use tenfold_sys::lifecycle;
 
-use super::line::{Date, LogFields, Times};
+use super::line::{Date, LineStart, LogFields, Times};
 use super::outlet::Outlet;
 use super::sink::Sink;
 use super::{combined, json, template};
@@ -72,17 +72,8 @@ impl Writer {
         times: Times,
     ) {
         self.show(request);
-        let request = (&self.request[..], request);
-        begin(
-            &self.format,
-            &mut self.lines,
-            &mut self.date,
-            peer,
-            request,
-            fields,
-            status,
-            Some((bytes, times)),
-        );
+        let start = LineStart { peer, request: &self.request, summary: request, status, fields };
+        begin(&self.format, &mut self.lines, &mut self.date, start, Some((bytes, times)));
         end(&self.format, &mut self.lines, bytes, fields, times);
         self.added();
     }
@@ -97,8 +88,8 @@ impl Writer {
     ) -> Begun {
         self.show(request);
         let mut begin = Vec::with_capacity(self.request.len() + 96);
-        let request = (&self.request[..], request);
-        self::begin(&self.format, &mut begin, &mut self.date, peer, request, fields, status, None);
+        let start = LineStart { peer, request: &self.request, summary: request, status, fields };
+        self::begin(&self.format, &mut begin, &mut self.date, start, None);
         if let LogFormat::Own(_) = self.format {
             return Begun { begin, referer: None, agent: None, tls: None };
         }
@@ -185,23 +176,19 @@ impl Writer {
 
 /// Writes the start of a line: the fields that are known before the length of the response. A format of the user's own
 /// also writes its end if the length is known.
-#[expect(clippy::too_many_arguments, reason = "each is a part of the line")]
 fn begin(
     format: &LogFormat,
     line: &mut Vec<u8>,
     date: &mut Date,
-    peer: &Peer,
-    request: (&[u8], RequestSummary<'_>),
-    fields: LogFields<'_>,
-    status: u16,
+    start: LineStart<'_>,
     end: Option<(u64, Times)>,
 ) {
     match format {
         LogFormat::Common | LogFormat::Combined => {
-            combined::begin(line, date.common(), peer, request.0, status)
+            combined::begin(line, date.common(), start.peer, start.request, start.status)
         }
-        LogFormat::Json => json::begin(line, date.rfc3339(), peer, request, fields, status),
-        LogFormat::Own(own) => template::put(own, line, date, peer, request, fields, status, end),
+        LogFormat::Json => json::begin(line, date.rfc3339(), start),
+        LogFormat::Own(own) => template::put(own, line, date, start, end),
     }
 }
 
