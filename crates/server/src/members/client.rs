@@ -31,24 +31,17 @@ pub(crate) struct WorkerMembers {
     filter: Arc<WorkerFilter>,
     /// Waits for quick replies.
     quick: WorkLane,
-    /// Waits for replies with a hash, so that other replies are not delayed.
-    slow: Slow,
-}
-
-/// Waits for hashes. The accounts process bounds their number for the whole server.
-enum Slow {
-    /// In the thread of the connection, with a blocking model.
-    InPlace,
-    /// In a separate thread, with an event loop.
-    Aside(Answers),
+    /// Waits for replies with a hash, so that other replies are not delayed; `None` with a blocking model, which waits in
+    /// the thread of the connection. The accounts process bounds the hashes of the whole server.
+    slow: Option<Answers>,
 }
 
 impl WorkerMembers {
     /// Also asks for the filter of session cookies, so that the first connection finds it.
     pub(crate) fn new(web: Arc<Web>, client: AccountsClient, starts: Starts, plan: &Plan) -> WorkerMembers {
         let (width, slow) = match plan.blocking() {
-            true => (WIDTH_IN_PLACE, Slow::InPlace),
-            false => (WIDTH, Slow::Aside(Answers::default())),
+            true => (WIDTH_IN_PLACE, None),
+            false => (WIDTH, Some(Answers::default())),
         };
         let filter = WorkerFilter::new(starts);
         filter.learn(&client);
@@ -86,12 +79,12 @@ impl WorkerMembers {
                     }
                 })
             }
-            Slow::InPlace => {
+            None => {
                 let (promise, coming) = promise();
                 promise.keep(self.client.ask(&request));
                 Ok(coming)
             }
-            Slow::Aside(answers) => answers.ask(&self.client, &request),
+            Some(answers) => answers.ask(&self.client, &request),
         }
     }
 

@@ -23,7 +23,7 @@ pub(crate) fn command() -> clap::Command {
             clap::Command::new("show")
                 .about("Print an experiment: claims, cells, rules")
                 .arg(Arg::new("NAME").required(true).help("Its name, or the path of a TOML file"))
-                .arg(Arg::new("file").long("file").action(ArgAction::SetTrue).help("Print its file (TOML)")),
+                .arg(switch("file", "Print its file (TOML)")),
         )
         .subcommand(clap::Command::new("doctor").about(
             "List faults of this machine that spoil a measurement, and how to fix each; changes nothing",
@@ -57,12 +57,7 @@ fn why_command() -> clap::Command {
         .arg(flag("connections", "N", "Connections that make requests [default: 1]"))
         .arg(flag("idle", "N", "Additional idle connections [default: 0]"))
         .arg(flag("file", "BYTES", "Size of the file [default: 1067]"))
-        .arg(
-            Arg::new("close")
-                .long("close")
-                .action(ArgAction::SetTrue)
-                .help("Open a new connection for each request"),
-        )
+        .arg(switch("close", "Open a new connection for each request"))
         .args(shared("quick", "lab-why"))
 }
 
@@ -71,12 +66,7 @@ fn explain_command() -> clap::Command {
     clap::Command::new("explain")
         .about("Trace a request, and show the source line of each system call")
         .arg(Arg::new("ENGINE").required(true).help("The engine, such as epoll"))
-        .arg(
-            Arg::new("table")
-                .long("table")
-                .action(ArgAction::SetTrue)
-                .help("Print the tables of the engine's page in the book (Markdown)"),
-        )
+        .arg(switch("table", "Print the tables of the engine's page in the book (Markdown)"))
 }
 
 /// `wall`: engines with many idle connections.
@@ -101,17 +91,16 @@ fn museum_command() -> clap::Command {
     clap::Command::new("museum")
         .about("Run published mistakes as minimal C servers, before and after the corrected line")
         .arg(Arg::new("NAME").action(ArgAction::Append).help(names))
-        .arg(
-            Arg::new("source")
-                .long("source")
-                .action(ArgAction::SetTrue)
-                .help("Print the programs of the named exhibits instead"),
-        )
+        .arg(switch("source", "Print the programs of the named exhibits instead"))
         .args(shared("smoke", "lab-museum"))
 }
 
 pub(super) fn flag(name: &'static str, value: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).value_name(value).help(help)
+}
+
+fn switch(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
 }
 
 /// The flags of the commands that keep trials in a folder.
