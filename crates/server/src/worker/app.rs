@@ -283,7 +283,7 @@ impl SharedService {
     fn worked(
         &self,
         result: Result<Option<FinishWork>, Option<Otherwise>>,
-        mut asked: DeferredRequest,
+        asked: DeferredRequest,
         response: &mut ResponseWriter<'_>,
     ) -> Answer {
         self.amend(&asked.connection, response);
@@ -293,16 +293,12 @@ impl SharedService {
             Ok(None) => self.hosts.failed(request, response).into(),
             Err(otherwise) => self.hosts.busy(otherwise, request, response).into(),
         });
-        match answered {
-            Answered::Staged(outcome) => {
-                if outcome.status() == 429 {
-                    self.worker.with(|local| local.tally.add(Counter::Throttled, 1));
-                }
-                self.staged(outcome, &mut asked, response);
-                Answer::Done
-            }
-            Answered::Work(more) => self.work(more, asked, response),
+        if let Answered::Staged(outcome) = &answered
+            && outcome.status() == 429
+        {
+            self.worker.with(|local| local.tally.add(Counter::Throttled, 1));
         }
+        self.answered(answered, asked, response)
     }
 
     /// Counts and logs a deferred response.

@@ -93,7 +93,7 @@ impl SharedService {
     }
 
     /// Stages the site's response, or queues its slow work.
-    fn answered(
+    pub(super) fn answered(
         &self,
         answered: Answered,
         mut asked: DeferredRequest,
