@@ -17,10 +17,13 @@ pub mod limits;
 pub mod message;
 pub mod out;
 pub mod response;
-pub mod script;
 pub mod semantics;
 pub mod serve;
 pub mod service;
+
+#[cfg(any(test, feature = "test-hooks"))]
+#[path = "../tests/script/mod.rs"]
+pub mod script;
 
 pub use clock::Instant;
 pub use io::{Finish, Io, IoError, Patience, Received, SealedOutput};
