@@ -17,6 +17,7 @@ mod address;
 mod buffers;
 mod completion;
 #[cfg(any(test, feature = "test-hooks"))]
+#[path = "tests/faults.rs"]
 pub mod faults;
 mod held;
 mod operations;
