@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tenfold_http::layer::{HandshakeTurns, Layer, LayeredIo};
-use tenfold_http::{Instant, Io, Next, Peer};
+use tenfold_http::{Connection, Instant, Io, Next, Peer};
 
 use super::files::CachedFirst;
 use super::proxied::ProxyListeners;
@@ -15,7 +15,8 @@ use crate::protocol::{Event, Protocol};
 /// A protocol that runs over a layer on the connections with the layer.
 #[derive(Clone)]
 pub struct Layered<L, P> {
-    layer: L,
+    /// `None` covers no connection.
+    layer: Option<L>,
     above: P,
     files: CachedFirst,
     turns: HandshakeTurns,
@@ -23,8 +24,8 @@ pub struct Layered<L, P> {
 }
 
 impl<L, P> Layered<L, P> {
-    /// Runs `above` over `layer`, on an engine with this plan.
-    pub fn new(layer: L, above: P, plan: &Plan) -> Layered<L, P> {
+    /// Runs `above` over `layer`, if there is one, on an engine with this plan.
+    pub fn new(layer: Option<L>, above: P, plan: &Plan) -> Layered<L, P> {
         // A long step on a pool thread delays only one connection, as on a blocking thread.
         let turns = match plan.blocking() || plan.dispatch == Dispatch::Reactor {
             true => HandshakeTurns::unbounded(),
@@ -39,6 +40,13 @@ impl<L, P> Layered<L, P> {
     }
 }
 
+impl<L: Layer, P> Layered<L, P> {
+    /// The layer, if it covers this connection.
+    fn layer_of(&self, connection: &Connection) -> Option<&L> {
+        self.layer.as_ref().filter(|layer| layer.covers(connection))
+    }
+}
+
 impl<L: Layer, P: Protocol> Protocol for Layered<L, P> {
     type State = LayerState<L::State, P::State>;
 
@@ -50,10 +58,10 @@ impl<L: Layer, P: Protocol> Protocol for Layered<L, P> {
         {
             return next;
         }
-        if !self.layer.covers(io.connection()) {
+        let Some(layer) = self.layer_of(io.connection()) else {
             return self.above.serve(io, &mut state.above).await;
-        }
-        let mut io = LayeredIo::new(io, &self.layer, &mut state.layer, &self.files, &self.turns);
+        };
+        let mut io = LayeredIo::new(io, layer, &mut state.layer, &self.files, &self.turns);
         if let Some(next) = io.begin(self.above.first_bytes_by()).await {
             return next;
         }
@@ -71,10 +79,10 @@ impl<L: Layer, P: Protocol> Protocol for Layered<L, P> {
         {
             return next;
         }
-        if !self.layer.covers(io.connection()) {
+        let Some(layer) = self.layer_of(io.connection()) else {
             return self.above.serve_anywhere(io, &mut state.above).await;
-        }
-        let mut io = LayeredIo::new(io, &self.layer, &mut state.layer, &self.files, &self.turns);
+        };
+        let mut io = LayeredIo::new(io, layer, &mut state.layer, &self.files, &self.turns);
         if let Some(next) = io.begin(self.above.first_bytes_by()).await {
             return next;
         }

@@ -185,12 +185,12 @@ fn serve(settings: &Settings) -> Result<(), String> {
         };
         let mux = Mux { later: Arc::new(later) };
         return match tls(settings) {
-            Some(tls) => run(&plan, &listeners, Layered::new(tls, mux, &plan)),
+            Some(tls) => run(&plan, &listeners, Layered::new(Some(tls), mux, &plan)),
             None => run(&plan, &listeners, mux),
         };
     }
     match tls(settings) {
-        Some(tls) => run(&plan, &listeners, Layered::new(tls, protocol, &plan)),
+        Some(tls) => run(&plan, &listeners, Layered::new(Some(tls), protocol, &plan)),
         None => run(&plan, &listeners, protocol),
     }
 }
