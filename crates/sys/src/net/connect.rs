@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use rustix::io::Errno;
 use rustix::net::sockopt;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags};
 
 use crate::net::socket::{Socket, option};
 
@@ -54,14 +54,14 @@ pub fn connect(to: &Remote, options: &ConnectOptions) -> io::Result<Socket> {
     let (socket, result) = match to {
         Remote::Internet(at) => {
             let family = if at.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-            let socket = new_socket(family)?;
+            let socket = option::new_socket(family, SocketFlags::NONBLOCK)?;
             set_options(&socket, options)?;
             let result = rustix::net::connect(&socket, at);
             (socket, result)
         }
         Remote::Unix(path) => {
             let at = SocketAddrUnix::new(path.as_path())?;
-            let socket = new_socket(AddressFamily::UNIX)?;
+            let socket = option::new_socket(AddressFamily::UNIX, SocketFlags::NONBLOCK)?;
             let result = rustix::net::connect(&socket, &at);
             (socket, result)
         }
@@ -70,11 +70,6 @@ pub fn connect(to: &Remote, options: &ConnectOptions) -> io::Result<Socket> {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(socket.into()),
         Err(error) => Err(error.into()),
     }
-}
-
-fn new_socket(family: AddressFamily) -> io::Result<OwnedFd> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    Ok(rustix::net::socket_with(family, SocketType::STREAM, flags, None)?)
 }
 
 fn set_options(socket: &OwnedFd, options: &ConnectOptions) -> io::Result<()> {

@@ -2,8 +2,9 @@
 
 use std::io::{self, IoSlice};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 
+use crate::net::socket::option::{read_bytes, set_bytes};
 use crate::net::socket::stream::Socket;
 
 /// linux/tcp.h. The `libc` crate does not have it.
@@ -110,10 +111,10 @@ impl Socket {
     /// The error of `getsockopt(2)`: EINVAL if this side does not seal in the kernel.
     pub fn sealed_output(&self) -> io::Result<SealedOutput> {
         let mut parameters = [0; MOST_BYTES];
-        self.option(libc::SOL_TLS, libc::TLS_TX, &mut parameters[..INFO_BYTES])?;
+        read_bytes(self.as_fd(), libc::SOL_TLS, libc::TLS_TX, &mut parameters[..INFO_BYTES])?;
         let length =
             if parameters[2..4] == libc::TLS_CIPHER_AES_GCM_128.to_ne_bytes() { 40 } else { MOST_BYTES };
-        self.option(libc::SOL_TLS, libc::TLS_TX, &mut parameters[..length])?;
+        read_bytes(self.as_fd(), libc::SOL_TLS, libc::TLS_TX, &mut parameters[..length])?;
         let record = u64::from_be_bytes(eight(&parameters[length - 8..length]));
         parameters.fill(0);
         // The compiler must assume that the zeros are read.
@@ -123,7 +124,7 @@ impl Socket {
         const SENT: usize = 200;
         const SENT_AGAIN: usize = 208;
         let mut info = [0; SENT_AGAIN + 8];
-        self.option(libc::IPPROTO_TCP, libc::TCP_INFO, &mut info)?;
+        read_bytes(self.as_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, &mut info)?;
         let word = |at: usize| u64::from_ne_bytes(eight(&info[at..at + 8]));
         let not_sent = u32::from_ne_bytes([0, 1, 2, 3].map(|at| info[NOT_SENT + at]));
         let queued = word(SENT).wrapping_sub(word(SENT_AGAIN)).wrapping_add(not_sent.into());
@@ -131,31 +132,11 @@ impl Socket {
     }
 
     fn set_protocol(&self) -> io::Result<()> {
-        self.set_option(libc::IPPROTO_TCP, TCP_ULP, b"tls")
+        set_bytes(self.as_fd(), libc::IPPROTO_TCP, TCP_ULP, b"tls")
     }
 
     fn set_sending(&self, parameters: &[u8]) -> io::Result<()> {
-        self.set_option(libc::SOL_TLS, libc::TLS_TX, parameters)
-    }
-
-    fn set_option(&self, level: libc::c_int, option: libc::c_int, value: &[u8]) -> io::Result<()> {
-        let length = value.len() as libc::socklen_t;
-        // SAFETY: the kernel reads `length` bytes of `value`, which outlives the call.
-        let result = unsafe { libc::setsockopt(self.number(), level, option, value.as_ptr().cast(), length) };
-        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-    }
-
-    fn option(&self, level: libc::c_int, option: libc::c_int, value: &mut [u8]) -> io::Result<()> {
-        let mut length = value.len() as libc::socklen_t;
-        // SAFETY: the kernel writes at most `length` bytes to `value`, and their number to `length`.
-        let result = unsafe {
-            libc::getsockopt(self.number(), level, option, value.as_mut_ptr().cast(), &raw mut length)
-        };
-        match result {
-            0 if length as usize == value.len() => Ok(()),
-            0 => Err(io::ErrorKind::Unsupported.into()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        set_bytes(self.as_fd(), libc::SOL_TLS, libc::TLS_TX, parameters)
     }
 }
 

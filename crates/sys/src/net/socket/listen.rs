@@ -14,7 +14,9 @@ use rustix::fs::Mode;
 use rustix::net::{AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use rustix::process::umask;
 
-use super::option::{defer_accept, is_zerocopy_permitted, new_socket, permit_zerocopy, set_tcp_option};
+use super::option::{
+    defer_accept, is_zerocopy_permitted, new_socket, permit_zerocopy, set_bytes, set_tcp_option,
+};
 use super::stream::{Socket, internet_address, set_wait_slice};
 use super::unix;
 use crate::files::identity::Identity;
@@ -241,17 +243,7 @@ impl Listener {
     /// `None` for no limit. Only TCP obeys it; other sockets accept and ignore it.
     pub fn set_max_rate(&self, bytes: Option<u64>) -> io::Result<()> {
         let rate: libc::c_ulong = bytes.unwrap_or(libc::c_ulong::MAX);
-        // SAFETY: the option takes an unsigned long; the pointer and length are those of a live one.
-        let result = unsafe {
-            libc::setsockopt(
-                self.socket.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_MAX_PACING_RATE,
-                (&raw const rate).cast(),
-                size_of::<libc::c_ulong>() as libc::socklen_t,
-            )
-        };
-        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        set_bytes(self.as_fd(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &rate.to_ne_bytes())
     }
 
     /// Accepts a connection. The address is `None` for a Unix socket.
@@ -285,7 +277,7 @@ fn listen(socket: BorrowedFd<'_>, options: &ListenOptions) -> io::Result<()> {
 
 fn internet(at: &SocketAddr, options: &ListenOptions) -> io::Result<OwnedFd> {
     let family = if at.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let socket = new_socket(family)?;
+    let socket = new_socket(family, SocketFlags::empty())?;
     sockopt::set_socket_reuseaddr(&socket, true)?;
     if options.reuse_port {
         sockopt::set_socket_reuseport(&socket, true)?;

@@ -35,17 +35,40 @@ pub(in crate::net) fn set_option(
     option: libc::c_int,
     value: libc::c_int,
 ) -> io::Result<()> {
-    // SAFETY: the options set here take an int; the pointer and length are those of a live one.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            option,
-            (&raw const value).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
+    set_bytes(socket, level, option, &value.to_ne_bytes())
+}
+
+/// Sets an option whose value has these bytes.
+pub(in crate::net) fn set_bytes(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: &[u8],
+) -> io::Result<()> {
+    let length = value.len() as libc::socklen_t;
+    // SAFETY: the kernel reads `length` bytes of `value`, which outlives the call.
+    let result =
+        unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, value.as_ptr().cast(), length) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Reads an option whose value has at least as many bytes as `value`.
+pub(in crate::net) fn read_bytes(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: &mut [u8],
+) -> io::Result<()> {
+    let mut length = value.len() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes to `value`, and their number to `length`.
+    let result = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), level, option, value.as_mut_ptr().cast(), &raw mut length)
+    };
+    match result {
+        0 if length as usize == value.len() => Ok(()),
+        0 => Err(io::ErrorKind::Unsupported.into()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Permits zero-copy sends ([`crate::net::zerocopy`]) on the connections that a listening socket accepts.
@@ -58,21 +81,11 @@ pub(crate) fn permit_zerocopy(socket: BorrowedFd<'_>) -> io::Result<()> {
 
 /// Whether zero-copy sends are permitted.
 pub(super) fn is_zerocopy_permitted(socket: BorrowedFd<'_>) -> bool {
-    let (mut on, mut length): (libc::c_int, _) = (0, size_of::<libc::c_int>() as libc::socklen_t);
-    // SAFETY: the kernel writes at most `length` bytes to `on`, which is as long.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_ZEROCOPY,
-            (&raw mut on).cast(),
-            &raw mut length,
-        )
-    };
-    result == 0 && on != 0
+    let mut on = [0; 4];
+    read_bytes(socket, libc::SOL_SOCKET, libc::SO_ZEROCOPY, &mut on).is_ok() && on != [0; 4]
 }
 
-/// Creates a stream socket that is closed on exec.
-pub(super) fn new_socket(family: AddressFamily) -> io::Result<OwnedFd> {
-    Ok(rustix::net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?)
+/// Creates a stream socket with these flags that is closed on exec.
+pub(in crate::net) fn new_socket(family: AddressFamily, flags: SocketFlags) -> io::Result<OwnedFd> {
+    Ok(rustix::net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | flags, None)?)
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny, ipproto};
 
+use super::option::read_bytes;
 use crate::memory::mapping::Mapped;
 
 /// The length of the address by which `connect(2)` dissolves a connection: only a family. Every real address
@@ -150,20 +151,9 @@ impl Socket {
     pub fn acknowledged(&self) -> Option<u64> {
         // `struct tcp_info` of linux/tcp.h: 8 bytes, 24 words of 32 bits, two of 64, then this one.
         const ACKNOWLEDGED: usize = 120;
-        let mut info = [0u8; ACKNOWLEDGED + size_of::<u64>()];
-        let mut length = info.len() as libc::socklen_t;
-        // SAFETY: the kernel writes at most `length` bytes to `info`, and their number to `length`.
-        let result = unsafe {
-            libc::getsockopt(
-                self.0.as_raw_fd(),
-                libc::IPPROTO_TCP,
-                libc::TCP_INFO,
-                info.as_mut_ptr().cast(),
-                &raw mut length,
-            )
-        };
-        let whole = result == 0 && length as usize == info.len();
-        whole.then(|| info[ACKNOWLEDGED..].try_into().ok().map(u64::from_ne_bytes)).flatten()
+        let mut info = [0; ACKNOWLEDGED + size_of::<u64>()];
+        read_bytes(self.as_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, &mut info).ok()?;
+        info[ACKNOWLEDGED..].try_into().ok().map(u64::from_ne_bytes)
     }
 
     /// Ends output and input, so that operations waiting on the socket return.

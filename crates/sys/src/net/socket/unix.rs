@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use rustix::net::{AddressFamily, SocketAddrUnix};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags};
 use rustix::process::Pid;
 
 use super::option::{new_socket, refuse_descriptors};
@@ -19,7 +19,7 @@ pub(super) fn bind(path: &Path) -> io::Result<(OwnedFd, Identity)> {
     if location.socket()?.is_some() && is_stale(&at)? {
         location.remove()?;
     }
-    let socket = new_socket(AddressFamily::UNIX)?;
+    let socket = new_socket(AddressFamily::UNIX, SocketFlags::empty())?;
     // Its connections inherit the option.
     refuse_descriptors(&socket);
     rustix::net::bind(&socket, &at)?;
@@ -54,9 +54,8 @@ pub(super) fn remove(path: &Path, file: Identity) {
 
 /// Whether a socket file is left over from a server that has ended.
 fn is_stale(at: &SocketAddrUnix) -> io::Result<bool> {
-    let probe = new_socket(AddressFamily::UNIX)?;
     // A blocking connect would wait for a full queue.
-    rustix::io::ioctl_fionbio(&probe, true)?;
+    let probe = new_socket(AddressFamily::UNIX, SocketFlags::NONBLOCK)?;
     Ok(rustix::net::connect(&probe, at) == Err(rustix::io::Errno::CONNREFUSED))
 }
 
