@@ -65,7 +65,8 @@ fn pointers(words: &[CString]) -> Vec<*const libc::c_char> {
     words.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect()
 }
 
-/// Takes a descriptor that the former program of this process passed. It is closed on exec from now on.
+/// Takes a descriptor that the former program of this process or a service manager passed. It is closed on exec from now
+/// on.
 ///
 /// # Errors
 /// No descriptor was passed with this number, or it was taken before.

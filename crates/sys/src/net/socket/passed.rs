@@ -1,12 +1,11 @@
 //! Listening sockets that a service manager opened and passed to this process (`man 3 sd_listen_fds`).
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
-
-use rustix::io::{FdFlags, fcntl_setfd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
 use super::listen::{ListenAddress, ListenOptions, Listener, listening_address, set_tcp_options};
 use super::option::refuse_descriptors;
+use crate::process::exec;
 
 /// The number of the first passed descriptor (`SD_LISTEN_FDS_START`).
 const FIRST: RawFd = 3;
@@ -24,19 +23,7 @@ impl PassedSocket {
     /// # Errors
     /// No descriptor was passed there, it was taken before, or it is not a listening stream socket with an address.
     pub fn take(place: u16) -> io::Result<PassedSocket> {
-        let number = FIRST + RawFd::from(place);
-        // SAFETY: the call reads a flag and touches no memory, whatever the number is.
-        let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };
-        if flags < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        if flags & libc::FD_CLOEXEC != 0 {
-            return Err(io::Error::other("it was opened by this process"));
-        }
-        // SAFETY: every descriptor that this process opens is closed on exec, and this one is not. So it was inherited
-        // and has no owner. It gets the flag below, so that no second call can take it.
-        let socket = unsafe { OwnedFd::from_raw_fd(number) };
-        fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
+        let socket = exec::inherit(FIRST + RawFd::from(place))?;
         let address = listening_address(socket.as_fd())?;
         Ok(PassedSocket { socket, address })
     }
@@ -74,7 +61,7 @@ mod tests {
         let own = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
         let place = u16::try_from(own.as_raw_fd() - FIRST).expect("it is above the standard streams");
         let error = PassedSocket::take(place).expect_err("it has an owner");
-        assert_eq!(error.to_string(), "it was opened by this process");
+        assert_eq!(error.to_string(), "it was not passed to this program");
         assert!(PassedSocket::take(u16::MAX).is_err(), "no descriptor has this number");
     }
 
