@@ -25,21 +25,22 @@ impl RequestId {
         Some(RequestId { bytes, length: text.len() as u8 })
     }
 
-    /// Formats a number as 32 hexadecimal digits.
+    /// Formats a number as an identifier.
     pub fn of_number(number: u128) -> RequestId {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        const LENGTH: usize = 32;
-        let mut bytes = [0; MOST];
-        for (index, byte) in bytes[..LENGTH].iter_mut().enumerate() {
-            *byte = DIGITS[(number >> (4 * (LENGTH - 1 - index))) as usize & 15];
-        }
-        RequestId { bytes, length: LENGTH as u8 }
+        let (digits, mut bytes) = (hexadecimal(number), [0; MOST]);
+        bytes[..digits.len()].copy_from_slice(&digits);
+        RequestId { bytes, length: digits.len() as u8 }
     }
 
     /// Returns the identifier.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
     }
+}
+
+/// Formats a number as 32 hexadecimal digits.
+pub(crate) fn hexadecimal(number: u128) -> [u8; 32] {
+    std::array::from_fn(|at| b"0123456789abcdef"[(number >> (124 - 4 * at)) as usize & 15])
 }
 
 impl fmt::Debug for RequestId {

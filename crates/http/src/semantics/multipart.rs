@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::message::decimal::Decimal;
 use crate::message::field::FieldValue;
+use crate::message::request_id::hexadecimal;
 
 /// The hexadecimal digits of a boundary.
 const BOUNDARY_BYTES: usize = 32;
@@ -48,7 +49,7 @@ impl<'a> Multipart<'a> {
         let mut content_type = [0; MEDIA_TYPE.len() + BOUNDARY_BYTES];
         let (name, boundary) = content_type.split_at_mut(MEDIA_TYPE.len());
         name.copy_from_slice(MEDIA_TYPE);
-        boundary.copy_from_slice(&hash.digits());
+        boundary.copy_from_slice(&hexadecimal(hash.0));
         Multipart { media_type, ranges, size, content_type }
     }
 
@@ -119,15 +120,6 @@ impl Hash {
             self.0 = (self.0 ^ u128::from(*byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
         }
     }
-
-    fn digits(&self) -> [u8; BOUNDARY_BYTES] {
-        let mut digits = [0; BOUNDARY_BYTES];
-        for (at, digit) in digits.iter_mut().enumerate() {
-            let nibble = (self.0 >> (124 - 4 * at)) & 0xf;
-            *digit = b"0123456789abcdef"[nibble as usize];
-        }
-        digits
-    }
 }
 
 #[cfg(test)]
@@ -190,7 +182,7 @@ mod tests {
         let digits = |bytes: &[u8]| {
             let mut hash = Hash::new();
             hash.add(bytes);
-            String::from_utf8(hash.digits().to_vec()).expect("digits")
+            String::from_utf8(hexadecimal(hash.0).to_vec()).expect("digits")
         };
         assert_eq!(digits(b""), "6c62272e07bb014262b821756295c58d");
         assert_eq!(digits(b"a"), "d228cb696f1a8caf78912b704e4a8964");

@@ -138,10 +138,8 @@ impl Rank {
 /// The codings named in a request.
 #[derive(Default)]
 struct Accepted {
-    zstd: Option<Weight>,
-    brotli: Option<Weight>,
-    gzip: Option<Weight>,
-    identity: Option<Weight>,
+    /// By [`ContentCoding`].
+    named: [Option<Weight>; 4],
     /// `*`: all codings that are not named.
     others: Option<Weight>,
 }
@@ -152,7 +150,7 @@ impl Accepted {
         for value in values {
             for (name, weight) in value.split(|&byte| byte == b',').filter_map(member) {
                 let slot = match ContentCoding::parse(name) {
-                    Some(coding) => accepted.slot(coding),
+                    Some(coding) => &mut accepted.named[coding as usize],
                     None if name == b"*" => &mut accepted.others,
                     None => continue,
                 };
@@ -162,23 +160,8 @@ impl Accepted {
         accepted
     }
 
-    fn slot(&mut self, coding: ContentCoding) -> &mut Option<Weight> {
-        match coding {
-            ContentCoding::Zstd => &mut self.zstd,
-            ContentCoding::Brotli => &mut self.brotli,
-            ContentCoding::Gzip => &mut self.gzip,
-            ContentCoding::Identity => &mut self.identity,
-        }
-    }
-
     fn rank(&self, coding: ContentCoding) -> Rank {
-        let named = match coding {
-            ContentCoding::Zstd => self.zstd,
-            ContentCoding::Brotli => self.brotli,
-            ContentCoding::Gzip => self.gzip,
-            ContentCoding::Identity => self.identity,
-        };
-        match named.or(self.others) {
+        match self.named[coding as usize].or(self.others) {
             Some(weight) => Rank::of(weight),
             // Without a field every coding is allowed, but clients that can decode a coding send the field.
             None if coding == ContentCoding::Identity => Rank::UNNAMED,
