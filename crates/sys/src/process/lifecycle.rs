@@ -113,19 +113,24 @@ impl Drop for PhaseWatch {
 /// errors instead of signals.
 pub fn install_worker_signals() -> io::Result<()> {
     for signal in [libc::SIGQUIT, libc::SIGTERM, libc::SIGINT, libc::SIGUSR1, libc::SIGUSR2] {
-        install(signal, on_signal as *const () as libc::sighandler_t)?;
+        install(signal, on_signal as *const () as libc::sighandler_t, 0)?;
     }
     for signal in [libc::SIGHUP, libc::SIGPIPE, libc::SIGXFSZ] {
-        install(signal, libc::SIG_IGN)?;
+        install(signal, libc::SIG_IGN, 0)?;
     }
     unblock_all()
 }
 
-fn install(signal: libc::c_int, handler: libc::sighandler_t) -> io::Result<()> {
-    // SAFETY: all-zero bytes are a valid sigaction: no flags (a waiting call ends with EINTR), empty mask.
+/// Sets the handler of a signal. Without SA_RESTART among `flags`, a waiting call ends with EINTR.
+pub(in crate::process) fn install(
+    signal: libc::c_int,
+    handler: libc::sighandler_t,
+    flags: libc::c_int,
+) -> io::Result<()> {
+    // SAFETY: all-zero bytes are a valid sigaction with an empty mask.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    action.sa_sigaction = handler;
-    // SAFETY: `action` is initialised and outlives the call; the old action is not asked for.
+    (action.sa_sigaction, action.sa_flags) = (handler, flags);
+    // SAFETY: `action` is initialised and outlives the call; the old action is not requested.
     let result = unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::call::Call;
+use crate::process::lifecycle::install;
 
 /// The exit code after a fatal call, as a shell reports a program that SIGSYS killed.
 pub const ENDED: i32 = 128 + libc::SIGSYS;
@@ -47,13 +48,8 @@ pub fn handle(reports: Reports, fatal: &[Call]) -> io::Result<()> {
         bits[word] |= bit;
     }
     let _ = HANDLING.set(Handling { reports, fatal: bits });
-    // SAFETY: all-zero bytes are a valid sigaction with an empty mask.
-    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    action.sa_sigaction = on_refusal as *const () as libc::sighandler_t;
-    action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-    // SAFETY: `action` is initialised and outlives the call; the old action is not requested.
-    let result = unsafe { libc::sigaction(libc::SIGSYS, &action, std::ptr::null_mut()) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    let handler = on_refusal as *const () as libc::sighandler_t;
+    install(libc::SIGSYS, handler, libc::SA_SIGINFO | libc::SA_ONSTACK)
 }
 
 /// Takes the number of the fatal call out of a process's row, if there was one.
