@@ -26,9 +26,7 @@ pub trait Layer: Clone + Send + Sync + 'static {
 
     /// Whether a process that the handshake needs is late. Called after [`LayerProgress::Late`], before
     /// another attempt.
-    fn is_late(&self) -> bool {
-        false
-    }
+    fn is_late(&self) -> bool;
 
     /// Whether [`Layer::advance`] would run a long step of the handshake. A loop runs few long steps in a
     /// tick.
@@ -56,36 +54,22 @@ pub trait Layer: Clone + Send + Sync + 'static {
     fn close(state: &mut Self::State, out: &mut Out);
 
     /// Returns the parameters for the kernel, if the layer lets the kernel seal from here on.
-    fn kernel_parameters(&self, _state: &Self::State) -> Option<impl AsRef<[u8]>> {
-        None::<[u8; 0]>
-    }
+    fn kernel_parameters(&self, state: &Self::State) -> Option<impl AsRef<[u8]>>;
 
     /// Records that the kernel seals all further output; `None`: it refused. Fails if the connection requires
     /// the kernel.
-    fn pass_to_kernel(
-        &self,
-        _state: &mut Self::State,
-        _sealing: Option<KernelSealing>,
-    ) -> Result<(), IoError> {
-        Ok(())
-    }
+    fn pass_to_kernel(&self, state: &mut Self::State, sealing: Option<KernelSealing>) -> Result<(), IoError>;
 
     /// Returns the state of sealing by the kernel, if it seals. Plaintext and the layer's own records then go
     /// to the output unsealed.
-    fn kernel_sealing(_state: &mut Self::State) -> Option<&mut KernelSealing> {
-        None
-    }
+    fn kernel_sealing(state: &mut Self::State) -> Option<&mut KernelSealing>;
 
     /// Receives the number of the kernel's next record. The layer's own records go to `out`. Fails if the key
     /// can seal no more.
-    fn limit_kernel(_state: &mut Self::State, _record: u64, _out: &mut Out) -> Result<(), IoError> {
-        Ok(())
-    }
+    fn limit_kernel(state: &mut Self::State, record: u64, out: &mut Out) -> Result<(), IoError>;
 
     /// Whether the connection ends after the next response.
-    fn is_ending(_state: &Self::State) -> bool {
-        false
-    }
+    fn is_ending(state: &Self::State) -> bool;
 }
 
 /// The result of [`Layer::advance`]. Lengths count from the front of the input.
