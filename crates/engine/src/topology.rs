@@ -154,9 +154,6 @@ fn denied(plan: &Plan) -> Vec<Call> {
 }
 
 fn worker<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
-    if plan.blocking() && intake.handed.is_some() {
-        return Err(format!("engine {} accepts for itself", plan.engine));
-    }
     // A worker of `uring` first makes its ring.
     if plan.engine != Engine::Uring {
         if plan.sender == Sender::Zerocopy {

@@ -147,18 +147,8 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
         total
     }
 
-    /// Sends from the file at the front by system calls: the ring has no `sendfile(2)`, and its splice would occupy a
-    /// kernel thread until the peer has received everything.
-    fn call_for_file(
-        &mut self,
-        core: &mut CoreOf<Self>,
-        cx: &mut Context<'_>,
-        by: Instant,
-    ) -> Poll<Result<(), IoError>> {
-        self.call_while(core, cx, |out| out.file().is_some(), by)
-    }
-
-    /// Sends from the front by system calls while `is_for_calls`.
+    /// Sends from the front by system calls while `is_for_calls`. Files need calls because the ring has no `sendfile(2)`,
+    /// and its splice would occupy a kernel thread until the peer has received everything.
     fn call_while(
         &mut self,
         core: &mut CoreOf<Self>,
@@ -307,7 +297,9 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
             }
             if core.out.file().is_some() {
                 let sent = match self.sender {
-                    Sender::Auto | Sender::Sendfile | Sender::Splice => self.call_for_file(core, cx, by),
+                    Sender::Auto | Sender::Sendfile | Sender::Splice => {
+                        self.call_while(core, cx, |out| out.file().is_some(), by)
+                    }
                     Sender::Copy => self.copy_file(core, cx, by),
                     Sender::Mmap | Sender::Zerocopy => self.send_mapped(core, cx, by),
                 };

@@ -124,11 +124,6 @@ impl<'a> Acceptor<'a> {
         self.due = if self.handed_ready { AT_ONCE } else { Instant::NEVER };
     }
 
-    /// Closes permanently.
-    pub(crate) fn leave(&mut self, selector: &mut dyn Selector) {
-        self.close(selector);
-    }
-
     /// The accepting thread may have queued connections.
     pub(crate) fn handed(&mut self) {
         if let Some(handed) = self.handed {

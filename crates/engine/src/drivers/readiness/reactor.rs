@@ -168,7 +168,7 @@ where
 
     /// Performs one step of leaving. Returns whether connections remain.
     fn leave(&mut self, acceptor: &mut Acceptor<'_>, phase: Phase) -> bool {
-        acceptor.leave(self.selector.as_mut());
+        acceptor.close(self.selector.as_mut());
         if std::mem::replace(&mut self.phase, phase) != phase {
             match phase {
                 Phase::Draining => {
