@@ -2,7 +2,6 @@
 //!
 //! A blocking model does the work on the thread of the connection, within the same limit of concurrency.
 
-use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -32,14 +31,6 @@ enum OffloadMode {
 /// The offload queue is full: answer 503 with `Retry-After`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueFull;
-
-impl fmt::Display for QueueFull {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the work queue is full")
-    }
-}
-
-impl std::error::Error for QueueFull {}
 
 impl OffloadPool {
     /// A pool of `width` threads with a queue of at most `queue` jobs. In a blocking model, `width` threads may work

@@ -14,7 +14,7 @@ use super::input::{Input, ReceiveBuffer};
 use super::prefetch::{self, Prefetch};
 use crate::plan::Plan;
 use crate::senders::cork::Cork;
-use crate::senders::sender::{FileSender, Sent, send_some};
+use crate::senders::sender::{FileSender, send_some};
 
 /// The memory of the output that an `Io` keeps between activations.
 const KEPT_OUT: usize = 32 * 1024;
@@ -93,15 +93,16 @@ impl<S: Borrow<Socket>, B: ReceiveBuffer> Core<S, B> {
     }
 
     /// Makes one call that sends from the front of the output, which is not empty; at most `most` bytes of a file.
+    /// Returns the number of sent bytes; `None` if the call would have waited.
     #[inline]
-    pub(crate) fn send(&mut self, most: usize) -> Result<Sent, IoError> {
+    pub(crate) fn send(&mut self, most: usize) -> Result<Option<usize>, IoError> {
         let socket = self.socket.as_ref().ok_or(IoError::Gone)?.borrow();
         let piece = self.prefetch.as_ref().and_then(|_| self.files.next_piece(&self.out, most));
         let sent = match piece.map(|(file, _)| file.clone()) {
             Some(file) => prefetch::watch(&file, || send_some(socket, &mut self.out, &mut self.files, most))?,
             None => send_some(socket, &mut self.out, &mut self.files, most)?,
         };
-        if let Sent::Some(count) = sent {
+        if let Some(count) = sent {
             self.sent += count as u64;
         }
         Ok(sent)

@@ -83,14 +83,8 @@ impl Selector for BusySelector {
             thread::sleep(self.sleep);
         }
         let all = self.entries.iter().filter(|(.., interest)| *interest != Interest::NONE);
-        events.extend(all.map(|&(_, key, Interest { read, write })| Ready {
-            key,
-            read,
-            write,
-            ended: false,
-            gone: false,
-            error: false,
-        }));
+        let ready = |&(_, key, Interest { read, write })| Ready { key, read, write, ..Ready::default() };
+        events.extend(all.map(ready));
         Ok(())
     }
 }

@@ -195,21 +195,14 @@ impl FileSender {
     }
 }
 
-/// The result of one step of sending.
-pub(crate) enum Sent {
-    /// This many bytes were sent.
-    Some(usize),
-    /// The call would have waited.
-    Nothing,
-}
-
-/// Makes one call that sends from the front of `out`, which is not empty; at most `most` bytes of a file.
+/// Makes one call that sends from the front of `out`, which is not empty; at most `most` bytes of a file. Returns
+/// the number of sent bytes; `None` if the call would have waited.
 pub(crate) fn send_some(
     socket: &Socket,
     out: &mut Out,
     files: &mut FileSender,
     most: usize,
-) -> Result<Sent, IoError> {
+) -> Result<Option<usize>, IoError> {
     loop {
         let result = match out.staged_alone() {
             Some(bytes) => socket.send(bytes, false).map_err(Failure::Call),
@@ -218,9 +211,9 @@ pub(crate) fn send_some(
         match result {
             Ok(count) => {
                 out.advance(count as u64);
-                return Ok(Sent::Some(count));
+                return Ok(Some(count));
             }
-            Err(Failure::Call(error)) if error.kind() == ErrorKind::WouldBlock => return Ok(Sent::Nothing),
+            Err(Failure::Call(error)) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
             Err(Failure::Call(error)) if interrupted(&error) => {}
             Err(failure) => return Err(failure.into()),
         }

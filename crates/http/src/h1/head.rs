@@ -34,18 +34,10 @@ const fn room<'a>() -> Parsed<'a> {
 /// The length of the end of a request line, after the target: ` HTTP/1.1`.
 const VERSION: usize = 9;
 
-/// The result of [`scan`].
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Scan {
-    /// The head is incomplete.
-    Partial,
-    /// A head of this many bytes, including its empty line.
-    Whole(usize),
-}
-
-/// Finds the end of the head at the beginning of `input`. `scanned` counts the bytes that were scanned before
-/// and is updated, so that each byte is scanned once. The result does not depend on how the bytes were split.
-pub(crate) fn scan(input: &[u8], scanned: &mut usize, limits: &Limits) -> Result<Scan, Refusal> {
+/// Returns the length of the head at the beginning of `input`, including its empty line; None if the head is
+/// incomplete. `scanned` counts the bytes that were scanned before and is updated, so that each byte is
+/// scanned once. The result does not depend on how the bytes were split.
+pub(crate) fn scan(input: &[u8], scanned: &mut usize, limits: &Limits) -> Result<Option<usize>, Refusal> {
     let input = &input[..input.len().min(limits.max_head)];
     for found in memchr::memchr_iter(b'\n', &input[*scanned..]) {
         let at = *scanned + found;
@@ -56,11 +48,11 @@ pub(crate) fn scan(input: &[u8], scanned: &mut usize, limits: &Limits) -> Result
             return Err(Refusal::Malformed("more than one empty line precedes the request"));
         }
         if at >= 3 && input[at - 3] == b'\r' && input[at - 2] == b'\n' {
-            return Ok(Scan::Whole(at + 1));
+            return Ok(Some(at + 1));
         }
     }
     *scanned = input.len();
-    if input.len() < limits.max_head { Ok(Scan::Partial) } else { Err(too_large(input, limits)) }
+    if input.len() < limits.max_head { Ok(None) } else { Err(too_large(input, limits)) }
 }
 
 /// Checks the request line of an incomplete head once its end is in `input`, so that a malformed line is
@@ -184,7 +176,7 @@ pub fn parse_request<T>(bytes: &mut [u8], use_it: impl FnOnce(Result<Request<'_>
         _ => {}
     }
     match scan(bytes, &mut 0, &limits) {
-        Ok(Scan::Whole(length)) if length == bytes.len() => {
+        Ok(Some(length)) if length == bytes.len() => {
             let mut table = FieldTable::new();
             use_it(Head::parse(bytes, &mut table, &limits).map(|head| head.request))
         }
@@ -269,7 +261,7 @@ mod tests {
             let Some(found) = Head::parse_fast(bytes, &mut first, &limits) else { return };
             accepted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             let length = found.length();
-            assert_eq!(scan(bytes, &mut 0, &limits), Ok(Scan::Whole(length)));
+            assert_eq!(scan(bytes, &mut 0, &limits), Ok(Some(length)));
             let known = Head::parse(&mut own[..length], &mut second, &limits);
             assert_eq!(format!("{found:?}"), format!("{:?}", known.expect("an accepted head")));
         };

@@ -36,24 +36,18 @@ impl ContentCoding {
     }
 }
 
-/// The result of a negotiation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
-    /// Send this coding.
-    Use(ContentCoding),
-    /// The client accepts no available coding. The server chooses 406 or the uncompressed content (RFC 9110
-    /// §12.1).
-    NotAcceptable,
-}
-
-/// Chooses a coding by the values of all `Accept-Encoding` fields of a request, in order. `available` lists
-/// the codings of the representation in order of preference, with [`ContentCoding::Identity`] if it can be
-/// sent uncompressed.
+/// Chooses a coding by the values of all `Accept-Encoding` fields of a request, in order; None if the client
+/// accepts no available coding, and the server chooses 406 or the uncompressed content (RFC 9110 §12.1).
+/// `available` lists the codings of the representation in order of preference, with
+/// [`ContentCoding::Identity`] if it can be sent uncompressed.
 ///
 /// The greatest weight wins; for equal weights, the first coding in `available`. Identity is accepted unless
 /// it is excluded, and has the lowest preference unless it is named. Malformed members and repeated names are
 /// ignored.
-pub fn choose<'v>(values: impl IntoIterator<Item = &'v [u8]>, available: &[ContentCoding]) -> Choice {
+pub fn choose<'v>(
+    values: impl IntoIterator<Item = &'v [u8]>,
+    available: &[ContentCoding],
+) -> Option<ContentCoding> {
     let accepted = Accepted::parse(values);
     let mut best: Option<(Rank, ContentCoding)> = None;
     for &coding in available {
@@ -62,7 +56,7 @@ pub fn choose<'v>(values: impl IntoIterator<Item = &'v [u8]>, available: &[Conte
             best = Some((rank, coding));
         }
     }
-    best.map_or(Choice::NotAcceptable, |(_, coding)| Choice::Use(coding))
+    best.map(|(_, coding)| coding)
 }
 
 /// Returns the weight of a media type in the `Accept` fields of a request, in thousandths (RFC 9110 §12.5.1).
@@ -191,7 +185,7 @@ mod tests {
     #[track_caller]
     fn check(values: &[&str], available: &[ContentCoding], expected: impl Into<Option<ContentCoding>>) {
         let choice = choose(values.iter().map(|value| value.as_bytes()), available);
-        let expected = expected.into().map_or(Choice::NotAcceptable, Choice::Use);
+        let expected: Option<ContentCoding> = expected.into();
         assert_eq!(choice, expected, "{values:?} of {available:?}");
     }
 

@@ -10,7 +10,7 @@ use super::deferred::{PendingResponse, resolve};
 use super::session::{After, BLANK, Persistence, finish, flush, receive, summarize};
 use crate::clock::{self, Instant};
 use crate::h1::encode::Http1Encoder;
-use crate::h1::head::{self, FieldTable, Head, Scan};
+use crate::h1::head::{self, FieldTable, Head};
 use crate::io::{Finish, Io, IoError, Patience, Received};
 use crate::limits::Limits;
 use crate::message::connection::Connection;
@@ -272,12 +272,12 @@ impl HeadHandler<'_> {
             }
         }
         let found = match head::scan(input, &mut scanned, limits) {
-            Ok(Scan::Partial) if progress.head_by == OVERDUE => Err(Refusal::TimedOut),
+            Ok(None) if progress.head_by == OVERDUE => Err(Refusal::TimedOut),
             found => found,
         };
         let length = match found {
-            Ok(Scan::Whole(length)) => length,
-            Ok(Scan::Partial) => {
+            Ok(Some(length)) => length,
+            Ok(None) => {
                 progress.scanned = blank + scanned;
                 return Err(ParseOutcome::Incomplete);
             }

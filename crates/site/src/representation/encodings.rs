@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tenfold_http::Request;
-use tenfold_http::semantics::negotiate::{self, Choice, ContentCoding};
+use tenfold_http::semantics::negotiate::{self, ContentCoding};
 use tenfold_sys::file::FileStat;
 
 use crate::files::media_type;
@@ -72,7 +72,7 @@ impl Encodings {
     }
 
     /// Returns the encoding to send for this request.
-    pub(crate) fn choose(&self, request: &Request<'_>) -> Choice {
+    pub(crate) fn choose(&self, request: &Request<'_>) -> Option<ContentCoding> {
         negotiate::choose(request.values("accept-encoding"), &self.available)
     }
 

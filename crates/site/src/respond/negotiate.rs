@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tenfold_http::semantics::negotiate::{self, Choice, ContentCoding};
+use tenfold_http::semantics::negotiate::{self, ContentCoding};
 use tenfold_http::{Request, ResponseWriter};
 
 use crate::representation::encodings::EncodedForm;
@@ -29,9 +29,8 @@ pub(crate) fn respond(
         }
         return plain.respond(request, settings, response).into();
     };
-    let coding = match encodings.choose(request) {
-        Choice::Use(coding) => coding,
-        Choice::NotAcceptable => return plain.not_acceptable(request, response).into(),
+    let Some(coding) = encodings.choose(request) else {
+        return plain.not_acceptable(request, response).into();
     };
     match encodings.get_mut(coding) {
         Some(EncodedForm::Made(variant) | EncodedForm::Sibling(variant)) => {
@@ -127,8 +126,6 @@ fn plain_if_accepted(
     request: &Request<'_>,
     response: &mut ResponseWriter<'_>,
 ) -> Option<ResponseSummary> {
-    match negotiate::choose(request.values("accept-encoding"), &[ContentCoding::Identity]) {
-        Choice::Use(_) => Some(plain.clone().respond(request, &site.settings, response)),
-        Choice::NotAcceptable => None,
-    }
+    negotiate::choose(request.values("accept-encoding"), &[ContentCoding::Identity])?;
+    Some(plain.clone().respond(request, &site.settings, response))
 }

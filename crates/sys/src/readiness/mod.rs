@@ -8,7 +8,7 @@ pub mod select;
 pub mod wait;
 
 /// A ready descriptor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ready {
     /// The key of the registration.
     pub key: u64,

@@ -109,7 +109,7 @@ impl SelectSets {
                 let number = place * BITS + either.trailing_zeros() as usize;
                 either &= either - 1;
                 let (read, write) = (has(&read, number), has(&write, number));
-                hear(Ready { key: self.words[number], read, write, ended: false, gone: false, error: false });
+                hear(Ready { key: self.words[number], read, write, ..Ready::default() });
             }
         }
         Ok(())

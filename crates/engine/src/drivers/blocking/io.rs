@@ -11,7 +11,6 @@ use tenfold_sys::socket::Socket;
 use crate::drivers::connection::{ConnectionIo, CoreOf, Transport};
 use crate::drivers::input::NoBuffer;
 use crate::senders::failure::{connection_error, interrupted};
-use crate::senders::sender::Sent;
 use crate::worker::retirement::idle_until;
 use crate::worker::tick::read_clock;
 
@@ -191,11 +190,7 @@ impl<'a> Transport for Blocking<'a> {
         }
         while !core.out.is_empty() {
             // A large call could wait long for little progress, so the driver sends in slices.
-            let step = self.until(by, false, || match core.send(PART) {
-                Ok(Sent::Some(_)) => Some(Ok(())),
-                Ok(Sent::Nothing) => None,
-                Err(error) => Some(Err(error)),
-            });
+            let step = self.until(by, false, || core.send(PART).transpose());
             if let Ok(Some(Err(error))) | Err(error) = step {
                 return Poll::Ready(Err(error));
             }

@@ -17,7 +17,7 @@ use crate::drivers::prefetch::Prefetch;
 use crate::plan::Plan;
 use crate::plan::choice::{Engine, Sender};
 use crate::senders::piece::still_there;
-use crate::senders::sender::{MappedPiece, Sent};
+use crate::senders::sender::MappedPiece;
 
 /// The most bytes in flight with which a connection serves its next request or becomes idle.
 const HANDED_OVER: usize = 128 * 1024;
@@ -166,8 +166,8 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
             }
             let most = ready!(self.poll_cached(core, cx, left, by))?;
             match core.send(most)? {
-                Sent::Some(count) => left = left.saturating_sub(count),
-                Sent::Nothing => self.link.writable.set(false),
+                Some(count) => left = left.saturating_sub(count),
+                None => self.link.writable.set(false),
             }
         }
         Poll::Ready(Ok(()))

@@ -19,7 +19,6 @@ use crate::drivers::input::{Input, NoBuffer};
 use crate::drivers::prefetch::Prefetch;
 use crate::plan::Plan;
 use crate::senders::failure::{connection_error, interrupted};
-use crate::senders::sender::Sent;
 
 /// The `Io` of the readiness driver. It owns the socket while its connection is served.
 pub(crate) type ReadinessIo = ConnectionIo<ReadinessTransport>;
@@ -175,8 +174,8 @@ impl Transport for ReadinessTransport {
                 return self.wait_unless_gone(core, Signals::default(), by);
             };
             match core.send(most?) {
-                Ok(Sent::Some(count)) => self.link.moved(count),
-                Ok(Sent::Nothing) => self.link.clear_ready(Signals::WRITE),
+                Ok(Some(count)) => self.link.moved(count),
+                Ok(None) => self.link.clear_ready(Signals::WRITE),
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }

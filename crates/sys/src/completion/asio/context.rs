@@ -78,7 +78,7 @@ impl IoContext {
         for result in &self.results[..count] {
             let is = |kind: u8| result.value == i64::from(kind);
             let (read, write) = (is(c::READ), is(c::WRITE));
-            report(Ready { key: result.key, read, write, ended: false, gone: false, error: false });
+            report(Ready { key: result.key, read, write, ..Ready::default() });
         }
         Ok(())
     }

@@ -42,8 +42,7 @@ extern "C" fn put_aside(_number: c_int, what: c_short, registration: *mut c_void
         read: what & (c::EV_READ | c::EV_CLOSED) != 0,
         write: what & c::EV_WRITE != 0,
         ended: what & c::EV_CLOSED != 0,
-        gone: false,
-        error: false,
+        ..Ready::default()
     });
     registration.ready.set(all);
 }
