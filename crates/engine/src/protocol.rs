@@ -59,13 +59,9 @@ pub trait Protocol: Clone + Send + Sync + 'static {
     /// Called on a thread that is ready to serve. Returns when it may begin, or when the phase changes.
     fn begin(&self) {}
 
-    /// Called on the worker's thread before it waits: writes due log lines. Returns the latest time of the next call.
-    fn before_wait(&self) -> Instant {
-        Instant::NEVER
-    }
-
-    /// Called in each tick of a loop, by the thread of the loop. Returns the latest time of the next tick.
-    fn turn(&self) -> Instant {
+    /// Called on the worker's thread before it waits: writes due log lines. `is_loop`: the thread runs a loop, and this is
+    /// the end of a tick. Returns the latest time of the next call.
+    fn before_wait(&self, _is_loop: bool) -> Instant {
         Instant::NEVER
     }
 }

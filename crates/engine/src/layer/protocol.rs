@@ -130,12 +130,8 @@ impl<L: Layer, P: Protocol> Protocol for Layered<L, P> {
         self.above.begin();
     }
 
-    fn before_wait(&self) -> Instant {
+    fn before_wait(&self, is_loop: bool) -> Instant {
         self.turns.next_tick();
-        self.above.before_wait()
-    }
-
-    fn turn(&self) -> Instant {
-        self.above.turn()
+        self.above.before_wait(is_loop)
     }
 }

@@ -110,7 +110,7 @@ fn proactor(shared: &Arc<SharedService>, plan: &Plan) -> Result<Proactor<SharedS
     let pools = plan.workers / plan.processes();
     let pool = (pools * plan.bounds.pool_threads, pools * plan.bounds.pool_queue);
     let hooks = ThreadHooks::<SharedService> {
-        before_wait: |shared| shared.worker.before_wait(),
+        before_wait: |shared| shared.worker.before_wait(false),
         drain: |shared| shared.worker.drain(),
     };
     Proactor::start(shared.clone(), pool, hooks)

@@ -59,13 +59,8 @@ macro_rules! worker_hooks {
         }
 
         #[inline]
-        fn before_wait(&self) -> tenfold_http::Instant {
-            self.$($worker).+.before_wait()
-        }
-
-        #[inline]
-        fn turn(&self) -> tenfold_http::Instant {
-            self.$($worker).+.turn()
+        fn before_wait(&self, is_loop: bool) -> tenfold_http::Instant {
+            self.$($worker).+.before_wait(is_loop)
         }
 
         fn drain(&self) {
@@ -147,19 +142,19 @@ impl WorkerShared {
         }
     }
 
-    /// Writes buffered lines before a wait: see [`tenfold_engine::Protocol::before_wait`].
+    /// Writes buffered lines before a wait, and notes a turn of a loop: see [`tenfold_engine::Protocol::before_wait`].
     #[inline]
-    pub(crate) fn before_wait(&self) -> Instant {
-        let due = self.with(|local| local.writer.as_mut().map_or(Instant::NEVER, Writer::before_wait));
+    pub(crate) fn before_wait(&self, is_loop: bool) -> Instant {
+        let due = self.with(|local| {
+            let due = local.writer.as_mut().map_or(Instant::NEVER, Writer::before_wait);
+            if !is_loop {
+                return due;
+            }
+            let now = clock::now();
+            turns::turn(local.tally.word(Counter::LastTurn), now);
+            due.min(now + turns::LONGEST_WAIT)
+        });
         due.unwrap_or(Instant::NEVER)
-    }
-
-    /// Notes a turn of a loop: see [`tenfold_engine::Protocol::turn`].
-    #[inline]
-    pub(crate) fn turn(&self) -> Instant {
-        let now = clock::now();
-        self.with(|local| turns::turn(local.tally.word(Counter::LastTurn), now));
-        now + turns::LONGEST_WAIT
     }
 
     /// Counts the events of an engine.

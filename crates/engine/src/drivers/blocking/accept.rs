@@ -32,7 +32,7 @@ pub(crate) fn accept_each<P: Protocol>(
     protocol.begin();
     while lifecycle::phase() == Phase::Serving {
         read_clock();
-        protocol.before_wait();
+        protocol.before_wait(false);
         look_round();
         let ready = waiting.next().or_else(|error| pause_where_short(error, protocol).map(|()| Vec::new()));
         for place in ready.map_err(|error| format!("cannot wait for connections: {error}"))? {

@@ -34,7 +34,7 @@ pub(crate) fn serve<P: Protocol>(
         return;
     }
     let before_wait = || {
-        protocol.before_wait();
+        protocol.before_wait(false);
     };
     let mut core = Core::new(plan, Input::that_grows(), None);
     core.begin(socket, of_accepted(peer), listener);
@@ -49,7 +49,7 @@ pub(crate) fn serve<P: Protocol>(
         io.core.files.clear();
         match next {
             Ok(Next::Park(by)) => {
-                protocol.before_wait();
+                protocol.before_wait(false);
                 let now = read_clock();
                 if lifecycle::phase() >= Phase::Draining || now >= by {
                     return;

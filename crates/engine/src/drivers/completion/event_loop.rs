@@ -96,7 +96,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
 
     /// The longest permitted next wait. From now on, wakers wake the loop.
     fn timeout(&mut self, sources: &Sources<'_>) -> Option<Duration> {
-        let due = self.protocol.before_wait().min(self.protocol.turn());
+        let due = self.protocol.before_wait(true);
         let Some(until) = self.idle_until(due) else { return Some(Duration::ZERO) };
         let by = until.min(sources.resumes());
         (by != Instant::NEVER).then(|| by.since(tenfold_http::clock::now()) + Duration::from_millis(1))

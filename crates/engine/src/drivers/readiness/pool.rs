@@ -100,7 +100,7 @@ where
             if let Some(job) = job {
                 self.poll(job);
             }
-            protocol.before_wait()
+            protocol.before_wait(false)
         });
         read_clock();
         protocol.drain();

@@ -146,7 +146,7 @@ where
 
     /// The longest permitted next wait, in milliseconds. From now on, wakers wake the loop.
     fn timeout(&mut self, acceptor: &Acceptor<'_>) -> Option<u32> {
-        let due = self.protocol.before_wait().min(self.protocol.turn());
+        let due = self.protocol.before_wait(true);
         let until = self.idle_until(due).filter(|_| acceptor.due != AT_ONCE);
         let Some(by) = until.map(|until| until.min(acceptor.due)) else {
             return Some(0);
