@@ -19,11 +19,12 @@ mod worker;
 pub use dispatch::offload;
 #[cfg(feature = "test-hooks")]
 pub use drivers::completion::faults;
+pub use models::libevent::method as libevent_method;
 pub use models::uring::UNREAD_BYTES;
 pub use plan::choice::{Accept, Dispatch, Engine, Method, Sender, TimerKind, Topology, Trigger, Triggers};
 pub use plan::mechanism::{Driver, Facility};
 pub use plan::{Bounds, Plan};
 pub use protocol::{Event, Protocol};
-pub use table::{MODELS, Model, Rearms, SENDERS, SenderRow, Step, Steps, libevent_method};
-pub use topology::{locked_bytes, probe, run};
+pub use table::{MODELS, Model, Rearms, SENDERS, SenderRow, Step, Steps};
+pub use topology::{probe, run};
 pub use worker::timer;

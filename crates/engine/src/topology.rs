@@ -68,11 +68,6 @@ pub fn probe(engine: Engine) -> Result<(), Vec<(Facility, String)>> {
     if missing.is_empty() { Ok(()) } else { Err(missing) }
 }
 
-/// Returns the bytes that each worker of `engine` counts against the limit of locked memory (`ulimit -l`).
-pub fn locked_bytes(engine: Engine) -> u64 {
-    engine.model().locked_bytes
-}
-
 /// Runs a worker on each of several threads, and `meanwhile` on this one.
 fn threads<'a, P: Protocol>(
     plan: &'a Plan,

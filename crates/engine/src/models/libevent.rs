@@ -54,8 +54,8 @@ pub(crate) fn probe() -> Vec<(Facility, String)> {
     }
 }
 
-/// The method that the library uses by default.
-pub(crate) fn method() -> Option<&'static str> {
+/// The method that the library uses by default, if this build has it.
+pub fn method() -> Option<&'static str> {
     LibeventBase::new(None).ok().map(|base| base.method())
 }
 

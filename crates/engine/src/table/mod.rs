@@ -12,4 +12,3 @@ pub use self::model::{Model, Rearms};
 pub use self::models::MODELS;
 pub(crate) use self::models::run_model;
 pub use self::senders::{SENDERS, SenderRow};
-pub use self::waits::libevent_method;

@@ -18,11 +18,6 @@ const WAITS: &[Call] = &[
     Call::SELECT,
 ];
 
-/// The method of libevent on this system, if this build has libevent.
-pub fn libevent_method() -> Option<&'static str> {
-    libevent::method()
-}
-
 impl Plan {
     /// Whether serving threads need fewer calls than their process: a ring is made after the filter of the process, and
     /// with `handoff` only the accepting thread waits by `poll`.
@@ -34,7 +29,7 @@ impl Plan {
     pub fn others_waits(&self) -> Vec<Call> {
         let method = match (self.engine, self.method) {
             (Engine::Libevent, Some(method)) => Some(method.to_string()),
-            (Engine::Libevent, None) => libevent_method().map(str::to_owned),
+            (Engine::Libevent, None) => libevent::method().map(str::to_owned),
             _ => None,
         };
         let own: Vec<Call> = match method.as_deref() {

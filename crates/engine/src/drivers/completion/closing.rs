@@ -23,7 +23,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
             return self.connections_end(key);
         }
         let Some(slot) = self.connections.find(key) else { return };
-        slot.driver.begin(InFlight::CLOSING);
+        slot.driver.in_flight |= InFlight::CLOSING;
         if let Some(socket) = slot.socket.take() {
             slot.state = SlotState::Closing { number: socket.number() };
             self.ring.close(socket, tag(OperationKind::Close, key));
@@ -70,7 +70,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
 
     fn evict(&mut self, key: Key) {
         let Some(slot) = self.connections.find(key) else { return };
-        slot.driver.note(Past::EVICTED);
+        slot.driver.past |= Past::EVICTED;
         self.leaving += 1;
         self.protocol.observe(Event::Evicted);
         self.close(key);

@@ -23,7 +23,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
     pub(super) fn cancelled(&mut self, key: Key, result: i32) {
         let Some(slot) = self.connections.find(key) else { return };
         if result < 0 && !matches!(-result, errno::ENOENT | errno::EALREADY) {
-            slot.driver.end(InFlight::CANCELLING);
+            slot.driver.in_flight -= InFlight::CANCELLING;
             if let (SlotState::Closing { .. }, Some(socket)) = (slot.state, &slot.socket) {
                 socket.shut_down();
             }
@@ -36,7 +36,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         let Some(slot) = self.connections.find(key) else { return };
         let in_flight = slot.driver.in_flight;
         if in_flight.contains(InFlight::RECEIVING) && !in_flight.contains(InFlight::CANCELLING) {
-            slot.driver.begin(InFlight::CANCELLING);
+            slot.driver.in_flight |= InFlight::CANCELLING;
             self.ring.cancel(number, tag(OperationKind::Receive, key), tag(OperationKind::Cancel, key));
         }
     }
@@ -49,12 +49,12 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         if slot.driver.in_flight.contains(InFlight::RECEIVING) || slot.driver.past.contains(Past::ENDED) {
             return;
         }
-        slot.driver.begin(InFlight::RECEIVING);
+        slot.driver.in_flight |= InFlight::RECEIVING;
         if !slot.driver.past.contains(Past::GREETED) {
-            slot.driver.note(Past::GREETED);
+            slot.driver.past |= Past::GREETED;
             self.ring.receive(number, tag(OperationKind::Receive, key));
         } else {
-            slot.driver.begin(InFlight::MULTISHOT);
+            slot.driver.in_flight |= InFlight::MULTISHOT;
             self.ring.receive_on(number, tag(OperationKind::Receive, key));
         }
     }
@@ -70,10 +70,10 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
     pub(super) fn received(&mut self, key: Key, result: i32, more: bool, buffer: Option<R::Buffer>) {
         let Some(slot) = self.connections.find(key) else { return };
         if !more {
-            slot.driver.end(InFlight::RECEIVING | InFlight::MULTISHOT | InFlight::CANCELLING);
+            slot.driver.in_flight -= InFlight::RECEIVING | InFlight::MULTISHOT | InFlight::CANCELLING;
         }
         if result == 0 {
-            slot.driver.note(Past::ENDED);
+            slot.driver.past |= Past::ENDED;
         }
         match (slot.state, result) {
             (SlotState::Closing { .. }, _) => self.close_when_done(key),
@@ -142,7 +142,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         if slot.driver.in_flight.contains(InFlight::MULTISHOT) {
             self.cancel_receive(key);
         } else if !slot.driver.in_flight.contains(InFlight::RECEIVING) {
-            slot.driver.begin(InFlight::RECEIVING);
+            slot.driver.in_flight |= InFlight::RECEIVING;
             self.ring.discard_input(number, tag(OperationKind::Receive, key));
         }
     }

@@ -75,7 +75,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         slot.driver.sending -= 1;
         let sending = slot.driver.sending;
         if result < 0 {
-            slot.driver.note(Past::FAILED);
+            slot.driver.past |= Past::FAILED;
         }
         match slot.state {
             SlotState::Active { task } => {
@@ -106,7 +106,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
     pub(super) fn writable(&mut self, key: Key, result: i32, more: bool) {
         let Some(slot) = self.connections.find(key) else { return };
         if !more {
-            slot.driver.end(InFlight::POLLING | InFlight::CANCELLING);
+            slot.driver.in_flight -= InFlight::POLLING | InFlight::CANCELLING;
         }
         match slot.state {
             SlotState::Active { task } if result < 0 || result & ROOM != 0 => {

@@ -84,7 +84,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         if link.wants(Wants::WRITABLE) {
             let Some(slot) = self.connections.find(key) else { return };
             if !slot.driver.in_flight.contains(InFlight::POLLING) {
-                slot.driver.begin(InFlight::POLLING);
+                slot.driver.in_flight |= InFlight::POLLING;
                 self.ring.poll_write(number, tag(OperationKind::Poll, key));
             }
         }
@@ -119,7 +119,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
             slot.served = true;
         }
         if resets {
-            slot.driver.note(Past::RESET);
+            slot.driver.past |= Past::RESET;
         }
         let quiet = slot.driver.in_flight == InFlight::default() && slot.driver.sending == 0;
         // If a wait has expired, its deadline holds; otherwise the last bytes get some time.
@@ -150,7 +150,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
                 let Some(slot) = self.connections.find(key) else { return };
                 let begun = linger::now();
                 slot.state = SlotState::Lingering { begun };
-                slot.driver.note(Past::LINGERED);
+                slot.driver.past |= Past::LINGERED;
                 let ended = slot.driver.past.contains(Past::ENDED);
                 self.connections.set_deadline(key, linger::deadline(begun, &self.plan.bounds));
                 if ended { self.close(key) } else { self.discard_input(key) }

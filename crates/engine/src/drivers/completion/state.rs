@@ -45,20 +45,3 @@ bitflags! {
         const LINGERED = 1 << 5;
     }
 }
-
-impl Operations {
-    /// `operations` have begun.
-    pub(super) fn begin(&mut self, operations: InFlight) {
-        self.in_flight |= operations;
-    }
-
-    /// `operations` have ended.
-    pub(super) fn end(&mut self, operations: InFlight) {
-        self.in_flight -= operations;
-    }
-
-    /// `past` has happened.
-    pub(super) fn note(&mut self, past: Past) {
-        self.past |= past;
-    }
-}

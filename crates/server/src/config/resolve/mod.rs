@@ -158,7 +158,7 @@ fn choose(runs: impl Fn(Engine) -> bool) -> (Engine, Option<&'static str>) {
 /// Whether workers of `engine` can lock the memory that they need. Root has no limit, but workers do not run as root.
 fn may_lock(engine: Engine, workers: Option<usize>, most: Option<u64>) -> bool {
     let workers = workers.or_else(|| most_workers(engine)).unwrap_or(1);
-    most.is_none_or(|most| tenfold_engine::locked_bytes(engine) * workers as u64 <= most)
+    most.is_none_or(|most| engine.model().locked_bytes * workers as u64 <= most)
 }
 
 /// The topology of workers that share a passed TCP socket, because there is not one socket for each worker.

@@ -62,7 +62,7 @@ fn auto_takes_what_the_system_allows_and_says_why() {
 
 #[test]
 fn auto_takes_rings_that_may_be_locked_by_all_workers() {
-    let each = tenfold_engine::locked_bytes(Engine::Uring);
+    let each = Engine::Uring.model().locked_bytes;
     assert!(
         each > 0 && may_lock(Engine::Uring, Some(2), Some(2 * each)) && may_lock(Engine::Uring, None, None)
     );

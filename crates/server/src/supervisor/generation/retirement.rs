@@ -44,7 +44,7 @@ impl Supervisor {
     /// generations count until their workers end.
     fn lacks_locked_memory(&self) -> bool {
         let Some(plan) = self.generations.all.last().map(|newest| &newest.config.plan) else { return false };
-        let each = tenfold_engine::locked_bytes(plan.engine) * plan.workers as u64;
+        let each = plan.engine.model().locked_bytes * plan.workers as u64;
         let count = self.upgrades.former.len() + self.generations.all.len() + 1;
         limits::locked_memory().is_some_and(|most| each * count as u64 > most)
     }
