@@ -3,7 +3,6 @@
 //! Three drivers implement [`Io`] (blocking, readiness, completion), and a layer wraps it (TLS). Drivers do
 //! not depend on HTTP, and the protocol does not use descriptors.
 
-use std::fmt;
 use std::task::{Context, Poll};
 
 use crate::clock::Instant;
@@ -149,16 +148,3 @@ pub enum IoError {
     /// A file cannot be read, or the system failed otherwise; the error number (`man 3 errno`).
     System(i32),
 }
-
-impl fmt::Display for IoError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            IoError::TimedOut => f.write_str("the deadline has passed"),
-            IoError::Gone => f.write_str("the peer is gone"),
-            IoError::Truncated => f.write_str("the file became shorter while it was sent"),
-            IoError::System(number) => std::io::Error::from_raw_os_error(*number).fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for IoError {}

@@ -122,7 +122,7 @@ fn a_failure_at_any_operation_of_a_body_ends_the_connection() {
         assert_eq!((statuses(&plain.sent), plain.next), (vec![200], Next::Close));
         for at in 0..plain.operations {
             for error in [IoError::Gone, IoError::System(5)] {
-                assert_eq!(run(script().failing_at(at, error)).next, Next::Close, "{error} at {at}");
+                assert_eq!(run(script().failing_at(at, error)).next, Next::Close, "{error:?} at {at}");
             }
             let outcome = run(script().failing_at(at, IoError::TimedOut));
             assert!(matches!(outcome.next, Next::Close | Next::Linger), "at {at}");

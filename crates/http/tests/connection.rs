@@ -98,7 +98,7 @@ fn a_failure_at_any_operation_ends_the_connection() {
     let operations = run(script()).operations;
     for at in 0..operations {
         for error in [IoError::Gone, IoError::Truncated, IoError::System(5)] {
-            assert_eq!(run(script().failing_at(at, error)).next, Next::Close, "{error} at {at}");
+            assert_eq!(run(script().failing_at(at, error)).next, Next::Close, "{error:?} at {at}");
         }
     }
 }

@@ -3,8 +3,6 @@
 //! The header comes before the layer. Its client replaces the peer of the connection for the layer and the protocol.
 //! The bound on connections by address counts the client.
 
-use std::fmt;
-
 use tenfold_http::proxy::{NoHeader, ProxyError, receive};
 use tenfold_http::{Connection, Io, Next, Peer, TrustedProxy};
 
@@ -43,12 +41,6 @@ impl ProxiedPeer {
     fn new<P: Protocol>(client: Option<Peer>, protocol: &P) -> Box<ProxiedPeer> {
         let protocol = protocol.clone();
         Box::new(ProxiedPeer { client, on_close: Box::new(move |client| protocol.on_close(|| client)) })
-    }
-}
-
-impl fmt::Debug for ProxiedPeer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ProxiedPeer({:?})", self.client)
     }
 }
 

@@ -4,7 +4,6 @@ use super::proxied::ProxiedPeer;
 
 /// The state that a slot holds for a connection with a layer or behind a proxy. Their parts are boxed and absent until
 /// they are needed, so that a slot stays small.
-#[derive(Debug)]
 pub struct LayerState<L, T> {
     pub(super) layer: Option<Box<L>>,
     /// The result of the PROXY header, once it was received.

@@ -1,7 +1,5 @@
 //! Reasons to refuse bytes or a request.
 
-use std::fmt;
-
 /// The reason why a request is refused before a service receives it. Each refusal closes the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
@@ -61,11 +59,5 @@ impl Refusal {
             Refusal::Overdue => "the response took too long",
             Refusal::Busy => "too many requests are queued",
         }
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.words())
     }
 }

@@ -1,13 +1,11 @@
 //! The identifier of a request, which other servers on its way log too.
 
-use std::fmt;
-
 /// The most bytes of an identifier.
 const MOST: usize = 64;
 
 /// An identifier of a request: at most 64 letters, digits and characters of `-._~+/=:@`. Copying it does not
 /// allocate.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RequestId {
     bytes: [u8; MOST],
     length: u8,
@@ -41,12 +39,6 @@ impl RequestId {
 /// Formats a number as 32 hexadecimal digits.
 pub(crate) fn hexadecimal(number: u128) -> [u8; 32] {
     std::array::from_fn(|at| b"0123456789abcdef"[(number >> (124 - 4 * at)) as usize & 15])
-}
-
-impl fmt::Debug for RequestId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&String::from_utf8_lossy(self.as_bytes()))
-    }
 }
 
 #[cfg(test)]

@@ -65,8 +65,6 @@ impl fmt::Display for ProxyError {
     }
 }
 
-impl std::error::Error for ProxyError {}
-
 /// Parses the header at the beginning of `input`; None if it is incomplete. An error does not depend on
 /// further input.
 pub fn parse(input: &[u8]) -> Result<Option<ProxyHeader>, ProxyError> {

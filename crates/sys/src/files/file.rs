@@ -289,8 +289,6 @@ impl fmt::Display for FileError {
     }
 }
 
-impl std::error::Error for FileError {}
-
 /// The reason why a directory cannot be a [`Root`].
 #[derive(Debug)]
 pub struct RootError {
@@ -325,8 +323,6 @@ impl fmt::Display for RootError {
         }
     }
 }
-
-impl std::error::Error for RootError {}
 
 #[cfg(test)]
 mod tests {
