@@ -25,40 +25,35 @@ pub struct Proactor<S> {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// The calls that a pool thread makes in addition to answering requests.
-#[derive(Debug)]
-pub struct ThreadHooks<S> {
-    /// After an answer: see [`crate::Protocol::before_wait`].
-    pub before_wait: fn(&S) -> Instant,
-    /// Before the thread ends: see [`crate::Protocol::drain`].
-    pub drain: fn(&S),
-}
-
-impl<S> Clone for ThreadHooks<S> {
-    fn clone(&self) -> ThreadHooks<S> {
-        *self
-    }
-}
-
-impl<S> Copy for ThreadHooks<S> {}
-
 impl<S: Service + 'static> Proactor<S> {
     /// Starts `width` threads for `service`; at most `bound` requests wait for them. The process must not fork
-    /// afterwards.
+    /// afterwards. A thread calls `before_wait` after an answer ([`crate::Protocol::before_wait`]), and `drain` before it
+    /// ends.
     ///
     /// # Errors
     /// A thread cannot be started.
     pub fn start(
         service: Arc<S>,
         (width, bound): (usize, usize),
-        hooks: ThreadHooks<S>,
+        before_wait: fn(&S) -> Instant,
+        drain: fn(&S),
     ) -> Result<Proactor<S>, String> {
         let queue = Arc::new(JobQueue::new(bound));
         let mut proactor = Proactor { service, queue, threads: Vec::with_capacity(width) };
         for number in 0..width {
             let (service, queue) = (proactor.service.clone(), proactor.queue.clone());
             let thread = thread::Builder::new().name(format!("proactor-{number}"));
-            let started = thread.spawn(move || work(&*service, &queue, hooks));
+            let started = thread.spawn(move || {
+                queue.work(|job| {
+                    read_clock();
+                    if let Some(job) = job {
+                        job();
+                    }
+                    before_wait(&service)
+                });
+                read_clock();
+                drain(&service);
+            });
             let failed = |error| format!("cannot start thread {number} of the pool: {error}");
             proactor.threads.push(started.map_err(failed)?);
         }
@@ -100,18 +95,6 @@ impl<S: Service + 'static> Proactor<S> {
             }) as Reply
         })
     }
-}
-
-fn work<S>(service: &S, queue: &JobQueue<AnswerJob>, hooks: ThreadHooks<S>) {
-    queue.work(|job| {
-        read_clock();
-        if let Some(job) = job {
-            job();
-        }
-        (hooks.before_wait)(service)
-    });
-    read_clock();
-    (hooks.drain)(service);
 }
 
 impl<S: Service + 'static> Service for Proactor<S> {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
-use tenfold_engine::dispatch::proactor::{Proactor, ThreadHooks};
+use tenfold_engine::dispatch::proactor::Proactor;
 use tenfold_engine::faults::{FaultKind, FaultyOperation, InjectedFault};
 use tenfold_engine::layer::Layered;
 use tenfold_engine::offload::{OffloadPool, promise};
@@ -203,8 +203,7 @@ fn tls(settings: &Settings) -> Option<TlsServer> {
 
 fn proactor(unit: &Arc<Unit>, plan: &Plan) -> Result<Proactor<Unit>, String> {
     let pool = (plan.bounds.pool_threads, plan.bounds.pool_queue);
-    let hooks = ThreadHooks { before_wait: |_| Instant::NEVER, drain: |_| () };
-    Proactor::start(unit.clone(), pool, hooks)
+    Proactor::start(unit.clone(), pool, |_| Instant::NEVER, |_| ())
 }
 
 fn listeners(settings: &Settings, count: usize) -> Result<Vec<Listener>, String> {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Weak};
 use std::time;
 
 use tenfold_accounts::web::counted_address;
-use tenfold_engine::dispatch::proactor::{Proactor, ThreadHooks};
+use tenfold_engine::dispatch::proactor::Proactor;
 use tenfold_engine::offload::QueueFull;
 use tenfold_engine::{Dispatch, Plan, Protocol};
 use tenfold_http::semantics::forwarded::TrustedProxies;
@@ -109,11 +109,8 @@ impl App {
 fn proactor(shared: &Arc<SharedService>, plan: &Plan) -> Result<Proactor<SharedService>, String> {
     let pools = plan.workers / plan.processes();
     let pool = (pools * plan.bounds.pool_threads, pools * plan.bounds.pool_queue);
-    let hooks = ThreadHooks::<SharedService> {
-        before_wait: |shared| shared.worker.before_wait(false),
-        drain: |shared| shared.worker.drain(),
-    };
-    Proactor::start(shared.clone(), pool, hooks)
+    let before_wait = |shared: &SharedService| shared.worker.before_wait(false);
+    Proactor::start(shared.clone(), pool, before_wait, |shared| shared.worker.drain())
 }
 
 impl Protocol for App {
