@@ -59,13 +59,9 @@ pub fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: P) -> Res
     }
 }
 
-/// Lists the facilities that `engine` needs and this kernel lacks, each with the system's error.
-///
-/// # Errors
-/// The facilities that are missing.
-pub fn probe(engine: Engine) -> Result<(), Vec<(Facility, String)>> {
-    let missing = (engine.model().probe)();
-    if missing.is_empty() { Ok(()) } else { Err(missing) }
+/// Fails with the facility that `engine` needs and this kernel lacks, and the system's error.
+pub fn probe(engine: Engine) -> Result<(), (Facility, String)> {
+    (engine.model().probe)()
 }
 
 /// Runs a worker on each of several threads, and `meanwhile` on this one.

@@ -44,12 +44,9 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
     serve(Box::new(selector), plan, intake, protocol)
 }
 
-/// Lists the facilities that this build or kernel lacks, each with the error.
-pub(crate) fn probe() -> Vec<(Facility, String)> {
-    match IoContext::new() {
-        Ok(_) => Vec::new(),
-        Err(error) => vec![(Facility::Asio, error.to_string())],
-    }
+/// Fails with the facility that this build or kernel lacks, and the error.
+pub(crate) fn probe() -> Result<(), (Facility, String)> {
+    IoContext::new().map(drop).map_err(|error| (Facility::Asio, error.to_string()))
 }
 
 impl AsioSockets {

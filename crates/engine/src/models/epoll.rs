@@ -59,12 +59,9 @@ fn selector(plan: &Plan) -> Result<EpollSelector, String> {
     })
 }
 
-/// Lists the facilities that this kernel lacks, each with the system's error.
-pub(crate) fn probe() -> Vec<(Facility, String)> {
-    match Epoll::new(BATCH) {
-        Ok(_) => Vec::new(),
-        Err(error) => vec![(Facility::Epoll, error.to_string())],
-    }
+/// Fails with the facility that this kernel lacks, and the system's error.
+pub(crate) fn probe() -> Result<(), (Facility, String)> {
+    Epoll::new(BATCH).map(drop).map_err(|error| (Facility::Epoll, error.to_string()))
 }
 
 fn registration(interest: Interest, edge: bool, once: bool) -> epoll::EpollInterest {

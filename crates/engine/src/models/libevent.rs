@@ -46,12 +46,9 @@ fn selector(plan: &Plan) -> Result<LibeventSelector, String> {
     })
 }
 
-/// Lists the facilities that this build or kernel lacks, each with the error.
-pub(crate) fn probe() -> Vec<(Facility, String)> {
-    match LibeventBase::new(None) {
-        Ok(_) => Vec::new(),
-        Err(error) => vec![(Facility::Libevent, error.to_string())],
-    }
+/// Fails with the facility that this build or kernel lacks, and the error.
+pub(crate) fn probe() -> Result<(), (Facility, String)> {
+    LibeventBase::new(None).map(drop).map_err(|error| (Facility::Libevent, error.to_string()))
 }
 
 /// The method that the library uses by default, if this build has it.

@@ -79,12 +79,9 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
     serve(ring, plan, intake, protocol)
 }
 
-/// Lists the facilities that this kernel lacks, each with the system's error.
-pub(crate) fn probe() -> Vec<(Facility, String)> {
-    match Ring::restricted(SIZES) {
-        Ok(_) => Vec::new(),
-        Err((_, error)) => vec![(Facility::Ring, error.to_string())],
-    }
+/// Fails with the facility that this kernel lacks, and the system's error.
+pub(crate) fn probe() -> Result<(), (Facility, String)> {
+    Ring::restricted(SIZES).map(drop).map_err(|(_, error)| (Facility::Ring, error.to_string()))
 }
 
 impl ReceiveBuffer for RingBuffer {

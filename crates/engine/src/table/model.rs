@@ -41,8 +41,8 @@ pub struct Model {
     pub connections: &'static str,
     /// The locked memory of each worker (`ulimit -l`).
     pub locked_bytes: u64,
-    /// Returns the facilities that are missing, with the error of the system.
-    pub(crate) probe: fn() -> Vec<(Facility, String)>,
+    /// Fails with the facility that is missing, and the error of the system.
+    pub(crate) probe: fn() -> Result<(), (Facility, String)>,
     /// The file that implements it.
     pub file: &'static str,
 }

@@ -44,7 +44,7 @@ const BLOCKING: Model = Model {
     rearms: None,
     connections: "as many as max-connections allows",
     locked_bytes: 0,
-    probe: Vec::new,
+    probe: || Ok(()),
     file: "",
 };
 /// The defaults of models that wait for readiness.

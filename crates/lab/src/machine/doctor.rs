@@ -150,12 +150,10 @@ fn permissions(add: &mut impl FnMut(Gravity, String, &str)) {
         ),
     }
     for model in MODELS {
-        let Err(missing) = tenfold_engine::probe(model.engine) else { continue };
-        let whys: Vec<String> =
-            missing.into_iter().map(|(facility, why)| format!("{}: {why}", facility.name())).collect();
+        let Err((facility, why)) = tenfold_engine::probe(model.engine) else { continue };
         add(
             Gravity::Limits,
-            format!("the engine {} does not run here: {}", model.name, whys.join("; ")),
+            format!("the engine {} does not run here: {}: {why}", model.name, facility.name()),
             "its trials fail without the named facility",
         );
     }

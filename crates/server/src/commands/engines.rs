@@ -9,7 +9,7 @@ use tenfold_engine::{
 };
 
 use super::output::{end, print};
-use crate::config::check::{listed, missing};
+use crate::config::check::{missing, shown};
 
 /// Prints all models, one model or sender in detail, or the legal combinations.
 pub(crate) fn show(name: Option<&str>, matrix: bool, as_json: bool) -> ExitCode {
@@ -18,11 +18,13 @@ pub(crate) fn show(name: Option<&str>, matrix: bool, as_json: bool) -> ExitCode 
     let text = match (name, matrix, as_json) {
         (_, true, false) => combinations_table(),
         (_, true, true) => pretty(combinations().iter().map(combination_value).collect()),
-        (_, false, true) => pretty(models.map(|model| as_value(model, &missing(model.engine))).collect()),
+        (_, false, true) => {
+            pretty(models.map(|model| as_value(model, missing(model.engine).as_ref())).collect())
+        }
         (None, false, false) => table(),
         (Some(name), false, false) => {
             let senders = SENDERS.iter().filter(|row| row.sender.to_string() == name);
-            let models = models.map(|model| described(model, &missing(model.engine)));
+            let models = models.map(|model| described(model, missing(model.engine).as_ref()));
             models.chain(senders.map(described_sender)).collect()
         }
     };
@@ -41,7 +43,7 @@ fn table() -> String {
     };
     let mut text = line("engine", "runs", "");
     for model in MODELS {
-        let runs = if missing(model.engine).is_empty() { "yes" } else { "no" };
+        let runs = if missing(model.engine).is_none() { "yes" } else { "no" };
         text += &line(model.name, runs, model.summary);
     }
     text += "\nsender\n";
@@ -51,8 +53,8 @@ fn table() -> String {
     text + "\n`tenfold engines NAME` shows one with its system calls, and the reason if it does not run here.\n"
 }
 
-fn described(model: &Model, missing: &[(Facility, String)]) -> String {
-    let runs = if missing.is_empty() { "yes".to_owned() } else { format!("no: {}", listed(missing)) };
+fn described(model: &Model, missing: Option<&(Facility, String)>) -> String {
+    let runs = missing.map_or("yes".to_owned(), |missing| format!("no: {}", shown(missing)));
     let triggers = match model.triggers {
         true => format!("\n  triggers    {}", joined(&Triggers::ALL)),
         false => String::new(),
@@ -95,12 +97,12 @@ fn joined<T: ToString>(all: &[T]) -> String {
     all.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
 }
 
-fn as_value(model: &Model, missing: &[(Facility, String)]) -> Value {
+fn as_value(model: &Model, missing: Option<&(Facility, String)>) -> Value {
     let words = |all: Vec<String>| Value::from(all);
     json!({
         "name": model.name,
         "summary": model.summary,
-        "runs": missing.is_empty(),
+        "runs": missing.is_none(),
         "missing": missing.iter().map(|(facility, said)| json!({
             "facility": facility.name(),
             "said": said,
@@ -160,7 +162,7 @@ fn combinations_table() -> String {
         "{:<8} {:<20} {:<10} {:<9} {:<8} {}\n",
         "engine", "topology", "send", "dispatch", "trigger", "runs here"
     );
-    let runs: Vec<_> = MODELS.iter().map(|model| (model.engine, missing(model.engine).is_empty())).collect();
+    let runs: Vec<_> = MODELS.iter().map(|model| (model.engine, missing(model.engine).is_none())).collect();
     for plan in combinations() {
         let able = runs.contains(&(plan.engine, true));
         text += &format!(
@@ -204,10 +206,10 @@ mod tests {
     #[test]
     fn what_is_missing_is_said_with_what_the_system_said() {
         let model = Engine::Uring.model();
-        let missing = [(Facility::Ring, "Operation not permitted (os error 1)".to_owned())];
-        let text = described(model, &missing);
+        let missing = (Facility::Ring, "Operation not permitted (os error 1)".to_owned());
+        let text = described(model, Some(&missing));
         assert!(text.contains("runs here   no: io_uring with IORING_SETUP_SINGLE_ISSUER"), "{text}");
         assert!(text.contains("(Linux 6.1): Operation not permitted (os error 1)\n"), "{text}");
-        assert_eq!(as_value(model, &missing)["runs"], false);
+        assert_eq!(as_value(model, Some(&missing))["runs"], false);
     }
 }
