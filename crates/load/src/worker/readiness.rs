@@ -132,7 +132,7 @@ impl Backend for EpollBackend {
     fn wait(worker: &mut LoadWorker<'_, EpollBackend>, nanoseconds: u64) -> io::Result<()> {
         let mut ready = std::mem::take(&mut worker.io.ready);
         ready.clear();
-        worker.io.epoll.wait_precisely(Some(nanoseconds), &mut ready)?;
+        worker.io.epoll.wait_precisely(nanoseconds, &mut ready)?;
         ready.iter().for_each(|ready| worker.on_ready(ready));
         worker.io.ready = ready;
         EpollBackend::finish_begun(worker);

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use tenfold_sys::eventfd::EventFd;
-use tenfold_sys::inotify::{Inotify, InotifyEvent, WakeReason, WatchDescriptor};
+use tenfold_sys::inotify::{Inotify, InotifyEvent, WatchDescriptor};
 
 use crate::files::roots::Roots;
 
@@ -132,7 +132,7 @@ fn start(changes: &Arc<ChangeLog>) -> Option<RunningWatch> {
     let changes = Arc::clone(changes);
     let listen = move || {
         let mut new = Vec::new();
-        while let Ok(WakeReason::Changes) = inotify.wait(&stop, |event| changes.translate(event, &mut new)) {
+        while let Ok(true) = inotify.wait(&stop, |event| changes.translate(event, &mut new)) {
             changes.append(&mut new, &inotify);
             thread::sleep(PAUSE);
         }

@@ -76,15 +76,15 @@ impl Inotify {
         let _ = inotify::remove_watch(&self.0, watched.0);
     }
 
-    /// Waits for changes and reports all of them, or returns when `stop` is signalled.
-    pub fn wait(&self, stop: &EventFd, mut tell: impl FnMut(InotifyEvent<'_>)) -> io::Result<WakeReason> {
+    /// Waits for changes and reports all of them. Returns false when `stop` is signalled.
+    pub fn wait(&self, stop: &EventFd, mut tell: impl FnMut(InotifyEvent<'_>)) -> io::Result<bool> {
         let mut both = [PollFd::new(stop, PollFlags::IN), PollFd::new(&self.0, PollFlags::IN)];
         match poll(&mut both, None) {
-            Err(Errno::INTR) => return Ok(WakeReason::Changes),
+            Err(Errno::INTR) => return Ok(true),
             result => result?,
         };
         if !both[0].revents().is_empty() {
-            return Ok(WakeReason::Stop);
+            return Ok(false);
         }
         let mut buffer = [const { std::mem::MaybeUninit::uninit() }; BUFFER];
         let mut reader = Reader::new(&self.0, &mut buffer);
@@ -101,20 +101,11 @@ impl Inotify {
                         None => InotifyEvent::Directory(watched),
                     });
                 }
-                Err(Errno::AGAIN | Errno::INTR) => return Ok(WakeReason::Changes),
+                Err(Errno::AGAIN | Errno::INTR) => return Ok(true),
                 Err(error) => return Err(error.into()),
             }
         }
     }
-}
-
-/// The reason why a wait has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WakeReason {
-    /// All changes were reported, if any.
-    Changes,
-    /// `stop` was signalled.
-    Stop,
 }
 
 #[cfg(test)]
@@ -139,7 +130,7 @@ mod tests {
                 InotifyEvent::Directory(watched) => others.push(watched),
                 other => panic!("{other:?}"),
             });
-            assert_eq!(why.expect("it can be waited for"), WakeReason::Changes);
+            assert!(why.expect("it can be waited for"));
             files.dedup();
             (files, others)
         };
@@ -150,7 +141,7 @@ mod tests {
         fs::rename(path.join("inner"), path.join("other")).expect("our own folder");
         assert_eq!(heard(), (vec![], vec![inner]));
         stop.signal();
-        assert_eq!(inotify.wait(&stop, |_| ()).expect("it can be waited for"), WakeReason::Stop);
+        assert!(!inotify.wait(&stop, |_| ()).expect("it can be waited for"));
         fs::remove_dir_all(&path).expect("our own folder");
     }
 }

@@ -92,24 +92,23 @@ impl Epoll {
     ///
     /// # Errors
     /// The error of `epoll_pwait2(2)`; EINTR is no error but an empty batch.
-    pub fn wait_precisely(&mut self, nanoseconds: Option<u64>, into: &mut Vec<Ready>) -> io::Result<()> {
+    pub fn wait_precisely(&mut self, nanoseconds: u64, into: &mut Vec<Ready>) -> io::Result<()> {
         const SECOND: u64 = 1_000_000_000;
-        let timeout = nanoseconds.map(|count| libc::timespec {
-            tv_sec: (count / SECOND) as libc::time_t,
-            tv_nsec: (count % SECOND) as libc::c_long,
-        });
-        let pointer = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        let timeout = libc::timespec {
+            tv_sec: (nanoseconds / SECOND) as libc::time_t,
+            tv_nsec: (nanoseconds % SECOND) as libc::c_long,
+        };
         self.batch.clear();
         let most = libc::c_int::try_from(self.batch.capacity()).unwrap_or(libc::c_int::MAX);
         const _: () = assert!(size_of::<epoll::Event>() == size_of::<libc::epoll_event>());
         // SAFETY: rustix's event is the kernel's `epoll_event`; the call writes at most `most` of them, for which the
-        // vector has room. The timeout, if any, outlives the call.
+        // vector has room. The timeout outlives the call.
         let count = unsafe {
             libc::epoll_pwait2(
                 self.instance.as_raw_fd(),
                 self.batch.as_mut_ptr().cast(),
                 most,
-                pointer,
+                &raw const timeout,
                 std::ptr::null(),
             )
         };
