@@ -60,20 +60,8 @@ pub enum RootOrigin {
     Replaced,
 }
 
-/// The reason for a missing certificate.
-#[derive(Debug)]
-pub struct InternalError(String);
-
-impl fmt::Display for InternalError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot create an internal certificate: {}", self.0)
-    }
-}
-
-impl std::error::Error for InternalError {}
-
-fn failed(error: impl fmt::Display) -> InternalError {
-    InternalError(error.to_string())
+fn failed(error: impl fmt::Display) -> String {
+    format!("cannot create an internal certificate: {error}")
 }
 
 /// Returns the names of this machine: `localhost`, the loopback addresses, and the host name.
@@ -111,7 +99,7 @@ pub fn certificate(
     names: &[String],
     now: i64,
     may_begin: bool,
-) -> Result<InternalCertificate, InternalError> {
+) -> Result<InternalCertificate, String> {
     let lock = lock(folder)?;
     let (root, root_origin) = match RootAuthority::load(folder, now)? {
         FoundRoot::Usable(root) => (*root, RootOrigin::Kept),
@@ -141,7 +129,7 @@ pub fn certificate(
 }
 
 /// Takes the lock, which another starting server may hold for some milliseconds.
-fn lock(folder: &StateFolder) -> Result<FolderLock, InternalError> {
+fn lock(folder: &StateFolder) -> Result<FolderLock, String> {
     for _ in 0..100 {
         if let Some(lock) = folder.lock().map_err(failed)? {
             return Ok(lock);
@@ -184,8 +172,8 @@ enum FoundRoot {
 }
 
 /// The error of a root that clients trust but that cannot be used.
-fn lost(folder: &StateFolder, name: &str, why: impl fmt::Display) -> InternalError {
-    InternalError(format!(
+fn lost(folder: &StateFolder, name: &str, why: impl fmt::Display) -> String {
+    failed(format_args!(
         "cannot use {}: {why}; clients trust this root, so restore the file, or stop the server, remove {} and start \
          it to make a new root",
         folder.path_of(name).display(),
@@ -195,7 +183,7 @@ fn lost(folder: &StateFolder, name: &str, why: impl fmt::Display) -> InternalErr
 
 impl RootAuthority {
     /// Reads the authority. Fails if a file is missing or damaged.
-    fn load(folder: &StateFolder, now: i64) -> Result<FoundRoot, InternalError> {
+    fn load(folder: &StateFolder, now: i64) -> Result<FoundRoot, String> {
         let Some(pem) = folder.read(ROOT).map_err(failed)? else {
             // A start that was interrupted before it wrote the root left no certificate.
             return match folder.read(CERTIFICATE).map_err(failed)? {
@@ -203,27 +191,25 @@ impl RootAuthority {
                 None => Ok(FoundRoot::Absent),
             };
         };
-        let damaged = |name, why: String| lost(folder, name, why);
-        let chain =
-            Chain::parse(&folder.path_of(ROOT), &pem).map_err(|error| damaged(ROOT, error.to_string()))?;
+        let chain = Chain::parse(&folder.path_of(ROOT), &pem).map_err(|error| lost(folder, ROOT, error))?;
         if now + LIFETIME >= chain.facts().not_after {
             return Ok(FoundRoot::Ends);
         }
         let path = folder.path_of(ROOT_KEY);
         let text = folder.read(ROOT_KEY).map_err(failed)?;
         let text = text.ok_or_else(|| lost(folder, ROOT_KEY, "it is missing"))?;
-        let bad_key = |error: &dyn fmt::Display| damaged(ROOT_KEY, error.to_string());
+        let bad_key = |error: &dyn fmt::Display| lost(folder, ROOT_KEY, error);
         let signing = key::parse(&path, &text).map_err(|error| bad_key(&error))?;
-        if let Some(finding) = check::key(&chain, &path, &*signing) {
-            return Err(bad_key(&finding));
+        if let Some(error) = check::key(&chain, &path, &*signing) {
+            return Err(bad_key(&error));
         }
         let text = String::from_utf8(text).map_err(|error| bad_key(&error))?;
         let key = KeyPair::from_pem(&text).map_err(|error| bad_key(&error))?;
-        let pem = String::from_utf8(pem).map_err(|error| damaged(ROOT, error.to_string()))?;
+        let pem = String::from_utf8(pem).map_err(|error| lost(folder, ROOT, error))?;
         Ok(FoundRoot::Usable(Box::new(RootAuthority { chain, key, pem })))
     }
 
-    fn make(folder: &StateFolder, lock: &FolderLock, now: i64) -> Result<RootAuthority, InternalError> {
+    fn make(folder: &StateFolder, lock: &FolderLock, now: i64) -> Result<RootAuthority, String> {
         let key = KeyPair::generate().map_err(failed)?;
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -249,7 +235,7 @@ impl RootAuthority {
         lock: &FolderLock,
         names: &[String],
         now: i64,
-    ) -> Result<(), InternalError> {
+    ) -> Result<(), String> {
         let mut params = CertificateParams::new(names).map_err(failed)?;
         params.distinguished_name = DistinguishedName::new();
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
@@ -272,7 +258,7 @@ fn load(
     root: &RootAuthority,
     names: &[String],
     now: i64,
-) -> Result<Option<KeyedChain>, InternalError> {
+) -> Result<Option<KeyedChain>, String> {
     let (Some(pem), Some(text)) =
         (folder.read(CERTIFICATE).map_err(failed)?, folder.read(KEY).map_err(failed)?)
     else {
@@ -290,7 +276,7 @@ fn load(
     Ok(read())
 }
 
-fn validity(params: &mut CertificateParams, not_before: i64, not_after: i64) -> Result<(), InternalError> {
+fn validity(params: &mut CertificateParams, not_before: i64, not_after: i64) -> Result<(), String> {
     let moment = |seconds| ASN1Time::from_timestamp(seconds).map(|time| time.to_datetime()).map_err(failed);
     (params.not_before, params.not_after) = (moment(not_before)?, moment(not_after)?);
     Ok(())

@@ -1,7 +1,5 @@
 //! A certificate chain as a server sends it, with the facts of its certificates.
 
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,7 +8,7 @@ use rustls::sign::{CertifiedKey, SigningKey};
 
 use super::facts::CertificateFacts;
 use super::file;
-use super::pem::{self, PemError};
+use super::pem;
 
 /// The most certificates of a chain; public chains have two to four.
 const MAX_CERTIFICATES: usize = 10;
@@ -26,44 +24,35 @@ pub struct Chain {
     facts: Vec<CertificateFacts>,
 }
 
-/// The reason why a file is not a certificate chain.
-#[derive(Debug)]
-pub struct ChainError {
-    path: PathBuf,
-    reason: ChainReason,
-}
-
-#[derive(Debug)]
-enum ChainReason {
-    Read(io::Error),
-    Pem(PemError),
-    Empty,
-    TooLong,
-    /// The certificate whose section begins in this line.
-    Certificate(usize, String),
-}
-
 impl Chain {
     /// Reads a PEM file.
-    pub fn read(path: &Path) -> Result<Chain, ChainError> {
-        let failed = |reason| ChainError { path: path.to_owned(), reason };
-        let bytes = file::read(path).map_err(|error| failed(ChainReason::Read(error)))?;
+    pub fn read(path: &Path) -> Result<Chain, String> {
+        let bytes = file::read(path).map_err(|error| {
+            let path = path.display();
+            format!("cannot read certificate {path}: {error}; name a PEM file that the server may read")
+        })?;
         Chain::parse(path, &bytes)
     }
 
     /// Parses the PEM text of a chain; `path` is for messages.
-    pub fn parse(path: &Path, pem: &[u8]) -> Result<Chain, ChainError> {
-        let failed = |reason| ChainError { path: path.to_owned(), reason };
-        let located = pem::certificates(pem).map_err(|error| failed(ChainReason::Pem(error)))?;
+    pub fn parse(path: &Path, pem: &[u8]) -> Result<Chain, String> {
+        let shown = path.display();
+        let located = pem::certificates(pem)
+            .map_err(|error| format!("cannot read certificate {shown}: {error}; replace the file"))?;
         if located.is_empty() {
-            return Err(failed(ChainReason::Empty));
+            return Err(format!(
+                "no certificate in {shown}: it has no CERTIFICATE section; name the PEM file of the chain, not the \
+                 key or a DER file"
+            ));
         }
         if located.len() > MAX_CERTIFICATES {
-            return Err(failed(ChainReason::TooLong));
+            return Err(format!("too many certificates in {shown}: a chain has at most {MAX_CERTIFICATES}"));
         }
         let facts = located.iter().map(|found| {
-            CertificateFacts::read(&found.der)
-                .map_err(|error| failed(ChainReason::Certificate(found.line, error)))
+            CertificateFacts::read(&found.der).map_err(|error| {
+                let line = found.line;
+                format!("cannot read the certificate in line {line} of {shown}: {error}; replace the file")
+            })
         });
         let facts: Vec<_> = facts.collect::<Result<_, _>>()?;
         let all = (0..facts.len()).collect();
@@ -115,39 +104,12 @@ fn ordered(facts: &[CertificateFacts]) -> Option<Vec<usize>> {
     Some(order)
 }
 
-impl fmt::Display for ChainError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.path.display();
-        match &self.reason {
-            ChainReason::Read(error) => {
-                write!(f, "cannot read certificate {path}: {error}; name a PEM file that the server may read")
-            }
-            ChainReason::Pem(error) => {
-                write!(f, "cannot read certificate {path}: {error}; replace the file")
-            }
-            ChainReason::Empty => write!(
-                f,
-                "no certificate in {path}: it has no CERTIFICATE section; name the PEM file of the chain, not the \
-                 key or a DER file"
-            ),
-            ChainReason::TooLong => {
-                write!(f, "too many certificates in {path}: a chain has at most {MAX_CERTIFICATES}")
-            }
-            ChainReason::Certificate(line, error) => {
-                write!(f, "cannot read the certificate in line {line} of {path}: {error}; replace the file")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ChainError {}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::certificates::generate;
 
-    fn parse(pem: &str) -> Result<Chain, ChainError> {
+    fn parse(pem: &str) -> Result<Chain, String> {
         Chain::parse(Path::new("chain.pem"), pem.as_bytes())
     }
 
@@ -185,10 +147,10 @@ mod tests {
             (format!("\n{broken}"), "cannot read the certificate in line 2 of chain.pem"),
             (pair.certificate_pem.replace("-----END", "----END"), "cannot read certificate chain.pem: line "),
         ] {
-            let error = parse(&pem).expect_err(expected).to_string();
+            let error = parse(&pem).expect_err(expected);
             assert!(error.starts_with(expected), "{error}");
         }
-        let error = Chain::read(Path::new("/nonexistent/chain.pem")).expect_err("no file").to_string();
+        let error = Chain::read(Path::new("/nonexistent/chain.pem")).expect_err("no file");
         assert!(error.starts_with("cannot read certificate /nonexistent/chain.pem: No such file"), "{error}");
     }
 }

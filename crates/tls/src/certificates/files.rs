@@ -9,7 +9,6 @@ use rustls::sign::SigningKey;
 
 use super::chain::Chain;
 use super::facts::CertificateFacts;
-use super::finding::Finding;
 use super::resolver::{Candidate, CertificateTable};
 use super::{check, key};
 
@@ -50,31 +49,32 @@ pub struct KeyFile {
 
 impl KeyFile {
     /// Opens the file of the key of `chain`.
-    pub fn open(chain: &Chain, path: &Path) -> Result<KeyFile, Finding> {
-        let file = Arc::new(key::open_copy(path).map_err(Finding::Key)?);
+    pub fn open(chain: &Chain, path: &Path) -> Result<KeyFile, String> {
+        let file = Arc::new(key::open_copy(path)?);
         Ok(KeyFile { chain: chain.clone(), path: path.to_owned(), file })
     }
 
     /// Reads the key and checks that it belongs to its certificate. The signing process calls this.
-    pub fn read(&self) -> Result<Arc<dyn SigningKey>, Finding> {
+    pub fn read(&self) -> Result<Arc<dyn SigningKey>, String> {
         // Processes share the position in the file.
         let _ = (&*self.file).rewind();
-        let file =
-            self.file.try_clone().map_err(|error| Finding::Key(key::KeyError::reading(&self.path, error)))?;
-        let key = key::read_open(&self.path, file).map_err(Finding::Key)?;
+        let file = self.file.try_clone().map_err(|error| key::unreadable(&self.path, &error))?;
+        let key = key::read_open(&self.path, file)?;
         check::key(&self.chain, &self.path, &*key).map_or(Ok(key), Err)
     }
 }
 
-/// The usable pairs, and the findings about all pairs.
+/// The usable pairs, and the errors and warnings about all pairs.
 #[derive(Debug, Default)]
 pub struct LoadedCertificates {
     /// The files of keys for the signing process.
     pub key_files: Vec<KeyFile>,
     /// Pairs without an error.
     pub pairs: Vec<CertificatePair>,
-    /// Errors and warnings in the order of the files, then names that no certificate covers.
-    pub findings: Vec<Finding>,
+    /// Reasons why the server cannot use a pair.
+    pub errors: Vec<String>,
+    /// Reasons why clients may reject a certificate, then names that no certificate covers.
+    pub warnings: Vec<String>,
     /// Whether a pair was kept from the running server, because its files are no longer valid.
     pub has_kept: bool,
 }
@@ -94,7 +94,7 @@ impl LoadedCertificates {
             loaded.pairs.extend(pair);
         }
         let chains: Vec<Chain> = loaded.pairs.iter().map(|pair| pair.chain.clone()).collect();
-        loaded.findings.extend(check::names(names.iter().map(String::as_str), &chains));
+        loaded.warnings.extend(check::names(names.iter().map(String::as_str), &chains));
         loaded
     }
 
@@ -152,16 +152,23 @@ impl LoadedCertificates {
         holder: KeyHolder,
     ) -> Option<CertificatePair> {
         let chain = Chain::read(&files.certificate);
-        let chain = chain.map_err(|error| self.findings.push(Finding::Chain(error))).ok();
-        let file = key::open_copy(&files.key).map_err(|error| self.findings.push(Finding::Key(error))).ok();
+        let chain = chain.map_err(|error| self.errors.push(error)).ok();
+        let file = key::open_copy(&files.key).map_err(|error| self.errors.push(error)).ok();
         if let Some(chain) = &chain {
-            self.findings.extend(check::chain(chain, now));
+            self.warnings.extend(check::chain(chain, now));
+        }
+        let is_supported = chain.as_ref().is_some_and(|chain| chain.facts().key.is_some());
+        if let Some(chain) = chain.as_ref().filter(|_| !is_supported) {
+            self.errors.push(format!(
+                "cannot use certificate {}: its key type is not supported; use RSA, ECDSA on P-256, P-384 or P-521, \
+                 or Ed25519",
+                chain.path.display()
+            ));
         }
         let (Some(chain), Some(file)) = (chain, file) else { return None };
-        let is_supported = chain.facts().key.is_some();
         let file = KeyFile { chain: chain.clone(), path: files.key.clone(), file: Arc::new(file) };
         let key = match holder {
-            KeyHolder::Own => Some(file.read().map_err(|finding| self.findings.push(finding)).ok()?),
+            KeyHolder::Own => Some(file.read().map_err(|error| self.errors.push(error)).ok()?),
             KeyHolder::Other => {
                 self.key_files.push(file);
                 None
@@ -223,18 +230,17 @@ mod tests {
         let ecdsa = written(&folder, "b.test", &rcgen::PKCS_ECDSA_P256_SHA256);
         let names = ["a.test", "b.test"].map(str::to_owned);
         let good = LoadedCertificates::load(&[rsa.clone(), ecdsa.clone()], &names, now(), KeyHolder::Own);
-        assert!(good.pairs.len() == 2 && good.findings.is_empty(), "{:?}", good.findings);
+        assert!(good.pairs.len() == 2 && good.errors.is_empty() && good.warnings.is_empty(), "{good:?}");
         assert!(good.table(|_| None).is_some());
         assert!(good.summaries().next().is_some_and(|line| line.starts_with("a.test, expires ")));
         let swapped = CertificateFiles { key: rsa.key.clone(), ..ecdsa.clone() };
         let absent = CertificateFiles { key: folder.join("absent"), ..ecdsa };
         let wrong =
             LoadedCertificates::load(&[rsa.clone(), swapped.clone(), absent], &names, now(), KeyHolder::Own);
-        let texts: Vec<String> = wrong.findings.iter().map(Finding::to_string).collect();
-        assert_eq!((wrong.pairs.len(), texts.len()), (1, 3), "{texts:?}");
-        assert!(texts[0].contains("does not belong to certificate"));
-        assert!(texts[1].starts_with("cannot read key "));
-        assert!(texts[2].starts_with("no certificate covers b.test"));
+        assert_eq!((wrong.pairs.len(), wrong.errors.len(), wrong.warnings.len()), (1, 2, 1), "{wrong:?}");
+        assert!(wrong.errors[0].contains("does not belong to certificate"));
+        assert!(wrong.errors[1].starts_with("cannot read key "));
+        assert!(wrong.warnings[0].starts_with("no certificate covers b.test"));
         let opened = LoadedCertificates::load(&[rsa, swapped], &[], now(), KeyHolder::Other);
         assert!(!opened.pairs.is_empty() && opened.table(|_| None).is_none(), "this process has a key");
         let read: Vec<_> =

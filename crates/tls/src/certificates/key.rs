@@ -1,9 +1,8 @@
 //! Private keys in PEM files.
 
-use std::fmt;
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
@@ -11,97 +10,56 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::sign::SigningKey;
 use zeroize::Zeroizing;
 
-use super::file;
-use super::pem::{self, PemError};
+use super::{file, pem};
 
-/// The reason why a file is not a private key.
-#[derive(Debug)]
-pub struct KeyError {
-    path: PathBuf,
-    reason: KeyReason,
-}
-
-#[derive(Debug)]
-enum KeyReason {
-    Read(io::Error),
-    Encrypted,
-    Empty,
-    Pem(PemError),
-    Unsupported(String),
-}
-
-impl KeyError {
-    pub(super) fn reading(path: &Path, error: io::Error) -> KeyError {
-        KeyError { path: path.to_owned(), reason: KeyReason::Read(error) }
-    }
+pub(super) fn unreadable(path: &Path, error: &io::Error) -> String {
+    format!("cannot read key {}: {error}; name a PEM file that the server may read", path.display())
 }
 
 /// Reads the private key of a PEM file: PKCS #8, PKCS #1 (RSA) or SEC 1 (EC). Wipes the text from memory,
 /// because processes without access to the key are forked later.
-pub fn read(path: &Path) -> Result<Arc<dyn SigningKey>, KeyError> {
+pub fn read(path: &Path) -> Result<Arc<dyn SigningKey>, String> {
     read_open(path, open(path)?)
 }
 
 /// Opens the file of a private key, for another process to read.
-pub fn open(path: &Path) -> Result<File, KeyError> {
-    file::open(path).map_err(|error| KeyError::reading(path, error))
+pub fn open(path: &Path) -> Result<File, String> {
+    file::open(path).map_err(|error| unreadable(path, &error))
 }
 
 /// Opens a copy of a private key's file, which survives changes of the file, for another process to read.
-pub fn open_copy(path: &Path) -> Result<File, KeyError> {
-    open(path).and_then(|file| file::copy(&file).map_err(|error| KeyError::reading(path, error)))
+pub fn open_copy(path: &Path) -> Result<File, String> {
+    open(path).and_then(|file| file::copy(&file).map_err(|error| unreadable(path, &error)))
 }
 
 /// Reads a private key from a descriptor that another process opened; `path` is for messages.
-pub fn read_open(path: &Path, file: File) -> Result<Arc<dyn SigningKey>, KeyError> {
-    let failed = |error| KeyError::reading(path, error);
-    let pem = file::read_to_end(file).map(Zeroizing::new).map_err(failed)?;
+pub fn read_open(path: &Path, file: File) -> Result<Arc<dyn SigningKey>, String> {
+    let pem = file::read_to_end(file).map(Zeroizing::new).map_err(|error| unreadable(path, &error))?;
     parse(path, &pem)
 }
 
 /// Parses the PEM text of a private key; `path` is for messages.
-pub fn parse(path: &Path, pem: &[u8]) -> Result<Arc<dyn SigningKey>, KeyError> {
-    let failed = |reason| KeyError { path: path.to_owned(), reason };
+pub fn parse(path: &Path, pem: &[u8]) -> Result<Arc<dyn SigningKey>, String> {
+    let path = path.display();
+    let unsupported = |error: &str| {
+        format!(
+            "cannot use key {path}: {error}; use RSA from 2,048 bits, ECDSA on P-256, P-384 or P-521, or Ed25519"
+        )
+    };
     let encrypted = |header: &[u8]| pem.windows(header.len()).any(|window| window == header);
     if encrypted(b"BEGIN ENCRYPTED PRIVATE KEY") || encrypted(b"Proc-Type: 4,ENCRYPTED") {
-        return Err(failed(KeyReason::Encrypted));
+        return Err(format!(
+            "cannot read key {path}: it is encrypted; decrypt it with `openssl pkey -in {path} -out NEW`"
+        ));
     }
-    let der = pem::private_key(pem).map_err(|error| failed(KeyReason::Pem(error)))?;
-    let der = der.ok_or_else(|| failed(KeyReason::Empty))?;
-    let der = PrivateKeyDer::try_from(&der[..])
-        .map_err(|error| failed(KeyReason::Unsupported(error.to_owned())))?;
-    any_supported_type(&der).map_err(|error| failed(KeyReason::Unsupported(error.to_string())))
+    let der = pem::private_key(pem)
+        .map_err(|error| format!("cannot read key {path}: {error}; replace the file"))?
+        .ok_or_else(|| {
+            format!("no private key in {path}: it has no PRIVATE KEY section; name the PEM file of the key")
+        })?;
+    let der = PrivateKeyDer::try_from(&der[..]).map_err(unsupported)?;
+    any_supported_type(&der).map_err(|error| unsupported(&error.to_string()))
 }
-
-impl fmt::Display for KeyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.path.display();
-        match &self.reason {
-            KeyReason::Read(error) => {
-                write!(f, "cannot read key {path}: {error}; name a PEM file that the server may read")
-            }
-            KeyReason::Encrypted => write!(
-                f,
-                "cannot read key {path}: it is encrypted; decrypt it with `openssl pkey -in {path} -out NEW`"
-            ),
-            KeyReason::Empty => {
-                write!(
-                    f,
-                    "no private key in {path}: it has no PRIVATE KEY section; name the PEM file of the key"
-                )
-            }
-            KeyReason::Pem(error) => {
-                write!(f, "cannot read key {path}: {error}; replace the file")
-            }
-            KeyReason::Unsupported(error) => write!(
-                f,
-                "cannot use key {path}: {error}; use RSA from 2,048 bits, ECDSA on P-256, P-384 or P-521, or Ed25519"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for KeyError {}
 
 #[cfg(test)]
 mod tests {
@@ -109,7 +67,7 @@ mod tests {
     use crate::certificates::generate;
 
     fn error(pem: &str) -> String {
-        parse(Path::new("key.pem"), pem.as_bytes()).expect_err("no key").to_string()
+        parse(Path::new("key.pem"), pem.as_bytes()).expect_err("no key")
     }
 
     #[test]

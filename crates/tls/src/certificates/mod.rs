@@ -4,7 +4,6 @@ pub mod chain;
 pub mod check;
 pub mod facts;
 pub mod files;
-pub mod finding;
 pub mod key;
 pub mod resolver;
 pub mod roots;

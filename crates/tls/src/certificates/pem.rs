@@ -1,7 +1,7 @@
 //! Sections of PEM files (RFC 7468). An unreadable section is an error with its line; text between sections
 //! is ignored.
 
-use std::fmt;
+use std::fmt::Display;
 
 use base64ct::{Base64, Encoding};
 use rustls::pki_types::CertificateDer;
@@ -31,33 +31,15 @@ pub(super) struct LocatedCertificate {
     pub(super) der: CertificateDer<'static>,
 }
 
-/// The reason why a section cannot be read, and its line.
-#[derive(Debug)]
-pub(super) struct PemError {
-    line: usize,
-    reason: PemReason,
-}
+const TEXT: &str = "text that is not base64 within a section";
 
-#[derive(Debug)]
-enum PemReason {
-    Utf16,
-    /// A line begins with the dashes of a marker, but does not end with them.
-    Marker,
-    EndOnly,
-    /// The label differs from the beginning in this line.
-    OtherEnd(usize),
-    /// The section begins within the section of this line.
-    Nested(usize),
-    /// The file ends within the section of this line.
-    Cut(usize),
-    Text,
-    Base64,
-    OtherLabel(String),
-    SecondKey,
+/// Returns the error of a section that cannot be read.
+fn at(line: usize, reason: impl Display) -> String {
+    format!("line {line}: {reason}")
 }
 
 /// Returns the certificates of a file, or the first error. Sections of keys are skipped without decoding.
-pub(super) fn certificates(pem: &[u8]) -> Result<Vec<LocatedCertificate>, PemError> {
+pub(super) fn certificates(pem: &[u8]) -> Result<Vec<LocatedCertificate>, String> {
     let mut found = Vec::new();
     for section in sections(pem)? {
         if CERTIFICATES.contains(&section.label) {
@@ -71,11 +53,11 @@ pub(super) fn certificates(pem: &[u8]) -> Result<Vec<LocatedCertificate>, PemErr
 }
 
 /// Returns the private key of a file, in DER; `None` if no section has a key. A second key is an error.
-pub(super) fn private_key(pem: &[u8]) -> Result<Option<Zeroizing<Vec<u8>>>, PemError> {
+pub(super) fn private_key(pem: &[u8]) -> Result<Option<Zeroizing<Vec<u8>>>, String> {
     let mut keys = sections(pem)?.into_iter().filter(|section| section.label.ends_with(KEYS[0]));
     let Some(key) = keys.next() else { return Ok(None) };
     if let Some(second) = keys.next() {
-        return Err(PemError { line: second.line, reason: PemReason::SecondKey });
+        return Err(at(second.line, "a second private key; only one key can belong to a certificate"));
     }
     if !KEYS.contains(&key.label) {
         return Err(key.refused());
@@ -85,12 +67,12 @@ pub(super) fn private_key(pem: &[u8]) -> Result<Option<Zeroizing<Vec<u8>>>, PemE
 
 impl Section<'_> {
     /// Decodes the body, ignoring white space. Dropping the result wipes it, because it may be a key.
-    fn decode(&self) -> Result<Zeroizing<Vec<u8>>, PemError> {
+    fn decode(&self) -> Result<Zeroizing<Vec<u8>>, String> {
         let mut encoded = Zeroizing::new(Vec::with_capacity(self.body.len()));
         for (line, text) in (self.line..).zip(self.body.split(|byte| *byte == b'\n')) {
             for byte in text.iter().filter(|byte| !byte.is_ascii_whitespace()) {
                 if !(byte.is_ascii_alphanumeric() || b"+/=".contains(byte)) {
-                    return Err(PemError { line, reason: PemReason::Text });
+                    return Err(at(line, TEXT));
                 }
                 encoded.push(*byte);
             }
@@ -101,12 +83,12 @@ impl Section<'_> {
                 decoded.truncate(length);
                 Ok(decoded)
             }
-            Ok(_) | Err(_) => Err(PemError { line: self.line, reason: PemReason::Base64 }),
+            Ok(_) | Err(_) => Err(at(self.line, "the base64 text of the section is incomplete")),
         }
     }
 
-    fn refused(&self) -> PemError {
-        PemError { line: self.line, reason: PemReason::OtherLabel(self.label.to_owned()) }
+    fn refused(&self) -> String {
+        at(self.line, format_args!("the section {} cannot be used here", self.label))
     }
 }
 
@@ -120,56 +102,57 @@ struct Marker<'p> {
     end: usize,
 }
 
-fn sections(pem: &[u8]) -> Result<Vec<Section<'_>>, PemError> {
+fn sections(pem: &[u8]) -> Result<Vec<Section<'_>>, String> {
     if pem.starts_with(&[0xff, 0xfe]) || pem.starts_with(&[0xfe, 0xff]) {
-        return Err(PemError { line: 1, reason: PemReason::Utf16 });
+        return Err(at(1, "the text is UTF-16; save it as UTF-8"));
     }
-    let (mut found, mut at) = (Vec::new(), 0);
-    while let Some(begin) = marker(pem, at)? {
+    let (mut found, mut position) = (Vec::new(), 0);
+    while let Some(begin) = marker(pem, position)? {
         let Marker { label, line, .. } = begin;
         if !begin.is_begin {
-            return Err(PemError { line, reason: PemReason::EndOnly });
+            return Err(at(line, "a section ends without a beginning"));
         }
         let Some(end) = marker(pem, begin.end)? else {
             // A malformed end marker is undecodable text in the section.
             let rest = Section { label, line, body: &pem[begin.end..] };
-            let wrong = rest.decode().err().filter(|error| matches!(error.reason, PemReason::Text));
+            let wrong = rest.decode().err().filter(|error| error.ends_with(TEXT));
             let last = line_of(pem, pem.trim_ascii_end().len());
-            return Err(wrong.unwrap_or(PemError { line: last, reason: PemReason::Cut(line) }));
+            let cut = || at(last, format_args!("the file ends within the section of line {line}"));
+            return Err(wrong.unwrap_or_else(cut));
         };
-        let failed = |reason| PemError { line: end.line, reason };
         if end.is_begin {
-            return Err(failed(PemReason::Nested(line)));
+            let reason = format!("a section begins before the end of the section of line {line}");
+            return Err(at(end.line, reason));
         }
         if end.label != label {
-            return Err(failed(PemReason::OtherEnd(line)));
+            return Err(at(end.line, format_args!("the section of line {line} ends with another label")));
         }
         found.push(Section { label, line, body: &pem[begin.end..end.start] });
-        at = end.end;
+        position = end.end;
     }
     Ok(found)
 }
 
-/// Returns the next marker from `at` on. In its line it may follow other text, such as the end of a section
+/// Returns the next marker from `from` on. In its line it may follow other text, such as the end of a section
 /// or a byte-order mark. After a number sign, it is part of a comment.
-fn marker(pem: &[u8], mut at: usize) -> Result<Option<Marker<'_>>, PemError> {
+fn marker(pem: &[u8], mut from: usize) -> Result<Option<Marker<'_>>, String> {
     loop {
-        let rest = &pem[at..];
+        let rest = &pem[from..];
         let found = rest.windows(DASHES.len()).position(|text| text == DASHES);
-        let Some(start) = found.map(|found| at + found) else { return Ok(None) };
+        let Some(start) = found.map(|found| from + found) else { return Ok(None) };
         let is_begin = pem[start..].starts_with(BEGIN);
         let prefix = if is_begin { BEGIN } else { END };
         let line_start = pem[..start].iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let is_comment = pem[line_start..start].trim_ascii_start().starts_with(b"#");
         if is_comment || !pem[start..].starts_with(prefix) {
-            at = start + 1;
+            from = start + 1;
             continue;
         }
         let line = line_of(pem, start);
         let text = pem[start + prefix.len()..].split(|byte| *byte == b'\n').next().unwrap_or_default();
         let length = text.windows(DASHES.len()).position(|text| text == DASHES);
         let label = length.and_then(|length| std::str::from_utf8(&text[..length]).ok());
-        let label = label.ok_or(PemError { line, reason: PemReason::Marker })?;
+        let label = label.ok_or_else(|| at(line, "the marker of a section does not end with -----"))?;
         let end = start + prefix.len() + label.len() + DASHES.len();
         return Ok(Some(Marker { label, is_begin, line, start, end }));
     }
@@ -179,30 +162,6 @@ fn marker(pem: &[u8], mut at: usize) -> Result<Option<Marker<'_>>, PemError> {
 fn line_of(pem: &[u8], position: usize) -> usize {
     1 + pem[..position].iter().filter(|byte| **byte == b'\n').count()
 }
-
-impl fmt::Display for PemError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: ", self.line)?;
-        match &self.reason {
-            PemReason::Utf16 => f.write_str("the text is UTF-16; save it as UTF-8"),
-            PemReason::Marker => f.write_str("the marker of a section does not end with -----"),
-            PemReason::EndOnly => f.write_str("a section ends without a beginning"),
-            PemReason::OtherEnd(line) => write!(f, "the section of line {line} ends with another label"),
-            PemReason::Nested(line) => {
-                write!(f, "a section begins before the end of the section of line {line}")
-            }
-            PemReason::Cut(line) => write!(f, "the file ends within the section of line {line}"),
-            PemReason::Text => f.write_str("text that is not base64 within a section"),
-            PemReason::Base64 => f.write_str("the base64 text of the section is incomplete"),
-            PemReason::OtherLabel(label) => write!(f, "the section {label} cannot be used here"),
-            PemReason::SecondKey => {
-                f.write_str("a second private key; only one key can belong to a certificate")
-            }
-        }
-    }
-}
-
-impl std::error::Error for PemError {}
 
 #[cfg(test)]
 mod tests {
@@ -220,7 +179,7 @@ mod tests {
     }
 
     fn refused(pem: impl AsRef<[u8]>) -> String {
-        certificates(pem.as_ref()).err().expect("it is refused").to_string()
+        certificates(pem.as_ref()).err().expect("it is refused")
     }
 
     /// Encodes a section with this label.

@@ -15,7 +15,6 @@ use tenfold_tls::acme::settings::{AcmeSettings, Validation};
 use tenfold_tls::acme::stored;
 use tenfold_tls::certificates::chain::Chain;
 use tenfold_tls::certificates::files::{CertificateFiles, KeyFile, KeyHolder, LoadedCertificates};
-use tenfold_tls::certificates::finding::{Finding, Severity};
 use tenfold_tls::certificates::resolver::CertificateResolver;
 use tenfold_tls::certificates::roots::trusted;
 use tenfold_tls::challenges::ChallengeBoard;
@@ -65,7 +64,7 @@ pub(crate) fn load(settings: &Settings, running: Option<&RunningTls>) -> Result<
     keep(settings, &stored, running, &mut loaded, holder)?;
     refuse_twice(settings, &loaded)?;
     let keys = std::mem::take(&mut loaded.key_files);
-    let mut problems: Vec<String> = said(&loaded, Severity::Error).collect();
+    let mut problems = loaded.errors.clone();
     problems.extend(
         check_keys(&keys).unwrap_or_else(|error| {
             vec![format!("cannot check the keys in a process of their own: {error}")]
@@ -76,12 +75,6 @@ pub(crate) fn load(settings: &Settings, running: Option<&RunningTls>) -> Result<
         true => Ok((Some(Arc::new(loaded)), (!keys.is_empty()).then(|| Arc::new(keys)))),
         false => Err(problems.join("; ")),
     }
-}
-
-/// Returns the findings of one severity as messages.
-pub(super) fn said(loaded: &LoadedCertificates, severity: Severity) -> impl Iterator<Item = String> {
-    let of_severity = move |finding: &&Finding| finding.severity() == severity;
-    loaded.findings.iter().filter(of_severity).map(Finding::to_string)
 }
 
 /// Returns the TLS settings of a worker. It signs by itself or by `client`, has ticket keys in `tickets`, and answers
@@ -110,7 +103,7 @@ fn check_keys(keys: &[KeyFile]) -> io::Result<Vec<String>> {
     }
     apart(None, LATEST, || {
         give_up()
-            .map(|()| keys.iter().filter_map(|key| key.read().err()).map(|found| found.to_string()).collect())
+            .map(|()| keys.iter().filter_map(|key| key.read().err()).collect())
             .unwrap_or_else(|why| vec![why])
     })
 }
@@ -266,7 +259,7 @@ pub(crate) fn prepare(settings: &Settings, running: Option<&RunningTls>) -> Resu
         let made = internal::certificate(&folder, &internal_names(settings), unix_now(), !runs);
         let is = |origin| made.as_ref().is_ok_and(|made| made.root_origin == origin);
         let (is_new, replaces) = (is(RootOrigin::Made), is(RootOrigin::Replaced));
-        made.map(|_| (is_new || replaces, replaces)).map_err(|error| error.to_string())
+        made.map(|_| (is_new || replaces, replaces))
     });
     let made = made
         .unwrap_or_else(|error| Err(format!("cannot create a certificate in a separate process: {error}")));
@@ -346,8 +339,8 @@ fn stored_files(settings: &Settings) -> Result<StoredFiles, String> {
     };
     let usable = found.and_then(|found| {
         let Some(files) = found else { return Ok(StoredFiles::Absent) };
-        let chain = Chain::read(&files.certificate).map_err(|error| error.to_string())?;
-        let key = KeyFile::open(&chain, &files.key).map_err(|error| error.to_string())?;
+        let chain = Chain::read(&files.certificate)?;
+        let key = KeyFile::open(&chain, &files.key)?;
         let problems = check_keys(&[key])
             .map_err(|error| format!("cannot check the key of the stored certificate: {error}"))?;
         if problems.is_empty() { Ok(StoredFiles::Usable(files)) } else { Err(problems.join("; ")) }

@@ -11,7 +11,6 @@ use tenfold_engine::{Accept, Bounds, Dispatch, Engine, Plan, Sender, TimerKind, 
 use tenfold_sys::limits;
 use tenfold_sys::socket::{ListenAddress, ListenOptions};
 use tenfold_tls::certificates::files::{KeyFile, LoadedCertificates};
-use tenfold_tls::certificates::finding::Severity;
 
 use certificates::{AcmeTask, RunningTls};
 use kernel_tls::KernelTls;
@@ -177,8 +176,8 @@ fn most_workers(engine: Engine) -> Option<usize> {
 
 /// Warns about legal but unwise settings.
 pub(crate) fn warn(settings: &Settings, config: &ResolvedConfig) {
-    for finding in config.certificates.iter().flat_map(|all| certificates::said(all, Severity::Warning)) {
-        warning!("{finding}");
+    for warning in config.certificates.iter().flat_map(|all| &all.warnings) {
+        warning!("{warning}");
     }
     if let Some(warning) = warning_of(settings) {
         warning!("{warning}");

@@ -196,7 +196,7 @@ fn serve(
 
 fn read(files: &[KeyFile]) -> Result<HeldKeys, String> {
     let keys: Result<Vec<_>, _> = files.iter().map(KeyFile::read).collect();
-    keys.map(HeldKeys::new).map_err(|finding| finding.to_string())
+    keys.map(HeldKeys::new)
 }
 
 /// Starts a thread for each socket. If one of them cannot go on, the process ends and is replaced.
