@@ -39,8 +39,6 @@ const HARNESSES: &[Harness] = harnesses! {
     "ticket" "tenfold-tls" ["--lib"] "tickets::ticketer::tests::any_ticket_is_one_of_ours_or_nothing";
     "signature" "tenfold-tls" ["--lib"]
         "signing::keys::tests::any_message_gets_an_answer_with_its_number_or_none";
-    "challenge" "tenfold-tls" ["--lib"]
-        "challenges::tests::any_bytes_are_responses_that_can_be_written_again_or_none";
     "certificate" "tenfold-tls" ["--lib"]
         "certificates::facts::tests::any_bytes_are_a_certificate_or_an_error";
     "configuration" "tenfold" ["--lib"]

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use base64ct::{Base64, Encoding};
 use rcgen::{CertificateParams, CustomExtension, DistinguishedName, KeyPair};
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::PrivatePkcs8KeyDer;
@@ -19,33 +20,17 @@ pub const ACME_TLS_1: &[u8] = b"acme-tls/1";
 pub const HTTP_PREFIX: &str = "/.well-known/acme-challenge/";
 
 /// The capacity for responses: about a hundred certificates.
-pub const MAX_BYTES: usize = 64 * 1024;
+pub const MAX_BYTES: usize = 96 * 1024;
 
-/// The responses to all pending challenges.
+/// The responses to all pending challenges, a line each: `http TOKEN BODY` or `tls NAME CERTIFICATE KEY`. The
+/// certificate and its key, in PKCS #8, are in base64. The key has no other use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PendingChallenges {
-    http: Vec<HttpResponse>,
-    tls: Vec<TlsResponse>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct HttpResponse {
-    token: String,
-    body: String,
-}
-
-/// A certificate for one validation, with its key in PKCS #8. The key has no other use.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct TlsResponse {
-    name: String,
-    certificate: Vec<u8>,
-    key: Vec<u8>,
-}
+pub struct PendingChallenges(String);
 
 impl PendingChallenges {
     /// Adds the response to an HTTP challenge.
     pub fn add_http(&mut self, token: &str, key_authorization: &str) {
-        self.http.push(HttpResponse { token: token.to_owned(), body: key_authorization.to_owned() });
+        self.0 += &format!("http {token} {key_authorization}\n");
     }
 
     /// Adds the response to a TLS challenge: a certificate for `name` with the digest of the key
@@ -55,66 +40,10 @@ impl PendingChallenges {
         params.distinguished_name = DistinguishedName::new();
         params.custom_extensions = vec![CustomExtension::new_acme_identifier(digest)];
         let key = KeyPair::generate()?;
-        let certificate = params.self_signed(&key)?.der().to_vec();
-        self.tls.push(TlsResponse { name: name.to_owned(), certificate, key: key.serialize_der() });
+        let certificate = Base64::encode_string(params.self_signed(&key)?.der());
+        self.0 += &format!("tls {name} {certificate} {}\n", Base64::encode_string(&key.serialize_der()));
         Ok(())
     }
-
-    fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        for HttpResponse { token, body } in &self.http {
-            bytes.push(HTTP);
-            put(&mut bytes, token.as_bytes());
-            put(&mut bytes, body.as_bytes());
-        }
-        for TlsResponse { name, certificate, key } in &self.tls {
-            bytes.push(TLS);
-            put(&mut bytes, name.as_bytes());
-            put(&mut bytes, certificate);
-            put(&mut bytes, key);
-        }
-        bytes
-    }
-
-    fn from_bytes(mut bytes: &[u8]) -> Option<PendingChallenges> {
-        let mut pending = PendingChallenges::default();
-        while let Some((&kind, rest)) = bytes.split_first() {
-            bytes = rest;
-            match kind {
-                HTTP => {
-                    let (token, body) = (text(&mut bytes)?, text(&mut bytes)?);
-                    pending.http.push(HttpResponse { token, body });
-                }
-                TLS => {
-                    let name = text(&mut bytes)?;
-                    let (certificate, key) = (take(&mut bytes)?.to_vec(), take(&mut bytes)?.to_vec());
-                    pending.tls.push(TlsResponse { name, certificate, key });
-                }
-                _ => return None,
-            }
-        }
-        Some(pending)
-    }
-}
-
-const HTTP: u8 = 1;
-const TLS: u8 = 2;
-
-/// Appends a field after its length. A field whose length overflows makes the whole exceed the shared memory.
-fn put(bytes: &mut Vec<u8>, field: &[u8]) {
-    bytes.extend_from_slice(&(field.len() as u32).to_le_bytes());
-    bytes.extend_from_slice(field);
-}
-
-fn take<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let (length, rest) = bytes.split_first_chunk::<4>()?;
-    let (field, rest) = rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)?;
-    *bytes = rest;
-    Some(field)
-}
-
-fn text(bytes: &mut &[u8]) -> Option<String> {
-    String::from_utf8(take(bytes)?.to_vec()).ok()
 }
 
 /// The shared memory in which responses are published.
@@ -132,25 +61,31 @@ impl ChallengeBoard {
     /// Replaces all responses; returns `false` if they exceed the capacity.
     #[must_use]
     pub fn publish(&self, pending: &PendingChallenges) -> bool {
-        self.shared.publish(&pending.to_bytes())
+        self.shared.publish(pending.0.as_bytes())
     }
 
     /// Returns the body for the path of [`HTTP_PREFIX`] and `token`.
     pub fn http_response(&self, token: &str) -> Option<String> {
-        let pending = self.read()?;
-        pending.http.into_iter().find(|response| response.token == token).map(|response| response.body)
+        self.find("http ", token)
     }
 
     /// Returns the certificate for a handshake with [`ACME_TLS_1`] for `name`, in lower case.
     pub fn tls_response(&self, name: &str) -> Option<Arc<CertifiedKey>> {
-        let pending = self.read()?;
-        let response = pending.tls.into_iter().find(|response| response.name == name)?;
-        let key = any_supported_type(&PrivatePkcs8KeyDer::from(response.key).into()).ok()?;
-        Some(Arc::new(CertifiedKey::new(vec![response.certificate.into()], key)))
+        let response = self.find("tls ", name)?;
+        let (certificate, key) = response.split_once(' ')?;
+        let key = PrivatePkcs8KeyDer::from(Base64::decode_vec(key).ok()?);
+        let key = any_supported_type(&key.into()).ok()?;
+        Some(Arc::new(CertifiedKey::new(vec![Base64::decode_vec(certificate).ok()?.into()], key)))
     }
 
-    fn read(&self) -> Option<PendingChallenges> {
-        PendingChallenges::from_bytes(&self.shared.read()?.1)
+    /// Returns the response in the line of this kind and name.
+    fn find(&self, kind: &str, name: &str) -> Option<String> {
+        let text = String::from_utf8(self.shared.read()?.1).ok()?;
+        let response = |line: &str| {
+            let rest = line.strip_prefix(kind)?.strip_prefix(name)?.strip_prefix(' ')?;
+            Some(rest.to_owned())
+        };
+        text.lines().find_map(response)
     }
 }
 
@@ -191,19 +126,7 @@ mod tests {
                 .add_tls(&format!("a-rather-long-name-{host}.example.org"), &[7; 32])
                 .expect("a certificate");
         }
-        assert!(board(MAX_BYTES).publish(&pending), "{} bytes", pending.to_bytes().len());
+        assert!(board(MAX_BYTES).publish(&pending), "{} bytes", pending.0.len());
         assert!(!board(MAX_BYTES / 4).publish(&pending));
-    }
-
-    #[test]
-    fn any_bytes_are_responses_that_can_be_written_again_or_none() {
-        bolero::check!().with_iterations(5000).with_max_len(128).for_each(|bytes| {
-            if let Some(pending) = PendingChallenges::from_bytes(bytes) {
-                // The order may differ: responses over HTTP are written first.
-                let written = pending.to_bytes();
-                assert_eq!(written.len(), bytes.len());
-                assert_eq!(PendingChallenges::from_bytes(&written), Some(pending));
-            }
-        });
     }
 }
