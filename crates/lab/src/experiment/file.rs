@@ -335,7 +335,6 @@ needs = ["cores 4"]
     #[test]
     fn a_valid_file_is_an_experiment() {
         let found = read("mine.toml", VALID).unwrap_or_else(|problem| panic!("{problem}"));
-        assert_eq!(found.claimed_cells(), ["off", "on"]);
         assert_eq!(found.control(), Some("off"));
         assert_eq!(found.cells["on"].settings["engine"], "epoll");
         assert_eq!(found.cells["on"].original[&Measure::Rate], 263_221.0);

@@ -46,14 +46,6 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// The cells that claims name. Other cells are only points of curves.
-    pub fn claimed_cells(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = self.claims.iter().flat_map(PublishedClaim::cells).collect();
-        names.sort_unstable();
-        names.dedup();
-        names
-    }
-
     /// The control, which runs twice in each block: the denominator of the first ratio.
     pub fn control(&self) -> Option<&str> {
         self.claims.iter().find_map(|claim| match &claim.rule {

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use arc_swap::ArcSwapOption;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::{CertifiedKey, SigningKey};
 use rustls::{SignatureAlgorithm, SignatureScheme};
@@ -78,10 +77,9 @@ impl CertificateTable {
     }
 }
 
-/// The certificates of a server, replaceable at run time. Without a certificate, handshakes end with an
-/// alert.
+/// The certificates of a server. Without a certificate, handshakes end with an alert.
 pub struct CertificateResolver {
-    table: ArcSwapOption<CertificateTable>,
+    table: Option<CertificateTable>,
     challenges: Option<ChallengeBoard>,
 }
 
@@ -89,12 +87,7 @@ impl CertificateResolver {
     /// Returns a resolver. `table` is None until the first certificate exists; `challenges` has the responses
     /// for a certificate authority.
     pub fn new(table: Option<CertificateTable>, challenges: Option<ChallengeBoard>) -> CertificateResolver {
-        CertificateResolver { table: ArcSwapOption::from_pointee(table), challenges }
-    }
-
-    /// Replaces all certificates; handshakes in progress keep theirs.
-    pub fn replace(&self, table: CertificateTable) {
-        self.table.store(Some(Arc::new(table)));
+        CertificateResolver { table, challenges }
     }
 }
 
@@ -110,8 +103,7 @@ impl ResolvesServerCert for CertificateResolver {
         if let Some(challenges) = self.challenges.as_ref().filter(|_| is_validation(&hello)) {
             return challenges.tls_response(name.as_deref()?);
         }
-        let table = self.table.load();
-        let chosen = table.as_ref()?.choose(name.as_deref(), hello.signature_schemes());
+        let chosen = self.table.as_ref()?.choose(name.as_deref(), hello.signature_schemes());
         capture_names(&chosen.names);
         Some(Arc::clone(&chosen.certified))
     }

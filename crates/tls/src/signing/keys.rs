@@ -7,7 +7,6 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketType, recvmsg,
@@ -21,18 +20,17 @@ use crate::certificates::facts::KeyId;
 
 /// The private keys of a server, by the digest of their public keys.
 pub struct HeldKeys {
-    keys: ArcSwap<HashMap<KeyId, Arc<dyn SigningKey>>>,
+    keys: HashMap<KeyId, Arc<dyn SigningKey>>,
 }
 
 impl HeldKeys {
     /// Returns a set of keys.
     pub fn new(keys: impl IntoIterator<Item = Arc<dyn SigningKey>>) -> HeldKeys {
-        HeldKeys { keys: ArcSwap::from_pointee(by_id(keys)) }
-    }
-
-    /// Replaces all keys. The keys of a draining generation must be among them.
-    pub fn replace(&self, keys: impl IntoIterator<Item = Arc<dyn SigningKey>>) {
-        self.keys.store(Arc::new(by_id(keys)));
+        let named = |key: Arc<dyn SigningKey>| {
+            let id = KeyId::of(&key.public_key()?);
+            Some((id, key))
+        };
+        HeldKeys { keys: keys.into_iter().filter_map(named).collect() }
     }
 
     /// Answers requests on a socket until its other end is closed (`SOCK_SEQPACKET`; a `SOCK_DGRAM` has no
@@ -69,8 +67,7 @@ impl HeldKeys {
     fn answer(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let request = SignRequest::parse(bytes)?;
         let refused = |answer: SignAnswer<'_>| Some(answer.to_bytes(request.number));
-        let keys = self.keys.load();
-        let Some(key) = keys.get(&request.key) else { return refused(SignAnswer::UnknownKey) };
+        let Some(key) = self.keys.get(&request.key) else { return refused(SignAnswer::UnknownKey) };
         let signer = key.choose_scheme(&[request.scheme]);
         let Some(signer) = signer.filter(|_| shape::is_handshake(request.message, request.scheme)) else {
             return refused(SignAnswer::Refused);
@@ -109,14 +106,6 @@ fn is_closed(socket: &UnixDatagram) -> io::Result<bool> {
     let mut polled = [PollFd::new(socket, PollFlags::RDHUP)];
     poll(&mut polled, Some(&Timespec::default()))?;
     Ok(polled[0].revents().intersects(PollFlags::RDHUP | PollFlags::HUP))
-}
-
-fn by_id(keys: impl IntoIterator<Item = Arc<dyn SigningKey>>) -> HashMap<KeyId, Arc<dyn SigningKey>> {
-    let named = |key: Arc<dyn SigningKey>| {
-        let id = KeyId::of(&key.public_key()?);
-        Some((id, key))
-    };
-    keys.into_iter().filter_map(named).collect()
 }
 
 #[cfg(test)]
