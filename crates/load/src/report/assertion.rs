@@ -8,23 +8,27 @@ use crate::report::output::units;
 use crate::report::summary::LoadReport;
 
 /// A bound on a metric.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Assertion {
     text: String,
     name: String,
-    relation: Relation,
+    holds: Relation,
     bound: f64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Relation {
-    Below,
-    AtMost,
-    Above,
-    AtLeast,
-    Equal,
-    Different,
-}
+/// The relation of a value and its bound.
+type Relation = fn(&f64, &f64) -> bool;
+
+/// The relations by their signs. The longer signs precede their prefixes: `<=` begins with `<`.
+const RELATIONS: [(&str, Relation); 7] = [
+    ("<=", f64::le),
+    (">=", f64::ge),
+    ("==", f64::eq),
+    ("!=", f64::ne),
+    ("<", f64::lt),
+    (">", f64::gt),
+    ("=", f64::eq),
+];
 
 /// The result of an assertion.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,7 +57,7 @@ impl Assertion {
                 };
                 return AssertionResult::Unknown(format!("{self}: {why}"));
             };
-            if !self.relation.holds(value, self.bound) {
+            if !(self.holds)(&value, &self.bound) {
                 return AssertionResult::Fails(format!("{self}: {} is {}", self.name, self.shown(value)));
             }
         }
@@ -64,30 +68,6 @@ impl Assertion {
         match metrics::unit(&self.name) {
             Some(MetricUnit::Time) => units::time(value),
             _ => format!("{}", (value * 1e4).round() / 1e4),
-        }
-    }
-}
-
-impl Relation {
-    /// The longer signs precede their prefixes: `<=` begins with `<`.
-    const ALL: [(&str, Relation); 7] = [
-        ("<=", Relation::AtMost),
-        (">=", Relation::AtLeast),
-        ("==", Relation::Equal),
-        ("!=", Relation::Different),
-        ("<", Relation::Below),
-        (">", Relation::Above),
-        ("=", Relation::Equal),
-    ];
-
-    fn holds(self, value: f64, bound: f64) -> bool {
-        match self {
-            Relation::Below => value < bound,
-            Relation::AtMost => value <= bound,
-            Relation::Above => value > bound,
-            Relation::AtLeast => value >= bound,
-            Relation::Equal => value == bound,
-            Relation::Different => value != bound,
         }
     }
 }
@@ -106,14 +86,14 @@ impl FromStr for Assertion {
             format!("{text:?} is not an assertion; use a metric, a relation and a bound, as in 'p99<5ms' or 'errors==0'")
         })?;
         let (name, rest) = (text[..at].trim(), &text[at..]);
-        let (sign, relation) = Relation::ALL
+        let (sign, holds) = RELATIONS
             .into_iter()
             .find(|(sign, _)| rest.starts_with(sign))
             .ok_or_else(|| format!("{text:?} has no relation; use one of < <= > >= == !="))?;
         let unit = metrics::unit(name)
             .ok_or_else(|| format!("{name:?} is not a metric; use one of {}", metrics::names().join(", ")))?;
         let bound = bound(rest[sign.len()..].trim(), unit)?;
-        Ok(Assertion { text: text.to_owned(), name: name.to_owned(), relation, bound })
+        Ok(Assertion { text: text.to_owned(), name: name.to_owned(), holds, bound })
     }
 }
 

@@ -12,15 +12,16 @@ pub enum MetricUnit {
     Number,
 }
 
-/// A prefix of metric names, and the distribution that it names.
-type Latencies = (&'static str, fn(&RunSummary) -> Option<&Distribution>);
+/// A distribution: the prefix of its metrics, its label in text, indented if the first latency contains it, and
+/// its value.
+type Latencies = (&'static str, &'static str, fn(&RunSummary) -> Option<&Distribution>);
 
-const LATENCIES: [Latencies; 5] = [
-    ("", |summary| summary.latency_us.as_ref()),
-    ("uncorrected.", |summary| summary.uncorrected_us.as_ref()),
-    ("first_byte.", |summary| summary.first_byte_us.as_ref()),
-    ("connect.", |summary| summary.connect_us.as_ref()),
-    ("handshake.", |summary| summary.handshake_us.as_ref()),
+pub(crate) const LATENCIES: [Latencies; 5] = [
+    ("", "latency", |summary| summary.latency_us.as_ref()),
+    ("uncorrected.", "  from sending", |summary| summary.uncorrected_us.as_ref()),
+    ("first_byte.", "  first byte", |summary| summary.first_byte_us.as_ref()),
+    ("connect.", "  connect", |summary| summary.connect_us.as_ref()),
+    ("handshake.", "  handshake", |summary| summary.handshake_us.as_ref()),
 ];
 
 /// The name of a metric, and its value in a summary.
@@ -49,7 +50,7 @@ const PLAIN: [PlainMetric; 16] = [
 pub fn names() -> Vec<String> {
     let mut all: Vec<String> = PLAIN.iter().map(|(name, _)| (*name).to_owned()).collect();
     all.extend(ErrorKind::ALL.iter().map(|kind| format!("errors.{}", kind.name())));
-    for (prefix, _) in LATENCIES {
+    for (prefix, ..) in LATENCIES {
         let parts = ["min", "mean", "max"].into_iter().chain(PERCENTILES.map(|(name, _)| name));
         all.extend(parts.map(|part| format!("{prefix}{part}")));
     }
@@ -65,7 +66,7 @@ pub fn unit(name: &str) -> Option<MetricUnit> {
 
 /// The number of samples that the percentile `name` needs; `None` for other metrics.
 pub fn fewest_samples(name: &str) -> Option<f64> {
-    let (prefix, _) = LATENCIES.iter().rev().find(|(prefix, _)| name.starts_with(prefix))?;
+    let (prefix, ..) = LATENCIES.iter().rev().find(|(prefix, ..)| name.starts_with(prefix))?;
     let (_, at) = PERCENTILES.iter().find(|(known, _)| *known == &name[prefix.len()..])?;
     Some(10.0 / (1.0 - at / 100.0))
 }
@@ -79,7 +80,7 @@ pub fn value(summary: &RunSummary, name: &str) -> Option<f64> {
         let kind = ErrorKind::ALL.iter().find(|known| known.name() == kind)?;
         return Some(summary.errors.get(kind).copied().unwrap_or(0) as f64);
     }
-    let (prefix, find) = LATENCIES.iter().rev().find(|(prefix, _)| name.starts_with(prefix))?;
+    let (prefix, _, find) = LATENCIES.iter().rev().find(|(prefix, ..)| name.starts_with(prefix))?;
     let distribution = find(summary)?;
     match &name[prefix.len()..] {
         "min" => Some(distribution.min),

@@ -12,8 +12,6 @@ use crate::plan::LoadPlan;
 use crate::report::output::units;
 use crate::worker::LiveCounter;
 
-/// The points of the sparkline: the last points of the run so far.
-const POINTS: usize = 24;
 /// The most points that are kept of a run. At this number, pairs of points are joined.
 const MOST_POINTS: usize = 4096;
 /// The lines of a curve.
@@ -109,9 +107,7 @@ impl LiveDisplay {
                 curve(&self.latencies, columns, units::time),
             ),
             None => {
-                let last = self.latencies.len().saturating_sub(POINTS);
-                let line = sparkline(&self.latencies[last..]);
-                format!("{}/s  {} open  {line} {}{errors}", units::number(rate), now.open, units::time(latency))
+                format!("{}/s  {} open  {}{errors}", units::number(rate), now.open, units::time(latency))
             }
         });
         self.before = now;
@@ -157,12 +153,6 @@ fn resampled(points: &[f64], most: usize) -> Vec<f64> {
         .collect()
 }
 
-/// Draws bars from zero to the highest point.
-fn sparkline(points: &[f64]) -> String {
-    let most = points.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-    points.iter().map(|point| BARS[((point / most) * (BARS.len() - 1) as f64).round() as usize]).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,12 +165,5 @@ mod tests {
         let long = curve(&[1.0; 1000], 60, units::number);
         assert!(long.lines().all(|line| (50..60).contains(&line.chars().count())), "{long}");
         assert_eq!(resampled(&[1.0, 3.0, 5.0], 2), [2.0, 5.0]);
-    }
-
-    #[test]
-    fn a_sparkline_reaches_the_top_at_its_maximum() {
-        assert_eq!(sparkline(&[0.0, 5.0, 10.0]), "▁▅█");
-        assert_eq!(sparkline(&[0.0, 0.0]), "▁▁");
-        assert_eq!(sparkline(&[]), "");
     }
 }

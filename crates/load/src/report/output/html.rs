@@ -6,8 +6,9 @@ use tenfold_chart::{
     Bar, Curve, LatencyCurve, Lines, bars, document, escape, figure, latencies as percentiles, shares,
 };
 
+use crate::report::metrics::LATENCIES;
 use crate::report::output::bars::rows;
-use crate::report::output::text::{LATENCIES, text};
+use crate::report::output::text::text;
 use crate::report::output::units::{bytes, number, time};
 use crate::report::summary::{Batch, Distribution, LoadReport, PERCENTILES, RunSummary};
 
@@ -63,10 +64,8 @@ fn first_screen(page: &mut String, report: &LoadReport, run: &RunSummary) {
 
 fn charts(page: &mut String, report: &LoadReport, run: &RunSummary) {
     let names: Vec<&str> = PERCENTILES.iter().map(|(name, _)| *name).chain(["max"]).collect();
-    let curves: Vec<LatencyCurve> = LATENCIES
-        .iter()
-        .filter_map(|(name, find)| Some(latency_curve(name.trim(), find(run).as_ref()?)))
-        .collect();
+    let curves: Vec<LatencyCurve> =
+        LATENCIES.iter().filter_map(|(_, name, find)| Some(latency_curve(name.trim(), find(run)?))).collect();
     if !curves.is_empty() {
         let caption = "Latency by percentile";
         *page += &figure(caption, &percentiles(caption, &names, &curves));

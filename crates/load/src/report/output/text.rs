@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::measure::record::TlsStats;
 use crate::measure::statistics::estimate;
 use crate::report::environment::Environment;
-use crate::report::metrics;
+use crate::report::metrics::{self, LATENCIES};
 use crate::report::output::bars::bars;
 use crate::report::output::units::{bytes, number, time};
 use crate::report::summarize::{BATCHES, FEWEST_ANSWERS};
@@ -86,26 +86,14 @@ fn spread(run: &RunSummary) -> String {
     }
 }
 
-/// The label of a latency, indented if the first latency contains it, and its distribution in a run.
-type LatencyRow = (&'static str, fn(&RunSummary) -> &Option<Distribution>);
-
-pub(super) const LATENCIES: [LatencyRow; 5] = [
-    ("latency", |run| &run.latency_us),
-    ("  from sending", |run| &run.uncorrected_us),
-    ("  first byte", |run| &run.first_byte_us),
-    ("  connect", |run| &run.connect_us),
-    ("  handshake", |run| &run.handshake_us),
-];
-
 fn latencies(text: &mut String, run: &RunSummary) {
-    let rows = LATENCIES.map(|(name, find)| (name, find(run)));
+    let rows = LATENCIES.map(|(_, name, find)| (name, find(run)));
     if rows.iter().all(|(_, found)| found.is_none()) {
         return;
     }
     let _ = write!(text, "\n  {:<16}{:>9}", "", "mean");
-    let carried = |name: &str| {
-        rows.iter().any(|(_, row)| row.as_ref().is_some_and(|row| row.percentile(name).is_some()))
-    };
+    let carried =
+        |name: &str| rows.iter().any(|(_, row)| row.is_some_and(|row| row.percentile(name).is_some()));
     let names: Vec<&str> = PERCENTILES.iter().map(|(name, _)| *name).filter(|name| carried(name)).collect();
     names.iter().for_each(|name| text.push_str(&format!("{name:>9}")));
     let _ = writeln!(text, "{:>9}", "max");
