@@ -122,6 +122,12 @@ pub struct PublishedClaim {
 }
 
 impl PublishedClaim {
+    /// Returns the primary claim of a study, which has no publication.
+    pub fn of_study(says: String, measure: Measure, rule: VerdictRule) -> PublishedClaim {
+        let (published, needs) = (String::new(), Vec::new());
+        PublishedClaim { says, published, value: None, measure, rule, primary: true, confound: None, needs }
+    }
+
     /// The cells that the rule and the confound name.
     pub fn cells(&self) -> Vec<&str> {
         let mut all: Vec<&str> = match &self.rule {

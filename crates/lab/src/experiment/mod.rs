@@ -19,7 +19,7 @@ use crate::experiment::subject::Cell;
 pub const MOST_PRIMARY: usize = 4;
 
 /// An experiment: a published comparison and its repetition here.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
     /// The name that commands use.
     pub name: String,

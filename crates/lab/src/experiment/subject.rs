@@ -164,7 +164,7 @@ impl Workload {
 }
 
 /// A subject with its settings and its load.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// A description in words.
     pub about: String,

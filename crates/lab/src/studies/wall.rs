@@ -8,7 +8,7 @@ use tenfold_engine::MODELS;
 
 use crate::experiment::Experiment;
 use crate::experiment::claim::{CellPair, PublishedClaim, VerdictRule};
-use crate::experiment::subject::{Cell, Subject, Workload};
+use crate::experiment::subject::{Cell, Workload};
 use crate::machine::environment::LabEnvironment;
 use crate::measure::{Measure, show_number};
 use crate::plan::{PlannedCell, RunPlan, Wishes};
@@ -82,10 +82,9 @@ impl IdleWall {
                 .map(|(name, value)| (name.to_owned(), value.to_owned()));
             let cell = Cell {
                 about: format!("{engine} with {idle} idle connections"),
-                subject: Subject::Tenfold,
                 settings: BTreeMap::from(settings),
                 load: Workload { connections: Some(ACTIVE), idle: Some(idle), ..Workload::default() },
-                original: BTreeMap::new(),
+                ..Cell::default()
             };
             (cell_name(engine, idle), cell)
         };
@@ -94,16 +93,8 @@ impl IdleWall {
             let pair = CellPair { of: cell_name(engine, self.most(engine)), to: cell_name(engine, 0) };
             let is = if walks { Direction::Greater } else { Direction::Equal };
             let pays = if walks { "pays" } else { "does not pay" };
-            PublishedClaim {
-                says: format!("{engine} {pays} for idle connections with each request."),
-                published: String::new(),
-                value: None,
-                measure: Measure::Cpu,
-                rule: VerdictRule::Ratio { pair, is },
-                primary: true,
-                confound: None,
-                needs: Vec::new(),
-            }
+            let says = format!("{engine} {pays} for idle connections with each request.");
+            PublishedClaim::of_study(says, Measure::Cpu, VerdictRule::Ratio { pair, is })
         };
         Experiment {
             name: WALL.to_owned(),
@@ -113,12 +104,9 @@ impl IdleWall {
             scaled: format!(
                 "{ACTIVE} connections make requests; blocks go from few idle connections to many"
             ),
-            deviations: Vec::new(),
-            smoke: false,
-            margin: None,
             cells: self.idle_cells().map(cell).collect(),
             claims: self.engines.iter().map(claim).collect(),
-            text: String::new(),
+            ..Experiment::default()
         }
     }
 

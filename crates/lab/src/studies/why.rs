@@ -50,23 +50,14 @@ pub fn experiments(a: &Cell, b: &Cell) -> Vec<Experiment> {
             source: format!("tenfold lab why \"{}\" \"{}\"", a.about, b.about),
             setting: "none".to_owned(),
             scaled: "both under the same load, in blocks that have each once, and B twice".to_owned(),
-            deviations: Vec::new(),
-            smoke: false,
-            margin: None,
             cells: BTreeMap::from([("A".to_owned(), cell(a)), ("B".to_owned(), cell(b))]),
             claims,
-            text: String::new(),
+            ..Experiment::default()
         }
     };
-    let claim = |says: &str, measure, rule, needs| PublishedClaim {
-        says: says.to_owned(),
-        published: String::new(),
-        value: None,
-        measure,
-        rule,
-        primary: true,
-        confound: None,
-        needs,
+    let claim = |says: &str, measure, rule, needs| {
+        let claim = PublishedClaim::of_study(says.to_owned(), measure, rule);
+        PublishedClaim { needs, ..claim }
     };
     let same = || VerdictRule::Ratio {
         pair: CellPair { of: "A".to_owned(), to: "B".to_owned() },

@@ -14,10 +14,9 @@ pub fn cell(words: &str, load: &Workload) -> Result<Cell, String> {
     let peer = |word: &str| Subject::ALL.iter().find(|one| one.is_peer() && one.name() == word).copied();
     let mut cell = Cell {
         about: words.to_owned(),
-        subject: Subject::Tenfold,
         settings: BTreeMap::from([("workers".to_owned(), "1".to_owned())]),
         load: load.clone(),
-        original: BTreeMap::new(),
+        ..Cell::default()
     };
     match rest.next_if(|word| !word.starts_with("--")) {
         None if words.trim().is_empty() => return Err("the name of a server is empty".to_owned()),

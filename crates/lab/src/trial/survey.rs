@@ -1,12 +1,11 @@
 //! The survey of the responses for a user's folder, and the check of some of them before each trial.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::experiment::served::{RequestedPath, ServedSite};
-use crate::experiment::subject::{Cell, Subject, Workload};
+use crate::experiment::subject::Cell;
 use crate::record;
 use crate::trial::bench::{Workbench, interrupted};
 use crate::trial::check;
@@ -36,14 +35,7 @@ impl Workbench {
     /// Requests each path from a server with the default settings, for at most `time` after its start. Returns `None`
     /// if interrupted.
     pub fn survey(&self, wanted: &[(String, u64)], time: Duration) -> Result<Option<SiteSurvey>, String> {
-        let cell = Cell {
-            about: "the default".to_owned(),
-            subject: Subject::Tenfold,
-            settings: BTreeMap::new(),
-            load: Workload::default(),
-            original: BTreeMap::new(),
-        };
-        let server = RunningServer::start(self, "survey", &cell, None)?;
+        let server = RunningServer::start(self, "survey", &Cell::default(), None)?;
         let until = Instant::now() + time;
         let mut survey = SiteSurvey::default();
         for (path, weight) in wanted {

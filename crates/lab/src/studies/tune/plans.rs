@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::experiment::Experiment;
 use crate::experiment::claim::{CellPair, PublishedClaim, VerdictRule};
 use crate::experiment::served::ServedSite;
-use crate::experiment::subject::{Cell, Subject, Workload};
+use crate::experiment::subject::{Cell, Workload};
 use crate::machine::environment::LabEnvironment;
 use crate::measure::show_count;
 use crate::plan::profile::Profile;
@@ -40,10 +40,9 @@ impl SearchPlans<'_> {
         let client = processors(self.environment).1;
         Cell {
             about: about.to_owned(),
-            subject: Subject::Tenfold,
             settings: settings.clone(),
             load: Workload { threads: Some(client.len()).filter(|count| *count > 1), ..self.load.clone() },
-            original: BTreeMap::new(),
+            ..Cell::default()
         }
     }
 
@@ -75,28 +74,18 @@ impl SearchPlans<'_> {
     fn experiment(&self, name: &str, cells: BTreeMap<String, Cell>) -> Experiment {
         let pair = CellPair { of: BEST.to_owned(), to: DEFAULT.to_owned() };
         let goal = self.goal;
-        let claim = PublishedClaim {
-            says: format!("The best setting of the search is better than the default ({}).", goal.name()),
-            published: String::new(),
-            value: None,
-            measure: goal.measure(),
-            rule: VerdictRule::Ratio { pair, is: goal.better() },
-            primary: true,
-            confound: None,
-            needs: Vec::new(),
-        };
+        let says = format!("The best setting of the search is better than the default ({}).", goal.name());
+        let rule = VerdictRule::Ratio { pair, is: goal.better() };
+        let claim = PublishedClaim::of_study(says, goal.measure(), rule);
         Experiment {
             name: name.to_owned(),
             title: "The best settings for a site".to_owned(),
             source: format!("tenfold tune --for {} {}", goal.name(), self.served.root.display()),
             setting: "none".to_owned(),
             scaled: format!("{} of a site, drawn at random", show_count(self.served.requests.len(), "path")),
-            deviations: Vec::new(),
-            smoke: false,
-            margin: None,
             claims: if cells.contains_key(BEST) { vec![claim] } else { Vec::new() },
             cells,
-            text: String::new(),
+            ..Experiment::default()
         }
     }
 }
