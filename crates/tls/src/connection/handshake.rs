@@ -185,21 +185,13 @@ fn protocol_name(protocol: &[u8]) -> Option<&'static str> {
     PROTOCOLS.iter().find(|known| known.as_bytes() == protocol).copied()
 }
 
-/// Returns the name of a suite that rustls has with this provider.
+/// Returns the name of a suite in the spelling of the standard. The suites of TLS 1.3 have another name in rustls.
 fn cipher_name(suite: Option<SupportedCipherSuite>) -> &'static str {
     use CipherSuite as C;
     match suite.map(|suite| suite.suite()) {
         Some(C::TLS13_AES_128_GCM_SHA256) => "TLS_AES_128_GCM_SHA256",
         Some(C::TLS13_AES_256_GCM_SHA384) => "TLS_AES_256_GCM_SHA384",
         Some(C::TLS13_CHACHA20_POLY1305_SHA256) => "TLS_CHACHA20_POLY1305_SHA256",
-        Some(C::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256) => "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
-        Some(C::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384) => "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
-        Some(C::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256) => {
-            "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"
-        }
-        Some(C::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256) => "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
-        Some(C::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384) => "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
-        Some(C::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256) => "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
-        _ => "unknown",
+        suite => suite.and_then(|suite| suite.as_str()).unwrap_or("unknown"),
     }
 }
