@@ -92,10 +92,7 @@ impl Pattern {
             return ends.retain(|end| !self.matches(&relative[..*end]));
         }
         let (stem, path) = (self.stem.as_bytes(), relative.as_bytes());
-        match stem.len() {
-            ..64 => Follower::<1>::new(stem, self.beneath).remove_fitting(path, ends, || {}),
-            _ => Follower::<{ LONGEST / 64 }>::new(stem, self.beneath).remove_fitting(path, ends, || {}),
-        }
+        Follower::new(stem, self.beneath).remove_fitting(path, ends, || {});
     }
 
     /// Returns the part of a matching path that the final `**` matches, without a slash in front; empty for
@@ -139,14 +136,14 @@ impl fmt::Display for Pattern {
 /// Whether `path` matches `pattern`, or with `beneath` is in a folder that does. Calls `step` for each
 /// comparison with a byte: at most as often as the product of both lengths, for any path.
 fn fits(pattern: &[u8], path: &[u8], beneath: bool, step: impl FnMut()) -> bool {
-    match pattern.len() {
-        ..64 => Follower::<1>::new(pattern, beneath).read_part(path, step),
-        _ => Follower::<{ LONGEST / 64 }>::new(pattern, beneath).read_part(path, step),
-    }
+    Follower::new(pattern, beneath).read_part(path, step)
 }
 
+/// The words of a bit set of positions in a pattern.
+const WORDS: usize = LONGEST / 64;
+
 /// The positions in a pattern that a prefix of the path leads to, as a bit set.
-struct Follower<'p, const WORDS: usize> {
+struct Follower<'p> {
     pattern: &'p [u8],
     beneath: bool,
     positions: [u64; WORDS],
@@ -154,8 +151,8 @@ struct Follower<'p, const WORDS: usize> {
     is_beneath: bool,
 }
 
-impl<const WORDS: usize> Follower<'_, WORDS> {
-    fn new(pattern: &[u8], beneath: bool) -> Follower<'_, WORDS> {
+impl Follower<'_> {
+    fn new(pattern: &[u8], beneath: bool) -> Follower<'_> {
         let mut positions = [0; WORDS];
         add(&mut positions, pattern, 0);
         Follower { pattern, beneath, positions, is_beneath: false }
@@ -314,7 +311,7 @@ mod tests {
         let all: Vec<usize> = (1..=NAMES).map(|name| 1 + 3 * name).collect();
         for pattern in ["**/.*", "**/.c*", "**.*", "**/.x*"] {
             let (mut steps, mut ends) = (0, all.clone());
-            let follower = Follower::<1>::new(pattern.as_bytes(), false);
+            let follower = Follower::new(pattern.as_bytes(), false);
             follower.remove_fitting(path.as_bytes(), &mut ends, || steps += 1);
             assert_eq!(ends.is_empty(), pattern != "**/.x*", "{pattern}");
             assert!(steps <= (pattern.len() + 1) * (path.len() + 1), "{pattern}: {steps} steps");
