@@ -158,13 +158,13 @@ mod tests {
         let (store, sessions, former) = sessions(60, 60);
         let begin = |user: &Member| sessions.begin(&store, "digest", user, 0);
         store.renew_hash(&former, "hash").expect("a database");
-        store.set_password(1, "new").expect("a database");
+        assert_eq!(store.change_password(&former, "new"), Ok(true));
         store.renew_hash(&former, "hash of the former").expect("a database");
         let user = || store.user(1).expect("a database").expect("a member");
         assert_eq!(user().password, "new");
         assert_eq!(begin(&former), Ok(false), "the password was changed");
         assert_eq!(store.change_password(&former, "newer"), Ok(false));
-        assert_eq!(store.remove_unchanged_user(&former), Ok(false));
+        assert_eq!(store.remove_user(&former), Ok(false));
         let verified = user();
         for disabled in [true, false] {
             store.set_disabled(1, disabled).expect("a database");
@@ -172,7 +172,7 @@ mod tests {
         }
         let verified = user();
         assert_eq!(begin(&verified), Ok(true));
-        store.remove_user(1).expect("a database");
+        assert_eq!(store.remove_user(&verified), Ok(true));
         assert_eq!(begin(&verified), Ok(false), "the member was removed");
         assert_eq!(sessions.find(&store, "digest", 0), Ok(None));
     }

@@ -40,16 +40,14 @@ impl Accounts {
     pub fn set_password(&self, name: &str, password: &str) -> Result<(), String> {
         let user = self.named(name)?;
         self.check_password(password, &user.name)?;
-        self.store.set_password(user.id, &self.hasher.hash(password)?)?;
+        unless_changed(self.store.change_password(&user, &self.hasher.hash(password)?)?)?;
         self.store.remove_sessions(user.id, "")?;
         Ok(())
     }
 
     /// Removes a member.
     pub fn remove_member(&self, name: &str) -> Result<(), String> {
-        let user = self.named(name)?;
-        self.store.remove_user(user.id)?;
-        Ok(())
+        unless_changed(self.store.remove_user(&self.named(name)?)?)
     }
 
     /// Returns the code of a new invitation for one account, valid for `days`. Only the hash of the code is stored.
@@ -70,6 +68,10 @@ impl Accounts {
         let parsed = MemberName::parse(name).map_err(|_| none())?;
         self.store.user_by_key(parsed.key())?.ok_or_else(none)
     }
+}
+
+fn unless_changed(done: bool) -> Result<(), String> {
+    done.then_some(()).ok_or_else(|| "the member changed at the same time; try again".to_owned())
 }
 
 /// The first sentence of a text for a page, as the end of a message.

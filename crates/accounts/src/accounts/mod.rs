@@ -267,7 +267,7 @@ impl Accounts {
             Ok(user) => user,
             Err(reply) => return Ok(reply),
         };
-        let removed = self.store.remove_unchanged_user(&user)?;
+        let removed = self.store.remove_user(&user)?;
         Ok(if removed { Reply::Done } else { Reply::Nobody })
     }
 

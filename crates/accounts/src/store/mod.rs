@@ -205,13 +205,8 @@ impl MemberStore {
         })
     }
 
-    /// Sets another password; returns the number of members with this id. Sessions of earlier epochs end.
-    pub(crate) fn set_password(&self, id: i64, password: &str) -> Result<u64, StoreError> {
-        let values = [password.into(), id.into()];
-        self.write("UPDATE tenfold_users SET password = ?, epoch = epoch + 1 WHERE id = ?", &values)
-    }
-
     /// Sets another password, unless the member changed since `user` was read; returns whether it was set.
+    /// Sessions of earlier epochs end.
     pub(crate) fn change_password(&self, user: &Member, password: &str) -> Result<bool, StoreError> {
         let values = [password.into(), user.id.into(), user.epoch.into()];
         let sql = "UPDATE tenfold_users SET password = ?, epoch = epoch + 1 WHERE id = ? AND epoch = ?";
@@ -229,13 +224,8 @@ impl MemberStore {
         self.write("UPDATE tenfold_users SET disabled = ?, epoch = epoch + 1 WHERE id = ?", &values)
     }
 
-    /// Removes a member and all sessions.
-    pub(crate) fn remove_user(&self, id: i64) -> Result<u64, StoreError> {
-        self.write("DELETE FROM tenfold_users WHERE id = ?", &[id.into()])
-    }
-
-    /// Removes a member, unless it changed since `user` was read; returns whether it was removed.
-    pub(crate) fn remove_unchanged_user(&self, user: &Member) -> Result<bool, StoreError> {
+    /// Removes a member and all sessions, unless it changed since `user` was read; returns whether it was removed.
+    pub(crate) fn remove_user(&self, user: &Member) -> Result<bool, StoreError> {
         let values = [user.id.into(), user.epoch.into()];
         Ok(self.write("DELETE FROM tenfold_users WHERE id = ? AND epoch = ?", &values)? > 0)
     }
