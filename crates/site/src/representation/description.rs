@@ -189,7 +189,7 @@ impl Description {
         response: &mut ResponseWriter<'_>,
         more: impl FnOnce(&mut ResponseHead<'_>),
     ) -> ResponseSummary {
-        status_text::with_fields(request, status, response, |head| {
+        status_text::with_fields(request, status, "", response, |head| {
             more(head);
             self.write_vary(head);
             self.fields.write(head);

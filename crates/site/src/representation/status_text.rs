@@ -14,30 +14,11 @@ pub(crate) fn plain(
     status: u16,
     response: &mut ResponseWriter<'_>,
 ) -> ResponseSummary {
-    with_fields(request, status, response, |_| {})
+    with_fields(request, status, "", response, |_| {})
 }
 
-/// Answers with a status, its line of text, and the fields that `more` adds.
+/// Responds with the text of a status and an explanation, and with more fields.
 pub(crate) fn with_fields(
-    request: &Request<'_>,
-    status: u16,
-    response: &mut ResponseWriter<'_>,
-    more: impl FnOnce(&mut ResponseHead<'_>),
-) -> ResponseSummary {
-    with_both(request, status, "", response, more)
-}
-
-/// Answers with a status, its line of text, and an explanation below it. `why` may be empty.
-pub(crate) fn explained(
-    request: &Request<'_>,
-    status: u16,
-    why: &str,
-    response: &mut ResponseWriter<'_>,
-) -> ResponseSummary {
-    with_both(request, status, why, response, |_| {})
-}
-
-fn with_both(
     request: &Request<'_>,
     status: u16,
     why: &str,

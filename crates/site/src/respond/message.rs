@@ -26,7 +26,7 @@ pub fn redirect(
 ) -> ResponseSummary {
     match FieldValue::new(location.as_bytes()) {
         Some(location) => {
-            with_fields(request, status, response, |head| head.field(FieldName::LOCATION, location))
+            with_fields(request, status, "", response, |head| head.field(FieldName::LOCATION, location))
         }
         None => plain(request, 400, response),
     }
@@ -53,7 +53,7 @@ pub(crate) fn to_directory(
 
 /// Answers 503: the server is overloaded, and the client may retry soon.
 pub(crate) fn unavailable(request: &Request<'_>, response: &mut ResponseWriter<'_>) -> ResponseSummary {
-    with_fields(request, 503, response, |head| head.number(FieldName::RETRY_AFTER, 1))
+    with_fields(request, 503, "", response, |head| head.number(FieldName::RETRY_AFTER, 1))
 }
 
 /// Answers 421: the request is for another host than the connection (RFC 9110 §15.5.20).
@@ -68,7 +68,7 @@ pub fn too_many_requests(
     response: &mut ResponseWriter<'_>,
 ) -> ResponseSummary {
     let seconds = wait.as_millis().div_ceil(1000).max(1);
-    with_fields(request, 429, response, |head| {
+    with_fields(request, 429, "", response, |head| {
         head.number(FieldName::RETRY_AFTER, u64::try_from(seconds).unwrap_or(u64::MAX));
     })
 }

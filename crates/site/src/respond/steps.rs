@@ -274,7 +274,7 @@ impl ResponseSteps<'_> {
             Some(page) if self.access.permits(page.guard(), self.request) => {
                 page.whole(self.request, response)
             }
-            _ => status_text::explained(self.request, status, advice, response),
+            _ => status_text::with_fields(self.request, status, advice, response, |_| {}),
         }
     }
 }

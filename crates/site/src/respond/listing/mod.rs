@@ -120,7 +120,7 @@ impl ListingBody {
             ConditionResult::Proceed => 200,
             ConditionResult::NotModified => 304,
             ConditionResult::PreconditionFailed => {
-                return status_text::with_fields(request, 412, response, |head| {
+                return status_text::with_fields(request, 412, "", response, |head| {
                     choice(head);
                     fields.write(head);
                 });
