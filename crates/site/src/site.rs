@@ -40,26 +40,18 @@ pub struct Site {
 const MOST_DIGESTS: usize = 4 << 20;
 
 impl Site {
-    /// Returns the site in `root`. Files are read only when they are requested.
-    pub fn new(mut root: Root, settings: Settings) -> Site {
-        root.follow(settings.routes.links);
-        Site::of(Roots::new(root), settings)
+    /// Returns the site of a folder. Files are read only when they are requested.
+    pub fn new(root: Root, settings: Settings) -> Site {
+        Site::with_second_root(root, None, settings)
     }
 
-    /// Like [`Site::new`], but the entry `name` and everything beneath it come from the root `second`, and
-    /// never from `root`.
-    pub fn with_second_root(mut root: Root, name: &str, mut second: Root, settings: Settings) -> Site {
-        root.follow(settings.routes.links);
-        second.follow(settings.routes.links);
-        let mut roots = Roots::new(root);
-        roots.add(name, second);
-        Site::of(roots, settings)
-    }
-
-    fn of(roots: Roots, settings: Settings) -> Site {
+    /// Returns the site of a folder whose entry of a name, and everything beneath it, come from a second root.
+    pub fn with_second_root(mut root: Root, mut second: Option<(&str, Root)>, settings: Settings) -> Site {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        let roots = Arc::new(roots);
+        root.follow(settings.routes.links);
+        second.iter_mut().for_each(|(_, root)| root.follow(settings.routes.links));
+        let roots = Arc::new(Roots::new(root, second));
         let protection = Protection::new(Area::new(&roots, &settings.index, &settings.policies));
         let cache_bytes = u64::try_from(settings.cache_bytes).unwrap_or(u64::MAX);
         let files = Files { roots, protection, read_up_to: settings.memory_up_to.min(cache_bytes) };

@@ -13,13 +13,10 @@ pub(crate) struct Roots {
 }
 
 impl Roots {
-    pub(crate) fn new(main: Root) -> Roots {
-        Roots { main: Arc::new(main), second: None }
-    }
-
-    /// Adds a second root, which has the entry `name` and everything beneath it. The main root has the rest.
-    pub(crate) fn add(&mut self, name: &str, root: Root) {
-        self.second = Some((name.to_owned(), Arc::new(root)));
+    /// Returns the roots. The second has the entry of its name and everything beneath it, the main root has the rest.
+    pub(crate) fn new(main: Root, second: Option<(&str, Root)>) -> Roots {
+        let second = second.map(|(name, root)| (name.to_owned(), Arc::new(root)));
+        Roots { main: Arc::new(main), second }
     }
 
     /// Returns the root that contains `relative`.

@@ -203,7 +203,7 @@ mod tests {
         for name in ["a", "b"] {
             symlink(".", folder.join(name)).expect("our own folder");
         }
-        let roots = Roots::new(Root::open(&folder).expect("it was made"));
+        let roots = Roots::new(Root::open(&folder).expect("it was made"), None);
         let (watch, mut listener) = (FolderWatch::new(MOST), ChangeListener::default());
         for number in 0..64_u32 {
             let name = |bit: u32| if number >> bit & 1_u32 == 0 { "a/" } else { "b/" };

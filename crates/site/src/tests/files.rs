@@ -259,7 +259,7 @@ fn a_second_root_has_its_own_name_and_the_rest_stays() {
     other.write("book/models/epoll.html", "epoll");
     other.write("secret.html", "outside the name");
     let [main, second] = [&folder, &other].map(|one| Root::open(&one.root()).expect("it was made"));
-    let site = Site::with_second_root(main, "book", second, Settings::default());
+    let site = Site::with_second_root(main, Some(("book", second)), Settings::default());
     for (target, status, body) in [
         ("/", 200, "start"),
         ("/book/", 200, "manual"),

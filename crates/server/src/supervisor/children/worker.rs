@@ -203,10 +203,8 @@ fn hosts(
     let mut sites = Vec::new();
     for (root, site) in roots.into_iter().zip(std::iter::once(&config.site).chain(&config.hosts)) {
         readable(&root, user)?;
-        sites.push(match book.take() {
-            Some(book) => Site::with_second_root(root, NAME, book, site.clone()),
-            None => Site::new(root, site.clone()),
-        });
+        let book = book.take().map(|book| (NAME, book));
+        sites.push(Site::with_second_root(root, book, site.clone()));
     }
     let mut sites = sites.into_iter();
     let first = sites.next().ok_or("there is nothing to serve")?;
