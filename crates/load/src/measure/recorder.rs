@@ -18,7 +18,7 @@ pub(crate) struct Recorder {
     delay: Histogram<u64>,
     in_flight: u64,
     changed: u64,
-    open: u64,
+    pub(crate) open: u64,
     /// All correct responses, for the live display.
     pub(crate) answers: u64,
     pub(crate) latency_sum: u64,
@@ -95,11 +95,6 @@ impl Recorder {
         self.time(Timing::Connect, took);
     }
 
-    /// Counts a connection that can carry requests.
-    pub(crate) fn made(&mut self) {
-        self.record.connections.made += 1;
-    }
-
     /// Counts a TLS handshake. `cipher` is its version and cipher suite.
     pub(crate) fn handshake_done(&mut self, took: u64, cipher: String, resumed: bool) {
         let tls = &mut self.record.tls;
@@ -115,10 +110,6 @@ impl Recorder {
 
     pub(crate) fn closed(&mut self) {
         self.open -= 1;
-    }
-
-    pub(crate) fn open(&self) -> u64 {
-        self.open
     }
 
     pub(crate) fn delayed(&mut self, by: u64) {

@@ -93,7 +93,7 @@ impl<B: Backend> LoadWorker<'_, B> {
         store(LiveCounter::Answers, recorder.answers);
         store(LiveCounter::Errors, recorder.record.errors.values().sum());
         store(LiveCounter::Latency, recorder.latency_sum);
-        store(LiveCounter::Open, recorder.open());
+        store(LiveCounter::Open, recorder.open);
         let timeout = self.share.timeout;
         for number in 0..self.slots.len() {
             let connection = &self.slots[number].connection;

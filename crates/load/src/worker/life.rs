@@ -83,7 +83,7 @@ impl<B: Backend> LoadWorker<'_, B> {
         let slot = &mut self.slots[number as usize];
         slot.connection.state = ConnectionState::Open;
         (slot.failures, slot.was_connected) = (0, true);
-        self.context.recorder.made();
+        self.context.recorder.record.connections.made += 1;
     }
 
     /// Closes a connection that ended normally.
