@@ -12,7 +12,6 @@ use tenfold_http::{Out, TlsFacts};
 use super::capture::{Captured, PROTOCOLS};
 use super::keys::{Suite, TrafficKey};
 use super::records::{HEADER_BYTES, Records};
-use super::running::HandshakePlace;
 use super::unbuffered::{Processed, Unbuffered, Waits, length, process};
 use crate::challenges::ACME_TLS_1;
 use crate::failure::signing_failure;
@@ -24,7 +23,8 @@ pub(super) struct Handshake {
     /// Bytes at the front of the input that rustls has processed but not discarded: the beginning of a
     /// message.
     seen: usize,
-    _place: HandshakePlace,
+    /// A count of the handshakes in progress.
+    _running: Arc<()>,
 }
 
 /// The result of [`Handshake::advance`].
@@ -47,9 +47,9 @@ pub(super) enum Established {
 }
 
 impl Handshake {
-    pub(super) fn new(config: &Arc<ServerConfig>, place: HandshakePlace) -> Result<Handshake, Error> {
+    pub(super) fn new(config: &Arc<ServerConfig>, running: Arc<()>) -> Result<Handshake, Error> {
         let connection = Box::new(UnbufferedServerConnection::new(config.clone())?);
-        Ok(Handshake { connection, captured: Captured::default(), seen: 0, _place: place })
+        Ok(Handshake { connection, captured: Captured::default(), seen: 0, _running: running })
     }
 
     /// Returns the part of `input` that rustls has not processed.

@@ -9,7 +9,6 @@ mod handshake;
 mod kernel;
 mod keys;
 mod records;
-mod running;
 mod server;
 mod unbuffered;
 

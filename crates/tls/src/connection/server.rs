@@ -10,7 +10,6 @@ use tenfold_http::{Connection, IoError, Out, Peer, Scheme, TlsFacts, clock};
 use super::handshake::{Established, Handshake, HandshakeStep};
 use super::kernel::KernelUse;
 use super::records::Records;
-use super::running::RunningHandshakes;
 use super::unbuffered::{RECORD_BYTES, Unbuffered, length};
 use crate::failure::signing_failure;
 
@@ -42,7 +41,8 @@ pub struct TlsServer {
     /// Whether connections have TLS, by listener.
     listeners: Arc<[bool]>,
     observer: Observer,
-    running: Arc<RunningHandshakes>,
+    /// A reference for each handshake in progress, and the most of them.
+    running: Arc<(Arc<()>, usize)>,
     gate: Option<Gate>,
     kernel: Option<KernelUse>,
     signer_is_late: Option<LateSigner>,
@@ -55,7 +55,7 @@ impl TlsServer {
         listeners: &[bool],
         observer: impl Fn(HandshakeResult) + Send + Sync + 'static,
     ) -> TlsServer {
-        let running = RunningHandshakes::new(usize::MAX);
+        let running = Arc::new((Arc::default(), usize::MAX));
         let (listeners, observer) = (listeners.into(), Arc::new(observer));
         TlsServer { config, listeners, observer, running, gate: None, kernel: None, signer_is_late: None }
     }
@@ -63,7 +63,7 @@ impl TlsServer {
     /// Bounds concurrent handshakes by `most`, and admits only clients for which `gate` returns true.
     #[must_use]
     pub fn with_bounds(self, most: usize, gate: impl Fn(&Peer) -> bool + Send + Sync + 'static) -> TlsServer {
-        TlsServer { running: RunningHandshakes::new(most), gate: Some(Arc::new(gate)), ..self }
+        TlsServer { running: Arc::new((Arc::default(), most)), gate: Some(Arc::new(gate)), ..self }
     }
 
     /// Lets the kernel seal the output of TLS 1.3 connections.
@@ -86,11 +86,13 @@ impl TlsServer {
     ) -> Result<LayerProgress, rustls::Error> {
         let can_repeat = state.is_none() && out.is_empty();
         if state.is_none() {
-            let Some(place) = self.running.begin() else {
+            let (running, most) = (Arc::clone(&self.running.0), self.running.1);
+            // One reference is that of this server, and one is new.
+            if Arc::strong_count(&running) - 1 > most {
                 (self.observer)(HandshakeResult::TooMany);
                 return Ok(LayerProgress::Failed);
-            };
-            let handshake = Handshake::new(&self.config, place)?;
+            }
+            let handshake = Handshake::new(&self.config, running)?;
             *state = Some(Box::new(TlsState(TlsPhase::Handshake(handshake), None)));
         }
         let Some(TlsState(phase @ TlsPhase::Handshake(_), facts)) = state.as_deref_mut() else {
