@@ -2,14 +2,12 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
     KeyPair, KeyUsagePurpose,
 };
-use rustls::sign::SigningKey;
 use x509_parser::time::ASN1Time;
 
 use crate::certificates::chain::Chain;
@@ -33,21 +31,6 @@ const ROOT: &str = "root.pem";
 const ROOT_KEY: &str = "root-key.pem";
 const CERTIFICATE: &str = "internal.pem";
 const KEY: &str = "internal-key.pem";
-
-/// A certificate of the internal authority.
-#[derive(Debug)]
-pub struct InternalCertificate {
-    /// The certificate, without the root.
-    pub chain: Chain,
-    /// The key of the certificate.
-    pub key: Arc<dyn SigningKey>,
-    /// The file of the key.
-    pub key_path: PathBuf,
-    /// The file of the root certificate.
-    pub root: PathBuf,
-    /// The origin of the root.
-    pub root_origin: RootOrigin,
-}
 
 /// The origin of a root certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +70,7 @@ pub fn root(folder: &StateFolder) -> PathBuf {
     folder.path_of(ROOT)
 }
 
-/// Returns the certificate for `names` in the folder. Creates it if it is absent, if its last third has begun
+/// Keeps a certificate for `names` in the folder. Creates it if it is absent, if its last third has begun
 /// at `now` (seconds since 1970), or if it lacks a name. `may_begin` allows an empty folder, and thus a first
 /// root.
 ///
@@ -99,7 +82,7 @@ pub fn certificate(
     names: &[String],
     now: i64,
     may_begin: bool,
-) -> Result<InternalCertificate, String> {
+) -> Result<RootOrigin, String> {
     let lock = lock(folder)?;
     let (root, root_origin) = match RootAuthority::load(folder, now)? {
         FoundRoot::Usable(root) => (*root, RootOrigin::Kept),
@@ -107,25 +90,10 @@ pub fn certificate(
         FoundRoot::Absent if may_begin => (RootAuthority::make(folder, &lock, now)?, RootOrigin::Made),
         FoundRoot::Absent => return Err(lost(folder, ROOT, "it is missing")),
     };
-    let kept = match root_origin {
-        RootOrigin::Kept => load(folder, &root, names, now)?,
-        RootOrigin::Made | RootOrigin::Replaced => None,
-    };
-    let (chain, key) = match kept {
-        Some(kept) => kept,
-        None => {
-            root.issue(folder, &lock, names, now)?;
-            load(folder, &root, names, now)?
-                .ok_or_else(|| failed("it cannot be read after it was written"))?
-        }
-    };
-    Ok(InternalCertificate {
-        chain,
-        key,
-        key_path: folder.path_of(KEY),
-        root: folder.path_of(ROOT),
-        root_origin,
-    })
+    if root_origin != RootOrigin::Kept || !is_usable(folder, &root, names, now)? {
+        root.issue(folder, &lock, names, now)?;
+    }
+    Ok(root_origin)
 }
 
 /// Takes the lock, which another starting server may hold for some milliseconds.
@@ -250,19 +218,12 @@ impl RootAuthority {
     }
 }
 
-type KeyedChain = (Chain, Arc<dyn SigningKey>);
-
-/// Reads the server's certificate and its key; `None` if they must be created again.
-fn load(
-    folder: &StateFolder,
-    root: &RootAuthority,
-    names: &[String],
-    now: i64,
-) -> Result<Option<KeyedChain>, String> {
+/// Whether the server's certificate and its key need not be created again.
+fn is_usable(folder: &StateFolder, root: &RootAuthority, names: &[String], now: i64) -> Result<bool, String> {
     let (Some(pem), Some(text)) =
         (folder.read(CERTIFICATE).map_err(failed)?, folder.read(KEY).map_err(failed)?)
     else {
-        return Ok(None);
+        return Ok(false);
     };
     let read = || {
         let chain = Chain::parse(&folder.path_of(CERTIFICATE), &pem).ok()?;
@@ -271,9 +232,9 @@ fn load(
         let lives = facts.not_before <= now && facts.not_after - now > LIFETIME / 3;
         let is_ours = facts.issuer == root.chain.facts().subject;
         let belongs = check::key(&chain, &folder.path_of(KEY), &*key).is_none();
-        (lives && is_ours && belongs && names.iter().all(|name| facts.covers(name))).then_some((chain, key))
+        Some(lives && is_ours && belongs && names.iter().all(|name| facts.covers(name)))
     };
-    Ok(read())
+    Ok(read().unwrap_or(false))
 }
 
 fn validity(params: &mut CertificateParams, not_before: i64, not_after: i64) -> Result<(), String> {
@@ -284,6 +245,8 @@ fn validity(params: &mut CertificateParams, not_before: i64, not_after: i64) -> 
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use rustls::pki_types::{ServerName, UnixTime};
     use rustls::{RootCertStore, client::WebPkiServerVerifier};
 
@@ -297,8 +260,9 @@ mod tests {
         names.iter().map(|name| (*name).to_owned()).collect()
     }
 
-    fn made(folder: &StateFolder, wanted: &[&str], now: i64) -> InternalCertificate {
-        certificate(folder, &names(wanted), now, true).expect("a certificate")
+    fn made(folder: &StateFolder, wanted: &[&str], now: i64) -> (Chain, RootOrigin) {
+        let origin = certificate(folder, &names(wanted), now, true).expect("a certificate");
+        (Chain::read(&files(folder).certificate).expect("a certificate"), origin)
     }
 
     #[test]
@@ -306,17 +270,17 @@ mod tests {
         let scratch = ScratchState::new("trust");
         let folder = scratch.folder();
         let wanted = machine_names();
-        let made = certificate(&folder, &wanted, NOW, true).expect("a certificate");
-        assert!(made.root_origin == RootOrigin::Made && wanted.len() >= 3);
-        let root = Chain::read(&made.root).expect("a root").certificates.remove(0);
+        assert!(certificate(&folder, &wanted, NOW, true) == Ok(RootOrigin::Made) && wanted.len() >= 3);
+        let chain = Chain::read(&files(&folder).certificate).expect("a certificate");
+        let path = root(&folder);
         let mut roots = RootCertStore::empty();
-        roots.add(root).expect("a root");
+        roots.add(Chain::read(&path).expect("a root").certificates.remove(0)).expect("a root");
         let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider());
         let verifier = verifier.build().expect("a verifier");
         let verify = |name: &str| {
             let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(NOW.unsigned_abs()));
             let name = ServerName::try_from(name).expect("a name").to_owned();
-            let own = &made.chain.certificates[0];
+            let own = &chain.certificates[0];
             rustls::client::danger::ServerCertVerifier::verify_server_cert(
                 &*verifier,
                 own,
@@ -330,27 +294,25 @@ mod tests {
             verify(name).unwrap_or_else(|error| panic!("{name}: {error}"));
         }
         assert!(verify("other.test").is_err());
-        assert!(how_to_trust(&made.root, 8443).contains(&format!("curl --cacert {}", made.root.display())));
+        assert!(how_to_trust(&path, 8443).contains(&format!("curl --cacert {}", path.display())));
     }
 
     #[test]
     fn root_and_certificate_are_kept_until_their_time_and_made_again_after_it() {
         let scratch = ScratchState::new("kept");
         let folder = scratch.folder();
-        let first = made(&folder, &["a.test"], NOW);
-        let expiry = |certificate: &InternalCertificate| certificate.chain.facts().not_after;
-        let again = made(&folder, &["a.test"], NOW + LIFETIME * 2 / 3 - 1);
-        assert_eq!(again.chain.certificates, first.chain.certificates);
-        assert_eq!(again.root_origin, RootOrigin::Kept);
-        let renewed = made(&folder, &["a.test"], NOW + LIFETIME * 2 / 3);
-        assert_eq!(expiry(&renewed), NOW + LIFETIME * 2 / 3 + LIFETIME);
-        assert_eq!(renewed.root_origin, RootOrigin::Kept);
-        let more = made(&folder, &["a.test", "b.test"], NOW + LIFETIME * 2 / 3);
-        assert!(more.chain.facts().covers("b.test"));
-        let late = made(&folder, &["a.test"], NOW + ROOT_LIFETIME - LIFETIME);
-        assert_eq!(late.root_origin, RootOrigin::Replaced, "the root would not outlive the certificate");
-        let moved = made(&folder, &["a.test"], NOW - 365 * DAY);
-        assert_eq!(moved.root_origin, RootOrigin::Kept, "the clock went back");
+        let (first, _) = made(&folder, &["a.test"], NOW);
+        let (again, origin) = made(&folder, &["a.test"], NOW + LIFETIME * 2 / 3 - 1);
+        assert_eq!((again.certificates, origin), (first.certificates, RootOrigin::Kept));
+        let (renewed, origin) = made(&folder, &["a.test"], NOW + LIFETIME * 2 / 3);
+        assert_eq!(renewed.facts().not_after, NOW + LIFETIME * 2 / 3 + LIFETIME);
+        assert_eq!(origin, RootOrigin::Kept);
+        let (more, _) = made(&folder, &["a.test", "b.test"], NOW + LIFETIME * 2 / 3);
+        assert!(more.facts().covers("b.test"));
+        let (_, late) = made(&folder, &["a.test"], NOW + ROOT_LIFETIME - LIFETIME);
+        assert_eq!(late, RootOrigin::Replaced, "the root would not outlive the certificate");
+        let (_, moved) = made(&folder, &["a.test"], NOW - 365 * DAY);
+        assert_eq!(moved, RootOrigin::Kept, "the clock went back");
     }
 
     #[test]
@@ -358,18 +320,19 @@ mod tests {
         for missing in [CERTIFICATE, KEY] {
             let scratch = ScratchState::new(missing);
             let folder = scratch.folder();
-            let root = made(&folder, &["a.test"], NOW).root;
-            let root = std::fs::read(root).expect("it is there");
+            made(&folder, &["a.test"], NOW);
+            let read = || std::fs::read(root(&folder)).expect("it is there");
+            let first = read();
             for damage in damages(&folder, missing) {
                 damage();
-                let again = made(&folder, &["a.test"], NOW);
-                assert_eq!(std::fs::read(again.root).expect("it is there"), root);
+                made(&folder, &["a.test"], NOW);
+                assert_eq!(read(), first);
             }
         }
         let scratch = ScratchState::new("first-start");
         let folder = scratch.folder();
         std::fs::write(folder.path_of(ROOT_KEY), "half").expect("our own folder");
-        assert_eq!(made(&folder, &["a.test"], NOW).root_origin, RootOrigin::Made);
+        assert_eq!(made(&folder, &["a.test"], NOW).1, RootOrigin::Made);
     }
 
     /// Returns two kinds of damage to a file.
@@ -390,8 +353,7 @@ mod tests {
             made(&folder, &["a.test"], NOW);
             for damage in damages(&folder, name) {
                 damage();
-                let refused =
-                    certificate(&folder, &names(&["a.test"]), NOW, true).expect_err("refused").to_string();
+                let refused = certificate(&folder, &names(&["a.test"]), NOW, true).expect_err("refused");
                 assert!(refused.contains(name) && refused.contains("restore the file"), "{refused}");
             }
         }

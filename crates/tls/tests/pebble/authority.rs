@@ -97,8 +97,8 @@ impl Pebble {
         let scratch = TestFolder::new();
         let own = StateFolder::open(&scratch.0.join("authority")).expect("a folder of our own");
         let address = own_address();
-        let certificate =
-            internal::certificate(&own, &[address.to_string()], now(), true).expect("a certificate");
+        internal::certificate(&own, &[address.to_string()], now(), true).expect("a certificate");
+        let (own, root) = (internal::files(&own), internal::root(&own));
         let config = format!(
             r#"{{"pebble": {{"listenAddress": "{address}:{DIRECTORY}",
             "managementListenAddress": "{address}:{MANAGEMENT}",
@@ -106,8 +106,8 @@ impl Pebble {
             "retryAfter": {{"authz": 1, "order": 1}}, "keyAlgorithm": "ecdsa",
             "domainBlocklist": ["blocked.test"],
             "profiles": {{"default": {{"description": "of a test", "validityPeriod": {}}}}}}}}}"#,
-            certificate.chain.path,
-            certificate.key_path,
+            own.certificate,
+            own.key,
             lifetime.as_secs()
         );
         fs::write(scratch.0.join("pebble.json"), config).expect("our own folder");
@@ -122,7 +122,7 @@ impl Pebble {
             &format!("-management={address}:{NAMES_MANAGEMENT}"),
         ]));
         let server = run_pebble(&scratch.0, address, reject);
-        let pebble = Pebble { scratch, address, root: certificate.root, reject, server, names };
+        let pebble = Pebble { scratch, address, root, reject, server, names };
         wait_for(pebble.at(DIRECTORY));
         wait_for(pebble.at(NAMES_MANAGEMENT));
         pebble

@@ -257,9 +257,7 @@ pub(crate) fn prepare(settings: &Settings, running: Option<&RunningTls>) -> Resu
     let runs = running.is_some_and(|running| has_pair_in(&running.certificates, &path));
     let made = apart(None, LATEST, || {
         let made = internal::certificate(&folder, &internal_names(settings), unix_now(), !runs);
-        let is = |origin| made.as_ref().is_ok_and(|made| made.root_origin == origin);
-        let (is_new, replaces) = (is(RootOrigin::Made), is(RootOrigin::Replaced));
-        made.map(|_| (is_new || replaces, replaces))
+        made.map(|origin| (origin != RootOrigin::Kept, origin == RootOrigin::Replaced))
     });
     let made = made
         .unwrap_or_else(|error| Err(format!("cannot create a certificate in a separate process: {error}")));
