@@ -62,7 +62,7 @@ pub enum WarmUp {
 }
 
 /// The settings of a run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct LoadPlan {
     /// URLs to request. Connections are spread over their servers in turn.
     pub urls: Vec<TargetUrl>,
@@ -135,37 +135,16 @@ impl LoadPlan {
     pub fn new(urls: Vec<TargetUrl>) -> LoadPlan {
         LoadPlan {
             urls,
-            order: UrlOrder::Listed,
             seed: 1,
-            connections: None,
             threads: 1,
             processes: 1,
             duration: Some(Duration::from_secs(10)),
-            requests: None,
-            rate: None,
-            arrivals: Arrivals::Constant,
-            requests_per_connection: None,
             pipeline: 1,
             method: "GET".to_owned(),
-            headers: Vec::new(),
-            body: Vec::new(),
-            version: RequestVersion::Http11,
-            keep_alive: false,
-            completion: ResponseEnd::Length,
-            idle: 0,
-            slow_readers: 0,
-            slow_writers: 0,
             slow_rate: 1024,
-            sources: SourceAddresses::default(),
-            join_ack: false,
-            tls: TlsOptions::default(),
-            io: IoChoice::Auto,
-            connection_rate: None,
-            hold: None,
             timeout: Duration::from_secs(30),
-            expect: Expect::default(),
-            warm_up: WarmUp::Rule,
             repeat: 1,
+            ..LoadPlan::default()
         }
     }
 
