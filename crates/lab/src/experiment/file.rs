@@ -7,7 +7,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::experiment::claim::{CellPair, Confound, PublishedClaim, Requirement, Side, VerdictRule};
-use crate::experiment::problem::FileProblem;
+use crate::experiment::problem;
 use crate::experiment::subject::{Cell, Subject, Workload};
 use crate::experiment::{Experiment, MOST_PRIMARY};
 use crate::measure::Measure;
@@ -88,9 +88,8 @@ struct RawConfound {
 }
 
 /// Reads an experiment.
-pub fn read(file: &str, text: &str) -> Result<Experiment, Box<FileProblem>> {
-    let raw: RawExperiment =
-        toml::from_str(text).map_err(|error| Box::new(FileProblem::of_toml(file, text, &error)))?;
+pub fn read(file: &str, text: &str) -> Result<Experiment, String> {
+    let raw: RawExperiment = toml::from_str(text).map_err(|error| problem::of_toml(file, text, &error))?;
     ExperimentReader { file, text, cells: raw.cells.keys().cloned().collect() }.experiment(raw)
 }
 
@@ -106,11 +105,11 @@ struct ExperimentReader<'a> {
     cells: Vec<String>,
 }
 
-type Checked<T> = Result<T, Box<FileProblem>>;
+type Checked<T> = Result<T, String>;
 
 impl ExperimentReader<'_> {
-    fn wrong(&self, span: Range<usize>, what: impl Into<String>, fix: &str) -> Box<FileProblem> {
-        Box::new(FileProblem::at(self.file, self.text, span, what.into()).fix(fix))
+    fn wrong(&self, span: Range<usize>, what: &str, fix: &str) -> String {
+        problem::at(self.file, self.text, span, what, fix)
     }
 
     fn experiment(&self, raw: RawExperiment) -> Checked<Experiment> {
@@ -119,7 +118,7 @@ impl ExperimentReader<'_> {
         let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if name.is_empty() || !name.chars().all(legal) {
             let fix = "use lower-case letters, digits and hyphens, as in `my-site`";
-            return Err(self.wrong(span, format!("`{name}` is not a name"), fix));
+            return Err(self.wrong(span, &format!("`{name}` is not a name"), fix));
         }
         if let Some(margin) = raw.margin.as_ref().filter(|margin| !(0.001..=1.0).contains(margin.get_ref())) {
             let what = "the margin is a fraction from 0.001 to 1";
@@ -129,7 +128,7 @@ impl ExperimentReader<'_> {
         for (name, cell) in raw.cells {
             if !is_name(&name) {
                 let what = format!("`{name}` is not a name of a cell");
-                return Err(self.wrong(span.clone(), what, "use letters, digits and `-_.+=`"));
+                return Err(self.wrong(span.clone(), &what, "use letters, digits and `-_.+=`"));
             }
             cells.insert(name, self.cell(cell, &raw.base)?);
         }
@@ -139,7 +138,7 @@ impl ExperimentReader<'_> {
         if primary > MOST_PRIMARY {
             let what =
                 format!("{primary} claims are primary; the bound on false differences allows {MOST_PRIMARY}");
-            return Err(self.wrong(span, what, "add `primary = false` to claims of less weight"));
+            return Err(self.wrong(span, &what, "add `primary = false` to claims of less weight"));
         }
         Ok(Experiment {
             name,
@@ -184,10 +183,9 @@ impl ExperimentReader<'_> {
         name: &Spanned<String>,
         kind: &str,
         known: impl IntoIterator<Item = &'k str>,
-    ) -> Box<FileProblem> {
+    ) -> String {
         let word = name.get_ref();
-        let what = format!("there is no {kind} `{word}`");
-        Box::new(FileProblem::at(self.file, self.text, name.span(), what).among(word, known))
+        self.wrong(name.span(), &format!("there is no {kind} `{word}`"), &problem::among(word, known))
     }
 
     /// The name of a cell that exists.
@@ -329,7 +327,7 @@ needs = ["cores 4"]
     fn refused(from: &str, to: &str) -> String {
         let text = VALID.replacen(from, to, 1);
         assert_ne!(text, VALID, "{from} is in the file");
-        read("mine.toml", &text).expect_err(to).to_string()
+        read("mine.toml", &text).expect_err(to)
     }
 
     #[test]
@@ -370,7 +368,7 @@ needs = ["cores 4"]
     fn five_primary_claims_are_too_many() {
         let claim = &VALID[VALID.find("[[claims]]").expect("it has one")..];
         let text = format!("{VALID}{}", claim.repeat(4));
-        let said = read("mine.toml", &text).expect_err("five").to_string();
+        let said = read("mine.toml", &text).expect_err("five");
         assert!(said.contains("5 claims are primary") && said.contains("primary = false"), "{said}");
     }
 }

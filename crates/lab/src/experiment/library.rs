@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::experiment::problem::{FileProblem, suggestion};
+use crate::experiment::problem::suggestion;
 use crate::experiment::{Experiment, file};
 
 /// Files as rows: the list, the prefix of names, the folder, and the names.
@@ -49,7 +49,7 @@ pub fn museum(words: &[String]) -> Result<Vec<Experiment>, String> {
 
 fn read_all(files: &[(&str, &str)]) -> Vec<Experiment> {
     let read = |(name, text): &(&str, &str)| file::read(&format!("{name}.toml"), text);
-    files.iter().map(read).collect::<Result<_, Box<FileProblem>>>().expect("a test reads each of them")
+    files.iter().map(read).collect::<Result<_, String>>().expect("a test reads each of them")
 }
 
 /// Reads every experiment in a user's folder.
@@ -70,7 +70,7 @@ pub fn of_folder(folder: &Path) -> Result<Vec<Experiment>, String> {
 pub fn of_file(path: &Path) -> Result<Experiment, String> {
     let shown = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {shown}: {error}"))?;
-    file::read(&shown, &text).map_err(|problem| problem.to_string())
+    file::read(&shown, &text)
 }
 
 /// Selects experiments by name, by the first part of names (`n16`), or by the path of a file or folder.
