@@ -1,45 +1,25 @@
 //! The kernel's network counters of this network namespace.
 
+use std::collections::BTreeMap;
 use std::fs;
 
-/// Network events. Other traffic of the machine also counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NetworkCounters {
-    /// Connections that found a full accept queue.
-    pub overflows: u64,
-    /// Connections that a listening socket dropped for any reason, a full queue included.
-    pub drops: u64,
-    /// Retransmitted SYN segments.
-    pub syn_retries: u64,
-    /// Retransmitted segments.
-    pub retransmits: u64,
-}
+use crate::measure::Measure;
 
-impl NetworkCounters {
-    /// The present counts. A counter that the kernel lacks is zero.
-    pub fn now() -> NetworkCounters {
-        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        NetworkCounters::of(&read("/proc/net/netstat"), &read("/proc/net/snmp"))
-    }
+/// Network events: the measure, and the file, the table and the name of its counter. Other traffic of the machine also
+/// counts.
+const COUNTERS: [(Measure, &str, &str, &str); 4] = [
+    (Measure::Overflows, "/proc/net/netstat", "TcpExt:", "ListenOverflows"),
+    (Measure::Drops, "/proc/net/netstat", "TcpExt:", "ListenDrops"),
+    (Measure::SynRetries, "/proc/net/netstat", "TcpExt:", "TCPSynRetrans"),
+    (Measure::Retransmits, "/proc/net/snmp", "Tcp:", "RetransSegs"),
+];
 
-    fn of(netstat: &str, snmp: &str) -> NetworkCounters {
-        NetworkCounters {
-            overflows: value(netstat, "TcpExt:", "ListenOverflows"),
-            drops: value(netstat, "TcpExt:", "ListenDrops"),
-            syn_retries: value(netstat, "TcpExt:", "TCPSynRetrans"),
-            retransmits: value(snmp, "Tcp:", "RetransSegs"),
-        }
-    }
-
-    /// The events since `before`.
-    pub fn since(&self, before: &NetworkCounters) -> NetworkCounters {
-        NetworkCounters {
-            overflows: self.overflows.saturating_sub(before.overflows),
-            drops: self.drops.saturating_sub(before.drops),
-            syn_retries: self.syn_retries.saturating_sub(before.syn_retries),
-            retransmits: self.retransmits.saturating_sub(before.retransmits),
-        }
-    }
+/// The present counts. A counter that the kernel lacks is zero.
+pub(crate) fn now() -> BTreeMap<Measure, u64> {
+    let count = |path: &str, table: &str, name: &str| {
+        value(&fs::read_to_string(path).unwrap_or_default(), table, name)
+    };
+    COUNTERS.into_iter().map(|(measure, path, table, name)| (measure, count(path, table, name))).collect()
 }
 
 /// A value of a table with names in its first line and numbers in its second line.
@@ -58,8 +38,8 @@ mod tests {
     fn values_stand_below_their_names() {
         let netstat =
             "TcpExt: A ListenOverflows ListenDrops TCPSynRetrans\nTcpExt: 1 22 23 3\nIpExt: A\nIpExt: 9\n";
-        let found = NetworkCounters::of(netstat, "Ip: X\nIp: 1\nTcp: RetransSegs\nTcp: 7\n");
-        assert_eq!(found, NetworkCounters { overflows: 22, drops: 23, syn_retries: 3, retransmits: 7 });
-        assert_eq!(NetworkCounters::of("", ""), NetworkCounters::default());
+        assert_eq!(value(netstat, "TcpExt:", "ListenDrops"), 23);
+        assert_eq!(value(netstat, "TcpExt:", "TCPSynRetrans"), 3);
+        assert_eq!((value(netstat, "IpExt:", "B"), value("", "TcpExt:", "A")), (0, 0));
     }
 }

@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tenfold_load::RunSummary;
 
 use crate::experiment::subject::{Cell, Subject, Workload};
-use crate::machine::counters::NetworkCounters;
+use crate::machine::counters;
 use crate::machine::noise::NoiseWatch;
 use crate::machine::processes::{self, Resources};
 use crate::measure::Measure;
@@ -95,12 +95,12 @@ impl Workbench {
             let within = begin..since_1970();
             return traced(&loaded, &tracer::counts(&server.end_trace()?, &within), trial);
         }
-        let (noise, counted) = (NoiseWatch::start(), NetworkCounters::now());
+        let (noise, counted) = (NoiseWatch::start(), counters::now());
         let before = Resources::of(server.process());
         let loaded = client::run(self, &words, milliseconds)?;
         thread::sleep(SETTLE);
         let used = Resources::of(server.process()).since(&before);
-        let events = NetworkCounters::now().since(&counted);
+        let events = counters::now();
         trial.flags = noise.flags(used.cpu);
         let pss = processes::proportional_memory(server.process());
         drop(idle);
@@ -112,7 +112,9 @@ impl Workbench {
             trial.latencies.clone_from(&latency.percentiles);
             trial.latencies.extend([("max".to_owned(), latency.max), ("mean".to_owned(), latency.mean)]);
         }
-        trial.values = values(&loaded, &used, &events);
+        trial.values = values(&loaded, &used);
+        let since = |(measure, count): (_, u64)| (measure, count.saturating_sub(counted[&measure]) as f64);
+        trial.values.extend(events.into_iter().map(since));
         trial.values.extend(pss.map(|kilobytes| (Measure::Pss, kilobytes as f64)));
         judge(load, &loaded, trial)
     }
@@ -161,7 +163,7 @@ fn judge(load: &Workload, loaded: &RunSummary, trial: &mut Trial) -> Result<(), 
     }
 }
 
-fn values(loaded: &RunSummary, used: &Resources, events: &NetworkCounters) -> BTreeMap<Measure, f64> {
+fn values(loaded: &RunSummary, used: &Resources) -> BTreeMap<Measure, f64> {
     let responses = responses(loaded) as f64;
     let mut values = BTreeMap::from([
         (Measure::Rate, loaded.rate),
@@ -170,10 +172,6 @@ fn values(loaded: &RunSummary, used: &Resources, events: &NetworkCounters) -> BT
         (Measure::Responses, responses),
         (Measure::Errors, loaded.errors() as f64),
         (Measure::Unanswered, loaded.connections.never_answered as f64),
-        (Measure::Overflows, events.overflows as f64),
-        (Measure::Drops, events.drops as f64),
-        (Measure::SynRetries, events.syn_retries as f64),
-        (Measure::Retransmits, events.retransmits as f64),
     ]);
     if responses > 0.0 {
         let each = |seconds: f64| seconds * 1e6 / responses;
