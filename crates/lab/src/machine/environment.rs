@@ -7,11 +7,13 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
+use tenfold_load::environment as load_environment;
 use tenfold_sys::usage;
 
 use crate::experiment::claim::Requirement;
 use crate::experiment::museum::exhibit;
 use crate::experiment::subject::Subject;
+use crate::machine::processes;
 
 /// The tracer of system calls.
 pub(crate) const TRACER: &str = "strace";
@@ -63,32 +65,22 @@ impl LabEnvironment {
     /// The environment now.
     pub fn find() -> LabEnvironment {
         let line = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
-        let after = |path: &str, name: &str| {
-            let text = fs::read_to_string(path).unwrap_or_default();
-            let found = text.lines().find_map(|line| line.strip_prefix(name)?.split_once(':'));
-            found.map(|(_, value)| value.trim().to_owned()).unwrap_or_default()
-        };
+        let here = load_environment::find();
         let mut mitigations = BTreeMap::new();
         for entry in fs::read_dir("/sys/devices/system/cpu/vulnerabilities").into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             mitigations.insert(name, line(&entry.path().display().to_string()));
         }
         let sysctl = |name: &&str| ((*name).replace('/', "."), line(&format!("/proc/sys/{name}")));
-        let kilobytes = after("/proc/meminfo", "MemTotal");
         let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
         let descriptors = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
         let peer = |subject: &Subject| Some((subject.name().to_owned(), version(*subject)?));
         LabEnvironment {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            kernel: line("/proc/sys/kernel/osrelease"),
-            processor: after("/proc/cpuinfo", "model name"),
+            version: here.version,
+            kernel: here.kernel,
+            processor: here.processor,
             processors: usage::processors().unwrap_or_default(),
-            memory_mb: kilobytes
-                .split(' ')
-                .next()
-                .and_then(|number| number.parse::<u64>().ok())
-                .unwrap_or_default()
-                / 1024,
+            memory_mb: processes::status("/proc/meminfo", "MemTotal:") / 1024,
             mitigations,
             sysctls: SYSCTLS.iter().map(sysctl).collect(),
             descriptors: descriptors

@@ -173,7 +173,7 @@ fn switches(process: u32) -> u64 {
     sum
 }
 
-fn status(path: &str, name: &str) -> u64 {
+pub(super) fn status(path: &str, name: &str) -> u64 {
     let text = fs::read_to_string(path).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or_default()
