@@ -87,11 +87,7 @@ impl Query {
             | Query::Register { from, .. }
             | Query::ChangePassword { from, .. }
             | Query::Remove { from, .. } => Some(from),
-            Query::Filter
-            | Query::Check { .. }
-            | Query::Overview { .. }
-            | Query::Logout { .. }
-            | Query::EndOthers { .. } => None,
+            _ => None,
         }
     }
 }
