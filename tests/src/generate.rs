@@ -1,42 +1,8 @@
 //! Requests from a seed: half of them well-formed, half of them mutated.
 
+pub use tenfold_testkit::random::SeededRandom;
+
 use crate::site::MODIFIED_DATE;
-
-/// Pseudo-random numbers (splitmix64), the same on every machine.
-#[derive(Clone, Debug)]
-pub struct SeededRandom(u64);
-
-impl SeededRandom {
-    /// Starts the sequence of this seed.
-    pub fn new(seed: u64) -> SeededRandom {
-        SeededRandom(seed)
-    }
-
-    /// The next number.
-    pub fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number below `bound`, which is at least 1.
-    pub fn below(&mut self, bound: usize) -> usize {
-        let bound = u64::try_from(bound).expect("a length fits 64 bits");
-        usize::try_from(self.number() % bound).expect("it is below a length")
-    }
-
-    /// Returns true once in `times`, on average.
-    pub fn once_in(&mut self, times: usize) -> bool {
-        self.below(times) == 0
-    }
-
-    /// One of the items.
-    pub fn of<'a, T: ?Sized>(&mut self, all: &[&'a T]) -> &'a T {
-        all[self.below(all.len())]
-    }
-}
 
 /// The input of one connection.
 #[derive(Clone, Debug)]

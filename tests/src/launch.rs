@@ -8,14 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread;
 
-use rustix::process::Signal;
+use tenfold_testkit::program;
 
 use crate::binary;
 use crate::config::Config;
 use crate::process::Process;
-use crate::server::{Server, lock};
+use crate::server::Server;
 use crate::site::TempFolder;
 use crate::time::{SOON, becomes_true, eventually};
 use crate::tools;
@@ -148,7 +147,8 @@ impl Launch {
         command.stdin(self.stream(0)).stdout(self.stream(1)).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap_or_else(|error| panic!("run {command:?}: {error}"));
         let errors = Arc::new(Mutex::new(String::new()));
-        let reader = collect(child.stderr.take().expect("its standard error is a pipe"), errors.clone());
+        let reader =
+            program::collect(child.stderr.take().expect("its standard error is a pipe"), errors.clone());
         let process = Process(child.id());
         let (config, child, attempts) = (self.config, Mutex::new(child), self.attempts);
         let server = Server { config, process, address, child, folder, errors, attempts };
@@ -174,7 +174,7 @@ impl Launch {
     #[track_caller]
     pub fn refused(self) -> Output {
         let mut command = self.command();
-        run(command.stdin(self.stream(0)))
+        program::run(command.stdin(self.stream(0)))
     }
 
     /// Standard input or output: first the passed descriptors.
@@ -207,7 +207,7 @@ fn says_it_serves(control: &Path) -> bool {
 /// Runs another command of the server to its end.
 #[track_caller]
 pub fn tenfold(words: &[&str]) -> Output {
-    run(&mut command(words))
+    program::run(&mut command(words))
 }
 
 /// Runs a slow command of the server to its end.
@@ -221,26 +221,6 @@ fn command(words: &[&str]) -> Command {
     let mut command = Command::new(&binary.path);
     command.args(words).stdin(Stdio::null());
     command
-}
-
-#[track_caller]
-fn run(command: &mut Command) -> Output {
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap_or_else(|error| panic!("run {command:?}: {error}"));
-    let process = Process(child.id());
-    let (out, err) = (Arc::new(Mutex::new(String::new())), Arc::new(Mutex::new(String::new())));
-    let out_reader = collect(child.stdout.take().expect("its standard output is a pipe"), out.clone());
-    let err_reader = collect(child.stderr.take().expect("its standard error is a pipe"), err.clone());
-    let status = eventually(SOON, &format!("{command:?} ends"), || {
-        let ended = child.try_wait().expect("our own child");
-        if ended.is_none() && process.processor_time() > SOON {
-            process.signal(Signal::KILL);
-        }
-        ended
-    });
-    out_reader.join().expect("the reader does not panic");
-    err_reader.join().expect("the reader does not panic");
-    Output { status, stdout: lock(&out).clone().into_bytes(), stderr: lock(&err).clone().into_bytes() }
 }
 
 /// A free address below the range of ephemeral ports. No other server of this run gets it.
@@ -259,13 +239,4 @@ pub fn free_address() -> SocketAddr {
             return address;
         }
     }
-}
-
-fn collect(mut from: impl Read + Send + 'static, into: Arc<Mutex<String>>) -> thread::JoinHandle<()> {
-    thread::spawn(move || {
-        let mut buffer = [0; 4096];
-        while let Ok(count @ 1..) = from.read(&mut buffer) {
-            lock(&into).push_str(&String::from_utf8_lossy(&buffer[..count]));
-        }
-    })
 }

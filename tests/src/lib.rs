@@ -5,7 +5,7 @@
 //! models are tested automatically.
 //!
 //! A case gets a [`server::Server`], shared or its own, talks to it through a [`wire::Wire`], and panics on an
-//! unexpected response.
+//! unexpected response. The parts that know no engine are in `crates/testkit`.
 
 #![forbid(unsafe_code)]
 
@@ -22,14 +22,10 @@ pub mod left;
 pub mod part;
 pub mod pebble;
 pub mod pool;
-pub mod process;
 pub mod proxy;
-pub mod response;
-pub mod seal;
 pub mod server;
 pub mod site;
 pub mod strace;
-pub mod time;
-pub mod tools;
 pub mod visitor;
-pub mod wire;
+
+pub use tenfold_testkit::{process, response, seal, time, tools, wire};

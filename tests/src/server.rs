@@ -3,12 +3,13 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
+pub use tenfold_testkit::time::lock;
 
 use crate::config::Config;
 use crate::launch::tenfold;
@@ -212,9 +213,4 @@ impl Drop for Server {
             }
         }
     }
-}
-
-/// Locks a mutex, even after a failure of its last owner.
-pub fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

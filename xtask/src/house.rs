@@ -26,6 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("load", &["tenfold-chart", "tenfold-http", "tenfold-sys", "tenfold-tls"]),
     ("tls", &["tenfold-http"]),
     ("rounds", &["tenfold-engine", "tenfold-http"]),
+    ("testkit", &[]),
     (
         "lab",
         &["tenfold-chart", "tenfold-load", "tenfold-rounds", "tenfold-engine", "tenfold-http", "tenfold-sys"],

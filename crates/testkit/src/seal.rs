@@ -13,18 +13,25 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore};
 
-use crate::site::TempFolder;
+use crate::folder::TempFolder;
 
 /// The client's state of a TLS connection, with the certificate of this run.
 #[derive(Debug)]
-pub(crate) struct Seal {
+pub struct Seal {
     connection: Box<ClientConnection>,
     /// Whether the server's closing record came.
     closed: bool,
 }
 
+impl Default for Seal {
+    fn default() -> Seal {
+        Seal::new()
+    }
+}
+
 impl Seal {
-    pub(crate) fn new() -> Seal {
+    /// The state before the first message.
+    pub fn new() -> Seal {
         let name = ServerName::try_from(NAME).expect("a name");
         let connection = ClientConnection::new(certificate().client.clone(), name);
         let mut connection = connection.expect("the configuration is legal");
@@ -33,23 +40,23 @@ impl Seal {
     }
 
     /// The first bytes of the connection.
-    pub(crate) fn hello(&mut self) -> Vec<u8> {
+    pub fn hello(&mut self) -> Vec<u8> {
         pending(&mut self.connection)
     }
 
     /// Whether plaintext waits for the end of the handshake.
-    pub(crate) fn is_shaking_hands(&self) -> bool {
+    pub fn is_shaking_hands(&self) -> bool {
         self.connection.is_handshaking()
     }
 
     /// Seals `plaintext`. During the handshake it is kept, and [`Seal::open`] returns it sealed later.
-    pub(crate) fn seal(&mut self, plaintext: &[u8]) -> Vec<u8> {
+    pub fn seal(&mut self, plaintext: &[u8]) -> Vec<u8> {
         self.connection.writer().write_all(plaintext).expect("there is no limit");
         pending(&mut self.connection)
     }
 
     /// Opens bytes of the server and appends their plaintext to `to`. Returns bytes to send to the server.
-    pub(crate) fn open(&mut self, mut wire: &[u8], to: &mut Vec<u8>) -> Result<Vec<u8>, String> {
+    pub fn open(&mut self, mut wire: &[u8], to: &mut Vec<u8>) -> Result<Vec<u8>, String> {
         while !wire.is_empty() && !self.closed {
             self.connection.read_tls(&mut wire).map_err(|error| error.to_string())?;
             let state = self.connection.process_new_packets().map_err(|error| error.to_string())?;
@@ -62,13 +69,13 @@ impl Seal {
     }
 
     /// The closing record.
-    pub(crate) fn close(&mut self) -> Vec<u8> {
+    pub fn close(&mut self) -> Vec<u8> {
         self.connection.send_close_notify();
         pending(&mut self.connection)
     }
 
     /// Whether the server's closing record came.
-    pub(crate) fn is_closed(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         self.closed
     }
 }
