@@ -1,6 +1,5 @@
 //! The server's side of TLS as a layer.
 
-use std::fmt;
 use std::sync::Arc;
 
 use rustls::{AlertDescription, ContentType, ServerConfig};
@@ -137,12 +136,6 @@ impl TlsServer {
     }
 }
 
-impl fmt::Debug for TlsServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TlsServer({:?})", self.listeners)
-    }
-}
-
 /// The state of a connection, and the result of its completed handshake.
 pub struct TlsState(TlsPhase, Option<Arc<TlsFacts>>);
 
@@ -169,12 +162,6 @@ impl TlsPhase {
             TlsPhase::Unbuffered(connection) => connection.close(out),
             TlsPhase::Handshake(_) | TlsPhase::Over => {}
         }
-    }
-}
-
-impl fmt::Debug for TlsState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TlsState({:?})", self.1)
     }
 }
 
