@@ -4,23 +4,38 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use memchr::memmem;
 use rcgen::{CertifiedKey, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore};
+use rustls::{ClientConfig, ClientConnection, Error, HandshakeKind, RootCertStore};
 
 use crate::folder::TempFolder;
+use crate::time::{PATIENCE, lock};
 
-/// The client's state of a TLS connection, with the certificate of this run.
+/// The client's state of a TLS connection, with the certificate of this run. Clones share the state, so that a thread
+/// can write while another reads.
+#[derive(Clone, Debug)]
+pub struct Seal(Arc<Mutex<State>>);
+
 #[derive(Debug)]
-pub struct Seal {
-    connection: Box<ClientConnection>,
+struct State {
+    connection: ClientConnection,
     /// Whether the server's closing record came.
     closed: bool,
+    error: Option<Error>,
+}
+
+impl State {
+    fn pending(&mut self) -> Vec<u8> {
+        let mut wire = Vec::new();
+        while self.connection.wants_write() {
+            self.connection.write_tls(&mut wire).expect("a vector takes all");
+        }
+        wire
+    }
 }
 
 impl Default for Seal {
@@ -36,62 +51,72 @@ impl Seal {
         let connection = ClientConnection::new(certificate().client.clone(), name);
         let mut connection = connection.expect("the configuration is legal");
         connection.set_buffer_limit(None);
-        Seal { connection: Box::new(connection), closed: false }
+        Seal(Arc::new(Mutex::new(State { connection, closed: false, error: None })))
     }
 
-    /// The first bytes of the connection.
-    pub fn hello(&mut self) -> Vec<u8> {
-        pending(&mut self.connection)
+    /// The first bytes of the connection; empty if they were returned before.
+    pub fn hello(&self) -> Vec<u8> {
+        lock(&self.0).pending()
     }
 
     /// Whether plaintext waits for the end of the handshake.
     pub fn is_shaking_hands(&self) -> bool {
-        self.connection.is_handshaking()
+        let state = lock(&self.0);
+        state.connection.is_handshaking() && state.error.is_none()
     }
 
     /// Seals `plaintext`. During the handshake it is kept, and [`Seal::open`] returns it sealed later.
-    pub fn seal(&mut self, plaintext: &[u8]) -> Vec<u8> {
-        self.connection.writer().write_all(plaintext).expect("there is no limit");
-        pending(&mut self.connection)
+    pub fn seal(&self, plaintext: &[u8]) -> Vec<u8> {
+        let mut state = lock(&self.0);
+        state.connection.writer().write_all(plaintext).expect("there is no limit");
+        state.pending()
     }
 
-    /// Opens bytes of the server and appends their plaintext to `to`. Returns bytes to send to the server.
-    pub fn open(&mut self, mut wire: &[u8], to: &mut Vec<u8>) -> Result<Vec<u8>, String> {
-        while !wire.is_empty() && !self.closed {
-            self.connection.read_tls(&mut wire).map_err(|error| error.to_string())?;
-            let state = self.connection.process_new_packets().map_err(|error| error.to_string())?;
-            let before = to.len();
-            to.resize(before + state.plaintext_bytes_to_read(), 0);
-            self.connection.reader().read_exact(&mut to[before..]).map_err(|error| error.to_string())?;
-            self.closed = state.peer_has_closed();
+    /// Opens bytes of the server and appends their plaintext to `to`. Returns bytes to send to the server. Nothing is
+    /// opened after an error or the closing record.
+    pub fn open(&self, mut wire: &[u8], to: &mut Vec<u8>) -> Vec<u8> {
+        let mut state = lock(&self.0);
+        while !wire.is_empty() && !state.closed && state.error.is_none() {
+            state.connection.read_tls(&mut wire).expect("a slice can be read");
+            match state.connection.process_new_packets() {
+                Ok(came) => {
+                    let before = to.len();
+                    to.resize(before + came.plaintext_bytes_to_read(), 0);
+                    state.connection.reader().read_exact(&mut to[before..]).expect("it is there");
+                    state.closed = came.peer_has_closed();
+                }
+                Err(error) => state.error = Some(error),
+            }
         }
-        Ok(pending(&mut self.connection))
+        state.pending()
+    }
+
+    /// A record that changes the keys of the client and requests another key of the server.
+    pub fn update_keys(&self) -> Vec<u8> {
+        let mut state = lock(&self.0);
+        state.connection.refresh_traffic_keys().expect("the handshake is over");
+        state.pending()
     }
 
     /// The closing record.
-    pub fn close(&mut self) -> Vec<u8> {
-        self.connection.send_close_notify();
-        pending(&mut self.connection)
+    pub fn close(&self) -> Vec<u8> {
+        let mut state = lock(&self.0);
+        state.connection.send_close_notify();
+        state.pending()
     }
 
     /// Whether the server's closing record came.
     pub fn is_closed(&self) -> bool {
-        self.closed
+        lock(&self.0).closed
     }
-}
 
-fn pending(connection: &mut ClientConnection) -> Vec<u8> {
-    let mut wire = Vec::new();
-    while connection.wants_write() {
-        connection.write_tls(&mut wire).expect("a vector takes all");
+    /// The violation of the server, or the alert that it sent.
+    pub fn error(&self) -> Option<Error> {
+        lock(&self.0).error.clone()
     }
-    wire
 }
 
 const NAME: &str = "localhost";
-
-/// The longest wait of a read of [`get_once`].
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A certificate of this run, and the client that trusts it.
 struct Certificate {

@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 /// The bound for events that normally take milliseconds, on a busy machine.
 pub const SOON: Duration = Duration::from_secs(10);
 
+/// The longest wait for bytes of a server.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
 /// Waits until `probe` returns a value, for at most `bound`.
 #[track_caller]
 pub fn eventually<T>(bound: Duration, what: &str, probe: impl FnMut() -> Option<T>) -> T {

@@ -8,12 +8,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with, sockopt};
+use rustls::{AlertDescription, Error};
 
 use crate::response::WireResponse;
 use crate::seal::Seal;
-
-/// The longest wait of a read before the case fails.
-const PATIENCE: Duration = Duration::from_secs(20);
+use crate::time::PATIENCE;
 
 /// A connection to a server, optionally through TLS.
 #[derive(Debug)]
@@ -22,6 +21,8 @@ pub struct Wire {
     layer: Option<Seal>,
     /// Whether plaintext is sent before the server's hello.
     early: bool,
+    /// Whether received bytes are acknowledged immediately.
+    acknowledges: bool,
     received: Vec<u8>,
     scratch: Vec<u8>,
 }
@@ -59,13 +60,44 @@ impl Wire {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         let layer = tls.then(Seal::new);
-        Ok(Wire { stream, layer, early: false, received: Vec::new(), scratch: vec![0; 128 * 1024] })
+        Ok(Wire::with(stream, layer, false, false))
+    }
+
+    fn with(stream: TcpStream, layer: Option<Seal>, early: bool, acknowledges: bool) -> Wire {
+        Wire { stream, layer, early, acknowledges, received: Vec::new(), scratch: vec![0; 128 * 1024] }
     }
 
     /// For servers with few concurrent connections, which may serve this connection only after another ends.
     #[must_use]
     pub fn sends_early(self, early: bool) -> Wire {
         Wire { early, ..self }
+    }
+
+    /// Acknowledges received bytes immediately. A server with a small send buffer waits for acknowledgements.
+    #[must_use]
+    pub fn acknowledges(self) -> Wire {
+        Wire { acknowledges: true, ..self }
+    }
+
+    /// The same connection with TLS.
+    #[must_use]
+    pub fn with_tls(self) -> Wire {
+        Wire { layer: Some(Seal::new()), ..self }
+    }
+
+    /// The same connection for plaintext, to a server that expects TLS.
+    #[must_use]
+    pub fn without_tls(self) -> Wire {
+        Wire { layer: None, ..self }
+    }
+
+    /// Returns a handle of the connection for a thread that only writes. From then on, `self` only reads.
+    #[track_caller]
+    pub fn writer(&mut self) -> Wire {
+        // Otherwise both handles would read the handshake.
+        self.greet().expect("the handshake succeeds");
+        let stream = self.stream.try_clone().expect("a descriptor is left");
+        Wire::with(stream, self.layer.clone(), self.early, self.acknowledges)
     }
 
     /// Connects without TLS.
@@ -122,12 +154,51 @@ impl Wire {
         &self.stream
     }
 
+    /// The client's side of TLS.
+    #[track_caller]
+    pub fn tls(&self) -> &Seal {
+        self.layer.as_ref().expect("the connection has TLS")
+    }
+
+    /// Sets the longest wait of a read.
+    pub fn wait_at_most(&self, time: Duration) {
+        self.stream.set_read_timeout(Some(time)).expect("a socket takes options");
+    }
+
+    /// Sets a small receive buffer, so that the server must wait for room.
+    pub fn take_little(&self) {
+        // If the buffer held less than one packet of the loopback, the kernel would send at the pace of
+        // retransmissions.
+        self.set_buffer(128 * 1024);
+    }
+
+    /// Sets a receive buffer so small that most of an answer stays in the kernel of the server. That is slow.
+    pub fn take_next_to_nothing(&self) {
+        self.set_buffer(8 * 1024);
+    }
+
+    fn set_buffer(&self, bytes: usize) {
+        sockopt::set_socket_recv_buffer_size(&self.stream, bytes).expect("a socket takes options");
+    }
+
+    /// Sends `bytes` repeatedly while the server accepts them, at most `most` times. Returns the number of sends.
+    pub fn send_while_taken(&mut self, bytes: &[u8], most: usize) -> usize {
+        let time = Some(Duration::from_millis(300));
+        self.stream.set_write_timeout(time).expect("a socket takes options");
+        (0..most).take_while(|_| self.try_send(bytes).is_ok()).count()
+    }
+
+    /// Sends bytes as they are, without TLS.
+    pub fn try_send_raw(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.stream.write_all(bytes)
+    }
+
     /// Sends all of `bytes`.
     pub fn try_send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         if !self.early {
             self.greet()?;
         }
-        match &mut self.layer {
+        match &self.layer {
             Some(layer) => self.stream.write_all(&layer.seal(bytes))?,
             None => self.stream.write_all(bytes)?,
         }
@@ -144,9 +215,9 @@ impl Wire {
         }
     }
 
-    /// Exchanges hellos.
-    fn greet(&mut self) -> std::io::Result<()> {
-        let Some(layer) = &mut self.layer else { return Ok(()) };
+    /// Performs the handshake.
+    pub fn greet(&mut self) -> std::io::Result<()> {
+        let Some(layer) = &self.layer else { return Ok(()) };
         self.stream.write_all(&layer.hello())?;
         while self.layer.as_ref().is_some_and(Seal::is_shaking_hands) {
             match self.fill() {
@@ -168,6 +239,13 @@ impl Wire {
     #[track_caller]
     pub fn get(&mut self, target: &str) {
         self.send(request("GET", target, &[]));
+    }
+
+    /// Requests `target`, and receives the response.
+    #[track_caller]
+    pub fn fetch(&mut self, target: &str) -> WireResponse {
+        self.get(target);
+        self.response()
     }
 
     /// Completes the pending request ([`BEGUN`]), begins the next request, and receives the response.
@@ -222,13 +300,37 @@ impl Wire {
     #[track_caller]
     pub fn try_head(&mut self) -> Option<WireResponse> {
         while self.received.is_empty() {
-            match self.fill() {
-                Ok(Came::Bytes) => {}
-                Ok(Came::ConnectionEnd | Came::Reset) => return None,
-                Err(why) => panic!("waiting for a head or an end: {why}"),
+            if !self.has_more("a head or an end") {
+                return None;
             }
         }
         Some(self.head())
+    }
+
+    /// Receives once and discards the bytes. Returns false at the end of the connection.
+    #[track_caller]
+    pub fn discard(&mut self) -> bool {
+        let has_more = self.has_more("bytes or an end");
+        self.received.clear();
+        has_more
+    }
+
+    /// Receives once. Returns false at the end of the connection.
+    #[track_caller]
+    fn has_more(&mut self, what: &str) -> bool {
+        match self.fill() {
+            Ok(Came::Bytes) => true,
+            Ok(Came::ConnectionEnd | Came::Reset) => false,
+            Err(why) => panic!("waiting for {what}: {why}"),
+        }
+    }
+
+    /// Whether no byte arrives within `time`.
+    pub fn is_silent_for(&self, time: Duration) -> bool {
+        self.wait_at_most(time);
+        let peeked = self.stream.peek(&mut [0]);
+        self.wait_at_most(PATIENCE);
+        matches!(peeked, Err(error) if error.kind() == ErrorKind::WouldBlock)
     }
 
     /// Receives bytes and compares them with `expected`.
@@ -281,6 +383,28 @@ impl Wire {
         assert_eq!(end, ConnectionEnd::Closed, "the connection does not end in order");
     }
 
+    /// Expects the end of the stream, without a further byte. Through TLS, the closing record may be missing.
+    #[track_caller]
+    pub fn expect_end_of_stream(&mut self) {
+        let (bytes, end) = self.rest();
+        assert!(bytes.is_empty(), "bytes before the end: {:?}", String::from_utf8_lossy(&bytes));
+        assert_ne!(end, ConnectionEnd::Reset, "the connection is reset");
+    }
+
+    /// Expects that this alert ends the connection, without plaintext.
+    #[track_caller]
+    pub fn expect_alert(&mut self, alert: AlertDescription) {
+        let end = loop {
+            match self.read().unwrap_or_else(|why| panic!("waiting for an alert: {why}")) {
+                Came::Bytes => {}
+                end => break end,
+            }
+        };
+        assert!(matches!(end, Came::ConnectionEnd), "the connection is reset");
+        assert_eq!((self.tls().error(), self.tls().is_closed()), (Some(Error::AlertReceived(alert)), false));
+        assert!(self.received.is_empty(), "plaintext before the alert: {:?}", self.received);
+    }
+
     /// Expects that the other side closes an idle connection; a closing record and a reset are allowed.
     #[track_caller]
     pub fn expect_dropped(&mut self) {
@@ -294,7 +418,7 @@ impl Wire {
         if self.layer.as_ref().is_some_and(Seal::is_shaking_hands) {
             let _ = self.greet();
         }
-        if let Some(layer) = &mut self.layer {
+        if let Some(layer) = &self.layer {
             let _ = self.stream.write_all(&layer.close());
         }
         let _ = self.stream.shutdown(Shutdown::Write);
@@ -327,15 +451,27 @@ impl Wire {
         format!("; in hand {} bytes: {:?}", self.received.len(), String::from_utf8_lossy(start))
     }
 
+    /// Receives once. Records that violate TLS and alerts are errors.
     fn fill(&mut self) -> Result<Came, String> {
+        let came = self.read()?;
+        match self.layer.as_ref().and_then(Seal::error) {
+            Some(why) => Err(format!("a record of the server: {why}")),
+            None => Ok(came),
+        }
+    }
+
+    fn read(&mut self) -> Result<Came, String> {
+        if self.acknowledges {
+            // The option holds only for a while. A Unix socket does not have it.
+            let _ = sockopt::set_tcp_quickack(&self.stream, true);
+        }
         match self.stream.read(&mut self.scratch) {
             Ok(0) => Ok(Came::ConnectionEnd),
             Ok(count) => {
                 let bytes = &self.scratch[..count];
-                match &mut self.layer {
+                match &self.layer {
                     Some(layer) => {
-                        let opened = layer.open(bytes, &mut self.received);
-                        let reply = opened.map_err(|why| format!("a record of the server: {why}"))?;
+                        let reply = layer.open(bytes, &mut self.received);
                         // A server may have ended after its last record.
                         let _ = self.stream.write_all(&reply);
                     }
@@ -345,12 +481,26 @@ impl Wire {
             }
             Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(Came::Reset),
             // A receive with a timeout is not restarted after a signal, such as the end of a child (`man 7 signal`).
-            Err(error) if error.kind() == ErrorKind::Interrupted => self.fill(),
+            Err(error) if error.kind() == ErrorKind::Interrupted => self.read(),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                Err(format!("nothing came for {PATIENCE:?}"))
+                Err(format!("nothing came in time{}", self.in_the_kernel()))
             }
             Err(error) => Err(error.to_string()),
         }
+    }
+
+    /// The kernel's view of both ends of a TCP connection (queues, timer, retransmissions) and of the memory of all TCP
+    /// sockets (`man 5 proc_pid_net`, tcp and sockstat). It distinguishes a server that sends nothing from a kernel that
+    /// waits.
+    fn in_the_kernel(&self) -> String {
+        let [table, memory] = ["tcp", "sockstat"]
+            .map(|name| std::fs::read_to_string(format!("/proc/net/{name}")).unwrap_or_default());
+        // A Unix socket has no such address.
+        let Ok(address) = self.stream.local_addr() else { return String::new() };
+        let port = format!(":{:04X} ", address.port());
+        let ends = table.lines().filter(|line| line.contains("local_address") || line.contains(&port));
+        let memory = memory.lines().filter(|line| line.starts_with("TCP:"));
+        ends.chain(memory).fold(String::new(), |shown, line| format!("{shown}\n{line}"))
     }
 }
 
