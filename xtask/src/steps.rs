@@ -248,14 +248,16 @@ fn rustdoc(root: &Path, _: &Selection) -> Result<(), Failed> {
     shell::run(root, "cargo", &args, &[("RUSTDOCFLAGS", flags)])
 }
 
+/// The tests of crates, with those that `cargo test --workspace` ignores.
+///
 /// Also the tests of few crates select the workspace: cargo builds a dependency again if the selected crates need other
 /// features of it.
 ///
 /// The tests of engine take minutes, and the step `sanitizer` runs most of them; here only the long suites run them.
 fn unit(root: &Path, selection: &Selection) -> Result<(), Failed> {
     let without: &[&str] = if selection.all { &[] } else { &["--exclude", "tenfold-engine"] };
-    let args = [&["test", "--workspace", "--exclude", "tenfold-tests"], without].concat();
-    shell::run(root, "cargo", &args, &[])
+    let args = [&["test", "--workspace"], without, &["--", "--include-ignored"]].concat();
+    shell::run(root, "cargo", &args, &[checks::EVERY_CONFIGURATION])
 }
 
 /// The suites of `tests/`; they compare system calls with the floor programs.

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use tenfold_engine::{
-    Bounds, Dispatch, Driver, Engine, MODELS, Method, Sender, Topology, Trigger, Triggers, probe,
+    Bounds, Dispatch, Driver, Engine, MODELS, Method, Model, Sender, Topology, Trigger, Triggers, probe,
 };
 
 #[derive(Clone, Debug)]
@@ -36,16 +36,7 @@ impl Configuration {
                 for triggers in
                     triggers.into_iter().filter(|triggers| tried(model.engine, topology, *triggers))
                 {
-                    let plain = Configuration {
-                        engine: model.engine,
-                        topology,
-                        triggers,
-                        sender: Sender::Auto,
-                        dispatch: Dispatch::Inline,
-                        method: None,
-                        tls: false,
-                        scarce: false,
-                    };
+                    let plain = Configuration::plain(model.engine, topology, triggers);
                     if topology == Topology::Single {
                         all.extend(plain.variations());
                     }
@@ -54,6 +45,34 @@ impl Configuration {
             }
         }
         all
+    }
+
+    /// The default configuration of each engine that runs here, some of them through TLS. Prints the other engines.
+    pub(crate) fn defaults() -> Vec<Configuration> {
+        let default = |model: &Model| {
+            if let Err((_, why)) = probe(model.engine) {
+                println!("not tested: {}: {why}", model.engine);
+                return None;
+            }
+            let triggers = model.triggers.then(Triggers::default);
+            let plain = Configuration::plain(model.engine, model.topologies[0], triggers);
+            Some(Configuration { tls: THROUGH_TLS.contains(&model.engine), ..plain })
+        };
+        MODELS.iter().filter_map(default).collect()
+    }
+
+    /// The configuration with every other setting at its default.
+    fn plain(engine: Engine, topology: Topology, triggers: Option<Triggers>) -> Configuration {
+        Configuration {
+            engine,
+            topology,
+            triggers,
+            sender: Sender::Auto,
+            dispatch: Dispatch::Inline,
+            method: None,
+            tls: false,
+            scarce: false,
+        }
     }
 
     /// The variations with one worker: TLS, other senders, a ring whose resources run out.
@@ -155,6 +174,9 @@ impl Configuration {
 
 /// Engines that a build can be without.
 const LIBRARIES: [Engine; 3] = [Engine::Libevent, Engine::Asio, Engine::AsioProactor];
+
+/// The engines of [`Configuration::defaults`] whose connections use TLS: each driver has engines with and without it.
+const THROUGH_TLS: [Engine; 4] = [Engine::Thread, Engine::Select, Engine::Asio, Engine::AsioProactor];
 
 const LEVELS: Triggers = Triggers { listener: Trigger::Level, connections: Trigger::Level };
 
