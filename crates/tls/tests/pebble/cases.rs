@@ -11,27 +11,13 @@ use tenfold_tls::certificates::key;
 
 use crate::authority::{Pebble, obtained};
 
-pub(crate) mod interrupted;
-
-type PebbleCase = (&'static str, fn());
-
-pub(crate) const ALL: &[PebbleCase] = &[
-    ("a_certificate_is_issued_kept_renewed_and_revoked", issued_renewed_revoked),
-    ("names_are_validated_over_http", over_http),
-    ("a_wildcard_is_validated_by_dns", wildcard),
-    ("a_failed_validation_is_reported_and_the_next_attempt_succeeds", failed_validation),
-    ("one_refused_name_does_not_stop_the_others", refused_name),
-    ("a_certificate_of_seconds_is_renewed_in_time", renewed_in_time),
-    ("an_unavailable_authority_is_only_an_event", away),
-    ("an_order_survives_rejected_nonces", rejected_nonces),
-    ("two_servers_obtain_one_certificate", two_servers),
-    ("a_disk_that_cannot_be_written_is_only_an_event", unwritable),
-    ("a_process_that_ends_at_any_point_is_resumed", interrupted::ended_at_any_point),
-];
+mod interrupted;
 
 const NAMES: &[&str] = &["www.a.test", "a.test"];
 
-fn issued_renewed_revoked() {
+#[test]
+#[ignore = "needs pebble and curl: cargo xtask test --only unit"]
+fn a_certificate_is_issued_kept_renewed_and_revoked() {
     let pebble = Pebble::start(0);
     let (board, _responder) = pebble.responder();
     let settings = pebble.settings(NAMES, Validation::TlsAlpn01);
@@ -68,14 +54,18 @@ fn issued_renewed_revoked() {
     assert!(fourth.chain.facts().covers("b.test"));
 }
 
-fn over_http() {
+#[test]
+#[ignore = "needs pebble and curl: cargo xtask test --only unit"]
+fn names_are_validated_over_http() {
     let pebble = Pebble::start(0);
     let (board, _responder) = pebble.responder();
     let mut client = pebble.client(pebble.settings(NAMES, Validation::Http01), &board);
     assert!(obtained(&mut client).chain.facts().covers("www.a.test"));
 }
 
-fn wildcard() {
+#[test]
+#[ignore = "needs pebble and curl: cargo xtask test --only unit"]
+fn a_wildcard_is_validated_by_dns() {
     let pebble = Pebble::start(0);
     let command = pebble.scratch.0.join("dns");
     let url = format!("http://{}", pebble.names());
@@ -89,7 +79,9 @@ fn wildcard() {
     assert!(stored.chain.facts().covers("any.a.test") && stored.chain.facts().covers("a.test"));
 }
 
-fn failed_validation() {
+#[test]
+#[ignore = "needs pebble and curl: cargo xtask test --only unit"]
+fn a_failed_validation_is_reported_and_the_next_attempt_succeeds() {
     let pebble = Pebble::start(0);
     let settings = pebble.settings(NAMES, Validation::TlsAlpn01);
     let mut client = pebble.client(settings.clone(), &crate::authority::board());
@@ -109,7 +101,9 @@ fn failed_validation() {
     obtained(&mut pebble.client(settings, &board));
 }
 
-fn refused_name() {
+#[test]
+#[ignore = "needs pebble and curl: cargo xtask test --only unit"]
+fn one_refused_name_does_not_stop_the_others() {
     let pebble = Pebble::start(0);
     let (board, _responder) = pebble.responder();
     // Nothing listens at this address.
@@ -145,7 +139,9 @@ fn refused_name() {
     assert!(step.event.is_none() && step.refused.len() == 1, "{step:?}");
 }
 
-fn renewed_in_time() {
+#[test]
+#[ignore = "needs pebble and curl: cargo xtask test --only unit"]
+fn a_certificate_of_seconds_is_renewed_in_time() {
     const LIFETIME: Duration = Duration::from_secs(9);
     let pebble = Pebble::start_with(0, LIFETIME);
     let (board, _responder) = pebble.responder();
@@ -158,7 +154,9 @@ fn renewed_in_time() {
     assert_ne!(first.chain.certificates, second.chain.certificates);
 }
 
-fn away() {
+#[test]
+#[ignore = "needs pebble and curl: cargo xtask test --only unit"]
+fn an_unavailable_authority_is_only_an_event() {
     let mut pebble = Pebble::start(0);
     let (board, _responder) = pebble.responder();
     let settings = pebble.settings(NAMES, Validation::TlsAlpn01);
@@ -186,7 +184,9 @@ fn away() {
     }
 }
 
-fn rejected_nonces() {
+#[test]
+#[ignore = "needs pebble and curl: cargo xtask test --only unit"]
+fn an_order_survives_rejected_nonces() {
     let pebble = Pebble::start(30);
     let (board, _responder) = pebble.responder();
     let settings = pebble.settings(NAMES, Validation::TlsAlpn01);
@@ -198,7 +198,9 @@ fn rejected_nonces() {
     assert!((0..20).any(succeeds), "no certificate in twenty attempts");
 }
 
-fn two_servers() {
+#[test]
+#[ignore = "needs pebble and curl: cargo xtask test --only unit"]
+fn two_servers_obtain_one_certificate() {
     let pebble = Pebble::start(0);
     let (board, _responder) = pebble.responder();
     let settings = pebble.settings(NAMES, Validation::TlsAlpn01);
@@ -212,7 +214,9 @@ fn two_servers() {
     assert_eq!(first.chain.certificates, second.chain.certificates, "the second server obtained its own");
 }
 
-fn unwritable() {
+#[test]
+#[ignore = "needs pebble and curl: cargo xtask test --only unit"]
+fn a_disk_that_cannot_be_written_is_only_an_event() {
     let pebble = Pebble::start(0);
     let (board, _responder) = pebble.responder();
     let settings = pebble.settings(NAMES, Validation::TlsAlpn01);

@@ -2,24 +2,26 @@
 
 use std::env;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use tenfold_tls::acme::client::{AcmeClient, AcmeEvent};
+use tenfold_tls::acme::client::AcmeClient;
 use tenfold_tls::acme::settings::{AcmeSettings, Validation};
 use tenfold_tls::acme::stored;
 
 use super::NAMES;
-use crate::authority::{self, Pebble};
+use crate::authority::{self, Pebble, obtained};
 use crate::responder::Responder;
 
-/// The variable that makes this program such a process: folder, directory, roots, addresses of HTTP and TLS.
+/// The variable that makes the test such a process: folder, directory, roots, addresses of HTTP and TLS.
 const CHILD: &str = "TENFOLD_TEST_ACME_CHILD";
 
-/// Runs as the child if the variable is set. Succeeds if it obtains a certificate.
-pub(crate) fn child() -> Option<ExitCode> {
-    let words = env::var(CHILD).ok()?;
+/// The name of the test in this file.
+const TEST: &str = "cases::interrupted::a_process_that_ends_at_any_point_is_resumed";
+
+/// Obtains a certificate.
+fn child(words: &str) {
     let words: Vec<&str> = words.split(' ').collect();
     let [scratch, directory, roots, http, tls] = words[..] else { panic!("five words") };
     let settings = AcmeSettings {
@@ -33,15 +35,15 @@ pub(crate) fn child() -> Option<ExitCode> {
     let _responder = Responder::start(&board, [http, tls].map(|word| word.parse().expect("an address")));
     let state = authority::state(&PathBuf::from(scratch));
     let mut client = AcmeClient::new(settings, state, board, None).expect("a client");
-    let event = client.step().event;
-    let obtained = matches!(event, Some(AcmeEvent::Changed(_)));
-    if !obtained {
-        eprintln!("no certificate: {event:?}");
-    }
-    Some(if obtained { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    obtained(&mut client);
 }
 
-pub(crate) fn ended_at_any_point() {
+#[test]
+#[ignore = "needs pebble and curl: cargo xtask test --only unit"]
+fn a_process_that_ends_at_any_point_is_resumed() {
+    if let Ok(words) = env::var(CHILD) {
+        return child(&words);
+    }
     let pebble = Pebble::start(0);
     let settings = pebble.settings(NAMES, Validation::TlsAlpn01);
     let roots = settings.authority_roots.expect("its own roots");
@@ -51,7 +53,9 @@ pub(crate) fn ended_at_any_point() {
     let start = || {
         pebble.forget_wait();
         let program = env::current_exe().expect("this program");
-        Command::new(program).env(CHILD, &words).stdin(Stdio::null()).spawn().expect("it can be started")
+        let mut command = Command::new(program);
+        command.args(["--ignored", "--nocapture", "--exact", TEST]).env(CHILD, &words);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("it can be started")
     };
     let mut obtained = 0;
     for milliseconds in (0..2000).step_by(90) {
