@@ -6,13 +6,6 @@
 //! worker), and `report` (the [`summary`], validity, output, comparisons, assertions). `tls` has the certificates that a
 //! client trusts and the sessions that it resumes.
 //!
-//! ```no_run
-//! let mut plan = tenfold_load::LoadPlan::new(vec!["http://127.0.0.1:8080/".parse().expect("a URL")]);
-//! plan.rate = Some("5000".parse().expect("a rate"));
-//! let report = tenfold_load::run(&plan, false).expect("the server responds");
-//! assert!(report.invalid().is_empty(), "{:?}", report.runs[0].rate);
-//! ```
-//!
 //! Three things differ from most load generators. Latency counts from the time at which a request was due, so a
 //! stalled server cannot hide it. A response is checked before it counts. The generator measures itself (processor
 //! time, its own delay, Little's law) and marks numbers as invalid if they show its own limit.

@@ -14,21 +14,6 @@ const MOST_DIGITS: u8 = 16;
 
 /// The state of a chunked body between two pieces of input. The result does not depend on how the input is
 /// split.
-///
-/// ```
-/// # use tenfold_http::h1::chunked::Decoder;
-/// let (mut input, mut content) = (&b"3;x=y\r\nabc\r\n0\r\n\r\nGET /"[..], Vec::new());
-/// let mut decoder = Decoder::new(100, 100);
-/// loop {
-///     let piece = decoder.decode(input).expect("the chunks are well-formed");
-///     content.extend_from_slice(&input[piece.content]);
-///     input = &input[piece.consumed..];
-///     if piece.done {
-///         break;
-///     }
-/// }
-/// assert_eq!((&content[..], input), (&b"abc"[..], &b"GET /"[..]));
-/// ```
 #[derive(Clone, Debug)]
 pub struct Decoder {
     state: State,

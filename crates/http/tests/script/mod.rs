@@ -3,20 +3,6 @@
 //! A [`Script`] lists the bytes that the peer sends and their times, the rate at which it receives, and the
 //! operations of the driver that pause or fail. [`Script::run`] runs it against a [`Service`] on a virtual
 //! clock, which jumps to the next event, and returns the outcome.
-//!
-//! ```
-//! # use tenfold_http::{Answer, Connection, Limits, Next, Request, ResponseWriter, Service, script::Script};
-//! # struct Empty;
-//! # impl Service for Empty {
-//! #     fn answer(&self, _: &Request<'_>, _: &Connection, response: &mut ResponseWriter<'_>) -> Answer {
-//! #         response.head(200).content_length(0);
-//! #         Answer::Done
-//! #     }
-//! # }
-//! let outcome = Script::new().sends("GET / HTTP/1.0\r\n").sends("\r\n").run(&Empty, &Limits::default());
-//! assert!(outcome.sent.starts_with(b"HTTP/1.1 200 OK\r\n"));
-//! assert_eq!(outcome.next, Next::Close);
-//! ```
 
 mod io;
 
