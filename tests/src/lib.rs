@@ -26,6 +26,5 @@ pub mod proxy;
 pub mod server;
 pub mod site;
 pub mod strace;
-pub mod visitor;
 
-pub use tenfold_testkit::{process, response, seal, time, tools, wire};
+pub use tenfold_testkit::{process, response, seal, time, tools, visitor, wire};

@@ -17,6 +17,7 @@ use crate::process::Process;
 use crate::response::WireResponse;
 use crate::site::{self, TempFolder};
 use crate::time::{SOON, eventually, within};
+use crate::visitor::Endpoint;
 use crate::wire::{BEGUN, Wire, request};
 
 /// A server that runs until this value is dropped.
@@ -193,6 +194,16 @@ impl Server {
             };
         }
         told("the server does not end on TERM".into())
+    }
+}
+
+impl Endpoint for Server {
+    fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    fn is_encrypted(&self) -> bool {
+        self.config.tls
     }
 }
 

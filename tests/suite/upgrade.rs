@@ -292,7 +292,7 @@ fn members_stay_logged_in(config: &Config) {
     let password = "a long enough password";
     assert_eq!(visitor.register("ada", password).status, 303);
     assert_eq!(visitor.log_in("ada", password).status, 303);
-    let greets = |visitor: &mut Visitor<'_>| visitor.get("/account/").status == 200;
+    let greets = |visitor: &mut Visitor| visitor.get("/account/").status == 200;
     assert!(greets(&mut visitor));
     let accounts = server.status()["accounts"]["process"].as_u64().expect("it runs");
     let accounts = Process(accounts as u32);

@@ -13,4 +13,5 @@ pub mod response;
 pub mod seal;
 pub mod time;
 pub mod tools;
+pub mod visitor;
 pub mod wire;

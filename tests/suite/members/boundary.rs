@@ -51,7 +51,7 @@ fn error_of(output: &Output) -> String {
 }
 
 #[track_caller]
-fn joins(server: &Server) -> Visitor<'_> {
+fn joins(server: &Server) -> Visitor {
     let mut member = Visitor::new(server);
     assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));
     member

@@ -123,9 +123,8 @@ pub(super) fn h63_the_sessions_of_a_member_share_their_guesses() {
         assert_eq!(other.log_in("ann", GOOD).status, 303);
         let fields =
             [("old", "violet guess"), ("new", "another violet tractor"), ("again", "another violet tractor")];
-        let guess = |visitor: &mut Visitor<'_>| {
-            visitor.submit("/account/password", "/account/password", &fields).status
-        };
+        let guess =
+            |visitor: &mut Visitor| visitor.submit("/account/password", "/account/password", &fields).status;
         let answers: Vec<_> = (0..10).map(|_| guess(&mut one)).collect();
         assert_eq!(answers, [422; 10], "{kind:?}");
         assert_eq!(guess(&mut other), 429, "{kind:?}: another session");
@@ -186,7 +185,7 @@ pub(super) fn h65_a_session_changes_at_login_and_password_and_dies_at_logout() {
         member.register("ann", GOOD);
         // A session number that a client invented is not adopted.
         member.cookies.insert("session".into(), "a".repeat(43));
-        let session = |visitor: &Visitor<'_>| visitor.cookies["session"].clone();
+        let session = |visitor: &Visitor| visitor.cookies["session"].clone();
         let alive = |number: &str| {
             let mut visitor = Visitor::new(&server);
             visitor.cookies.insert("session".into(), number.into());

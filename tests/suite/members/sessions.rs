@@ -311,7 +311,7 @@ pub(super) fn a_member_has_32_sessions_at_most() {
         }
         let mut another = log_in_as("bob");
         let (mut oldest, mut second) = (log_in(), log_in());
-        let alive = |visitor: &mut Visitor<'_>| visitor.get("/members/").status == 200;
+        let alive = |visitor: &mut Visitor| visitor.get("/members/").status == 200;
         // Ages are compared in whole seconds.
         thread::sleep(Duration::from_millis(1100));
         let mut others: Vec<_> = (0..30).map(|_| log_in()).collect();

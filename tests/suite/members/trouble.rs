@@ -37,7 +37,7 @@ impl Troubled {
         Troubled { kind, database, url, server }
     }
 
-    fn member(&self) -> Visitor<'_> {
+    fn member(&self) -> Visitor {
         let mut member = Visitor::new(&self.server);
         assert_eq!(member.log_in("ann", GOOD).status, 303, "{:?}", self.kind);
         member

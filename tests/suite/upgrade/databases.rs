@@ -44,7 +44,7 @@ fn members_stay_logged_in_beside(kind: DatabaseProduct) {
     let mut first = member();
     let before = connections(&database);
     let (end, requests) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let ask = |mut member: Visitor<'_>| {
+    let ask = |mut member: Visitor| {
         while !end.load(Ordering::Relaxed) {
             let page = member.get("/members/");
             assert_eq!((page.status, &page.body[..]), (200, &b"for members\n"[..]), "{}", page.head);

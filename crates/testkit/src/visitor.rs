@@ -6,16 +6,22 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use crate::response::WireResponse;
-use crate::server::Server;
 use crate::wire::Wire;
+
+/// A server that visitors connect to.
+pub trait Endpoint {
+    /// The address of the server.
+    fn address(&self) -> SocketAddr;
+    /// Whether its connections use TLS.
+    fn is_encrypted(&self) -> bool;
+}
 
 /// A visitor with the cookies received so far.
 #[derive(Clone, Debug)]
-pub struct Visitor<'s> {
-    server: &'s Server,
+pub struct Visitor {
     address: SocketAddr,
     socket: Option<PathBuf>,
-    /// Whether a proxy in between terminates TLS.
+    /// Whether the server, or a proxy in between, terminates TLS.
     seals: bool,
     /// Cookies by name, without the port at its end.
     pub cookies: BTreeMap<String, String>,
@@ -23,37 +29,37 @@ pub struct Visitor<'s> {
     pub fields: Vec<(String, String)>,
 }
 
-impl<'s> Visitor<'s> {
+impl Visitor {
     /// A visitor without cookies.
-    pub fn new(server: &'s Server) -> Visitor<'s> {
+    pub fn new(server: &impl Endpoint) -> Visitor {
         let (cookies, fields) = (BTreeMap::new(), Vec::new());
-        Visitor { server, address: server.address, socket: None, seals: false, cookies, fields }
+        Visitor { address: server.address(), socket: None, seals: server.is_encrypted(), cookies, fields }
     }
 
     /// The same visitor through a Unix socket of the server.
     #[must_use]
-    pub fn through(mut self, socket: &Path) -> Visitor<'s> {
+    pub fn through(mut self, socket: &Path) -> Visitor {
         self.socket = Some(socket.to_owned());
         self
     }
 
     /// The same visitor through a proxy at another address.
     #[must_use]
-    pub fn at(mut self, address: SocketAddr) -> Visitor<'s> {
+    pub fn at(mut self, address: SocketAddr) -> Visitor {
         self.address = address;
         self
     }
 
     /// The same visitor through a proxy that terminates TLS.
     #[must_use]
-    pub fn over_tls(mut self) -> Visitor<'s> {
+    pub fn over_tls(mut self) -> Visitor {
         self.seals = true;
         self
     }
 
     /// The same visitor with a field in each request.
     #[must_use]
-    pub fn saying(mut self, name: &str, value: &str) -> Visitor<'s> {
+    pub fn saying(mut self, name: &str, value: &str) -> Visitor {
         self.fields.push((name.to_owned(), value.to_owned()));
         self
     }
@@ -123,7 +129,7 @@ impl<'s> Visitor<'s> {
         request += "\r\n";
         let mut wire = match &self.socket {
             Some(socket) => Wire::connect_unix(socket),
-            None => Wire::connect_over(self.address, self.seals || self.server.config.tls),
+            None => Wire::connect_over(self.address, self.seals),
         };
         // A refused body need not be sent completely; only the response matters.
         let _ = wire.try_send(&[request.as_bytes(), body].concat());
