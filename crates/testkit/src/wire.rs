@@ -193,6 +193,12 @@ impl Wire {
         self.stream.write_all(bytes)
     }
 
+    /// Sends bytes as they are, without TLS.
+    #[track_caller]
+    pub fn send_raw(&mut self, bytes: &[u8]) {
+        self.try_send_raw(bytes).unwrap_or_else(|error| panic!("send: {error}"));
+    }
+
     /// Sends all of `bytes`.
     pub fn try_send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         if !self.early {
@@ -271,7 +277,19 @@ impl Wire {
     /// Receives a response to a request other than HEAD.
     #[track_caller]
     pub fn response(&mut self) -> WireResponse {
-        let mut response = self.head();
+        let head = self.head();
+        self.with_body(head)
+    }
+
+    /// Receives a response to a request other than HEAD; `None` if the connection ends before it.
+    #[track_caller]
+    pub fn try_response(&mut self) -> Option<WireResponse> {
+        let head = self.try_head()?;
+        Some(self.with_body(head))
+    }
+
+    #[track_caller]
+    fn with_body(&mut self, mut response: WireResponse) -> WireResponse {
         if response.has_body() {
             let length = response.promised();
             self.fill_to(length);

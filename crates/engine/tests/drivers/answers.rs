@@ -4,11 +4,11 @@ use std::thread;
 use std::time::Duration;
 
 use tenfold_engine::{Driver, Engine, Sender, Topology};
+use tenfold_testkit::folder::TempFolder;
 
 use crate::Statement;
-use crate::client::request;
 use crate::configuration::{Configuration, any, at_once};
-use crate::launch::Server;
+use crate::launch::{Server, request};
 use crate::pattern;
 use crate::server::{SMALL, TAIL};
 
@@ -48,11 +48,11 @@ fn requests_on_one_connection_are_answered(configuration: &Configuration) {
     let server = Server::start(configuration);
     let mut client = server.connect();
     for _ in 0..5 {
-        let response = client.get("/small");
+        let response = client.fetch("/small");
         assert_eq!((response.status, response.body.as_slice()), (200, SMALL));
-        assert_eq!(client.get("/shared?70000").body, pattern::bytes(70_000));
+        assert_eq!(client.fetch("/shared?70000").body, pattern::bytes(70_000));
     }
-    assert_eq!(client.get("/nothing").status, 404);
+    assert_eq!(client.fetch("/nothing").status, 404);
     drop(client);
     server.stop();
 }
@@ -62,12 +62,12 @@ fn a_large_file_comes_whole(configuration: &Configuration) {
     let length = if plain && one_worker(configuration) { pattern::LARGE } else { 4 << 20 };
     let server = Server::start(configuration);
     let mut client = server.connect();
-    client.ask(&format!("/large?{length}"));
-    assert_eq!(crate::client::length(&client.head()), length);
+    client.get(&format!("/large?{length}"));
+    assert_eq!(client.head().promised(), length);
     for part in pattern::large()[..length].chunks(1 << 20) {
-        assert!(client.exactly(part.len()) == part, "a part of the file is another one");
+        assert!(client.take(part.len()) == part, "a part of the file is another one");
     }
-    assert_eq!(client.get("/small").body, SMALL);
+    assert_eq!(client.fetch("/small").body, SMALL);
     drop(client);
     server.stop();
 }
@@ -78,14 +78,14 @@ fn a_slow_reader_gets_every_byte(configuration: &Configuration) {
     for target in ["/shared?1000000", "/large?2097152"] {
         let mut client = server.connect();
         client.take_little();
-        client.ask(target);
-        let length = crate::client::length(&client.head()).min(length);
+        client.get(target);
+        let length = client.head().promised().min(length);
         // The pieces are so small that the server waits for room repeatedly.
         for part in pattern::large()[..length].chunks(length / 50) {
-            assert!(client.exactly(part.len()) == part, "a part of {target} is another one");
+            assert!(client.take(part.len()) == part, "a part of {target} is another one");
             thread::sleep(Duration::from_millis(4));
         }
-        assert_eq!(client.get("/small").body, SMALL);
+        assert_eq!(client.fetch("/small").body, SMALL);
     }
     server.stop();
 }
@@ -101,7 +101,7 @@ fn memory_and_files_keep_their_order(configuration: &Configuration) {
         expected.extend_from_slice(TAIL);
     }
     for _ in 0..3 {
-        client.ask("/mix");
+        client.get("/mix");
     }
     for _ in 0..3 {
         assert!(client.response().body == expected, "the parts of an answer are in another order");
@@ -115,7 +115,7 @@ fn a_request_may_come_byte_by_byte(configuration: &Configuration) {
     let mut client = server.connect();
     for _ in 0..2 {
         for byte in request("/small") {
-            client.send(&[byte]);
+            client.send([byte]);
             thread::sleep(Duration::from_micros(500));
         }
         assert_eq!(client.response().body, SMALL);
@@ -166,7 +166,7 @@ fn batches_of_many_connections(configuration: &Configuration) {
     let batch = [request("/small"), request("/shared?7000")].concat().repeat(30);
     for _ in 0..3 {
         // The other requests arrive during this sleep.
-        slow.ask("/sleep?100");
+        slow.get("/sleep?100");
         for client in &mut clients {
             client.send(&batch);
         }
@@ -189,7 +189,7 @@ fn a_thousand_requests(configuration: &Configuration) {
     let mut writer = client.writer();
     let asking = thread::spawn(move || {
         for number in 0..1000 {
-            writer.ask(&format!("/shared?{}", length + number % 7));
+            writer.get(&format!("/shared?{}", length + number % 7));
         }
     });
     thread::sleep(Duration::from_millis(200));
@@ -212,7 +212,7 @@ fn a_connection_rests_and_is_served_again(configuration: &Configuration) {
     let server = Server::start(configuration);
     let mut client = server.connect();
     for _ in 0..times {
-        assert_eq!(client.get("/small").body, SMALL);
+        assert_eq!(client.fetch("/small").body, SMALL);
     }
     if configuration.at_once() {
         let accepted = server.count("accepted");
@@ -230,7 +230,7 @@ fn hundreds_of_connections(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("head-timeout", "60000")]);
     let mut clients: Vec<_> = (0..count).map(|_| server.connect()).collect();
     for _ in 0..2 {
-        clients.iter_mut().for_each(|client| client.ask("/shared?2000"));
+        clients.iter_mut().for_each(|client| client.get("/shared?2000"));
         for client in &mut clients {
             assert!(client.response().body == pattern::bytes(2000), "an answer is another one");
         }
@@ -245,17 +245,17 @@ fn hundreds_of_connections(configuration: &Configuration) {
 fn answers_that_take_time(configuration: &Configuration) {
     let server = Server::start(configuration);
     let mut client = server.connect();
-    client.send(&[request("/shared?20"), request("/later?30"), request("/shared?40")].concat());
+    client.send([request("/shared?20"), request("/later?30"), request("/shared?40")].concat());
     thread::sleep(Duration::from_millis(10));
     // These requests arrive while the answer is being computed.
-    client.send(&[request("/later?1"), request("/shared?60")].concat());
+    client.send([request("/later?1"), request("/shared?60")].concat());
     assert_eq!(client.response().body, pattern::bytes(20));
     assert_eq!(client.response().body, SMALL);
     assert_eq!(client.response().body, pattern::bytes(40));
     assert_eq!(client.response().body, SMALL);
     assert_eq!(client.response().body, pattern::bytes(60));
     for _ in 0..20 {
-        assert_eq!(client.get("/later?0").body, SMALL);
+        assert_eq!(client.fetch("/later?0").body, SMALL);
     }
     drop(client);
     server.stop();
@@ -264,8 +264,8 @@ fn answers_that_take_time(configuration: &Configuration) {
 fn what_panicked_elsewhere_is_answered(configuration: &Configuration) {
     let server = Server::start(configuration);
     let mut client = server.connect();
-    assert_eq!(client.get("/later?13").status, 500);
-    assert_eq!(client.get("/later?1").body, SMALL);
+    assert_eq!(client.fetch("/later?13").status, 500);
+    assert_eq!(client.fetch("/later?1").body, SMALL);
     drop(client);
     server.stop();
 }
@@ -275,39 +275,39 @@ fn h74_a_panic_closes_one_connection(configuration: &Configuration) {
     for before in ["", "/small", "/large?300000"] {
         let mut client = server.connect();
         if !before.is_empty() {
-            client.ask(before);
+            client.get(before);
             client.response();
         }
-        client.ask("/panic");
+        client.get("/panic");
         let (rest, _) = client.rest();
         assert_eq!(rest, b"");
     }
     // The next connection may get the descriptor number of this one.
     for _ in 3..20 {
         let mut client = server.connect();
-        client.ask("/panic");
+        client.get("/panic");
         assert_eq!(client.rest().0, b"");
-        assert_eq!(server.connect().get("/small").body, SMALL);
+        assert_eq!(server.connect().fetch("/small").body, SMALL);
     }
     server.has_counted("panicked", 20);
     server.stop();
 }
 
 fn unix_sockets_are_served(configuration: &Configuration) {
-    let path = pattern::scratch("socket");
+    let folder = TempFolder::new("socket");
+    let path = folder.at("socket");
     let server = Server::start_with(configuration, &[("listen", &format!("unix:{}", path.display()))]);
     let mut client = server.connect();
-    assert_eq!(client.get("/small").body, SMALL);
-    assert!(client.get("/mix").body.ends_with(TAIL));
-    assert!(client.get("/large?3000000").body == pattern::large()[..3_000_000], "the file is another one");
+    assert_eq!(client.fetch("/small").body, SMALL);
+    assert!(client.fetch("/mix").body.ends_with(TAIL));
+    assert!(client.fetch("/large?3000000").body == pattern::large()[..3_000_000], "the file is another one");
     drop(client);
     server.stop();
-    std::fs::remove_file(path).expect("the socket has a name");
 }
 
 fn ipv6_is_served(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("listen", "[::1]:0")]);
     assert!(server.address().is_ipv6());
-    assert_eq!(server.connect().get("/small").body, SMALL);
+    assert_eq!(server.connect().fetch("/small").body, SMALL);
     server.stop();
 }

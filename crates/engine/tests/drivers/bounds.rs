@@ -4,12 +4,13 @@ use std::thread;
 use std::time::Duration;
 
 use tenfold_engine::{Dispatch, Driver, Engine, Topology};
+use tenfold_testkit::time::{PATIENCE, becomes_true, eventually};
+use tenfold_testkit::wire::Wire;
 
 use crate::Statement;
-use crate::client::request;
 use crate::configuration::{Configuration, any, at_once};
 use crate::endings::{LATE, REFUSED};
-use crate::launch::{Server, eventually};
+use crate::launch::{Server, request};
 use crate::server::SMALL;
 
 pub(crate) const STATEMENTS: &[Statement] = &[
@@ -64,12 +65,22 @@ fn once(configuration: &Configuration) -> bool {
 /// A request that lacks its last line.
 const BEGUN: &[u8] = b"GET /small HTTP/1.1\r\nHost: localhost\r\n";
 
+/// Waits until a new connection gets a response, and returns it.
+fn is_admitted(server: &Server) -> Wire {
+    eventually(PATIENCE, "a new connection is admitted", || {
+        let mut client = server.connect();
+        // The server may close it meanwhile.
+        let _ = client.try_send(&request("/small"));
+        client.try_response().map(|_| client)
+    })
+}
+
 fn connections_past_the_bound_are_closed(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("connections", "4")]);
     let mut clients: Vec<_> = (0..4).map(|_| server.connect()).collect();
     // No connection is idle: the next request begins before the first is answered.
     clients.iter_mut().for_each(|client| {
-        client.send(&[&request("/small"), BEGUN].concat());
+        client.send([&request("/small"), BEGUN].concat());
         assert_eq!(client.response().body, SMALL);
     });
     for _ in 0..3 {
@@ -78,21 +89,14 @@ fn connections_past_the_bound_are_closed(configuration: &Configuration) {
         assert_eq!(rest, b"");
     }
     clients.iter_mut().for_each(|client| {
-        client.send(&[b"\r\n", BEGUN].concat());
+        client.send([b"\r\n", BEGUN].concat());
         assert_eq!(client.response().body, SMALL);
     });
     clients.truncate(2);
-    eventually(
-        || {
-            let mut client = server.connect();
-            client.try_send(&request("/small"));
-            client.rest_or_response().is_some()
-        },
-        || "the places of those that left are not given again".into(),
-    );
+    is_admitted(&server);
     clients[0].send(b"\r\n");
     assert_eq!(clients[0].response().body, SMALL);
-    let text = String::from_utf8(clients[0].get("/counters").body).expect("counters are text");
+    let text = String::from_utf8(clients[0].fetch("/counters").body).expect("counters are text");
     let count = text.lines().find_map(|line| line.strip_prefix("too-many ")).map(str::parse::<u64>);
     assert!(count.is_some_and(|count| count.is_ok_and(|count| count >= 3)), "{text}");
     server.stop();
@@ -102,33 +106,23 @@ fn the_longest_idle_gives_way(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("connections", "4")]);
     let mut clients: Vec<_> = (0..4).map(|_| server.connect()).collect();
     for client in &mut clients {
-        assert_eq!(client.get("/small").body, SMALL);
+        assert_eq!(client.fetch("/small").body, SMALL);
         // The server has a coarse clock, and a separate thread may read it late.
         let is_inline =
             configuration.driver() != Driver::Blocking && configuration.dispatch == Dispatch::Inline;
         thread::sleep(Duration::from_millis(if is_inline { 50 } else { 300 }));
     }
     // The first one has not asked for longest, and the second one has begun to ask.
-    assert_eq!(clients[0].get("/small").body, SMALL);
+    assert_eq!(clients[0].fetch("/small").body, SMALL);
     clients[1].send(BEGUN);
-    let mut served = None;
-    eventually(
-        || {
-            let mut client = server.connect();
-            client.try_send(&request("/small"));
-            let response = client.rest_or_response();
-            served = response.is_some().then_some(client);
-            served.is_some()
-        },
-        || "no idle connection gives way".into(),
-    );
-    clients.remove(2).ends();
+    let mut served = is_admitted(&server);
+    clients.remove(2).expect_end_of_stream();
     clients[1].send(b"\r\n");
     assert_eq!(clients[1].response().body, SMALL);
-    for client in clients.iter_mut().chain(&mut served) {
-        assert_eq!(client.get("/small").body, SMALL);
+    for client in clients.iter_mut().chain([&mut served]) {
+        assert_eq!(client.fetch("/small").body, SMALL);
     }
-    let text = String::from_utf8(clients[0].get("/counters").body).expect("counters are text");
+    let text = String::from_utf8(clients[0].fetch("/counters").body).expect("counters are text");
     assert!(text.lines().any(|line| line == "evicted 1"), "{text}");
     server.stop();
 }
@@ -140,7 +134,7 @@ fn a_refused_connection_gives_way_first(configuration: &Configuration) {
     assert_eq!(refused.response().status, 400);
     let mut clients: Vec<_> = (0..3).map(|_| server.connect()).collect();
     for client in &mut clients {
-        assert_eq!(client.get("/small").body, SMALL);
+        assert_eq!(client.fetch("/small").body, SMALL);
     }
     // A thread reports late that its connection is idle. After this pause, all connections count as idle.
     thread::sleep(Duration::from_millis(match (configuration.driver(), configuration.dispatch) {
@@ -150,11 +144,11 @@ fn a_refused_connection_gives_way_first(configuration: &Configuration) {
     }));
     clients.push(server.connect());
     for client in &mut clients {
-        assert_eq!(client.get("/small").body, SMALL);
+        assert_eq!(client.fetch("/small").body, SMALL);
     }
-    refused.ends();
-    eventually(|| !refused.try_send_raw(b"x"), || "the refused connection stays".into());
-    let text = String::from_utf8(clients[0].get("/counters").body).expect("counters are text");
+    refused.expect_end_of_stream();
+    becomes_true(PATIENCE, "the refused connection is closed", || refused.try_send_raw(b"x").is_err());
+    let text = String::from_utf8(clients[0].fetch("/counters").body).expect("counters are text");
     assert!(text.lines().any(|line| line == "evicted 1"), "{text}");
     server.stop();
 }
@@ -167,14 +161,14 @@ fn a_refused_connection_gives_way_to_those_that_wait(configuration: &Configurati
         refused.send(REFUSED);
         assert_eq!(refused.response().status, 400);
         let sending = thread::spawn(move || {
-            while sends && refused.try_send_raw(b"x") {
+            while sends && refused.try_send_raw(b"x").is_ok() {
                 thread::sleep(Duration::from_millis(5));
             }
             refused
         });
         let mut client = server.connect();
-        client.be_patient_for(Duration::from_secs(10));
-        assert_eq!(client.get("/small").body, SMALL);
+        client.wait_at_most(Duration::from_secs(10));
+        assert_eq!(client.fetch("/small").body, SMALL);
         drop(client);
         sending.join().expect("it ends with its connection");
         server.stop();
@@ -185,9 +179,9 @@ fn without_descriptors_it_waits_and_goes_on(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("descriptors", "40")]);
     // Each worker opens its own descriptors before connections take the rest. It opens its eventfds last.
     let workers = if configuration.topology == Topology::Single { 1 } else { 2 };
-    eventually(|| server.eventfds() >= 2 * workers, || "its workers do not begin".into());
+    becomes_true(PATIENCE, "its workers begin", || server.eventfds() >= 2 * workers);
     let mut clients: Vec<_> = (0..60).map(|_| server.connect()).collect();
-    clients.iter_mut().for_each(|client| client.ask("/small"));
+    clients.iter_mut().for_each(|client| client.get("/small"));
     clients[0].response();
     if configuration.sleeps() {
         server.falls_asleep();
@@ -206,7 +200,7 @@ fn who_sends_and_is_not_read_is_held_back(configuration: &Configuration) {
     // Each response that takes time begins another wait for the client, which is still sending.
     for (first, others) in [("/never", "/small"), ("/later?5", "/later?5"), ("/large?60000000", "/small")] {
         let mut client = server.connect();
-        client.ask(first);
+        client.get(first);
         let requests = request(others).repeat(8192);
         let taken = client.send_while_taken(&requests, 128);
         assert!(taken < 64, "{} MiB were taken and not read", (taken * requests.len()) >> 20);
@@ -225,16 +219,16 @@ fn a_slow_reader_that_goes_on_reading_lives(configuration: &Configuration) {
     // The client may be late by seconds, so the timeout is longer than that.
     let server = Server::start_with(configuration, &[("send-timeout", "4000")]);
     let mut clients = [server.connect(), server.connect()];
-    clients[0].ask("/large?60000000");
-    clients[1].send(&request("/shared").repeat(10));
+    clients[0].get("/large?60000000");
+    clients[1].send(request("/shared").repeat(10));
     for _ in 0..110 {
-        clients.iter_mut().for_each(|client| drop(client.exactly(10_000)));
+        clients.iter_mut().for_each(|client| drop(client.take(10_000)));
         thread::sleep(Duration::from_millis(80));
     }
     thread::sleep(Duration::from_millis(100));
-    eventually(|| server.others() == 2, || format!("{} are left", server.others()));
+    server.has_others(2);
     drop(clients);
-    eventually(|| server.others() == 0, || "they stay".into());
+    server.has_others(0);
     server.stop();
 }
 
@@ -242,8 +236,8 @@ fn a_reader_that_stops_is_closed(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("send-timeout", "1000")]);
     let mut client = server.connect();
     client.take_little();
-    client.ask("/large?60000000");
+    client.get("/large?60000000");
     client.head();
-    eventually(|| server.others() == 0, || "it is waited for".into());
+    server.has_others(0);
     server.stop();
 }

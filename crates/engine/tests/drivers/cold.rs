@@ -5,11 +5,11 @@ use std::fs::File;
 use rustix::fs::{Advice, fadvise};
 use tenfold_engine::{Driver, Engine, Sender};
 use tenfold_sys::file::{is_cached, read_cached};
+use tenfold_testkit::folder::TempFolder;
 
 use crate::Statement;
-use crate::client::{length, request};
 use crate::configuration::Configuration;
-use crate::launch::Server;
+use crate::launch::{Server, request};
 use crate::pattern;
 use crate::server::SMALL;
 
@@ -32,7 +32,7 @@ fn plain_loop(configuration: &Configuration) -> bool {
 /// Whether a thread has read for the loop. The service of these tests also has such threads; they start with the first
 /// answer that takes time.
 fn has_readers(server: &Server) -> bool {
-    server.threads().iter().any(|name| name.starts_with("offload-"))
+    server.process().threads().iter().any(|name| name.starts_with("offload-"))
 }
 
 /// The most evictions of a file from the page cache. A read of cached bytes also starts a read of the missing pages
@@ -42,8 +42,8 @@ fn has_readers(server: &Server) -> bool {
 const EVICTIONS: usize = 10;
 
 fn a_file_that_is_not_cached(configuration: &Configuration) {
-    let (path, length) = (pattern::scratch("cold"), 3 << 20);
-    std::fs::write(&path, &pattern::large()[..length]).expect("there is room");
+    let (folder, length) = (TempFolder::new("cold"), 3 << 20);
+    let path = folder.write("file", &pattern::large()[..length]);
     let file = File::open(&path).expect("it was made");
     file.sync_all().expect("it can be written");
     let server = Server::start_with(configuration, &[("sparse", &path.to_string_lossy())]);
@@ -58,7 +58,7 @@ fn a_file_that_is_not_cached(configuration: &Configuration) {
             false => is_cached(&file, last) == Some(false),
         };
         for _ in 0..2 {
-            client.ask("/sparse");
+            client.get("/sparse");
             assert!(client.response().body == pattern::large()[..length], "the file is another one");
         }
         !cold || has_readers(&server)
@@ -66,23 +66,22 @@ fn a_file_that_is_not_cached(configuration: &Configuration) {
     assert!(read_elsewhere, "the loop has read the file");
     drop(client);
     server.stop();
-    std::fs::remove_file(path).expect("the file has a name");
 }
 
 fn a_cold_file_is_sent_whole(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("cold", "true")]);
     let mut client = server.connect();
     for _ in 0..3 {
-        assert!(client.get("/large?3000000").body == pattern::large()[..3_000_000], "another answer");
+        assert!(client.fetch("/large?3000000").body == pattern::large()[..3_000_000], "another answer");
     }
-    client.send(&[request("/small"), request("/large?100000"), request("/mix"), request("/small")].concat());
+    client.send([request("/small"), request("/large?100000"), request("/mix"), request("/small")].concat());
     assert_eq!(client.response().body, SMALL);
     assert!(client.response().body == pattern::large()[..100_000], "another answer");
     let mix = client.response().body;
     assert_eq!(client.response().body, SMALL);
     assert!(has_readers(&server), "the loop has read the file");
     let warm = Server::start(configuration);
-    assert!(warm.connect().get("/mix").body == mix, "another answer");
+    assert!(warm.connect().fetch("/mix").body == mix, "another answer");
     warm.stop();
     drop(client);
     server.stop();
@@ -91,16 +90,16 @@ fn a_cold_file_is_sent_whole(configuration: &Configuration) {
 fn a_client_that_leaves(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("cold", "true")]);
     for _ in 0..20 {
-        server.connect().ask("/large");
+        server.connect().get("/large");
         let mut half = server.connect();
-        half.ask("/large");
+        half.get("/large");
         half.head();
     }
     let mut client = server.connect();
-    client.ask("/large?1000000");
-    assert_eq!(length(&client.head()), 1_000_000);
-    assert!(client.exactly(1_000_000) == pattern::large()[..1_000_000], "another answer");
-    assert_eq!(client.get("/small").body, SMALL);
+    client.get("/large?1000000");
+    assert_eq!(client.head().promised(), 1_000_000);
+    assert!(client.take(1_000_000) == pattern::large()[..1_000_000], "another answer");
+    assert_eq!(client.fetch("/small").body, SMALL);
     drop(client);
     server.stop();
 }

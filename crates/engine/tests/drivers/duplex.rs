@@ -4,9 +4,10 @@ use std::thread;
 use std::time::Duration;
 
 use tenfold_engine::Driver;
+use tenfold_testkit::time::PATIENCE;
+use tenfold_testkit::wire::Wire;
 
 use crate::Statement;
-use crate::client::Client;
 use crate::configuration::Configuration;
 use crate::launch::Server;
 use crate::mux::{Answers, COUNT, NOISE, WINDOW, ask, frame, grant};
@@ -40,11 +41,11 @@ fn start(configuration: &Configuration) -> Server {
 }
 
 /// Reads frames until `enough`.
-fn hear(client: &mut Client, answers: &mut Answers, enough: impl Fn(&Answers) -> bool) {
+fn hear(client: &mut Wire, answers: &mut Answers, enough: impl Fn(&Answers) -> bool) {
     while !enough(answers) {
-        let head = client.exactly(4);
+        let head = client.take(4);
         let length = usize::from(u16::from_be_bytes([head[2], head[3]]));
-        let payload = client.exactly(length);
+        let payload = client.take(length);
         answers.hear(head[0], head[1], &payload);
     }
 }
@@ -55,7 +56,7 @@ fn answers_come_in_pieces_and_out_of_order(configuration: &Configuration) {
     let asked = [(1, 300_000, 0), (2, 250_000, 0), (3, 10, 300), (4, 0, 0), (5, 2000, 100)];
     // One send has all requests, so the server receives all of them before it answers the first.
     let requests = asked.iter().flat_map(|&(stream, bytes, after)| ask(stream, bytes, after));
-    client.send(&grant(1 << 20).into_iter().chain(requests).collect::<Vec<_>>());
+    client.send(grant(1 << 20).into_iter().chain(requests).collect::<Vec<_>>());
     let mut answers = Answers::default();
     hear(&mut client, &mut answers, |answers| answers.ended.len() == asked.len());
     for (stream, bytes, _) in asked {
@@ -72,17 +73,17 @@ fn answers_come_in_pieces_and_out_of_order(configuration: &Configuration) {
 fn a_window_holds_answers_back_across_rests(configuration: &Configuration) {
     let server = start(configuration);
     let (mut client, mut answers) = (server.connect(), Answers::default());
-    client.send(&ask(1, WINDOW, 0));
+    client.send(ask(1, WINDOW, 0));
     hear(&mut client, &mut answers, |answers| answers.ended.len() == 1);
     // The connection is idle, and its window is still used up.
-    client.send(&[ask(2, 3000, 0), frame(COUNT, 0, b"")].concat());
+    client.send([ask(2, 3000, 0), frame(COUNT, 0, b"")].concat());
     hear(&mut client, &mut answers, |answers| answers.noise.is_some());
     assert!(client.is_silent_for(Duration::from_millis(200)), "more came than the window allows");
-    client.send(&grant(1000));
+    client.send(grant(1000));
     hear(&mut client, &mut answers, |answers| answers.all() == WINDOW + 1000);
-    client.send(&grant(5000));
+    client.send(grant(5000));
     hear(&mut client, &mut answers, |answers| answers.ended == [1, 2]);
-    client.shut_down_writing();
+    client.end_output();
     let (rest, _) = client.rest();
     assert!(rest.is_empty(), "{} bytes more than was asked for", rest.len());
     server.stop();
@@ -96,12 +97,12 @@ fn bytes_are_received_while_there_is_no_room(configuration: &Configuration) {
     let server = start(configuration);
     let mut client = server.connect();
     client.take_little();
-    client.send(&[grant(ANSWER * 2), ask(1, ANSWER, 0), ask(2, 10, 50)].concat());
+    client.send([grant(ANSWER * 2), ask(1, ANSWER, 0), ask(2, 10, 50)].concat());
     let noise = frame(NOISE, 0, &[7; 2000]);
     for _ in 0..NOISES / 8 {
-        client.send(&noise.repeat(8));
+        client.send(noise.repeat(8));
     }
-    client.send(&frame(COUNT, 0, b""));
+    client.send(frame(COUNT, 0, b""));
     // The first answer has no room until this is over, and the second one is ready before that.
     thread::sleep(Duration::from_millis(150));
     let mut answers = Answers::default();
@@ -115,15 +116,15 @@ fn a_loop_that_waits_in_both_directions_sleeps(configuration: &Configuration) {
     let server = start(configuration);
     let mut full = server.connect();
     full.take_little();
-    full.send(&[grant(1 << 30), ask(1, 64 << 20, 0), ask(2, 10, 60_000)].concat());
+    full.send([grant(1 << 30), ask(1, 64 << 20, 0), ask(2, 10, 60_000)].concat());
     let mut held = server.connect();
-    held.send(&ask(1, 2 * WINDOW, 0));
+    held.send(ask(1, 2 * WINDOW, 0));
     thread::sleep(Duration::from_millis(100));
     server.falls_asleep();
     server.stop();
 }
 
 fn an_engine_that_blocks_refuses(configuration: &Configuration) {
-    let mut server = start(configuration);
-    assert!(!server.end(crate::client::PATIENCE).success());
+    let server = start(configuration);
+    assert!(!server.end(PATIENCE).success());
 }

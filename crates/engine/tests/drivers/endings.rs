@@ -2,16 +2,16 @@
 //! refuses a request.
 
 use std::fs::File;
-use std::io::Write;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tenfold_engine::Sender;
+use tenfold_testkit::folder::TempFolder;
+use tenfold_testkit::time::{PATIENCE, becomes_true};
 
 use crate::Statement;
-use crate::client::{End, PATIENCE, request};
 use crate::configuration::{Configuration, any, at_once, one_loop};
-use crate::launch::{Server, eventually};
+use crate::launch::{Server, request};
 use crate::pattern;
 use crate::server::SMALL;
 
@@ -42,10 +42,10 @@ fn an_end_together_with_a_request(configuration: &Configuration) {
     let server = Server::start(configuration);
     for target in ["/shared?50", "/shared?300000", "/large?3000000", "/later?20"] {
         let mut client = server.connect();
-        client.ask(target);
-        client.shut_down_writing();
+        client.get(target);
+        client.end_output();
         assert_eq!(client.response().status, 200);
-        client.ends();
+        client.expect_end_of_stream();
     }
     server.stop();
 }
@@ -55,12 +55,12 @@ fn an_end_behind_a_request(configuration: &Configuration) {
     for pause in [0, 50] {
         let mut client = server.connect();
         client.take_next_to_nothing();
-        client.ask("/shared?120000");
+        client.get("/shared?120000");
         thread::sleep(Duration::from_millis(pause));
-        client.shut_down_writing();
+        client.end_output();
         thread::sleep(Duration::from_millis(100));
         assert!(client.response().body == pattern::bytes(120_000), "the answer is another one");
-        client.ends();
+        client.expect_end_of_stream();
     }
     server.stop();
 }
@@ -69,11 +69,11 @@ fn an_end_behind_a_request(configuration: &Configuration) {
 fn an_end_behind_many_requests_is_seen(configuration: &Configuration) {
     let server = Server::start(configuration);
     let mut client = server.connect();
-    assert_eq!(client.get("/small").body, SMALL);
+    assert_eq!(client.fetch("/small").body, SMALL);
     let mut blocking = server.connect();
-    assert_eq!(blocking.get("/small").body, SMALL);
+    assert_eq!(blocking.fetch("/small").body, SMALL);
     // While the loop sleeps, everything arrives. The room of a receive is 16 KiB and 2 bytes.
-    blocking.ask("/sleep?150");
+    blocking.get("/sleep?150");
     thread::sleep(Duration::from_millis(30));
     let mut all = Vec::new();
     for _ in 0..6 {
@@ -86,12 +86,12 @@ fn an_end_behind_many_requests_is_seen(configuration: &Configuration) {
     assert_eq!(all.len(), 16 * 1024 + 2);
     all.extend_from_slice(&request("/small"));
     client.send(&all);
-    client.shut_down_writing();
+    client.end_output();
     for _ in 0..7 {
         assert_eq!(client.response().body, SMALL);
     }
-    client.be_patient_for(Duration::from_secs(10));
-    client.ends();
+    client.wait_at_most(Duration::from_secs(10));
+    client.expect_end_of_stream();
     server.stop();
 }
 
@@ -99,7 +99,7 @@ fn a_reset_in_the_middle(configuration: &Configuration) {
     let server = Server::start_with_little_room(configuration);
     for target in ["/large?60000000", "/shared", "/mix", "/later?50", "/small"] {
         let mut client = server.connect();
-        client.ask(target);
+        client.get(target);
         if target != "/later?50" {
             client.head();
         }
@@ -110,13 +110,13 @@ fn a_reset_in_the_middle(configuration: &Configuration) {
     client.send(b"GET /sm");
     client.reset();
     server.has_counted("closed", 7);
-    assert_eq!(server.connect().get("/small").body, SMALL);
+    assert_eq!(server.connect().fetch("/small").body, SMALL);
     server.stop();
 }
 
 fn a_peer_that_says_nothing_is_closed(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("head-timeout", "200")]);
-    server.connect().ends();
+    server.connect().expect_end_of_stream();
     server.stop();
 }
 
@@ -125,7 +125,7 @@ fn a_head_that_stops_is_told_so(configuration: &Configuration) {
     let mut client = server.connect();
     client.send(b"GET /small HTTP/1.1\r\nHost: local");
     assert_eq!(client.response().status, 408);
-    client.ends();
+    client.expect_end_of_stream();
     server.stop();
 }
 
@@ -133,18 +133,18 @@ fn a_connection_that_rests_too_long(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("idle-timeout", "1000")]);
     let mut client = server.connect();
     for _ in 0..2 {
-        assert_eq!(client.get("/small").body, SMALL);
+        assert_eq!(client.fetch("/small").body, SMALL);
     }
-    client.ends();
+    client.expect_end_of_stream();
     server.stop();
 }
 
 fn an_answer_that_never_comes(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("later-timeout", "200")]);
     let mut client = server.connect();
-    client.send(&[request("/never"), request("/small")].concat());
+    client.send([request("/never"), request("/small")].concat());
     assert_eq!(client.response().status, 503);
-    client.ends();
+    client.expect_end_of_stream();
     server.stop();
 }
 
@@ -153,9 +153,9 @@ fn a_peer_that_goes_away(configuration: &Configuration) {
     for before in [false, true] {
         let mut client = server.connect();
         if before {
-            assert_eq!(client.get("/small").body, SMALL);
+            assert_eq!(client.fetch("/small").body, SMALL);
         }
-        client.ask("/never");
+        client.get("/never");
         thread::sleep(Duration::from_millis(50));
         client.reset();
     }
@@ -174,14 +174,14 @@ fn a_refusal_reaches_a_peer_that_still_sends(configuration: &Configuration) {
     let mut client = server.connect();
     client.send(REFUSED);
     for _ in 0..20 {
-        if !client.try_send(&[b'x'; 8192]) {
+        if client.try_send(&[b'x'; 8192]).is_err() {
             break;
         }
         thread::sleep(Duration::from_millis(2));
     }
-    client.shut_down_writing();
+    client.end_output();
     assert_eq!(client.response().status, 400);
-    client.ends();
+    client.expect_end_of_stream();
     server.stop();
 }
 
@@ -191,11 +191,12 @@ fn a_refusal_of_megabytes(configuration: &Configuration) {
     let mut client = server.connect();
     client.send(REFUSED);
     for sent in 0..128 {
-        assert!(client.try_send(&[b'x'; 64 * 1024]), "the connection is lost after {sent} times 64 KiB");
+        let taken = client.try_send(&[b'x'; 64 * 1024]);
+        taken.unwrap_or_else(|error| panic!("after {sent} times 64 KiB: {error}"));
     }
     assert_eq!(client.response().status, 400);
-    client.shut_down_writing();
-    client.ends();
+    client.end_output();
+    client.expect_end_of_stream();
     server.has_counted("closed", 1);
     server.stop();
 }
@@ -205,9 +206,9 @@ fn a_refused_peer_that_falls_silent(configuration: &Configuration) {
     let mut client = server.connect();
     client.send(REFUSED);
     assert_eq!(client.response().status, 400);
-    client.ends();
-    eventually(|| !client.try_send_raw(b"x"), || "the peer does not notice the close".into());
-    server.has_counted("closed", 1);
+    client.expect_end_of_stream();
+    server.has_others(0);
+    becomes_true(PATIENCE, "the peer notices the close", || client.try_send_raw(b"x").is_err());
     server.stop();
 }
 
@@ -218,7 +219,7 @@ fn a_refused_peer_that_sends_without_end(configuration: &Configuration) {
     let mut client = server.connect();
     client.send(REFUSED);
     let begun = Instant::now();
-    while client.try_send_raw(&[b'x'; 64 * 1024]) {
+    while client.try_send_raw(&[b'x'; 64 * 1024]).is_ok() {
         assert!(begun.elapsed() < PATIENCE, "the peer does not notice the close");
     }
     // A write that waits for room also has a time limit.
@@ -233,11 +234,11 @@ fn a_refusal_behind_many_bytes(configuration: &Configuration) {
     for target in ["/later?60", "/shared?900000"] {
         let mut client = server.connect();
         client.take_little();
-        client.send(&[request(target), REFUSED.to_vec()].concat());
+        client.send([request(target), REFUSED.to_vec()].concat());
         let mut writer = client.writer();
         let asking = thread::spawn(move || {
             for _ in 0..25 {
-                if !writer.try_send(&[b'x'; 8000]) {
+                if writer.try_send(&[b'x'; 8000]).is_err() {
                     return;
                 }
             }
@@ -246,22 +247,22 @@ fn a_refusal_behind_many_bytes(configuration: &Configuration) {
         assert_eq!(client.response().status, 200);
         assert_eq!(client.response().status, 400);
         asking.join().expect("a writer that is refused stops");
-        client.shut_down_writing();
-        client.ends();
+        client.end_output();
+        client.expect_end_of_stream();
     }
     server.stop();
 }
 
 fn a_file_that_shrinks_is_not_padded(configuration: &Configuration) {
-    let path = pattern::scratch("shrinking");
-    let mut file = File::create(&path).expect("a temporary file can be made");
-    file.write_all(&pattern::large()[..12 << 20]).expect("there is room");
+    let folder = TempFolder::new("shrinking");
+    let path = folder.write("file", &pattern::large()[..12 << 20]);
+    let file = File::options().write(true).open(&path).expect("our own file");
     let server = Server::start_with(configuration, &[("sparse", &path.to_string_lossy())]);
     let mut client = server.connect();
     client.take_little();
-    client.ask("/sparse");
-    let length = crate::client::length(&client.head());
-    client.exactly(100_000);
+    client.get("/sparse");
+    let length = client.head().promised();
+    client.take(100_000);
     file.set_len(20_000).expect("a file of ours can be cut");
     let (rest, _) = client.rest();
     assert!(100_000 + rest.len() < length, "the connection ends before the answer does");
@@ -272,9 +273,8 @@ fn a_file_that_shrinks_is_not_padded(configuration: &Configuration) {
             "what came is not what was in the file"
         );
     }
-    eventually(|| server.connect().get("/small").body == SMALL, || "others are not served".into());
+    assert_eq!(server.connect().fetch("/small").body, SMALL);
     server.stop();
-    std::fs::remove_file(path).expect("the file has a name");
 }
 
 fn the_last_answer_comes_whole(configuration: &Configuration) {
@@ -287,11 +287,9 @@ fn the_last_answer_comes_whole(configuration: &Configuration) {
         );
         thread::sleep(Duration::from_millis(100));
         let head = client.head();
-        assert!(head.contains("Connection: close"), "{head}");
-        client.exactly(crate::client::length(&head));
-        client.be_patient_for(PATIENCE);
-        let (rest, end) = client.rest();
-        assert_eq!((rest.len(), end), (0, End::Ended));
+        assert!(head.closes(), "{}", head.head);
+        client.take(head.promised());
+        client.expect_end_of_stream();
     }
     server.stop();
 }

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use tenfold_engine::Engine;
 use tenfold_sys::signal::Signal;
+use tenfold_testkit::folder::TempFolder;
+use tenfold_testkit::time::{PATIENCE, becomes_true};
 
 use crate::Statement;
-use crate::client::PATIENCE;
 use crate::configuration::{Configuration, any, at_once};
 use crate::endings::{LATE, REFUSED};
-use crate::launch::{Server, eventually};
+use crate::launch::Server;
 use crate::pattern;
 use crate::server::SMALL;
 
@@ -33,14 +34,14 @@ fn forks(configuration: &Configuration) -> bool {
     configuration.engine == Engine::Fork
 }
 
-fn leaves_well(mut server: Server) {
+fn leaves_well(server: Server) {
     let status = server.end(PATIENCE);
     assert!(status.success(), "{status}");
 }
 
 fn a_server_with_nothing_to_do_leaves(configuration: &Configuration) {
     let server = Server::start(configuration);
-    assert_eq!(server.connect().get("/small").body, SMALL);
+    assert_eq!(server.connect().fetch("/small").body, SMALL);
     server.tell(Signal::Quit);
     leaves_well(server);
 }
@@ -48,7 +49,7 @@ fn a_server_with_nothing_to_do_leaves(configuration: &Configuration) {
 fn what_rests_is_closed(configuration: &Configuration) {
     let server = Server::start(configuration);
     let mut client = server.connect();
-    assert_eq!(client.get("/small").body, SMALL);
+    assert_eq!(client.fetch("/small").body, SMALL);
     server.tell(Signal::Quit);
     let (rest, _) = client.rest();
     assert_eq!(rest, b"");
@@ -58,25 +59,22 @@ fn what_rests_is_closed(configuration: &Configuration) {
 fn a_retiring_server_ends_connections(configuration: &Configuration) {
     let server = Server::start(configuration);
     let mut client = server.connect();
-    assert_eq!(client.get("/small").body, SMALL);
+    assert_eq!(client.fetch("/small").body, SMALL);
     server.tell(Signal::Retire);
     // A request that arrives before the signal gets a normal response.
-    eventually(
-        || {
-            let response = client.get("/small");
-            assert_eq!(response.body, SMALL);
-            response.head.contains("Connection: close")
-        },
-        || "no response announces the close".into(),
-    );
-    client.ends();
+    becomes_true(PATIENCE, "a response announces the close", || {
+        let response = client.fetch("/small");
+        assert_eq!(response.body, SMALL);
+        response.closes()
+    });
+    client.expect_end_of_stream();
     leaves_well(server);
 }
 
 fn an_idle_connection_ends(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("idle-timeout", "1500")]);
     let mut client = server.connect();
-    assert_eq!(client.get("/small").body, SMALL);
+    assert_eq!(client.fetch("/small").body, SMALL);
     server.tell(Signal::Retire);
     assert!(client.is_silent_for(Duration::from_millis(500)), "it is not closed at the signal");
     let (rest, _) = client.rest();
@@ -89,8 +87,8 @@ fn what_comes_to_rest_meanwhile_is_closed(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("tarries", "200")]);
     let mut client = server.connect();
     // The second request extends the idle deadline. A loop that sleeps until the first deadline is not woken for that.
-    assert_eq!(client.get("/small").body, SMALL);
-    assert_eq!(client.get("/small").body, SMALL);
+    assert_eq!(client.fetch("/small").body, SMALL);
+    assert_eq!(client.fetch("/small").body, SMALL);
     server.tell(Signal::Quit);
     let (rest, _) = client.rest();
     assert_eq!(rest, b"");
@@ -98,13 +96,13 @@ fn what_comes_to_rest_meanwhile_is_closed(configuration: &Configuration) {
 }
 
 fn what_was_begun_is_finished(configuration: &Configuration) {
-    let mut server = Server::start(configuration);
+    let server = Server::start(configuration);
     let (mut download, mut upload, mut later) = (server.connect(), server.connect(), server.connect());
     download.take_little();
-    download.ask("/large?30000000");
-    assert_eq!(crate::client::length(&download.head()), 30_000_000);
+    download.get("/large?30000000");
+    assert_eq!(download.head().promised(), 30_000_000);
     upload.send(b"GET /small HTTP/1.1\r\nHost: loc");
-    later.ask("/later?400");
+    later.get("/later?400");
     server.has_taken(&upload);
     server.has_taken(&later);
     server.tell(Signal::Quit);
@@ -114,11 +112,11 @@ fn what_was_begun_is_finished(configuration: &Configuration) {
     let response = upload.response();
     assert_eq!(response.body, SMALL);
     assert!(response.head.contains("Connection: close"), "{}", response.head);
-    upload.ends();
+    upload.expect_end_of_stream();
     let response = later.response();
     assert_eq!(response.body, SMALL);
     for part in pattern::large()[..30_000_000].chunks(1 << 20) {
-        assert!(download.exactly(part.len()) == part, "a part of the file is another one");
+        assert!(download.take(part.len()) == part, "a part of the file is another one");
     }
     let (rest, _) = download.rest();
     assert_eq!(rest, b"");
@@ -130,11 +128,11 @@ fn what_was_handed_over_arrives(configuration: &Configuration) {
     let server = Server::start_with_little_room(configuration);
     let mut client = server.connect();
     client.take_next_to_nothing();
-    client.ask("/shared?120000");
+    client.get("/shared?120000");
     let head = client.head();
     server.tell(Signal::Quit);
     thread::sleep(Duration::from_millis(150));
-    let body = client.exactly(crate::client::length(&head));
+    let body = client.take(head.promised());
     assert!(body == pattern::bytes(120_000), "the answer is another one");
     let (rest, _) = client.rest();
     assert_eq!(rest, b"");
@@ -151,8 +149,8 @@ fn nobody_new_is_let_in(configuration: &Configuration) {
     // then, the server may still serve them.
     let begun = Instant::now();
     let _late = loop {
-        let mut late = server.connect().sends_early();
-        late.ask("/small");
+        let mut late = server.connect().sends_early(true);
+        late.get("/small");
         if late.is_silent_for(Duration::from_millis(300)) {
             break late;
         }
@@ -160,20 +158,21 @@ fn nobody_new_is_let_in(configuration: &Configuration) {
     };
     client.send(b"alhost\r\n\r\n");
     assert_eq!(client.response().body, SMALL);
-    client.ends();
+    client.expect_end_of_stream();
     leaves_well(server);
 }
 
 fn a_server_that_stops_does_not_wait(configuration: &Configuration) {
-    let path = pattern::scratch("endless");
+    let folder = TempFolder::new("endless");
+    let path = folder.at("file");
     File::create(&path).and_then(|file| file.set_len(64 << 30)).expect("a file may have holes");
-    let mut server = Server::start_with(configuration, &[("sparse", &path.to_string_lossy())]);
+    let server = Server::start_with(configuration, &[("sparse", &path.to_string_lossy())]);
     let mut client = server.connect();
-    client.ask("/sparse");
-    let taker = thread::spawn(move || while matches!(client.receive_and_forget(), Ok(1..)) {});
+    client.get("/sparse");
+    let taker = thread::spawn(move || while client.discard() {});
     let _rests = configuration.at_once().then(|| {
         let mut client = server.connect();
-        assert_eq!(client.get("/small").body, SMALL);
+        assert_eq!(client.fetch("/small").body, SMALL);
         client
     });
     thread::sleep(Duration::from_millis(100));
@@ -181,11 +180,10 @@ fn a_server_that_stops_does_not_wait(configuration: &Configuration) {
     let status = server.end(Duration::from_secs(10));
     assert!(status.success(), "{status}");
     taker.join().expect("the reader sees an end");
-    std::fs::remove_file(path).expect("the file has a name");
 }
 
 fn a_server_that_stops_does_not_linger(configuration: &Configuration) {
-    let mut server = Server::start_with(configuration, &LATE);
+    let server = Server::start_with(configuration, &LATE);
     let mut client = server.connect();
     client.send(REFUSED);
     assert_eq!(client.response().status, 400);
@@ -197,10 +195,10 @@ fn a_server_that_stops_does_not_linger(configuration: &Configuration) {
 fn processes_that_have_ended_are_waited_for(configuration: &Configuration) {
     let server = Server::start(configuration);
     for _ in 0..5 {
-        assert_eq!(server.connect().get("/small").body, SMALL);
+        assert_eq!(server.connect().fetch("/small").body, SMALL);
     }
     // No client connects after this.
-    eventually(|| zombies(server.number()) == 0, || "processes that have ended are left".into());
+    becomes_true(PATIENCE, "ended processes are waited for", || zombies(server.number()) == 0);
     server.stop();
 }
 

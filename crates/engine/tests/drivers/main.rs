@@ -7,7 +7,6 @@
 
 mod answers;
 mod bounds;
-mod client;
 mod cold;
 mod configuration;
 mod duplex;
@@ -17,7 +16,6 @@ mod launch;
 mod leaving;
 mod mux;
 mod pattern;
-mod seal;
 mod server;
 mod tls;
 mod turns;
@@ -77,5 +75,7 @@ fn main() -> ExitCode {
             }
         }
     }
-    libtest_mimic::run(&arguments, trials).exit_code()
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    tenfold_testkit::seal::remove_certificate();
+    conclusion.exit_code()
 }

@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Bytes of the large file.
 pub(crate) const LARGE: usize = 64 << 20;
@@ -38,7 +37,7 @@ pub(crate) fn large_file() -> PathBuf {
         let path = std::env::temp_dir().join("tenfold-engine-large");
         let whole = std::fs::metadata(&path).is_ok_and(|facts| facts.len() == LARGE as u64);
         if !whole {
-            let made = scratch("large");
+            let made = path.with_extension(std::process::id().to_string());
             let mut file = File::create(&made).expect("a temporary file can be made");
             file.write_all(large()).expect("there is room for the large file");
             std::fs::rename(&made, &path).expect("it can be renamed where it was made");
@@ -46,11 +45,4 @@ pub(crate) fn large_file() -> PathBuf {
         path
     })
     .clone()
-}
-
-/// A unique name for a temporary file.
-pub(crate) fn scratch(what: &str) -> PathBuf {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    std::env::temp_dir().join(format!("tenfold-engine-{}-{number}-{what}", std::process::id()))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -10,6 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tenfold_engine::dispatch::proactor::Proactor;
 use tenfold_engine::faults::{FaultKind, FaultyOperation, InjectedFault};
 use tenfold_engine::layer::Layered;
@@ -23,14 +26,16 @@ use tenfold_sys::lifecycle::install_worker_signals;
 use tenfold_sys::shared::SharedRows;
 use tenfold_sys::socket::{ListenOptions, Listener};
 use tenfold_sys::uring::Sizes;
-use tenfold_tls::connection::TlsServer;
+use tenfold_tls::connection::{TlsServer, prepare};
 
 use crate::mux::Mux;
 use crate::pattern;
-use crate::seal::server_config;
 
 /// The first word of this role.
 pub(crate) const ROLE: &str = "serve-for-tests";
+
+/// The begin of the line with its address.
+pub(crate) const LISTENS: &str = "listens on ";
 
 /// The body of `/small`.
 pub(crate) const SMALL: &[u8] = b"a small body\n";
@@ -166,8 +171,7 @@ fn serve(settings: &Settings) -> Result<(), String> {
     };
     let tarries = settings.milliseconds("tarries", Duration::ZERO);
     let protocol = Http { unit, limits, proactor, tarries };
-    println!("{}", listeners[0].address());
-    std::io::stdout().flush().map_err(|error| error.to_string())?;
+    eprintln!("{LISTENS}{}", listeners[0].address());
     if let Some(most) = settings.text("descriptors") {
         let most = Some(most.parse().expect("a number"));
         setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most }).expect("a limit can be lowered");
@@ -195,10 +199,15 @@ fn serve(settings: &Settings) -> Result<(), String> {
     }
 }
 
-/// TLS on the only listener, if a certificate is set.
+/// TLS on the only listener, if there is a folder with `cert.pem` and `key.pem`.
 fn tls(settings: &Settings) -> Option<TlsServer> {
-    let (certificate, key) = (settings.text("certificate")?, settings.text("key")?);
-    Some(TlsServer::new(server_config(certificate, key), &[true], |_| ()))
+    let folder = Path::new(settings.text("certificate")?);
+    let certificate = CertificateDer::from_pem_file(folder.join("cert.pem")).expect("a certificate");
+    let key = PrivateKeyDer::from_pem_file(folder.join("key.pem")).expect("a key");
+    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(vec![certificate], key);
+    let mut config = config.expect("the key matches");
+    prepare(&mut config);
+    Some(TlsServer::new(Arc::new(config), &[true], |_| ()))
 }
 
 fn proactor(unit: &Arc<Unit>, plan: &Plan) -> Result<Proactor<Unit>, String> {

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use rustls::{AlertDescription, Error};
+use rustls::AlertDescription;
 use tenfold_engine::Driver;
 use tenfold_sys::signal::Signal;
+use tenfold_testkit::wire::Wire;
 
 use crate::Statement;
-use crate::client::{Client, End, request};
 use crate::configuration::Configuration;
-use crate::launch::Server;
+use crate::launch::{Server, request};
 use crate::pattern;
 use crate::server::SMALL;
 
@@ -31,22 +31,16 @@ fn tls_on_a_loop(configuration: &Configuration) -> bool {
     configuration.tls && configuration.driver() != Driver::Blocking
 }
 
-/// The connection ends after this alert, without plaintext.
-fn ends_with(client: &mut Client, alert: AlertDescription) {
-    assert_eq!(client.rest(), (Vec::new(), End::Ended));
-    assert_eq!((client.tls().error(), client.tls().is_closed()), (Some(Error::AlertReceived(alert)), false));
-}
-
 fn a_handshake_needs_no_request(configuration: &Configuration) {
     let server = Server::start(configuration);
     let mut client = server.connect();
-    assert!(client.greet(), "no hello came");
+    client.greet().expect("a hello");
     // The connection is idle now.
     std::thread::sleep(Duration::from_millis(20));
-    assert_eq!(client.get("/small").body, SMALL);
+    assert_eq!(client.fetch("/small").body, SMALL);
     drop(client);
-    let mut early = server.connect().sends_early();
-    assert_eq!(early.get("/small").body, SMALL);
+    let mut early = server.connect().sends_early(true);
+    assert_eq!(early.fetch("/small").body, SMALL);
     drop(early);
     server.stop();
 }
@@ -54,11 +48,11 @@ fn a_handshake_needs_no_request(configuration: &Configuration) {
 fn a_hello_is_no_answer(configuration: &Configuration) {
     let server = Server::start(configuration);
     let (mut greeted, mut answered) = (server.connect(), server.connect());
-    assert!(greeted.greet(), "no hello came");
-    assert_eq!(answered.get("/small").body, SMALL);
+    greeted.greet().expect("a hello");
+    assert_eq!(answered.fetch("/small").body, SMALL);
     server.tell(Signal::Quit);
-    answered.ends();
-    assert_eq!(greeted.get("/small").body, SMALL);
+    answered.expect_end_of_stream();
+    assert_eq!(greeted.fetch("/small").body, SMALL);
     server.stop();
 }
 
@@ -66,12 +60,12 @@ fn keys_are_updated_on_an_idle_connection(configuration: &Configuration) {
     let server = Server::start(configuration);
     let mut client = server.connect();
     for _ in 0..3 {
-        assert_eq!(client.get("/small").body, SMALL);
+        assert_eq!(client.fetch("/small").body, SMALL);
         let update = client.tls().update_keys();
-        assert!(client.try_send_raw(&update));
+        client.send_raw(&update);
         std::thread::sleep(Duration::from_millis(20));
     }
-    assert_eq!(client.get("/small").body, SMALL);
+    assert_eq!(client.fetch("/small").body, SMALL);
     drop(client);
     server.stop();
 }
@@ -81,39 +75,39 @@ fn a_peer_that_never_completes_its_hello(configuration: &Configuration) {
     let mut clients = [1, 3, 20].map(|count| {
         let mut client = server.connect();
         let hello = client.tls().hello();
-        assert!(client.try_send_raw(&hello[..count]));
+        client.send_raw(&hello[..count]);
         client
     });
-    clients.iter_mut().for_each(Client::ends);
-    assert_eq!(server.connect().get("/small").body, SMALL);
+    clients.iter_mut().for_each(Wire::expect_end_of_stream);
+    assert_eq!(server.connect().fetch("/small").body, SMALL);
     server.stop();
 }
 
 fn a_wrong_hello(configuration: &Configuration) {
     let server = Server::start(configuration);
     let mut plaintext = server.connect().without_tls();
-    plaintext.send(&request("/small"));
+    plaintext.send(request("/small"));
     assert_eq!(plaintext.response().status, 400);
-    plaintext.ends();
+    plaintext.expect_end_of_stream();
     let mut other = server.connect();
     let mut hello = other.tls().hello();
     // The type of the message: a Finished (RFC 8446 §4).
     hello[5] = 20;
-    assert!(other.try_send_raw(&hello));
-    ends_with(&mut other, AlertDescription::UnexpectedMessage);
-    assert_eq!(server.connect().get("/small").body, SMALL);
+    other.send_raw(&hello);
+    other.expect_alert(AlertDescription::UnexpectedMessage);
+    assert_eq!(server.connect().fetch("/small").body, SMALL);
     server.stop();
 }
 
 fn a_changed_record(configuration: &Configuration) {
     let server = Server::start(configuration);
     let mut client = server.connect();
-    assert_eq!(client.get("/small").body, SMALL);
+    assert_eq!(client.fetch("/small").body, SMALL);
     let mut record = client.tls().seal(&request("/small"));
     record[10] ^= 0x40;
-    assert!(client.try_send_raw(&record));
-    ends_with(&mut client, AlertDescription::BadRecordMac);
-    assert_eq!(server.connect().get("/small").body, SMALL);
+    client.send_raw(&record);
+    client.expect_alert(AlertDescription::BadRecordMac);
+    assert_eq!(server.connect().fetch("/small").body, SMALL);
     server.stop();
 }
 
@@ -122,12 +116,12 @@ fn a_closing_record_leaves_the_answer_whole(configuration: &Configuration) {
     for target in ["/large?3000000", "/shared?900000"] {
         let mut client = server.connect();
         client.take_little();
-        client.ask(target);
-        let length = crate::client::length(&client.head());
+        client.get(target);
+        let length = client.head().promised();
         let close = client.tls().close();
-        assert!(client.try_send_raw(&close));
-        assert!(client.exactly(length) == pattern::large()[..length], "the answer is another one");
-        client.ends();
+        client.send_raw(&close);
+        assert!(client.take(length) == pattern::large()[..length], "the answer is another one");
+        client.expect_end_of_stream();
         assert!(client.tls().is_closed(), "the server closes in order");
     }
     server.stop();

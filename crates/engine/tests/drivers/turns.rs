@@ -7,12 +7,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tenfold_engine::Driver;
+use tenfold_testkit::folder::TempFolder;
 
 use crate::Statement;
-use crate::client::request;
 use crate::configuration::{Configuration, one_loop};
-use crate::launch::Server;
-use crate::pattern;
+use crate::launch::{Server, request};
 use crate::server::SMALL;
 
 pub(crate) const STATEMENTS: &[Statement] = &[
@@ -36,8 +35,8 @@ fn others_have_their_turn(server: &Server) {
     let begun = Instant::now();
     let mut client = server.connect();
     for _ in 0..5 {
-        client.be_patient_for(TURN);
-        assert_eq!(client.get("/small").body, SMALL);
+        client.wait_at_most(TURN);
+        assert_eq!(client.fetch("/small").body, SMALL);
     }
     assert!(begun.elapsed() < TURN, "five answers took {:?}", begun.elapsed());
 }
@@ -51,10 +50,10 @@ fn who_asks_without_end(configuration: &Configuration) {
     let asking = thread::spawn(move || {
         // So many requests that there is always more to receive.
         let many = request("/small").repeat(20_000);
-        while !stop.load(Ordering::Relaxed) && writer.try_send(&many) {}
-        writer.shut_down_writing();
+        while !stop.load(Ordering::Relaxed) && writer.try_send(&many).is_ok() {}
+        writer.end_output();
     });
-    let reading = thread::spawn(move || while matches!(client.receive_and_forget(), Ok(1..)) {});
+    let reading = thread::spawn(move || while client.discard() {});
     thread::sleep(Duration::from_millis(100));
     others_have_their_turn(&server);
     over.store(true, Ordering::Relaxed);
@@ -69,10 +68,10 @@ fn much_work_for_few_bytes(configuration: &Configuration) {
     const MANY: usize = 1000;
     let server = Server::start(configuration);
     let (mut busy, mut other) = (server.connect(), server.connect());
-    assert_eq!(busy.get("/small").body, SMALL);
-    assert_eq!(other.get("/small").body, SMALL);
-    busy.send(&request("/slow").repeat(MANY));
-    let counters = String::from_utf8(other.get("/counters").body).expect("counters are text");
+    assert_eq!(busy.fetch("/small").body, SMALL);
+    assert_eq!(other.fetch("/small").body, SMALL);
+    busy.send(request("/slow").repeat(MANY));
+    let counters = String::from_utf8(other.fetch("/counters").body).expect("counters are text");
     let answered = counters.lines().find_map(|line| line.strip_prefix("slow ")?.parse().ok());
     let answered: usize = answered.expect("a counter");
     assert!(answered < MANY / 2, "{answered} answers came first");
@@ -83,7 +82,8 @@ fn much_work_for_few_bytes(configuration: &Configuration) {
 }
 
 fn who_takes_without_end(configuration: &Configuration) {
-    let path = pattern::scratch("sparse");
+    let folder = TempFolder::new("sparse");
+    let path = folder.at("file");
     let size = 64 << 30;
     File::create(&path).and_then(|file| file.set_len(size)).expect("a file may have holes");
     let server = Server::start_with(configuration, &[("sparse", &path.to_string_lossy())]);
@@ -91,10 +91,8 @@ fn who_takes_without_end(configuration: &Configuration) {
     let takers: Vec<_> = (0..2)
         .map(|_| {
             let (mut client, stop) = (server.connect(), over.clone());
-            client.ask("/sparse");
-            thread::spawn(move || {
-                while !stop.load(Ordering::Relaxed) && matches!(client.receive_and_forget(), Ok(1..)) {}
-            })
+            client.get("/sparse");
+            thread::spawn(move || while !stop.load(Ordering::Relaxed) && client.discard() {})
         })
         .collect();
     thread::sleep(Duration::from_millis(100));
@@ -102,18 +100,17 @@ fn who_takes_without_end(configuration: &Configuration) {
     over.store(true, Ordering::Relaxed);
     takers.into_iter().for_each(|taker| taker.join().expect("the file was taken"));
     server.stop();
-    std::fs::remove_file(path).expect("the file has a name");
 }
 
 fn a_loop_that_waits_for_answers_sleeps(configuration: &Configuration) {
     let server = Server::start(configuration);
     let mut half_closed = server.connect();
-    half_closed.ask("/never");
-    half_closed.shut_down_writing();
+    half_closed.get("/never");
+    half_closed.end_output();
     let mut impatient = server.connect();
-    impatient.send(&[request("/never"), request("/small").repeat(2000)].concat());
+    impatient.send([request("/never"), request("/small").repeat(2000)].concat());
     let mut gone = server.connect();
-    gone.ask("/never");
+    gone.get("/never");
     drop(gone);
     server.falls_asleep();
     server.stop();
@@ -122,14 +119,14 @@ fn a_loop_that_waits_for_answers_sleeps(configuration: &Configuration) {
 fn a_loop_that_waits_for_room_sleeps(configuration: &Configuration) {
     let server = Server::start(configuration);
     let mut half_closed = server.connect();
-    half_closed.ask("/large");
-    half_closed.shut_down_writing();
+    half_closed.get("/large");
+    half_closed.end_output();
     let mut impatient = server.connect();
     let mut writer = impatient.writer();
-    writer.send(&[request("/large"), request("/small").repeat(1000)].concat());
+    writer.send([request("/large"), request("/small").repeat(1000)].concat());
     impatient.head();
     let mut many = server.connect();
-    many.send(&request("/shared").repeat(100));
+    many.send(request("/shared").repeat(100));
     server.falls_asleep();
     server.stop();
 }
