@@ -57,13 +57,18 @@ fn database_clients(tree: &str) -> Vec<&str> {
     names.filter(|name| DATABASE_CLIENTS.iter().any(|word| name.contains(word))).collect()
 }
 
-/// Runs tests under the address sanitizer; the prebuilt standard library suffices. SQLite and the C++ part of
-/// `crates/sys` are compiled with it too. Without `all`, the engine's tests through TLS are sampled.
-pub(crate) fn address_sanitizer(root: &Path, all: bool) -> Result<(), Failed> {
+/// Runs tests of `packages` (arguments of cargo) under the address sanitizer; the prebuilt standard library suffices.
+/// SQLite and the C++ part of `crates/sys` are compiled with it too. Without `all`, only unit tests and the tests of
+/// `fork` run: other tests have no `unsafe` code, and they pass without the sanitizer in another step.
+pub(crate) fn address_sanitizer(root: &Path, packages: &[&str], all: bool) -> Result<(), Failed> {
     let platform = shell::platform();
-    let cargo = ["run", "nightly", "cargo", "test", "--lib", "--tests", "--target", &platform];
-    let packages =
-        ["-p", "tenfold-http", "-p", "tenfold-sys", "-p", "tenfold-engine", "-p", "tenfold-accounts"];
+    let mut targets = vec!["--lib"];
+    if all {
+        targets.push("--tests");
+    } else if packages.contains(&"tenfold-sys") {
+        targets.extend(["--test", "fork"]);
+    }
+    let cargo = ["run", "nightly", "cargo", "test", "--target", &platform];
     // The tests spend most of their time in these packages.
     let optimised = [
         "--config=profile.dev.package.tenfold-engine.opt-level=1",
@@ -72,16 +77,21 @@ pub(crate) fn address_sanitizer(root: &Path, all: bool) -> Result<(), Failed> {
         "--config=profile.dev.package.loom.opt-level=1",
     ];
     // Clients of database servers have no `unsafe` code of ours, so they are not built.
-    let features = ["--no-default-features", "--features", "tenfold-accounts/sqlite"];
+    let mut features = vec!["--no-default-features"];
+    if packages.contains(&"tenfold-accounts") {
+        features.extend(["--features", "tenfold-accounts/sqlite"]);
+    }
     // The sanitizer does not intercept fortified functions.
     let flags = "-fsanitize=address -fno-omit-frame-pointer -U_FORTIFY_SOURCE";
     let flags_of_c = format!("CFLAGS_{}", platform.replace('-', "_"));
     let mut vars =
         vec![("RUSTFLAGS", "-Zsanitizer=address"), (flags_of_c.as_str(), flags), EVERY_CONFIGURATION];
-    vars.extend(all.then_some(("TENFOLD_TEST_ALL", "1")));
+    if all {
+        vars.extend([EVERY_CONFIGURATION, ("TENFOLD_TEST_ALL", "1")]);
+    }
     // The harnesses run under this sanitizer in a separate step.
     let skipped: Vec<&str> = fuzz::tests().flat_map(|test| ["--skip", test]).collect();
-    let args = [&cargo[..], &packages, &features, &optimised, &["--"], &skipped].concat();
+    let args = [&cargo[..], &targets, packages, &features, &optimised, &["--"], &skipped].concat();
     shell::run(root, "rustup", &args, &vars)
 }
 
@@ -92,13 +102,12 @@ pub(crate) fn miri(root: &Path) -> Result<(), Failed> {
     shell::run(root, "rustup", &cargo, &vars)
 }
 
-/// Runs the unit tests of crates with threads under the thread sanitizer, which needs a standard library of its own.
-pub(crate) fn thread_sanitizer(root: &Path) -> Result<(), Failed> {
+/// Runs the unit tests of `packages` (arguments of cargo) under the thread sanitizer, which needs a standard library of its own.
+pub(crate) fn thread_sanitizer(root: &Path, packages: &[&str]) -> Result<(), Failed> {
     let platform = shell::platform();
     let cargo = ["run", "nightly", "cargo", "test", "-Zbuild-std", "--lib", "--target", &platform];
-    let packages = ["-p", "tenfold-sys", "-p", "tenfold-engine"];
     let vars = [("RUSTFLAGS", "-Zsanitizer=thread"), ("CARGO_TARGET_DIR", "target/threads")];
-    shell::run(root, "rustup", &[&cargo[..], &packages].concat(), &vars)
+    shell::run(root, "rustup", &[&cargo[..], packages].concat(), &vars)
 }
 
 /// Builds the server as the whole-server tests do, optimised for the long suites, and checks its protections.

@@ -7,9 +7,9 @@ use std::path::Path;
 use crate::shell;
 
 /// A property and its test.
-struct Harness {
-    name: &'static str,
-    package: &'static str,
+pub(crate) struct Harness {
+    pub(crate) name: &'static str,
+    pub(crate) package: &'static str,
     /// The arguments with which cargo selects the program of the test.
     target: &'static [&'static str],
     test: &'static str,
@@ -108,12 +108,15 @@ impl FuzzLength {
     }
 }
 
-/// Runs the named harnesses, or all, for this duration each. Inputs that reach new code, and failing inputs, are kept
-/// in `target/fuzz/NAME`.
-pub(crate) fn fuzz(root: &Path, length: FuzzLength, only: &[&str]) -> Result<(), String> {
-    let wanted = |harness: &&Harness| only.is_empty() || only.contains(&harness.name);
+/// Runs the wanted harnesses for this duration each. Inputs that reach new code, and failing inputs, are kept in
+/// `target/fuzz/NAME`.
+pub(crate) fn fuzz(
+    root: &Path,
+    length: FuzzLength,
+    is_wanted: impl Fn(&Harness) -> bool,
+) -> Result<(), String> {
     let mut found = Vec::new();
-    for harness in HARNESSES.iter().filter(wanted) {
+    for harness in HARNESSES.iter().filter(|harness| is_wanted(harness)) {
         if let Err(why) = run(root, harness, length) {
             println!("{why}");
             found.push(harness.name);

@@ -7,28 +7,34 @@ mod house;
 mod imports;
 mod lines;
 mod package;
+mod run;
+mod scope;
 mod setup;
 mod shell;
 mod source;
 mod steps;
 mod structure;
+mod tools;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use fuzz::FuzzLength;
 use package::PackageOptions;
-use steps::Selection;
+use run::Selection;
 
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  setup [--no-peers]  install the tools for tests and measurements, from Debian's packages and rustup
+  setup [--no-peers]  install the tools for tests and measurements, from packages of Debian or Ubuntu and from rustup
                       (--no-peers: without apache2, lighttpd and h2o, which serve only for comparison)
-  test [--only STEP]... [--all]
-                      every step, or those that are named; --all: the long suites too, among them every legal
-                      combination of the switches from write to log-mode with every engine, where the tests look at
-                      every pair of all switches; some hours
+  test [--only STEP]... [--skip STEP]... [--all] [--complete] [--no-setup]
+                      every step, or those that are named. First, as root or if sudo needs no password, it installs
+                      missing tools (--no-setup: it does not). A step without its tools is not run; --complete: this
+                      is a failure. Steps that take long run for crates that changed since the commit in .ci/whole.
+                      --all: the long suites too, among them every legal combination of the switches from write to
+                      log-mode with every engine, where the tests look at every pair of all switches; some hours.
+                      If all pass, .ci/whole gets their commit
   test --list         the steps of `test`
   lint                format, clippy and the rules of the house
   lines [REVISION] [--under PATH]
@@ -36,7 +42,7 @@ usage: cargo xtask COMMAND
                       below PATH, a file or a folder (default: crates)
   site [DIR]          check that docs/ renders and that its links lead somewhere; write the pages into DIR
   charts              draw the charts of the demonstration's home page and of README from the tables of docs/
-  browser             the whole-server tests that drive a browser
+  browser             the whole-server tests that drive a browser: test --only browser
   compare [REQUESTS] [PART]
                       send the same requests (default: 100000) to every legal combination of engine, topology and
                       sender, or to those with PART in their name (epoll+single+auto), and compare all bytes
@@ -99,9 +105,9 @@ fn command(root: &Path, words: &[&str]) -> Result<(), CommandFailure> {
         [] | ["help" | "--help" | "-h"] => println!("{USAGE}"),
         ["setup"] => setup::setup(true)?,
         ["setup", "--no-peers"] => setup::setup(false)?,
-        ["test", "--list"] => steps::list(),
-        ["test", options @ ..] => steps::test(root, &selection(options)?)?,
-        ["lint"] => steps::test(root, &Selection::only(&["format", "clippy", "house"]))?,
+        ["test", "--list"] => run::list(),
+        ["test", options @ ..] => run::test(root, &selection(options)?)?,
+        ["lint"] => run::test(root, &Selection::only(&["format", "clippy", "house"]))?,
         ["lines"] => lines::print(root, "HEAD", "crates")?,
         ["lines", "--under", path] => lines::print(root, "HEAD", path)?,
         ["lines", revision] => lines::print(root, revision, "crates")?,
@@ -115,7 +121,7 @@ fn command(root: &Path, words: &[&str]) -> Result<(), CommandFailure> {
         }
         ["site"] => tenfold_book::check(root)?,
         ["site", folder] => write_site(root, Path::new(folder))?,
-        ["browser"] => steps::browser(root)?,
+        ["browser"] => run::test(root, &Selection::only(&["browser"]))?,
         ["compare"] => steps::compare(root, steps::COMPARED, "")?,
         ["compare", requests] => steps::compare(root, number(requests)?, "")?,
         ["compare", requests, part] => steps::compare(root, number(requests)?, part)?,
@@ -127,7 +133,8 @@ fn command(root: &Path, words: &[&str]) -> Result<(), CommandFailure> {
                     "unknown harness `{unknown}`; the harnesses are {all}"
                 )));
             }
-            fuzz::fuzz(root, FuzzLength::Minutes(number(minutes)?.into()), names)?;
+            let is_wanted = |harness: &fuzz::Harness| names.is_empty() || names.contains(&harness.name);
+            fuzz::fuzz(root, FuzzLength::Minutes(number(minutes)?.into()), is_wanted)?;
         }
         ["fuzz", cases] => steps::fuzz(root, number(cases)?)?,
         ["package", options @ ..] => package::package(root, &package_options(options)?)?,
@@ -143,9 +150,12 @@ fn selection(options: &[&str]) -> Result<Selection, CommandFailure> {
     while let Some(option) = rest.next() {
         match (*option, rest.len()) {
             ("--all", _) => selection.all = true,
+            ("--complete", _) => selection.complete = true,
+            ("--no-setup", _) => selection.no_setup = true,
             ("--only", 1..) => selection.names.extend(rest.next().map(|name| (*name).to_owned())),
-            ("--only", 0) => {
-                return Err(CommandFailure::Usage("--only requires the name of a step".to_owned()));
+            ("--skip", 1..) => selection.skipped.extend(rest.next().map(|name| (*name).to_owned())),
+            ("--only" | "--skip", 0) => {
+                return Err(CommandFailure::Usage(format!("{option} requires the name of a step")));
             }
             (other, _) => return Err(CommandFailure::Usage(format!("unknown option `{other}` of test"))),
         }
@@ -153,7 +163,7 @@ fn selection(options: &[&str]) -> Result<Selection, CommandFailure> {
     match selection.unknown() {
         None => Ok(selection),
         Some(name) => {
-            Err(CommandFailure::Usage(format!("unknown step `{name}`; the steps are {}", steps::names())))
+            Err(CommandFailure::Usage(format!("unknown step `{name}`; the steps are {}", run::names())))
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,6 +14,14 @@ const KEPT: usize = 40;
 
 /// The longest wait for output after the end of a program, whose remaining children may hold the pipe.
 const LAST_WORDS: Duration = Duration::from_secs(if cfg!(test) { 10 } else { 2 });
+
+/// The tests that programs have run, by their summaries.
+static CASES: AtomicU64 = AtomicU64::new(0);
+
+/// The number of tests that ran since the last call.
+pub(crate) fn take_cases() -> u64 {
+    CASES.swap(0, Ordering::Relaxed)
+}
 
 /// The last output of a failed program, and the failure.
 pub(crate) struct Failed {
@@ -96,6 +105,7 @@ fn pass_on(pipe: io::PipeReader, last: &Mutex<VecDeque<String>>) -> io::Result<(
         io::stdout().write_all(&line)?;
         let text = String::from_utf8_lossy(&line).trim_end().to_owned();
         line.clear();
+        CASES.fetch_add(cases(&text), Ordering::Relaxed);
         if may_explain(&text) {
             let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
             if last.len() == KEPT {
@@ -105,6 +115,18 @@ fn pass_on(pipe: io::PipeReader, last: &Mutex<VecDeque<String>>) -> io::Result<(
         }
     }
     Ok(())
+}
+
+/// The passed and failed tests in the summary of a program of tests; 0 in any other line.
+fn cases(line: &str) -> u64 {
+    let Some(summary) = line.strip_prefix("test result: ") else { return 0 };
+    let part = |part: &str| {
+        let words: Vec<&str> = part.split_whitespace().collect();
+        let is_counted = words.last().is_some_and(|kind| ["passed", "failed"].contains(kind));
+        let number = words.len().checked_sub(2).and_then(|at| words[at].parse::<u64>().ok());
+        number.filter(|_| is_counted)
+    };
+    summary.split(';').filter_map(part).sum()
 }
 
 /// Whether a line may explain a failure; passed tests and backtrace frames cannot.
@@ -163,6 +185,14 @@ mod tests {
         let expected: Vec<_> = (30..50).flat_map(|i| [format!("word {i}"), format!("other {i}")]).collect();
         assert_eq!(failed.output, expected);
         assert!(sh("exit 0").is_ok());
+    }
+
+    #[test]
+    fn the_tests_in_a_summary_are_counted() {
+        let rest = "3 ignored; 0 measured; 7 filtered out; finished in 4.55s";
+        assert_eq!(cases(&format!("test result: ok. 207 passed; 0 failed; {rest}")), 207);
+        assert_eq!(cases(&format!("test result: FAILED. 8180 passed; 5 failed; {rest}")), 8185);
+        assert_eq!(cases("test a::b ... ok"), 0);
     }
 
     #[test]

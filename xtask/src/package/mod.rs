@@ -9,8 +9,8 @@ use std::process::Command;
 
 use self::stage::{file_name, write};
 use crate::checks::output;
-use crate::setup;
 use crate::shell::{self, Failed};
+use crate::tools;
 
 /// The tools that make packages.
 const TOOLS: &[&str] = &["cargo-deb", "cargo-sbom", "binutils", "libevent-dev", "libasio-dev"];
@@ -28,11 +28,7 @@ pub(crate) struct PackageOptions {
 
 /// Makes all packages in `target/package`.
 pub(crate) fn package(root: &Path, options: &PackageOptions) -> Result<(), Failed> {
-    let tools = [TOOLS, if options.test { TEST_TOOLS } else { &[] }].concat();
-    let missing = setup::missing(&tools);
-    if !missing.is_empty() {
-        return Err(missing.join("\n").into());
-    }
+    tools::require(&[TOOLS, if options.test { TEST_TOOLS } else { &[] }].concat())?;
     let folder = root.join("target/package");
     fs::create_dir_all(&folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
     let version = version(root)?;

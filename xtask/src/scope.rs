@@ -1,0 +1,173 @@
+//! The scope of a run of the steps: everything, or the crates that changed since the long suites passed.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The file with the commit on which `test --all` last passed.
+pub(crate) const WHOLE: &str = ".ci/whole";
+
+/// Files whose change concerns every crate: versions and flags of compilers, and the steps that depend on changes.
+const COMMON: &[&str] =
+    &["Cargo.toml", "Cargo.lock", ".cargo/config.toml", "xtask/src/checks.rs", "xtask/src/fuzz.rs"];
+
+/// The scope of a run of the steps.
+pub(crate) struct Scope {
+    /// The folder of the workspace.
+    pub(crate) root: PathBuf,
+    /// Whether the long suites run.
+    pub(crate) all: bool,
+    /// The changed packages; `None`: all of them.
+    changed: Option<BTreeSet<String>>,
+}
+
+impl Scope {
+    /// Every crate.
+    pub(crate) fn everything(root: &Path, all: bool) -> Scope {
+        Scope { root: root.to_owned(), all, changed: None }
+    }
+
+    /// The crates that changed since the commit in [`WHOLE`]. Without this file or this commit, every crate.
+    pub(crate) fn since_whole(root: &Path) -> Scope {
+        let changed = changed_files(root).and_then(|files| changed_packages(&files, &manifests(root)?));
+        Scope { root: root.to_owned(), all: false, changed }
+    }
+
+    /// Whether a package is in scope.
+    pub(crate) fn has(&self, package: &str) -> bool {
+        self.changed.as_ref().is_none_or(|changed| changed.contains(package))
+    }
+
+    /// The arguments of cargo that select the packages in scope.
+    pub(crate) fn select<'a>(&self, packages: &[&'a str]) -> Vec<&'a str> {
+        packages.iter().filter(|package| self.has(package)).flat_map(|package| ["-p", *package]).collect()
+    }
+}
+
+/// A number that differs between commits, or 0 outside a repository.
+pub(crate) fn turn(root: &Path) -> String {
+    let head = git(root, &["rev-parse", "HEAD"]).unwrap_or_default();
+    head.get(..7).and_then(|digits| u32::from_str_radix(digits, 16).ok()).unwrap_or(0).to_string()
+}
+
+/// Records that the long suites passed. A part of the suite of the whole server, such as `3/50`, counts when all other
+/// parts have passed on the same commit. `steps`: every other step passed, too.
+pub(crate) fn record(root: &Path, part: Option<&str>, steps: bool) -> Result<(), String> {
+    let head = git(root, &["rev-parse", "HEAD"]).ok_or("git reports no commit")?;
+    if !git(root, &["status", "--porcelain"]).is_some_and(|changes| changes.is_empty()) {
+        println!("{WHOLE} stays as it is, because files differ from the commit");
+        return Ok(());
+    }
+    let passed = root.join("target/whole").join(&head);
+    let failed = |error| format!("cannot record in {}: {error}", passed.display());
+    fs::create_dir_all(&passed).map_err(failed)?;
+    let part = part.unwrap_or("1/1").replace('/', "-of-");
+    let names = steps.then_some("steps").into_iter().chain([part.as_str()]);
+    for name in names {
+        fs::write(passed.join(name), "").map_err(failed)?;
+    }
+    let of = part.split("-of-").nth(1).and_then(|of| of.parse::<usize>().ok()).unwrap_or(1);
+    let parts = (1..=of).map(|number| format!("{number}-of-{of}"));
+    let missing: Vec<String> =
+        parts.chain(["steps".to_owned()]).filter(|name| !passed.join(name).exists()).collect();
+    if missing.is_empty() {
+        let file = root.join(WHOLE);
+        fs::write(&file, format!("{head}\n")).map_err(|error| format!("cannot write {WHOLE}: {error}"))?;
+        println!("{WHOLE} names {head}");
+    } else {
+        println!("{WHOLE} stays as it is; not passed on {head}: {}", missing.join(", "));
+    }
+    Ok(())
+}
+
+/// The files that differ from the commit in [`WHOLE`], also files that git does not track.
+fn changed_files(root: &Path) -> Option<Vec<String>> {
+    let commit = fs::read_to_string(root.join(WHOLE)).ok()?;
+    let differ = git(root, &["diff", "--name-only", "--no-renames", commit.trim(), "--"])?;
+    let new = git(root, &["ls-files", "--others", "--exclude-standard"])?;
+    Some(differ.lines().chain(new.lines()).map(str::to_owned).collect())
+}
+
+/// The output of git, without the last line break.
+fn git(root: &Path, args: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(args).current_dir(root).output().ok()?;
+    let text = output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned());
+    text.map(|text| text.trim_end().to_owned())
+}
+
+/// A package of the workspace: the folder below `crates`, its name, and its manifest.
+type Manifest = (String, String, String);
+
+fn manifests(root: &Path) -> Option<Vec<Manifest>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(root.join("crates")).ok()? {
+        let folder = entry.ok()?.file_name().to_string_lossy().into_owned();
+        let text = fs::read_to_string(root.join("crates").join(&folder).join("Cargo.toml")).ok()?;
+        let name = text.lines().find_map(|line| line.strip_prefix("name = "))?.trim_matches('"').to_owned();
+        found.push((folder, name, text));
+    }
+    Some(found)
+}
+
+/// The packages with a changed file, and the packages that depend on them, also for tests. `None`: all of them.
+fn changed_packages(files: &[String], manifests: &[Manifest]) -> Option<BTreeSet<String>> {
+    if files.iter().any(|file| COMMON.contains(&file.as_str())) {
+        return None;
+    }
+    let has_file = |folder: &str| {
+        let folder = format!("crates/{folder}/");
+        files.iter().any(|file| file.starts_with(&folder))
+    };
+    let changed = manifests.iter().filter(|(folder, ..)| has_file(folder));
+    let mut changed: BTreeSet<String> = changed.map(|(_, name, _)| name.clone()).collect();
+    loop {
+        let depends = |text: &str| {
+            let mut used = text.lines().filter_map(|line| line.split([' ', '.', '=']).next());
+            used.any(|used| changed.contains(used))
+        };
+        let more: Vec<String> = manifests
+            .iter()
+            .filter(|(_, name, text)| !changed.contains(name) && depends(text))
+            .map(|(_, name, _)| name.clone())
+            .collect();
+        if more.is_empty() {
+            return Some(changed);
+        }
+        changed.extend(more);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changed(files: &[&str]) -> Option<Vec<String>> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let files: Vec<String> = files.iter().map(|file| (*file).to_owned()).collect();
+        let manifests = manifests(&root).expect("the workspace has crates");
+        changed_packages(&files, &manifests).map(|names| names.into_iter().collect())
+    }
+
+    #[test]
+    fn a_change_concerns_the_crates_that_depend_on_it() {
+        assert_eq!(changed(&[]), Some(Vec::new()));
+        assert_eq!(changed(&["docs/README.md", "tests/suite/main.rs"]), Some(Vec::new()));
+        assert_eq!(changed(&["crates/server/src/main.rs"]), Some(vec!["tenfold".to_owned()]));
+        assert_eq!(
+            changed(&["crates/accounts/src/lib.rs"]),
+            Some(vec!["tenfold".to_owned(), "tenfold-accounts".to_owned()])
+        );
+        let of_http = changed(&["crates/http/src/lib.rs"]).expect("only some crates");
+        for name in ["tenfold", "tenfold-engine", "tenfold-accounts", "tenfold-tls"] {
+            assert!(of_http.iter().any(|changed| changed == name), "{name} depends on http: {of_http:?}");
+        }
+        assert!(of_http.iter().all(|name| name != "tenfold-sys"), "sys does not depend on http");
+    }
+
+    #[test]
+    fn a_change_of_versions_or_flags_concerns_every_crate() {
+        assert_eq!(changed(&["Cargo.lock"]), None);
+        assert_eq!(changed(&["crates/server/src/main.rs", ".cargo/config.toml"]), None);
+    }
+}
