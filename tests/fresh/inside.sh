@@ -38,7 +38,7 @@ for tool in g++ make cmake pkg-config python3 openssl curl strace pebble; do
 done
 
 cd
-step git clone --quiet /tenfold.bundle tenfold
+step git -c advice.detachedHead=false clone --quiet /tenfold.bundle tenfold
 cd tenfold
 # The first two commands of the first block.
 mapfile -t commands < <(sed -n '/^```sh/,/^```/s/^\(cargo .*\)/\1/p' README.md | sed 's/ *#.*//' | head -2)

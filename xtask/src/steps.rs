@@ -206,7 +206,8 @@ fn workspace(scope: &Scope) -> Result<(), Failed> {
 /// What the step `workspace` leaves out. Also the tests of few crates select the workspace: cargo builds a dependency
 /// again if the selected crates need other features of it.
 fn unit(scope: &Scope) -> Result<(), Failed> {
-    let ignored = ["test", "--workspace", "--lib", "--tests", "--", "--ignored"];
+    // Concurrently: these tests mostly wait for the authority.
+    let ignored = ["test", "--workspace", "--lib", "--tests", "--", "--ignored", "--test-threads", "16"];
     shell::run(&scope.root, "cargo", &ignored, &[])?;
     let vars = if scope.all { vec![EVERY_CONFIGURATION, ALL] } else { vec![EVERY_CONFIGURATION] };
     shell::run(&scope.root, "cargo", &["test", "--workspace", "--test", "drivers"], &vars)
