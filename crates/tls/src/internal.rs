@@ -109,7 +109,7 @@ fn lock(folder: &StateFolder) -> Result<FolderLock, String> {
 
 /// Returns the commands that add the root to trust stores of this machine. The server itself changes no trust
 /// store.
-pub fn how_to_trust(root: &Path, port: u16) -> String {
+pub fn how_to_trust(root: &Path, port: &str) -> String {
     let root = root.display();
     format!(
         "root certificate: {root}\n\
@@ -294,7 +294,7 @@ mod tests {
             verify(name).unwrap_or_else(|error| panic!("{name}: {error}"));
         }
         assert!(verify("other.test").is_err());
-        assert!(how_to_trust(&path, 8443).contains(&format!("curl --cacert {}", path.display())));
+        assert!(how_to_trust(&path, "8443").contains(&format!("curl --cacert {}", path.display())));
     }
 
     #[test]

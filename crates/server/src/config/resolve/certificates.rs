@@ -275,12 +275,14 @@ pub(crate) fn prepare(settings: &Settings, running: Option<&RunningTls>) -> Resu
     if is_new {
         let tls = settings.listen.iter().find(|entry| settings.has_tls(entry));
         let port = match tls.map(|entry| &entry.address) {
-            Some(ListenAddress::Internet(at)) => at.port(),
-            _ => 8443,
+            // The system chooses it later.
+            Some(ListenAddress::Internet(at)) if at.port() == 0 => "PORT".to_owned(),
+            Some(ListenAddress::Internet(at)) => at.port().to_string(),
+            _ => "8443".to_owned(),
         };
         info!(
             "made a certificate authority for this machine\n{}",
-            internal::how_to_trust(&internal::root(&folder), port)
+            internal::how_to_trust(&internal::root(&folder), &port)
         );
     }
     Ok(())
