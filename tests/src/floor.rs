@@ -1,12 +1,12 @@
 //! The floor programs of `bench/`: servers that make only the required system calls.
 
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::Signal;
 
+use crate::address::ReservedAddress;
 use crate::binary;
-use crate::launch::free_address;
 use crate::process::Process;
 use crate::time::{SOON, eventually};
 use crate::tools;
@@ -16,7 +16,7 @@ use crate::tools;
 pub struct Floor {
     child: Child,
     /// Its address.
-    pub address: SocketAddr,
+    pub address: ReservedAddress,
 }
 
 impl Floor {
@@ -31,11 +31,11 @@ impl Floor {
         let said = String::from_utf8_lossy(&output.stderr);
         let hint = "`cargo xtask setup` installs liburing-dev";
         assert!(output.status.success(), "null_uring does not compile ({hint}): {said}");
-        let address = free_address();
+        let address = ReservedAddress::new();
         let mut command = Command::new(&program);
         command.arg(address.port().to_string()).stdin(Stdio::null());
         let child = command.spawn().unwrap_or_else(|error| panic!("run {}: {error}", program.display()));
-        eventually(SOON, "null_uring listens", || TcpStream::connect(address).ok());
+        eventually(SOON, "null_uring listens", || TcpStream::connect(*address).ok());
         Floor { child, address }
     }
 

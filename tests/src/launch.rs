@@ -1,23 +1,21 @@
 //! Starting the server, and running its other commands.
 
-use std::io::Read;
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
-use std::sync::{Arc, Mutex};
 
-use tenfold_testkit::program;
+use tenfold_testkit::program::{self, Program};
 
 use crate::binary;
 use crate::config::Config;
-use crate::process::Process;
-use crate::server::Server;
+use crate::server::{Server, ask_status};
 use crate::site::TempFolder;
-use crate::time::{SOON, becomes_true, eventually};
+use crate::time::{SOON, becomes_true};
 use crate::tools;
+
+/// A loopback address whose port the system chooses. The server reports the port.
+pub const ANY_PORT: &str = "127.0.0.1:0";
 
 /// The command line of a server.
 #[derive(Debug)]
@@ -122,17 +120,39 @@ impl Launch {
         self.through("prlimit", &[&limit])
     }
 
-    /// Starts it on a free address and waits until it listens.
+    /// Starts it on a loopback port that the system chooses, after the addresses of its flags, and waits until it listens.
     #[track_caller]
     pub fn start(self) -> Server {
-        let address = free_address();
-        self.flag("--listen", address).start_at(address)
+        self.flag("--listen", ANY_PORT).start_configured()
     }
 
-    /// Starts the server and waits until it reports that it listens at this address. If its log level hides the report,
-    /// waits until its status reports that it serves.
+    /// Starts it on the addresses of its flags and its file, and waits until it listens. The last TCP address, on
+    /// loopback, is the address of the server.
+    #[track_caller]
+    pub fn start_configured(self) -> Server {
+        let mut server = self.run();
+        let last = server.listening().pop().expect("it listens on TCP");
+        let loopback = if last.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
+        server.address =
+            if last.ip().is_unspecified() { SocketAddr::new(loopback, last.port()) } else { last };
+        server
+    }
+
+    /// Starts it on addresses that were given to it, and waits until it listens. This address becomes the address of the
+    /// server.
     #[track_caller]
     pub fn start_at(self, address: SocketAddr) -> Server {
+        let mut server = self.run();
+        server.address = address;
+        let ports: Vec<u16> = server.listening().iter().map(SocketAddr::port).collect();
+        assert!(ports.contains(&address.port()), "it does not listen on {address}, but on {ports:?}");
+        server
+    }
+
+    /// Starts the server and waits until it reports that it serves. If its log level hides the report, waits until its
+    /// status reports that it serves.
+    #[track_caller]
+    fn run(self) -> Server {
         let folder = TempFolder::new("server");
         let mut command = self.command();
         command.arg("--control").arg(folder.at("control"));
@@ -144,30 +164,18 @@ impl Launch {
             folder.allow(".", 0o777);
             command.arg("--accounts").arg(format!("sqlite:{}", folder.at("members.db").display()));
         }
-        command.stdin(self.stream(0)).stdout(self.stream(1)).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap_or_else(|error| panic!("run {command:?}: {error}"));
-        let errors = Arc::new(Mutex::new(String::new()));
-        let reader =
-            program::collect(child.stderr.take().expect("its standard error is a pipe"), errors.clone());
-        let process = Process(child.id());
-        let (config, child, attempts) = (self.config, Mutex::new(child), self.attempts);
-        let server = Server { config, process, address, child, folder, errors, attempts };
-        // The server also prints addresses on which it cannot listen, and the command that tries an internal
-        // certificate.
-        let sign = format!(":{}/", address.port());
-        let is_up = || match self.says {
-            true => server.errors().split_once("  serves ").is_some_and(|(_, block)| block.contains(&sign)),
-            false => says_it_serves(&server.folder.at("control")),
-        };
-        eventually(SOON, &format!("{command:?} says that it listens"), || {
-            if let Some(status) = server.ended() {
-                // Its last output may still be in the pipe.
-                becomes_true(SOON, "all that it said is read", || reader.is_finished());
-                panic!("{command:?} ended at once, {status}, and said:\n{}", server.errors());
-            }
-            is_up().then_some(())
-        });
-        server
+        command.stdin(self.stream(0)).stdout(self.stream(1));
+        let running = Program::from(command).start();
+        if self.says {
+            running.until(SOON, "it serves", |errors| errors.contains("  serves ").then_some(()));
+        } else {
+            let serves = || ask_status(&folder.at("control")).is_ok_and(|status| status["ready"] == true);
+            becomes_true(SOON, "its status is ready", || serves() || running.ended().is_some());
+        }
+        let ended = running.ended();
+        assert!(ended.is_none(), "it ended, {ended:?}; it said:\n{}", running.errors());
+        let (process, address) = (running.process(), SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        Server { config: self.config, process, address, running, folder, attempts: self.attempts }
     }
 
     /// Runs it to its end, for invalid command lines.
@@ -197,13 +205,6 @@ impl Launch {
     }
 }
 
-/// Whether the status of a server reports that it serves.
-fn says_it_serves(control: &Path) -> bool {
-    let mut said = String::new();
-    let asked = UnixStream::connect(control).and_then(|mut stream| stream.read_to_string(&mut said));
-    asked.is_ok() && said.contains("\"state\":\"serving\"")
-}
-
 /// Runs another command of the server to its end.
 #[track_caller]
 pub fn tenfold(words: &[&str]) -> Output {
@@ -221,22 +222,4 @@ fn command(words: &[&str]) -> Command {
     let mut command = Command::new(&binary.path);
     command.args(words).stdin(Stdio::null());
     command
-}
-
-/// A free address below the range of ephemeral ports. No other server of this run gets it.
-pub fn free_address() -> SocketAddr {
-    const FIRST: u16 = 12_000;
-    const COUNT: u16 = 20_000;
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let start = u16::try_from(std::process::id() % 97).expect("it is below 97") * 200;
-    loop {
-        let step = NEXT.fetch_add(1, Ordering::Relaxed);
-        assert!(step < COUNT, "no port is free");
-        let port = FIRST + (start + step) % COUNT;
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        // A test by bind would leave the socket in concurrently forked processes until their exec.
-        if TcpStream::connect(address).is_err() {
-            return address;
-        }
-    }
 }

@@ -27,4 +27,4 @@ pub mod server;
 pub mod site;
 pub mod strace;
 
-pub use tenfold_testkit::{process, response, seal, time, tools, visitor, wire};
+pub use tenfold_testkit::{address, process, response, seal, time, tools, visitor, wire};

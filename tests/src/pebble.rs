@@ -1,7 +1,7 @@
 //! An authority that issues certificates to tests: Pebble, and a name server that resolves every name to this machine.
 
 use std::fs;
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
@@ -9,7 +9,7 @@ use rcgen::CertifiedKey;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
-use crate::launch::free_address;
+use crate::address::ReservedAddress;
 use crate::site::TempFolder;
 use crate::time::{SOON, becomes_true};
 use crate::tools::program;
@@ -18,17 +18,19 @@ use crate::tools::program;
 #[derive(Debug)]
 pub struct Pebble {
     folder: TempFolder,
-    directory: SocketAddr,
-    management: SocketAddr,
-    names_management: SocketAddr,
+    directory: ReservedAddress,
+    management: ReservedAddress,
+    names_management: ReservedAddress,
+    /// The address of the name server, for UDP too: only this program uses UDP ports of reservations.
+    _names: ReservedAddress,
     processes: Vec<Child>,
 }
 
 impl Pebble {
-    /// Starts an authority that validates names at this address.
-    pub fn start(tls: SocketAddr) -> Pebble {
+    /// Starts an authority that validates names at this port by TLS.
+    pub fn start(tls: u16) -> Pebble {
         let folder = TempFolder::new("pebble");
-        let [directory, management, names, names_management] = [(); 4].map(|()| free_address());
+        let [directory, management, names, names_management] = [(); 4].map(|()| ReservedAddress::new());
         let CertifiedKey { cert, signing_key } =
             rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()])
                 .expect("a certificate can be made");
@@ -36,7 +38,7 @@ impl Pebble {
         let key = folder.write("key.pem", signing_key.serialize_pem());
         let config = serde_json::json!({"pebble": {
             "listenAddress": directory.to_string(), "managementListenAddress": management.to_string(),
-            "certificate": certificate, "privateKey": key, "httpPort": 1, "tlsPort": tls.port(),
+            "certificate": certificate, "privateKey": key, "httpPort": 1, "tlsPort": tls,
             "retryAfter": {"authz": 1, "order": 1}, "keyAlgorithm": "ecdsa",
             "profiles": {"default": {"description": "of a test", "validityPeriod": 7_776_000}},
         }});
@@ -54,10 +56,10 @@ impl Pebble {
             let started = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
             started.unwrap_or_else(|error| panic!("run {command:?}: {error}"))
         });
-        for address in [names_management, directory, management] {
+        for address in [*names_management, *directory, *management] {
             becomes_true(SOON, "the authority listens", || TcpStream::connect(address).is_ok());
         }
-        Pebble { folder, directory, management, names_management, processes: processes.into() }
+        Pebble { folder, directory, management, names_management, _names: names, processes: processes.into() }
     }
 
     /// The URL of its directory.
@@ -73,7 +75,7 @@ impl Pebble {
     /// A program that sets and clears TXT records.
     pub fn dns_command(&self) -> PathBuf {
         let data = r#"{\"host\":\"$2.\",\"value\":\"$3\"}"#;
-        let (curl, url) = (program("curl"), self.names_management);
+        let (curl, url) = (program("curl"), *self.names_management);
         let script = format!(
             "#!/bin/sh\nexec {} --silent --fail --data \"{data}\" http://{url}/$1-txt\n",
             curl.display()

@@ -1,22 +1,23 @@
 //! A running server: requests, observations, shutdown.
 
+use std::io::{self, Read};
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::process::{Child, ExitStatus};
-use std::sync::{Arc, Mutex};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::thread;
 use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
+use tenfold_testkit::program::Running;
 pub use tenfold_testkit::time::lock;
 
 use crate::config::Config;
-use crate::launch::tenfold;
 use crate::process::Process;
 use crate::response::WireResponse;
 use crate::site::{self, TempFolder};
-use crate::time::{SOON, eventually, within};
+use crate::time::SOON;
 use crate::visitor::Endpoint;
 use crate::wire::{BEGUN, Wire, request};
 
@@ -29,9 +30,8 @@ pub struct Server {
     pub process: Process,
     /// Its address.
     pub address: SocketAddr,
-    pub(crate) child: Mutex<Child>,
+    pub(crate) running: Running,
     pub(crate) folder: TempFolder,
-    pub(crate) errors: Arc<Mutex<String>>,
     /// Whether a test attempts calls that the sandbox refuses.
     pub(crate) attempts: bool,
 }
@@ -89,19 +89,28 @@ impl Server {
         wire.rest().0
     }
 
-    /// The output of `tenfold status --json`.
+    /// Its status, from its control socket.
     #[track_caller]
     pub fn status(&self) -> Value {
-        let control = self.folder.at("control").display().to_string();
-        let output = tenfold(&["status", "--json", "--control", &control]);
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let failed =
-            || panic!("status: {}\n{said}{}", output.status, String::from_utf8_lossy(&output.stderr));
-        if output.status.success() {
-            serde_json::from_str(&said).unwrap_or_else(|_| failed())
-        } else {
-            failed()
-        }
+        let path = self.folder.at("control");
+        ask_status(&path).unwrap_or_else(|error| panic!("read the status from {}: {error}", path.display()))
+    }
+
+    /// The TCP addresses on which it listens, in the order of `listen`.
+    #[track_caller]
+    pub fn listening(&self) -> Vec<SocketAddr> {
+        let status = self.status();
+        let listen = status["listen"].as_array().expect("a list");
+        listen.iter().filter_map(|entry| entry.as_str()?.parse().ok()).collect()
+    }
+
+    /// The address of its admin listener, from its report.
+    #[track_caller]
+    pub fn admin(&self) -> SocketAddr {
+        let errors = self.errors();
+        let words = errors.split_once("health checks are on ").map(|(_, rest)| rest.split(' ').next());
+        let address = words.flatten().and_then(|word| word.parse().ok());
+        address.unwrap_or_else(|| panic!("no address of an admin listener in:\n{errors}"))
     }
 
     /// The path of its access log.
@@ -123,14 +132,14 @@ impl Server {
 
     /// Its standard error so far, with each value of the start block in one line.
     pub fn errors(&self) -> String {
-        lock(&self.errors).replace("\n           ", " ")
+        joined(&self.running.errors())
     }
 
     /// Waits until its standard error contains `words`.
     #[track_caller]
     pub fn expect_report(&self, words: &str) {
-        let reported = within(SOON, || self.errors().contains(words).then_some(())).is_some();
-        assert!(reported, "{}: it does not report {words:?}; it said:\n{}", self.config, self.errors());
+        let what = format!("{}: it reports {words:?}", self.config);
+        self.running.until(SOON, &what, |errors| joined(errors).contains(words).then_some(()));
     }
 
     /// Its serving processes: the children of the supervisor, except the signing process.
@@ -164,13 +173,13 @@ impl Server {
 
     /// Its exit status, if it has ended.
     pub fn ended(&self) -> Option<ExitStatus> {
-        lock(&self.child).try_wait().expect("our own child")
+        self.running.ended()
     }
 
     /// Waits until it has ended.
     #[track_caller]
     pub fn ends_within(&self, bound: Duration) -> ExitStatus {
-        eventually(bound, "the server ends", || self.ended())
+        self.running.ends_within(bound)
     }
 
     /// Stops it gracefully and returns the errors of its whole life.
@@ -207,21 +216,24 @@ impl Endpoint for Server {
     }
 }
 
+/// Reads the status of a server from its control socket.
+pub fn ask_status(control: &Path) -> io::Result<Value> {
+    let mut stream = UnixStream::connect(control)?;
+    stream.set_read_timeout(Some(SOON))?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    Ok(serde_json::from_str(&text)?)
+}
+
+/// The text with each value of the start block in one line.
+fn joined(errors: &str) -> String {
+    errors.replace("\n           ", " ")
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
-        if self.ended().is_none() {
-            for process in self.process.with_descendants() {
-                process.signal(Signal::KILL);
-            }
-            let _ = lock(&self.child).wait();
-            if !thread::panicking() {
-                assert!(
-                    !self.was_refused(),
-                    "{}: its sandbox refused a call: {}",
-                    self.config,
-                    self.errors()
-                );
-            }
+        if self.running.kill() && !thread::panicking() {
+            assert!(!self.was_refused(), "{}: its sandbox refused a call: {}", self.config, self.errors());
         }
     }
 }

@@ -11,10 +11,11 @@ use rustix::process::Signal;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, SupportedProtocolVersion, version};
+use tenfold_tests::address::ReservedAddress;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
-use tenfold_tests::launch::{Launch, free_address, tenfold};
+use tenfold_tests::launch::{Launch, tenfold};
 use tenfold_tests::pebble::Pebble;
 use tenfold_tests::process::Process;
 use tenfold_tests::seal::{client_of, get_once};
@@ -48,14 +49,14 @@ const TOKEN: &str = "dG9rZW4";
 
 fn challenges_are_answered_and_other_handshakes_refused_without_a_certificate(config: &Config) {
     let folder = TempFolder::new("challenges");
-    let plain = free_address();
     let server = Launch::new(config, site::shared())
         .through("env", &[&format!("TENFOLD_TEST_CHALLENGE={TOKEN} {TOKEN}.print a.test")])
         .flag("--tls", "A.test")
         .flag("--tls-directory", "https://localhost:1/dir")
         .flag("--tls-state", folder.at("state").display())
-        .flag("--listen", format!("http:{plain}"))
+        .flag("--listen", "http:127.0.0.1:0")
         .start();
+    let plain = server.listening()[0];
     let get = |path: &str| {
         let mut wire = Wire::connect(plain);
         wire.send(request("GET", path, &[]));
@@ -169,12 +170,13 @@ mod unverified {
 }
 
 fn an_internal_certificate_is_made_and_kept(config: &Config) {
-    let folder = TempFolder::new("internal");
+    let (folder, address) = (TempFolder::new("internal"), ReservedAddress::new());
     let start = || {
         Launch::new(config, site::shared())
             .flag("--tls", "internal")
             .flag("--tls-state", folder.at("state").display())
-            .start()
+            .flag("--listen", &address)
+            .start_at(*address)
     };
     let server = start();
     let state = folder.at("state/internal");
@@ -206,12 +208,12 @@ fn an_internal_certificate_is_made_and_kept(config: &Config) {
 
 fn an_internal_certificate_covers_each_printed_address(config: &Config) {
     let folder = TempFolder::new("internal-addresses");
-    let port = free_address().port();
     let server = Launch::new(config, site::shared())
         .flag("--tls", "internal")
         .flag("--tls-state", folder.at("state").display())
-        .flag("--listen", format!(":{port}"))
+        .flag("--listen", ":0")
         .start();
+    let port = server.listening()[0].port();
     let root = folder.at("state/internal/root.pem");
     let client = trusting(CertificateDer::from_pem_file(&root).expect("a certificate").to_vec());
     let said = server.errors();
@@ -283,8 +285,9 @@ fn rights(process: Process) -> (String, String) {
 }
 
 fn a_certificate_is_obtained_renewed_and_kept_while_the_authority_is_away(config: &Config) {
-    let (folder, address, plain) = (TempFolder::new("obtained"), free_address(), free_address());
-    let pebble = Pebble::start(address);
+    let (folder, address, plain) =
+        (TempFolder::new("obtained"), ReservedAddress::new(), ReservedAddress::new());
+    let pebble = Pebble::start(address.port());
     let start = |names: &[&str]| {
         let launch =
             names.iter().fold(Launch::new(config, site::shared()), |launch, name| launch.flag("--tls", name));
@@ -292,21 +295,21 @@ fn a_certificate_is_obtained_renewed_and_kept_while_the_authority_is_away(config
             .flag("--tls-directory", pebble.directory())
             .flag("--tls-directory-root", pebble.root_file().display())
             .flag("--tls-state", folder.at("state").display())
-            .flag("--listen", address)
+            .flag("--listen", &address)
             .flag("--listen", format!("http:{plain}"))
-            .start_at(address)
+            .start_at(*address)
     };
     let server = start(&["a.test", "www.a.test"]);
     let issuer = pebble.issuer();
     // A resumed session would keep the earlier certificate, so each client is new.
     let presented = |name: &str| {
-        get_once(address, &trusting(issuer.clone()), name, "/1k.html")
+        get_once(*address, &trusting(issuer.clone()), name, "/1k.html")
             .ok()
             .map(|exchange| exchange.certificate)
     };
     let first = eventually(SOON, "a certificate", || presented("www.a.test"));
     becomes_true(SOON, "plaintext is redirected", || {
-        let mut wire = Wire::connect(plain);
+        let mut wire = Wire::connect(*plain);
         wire.send("GET /1k.html HTTP/1.1\r\nHost: a.test\r\n\r\n");
         let location = format!("https://a.test:{}/1k.html", address.port());
         wire.response().field("Location") == Some(&location)
@@ -335,28 +338,29 @@ fn a_certificate_is_obtained_renewed_and_kept_while_the_authority_is_away(config
         .flag("--tls-directory", directory)
         .flag("--tls-directory-root", root.display())
         .flag("--tls-state", folder.at("state").display())
-        .flag("--listen", address)
-        .start_at(address);
+        .flag("--listen", &address)
+        .start_at(*address);
     assert_eq!(presented("a.test"), Some(second));
     server.expect_report("no new certificate for a.test, b.test: ");
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
 fn a_damaged_certificate_stays_in_memory_until_another_is_obtained(config: &Config) {
-    let (folder, address, plain) = (TempFolder::new("damaged"), free_address(), free_address());
-    let pebble = Pebble::start(address);
+    let (folder, address, plain) =
+        (TempFolder::new("damaged"), ReservedAddress::new(), ReservedAddress::new());
+    let pebble = Pebble::start(address.port());
     let root = folder.write("root.pem", fs::read(pebble.root_file()).expect("our own file"));
     let server = Launch::new(config, site::shared())
         .flag("--tls", "a.test")
         .flag("--tls-directory", pebble.directory())
         .flag("--tls-directory-root", root.display())
         .flag("--tls-state", folder.at("state").display())
-        .flag("--listen", address)
+        .flag("--listen", &address)
         .flag("--listen", format!("http:{plain}"))
-        .start_at(address);
+        .start_at(*address);
     let issuer = pebble.issuer();
     let presented = || {
-        get_once(address, &trusting(issuer.clone()), "a.test", "/1k.html")
+        get_once(*address, &trusting(issuer.clone()), "a.test", "/1k.html")
             .ok()
             .map(|exchange| exchange.certificate)
     };
@@ -382,7 +386,7 @@ fn a_damaged_certificate_stays_in_memory_until_another_is_obtained(config: &Conf
         damage();
         reload(&server);
         assert_eq!(presented().as_ref(), Some(&second));
-        let mut wire = Wire::connect(plain);
+        let mut wire = Wire::connect(*plain);
         wire.send("GET /1k.html HTTP/1.1\r\nHost: a.test\r\n\r\n");
         assert!(wire.response().field("Location").is_some(), "plaintext is redirected");
     }
@@ -392,7 +396,7 @@ fn a_damaged_certificate_stays_in_memory_until_another_is_obtained(config: &Conf
 
 fn a_wildcard_is_obtained_by_a_program_that_sets_records(config: &Config) {
     let folder = TempFolder::new("wildcard");
-    let pebble = Pebble::start(free_address());
+    let pebble = Pebble::start(1);
     let server = Launch::new(config, site::shared())
         .flag("--tls", "*.a.test")
         .flag("--tls-directory", pebble.directory())

@@ -14,7 +14,7 @@ use rustix::process::Signal;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
-use tenfold_tests::launch::{Launch, free_address, tenfold};
+use tenfold_tests::launch::{ANY_PORT, Launch, tenfold};
 use tenfold_tests::process::Process;
 use tenfold_tests::response::WireResponse;
 use tenfold_tests::server::Server;
@@ -37,8 +37,9 @@ pub(crate) const THEME: Theme = Theme {
 
 /// A server with an admin listener, and the listener's address.
 fn start(launch: Launch) -> (Server, SocketAddr) {
-    let admin = free_address();
-    (launch.flag("--admin", admin).start(), admin)
+    let server = launch.flag("--admin", ANY_PORT).start();
+    let admin = server.admin();
+    (server, admin)
 }
 
 #[track_caller]
@@ -347,7 +348,7 @@ fn status_asks_an_admin_listener(config: &Config) {
 
 fn an_address_in_use_is_named(config: &Config) {
     let (server, admin) = start(Launch::new(config, site::shared()));
-    let launch = Launch::new(config, site::shared()).flag("--listen", free_address());
+    let launch = Launch::new(config, site::shared()).flag("--listen", ANY_PORT);
     let output = launch.flag("--admin", admin).flag("--control", "off").refused();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains(&format!("cannot open the admin listener on {admin}: ")), "{said}");

@@ -18,10 +18,11 @@ use ring::*;
 use sealed::*;
 use serde_json::Value;
 use tenfold_engine::Engine;
+use tenfold_tests::address::ReservedAddress;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
-use tenfold_tests::launch::{Launch, free_address};
+use tenfold_tests::launch::Launch;
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::EndOnDrop;
 use tenfold_tests::{binary, tools};
@@ -248,7 +249,8 @@ fn every_framing_is_parsed() {
 }
 
 fn connections_that_fail_are_errors_by_kind() {
-    let nobody = free_address().to_string();
+    let reserved = ReservedAddress::new();
+    let nobody = reserved.to_string();
     let output = expect_code(1, &["-d", "5s", &nobody], &["refused", &nobody]);
     assert_eq!(said(&output).lines().count(), 1, "{}", said(&output));
     // With fewer requests than connections too.

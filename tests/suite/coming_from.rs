@@ -1,15 +1,15 @@
 //! The pages for users of other servers: their commands and configurations work.
 
 use std::fs;
-use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::Signal;
 use tenfold_tests::binary;
 use tenfold_tests::cases;
 use tenfold_tests::harness::Theme;
-use tenfold_tests::launch::{free_address, tenfold};
+use tenfold_tests::launch::{ANY_PORT, tenfold};
 use tenfold_tests::process::Process;
+use tenfold_tests::server::ask_status;
 use tenfold_tests::site::TempFolder;
 use tenfold_tests::time::{SOON, becomes_true, eventually};
 use tenfold_tests::wire::Wire;
@@ -73,40 +73,36 @@ impl Drop for RunningCommand<'_> {
     }
 }
 
-/// Runs `tenfold` with these words in `folder` on a free address, makes a request, and stops it.
+/// Runs `tenfold` with these words in `folder` on a free port, makes a request, and stops it.
 #[track_caller]
 fn serves(folder: &TempFolder, mut words: Vec<String>) {
     let shown = words.join(" ");
-    let address = free_address();
     match words.iter().position(|word| word == "--listen") {
-        Some(place) => words[place + 1] = address.to_string(),
-        None => words.extend(["--listen".into(), address.to_string()]),
+        Some(place) => words[place + 1] = ANY_PORT.into(),
+        None => words.extend(["--listen".into(), ANY_PORT.into()]),
     }
-    words.extend(["--control".into(), "off".into()]);
+    let control = folder.at("control");
+    words.extend(["--control".into(), control.display().to_string()]);
     let binary = binary::server().unwrap_or_else(|why| panic!("{why}"));
     let mut command = Command::new(&binary.path);
     command.args(&words).current_dir(folder.path()).stdin(Stdio::null()).stdout(Stdio::null());
     let errors = fs::File::create(folder.at("errors")).expect("our own folder");
     let told = || format!("{shown} said:\n{}", fs::read_to_string(folder.at("errors")).unwrap_or_default());
     let mut running = RunningCommand(command.stderr(errors).spawn().expect("it can be run"), &told);
-    eventually(SOON, &shown, || {
+    let status = eventually(SOON, &shown, || {
         let ended = running.0.try_wait().expect("our own child");
         assert!(ended.is_none(), "it ended, {ended:?}");
-        answers(address).then_some(())
+        ask_status(&control).ok().filter(|status| status["ready"] == true)
     });
+    let address = status["listen"][0].as_str().and_then(|address| address.parse().ok());
+    let mut wire = Wire::connect(address.expect("it listens on TCP"));
+    wire.get("/");
+    assert_eq!(wire.response().status, 200);
+    drop(wire);
     Process(running.0.id()).signal(Signal::TERM);
     becomes_true(SOON, "it ends", || {
         running.0.try_wait().expect("our own child").is_some_and(|status| status.success())
     });
-}
-
-fn answers(address: SocketAddr) -> bool {
-    if TcpStream::connect(address).is_err() {
-        return false;
-    }
-    let mut wire = Wire::connect(address);
-    wire.get("/");
-    wire.response().status == 200
 }
 
 fn every_documented_command_serves() {

@@ -14,7 +14,7 @@ use tenfold_tests::binary;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
-use tenfold_tests::launch::{Launch, free_address, tenfold};
+use tenfold_tests::launch::{ANY_PORT, Launch, tenfold};
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::tools;
@@ -49,8 +49,7 @@ fn expect_refused(output: &Output, code: i32, words: &[&str]) {
 }
 
 fn serve(words: &[&str]) -> Output {
-    let address = free_address().to_string();
-    let fixed = ["serve", site::shared().to_str().expect("a path in ASCII"), "--listen", &address];
+    let fixed = ["serve", site::shared().to_str().expect("a path in ASCII"), "--listen", ANY_PORT];
     tenfold(&[&fixed, words].concat())
 }
 
@@ -92,9 +91,8 @@ fn illegal_combinations() {
 }
 
 fn a_root_that_is_not_a_directory() {
-    let address = free_address().to_string();
     for root in ["/nonexistent", "/dev/null"] {
-        expect_refused(&tenfold(&["serve", root, "--listen", &address]), 1, &[root]);
+        expect_refused(&tenfold(&["serve", root, "--listen", ANY_PORT]), 1, &[root]);
     }
 }
 
@@ -105,10 +103,10 @@ fn an_unreadable_root() {
     let config = Config::of(Engine::Epoll);
     let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
     let launch = Launch::new(&config, folder.path()).through("setpriv", &nobody);
-    let output = launch.flag("--listen", free_address()).flag("--access-log", "off").refused();
+    let output = launch.flag("--listen", ANY_PORT).flag("--access-log", "off").refused();
     expect_refused(&output, 1, &[&root, "ermission denied"]);
     // If the tests run as root, the user of the workers cannot read it.
-    let output = Launch::new(&config, folder.path()).flag("--listen", free_address()).refused();
+    let output = Launch::new(&config, folder.path()).flag("--listen", ANY_PORT).refused();
     expect_refused(&output, 1, &[&root]);
 }
 

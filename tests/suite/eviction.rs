@@ -8,7 +8,7 @@ use tenfold_engine::{Dispatch, Engine};
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
-use tenfold_tests::launch::{Launch, free_address};
+use tenfold_tests::launch::Launch;
 use tenfold_tests::server::Server;
 use tenfold_tests::site;
 use tenfold_tests::time::{SOON, becomes_true, eventually};
@@ -129,10 +129,10 @@ fn own_address() -> Option<SocketAddr> {
 fn h84_off_loopback_an_address_has_a_quarter_of_the_connections() {
     const LEAST: usize = 256;
     let config = Config::of(Engine::Epoll);
-    let loopback = free_address();
-    let everywhere = SocketAddr::from(([0, 0, 0, 0], loopback.port()));
     let launch = Launch::new(&config, site::shared()).flag("--max-connections", 4 * LEAST + 3);
-    let server = launch.flag("--listen", everywhere).flag("--log-level", "debug").start_at(loopback);
+    let launch = launch.flag("--listen", "0.0.0.0:0").flag("--log-level", "debug");
+    let server = launch.start_configured();
+    let loopback = server.address;
     assert!(server.errors().contains(", 256 of one address"), "{}", server.errors());
     let served = |at: SocketAddr| {
         let mut wire = Wire::connect(at);

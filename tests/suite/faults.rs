@@ -16,7 +16,7 @@ use tenfold_engine::{Driver, Engine, MODELS, Topology};
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::{Theme, each_at_once};
-use tenfold_tests::launch::{Launch, free_address};
+use tenfold_tests::launch::{ANY_PORT, Launch};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::strace::{CallFailure, Calls, Tracer};
@@ -95,7 +95,7 @@ fn h30_failing_calls_are_harmless(config: &Config) {
 
 /// With one listener the server waits in `accept4`, with several in `poll`.
 fn h30_failing_waits_for_listeners_are_harmless() {
-    let on_two = |config: &Config, root: &Path| Launch::new(config, root).flag("--listen", free_address());
+    let on_two = |config: &Config, root: &Path| Launch::new(config, root).flag("--listen", ANY_PORT);
     let blocking = MODELS.iter().filter(|model| model.driver == Driver::Blocking);
     let handing_over = Config { topology: Topology::Handoff, ..Config::of(Engine::Epoll) };
     let all = blocking.map(|model| Config::of(model.engine)).chain([handing_over]);

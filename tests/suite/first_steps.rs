@@ -1,12 +1,12 @@
 //! The first command lines: short forms of addresses, ports, and hints that lead to the right word.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Output};
 
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
-use tenfold_tests::launch::{Launch, free_address, tenfold};
+use tenfold_tests::launch::{Launch, tenfold};
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::wire::Wire;
 
@@ -24,37 +24,29 @@ fn text(bytes: &[u8]) -> String {
 }
 
 fn an_address_has_short_forms(config: &Config) {
-    let port = |form: &str| {
-        let address = free_address();
-        let words = form.replace("PORT", &address.port().to_string());
-        let (flag, value) = words.split_once(' ').expect("a flag and its value");
-        (Launch::new(config, site::shared()).flag(flag, value).start_at(address), address.port())
+    let start = |form: &str| {
+        let (flag, value) = form.split_once(' ').expect("a flag and its value");
+        Launch::new(config, site::shared()).flag(flag, value).start_configured()
     };
     let from = |at: SocketAddr| {
         let mut wire = Wire::connect(at);
         wire.get("/1k.html");
         wire.response().status
     };
-    let forms = [
-        "-p PORT",
-        "--port PORT",
-        "-l PORT",
-        "--listen localhost:PORT",
-        "--listen 0.0.0.0:PORT",
-        "--listen :PORT",
-    ];
+    let forms = ["-p 0", "--port 0", "-l 0", "--listen localhost:0", "--listen 0.0.0.0:0", "--listen :0"];
     for form in forms {
-        let (server, number) = port(form);
+        let server = start(form);
+        let number = server.listening()[0].port();
         assert_eq!(from(SocketAddr::from((Ipv4Addr::LOCALHOST, number))), 200, "{form}");
         let all = server.errors().contains("other machines: it listens on all addresses");
         assert_eq!(all, form.contains(':') && !form.contains("local"), "{form}: {}", server.errors());
         server.stop().unwrap_or_else(|why| panic!("{why}"));
     }
-    let six = |number| format!("[::1]:{number}").parse::<SocketAddr>().expect("an address");
-    if TcpListener::bind(six(0)).is_ok() {
-        for form in ["--listen [::]:PORT", "--listen :PORT"] {
-            let (_server, number) = port(form);
-            assert_eq!(from(six(number)), 200, "{form}");
+    if TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok() {
+        for form in ["--listen [::]:0", "--listen :0"] {
+            let server = start(form);
+            assert!(server.address.is_ipv6(), "{form}");
+            assert_eq!(from(server.address), 200, "{form}");
         }
     }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use rustix::process::Signal;
+use tenfold_tests::address::ReservedAddress;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
@@ -106,7 +107,8 @@ fn refuses_connections(server: &Server) -> bool {
 }
 
 fn a_download_outlives_quit(config: &Config) {
-    let server = Launch::new(config, site::shared()).start();
+    let address = ReservedAddress::new();
+    let server = Launch::new(config, site::shared()).flag("--listen", &address).start_at(*address);
     let mut wire = server.connect();
     wire.get("/large.bin");
     assert_eq!(wire.head().promised(), site::LARGE);
@@ -139,7 +141,8 @@ fn an_idle_connection_does_not_delay_a_drain(config: &Config) {
 }
 
 fn a_second_term_does_not_wait(config: &Config) {
-    let server = Launch::new(config, site::shared()).start();
+    let address = ReservedAddress::new();
+    let server = Launch::new(config, site::shared()).flag("--listen", &address).start_at(*address);
     let mut stalled = server.connect();
     stalled.get("/large.bin");
     assert_eq!(stalled.head().status, 200);

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
-use tenfold_tests::launch::{Launch, free_address};
+use tenfold_tests::launch::Launch;
 use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{MODIFIED, TempFolder};
@@ -94,10 +94,7 @@ fn a_folder_is_listed_by_default_and_a_configured_site_is_not(config: &Config) {
     let said = configured().flag("--listing", "html").start().errors();
     assert!(said.contains("listing = \"html\" in [site] lists its files"), "{said}");
 
-    let opened = |launch: Launch| {
-        let address = free_address();
-        launch.flag("--listen", format!(":{}", address.port())).start_at(address)
-    };
+    let opened = |launch: Launch| launch.flag("--listen", ":0").start_configured();
     let server = opened(serve().word("--qr"));
     assert_eq!((page_of(&server).0, server.get("/").status), (200, 200));
     let said = server.errors().split_whitespace().collect::<Vec<_>>().join(" ");

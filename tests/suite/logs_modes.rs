@@ -12,7 +12,7 @@ use tenfold_engine::{Driver, Engine};
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::{Theme, each_at_once};
-use tenfold_tests::launch::{Launch, free_address, tenfold};
+use tenfold_tests::launch::{ANY_PORT, Launch, tenfold};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::strace::Tracer;
@@ -349,8 +349,7 @@ fn unrenamable_files_are_not_rotated() {
     std::os::unix::fs::symlink(folder.write("access.log", ""), folder.at("link")).expect("our own folder");
     let link = folder.at("link").display().to_string();
     for (log, when) in [("/dev/null", "100 lines"), ("/dev/stderr", "daily"), (link.as_str(), "1 MiB")] {
-        let address = free_address().to_string();
-        let flags = ["--listen", &address, "--access-log", log, "--log-rotate", when];
+        let flags = ["--listen", ANY_PORT, "--access-log", log, "--log-rotate", when];
         let output = tenfold(&[&["serve", "."], flags.as_slice()].concat());
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{said}");
@@ -382,7 +381,7 @@ fn a_reload_does_not_rotate_unrenamable_files(config: &Config) {
 fn no_worker_serves_without_the_thread_of_its_log() {
     let folder = TempFolder::new("log-thread");
     folder.allow(".", 0o777);
-    let launch = Launch::new(&Config::of(Engine::Epoll), site::shared()).flag("--listen", free_address());
+    let launch = Launch::new(&Config::of(Engine::Epoll), site::shared()).flag("--listen", ANY_PORT);
     let launch = launch.flag("--log-mode", "async").flag("--access-log", folder.at("log").display());
     let inject = ["-f", "-e", "trace=clone3", "-e", "inject=clone3:error=EAGAIN", "-o", "/dev/null"];
     let output = launch.through("strace", &inject).refused();

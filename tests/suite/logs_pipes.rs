@@ -14,7 +14,7 @@ use tenfold_engine::Engine;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
-use tenfold_tests::launch::{Launch, free_address};
+use tenfold_tests::launch::{ANY_PORT, Launch};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true};
@@ -177,7 +177,7 @@ fn a_pipe_without_a_reader_is_reported_at_the_start() {
     let folder = TempFolder::new("pipe");
     let (path, end) = pipe(&folder);
     drop(end);
-    let launch = Launch::new(&Config::of(Engine::Epoll), site::shared()).flag("--listen", free_address());
+    let launch = Launch::new(&Config::of(Engine::Epoll), site::shared()).flag("--listen", ANY_PORT);
     let output = launch.flag("--access-log", path.display()).refused();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");

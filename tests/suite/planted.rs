@@ -13,7 +13,7 @@ use tenfold_tests::binary;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
-use tenfold_tests::launch::{Launch, free_address};
+use tenfold_tests::launch::{ANY_PORT, Launch};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::strace::{Calls, Tracer};
@@ -57,7 +57,7 @@ fn theirs(name: &str) -> TempFolder {
 /// Starts a server that must reject its log, with this message.
 #[track_caller]
 fn refuses(config: &Config, log: &Path, words: &str) {
-    let launch = Launch::new(config, site::shared()).flag("--listen", free_address());
+    let launch = Launch::new(config, site::shared()).flag("--listen", ANY_PORT);
     let output = launch.flag("--access-log", log.display()).flag("--control", "off").refused();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
@@ -219,7 +219,7 @@ fn h75_an_unresponsive_socket_does_not_delay_the_start(config: &Config) {
     for control in [false, true] {
         let launch = Launch::new(config, site::shared());
         let launch = match control {
-            true => launch.flag("--listen", free_address()).flag("--control", path.display()),
+            true => launch.flag("--listen", ANY_PORT).flag("--control", path.display()),
             false => launch.flag("--listen", format!("unix:{}", path.display())).flag("--control", "off"),
         };
         let output = launch.refused();

@@ -5,7 +5,7 @@ use tenfold_engine::Engine;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
-use tenfold_tests::launch::{Launch, free_address, tenfold};
+use tenfold_tests::launch::{ANY_PORT, Launch, tenfold};
 use tenfold_tests::process::Process;
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true, eventually};
@@ -69,7 +69,7 @@ fn a_named_user(config: &Config) {
 /// The limit does not apply to the supervisor, which is root: the worker gets no ring.
 fn a_ring_beyond_the_locked_memory_of_the_user() {
     let config = Config::of(Engine::Uring);
-    let launch = Launch::new(&config, site::shared()).flag("--listen", free_address());
+    let launch = Launch::new(&config, site::shared()).flag("--listen", ANY_PORT);
     let output = launch.through("prlimit", &["--memlock=0:0"]).refused();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
@@ -79,8 +79,7 @@ fn a_ring_beyond_the_locked_memory_of_the_user() {
 fn a_user_that_does_not_exist() {
     let folder = TempFolder::new("user");
     let root = folder.path().display().to_string();
-    let address = free_address().to_string();
-    let output = tenfold(&["serve", &root, "--listen", &address, "--user", "no-such-user"]);
+    let output = tenfold(&["serve", &root, "--listen", ANY_PORT, "--user", "no-such-user"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(matches!(output.status.code(), Some(1 | 2)), "{said}");
     assert!(said.contains("no-such-user"), "{said}");

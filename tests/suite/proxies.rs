@@ -8,7 +8,7 @@ use serde_json::Value;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
-use tenfold_tests::launch::{Launch, free_address};
+use tenfold_tests::launch::Launch;
 use tenfold_tests::seal::{get_behind, new_client};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
@@ -112,8 +112,7 @@ fn forged_fields_are_ignored(config: &Config) {
 
 /// A server whose listener requires PROXY headers.
 fn behind(launch: Launch) -> Server {
-    let address = free_address();
-    launch.flag("--listen", format!("proxy:{address}")).start_at(address)
+    launch.flag("--listen", "proxy:127.0.0.1:0").start_configured()
 }
 
 /// A header of version 2.

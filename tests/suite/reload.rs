@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use tenfold_engine::{Engine, Sender, Topology};
+use tenfold_tests::address::ReservedAddress;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::{Theme, lock_memory};
-use tenfold_tests::launch::Launch;
+use tenfold_tests::launch::{ANY_PORT, Launch};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::TempFolder;
 use tenfold_tests::strace::{CallFailure, Tracer};
@@ -151,15 +152,15 @@ fn settings_that_need_a_restart_are_rejected_by_name(config: &Config) {
 
 fn listen_is_refused(config: &Config, folder: &TempFolder) {
     let text = |address: &dyn std::fmt::Display| format!("root = \"site\"\nlisten = \"{address}\"\n");
-    let [first, second] = [tenfold_tests::launch::free_address(), tenfold_tests::launch::free_address()];
-    let file = folder.write("tenfold.toml", text(&first));
-    let server = Launch::bare(config).flag("--config", file.display()).start_at(first);
+    let second = ReservedAddress::new();
+    let file = folder.write("tenfold.toml", text(&ANY_PORT));
+    let server = Launch::bare(config).flag("--config", file.display()).start_configured();
     assert_eq!(server.get("/").body, b"the first\n");
     let before = server.errors().len();
     reload(&server, folder, &text(&second));
     is_said(&server, before, "listen");
     assert_eq!(server.get("/").body, b"the first\n");
-    assert!(std::net::TcpStream::connect(second).is_err(), "it listens where it must not");
+    assert!(std::net::TcpStream::connect(*second).is_err(), "it listens where it must not");
 }
 
 /// A reload changes the sender. Zero-copy sends require an option of the listening sockets, which cannot be set later:

@@ -14,7 +14,7 @@ use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
-use tenfold_tests::launch::{Launch, free_address};
+use tenfold_tests::launch::Launch;
 use tenfold_tests::process::Process;
 use tenfold_tests::seal::{certificate_folder, get_once, new_client, own_key, secret_parts};
 use tenfold_tests::server::Server;
@@ -124,9 +124,9 @@ fn h96_a_killed_signing_process_is_replaced(config: &Config) {
 /// Handshakes that need a signature wait; everything else is served meanwhile.
 fn h96_only_full_handshakes_wait_until_a_stopped_signing_process_is_replaced(config: &Config) {
     let config = config.over_tls();
-    let plain = free_address();
-    let launch = Launch::new(&config, site::shared()).flag("--listen", format!("http:{plain}"));
+    let launch = Launch::new(&config, site::shared()).flag("--listen", "http:127.0.0.1:0");
     let server = launch.start();
+    let plain = server.listening()[0];
     let resumes = new_client();
     get(&server, &resumes).expect("a response");
     let mut open = [server.connect(), Wire::connect(plain)];

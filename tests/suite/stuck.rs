@@ -13,11 +13,12 @@ use tenfold_engine::{Engine, Topology};
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
-use tenfold_tests::launch::{Launch, tenfold};
+use tenfold_tests::launch::Launch;
 use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true};
+use tenfold_tests::wire::Wire;
 
 pub(crate) const THEME: Theme = Theme {
     name: "stuck",
@@ -89,8 +90,9 @@ fn all_are_served(server: &Server, within: Duration) {
 }
 
 fn is_ready(folder: &TempFolder) -> String {
-    let output = tenfold(&["status", "--json", &unix(folder)]).stdout;
-    let report: serde_json::Value = serde_json::from_slice(&output).unwrap_or_default();
+    let mut wire = Wire::connect_unix(&folder.at("admin"));
+    wire.get("/status");
+    let report: serde_json::Value = serde_json::from_slice(&wire.response().body).expect("it is JSON");
     report["ready"].to_string()
 }
 

@@ -9,7 +9,7 @@ use tenfold_engine::Engine;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
-use tenfold_tests::launch::{Launch, free_address, tenfold};
+use tenfold_tests::launch::{ANY_PORT, Launch, tenfold};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::strace::{Calls, Tracer, has_succeeded};
@@ -48,14 +48,13 @@ fn expect_call(calls: &Calls, words: &[&str]) {
 
 fn options_are_set_on_listening_sockets(config: &Config) {
     let folder = TempFolder::new("addresses");
-    let six = format!("[::1]:{}", free_address().port());
     let unix = format!("unix:{}", folder.at("socket").display());
     let flags = [
         ("--linger", "3"),
         ("--notsent-lowat", "16k"),
         ("--backlog", "64"),
         ("--tcp-nodelay", "on"),
-        ("--listen", &six),
+        ("--listen", "[::1]:0"),
         ("--listen", &unix),
     ];
     let calls = from_start(config, &flags);
@@ -245,14 +244,12 @@ fn call_with_descriptor(line: &str) -> &str {
 
 fn every_kind_of_address_is_served(config: &Config) {
     let folder = TempFolder::new("addresses");
-    let (second, third) = (free_address(), free_address());
-    let six = format!("[::1]:{}", third.port());
-    let launch = Launch::new(config, site::shared()).flag("--listen", second).flag("--listen", &six);
+    let launch = Launch::new(config, site::shared()).flag("--listen", ANY_PORT).flag("--listen", "[::1]:0");
     let server = launch.flag("--listen", format!("unix:{}", folder.at("socket").display())).start();
     let asked = request("GET", "/1k.html", &[("Connection", "close")]);
     let expected = server.get("/1k.html").body;
-    for address in [second, six.parse().expect("an address")] {
-        let mut wire = Wire::connect(address);
+    for address in &server.listening()[..2] {
+        let mut wire = Wire::connect(*address);
         wire.send(&asked);
         assert_eq!(wire.response().body, expected, "{address}");
     }

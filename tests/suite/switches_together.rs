@@ -11,7 +11,7 @@ use tenfold_tests::cases;
 use tenfold_tests::combinations::{Parameter, Partial, completed, pairwise, product};
 use tenfold_tests::config::{Config, everything};
 use tenfold_tests::harness::{Named, Theme};
-use tenfold_tests::launch::{Launch, free_address};
+use tenfold_tests::launch::Launch;
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::wire::{Wire, request};
@@ -145,18 +145,18 @@ fn look(parameters: &[Parameter], row: &[usize]) {
     let chosen = parameters.iter().zip(row).skip(1).filter(|(_, value)| **value > 0);
     let row =
         SwitchRow(chosen.map(|(parameter, &value)| (parameter.name, &*parameter.values[value])).collect());
-    let (folder, six) = (TempFolder::new("together"), format!("[::1]:{}", free_address().port()));
+    let folder = TempFolder::new("together");
     let socket = folder.at("socket");
     let launch = Launch::new(&config, site::shared()).flag("--access-log", folder.at("access.log").display());
     let launch = row.0.iter().fold(launch, |launch, &(name, value)| match value {
-        "TCP and IPv6" => launch.flag("--listen", &six),
+        "TCP and IPv6" => launch.flag("--listen", "[::1]:0"),
         "TCP and Unix" => launch.flag("--listen", format!("unix:{}", socket.display())),
         value => launch.flag(&format!("--{name}"), value),
     });
     let server = launch.start();
     let mut answers = a_little_of_everything(server.connect());
     answers += match row.value("listen") {
-        Some("TCP and IPv6") => a_little_of_everything(Wire::connect(six.parse().expect("an address"))),
+        Some("TCP and IPv6") => a_little_of_everything(Wire::connect(server.listening()[0])),
         Some(_) => a_little_of_everything(Wire::connect_unix(&socket)),
         None => 0,
     };

@@ -171,7 +171,7 @@ fn sixty_four_connections_beside_the_floor(config: &Config) {
     let (mut ours, mut least) = (f64::INFINITY, f64::INFINITY);
     for round in 1..=4 {
         ours = ours.min(calls_per_request(server.address, &server.workers()));
-        least = least.min(calls_per_request(floor.address, &[floor.process()]));
+        least = least.min(calls_per_request(*floor.address, &[floor.process()]));
         if round > 1 && ours <= 1.4 * least {
             return;
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
-use tenfold_tests::launch::{Launch, free_address};
+use tenfold_tests::launch::Launch;
 use tenfold_tests::seal::{exchange_once, get_once, new_client};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
@@ -30,7 +30,6 @@ fn start(config: &Config, flags: &[(&str, &str)]) -> (Server, Vec<Vec<u8>>, Sock
     let folder = TempFolder::new("rules");
     let pairs = [("a", "a.test"), ("b", "*.b.test")];
     let certificates = pairs.map(|(file, name)| write_pair(&folder, file, name, VALID)).to_vec();
-    let plain = free_address();
     let mut launch = Launch::new(config, site::shared());
     for (file, _) in pairs {
         launch = launch.flag("--tls-certificate", folder.at(&format!("{file}.pem")).display());
@@ -38,7 +37,8 @@ fn start(config: &Config, flags: &[(&str, &str)]) -> (Server, Vec<Vec<u8>>, Sock
     }
     launch = flags.iter().fold(launch, |launch, (name, value)| launch.flag(name, value));
     // A listening server has read its certificates.
-    let server = launch.flag("--listen", format!("http:{plain}")).start();
+    let server = launch.flag("--listen", "http:127.0.0.1:0").start();
+    let plain = server.listening()[0];
     (server, certificates, plain)
 }
 
@@ -78,9 +78,9 @@ fn a_request_on_the_connection_of_another_host_gets_421(config: &Config) {
 }
 
 fn plaintext_is_redirected_to_https(config: &Config) {
-    let plain = free_address();
     let launch = Launch::new(&config.over_tls(), site::shared()).flag("--https-redirect", "on");
-    let server = launch.flag("--listen", format!("http:{plain}")).start();
+    let server = launch.flag("--listen", "http:127.0.0.1:0").start();
+    let plain = server.listening()[0];
     // Engine naive serves one connection at a time.
     let mut wire = Wire::connect(plain);
     wire.send("GET /a%20b?c=d HTTP/1.1\r\nHost: localhost:80\r\nConnection: close\r\n\r\n");
@@ -138,13 +138,13 @@ fn strict_transport_security_is_sent_with_tls_alone(config: &Config) {
         ("preload", "max-age=63072000; includeSubDomains; preload"),
         ("24h", "max-age=86400"),
     ] {
-        let plain = free_address();
         let folder = TempFolder::new("hsts");
         let text = "[site.headers.set]\nStrict-Transport-Security = \"max-age=1\"\n";
         let file = folder.write("tenfold.toml", text);
         let launch = Launch::new(&config.over_tls(), site::shared()).flag("--hsts", hsts);
         let launch = launch.flag("--config", file.display());
-        let server = launch.flag("--listen", format!("http:{plain}")).start();
+        let server = launch.flag("--listen", "http:127.0.0.1:0").start();
+        let plain = server.listening()[0];
         for request in [
             "GET /1k.html HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
             "GET /absent HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",

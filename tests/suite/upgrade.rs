@@ -21,7 +21,7 @@ use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::{Launch, tenfold};
 use tenfold_tests::process::Process;
 use tenfold_tests::seal::{get_once, new_client};
-use tenfold_tests::server::Server;
+use tenfold_tests::server::{Server, ask_status};
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{EndOnDrop, SOON, becomes_true};
 use tenfold_tests::tools;
@@ -403,7 +403,7 @@ fn the_first_process_of_a_container_is_upgraded(_: &Config) {
 #[track_caller]
 fn is_upgraded(mut server: Command, control: &str, of: impl Fn(Process) -> Process, upgrades: Vec<Command>) {
     let mut child = server.args(["--access-log", "off"]).stderr(Stdio::null()).spawn().expect("it runs");
-    becomes_true(SOON, "it serves", || tenfold(&["status", "--control", control]).status.success());
+    becomes_true(SOON, "it serves", || ask_status(Path::new(control)).is_ok());
     for mut upgrade in upgrades {
         let output = upgrade.args(["upgrade", "--control", control]).output().expect("it runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod address;
 pub mod folder;
 pub mod process;
 pub mod program;

@@ -5,14 +5,14 @@ use std::io::Read;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
 use crate::process::Process;
-use crate::time::{SOON, becomes_true, eventually, lock, within};
+use crate::time::{SOON, eventually, lock};
 
 /// A command line, without standard input.
 #[derive(Debug)]
@@ -60,9 +60,8 @@ impl Program {
         let what = format!("{:?}", self.0);
         let spawned = self.0.stderr(Stdio::piped()).spawn();
         let mut child = spawned.unwrap_or_else(|error| panic!("run {what}: {error}"));
-        let errors = Arc::new(Mutex::new(String::new()));
-        let reader = collect(child.stderr.take().expect("its standard error is a pipe"), errors.clone());
-        Running { what, process: Process(child.id()), child: Mutex::new(child), errors, reader }
+        let errors = Collected::of(child.stderr.take().expect("its standard error is a pipe"));
+        Running { what, process: Process(child.id()), child: Mutex::new(child), errors }
     }
 
     /// Runs the program to its end. Ends it if it uses much processor time.
@@ -72,14 +71,19 @@ impl Program {
     }
 }
 
+impl From<Command> for Program {
+    fn from(command: Command) -> Program {
+        Program(command)
+    }
+}
+
 /// A program that runs until this value is dropped.
 #[derive(Debug)]
 pub struct Running {
     what: String,
     process: Process,
     child: Mutex<Child>,
-    errors: Arc<Mutex<String>>,
-    reader: JoinHandle<()>,
+    errors: Arc<Collected>,
 }
 
 impl Running {
@@ -90,26 +94,19 @@ impl Running {
 
     /// Its standard error so far.
     pub fn errors(&self) -> String {
-        lock(&self.errors).clone()
+        self.errors.text()
     }
 
     /// Waits until `probe` finds a value in its standard error. Fails if the program ends before that.
     #[track_caller]
-    pub fn until<T>(&self, bound: Duration, what: &str, mut probe: impl FnMut(&str) -> Option<T>) -> T {
-        let found = within(bound, || {
-            // If it has ended, its last output may still be in the pipe.
-            let ended = self.ended();
-            if ended.is_some() {
-                becomes_true(SOON, "its standard error is read", || self.reader.is_finished());
-            }
-            match (probe(&self.errors()), ended) {
-                (Some(found), _) => Some(Ok(found)),
-                (None, Some(status)) => Some(Err(format!("it ended, {status}"))),
-                (None, None) => None,
-            }
-        });
-        let found = found.unwrap_or_else(|| Err(format!("not within {bound:?}")));
-        found.unwrap_or_else(|why| panic!("{}: {what}: {why}; its errors:\n{}", self.what, self.errors()))
+    pub fn until<T>(&self, bound: Duration, what: &str, probe: impl FnMut(&str) -> Option<T>) -> T {
+        self.errors.find_within(bound, probe).unwrap_or_else(|| {
+            let how = match self.errors.ends_within(Duration::ZERO) {
+                true => format!("it ended, {}", self.ends_within(SOON)),
+                false => format!("not within {bound:?}"),
+            };
+            panic!("{}: {what}: {how}; its errors:\n{}", self.what, self.errors())
+        })
     }
 
     /// Waits until its standard error contains `words`.
@@ -154,6 +151,16 @@ impl Running {
         eventually(bound, &format!("{} ends", self.what), || self.ended())
     }
 
+    /// Kills it and its descendants, if it runs. Returns whether it ran.
+    pub fn kill(&self) -> bool {
+        let runs = self.ended().is_none();
+        if runs {
+            self.process.with_descendants().into_iter().for_each(|process| process.signal(Signal::KILL));
+            let _ = lock(&self.child).wait();
+        }
+        runs
+    }
+
     /// Stops it by a signal. Fails if it ends with an error.
     #[track_caller]
     pub fn stop(self, signal: Signal, bound: Duration) {
@@ -165,12 +172,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if self.ended().is_none() {
-            for process in self.process.with_descendants() {
-                process.signal(Signal::KILL);
-            }
-            let _ = lock(&self.child).wait();
-        }
+        self.kill();
     }
 }
 
@@ -180,9 +182,8 @@ pub fn run(command: &mut Command) -> Output {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap_or_else(|error| panic!("run {command:?}: {error}"));
     let process = Process(child.id());
-    let (out, err) = (Arc::new(Mutex::new(String::new())), Arc::new(Mutex::new(String::new())));
-    let out_reader = collect(child.stdout.take().expect("its standard output is a pipe"), out.clone());
-    let err_reader = collect(child.stderr.take().expect("its standard error is a pipe"), err.clone());
+    let stdout = Collected::of(child.stdout.take().expect("its standard output is a pipe"));
+    let stderr = Collected::of(child.stderr.take().expect("its standard error is a pipe"));
     let status = eventually(SOON, &format!("{command:?} ends"), || {
         let ended = child.try_wait().expect("our own child");
         if ended.is_none() && process.processor_time() > SOON {
@@ -190,17 +191,77 @@ pub fn run(command: &mut Command) -> Output {
         }
         ended
     });
-    out_reader.join().expect("the reader does not panic");
-    err_reader.join().expect("the reader does not panic");
-    Output { status, stdout: lock(&out).clone().into_bytes(), stderr: lock(&err).clone().into_bytes() }
+    let whole = |stream: Arc<Collected>| {
+        assert!(stream.ends_within(SOON), "{command:?} left a process with its output");
+        stream.text().into_bytes()
+    };
+    Output { status, stdout: whole(stdout), stderr: whole(stderr) }
 }
 
-/// Appends the output of a program to `into`, on a thread that ends with the output.
-pub fn collect(mut from: impl Read + Send + 'static, into: Arc<Mutex<String>>) -> JoinHandle<()> {
-    thread::spawn(move || {
-        let mut buffer = [0; 4096];
-        while let Ok(count @ 1..) = from.read(&mut buffer) {
-            lock(&into).push_str(&String::from_utf8_lossy(&buffer[..count]));
+/// The text of a stream so far. A thread collects it.
+#[derive(Debug, Default)]
+pub struct Collected {
+    text: Mutex<StreamText>,
+    grew: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct StreamText {
+    so_far: String,
+    ended: bool,
+}
+
+impl Collected {
+    /// Collects the text of a stream, on a thread that ends with it.
+    pub fn of(mut from: impl Read + Send + 'static) -> Arc<Collected> {
+        let collected = Arc::new(Collected::default());
+        let into = collected.clone();
+        thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            let mut next = || {
+                from.read(&mut buffer)
+                    .ok()
+                    .filter(|&count| count > 0)
+                    .map(|count| String::from_utf8_lossy(&buffer[..count]).into_owned())
+            };
+            loop {
+                let more = next();
+                let mut text = lock(&into.text);
+                match more {
+                    Some(more) => text.so_far.push_str(&more),
+                    None => text.ended = true,
+                }
+                into.grew.notify_all();
+                if text.ended {
+                    return;
+                }
+            }
+        });
+        collected
+    }
+
+    /// The text so far.
+    pub fn text(&self) -> String {
+        lock(&self.text).so_far.clone()
+    }
+
+    /// Waits until `find` returns a value for the text. Returns `None` if the stream ends before, or after `bound`.
+    pub fn find_within<T>(&self, bound: Duration, mut find: impl FnMut(&str) -> Option<T>) -> Option<T> {
+        let by = Instant::now() + bound;
+        let mut text = lock(&self.text);
+        loop {
+            let found = find(&text.so_far);
+            let left = by.saturating_duration_since(Instant::now());
+            if found.is_some() || text.ended || left.is_zero() {
+                return found;
+            }
+            text = self.grew.wait_timeout(text, left).unwrap_or_else(PoisonError::into_inner).0;
         }
-    })
+    }
+
+    /// Waits until the stream ends, for at most `bound`. Returns whether it has ended.
+    pub fn ends_within(&self, bound: Duration) -> bool {
+        self.find_within(bound, |_| None::<()>);
+        lock(&self.text).ended
+    }
 }

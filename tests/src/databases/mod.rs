@@ -6,7 +6,6 @@ mod encrypted;
 mod held;
 
 use std::fs;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,7 +14,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::launch::free_address;
+use crate::address::ReservedAddress;
 use crate::process::Process;
 use crate::server::lock;
 use crate::site::TempFolder;
@@ -62,7 +61,7 @@ pub struct Database {
     /// The kind of database.
     pub kind: DatabaseProduct,
     /// Its address.
-    pub address: SocketAddr,
+    pub address: ReservedAddress,
     /// Whether commits are synced. Most tests need no sync.
     syncs: bool,
     folder: TempFolder,
@@ -147,7 +146,7 @@ impl Database {
 
     #[track_caller]
     fn start_as(kind: DatabaseProduct, syncs: bool, kilobytes: Option<u32>) -> Database {
-        let (folder, address) = (TempFolder::new("database"), free_address());
+        let (folder, address) = (TempFolder::new("database"), ReservedAddress::new());
         folder.allow(".", 0o777);
         let disk = kilobytes.map(|kilobytes| Disk::new(&folder.make("disk"), kilobytes));
         let database = Database { kind, address, syncs, folder, disk, child: Mutex::new(None) };

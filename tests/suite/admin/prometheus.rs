@@ -5,9 +5,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
+use tenfold_tests::address::ReservedAddress;
 use tenfold_tests::binary::workspace;
 use tenfold_tests::config::Config;
-use tenfold_tests::launch::{Launch, free_address};
+use tenfold_tests::launch::Launch;
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::tools;
@@ -37,7 +38,7 @@ pub(super) fn scrapes_and_the_dashboard_finds_its_metrics(config: &Config) {
          scrape_configs: [{{job_name: tenfold, static_configs: [{{targets: ['{admin}']}}]}}]\n"
     );
     let file = folder.write("prometheus.yml", text);
-    let at = free_address();
+    let at = ReservedAddress::new();
     let mut command = Command::new(tools::program("prometheus"));
     command.arg(format!("--config.file={}", file.display()));
     command.arg(format!("--storage.tsdb.path={}", folder.at("data").display()));
@@ -46,7 +47,7 @@ pub(super) fn scrapes_and_the_dashboard_finds_its_metrics(config: &Config) {
     let _prometheus = Prometheus(command.spawn().expect("it is installed"));
     let query = |query: &str| -> Option<Value> {
         let encoded: String = query.bytes().map(|byte| format!("%{byte:02X}")).collect();
-        let mut wire = Wire::try_connect(at).ok()?;
+        let mut wire = Wire::try_connect(*at).ok()?;
         wire.try_send(&request("GET", &format!("/api/v1/query?query={encoded}"), &[])).ok()?;
         let response = wire.try_head()?;
         let length = response.field("Content-Length")?.parse().ok()?;
@@ -54,7 +55,7 @@ pub(super) fn scrapes_and_the_dashboard_finds_its_metrics(config: &Config) {
         (body["status"] == "success").then(|| body["data"]["result"].clone())
     };
     // On a busy machine it takes seconds.
-    becomes_true(Duration::from_secs(60), "Prometheus listens", || Wire::try_connect(at).is_ok());
+    becomes_true(Duration::from_secs(60), "Prometheus listens", || Wire::try_connect(*at).is_ok());
     // After a late scrape, Prometheus has no values until the next scrape.
     for sum in ["sum(tenfold_requests_total)", "sum(tenfold_response_seconds_bucket{le=\"+Inf\"})"] {
         becomes_true(SOON, &format!("{sum} is 5"), || {

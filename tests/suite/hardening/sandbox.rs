@@ -5,7 +5,7 @@ use tenfold_engine::Engine;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
-use tenfold_tests::launch::{Launch, free_address};
+use tenfold_tests::launch::{ANY_PORT, Launch};
 use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
@@ -237,7 +237,7 @@ fn h79_a_worker_opens_nothing_outside_its_folders(config: &Config) {
 }
 
 fn h79_without_filters_the_server_does_not_start() {
-    let launch = Launch::new(&Config::of(Engine::Epoll), site::shared()).flag("--listen", free_address());
+    let launch = Launch::new(&Config::of(Engine::Epoll), site::shared()).flag("--listen", ANY_PORT);
     let inject = ["-e", "trace=seccomp", "-e", "inject=seccomp:error=ENOSYS", "-o", "/dev/null"];
     let output = launch.through("strace", &inject).refused();
     let said = String::from_utf8_lossy(&output.stderr);

@@ -14,7 +14,7 @@ use tenfold_engine::Engine;
 use tenfold_tests::config::Config;
 use tenfold_tests::databases::{DatabaseProduct, fresh};
 use tenfold_tests::harness::each_at_once;
-use tenfold_tests::launch::{Launch, free_address, tenfold};
+use tenfold_tests::launch::{ANY_PORT, Launch, tenfold};
 use tenfold_tests::process::{Process, send_message};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::TempFolder;
@@ -220,7 +220,7 @@ pub(super) fn h78_workers_share_two_counts_with_the_accounts() {
     let folder = site();
     let launch = launch(&Config::of(Engine::Epoll), &folder, &fresh(DatabaseProduct::Sqlite, &folder));
     // With all kinds of memory that the supervisor shares.
-    let launch = launch.flag("--admin", free_address()).flag("--max-connections-per-address", 100);
+    let launch = launch.flag("--admin", ANY_PORT).flag("--max-connections-per-address", 100);
     let server = launch.start();
     let shared = |process: Process| -> Vec<String> {
         let maps = fs::read_to_string(format!("/proc/{}/maps", process.0)).expect("it runs");

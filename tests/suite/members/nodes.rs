@@ -4,10 +4,11 @@ use std::fs;
 
 use rustix::process::Signal;
 use tenfold_engine::Engine;
+use tenfold_tests::address::ReservedAddress;
 use tenfold_tests::binary::workspace;
 use tenfold_tests::config::Config;
 use tenfold_tests::databases::{DatabaseProduct, fresh};
-use tenfold_tests::launch::{Launch, free_address};
+use tenfold_tests::launch::Launch;
 use tenfold_tests::process::Process;
 use tenfold_tests::proxy::Proxy;
 use tenfold_tests::seal::{certificate_folder, secret_parts};
@@ -42,19 +43,19 @@ pub(super) fn the_book_on_nodes() {
     let node = || Launch::bare(&config).flag("--config", file.display()).start();
     let (one, other) = (node(), node());
 
-    let address = free_address();
-    let [listen, first, second] = [address, one.address, other.address].map(|address| address.to_string());
+    let address = ReservedAddress::new();
+    let [listen, first, second] = [*address, one.address, other.address].map(|address| address.to_string());
     let listen = format!("listen {listen};");
     let places = [
         ("listen 80;", listen.as_str()),
         ("node1.internal:8080", first.as_str()),
         ("node2.internal:8080", second.as_str()),
     ];
-    let proxy = Proxy::start(address, &of_the_book("nginx", &places));
+    let proxy = Proxy::start(*address, &of_the_book("nginx", &places));
 
     let browser = || {
         let own = format!("http://{address}");
-        Visitor::new(&one).at(address).saying("Origin", &own)
+        Visitor::new(&one).at(*address).saying("Origin", &own)
     };
     let mut member = browser();
     assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use tenfold_engine::Engine;
+use tenfold_tests::address::ReservedAddress;
 use tenfold_tests::config::{Config, everything};
 use tenfold_tests::databases::{Database, DatabaseProduct, execute, fresh};
 use tenfold_tests::harness::Named;
-use tenfold_tests::launch::{free_address, tenfold, tenfold_slowly};
+use tenfold_tests::launch::{tenfold, tenfold_slowly};
 use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
 use tenfold_tests::strace::Tracer;
@@ -151,7 +152,7 @@ pub(super) fn h69_a_silent_database_holds_up_no_check() {
 pub(super) fn an_unusable_database_is_a_one_line_error() {
     let folder = site();
     let config = Config::of(Engine::Epoll);
-    let nowhere = free_address();
+    let nowhere = ReservedAddress::new();
     let postgres = fresh(DatabaseProduct::Postgres, &folder);
     let mariadb = fresh(DatabaseProduct::Mariadb, &folder);
     let newer = fresh(DatabaseProduct::Sqlite, &folder);

@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 
 use tenfold_engine::MODELS;
+use tenfold_tests::address::ReservedAddress;
 use tenfold_tests::config::{Breadth, Config};
 use tenfold_tests::harness::Named;
-use tenfold_tests::launch::{Launch, free_address};
+use tenfold_tests::launch::Launch;
 use tenfold_tests::proxy::{Proxy, new_caddy};
 use tenfold_tests::seal::certificate_folder;
 use tenfold_tests::server::Server;
@@ -19,9 +20,9 @@ use super::{assert_clients, behind, stop};
 /// Starts a proxy in front of the server and sends it a request from 127.0.0.5, which the log must contain.
 #[track_caller]
 fn names_the_client(server: Server, proxy: impl Fn(SocketAddr) -> Proxy) {
-    let front = free_address();
-    let proxy = proxy(front);
-    let mut wire = Wire::connect_from("127.0.0.5", front);
+    let front = ReservedAddress::new();
+    let proxy = proxy(*front);
+    let mut wire = Wire::connect_from("127.0.0.5", *front);
     wire.send(request("GET", "/1k.html", &[("Connection", "close")]));
     let response = wire.response();
     let expected = std::fs::read(site::shared().join("1k.html")).expect("the site has it");
@@ -68,9 +69,9 @@ pub(super) fn caddy_names_the_client_the_host_and_the_scheme(config: &Config) {
     };
 
     let server = launch("x-forwarded-for x-forwarded-host").flag("--log-format", "{client} {host}").start();
-    let front = free_address();
-    let proxy = Proxy::caddy(&caddy, "http", front, &pass(&server));
-    let mut wire = Wire::connect_from("127.0.0.5", front);
+    let front = ReservedAddress::new();
+    let proxy = Proxy::caddy(&caddy, "http", *front, &pass(&server));
+    let mut wire = Wire::connect_from("127.0.0.5", *front);
     let forged = [("X-Forwarded-For", "203.0.113.9"), ("X-Forwarded-Host", "forged.example")];
     wire.send(request("GET", "/1k.html", &forged));
     assert_eq!(wire.response().status, 200);
@@ -87,13 +88,13 @@ pub(super) fn caddy_names_the_client_the_host_and_the_scheme(config: &Config) {
         files.write(name, content).display().to_string()
     });
     for scheme in ["http", "https"] {
-        let front = free_address();
-        let visitor = Visitor::new(&server).at(front);
+        let front = ReservedAddress::new();
+        let visitor = Visitor::new(&server).at(*front);
         let (mut visitor, tls, expected) = match scheme {
             "https" => (visitor.over_tls(), format!("tls {certificate} {key}\n"), "__Host-form"),
             _ => (visitor, String::new(), "form"),
         };
-        let proxy = Proxy::caddy(&caddy, scheme, front, &(tls + &pass(&server)));
+        let proxy = Proxy::caddy(&caddy, scheme, *front, &(tls + &pass(&server)));
         let page = visitor.get("/account/login");
         assert_eq!(page.status, 200);
         let cookies: Vec<_> = visitor.cookies.keys().collect();
@@ -116,13 +117,13 @@ pub(super) fn caddy_sends_proxy_headers() -> Vec<Named> {
                     behind(Launch::new(&config, site::shared()).flag("--trusted-proxy", "127.0.0.1"));
                 let transport = format!("transport http {{\n proxy_protocol {version}\n}}");
                 let site = format!("reverse_proxy {} {{\n{transport}\n}}", server.address);
-                let front = free_address();
-                let proxy = Proxy::caddy(&caddy, "http", front, &site);
+                let front = ReservedAddress::new();
+                let proxy = Proxy::caddy(&caddy, "http", *front, &site);
                 // A persistent connection of the proxy belongs to one client. A serial server would wait for it.
                 let clients: &[&str] =
                     if config.serial() { &["127.0.0.5"] } else { &["127.0.0.5", "127.0.0.6", "127.0.0.5"] };
                 for client in clients {
-                    let mut wire = Wire::connect_from(client, front);
+                    let mut wire = Wire::connect_from(client, *front);
                     wire.send(request("GET", "/1k.html", &[]));
                     assert_eq!(wire.response().status, 200);
                 }

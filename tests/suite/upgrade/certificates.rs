@@ -9,7 +9,7 @@ use rustls::pki_types::ServerName;
 use rustls::version::TLS12;
 use rustls::{ClientConfig, ClientConnection};
 use tenfold_tests::config::Config;
-use tenfold_tests::launch::{Launch, free_address};
+use tenfold_tests::launch::Launch;
 use tenfold_tests::pebble::Pebble;
 use tenfold_tests::process::Process;
 use tenfold_tests::seal::{get_once, trusted_roots};
@@ -21,7 +21,7 @@ use crate::acme::trusting;
 /// An upgrade during an order continues the order, and a later upgrade needs no authority.
 pub(super) fn an_order_goes_on_after_an_upgrade(config: &Config) {
     let folder = folder();
-    let pebble = Pebble::start(free_address());
+    let pebble = Pebble::start(1);
     let (allowed, set) = (folder.at("allowed"), pebble.dns_command());
     // The order is open until the program may set the record. Without a permission, the program ends after some time.
     let wait = format!("for i in $(seq 400); do [ -e {} ] && break; sleep 0.05; done", allowed.display());

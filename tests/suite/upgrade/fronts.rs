@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use rustix::process::Signal;
+use tenfold_tests::address::ReservedAddress;
 use tenfold_tests::config::Config;
-use tenfold_tests::launch::free_address;
 use tenfold_tests::proxy::Proxy;
 use tenfold_tests::server::Server;
 use tenfold_tests::time::{EndOnDrop, SOON, becomes_true};
@@ -41,15 +41,15 @@ pub(super) fn haproxy_that_keeps_connections_sees_no_failure(config: &Config) {
 fn no_request_fails(config: &Config, proxy: impl Fn(SocketAddr, SocketAddr) -> Proxy) {
     let folder = folder();
     let server = start(config, &folder);
-    let front = free_address();
-    let proxy = proxy(front, server.address);
+    let front = ReservedAddress::new();
+    let proxy = proxy(*front, server.address);
     let (end, requests) = (AtomicBool::new(false), AtomicUsize::new(0));
     // An upgrade resets the counters of the server.
     let mut at_last_upgrade = 0;
     let ask = || {
         let mut kept: Option<Wire> = None;
         while !end.load(Ordering::Relaxed) {
-            let mut wire = kept.take().unwrap_or_else(|| Wire::connect(front));
+            let mut wire = kept.take().unwrap_or_else(|| Wire::connect(*front));
             wire.get("/");
             let response = wire.response();
             assert_eq!((response.status, &response.body[..]), (200, &b"the page\n"[..]), "{}", response.head);
