@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::Value;
+use tenfold_testkit::experiment::EXPERIMENT;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
@@ -38,34 +39,6 @@ use self::ordinary::{
     an_early_end_is_reported_with_its_reason, an_ordinary_user_measures_compares_and_asks_the_doctor,
     an_ordinary_user_sees_a_request_call_by_call, reports_of_trials_do_not_reach_a_service_manager,
 };
-
-/// A user's experiment, with a claim that a single trial decides.
-const OWN: &str = r#"
-name = "own"
-title = "An experiment of the reader's own"
-source = "this test"
-setting = "none"
-scaled = "two engines"
-
-[base]
-load = { connections = 2, milliseconds = 300 }
-
-[cells.poll]
-settings = { engine = "poll", workers = "1" }
-
-[cells.select]
-settings = { engine = "select", workers = "1" }
-
-[[claims]]
-says = "poll loses no request."
-measure = "errors"
-rule = { count = "poll", at-most = 0 }
-
-[[claims]]
-says = "select loses no request."
-measure = "errors"
-rule = { count = "select", at-most = 0 }
-"#;
 
 fn command(words: &[&str]) -> Command {
     let server = binary::server().unwrap_or_else(|why| panic!("{why}"));
@@ -166,7 +139,7 @@ fn a_run_ends_in_a_report_that_is_made_again_from_raw_data() {
 
 fn an_interrupted_run_continues_without_loss() {
     let folder = TempFolder::new("lab-resume");
-    let file = folder.write("own.toml", OWN).display().to_string();
+    let file = folder.write("own.toml", EXPERIMENT).display().to_string();
     let output = folder.at("run").display().to_string();
     let words = ["run", "--profile", "smoke", "--only", &file, "--blocks", "10", "--output", &output];
     let trials = || std::fs::read_to_string(folder.at("run").join("trials.jsonl")).unwrap_or_default();
@@ -201,7 +174,7 @@ fn a_broken_experiment_file_shows_line_column_and_mend() {
         ("title", "titel", &["own.toml:3:1", "did you mean `title`?"]),
         ("[base]", "[base", &["own.toml:8:"]),
     ] {
-        let file = folder.write("own.toml", OWN.replacen(from, to, 1)).display().to_string();
+        let file = folder.write("own.toml", EXPERIMENT.replacen(from, to, 1)).display().to_string();
         expect_code(2, &["show", &file], expected);
     }
     expect_code(2, &["show", "nowhere.toml"], &["cannot read nowhere.toml"]);
@@ -209,7 +182,7 @@ fn a_broken_experiment_file_shows_line_column_and_mend() {
 
 fn a_missing_peer_is_a_reason() {
     let folder = TempFolder::new("lab-peers");
-    let text = OWN.replace("[cells.poll]\n", "[cells.poll]\nsubject = \"nginx\"\n");
+    let text = EXPERIMENT.replace("[cells.poll]\n", "[cells.poll]\nsubject = \"nginx\"\n");
     let file = folder.write("own.toml", &text).display().to_string();
     let output = folder.at("run").display().to_string();
     let words = ["run", "--profile", "smoke", "--only", &file, "--peers", "none", "--output", &output];
@@ -237,12 +210,13 @@ fn a_missing_peer_is_a_reason() {
 fn a_plan_that_does_more_than_trials_is_not_continued() {
     let folder = TempFolder::new("lab-foreign");
     let output = folder.at("run").display().to_string();
-    let file = folder.write("own.toml", OWN).display().to_string();
-    let title = OWN.replace("title = \"An", "title = \"\\u001b]0;An");
+    let file = folder.write("own.toml", EXPERIMENT).display().to_string();
+    let title = EXPERIMENT.replace("title = \"An", "title = \"\\u001b]0;An");
     let wild = folder.write("wild.toml", title).display().to_string();
     let shown = expect_code(0, &["show", &wild], &["\\u{1b}]0;An experiment"]);
     assert!(!shown.contains('\x1b'));
-    let named = folder.write("named.toml", OWN.replace("cells.poll", "cells.\"a/b\"")).display().to_string();
+    let named =
+        folder.write("named.toml", EXPERIMENT.replace("cells.poll", "cells.\"a/b\"")).display().to_string();
     expect_code(2, &["run", "--only", &named], &["`a/b` is not a name of a cell"]);
     expect_code(0, &["run", "--profile", "smoke", "--only", &file, "--output", &output], &["2 HOLDS"]);
     let victim = folder.write("victim", "precious");
@@ -283,7 +257,7 @@ fn a_plan_that_does_more_than_trials_is_not_continued() {
 fn a_report_is_not_written_for_another_user(_: &Config) {
     let folder = TempFolder::new("lab-planted");
     let output = folder.at("run").display().to_string();
-    let file = folder.write("own.toml", OWN).display().to_string();
+    let file = folder.write("own.toml", EXPERIMENT).display().to_string();
     expect_code(0, &["run", "--profile", "smoke", "--only", &file, "--output", &output], &["2 HOLDS"]);
     let ours = folder.write("ours.txt", "precious");
     let csv = folder.at("run").join("trials.csv");
@@ -300,7 +274,7 @@ fn a_report_is_not_written_for_another_user(_: &Config) {
 
 fn a_trial_that_fails_is_marked() {
     let folder = TempFolder::new("lab-failed");
-    let text = OWN
+    let text = EXPERIMENT
         .replace("\"poll\", workers", "\"kqueue\", workers")
         .replace("\"select\", workers", "\"kqueue\", workers");
     let file = folder.write("own.toml", &text).display().to_string();

@@ -13,6 +13,7 @@ mod sessions;
 mod trouble;
 mod unix_proxy;
 
+use tenfold_engine::Engine;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::databases::{DatabaseProduct, fresh};
@@ -20,6 +21,7 @@ use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::Launch;
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{TempFolder, bytes};
+use tenfold_tests::visitor::Visitor;
 
 use boundary::*;
 use browser::*;
@@ -106,10 +108,28 @@ fn launch_costing(config: &Config, folder: &TempFolder, url: &str, memory: &str,
         .flag("--password-passes", passes)
 }
 
+/// A server on epoll with a new database.
+fn launch_on(folder: &TempFolder, kind: DatabaseProduct) -> Launch {
+    launch(&Config::of(Engine::Epoll), folder, &fresh(kind, folder))
+}
+
 /// A server on epoll without throttling.
 fn start(folder: &TempFolder, kind: DatabaseProduct) -> Server {
-    let config = Config::of(tenfold_engine::Engine::Epoll);
-    launch(&config, folder, &fresh(kind, folder)).flag("--login-throttle", "off").start()
+    launch_on(folder, kind).flag("--login-throttle", "off").start()
+}
+
+/// Runs `case` with a site and each kind of database.
+fn on_each_database(case: impl Fn(&TempFolder, DatabaseProduct)) {
+    let folder = site();
+    DatabaseProduct::ALL.into_iter().for_each(|kind| case(&folder, kind));
+}
+
+/// A new member, who is logged in.
+#[track_caller]
+fn new_member(server: &Server, name: &str) -> Visitor {
+    let mut visitor = Visitor::new(server);
+    assert_eq!((visitor.register(name, GOOD).status, visitor.log_in(name, GOOD).status), (303, 303));
+    visitor
 }
 
 #[track_caller]

@@ -54,6 +54,12 @@ fn reload(server: &Server, folder: &TempFolder, text: &str) {
     server.process.signal(Signal::HUP);
 }
 
+/// Waits until the server serves the second site.
+#[track_caller]
+fn serves_new_folder(server: &Server) {
+    becomes_true(SOON, "the new folder is served", || server.get("/").body == b"another folder\n");
+}
+
 /// Waits until further output contains `word`.
 #[track_caller]
 fn is_said(server: &Server, before: usize, word: &str) {
@@ -105,7 +111,7 @@ fn site_and_limits_change(config: &Config) {
     // Each worker switches separately.
     becomes_true(SOON, "the new bound holds", || (0..8).all(|_| server.get(&long).status == 431));
     reload(&server, &folder, "root = \"new\"\n");
-    becomes_true(SOON, "the new folder is served", || server.get("/").body == b"another folder\n");
+    serves_new_folder(&server);
     becomes_true(SOON, "the default bound holds", || (0..8).all(|_| server.get(&long).status == 404));
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
@@ -132,7 +138,7 @@ fn h72_an_invalid_file_changes_nothing(config: &Config) {
     is_said(&server, before, "tenfold.toml");
     assert_eq!(server.get("/").body, b"the first\n", "without its file");
     reload(&server, &folder, "root = \"new\"\n");
-    becomes_true(SOON, "a right file is taken up again", || server.get("/").body == b"another folder\n");
+    serves_new_folder(&server);
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
@@ -258,7 +264,7 @@ fn workers_accept_when_all_can_serve(config: &Config) {
     assert!(tracer.failed(&NO_EPOLL) >= 10, "no worker wanted one");
     drop(tracer);
     reload(&server, &folder, "root = \"new\"\n");
-    becomes_true(SOON, "the new folder is served", || server.get("/").body == b"another folder\n");
+    serves_new_folder(&server);
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
@@ -275,7 +281,7 @@ fn a_reload_interrupts_no_request(config: &Config) {
     std::thread::sleep(std::time::Duration::from_millis(500));
     wire.expect_body(&large[1000..]);
     drop(wire);
-    becomes_true(SOON, "the new folder is served", || server.get("/").body == b"another folder\n");
+    serves_new_folder(&server);
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
@@ -288,18 +294,11 @@ fn an_idle_connection_outlives_a_reload(config: &Config) {
     let folder = folder();
     let server = start(config, &folder, "root = \"site\"\n");
     let mut idle = server.connect();
-    idle.get("/");
-    assert_eq!(idle.response().body, b"the first\n");
+    assert_eq!(idle.fetch("/").body, b"the first\n");
     let former = server.workers();
     reload(&server, &folder, "root = \"new\"\n");
-    becomes_true(SOON, "the new folder is served", || server.get("/").body == b"another folder\n");
-    becomes_true(SOON, "a response announces the close", || {
-        idle.get("/");
-        let response = idle.response();
-        assert_eq!(response.body, b"the first\n", "the old worker serves it");
-        response.field("Connection") == Some("close")
-    });
-    idle.expect_end();
+    serves_new_folder(&server);
+    idle.expect_retirement("/", b"the first\n");
     becomes_true(SOON, "the former workers end", || !former.iter().any(|worker| worker.is_running()));
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }

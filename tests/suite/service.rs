@@ -191,6 +191,17 @@ fn sockets_that_do_not_match_are_named(config: &Config) {
     );
 }
 
+/// A server that has reported to its service manager, in its folder.
+#[track_caller]
+fn ready(config: &Config) -> (TempFolder, Manager, Server) {
+    let folder = TempFolder::new("notify");
+    let path = folder.at("notify");
+    let manager = Manager::at(&SocketAddr::from_pathname(&path).expect("a short path"));
+    let server = managed(config, &path.display().to_string(), &folder).start();
+    assert!(manager.next().starts_with("READY=1\n"));
+    (folder, manager, server)
+}
+
 fn start_reload_and_end_are_reported(config: &Config) {
     let folder = TempFolder::new("notify");
     let path = folder.at("notify");
@@ -226,11 +237,7 @@ fn an_abstract_socket_gets_signs_of_life(config: &Config) {
 }
 
 fn a_failed_reload_is_reported(config: &Config) {
-    let folder = TempFolder::new("notify");
-    let path = folder.at("notify");
-    let manager = Manager::at(&SocketAddr::from_pathname(&path).expect("a short path"));
-    let server = managed(config, &path.display().to_string(), &folder).start();
-    assert!(manager.next().starts_with("READY=1\n"));
+    let (folder, manager, server) = ready(config);
     folder.write("tenfold.toml", "nonsense = 1\n");
     server.process.signal(Signal::HUP);
     assert!(manager.next().starts_with("RELOADING=1\n"));
@@ -243,11 +250,7 @@ fn a_failed_reload_is_reported(config: &Config) {
 
 /// The process keeps its id, so the server reports a reload and not another process (`MAINPID=`).
 fn an_upgrade_is_reported(config: &Config) {
-    let folder = TempFolder::new("notify");
-    let path = folder.at("notify");
-    let manager = Manager::at(&SocketAddr::from_pathname(&path).expect("a short path"));
-    let server = managed(config, &path.display().to_string(), &folder).start();
-    assert!(manager.next().starts_with("READY=1\n"));
+    let (folder, manager, server) = ready(config);
     let upgrade = || tenfold(&["upgrade", "--control", &server.at("control").display().to_string()]);
     let begins = || {
         let reloading = manager.next();

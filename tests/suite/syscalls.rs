@@ -67,32 +67,34 @@ fn expect_about(calls: &Calls, names: &[&str], expected: usize, slack: usize) {
     );
 }
 
-fn a_kept_connection_costs_three_calls_a_request(config: &Config) {
-    const REQUESTS: usize = 10_000;
+/// Each batch of a connection costs one receive and one send. Returns the calls and the number of additional calls.
+fn batches_cost_two_calls(
+    config: &Config,
+    batches: usize,
+    per_batch: usize,
+    sends: &[&'static str],
+) -> (Calls, usize) {
     let server = Launch::new(config, site::shared()).start();
     let mut wire = server.connect();
-    ask(&mut wire, 100, 1);
-    let (calls, housekeeping) = traced(&server, || ask(&mut wire, REQUESTS, 1));
-    expect_about(&calls, &["recvfrom"], REQUESTS, 1);
-    expect_about(&calls, &["write"], REQUESTS, housekeeping + writes_of_the_log(REQUESTS));
+    ask(&mut wire, 100 / per_batch, per_batch);
+    let (calls, housekeeping) = traced(&server, || ask(&mut wire, batches, per_batch));
+    let with_log = housekeeping + writes_of_the_log(batches * per_batch);
+    expect_about(&calls, &["recvfrom"], batches, 1);
+    expect_about(&calls, sends, batches, with_log);
+    let others = calls.others(&[&["recvfrom", WAITS[0], WAITS[1]], sends].concat());
+    assert!(others.len() <= with_log, "other calls than those of housekeeping: {others:#?}");
+    (calls, housekeeping)
+}
+
+fn a_kept_connection_costs_three_calls_a_request(config: &Config) {
+    const REQUESTS: usize = 10_000;
+    let (calls, housekeeping) = batches_cost_two_calls(config, REQUESTS, 1, &["write"]);
     // Each second adds a wait.
     expect_about(&calls, &WAITS, REQUESTS, 1 + housekeeping / HOUSEKEEPING_PER_SECOND);
-    let others = calls.others(&["recvfrom", "write", WAITS[0], WAITS[1]]);
-    let housekeeping = housekeeping + writes_of_the_log(REQUESTS);
-    assert!(others.len() <= housekeeping, "other calls than those of housekeeping: {others:#?}");
 }
 
 fn a_batch_costs_one_receive_and_one_send(config: &Config) {
-    const BATCHES: usize = 1000;
-    let server = Launch::new(config, site::shared()).start();
-    let mut wire = server.connect();
-    ask(&mut wire, 10, 16);
-    let (calls, housekeeping) = traced(&server, || ask(&mut wire, BATCHES, 16));
-    expect_about(&calls, &["recvfrom"], BATCHES, 1);
-    expect_about(&calls, &["write", "writev"], BATCHES, housekeeping + writes_of_the_log(BATCHES * 16));
-    let others = calls.others(&["recvfrom", "write", "writev", WAITS[0], WAITS[1]]);
-    let housekeeping = housekeeping + writes_of_the_log(BATCHES * 16);
-    assert!(others.len() <= housekeeping, "other calls than those of housekeeping: {others:#?}");
+    batches_cost_two_calls(config, 1000, 16, &["write", "writev"]);
 }
 
 /// Accept, receive, send, close; one more accept finds the queue empty.

@@ -192,16 +192,9 @@ fn an_idle_connection_outlives_an_upgrade(config: &Config) {
     let folder = folder();
     let server = start(config, &folder);
     let mut idle = server.connect();
-    idle.get("/");
-    assert_eq!(idle.response().body, b"the page\n");
+    assert_eq!(idle.fetch("/").body, b"the page\n");
     succeeds(&server, &folder);
-    becomes_true(SOON, "a response announces the close", || {
-        idle.get("/");
-        let response = idle.response();
-        assert_eq!(response.body, b"the page\n", "the old worker serves it");
-        response.field("Connection") == Some("close")
-    });
-    idle.expect_end();
+    idle.expect_retirement("/", b"the page\n");
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
@@ -310,8 +303,7 @@ fn former_workers_end_with_the_server(config: &Config) {
     let folder = folder();
     let server = start(config, &folder);
     let mut idle = server.connect();
-    idle.get("/");
-    assert_eq!(idle.response().status, 200);
+    assert_eq!(idle.fetch("/").status, 200);
     let before = server.workers();
     succeeds(&server, &folder);
     assert!(before.iter().any(|worker| worker.is_running()), "it has a connection");

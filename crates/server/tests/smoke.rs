@@ -8,6 +8,7 @@ use std::process::Command;
 use rustix::process::Signal;
 use serde_json::Value;
 use tenfold_engine::{Engine, MODELS, probe};
+use tenfold_testkit::experiment::EXPERIMENT;
 use tenfold_testkit::folder::TempFolder;
 use tenfold_testkit::program::{Program, Running};
 use tenfold_testkit::random::made_bytes;
@@ -247,33 +248,6 @@ fn bench_checks_each_response() {
         }
     });
 }
-
-const EXPERIMENT: &str = r#"
-name = "own"
-title = "Two engines"
-source = "this test"
-setting = "none"
-scaled = "two engines"
-
-[base]
-load = { connections = 2, milliseconds = 300 }
-
-[cells.poll]
-settings = { engine = "poll", workers = "1" }
-
-[cells.select]
-settings = { engine = "select", workers = "1" }
-
-[[claims]]
-says = "poll loses no request."
-measure = "errors"
-rule = { count = "poll", at-most = 0 }
-
-[[claims]]
-says = "select loses no request."
-measure = "errors"
-rule = { count = "select", at-most = 0 }
-"#;
 
 #[test]
 fn the_laboratory_runs_two_trials() {

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
+pub mod experiment;
 pub mod folder;
 pub mod process;
 pub mod program;

@@ -12,7 +12,7 @@ use rustls::{AlertDescription, Error};
 
 use crate::response::WireResponse;
 use crate::seal::Seal;
-use crate::time::PATIENCE;
+use crate::time::{PATIENCE, SOON, becomes_true};
 
 /// A connection to a server, optionally through TLS.
 #[derive(Debug)]
@@ -407,6 +407,17 @@ impl Wire {
         let (bytes, end) = self.rest();
         assert!(bytes.is_empty(), "bytes before the end: {:?}", String::from_utf8_lossy(&bytes));
         assert_ne!(end, ConnectionEnd::Reset, "the connection is reset");
+    }
+
+    /// Repeats a request until a response announces the close, and expects the end. Each response has this body.
+    #[track_caller]
+    pub fn expect_retirement(&mut self, target: &str, body: &[u8]) {
+        becomes_true(SOON, "a response announces the close", || {
+            let response = self.fetch(target);
+            assert!(response.body == body, "another server answers: {}", response.head);
+            response.closes()
+        });
+        self.expect_end();
     }
 
     /// Expects that this alert ends the connection, without plaintext.

@@ -3,10 +3,11 @@
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::process::{Output, Stdio};
 
+use tenfold_testkit::experiment::EXPERIMENT;
 use tenfold_tests::site::TempFolder;
 use tenfold_tests::{binary, tools};
 
-use super::{OWN, expect_output};
+use super::expect_output;
 
 /// The user `nobody`.
 const NOBODY: u32 = 65_534;
@@ -49,7 +50,7 @@ pub(super) fn an_ordinary_user_measures_compares_and_asks_the_doctor() {
         &["lab", "doctor"],
         &["strace traces what this user starts", "the memory of a server (pss) is closed"],
     );
-    let text = OWN.replace("[cells.poll]\n", "[cells.poll]\nsubject = \"nginx\"\n");
+    let text = EXPERIMENT.replace("[cells.poll]\n", "[cells.poll]\nsubject = \"nginx\"\n");
     let file = user.folder.write("own.toml", &text).display().to_string();
     let words = ["lab", "run", "--profile", "smoke", "--only", &file, "--output", "run"];
     user.expect(&words, &["2 HOLDS"]);
@@ -76,7 +77,7 @@ pub(super) fn an_ordinary_user_sees_a_request_call_by_call() {
 
 pub(super) fn an_early_end_is_reported_with_its_reason() {
     let folder = TempFolder::new("lab-early");
-    let text = OWN.replace("workers = \"1\"", "log-level = \"never\"");
+    let text = EXPERIMENT.replace("workers = \"1\"", "log-level = \"never\"");
     let file = folder.write("own.toml", text).display().to_string();
     let output = folder.at("run").display().to_string();
     let words = ["run", "--profile", "smoke", "--only", &file, "--output", &output];
@@ -87,7 +88,7 @@ pub(super) fn an_early_end_is_reported_with_its_reason() {
 pub(super) fn reports_of_trials_do_not_reach_a_service_manager() {
     let folder = TempFolder::new("lab-managed");
     let manager = std::os::unix::net::UnixDatagram::bind(folder.at("manager")).expect("a short path");
-    let file = folder.write("own.toml", OWN).display().to_string();
+    let file = folder.write("own.toml", EXPERIMENT).display().to_string();
     let output = folder.at("run").display().to_string();
     let words = ["run", "--profile", "smoke", "--only", &file, "--output", &output];
     let mut command = super::command(&words);

@@ -24,7 +24,7 @@ use tenfold_tests::visitor::Visitor;
 use tenfold_tests::wire::request;
 
 use super::outage::{LONG, accounts_process};
-use super::{GOOD, launch, site, stop};
+use super::{GOOD, launch, new_member, site, stop};
 
 /// Users of every system: one for the accounts process, and that of the workers.
 const KEEPER: (&str, u32) = ("daemon", 1);
@@ -52,9 +52,7 @@ fn error_of(output: &Output) -> String {
 
 #[track_caller]
 fn joins(server: &Server) -> Visitor {
-    let mut member = Visitor::new(server);
-    assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));
-    member
+    new_member(server, "ann")
 }
 
 pub(super) fn h75_root_never_opens_files_planted_at_the_database() {

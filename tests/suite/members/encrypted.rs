@@ -9,9 +9,8 @@ use tenfold_tests::launch::Launch;
 use tenfold_tests::seal::certificate_folder;
 use tenfold_tests::site::TempFolder;
 use tenfold_tests::time::{SOON, becomes_true};
-use tenfold_tests::visitor::Visitor;
 
-use super::{GOOD, launch, site, stop};
+use super::{launch, new_member, site, stop};
 
 /// Writes the certificate to a file that the user of the accounts can read. Returns its path.
 fn trusted(folder: &TempFolder) -> String {
@@ -23,8 +22,7 @@ fn trusted(folder: &TempFolder) -> String {
 #[track_caller]
 fn serves(launch: Launch, name: &str, check: impl FnOnce()) {
     let server = launch.start();
-    let mut member = Visitor::new(&server);
-    assert_eq!((member.register(name, GOOD).status, member.log_in(name, GOOD).status), (303, 303));
+    let mut member = new_member(&server, name);
     assert_eq!(member.get("/members/").status, 200);
     check();
     stop(server);
@@ -37,17 +35,29 @@ fn refused(launch: Launch, reason: &str) {
     assert!(!output.status.success() && said.contains(reason) && !said.contains("secret"), "{said}");
 }
 
+/// The server refuses an unknown certificate, and a certificate of another name.
+#[track_caller]
+fn checks_certificates(
+    with: impl Fn(&str, &str) -> Launch,
+    mode: &str,
+    roots: &str,
+    by_name: &str,
+    by_address: &str,
+) {
+    refused(with(by_name, mode), "certificate");
+    refused(with(by_address, &format!("{mode}&{roots}")), "not valid for name");
+}
+
 pub(super) fn accounts_over_tls() {
     let folder = site();
     let database = Database::start(DatabaseProduct::Postgres);
     let (by_address, roots) = (database.create(), format!("sslrootcert={}", trusted(&folder)));
     let by_name = by_address.replace("127.0.0.1", "localhost");
     let config = Config::of(Engine::Epoll);
-    let with = |url: &str, query: &str| launch(&config, &folder, &format!("{url}?{query}"));
+    let with = &|url: &str, query: &str| launch(&config, &folder, &format!("{url}?{query}"));
     refused(with(&by_address, "sslmode=require"), "server does not support TLS");
     database.accept_tls();
-    refused(with(&by_name, "sslmode=verify-full"), "certificate");
-    refused(with(&by_address, &format!("sslmode=verify-full&{roots}")), "not valid for name");
+    checks_certificates(with, "sslmode=verify-full", &roots, &by_name, &by_address);
     let count = |encrypted: bool| {
         let connections = "pg_stat_ssl JOIN pg_stat_activity USING (pid)";
         let ours = format!("application_name = 'tenfold' AND ssl = {encrypted}");
@@ -76,11 +86,10 @@ pub(super) fn accounts_in_mariadb_over_tls() {
     let by_address = plain.replace("tenfold:", "sealed:");
     let by_name = by_address.replace("127.0.0.1", "localhost");
     let config = Config::of(Engine::Epoll);
-    let with = |url: &str, query: &str| launch(&config, &folder, &format!("{url}?{query}"));
+    let with = &|url: &str, query: &str| launch(&config, &folder, &format!("{url}?{query}"));
     refused(with(&by_address, "ssl-mode=REQUIRED"), "server does not have this capability");
     database.accept_tls();
-    refused(with(&by_name, "ssl-mode=VERIFY_IDENTITY"), "certificate");
-    refused(with(&by_address, &format!("ssl-mode=VERIFY_IDENTITY&{roots}")), "not valid for name");
+    checks_certificates(with, "ssl-mode=VERIFY_IDENTITY", &roots, &by_name, &by_address);
     refused(with(&by_address, "ssl-mode=DISABLED"), "Access denied");
     serves(with(&by_address, "ssl-mode=REQUIRED"), "ann", || ());
     serves(with(&by_name, &format!("ssl-mode=VERIFY_IDENTITY&{roots}")), "ben", || ());

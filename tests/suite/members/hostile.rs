@@ -10,7 +10,7 @@ use tenfold_tests::site::TempFolder;
 use tenfold_tests::visitor::{Visitor, text};
 
 use super::outage::accounts_process;
-use super::{GOOD, launch, launch_costing, site, start, stop};
+use super::{GOOD, launch, launch_costing, launch_on, on_each_database, site, start, stop};
 
 const SQL: &[&str] = &[
     "' OR '1'='1",
@@ -87,8 +87,7 @@ pub(super) fn h62_an_unknown_name_and_a_wrong_password_are_answered_alike() {
 
 /// A server that trusts the forwarded addresses of its visitors.
 fn behind_a_proxy(folder: &TempFolder, kind: DatabaseProduct) -> Server {
-    let config = Config::of(tenfold_engine::Engine::Epoll);
-    launch(&config, folder, &fresh(kind, folder)).flag("--trusted-proxy", "127.0.0.1").start()
+    launch_on(folder, kind).flag("--trusted-proxy", "127.0.0.1").start()
 }
 
 pub(super) fn h63_guessing_is_throttled_and_the_owner_is_not_locked_out() {
@@ -133,10 +132,7 @@ pub(super) fn h63_the_sessions_of_a_member_share_their_guesses() {
 }
 
 pub(super) fn h64_a_flood_of_logins_does_not_delay_files() {
-    let folder = site();
-    for kind in DatabaseProduct::ALL {
-        flood(&folder, kind);
-    }
+    on_each_database(flood);
 }
 
 fn flood(folder: &TempFolder, kind: DatabaseProduct) {
@@ -218,15 +214,11 @@ pub(super) fn h65_a_session_changes_at_login_and_password_and_dies_at_logout() {
 }
 
 pub(super) fn h66_cookies_are_as_safe_as_the_connection() {
-    let folder = site();
-    for kind in DatabaseProduct::ALL {
-        cookies(&folder, kind);
-    }
+    on_each_database(cookies);
 }
 
 fn cookies(folder: &TempFolder, kind: DatabaseProduct) {
-    let config = Config::of(tenfold_engine::Engine::Epoll);
-    let url = fresh(kind, folder);
+    let (config, url) = (Config::of(tenfold_engine::Engine::Epoll), fresh(kind, folder));
     let server = launch(&config, folder, &url).flag("--trusted-proxy", "127.0.0.1").start();
     let mut plain = Visitor::new(&server);
     plain.register("ann", GOOD);

@@ -7,7 +7,7 @@ use tenfold_tests::launch::tenfold;
 use tenfold_tests::site::TempFolder;
 use tenfold_tests::visitor::{Visitor, text};
 
-use super::{GOOD, launch, site, stop};
+use super::{GOOD, launch, new_member, site, stop};
 
 pub(super) fn a_visitor_becomes_a_member_and_leaves(config: &Config) {
     let folder = site();
@@ -56,8 +56,7 @@ pub(super) fn a_database_is_reachable_by_its_socket() {
     let config = Config::of(Engine::Epoll);
     for kind in [DatabaseProduct::Postgres, DatabaseProduct::Mariadb] {
         let server = launch(&config, &folder, &fresh_by_socket(kind)).start();
-        let mut visitor = Visitor::new(&server);
-        assert_eq!((visitor.register("ann", GOOD).status, visitor.log_in("ann", GOOD).status), (303, 303));
+        let mut visitor = new_member(&server, "ann");
         assert_eq!(visitor.get("/members/").status, 200, "{kind:?}");
         assert!(!server.errors().contains("secret"), "{kind:?}: {}", server.errors());
         stop(server);
@@ -211,8 +210,7 @@ fn protected(config: &Config, folder: &TempFolder, kind: DatabaseProduct) {
         }
     }
     assert_eq!(Visitor::new(&server).get("/membership.html").status, 200);
-    let mut member = Visitor::new(&server);
-    assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));
+    let mut member = new_member(&server, "ann");
     let whole = member.get("/members/film.bin");
     let (etag, last) = (whole.need("etag").to_owned(), whole.need("last-modified").to_owned());
     for (fields, status) in [

@@ -17,7 +17,7 @@ use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::visitor::Visitor;
 
 use super::outage::accounts_process;
-use super::{GOOD, launch, site, stop};
+use super::{GOOD, launch, new_member, site, stop};
 use crate::signing::signing_process;
 
 /// The fenced block of this language on the page about nodes, with paths of this machine replacing its paths.
@@ -96,8 +96,7 @@ pub(super) fn h78_a_url_in_a_file_is_unknown_to_workers() {
 
     let file = folder.write("accounts.url", format!("{url}\n"));
     let server = launch(&config, &folder, &format!("file:{}", file.display())).start();
-    let mut member = Visitor::new(&server);
-    assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));
+    let mut member = new_member(&server, "ann");
     assert_eq!(member.get("/members/").status, 200);
     assert_eq!(that_know(&server, &url), 0);
     stop(server);
@@ -126,8 +125,7 @@ pub(super) fn two_nodes_share_a_login() {
     let config = Config::of(Engine::Epoll);
     let node = || launch(&config, &folder, &url).start();
     let (one, other) = (node(), node());
-    let mut member = Visitor::new(&one);
-    assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));
+    let mut member = new_member(&one, "ann");
     let mut there = Visitor::new(&other);
     there.cookies = member.cookies.clone();
     assert_eq!(there.get("/members/").status, 200, "a login on one is one on the other");

@@ -19,7 +19,7 @@ use tenfold_tests::strace::Tracer;
 use tenfold_tests::time::{SOON, becomes_true, eventually};
 use tenfold_tests::visitor::Visitor;
 
-use super::{GOOD, launch, site, stop};
+use super::{GOOD, launch, new_member, site, stop};
 
 pub(super) const LONG: Duration = Duration::from_secs(60);
 
@@ -120,8 +120,7 @@ pub(super) fn a_dead_accounts_process_is_replaced() {
     let folder = site();
     for engine in [Engine::Epoll, Engine::Fork] {
         let server = launch(&Config::of(engine), &folder, &fresh(DatabaseProduct::Sqlite, &folder)).start();
-        let mut member = Visitor::new(&server);
-        assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));
+        let mut member = new_member(&server, "ann");
         accounts_process(&server).signal(Signal::KILL);
         becomes_true(SOON, "another process answers", || member.get("/members/").status == 200);
         stop(server);

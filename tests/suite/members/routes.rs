@@ -12,7 +12,7 @@ use tenfold_tests::site::TempFolder;
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::visitor::{Visitor, text};
 
-use super::{GOOD, site, stop};
+use super::{new_member, site, stop};
 
 const MEMBERS_PAGE: &str = "<h1>for members</h1>";
 
@@ -88,8 +88,7 @@ pub(super) fn h83_no_route_leads_to_a_protected_file_without_a_login(config: &Co
     symlink("members", folder.at("site/link")).expect("our own folder");
     symlink("members/index.html", folder.at("site/page.html")).expect("our own folder");
     let server = start(config, &folder, ROUTES, "/members/");
-    let mut member = Visitor::new(&server);
-    assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));
+    let mut member = new_member(&server, "ann");
     // The second round is answered from the cache, which the member has filled.
     for _ in 0..2 {
         for target in [
@@ -201,8 +200,7 @@ pub(super) fn h82_members_pages_stay_private_after_an_interim_response(config: &
             .flag("--password-memory", "64k")
             .flag("--password-passes", 1)
             .start();
-        let mut member = Visitor::new(&server);
-        assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));
+        let member = new_member(&server, "ann");
         let cookie = format!("session={}", member.cookies["session"]);
         let fields = [("Cookie", cookie.as_str())];
         for target in ["/members/", "/members/film.bin", "/members/"] {

@@ -18,7 +18,7 @@ use tenfold_tests::visitor::Visitor;
 use tenfold_tests::wire::{Wire, request};
 
 use super::outage::{LONG, accounts_process};
-use super::{GOOD, launch, launch_costing, site, stop};
+use super::{GOOD, launch, launch_costing, new_member, site, stop};
 
 const BETTER: &str = "another violet tractor";
 /// Attempts to hit the time of a running login.
@@ -136,8 +136,7 @@ fn invented() -> [String; 2] {
 pub(super) fn h81_a_forged_cookie_is_rejected_in_the_worker(config: &Config) {
     let folder = site();
     let server = launch(config, &folder, &fresh(DatabaseProduct::Sqlite, &folder)).start();
-    let mut member = Visitor::new(&server);
-    assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));
+    let mut member = new_member(&server, "ann");
     let cookie = &member.cookies["session"];
     let (nonce, mac) = cookie.split_once('.').expect("a cookie has a MAC");
     let other = if mac.starts_with('A') { "B" } else { "A" };
@@ -167,8 +166,7 @@ const MANY: usize = 400;
 pub(super) fn h81_forged_cookies_do_not_block_members(config: &Config) {
     let folder = site();
     let server = launch(config, &folder, &fresh(DatabaseProduct::Sqlite, &folder)).start();
-    let mut member = Visitor::new(&server);
-    assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));
+    let mut member = new_member(&server, "ann");
     let session = format!("session={}", member.cookies["session"]);
     let mut strangers: Vec<Wire> = (0..MANY).map(|_| server.connect()).collect();
     let mut flood = || {
@@ -208,8 +206,7 @@ pub(super) fn h81_forged_cookies_do_not_block_members(config: &Config) {
 pub(super) fn h81_one_address_does_not_take_all_places_of_members(config: &Config) {
     let folder = site();
     let server = launch(config, &folder, &fresh(DatabaseProduct::Sqlite, &folder)).start();
-    let mut member = Visitor::new(&server);
-    assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));
+    let mut member = new_member(&server, "ann");
     let ended = format!("session={}", member.cookies["session"]);
     member.submit("/account/logout", "/account/logout", &[]);
     assert_eq!(member.log_in("ann", GOOD).status, 303);

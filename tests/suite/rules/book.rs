@@ -14,6 +14,14 @@ fn of_the_book(config: &Config, page: &str, folder: &TempFolder) -> Server {
     start(config, folder, example)
 }
 
+/// Compares a field of the responses to these requests.
+#[track_caller]
+fn has_values(server: &Server, field: &str, values: &[(&str, &str)]) {
+    for (target, value) in values {
+        assert_eq!(server.get(target).need(field), *value, "{target}");
+    }
+}
+
 pub(super) fn the_book_on_rules(config: &Config) {
     let files =
         [("site/assets/a.css", "a"), ("blog/index.html", "blog\n"), ("blog/drafts/d.html", "draft\n")];
@@ -76,14 +84,13 @@ pub(super) fn the_book_on_caching(config: &Config) {
         [("site/assets/app.3f2a9c1b.js", "1"), ("site/assets/app.js", "2"), ("site/reports/r.txt", "3")];
     let folder = folder(&files);
     let server = of_the_book(config, include_str!("../../../docs/how-to/site/caching.md"), &folder);
-    for (target, value) in [
+    let values = [
         ("/", "no-cache"),
         ("/assets/app.3f2a9c1b.js", "public, max-age=31536000, immutable"),
         ("/assets/app.js", "no-cache"),
         ("/reports/r.txt", "max-age=600"),
-    ] {
-        assert_eq!(server.get(target).need("Cache-Control"), value, "{target}");
-    }
+    ];
+    has_values(&server, "Cache-Control", &values);
     end(server);
 }
 
@@ -135,14 +142,13 @@ pub(super) fn the_book_on_types(config: &Config) {
     let files = [("site/a.md", ""), ("site/LICENSE", ""), ("site/a.csv.gz", ""), ("site/legacy/a.html", "")];
     let folder = folder(&files);
     let server = of_the_book(config, include_str!("../../../docs/how-to/site/types.md"), &folder);
-    for (target, media_type) in [
+    let values = [
         ("/a.md", "text/markdown; charset=utf-8"),
         ("/LICENSE", "text/plain; charset=utf-8"),
         ("/a.csv.gz", "application/gzip"),
         ("/legacy/a.html", "text/html; charset=iso-8859-1"),
-    ] {
-        assert_eq!(server.get(target).need("Content-Type"), media_type, "{target}");
-    }
+    ];
+    has_values(&server, "Content-Type", &values);
     end(server);
 }
 
