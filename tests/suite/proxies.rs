@@ -2,6 +2,8 @@
 
 mod fronts;
 
+use std::io::Write;
+use std::net::TcpStream;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -9,7 +11,7 @@ use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::Launch;
-use tenfold_tests::seal::{get_behind, new_client};
+use tenfold_tests::seal::{exchange_once, new_client};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true};
@@ -192,7 +194,10 @@ fn a_proxy_header_precedes_tls(config: &Config) {
     let encrypted = config.over_tls();
     let server = behind(Launch::new(&encrypted, site::shared()).flag("--trusted-proxy", "127.0.0.1"));
     for header in [FIRST, &second(0x21, 0x11, SECOND)] {
-        let exchange = get_behind(server.address, header, &new_client(), "localhost", "/1k.html");
+        let mut stream = TcpStream::connect(server.address).expect("it listens");
+        stream.write_all(header).expect("it is connected");
+        let request = "GET /1k.html HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        let exchange = exchange_once(stream, &new_client(), "localhost", request);
         let response = exchange.unwrap_or_else(|error| panic!("{error}; {}", server.errors())).response;
         assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
     }

@@ -1,9 +1,10 @@
 //! Rules that follow from TLS: requests on the wrong connection, redirects to https, Strict-Transport-Security, and
 //! bounds of handshakes.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
+use rustls::ClientConfig;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
@@ -42,6 +43,13 @@ fn start(config: &Config, flags: &[(&str, &str)]) -> (Server, Vec<Vec<u8>>, Sock
     (server, certificates, plain)
 }
 
+/// The responses to `request` on a new connection with the server name `name`.
+#[track_caller]
+fn exchange(address: SocketAddr, client: &Arc<ClientConfig>, name: &str, request: &str) -> String {
+    let stream = TcpStream::connect(address).expect("it listens");
+    exchange_once(stream, client, name, request).expect("a response").response
+}
+
 fn a_request_on_the_connection_of_another_host_gets_421(config: &Config) {
     let (server, certificates, _) = start(config, &[]);
     let client = trusting(&certificates.iter().collect::<Vec<_>>());
@@ -50,7 +58,7 @@ fn a_request_on_the_connection_of_another_host_gets_421(config: &Config) {
     let nameless = Arc::new(nameless);
     let expect = |client, name: &str, request: &str, status: u16| {
         let all = format!("{request}GET /1k.html HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n");
-        let response = exchange_once(server.address, client, name, &all).expect("a response").response;
+        let response = exchange(server.address, client, name, &all);
         assert!(response.starts_with(&format!("HTTP/1.1 {status} ")), "{request} on {name}: {response}");
         assert_eq!(response.matches("HTTP/1.1 ").count(), 2, "the connection goes on: {response}");
     };
@@ -152,8 +160,7 @@ fn strict_transport_security_is_sent_with_tls_alone(config: &Config) {
             "GET / HTTP/1.1\r\nHost: other.test\r\nConnection: close\r\n\r\n",
             "wrong\r\n\r\n",
         ] {
-            let exchange = exchange_once(server.address, &new_client(), "localhost", request);
-            let response = exchange.expect("a response").response;
+            let response = exchange(server.address, &new_client(), "localhost", request);
             let field = format!("\r\nStrict-Transport-Security: {expected}\r\n");
             assert!(response.contains(&field), "{request}: {response}");
             assert_eq!(response.matches("Strict-Transport-Security").count(), 1, "{response}");

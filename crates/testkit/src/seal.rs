@@ -171,35 +171,14 @@ pub fn get_once(
     name: &str,
     target: &str,
 ) -> io::Result<SecureExchange> {
-    get_behind(address, b"", client, name, target)
-}
-
-/// [`get_once`] with bytes before the handshake, such as a PROXY header.
-pub fn get_behind(
-    address: SocketAddr,
-    header: &[u8],
-    client: &Arc<ClientConfig>,
-    name: &str,
-    target: &str,
-) -> io::Result<SecureExchange> {
     let request = format!("GET {target} HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n");
-    exchange_behind(address, header, client, name, &request)
+    exchange_once(TcpStream::connect(address)?, client, name, &request)
 }
 
-/// Sends `request` on a new connection with the server name `name`. Returns the handshake, the certificate, and all
-/// responses.
+/// Sends `request` on a connection, which may have carried bytes such as a PROXY header, with the server name `name`.
+/// Returns the handshake, the certificate, and all responses.
 pub fn exchange_once(
-    address: SocketAddr,
-    client: &Arc<ClientConfig>,
-    name: &str,
-    request: &str,
-) -> io::Result<SecureExchange> {
-    exchange_behind(address, b"", client, name, request)
-}
-
-fn exchange_behind(
-    address: SocketAddr,
-    header: &[u8],
+    mut stream: TcpStream,
     client: &Arc<ClientConfig>,
     name: &str,
     request: &str,
@@ -207,9 +186,7 @@ fn exchange_behind(
     let server_name = ServerName::try_from(name.to_owned()).expect("a name");
     let mut connection =
         ClientConnection::new(Arc::clone(client), server_name).expect("the configuration is legal");
-    let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    stream.write_all(header)?;
     let mut tls = rustls::Stream::new(&mut connection, &mut stream);
     tls.write_all(request.as_bytes())?;
     let mut response = Vec::new();
