@@ -30,6 +30,9 @@ impl Imports {
             tests.extend(source.test_modules.iter().map(|name| child(&module, name)));
             let code = source.lines.iter().filter(|line| !line.is_test).map(|line| &line.code[..]);
             let code = code.collect::<Vec<_>>().join("\n");
+            // A module in a file of another name is still not this file.
+            let placed = placed(text).map(|name| (child(&module, name), file.with_file_name(name)));
+            files.extend(placed);
             files.insert(module.clone(), file.clone());
             codes.push((module, code));
         }
@@ -43,6 +46,12 @@ impl Imports {
         }
         Imports { files, arrows }
     }
+}
+
+/// The names of the modules whose files an attribute names.
+fn placed(text: &str) -> impl Iterator<Item = &str> {
+    let attributed = text.lines().zip(text.lines().skip(1)).filter(|(line, _)| line.starts_with("#[path"));
+    attributed.filter_map(|(_, item)| item.split_once("mod ")?.1.strip_suffix(';'))
 }
 
 fn child(module: &Module, name: &str) -> Module {
@@ -182,6 +191,14 @@ mod tests {
             "b.rs a/deep.rs",
         ];
         assert_eq!(all, expected);
+    }
+
+    #[test]
+    fn a_module_in_a_file_of_another_name_is_not_its_parent() {
+        let hooks = "#[cfg(any(test, feature = \"hooks\"))]\n#[path = \"tests/hooks.rs\"]\npub mod hooks;\n";
+        let all =
+            arrows(&[("a/mod.rs", &format!("{hooks}mod b;\nuse b::X;")), ("a/b.rs", "use super::hooks;")]);
+        assert_eq!(all, ["a/mod.rs a/b.rs", "a/b.rs a/hooks"]);
     }
 
     #[test]
