@@ -4,7 +4,7 @@
 #
 #     sudo env PATH="$PATH" tests/fresh/run.sh
 #
-# The last commit is tested. The toolchain and the registry of cargo are the ones of this machine, read-only.
+# It tests the last commit, with the toolchain and the cargo registry of this machine, mounted read-only.
 set -euo pipefail
 
 here=$(dirname "$(realpath "$0")")

@@ -1,7 +1,7 @@
 //! The last lines of `cargo test --workspace`: the ignored tests, their needs, and the command that runs them.
 //!
 //! Cargo runs test targets in the order of packages and their kinds, and documentation tests after them. So this target
-//! is the last one as long as no library has documentation tests.
+//! is the last as long as no library has documentation tests.
 
 use std::collections::BTreeMap;
 use std::fs;
