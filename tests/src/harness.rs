@@ -3,14 +3,15 @@
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tenfold_engine::Engine;
 
-use crate::config::{Breadth, Config};
+use crate::config::Config;
+use crate::lists::{self, List};
 use crate::part::SuitePart;
 use crate::server::{Server, lock};
 use crate::{binary, databases, left, pool, seal, site};
@@ -23,21 +24,38 @@ const THREADS: usize = 10;
 pub struct Case {
     /// The statement.
     pub name: &'static str,
-    /// The configurations.
-    pub on: Breadth,
     /// The check.
     pub run: Run,
+}
+
+/// Cases that run on the same configurations.
+#[derive(Clone, Copy, Debug)]
+pub struct Group {
+    /// The lists of their configurations; empty for cases without a configuration.
+    pub on: &'static [List],
+    /// Their tier.
+    pub tier: Tier,
+    /// The cases.
+    pub cases: &'static [Case],
+}
+
+/// The tier of a case of this suite. A third tier, `spec`, is the tests of the crates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tier {
+    /// The whole server with real clients.
+    System,
+    /// Counts of system calls, memory, descriptors at their limits, thousands of peers. No other case runs at the same
+    /// time. `--list` shows `[measure]` in front of the name.
+    Measure,
 }
 
 /// The server of a case.
 #[derive(Clone, Copy, Debug)]
 pub enum Run {
-    /// A harmless case on a shared server. It also runs through TLS.
+    /// A harmless case on a shared server.
     Shared(fn(&Server)),
     /// A case with a server of its own.
     Own(fn(&Config)),
-    /// A case with a server of its own that also runs through TLS.
-    OwnLayered(fn(&Config)),
     /// A case with a server of its own, for root only.
     OwnAsRoot(fn(&Config)),
     /// A case with a server of its own, for kernels with TLS.
@@ -63,19 +81,24 @@ pub struct Named {
 pub struct Theme {
     /// The first part of their names.
     pub name: &'static str,
-    /// The cases.
-    pub cases: &'static [Case],
+    /// The cases, in groups that run on the same configurations.
+    pub cases: &'static [Group],
 }
 
-/// Lists cases: `cases![Every Shared: first, second; Engines Own: third]`.
+/// Lists cases: `cases![Shared on SEMANTICS + ONE_TLS: first, second; Own on ENGINES, Measure: third; Once: fourth]`.
 #[macro_export]
 macro_rules! cases {
-    ($($on:ident $run:ident: $($name:ident),+ $(,)?);+ $(;)?) => {
-        &[$($($crate::harness::Case {
-            name: stringify!($name),
-            on: $crate::config::Breadth::$on,
-            run: $crate::harness::Run::$run($name),
-        }),+),+]
+    (@tier) => { $crate::harness::Tier::System };
+    (@tier $tier:ident) => { $crate::harness::Tier::$tier };
+    ($($run:ident $(on $list:ident $(+ $more:ident)*)? $(, $tier:ident)?: $($name:ident),+ $(,)?);+ $(;)?) => {
+        &[$($crate::harness::Group {
+            on: &[$($crate::lists::$list $(, $crate::lists::$more)*)?],
+            tier: $crate::cases!(@tier $($tier)?),
+            cases: &[$($crate::harness::Case {
+                name: stringify!($name),
+                run: $crate::harness::Run::$run($name),
+            }),+],
+        }),+]
     };
 }
 
@@ -83,13 +106,16 @@ macro_rules! cases {
 pub fn main(themes: &[Theme]) -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(THREADS);
-    let part = match SuitePart::asked_for() {
-        Ok(part) => part,
+    let (part, turn) = match SuitePart::asked_for().and_then(|part| Ok((part, lists::turn()?))) {
+        Ok(selection) => selection,
         Err(why) => {
             eprintln!("{why}");
             return ExitCode::FAILURE;
         }
     };
+    if let Some(turn) = turn {
+        eprintln!("TENFOLD_TEST_TURN={turn} selects the engines of the lists ANOTHER and ANY");
+    }
     // Listing requires no server.
     if !arguments.list {
         if let Err(why) = binary::server() {
@@ -100,7 +126,7 @@ pub fn main(themes: &[Theme]) -> ExitCode {
     }
     remember_panics();
     raise_descriptors();
-    let mut trials = trials(themes);
+    let mut trials = trials(themes, turn);
     trials.retain(|trial| part.is_none_or(|part| part.has(trial.name())));
     let conclusion = libtest_mimic::run(&arguments, trials);
     databases::close();
@@ -113,57 +139,66 @@ pub fn main(themes: &[Theme]) -> ExitCode {
     if conclusion.has_failed() || !complaints.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// The tests, ordered by configuration, so that few servers run concurrently.
-fn trials(themes: &[Theme]) -> Vec<Trial> {
-    let mut trials = Vec::new();
-    let all = |f: &mut dyn FnMut(&Theme, &Case)| {
-        themes.iter().for_each(|theme| theme.cases.iter().for_each(|case| f(theme, case)));
-    };
-    let plain = Config::all();
-    let encrypted = plain.iter().map(|config| config.over_tls());
-    for config in plain.iter().copied().chain(encrypted) {
-        let mut covered = 0;
-        all(&mut |theme, case| {
-            let name = format!("{}::{config}::{}", theme.name, case.name);
-            if !case.on.covers(&config) {
-                return;
-            }
-            covered += 1;
-            match case.run {
-                _ if !config.samples(covered) => {}
-                Run::Shared(run) => {
-                    trials.push(trial(name, move || pool::with_server(&config, run)));
+/// The tests, ordered by configuration, so that few servers run concurrently. The tests of [`Tier::Measure`] are last,
+/// because each waits until no other test runs.
+fn trials(themes: &[Theme], turn: Option<usize>) -> Vec<Trial> {
+    let mut planned: Vec<(Tier, Option<Config>, Trial)> = Vec::new();
+    for theme in themes {
+        for group in theme.cases {
+            let mut plan = |config, trial: Trial| planned.push((group.tier, config, trial));
+            for case in group.cases {
+                let statement = format!("{}::{}", theme.name, case.name);
+                for config in configurations(group.on, &statement, turn) {
+                    let name = format!("{}::{config}::{}", theme.name, case.name);
+                    plan(Some(config), trial_on(config, name, case.run, group.tier));
                 }
-                Run::OwnLayered(run) => trials.push(trial(name, move || with_own(&config, run))),
-                _ if config.tls => {}
-                Run::Own(run) => trials.push(trial(name, move || with_own(&config, run))),
-                Run::OwnAsRoot(run) => {
-                    let trial = trial(name, move || with_own(&config, run));
-                    trials.push(trial.with_ignored_flag(!crate::tools::is_root()));
+                match case.run {
+                    Run::Many(all) => all().into_iter().for_each(|one| {
+                        plan(None, trial(format!("{statement}::{}", one.name), group.tier, one.run));
+                    }),
+                    Run::Once(run) => plan(None, trial(statement, group.tier, run)),
+                    Run::OnceAsRoot(run) => {
+                        let trial = trial(statement, group.tier, run);
+                        plan(None, trial.with_ignored_flag(!crate::tools::is_root()));
+                    }
+                    _ => {}
                 }
-                Run::OwnWithKernelTls(run) => {
-                    let trial = trial(name, move || with_own(&config, run));
-                    let has_it = crate::tools::sealed_by_kernel().is_some();
-                    trials.push(trial.with_ignored_flag(!has_it));
-                }
-                Run::Many(_) | Run::Once(_) | Run::OnceAsRoot(_) => {}
             }
-        });
-    }
-    all(&mut |theme, case| {
-        let name = format!("{}::{}", theme.name, case.name);
-        match case.run {
-            Run::Many(all) => {
-                trials.extend(all().into_iter().map(|one| trial(format!("{name}::{}", one.name), one.run)));
-            }
-            Run::Once(run) => trials.push(trial(name, run)),
-            Run::OnceAsRoot(run) => {
-                trials.push(trial(name, run).with_ignored_flag(!crate::tools::is_root()));
-            }
-            _ => {}
         }
-    });
-    trials
+    }
+    let place = |config: Option<Config>| {
+        let plain = config.map(|config| Config { tls: false, ..config });
+        let at = Config::all().iter().position(|known| Some(*known) == plain);
+        (at.is_none(), config.is_some_and(|config| config.tls), at)
+    };
+    planned.sort_by_key(|(tier, config, _)| (*tier == Tier::Measure, place(*config)));
+    planned.into_iter().map(|(.., trial)| trial).collect()
+}
+
+/// The configurations of a case, each once.
+fn configurations(lists: &[List], statement: &str, turn: Option<usize>) -> Vec<Config> {
+    let mut all: Vec<Config> = Vec::new();
+    for config in lists.iter().flat_map(|list| list.of(statement, turn)) {
+        if !all.contains(&config) {
+            all.push(config);
+        }
+    }
+    all
+}
+
+fn trial_on(config: Config, name: String, run: Run, tier: Tier) -> Trial {
+    match run {
+        Run::Shared(run) => trial(name, tier, move || pool::with_server(&config, run)),
+        Run::Own(run) => trial(name, tier, move || with_own(&config, run)),
+        Run::OwnAsRoot(run) => {
+            trial(name, tier, move || with_own(&config, run)).with_ignored_flag(!crate::tools::is_root())
+        }
+        Run::OwnWithKernelTls(run) => {
+            let has_it = crate::tools::sealed_by_kernel().is_some();
+            trial(name, tier, move || with_own(&config, run)).with_ignored_flag(!has_it)
+        }
+        Run::Many(_) | Run::Once(_) | Run::OnceAsRoot(_) => panic!("{name}: it has no configuration"),
+    }
 }
 
 /// Runs a case with its own server. Cases take turns if their servers together would exceed a limit of the system.
@@ -220,13 +255,24 @@ pub fn each_at_once<T: Send>(items: impl IntoIterator<Item = T>, part: impl Fn(T
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-fn trial(name: String, run: impl FnOnce() + Send + 'static) -> Trial {
-    Trial::test(name, move || {
+/// Held by each running case, and exclusively by a case that measures.
+static RUNNING_CASES: RwLock<()> = RwLock::new(());
+
+fn trial(name: String, tier: Tier, run: impl FnOnce() + Send + 'static) -> Trial {
+    let trial = Trial::test(name, move || {
+        let (_shared, _exclusive) = match tier {
+            Tier::System => (Some(RUNNING_CASES.read()), None),
+            Tier::Measure => (None, Some(RUNNING_CASES.write())),
+        };
         panic::catch_unwind(AssertUnwindSafe(run)).map_err(|_| {
             let said = SAID.take();
             Failed::from(if said.is_empty() { "a thread of the case panicked".to_owned() } else { said })
         })
-    })
+    });
+    match tier {
+        Tier::System => trial,
+        Tier::Measure => trial.with_kind("measure"),
+    }
 }
 
 /// A thousand connections have two ends, and cases run concurrently.

@@ -1,8 +1,8 @@
 //! The whole server, tested from outside: the real binary, real sockets, bytes on the wire.
 //!
 //! The table of models determines the tests. [`config`] lists every legal combination of engine, topology, sender and
-//! trigger. [`harness`] turns every case on every combination into a named test, `theme::configuration::case`, so new
-//! models are tested automatically.
+//! trigger, and [`lists`] the combinations for each kind of case. [`harness`] turns every case on every configuration of
+//! its lists into a named test, `theme::configuration::case`, so new models are tested automatically.
 //!
 //! A case gets a [`server::Server`], shared or its own, talks to it through a [`wire::Wire`], and panics on an
 //! unexpected response. The parts that know no engine are in `crates/testkit`.
@@ -19,6 +19,7 @@ pub mod generate;
 pub mod harness;
 pub mod launch;
 pub mod left;
+pub mod lists;
 pub mod part;
 pub mod pebble;
 pub mod pool;

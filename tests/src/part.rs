@@ -24,12 +24,17 @@ impl SuitePart {
 
     /// Whether the part contains the test of this name.
     pub fn has(self, name: &str) -> bool {
-        // FNV-1a with a final mix, because names differ in few bytes, mostly the last ones.
-        let sum = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
-            (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        });
-        SeededRandom::new(sum).below(self.of) + 1 == self.number
+        place(name, self.of) + 1 == self.number
     }
+}
+
+/// A pseudo-random number below `of` for a name, the same on every machine.
+pub(crate) fn place(name: &str, of: usize) -> usize {
+    // FNV-1a with a final mix, because names differ in few bytes, mostly the last ones.
+    let sum = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
+        (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    SeededRandom::new(sum).below(of)
 }
 
 impl FromStr for SuitePart {

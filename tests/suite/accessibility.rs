@@ -14,7 +14,9 @@ use tenfold_tests::site::TempFolder;
 
 pub(crate) const THEME: Theme = Theme {
     name: "accessibility",
-    cases: cases![Epoll Own: pages_break_no_rule_of_accessibility, a_listing_breaks_no_rule_of_accessibility],
+    cases: cases![
+        Own on EPOLL: pages_break_no_rule_of_accessibility, a_listing_breaks_no_rule_of_accessibility;
+    ],
 };
 
 const PAGES: [&str; 13] = [

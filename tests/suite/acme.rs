@@ -27,14 +27,14 @@ use tenfold_tests::wire::{Wire, request};
 pub(crate) const THEME: Theme = Theme {
     name: "acme",
     cases: cases![
-        Engines Own: challenges_are_answered_and_other_handshakes_refused_without_a_certificate,
+        Own on DRIVERS: challenges_are_answered_and_other_handshakes_refused_without_a_certificate,
             an_internal_certificate_is_made_and_kept;
-        Epoll Own: a_certificate_is_obtained_renewed_and_kept_while_the_authority_is_away,
+        Own on EPOLL: a_certificate_is_obtained_renewed_and_kept_while_the_authority_is_away,
             a_wildcard_is_obtained_by_a_program_that_sets_records,
             a_damaged_certificate_stays_in_memory_until_another_is_obtained,
             an_internal_certificate_covers_each_printed_address,
-            an_internal_certificate_stays_in_memory_without_its_root;
-        Epoll Own: check_tells_what_a_start_would_find_and_makes_nothing;
+            an_internal_certificate_stays_in_memory_without_its_root,
+            check_tells_what_a_start_would_find_and_makes_nothing;
     ],
 };
 

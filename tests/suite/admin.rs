@@ -26,11 +26,11 @@ use tenfold_tests::{binary, tools};
 pub(crate) const THEME: Theme = Theme {
     name: "admin",
     cases: cases![
-        Engines Own: numbers_are_exact, h17_a_page_is_not_made_before_earlier_responses_have_left;
-        Epoll Own: readiness_follows_the_life_of_the_server, stalled_and_wrong_clients_hold_up_nobody,
-            incomplete_heads_give_way,
-            the_process_is_replaced, a_scrape_beside_load_is_whole, reloads_and_upgrades_are_counted,
-            status_asks_an_admin_listener, an_address_in_use_is_named,
+        Own on DRIVERS + ANOTHER: numbers_are_exact,
+            h17_a_page_is_not_made_before_earlier_responses_have_left;
+        Own on EPOLL: readiness_follows_the_life_of_the_server, stalled_and_wrong_clients_hold_up_nobody,
+            incomplete_heads_give_way, the_process_is_replaced, a_scrape_beside_load_is_whole,
+            reloads_and_upgrades_are_counted, status_asks_an_admin_listener, an_address_in_use_is_named,
             scrapes_and_the_dashboard_finds_its_metrics;
     ],
 };

@@ -16,11 +16,11 @@ use tenfold_tests::wire::{Wire, request};
 pub(crate) const THEME: Theme = Theme {
     name: "admission",
     cases: cases![
-        Topologies Own: h35_connections_past_the_bound_of_an_address_are_closed_and_counted,
+        Own on WORKERS + ANOTHER: h35_connections_past_the_bound_of_an_address_are_closed_and_counted,
             requests_past_the_rate_of_an_address_are_429_and_counted;
-        Engines Own: a_connection_keeps_its_rate;
-        Processes Own: a_dead_worker_releases_its_counts;
-        Concurrent Own: without_settings_there_is_no_limit;
+        Own on DRIVERS + ANOTHER: a_connection_keeps_its_rate;
+        Own on PROCESSES: a_dead_worker_releases_its_counts;
+        Own on DRIVERS + ANOTHER_CONCURRENT: without_settings_there_is_no_limit;
     ],
 };
 

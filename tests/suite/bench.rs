@@ -38,26 +38,26 @@ use usage::{
 pub(crate) const THEME: Theme = Theme {
     name: "bench",
     cases: cases![
-        Every Once: a_stall_counts_from_the_due_time_of_requests, starved_connections_are_counted,
+        Once: a_stall_counts_from_the_due_time_of_requests, starved_connections_are_counted,
             a_wrong_response_is_an_error, every_framing_is_parsed, connections_that_fail_are_errors_by_kind,
             a_number_of_requests_is_made_exactly, a_known_server_agrees_with_littles_law,
             every_url_form_reaches_the_server, wrong_usage_is_one_line_and_exit_code_2,
             assertions_and_validity_are_exit_codes, an_interrupt_prints_the_results_so_far,
             reports_are_parsed_and_compared, unusable_files_are_reported_before_the_run,
-            urls_are_requested_in_order_or_at_random,
-            scheduled_connections_live_for_their_time, idle_and_slow_connections_are_counted_apart,
+            urls_are_requested_in_order_or_at_random, scheduled_connections_live_for_their_time,
+            idle_and_slow_connections_are_counted_apart,
             a_run_ends_by_time_or_by_requests_whichever_comes_first, a_short_run_names_its_few_samples,
             compare_names_the_settings_that_differ, http_1_0_is_persistent_only_if_asked,
             processes_share_a_plan, the_choice_of_io_is_reported, ring_a_stall, ring_starved_connections,
             ring_wrong_answers, ring_framing, ring_errors_by_kind, ring_a_number_of_requests,
             ring_littles_law, ring_order_of_urls, ring_connections_by_schedule, ring_an_interrupt,
-            ring_exit_codes, ring_errors_of_connections_for_one_request, ring_connect_and_first_byte_are_apart,
-            ring_long_bodies, ring_idle_connections_are_counted_apart,
+            ring_exit_codes, ring_errors_of_connections_for_one_request,
+            ring_connect_and_first_byte_are_apart, ring_long_bodies, ring_idle_connections_are_counted_apart,
             https_handshakes_are_counted_and_timed, https_serves_every_shape_of_load,
             https_moves_long_bodies_both_ways, https_refuses_what_it_cannot_trust,
             https_without_tls_behind_it_is_explained, https_truncation_is_an_error_and_counted,
-            https_speaks_tls_1_2_too, an_endless_response_does_not_outlast_the_run,
-            ring_an_endless_response, a_request_without_room_is_sent_later, ring_a_request_without_room;
+            https_speaks_tls_1_2_too, an_endless_response_does_not_outlast_the_run, ring_an_endless_response,
+            a_request_without_room_is_sent_later, ring_a_request_without_room;
     ],
 };
 

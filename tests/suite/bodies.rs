@@ -14,9 +14,13 @@ use tenfold_tests::wire::Wire;
 pub(crate) const THEME: Theme = Theme {
     name: "bodies",
     cases: cases![
-        Every Shared: h12_h15_unread_bodies_are_drained, h15_the_response_to_a_refused_upload_arrives, h11_invalid_chunks_end_the_connection;
-        Engines OwnLayered: a_body_comes_back_as_it_was_sent, h08_h11_h12_chunks_are_read_strictly_and_bounded,
-            h15_a_body_past_its_bound_is_413, h19_expect_100_continue_is_answered, h24_h26_a_slow_body_is_408_and_a_half_closed_one_is_released;
+        Shared on MECHANISMS + TLS + ANOTHER_TLS: h12_h15_unread_bodies_are_drained,
+            h15_the_response_to_a_refused_upload_arrives;
+        Shared on SEMANTICS + ONE_TLS + ANOTHER: h11_invalid_chunks_end_the_connection;
+        Own on ENGINES + TLS + ANOTHER_TLS: a_body_comes_back_as_it_was_sent;
+        Own on DRIVERS + ONE_TLS + ANOTHER: h08_h11_h12_chunks_are_read_strictly_and_bounded,
+            h15_a_body_past_its_bound_is_413, h19_expect_100_continue_is_answered,
+            h24_h26_a_slow_body_is_408_and_a_half_closed_one_is_released;
     ],
 };
 

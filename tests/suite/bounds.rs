@@ -22,7 +22,10 @@ use tenfold_tests::wire::{Wire, request};
 
 pub(crate) const THEME: Theme = Theme {
     name: "bounds",
-    cases: cases![Every Many: full_worker_queues_refuse, without_free_pipes_bodies_are_copied],
+    cases: cases![
+        Many: full_worker_queues_refuse;
+        Many, Measure: without_free_pipes_bodies_are_copied;
+    ],
 };
 
 /// A test for each engine with a configuration that this machine can run, according to `able`.

@@ -13,8 +13,8 @@ use tenfold_tests::time::{SOON, becomes_true};
 pub(crate) const THEME: Theme = Theme {
     name: "browser",
     cases: cases![
-        Engines Own: the_site_opens_and_the_film_seeks;
-        Epoll Own: light_and_dark_at_every_width, from_page_to_page, the_book_is_searched_by_keyboard;
+        Own on EPOLL: the_site_opens_and_the_film_seeks, light_and_dark_at_every_width, from_page_to_page,
+            the_book_is_searched_by_keyboard;
     ],
 };
 

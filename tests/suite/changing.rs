@@ -17,12 +17,12 @@ use tenfold_tests::wire::{ConnectionEnd, Wire, request};
 pub(crate) const THEME: Theme = Theme {
     name: "changing",
     cases: cases![
-        Senders OwnLayered: h48_h49_a_file_that_shrinks_ends_the_connection,
+        Own on SENDERS + TLS + ANOTHER_TLS: h48_h49_a_file_that_shrinks_ends_the_connection,
             h48_h49_a_file_that_shrank_unseen_ends_the_connection, h50_a_file_that_grows_is_sent_as_promised,
             h51_a_file_that_is_replaced_is_sent_in_one_version;
-        Topologies Own: a_change_is_seen_soon;
-        Concurrent Own: a_watched_change_is_seen_everywhere;
-        Epoll Own: the_page_of_the_book_holds;
+        Own on WORKERS: a_change_is_seen_soon;
+        Own on DRIVERS + ANOTHER_CONCURRENT: a_watched_change_is_seen_everywhere;
+        Own on EPOLL: the_page_of_the_book_holds;
     ],
 };
 

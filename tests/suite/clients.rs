@@ -16,7 +16,7 @@ use tenfold_tests::tools::program;
 pub(crate) const THEME: Theme = Theme {
     name: "clients",
     cases: cases![
-        Engines Own: curl_takes_ranges_and_resumes, wget_copies_the_demonstration_site,
+        Own on DRIVERS: curl_takes_ranges_and_resumes, wget_copies_the_demonstration_site,
             aria2_takes_a_file_in_eight_pieces, git_clones_a_bare_repository, pip_installs_from_a_folder,
             apt_updates_from_a_folder, ffprobe_reads_the_film;
     ],

@@ -14,9 +14,11 @@ use tenfold_tests::wire::request;
 pub(crate) const THEME: Theme = Theme {
     name: "codings",
     cases: cases![
-        Engines Own: h54_a_precompressed_sibling_suits_its_client, compressed_responses_decode_to_the_original,
-            concurrent_clients_get_the_same_compressed_file;
-        Epoll Own: invalid_settings_are_rejected, stale_compressed_files_are_named_once, the_page_of_the_book_holds;
+        Own on DRIVERS: h54_a_precompressed_sibling_suits_its_client,
+            compressed_responses_decode_to_the_original;
+        Own on ENGINES: concurrent_clients_get_the_same_compressed_file;
+        Own on EPOLL: invalid_settings_are_rejected, stale_compressed_files_are_named_once,
+            the_page_of_the_book_holds;
     ],
 };
 

@@ -16,7 +16,7 @@ use tenfold_tests::wire::Wire;
 
 pub(crate) const THEME: Theme = Theme {
     name: "coming-from",
-    cases: cases![Every Once: every_documented_command_serves, every_documented_configuration_serves],
+    cases: cases![Once: every_documented_command_serves, every_documented_configuration_serves],
 };
 
 /// The fenced blocks of this language on the pages.

@@ -23,11 +23,13 @@ use tenfold_tests::wire::request;
 pub(crate) const THEME: Theme = Theme {
     name: "commands",
     cases: cases![
-        Topologies Own: status_counts, the_start_says_what_runs;
-        Engines Own: a_port_in_use_is_reported;
-        Every Once: errors_name_the_valid_words, illegal_combinations, a_root_that_is_not_a_directory,
-            check_shows_line_and_column, check_looks_at_what_serve_would_use, a_closed_pipe_ends_a_command_quietly, engines_agree_with_the_table, status_without_a_server, status_escapes_what_a_server_sends, manuals_and_completions_are_read;
-        Every OnceAsRoot: an_unreadable_root, check_looks_with_the_rights_of_the_workers;
+        Own on WORKERS + ANOTHER: status_counts, the_start_says_what_runs;
+        Own on DRIVERS: a_port_in_use_is_reported;
+        Once: errors_name_the_valid_words, illegal_combinations, a_root_that_is_not_a_directory,
+            check_shows_line_and_column, check_looks_at_what_serve_would_use,
+            a_closed_pipe_ends_a_command_quietly, engines_agree_with_the_table, status_without_a_server,
+            status_escapes_what_a_server_sends, manuals_and_completions_are_read;
+        OnceAsRoot: an_unreadable_root, check_looks_with_the_rights_of_the_workers;
     ],
 };
 

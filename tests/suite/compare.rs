@@ -19,7 +19,7 @@ use tenfold_tests::server::Server;
 use tenfold_tests::site;
 
 pub(crate) const THEME: Theme =
-    Theme { name: "compare", cases: cases![Compared Shared: the_same_requests_get_the_same_bytes;] };
+    Theme { name: "compare", cases: cases![Shared on COMPARED: the_same_requests_get_the_same_bytes] };
 
 /// The number of requests in all exchanges together.
 const REQUESTS: usize = 10_000;

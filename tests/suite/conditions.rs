@@ -8,7 +8,10 @@ use tenfold_tests::wire::request;
 
 pub(crate) const THEME: Theme = Theme {
     name: "conditions",
-    cases: cases![Every Shared: not_modified_by_tag, not_modified_by_date, unchanged_files_keep_their_tag;],
+    cases: cases![
+        Shared on SEMANTICS + ONE_TLS: not_modified_by_tag, not_modified_by_date,
+            unchanged_files_keep_their_tag;
+    ],
 };
 
 fn not_modified_by_tag(server: &Server) {

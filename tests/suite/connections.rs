@@ -14,11 +14,13 @@ use tenfold_tests::wire::request;
 pub(crate) const THEME: Theme = Theme {
     name: "connections",
     cases: cases![
-        Every Shared: kept_and_ended_by_version_and_field, sixteen_pipelined_requests, h17_a_thousand_pipelined_requests,
-            h18_one_byte_per_packet, half_closed_behind_a_request, half_closed_behind_many_requests,
-            h15_an_unread_body_is_skipped, an_empty_line_before_a_request, large_files_pipelined;
-        Senders Shared: a_slow_reader;
-        Senders OwnLayered: five_hundred_at_once;
+        Shared on MECHANISMS + TLS + ANOTHER_TLS: kept_and_ended_by_version_and_field,
+            sixteen_pipelined_requests, h17_a_thousand_pipelined_requests, h18_one_byte_per_packet,
+            half_closed_behind_a_request, half_closed_behind_many_requests, h15_an_unread_body_is_skipped,
+            large_files_pipelined;
+        Shared on SEMANTICS + ONE_TLS: an_empty_line_before_a_request;
+        Shared on SENDERS + TLS + ANOTHER_TLS: a_slow_reader;
+        Own on TOPOLOGIES + TLS + ANOTHER_TLS: five_hundred_at_once;
     ],
 };
 

@@ -17,12 +17,11 @@ use tenfold_tests::wire::request;
 pub(crate) const THEME: Theme = Theme {
     name: "deadlines",
     cases: cases![
-        Topologies Own: h23_a_slow_head_is_408, h24_a_slow_body_ends, an_idle_connection_times_out,
-            a_slow_but_steady_client_is_served;
-        Senders Own: h25_a_client_that_does_not_read_is_dropped, h27_resets_leave_nothing_behind;
-        Engines OwnLayered: a_slow_head_through_the_layer;
-        Epoll Own: a_record_between_requests_has_the_time_of_a_head;
-        Uring Own: a_record_between_requests_has_the_time_of_a_head;
+        Own on ENGINES: h23_a_slow_head_is_408, h24_a_slow_body_ends, an_idle_connection_times_out;
+        Own on DRIVERS + ANOTHER: a_slow_but_steady_client_is_served;
+        Own on SENDERS: h25_a_client_that_does_not_read_is_dropped, h27_resets_leave_nothing_behind;
+        Own on TLS + ANOTHER_TLS: a_slow_head_through_the_layer;
+        Own on EPOLL + URING: a_record_between_requests_has_the_time_of_a_head;
     ],
 };
 

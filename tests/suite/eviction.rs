@@ -17,10 +17,10 @@ use tenfold_tests::wire::{Wire, request};
 pub(crate) const THEME: Theme = Theme {
     name: "eviction",
     cases: cases![
-        Topologies Own: h84_an_idle_connection_gives_way_to_a_new_one;
-        Dispatches Own: h84_idle_connections_of_a_dispatched_loop_give_way;
-        Engines Own: h84_a_connection_without_a_request_gives_way;
-        Every Once: h84_off_loopback_an_address_has_a_quarter_of_the_connections;
+        Own on TOPOLOGIES: h84_an_idle_connection_gives_way_to_a_new_one;
+        Own on DISPATCHES: h84_idle_connections_of_a_dispatched_loop_give_way;
+        Own on ENGINES: h84_a_connection_without_a_request_gives_way;
+        Once: h84_off_loopback_an_address_has_a_quarter_of_the_connections;
     ],
 };
 

@@ -26,8 +26,8 @@ use tenfold_tests::wire::{Wire, request};
 pub(crate) const THEME: Theme = Theme {
     name: "faults",
     cases: cases![
-        Engines Own: h30_failing_calls_are_harmless;
-        Every Once: h30_failing_sender_calls_are_harmless, h30_failing_corks_are_harmless,
+        Own on ENGINES: h30_failing_calls_are_harmless;
+        Once: h30_failing_sender_calls_are_harmless, h30_failing_corks_are_harmless,
             h30_failing_waits_for_listeners_are_harmless, h30_the_supervisor_survives_failing_calls,
             h30_queued_work_is_done_by_later_threads, h31_a_failed_log_write_is_retried_or_counted;
     ],

@@ -11,7 +11,7 @@ use tenfold_tests::wire::{Wire, request};
 pub(crate) const THEME: Theme = Theme {
     name: "file_server",
     cases: cases![
-        Engines Own: ranges_of_a_short_file_and_of_a_long_one, conditions_alone_and_together,
+        Own on DRIVERS: ranges_of_a_short_file_and_of_a_long_one, conditions_alone_and_together,
             folders_indexes_and_names;
     ],
 };

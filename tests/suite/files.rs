@@ -10,9 +10,11 @@ use tenfold_tests::site::{self, MODIFIED_DATE};
 pub(crate) const THEME: Theme = Theme {
     name: "files",
     cases: cases![
-        Every Shared: a_small_file_and_its_fields, files_of_all_sizes, h52_head_is_get_without_body, names_and_types,
-            folders, h40_h47_missing_and_hidden, h39_h43_h44_nothing_outside_the_root, h46_special_files_are_rejected_immediately;
-        Senders Shared: a_large_file;
+        Shared on SEMANTICS + ONE_TLS: a_small_file_and_its_fields, h52_head_is_get_without_body,
+            names_and_types, folders, h40_h47_missing_and_hidden, h39_h43_h44_nothing_outside_the_root,
+            h46_special_files_are_rejected_immediately;
+        Shared on MECHANISMS + TLS + ANOTHER_TLS: files_of_all_sizes;
+        Shared on SENDERS + TLS + ANOTHER_TLS: a_large_file;
     ],
 };
 

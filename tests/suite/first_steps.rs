@@ -13,8 +13,8 @@ use tenfold_tests::wire::Wire;
 pub(crate) const THEME: Theme = Theme {
     name: "first-steps",
     cases: cases![
-        Epoll Own: an_address_has_short_forms, a_taken_port_is_passed_over_only_with_auto;
-        Every Once: the_name_alone_offers_the_next_step, words_of_other_servers_lead_to_settings,
+        Own on EPOLL: an_address_has_short_forms, a_taken_port_is_passed_over_only_with_auto;
+        Once: the_name_alone_offers_the_next_step, words_of_other_servers_lead_to_settings,
             words_of_other_programs_lead_to_commands, completions_offer_values;
     ],
 };

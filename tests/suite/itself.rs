@@ -4,13 +4,16 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Command, Stdio};
 
-use tenfold_engine::{MODELS, Sender, probe};
+use tenfold_engine::{Dispatch, MODELS, Sender, probe};
 use tenfold_tests::binary;
 use tenfold_tests::cases;
 use tenfold_tests::combinations::{Parameter, Partial, completed};
-use tenfold_tests::config::Config;
+use tenfold_tests::config::{Config, everything};
 use tenfold_tests::harness::Theme;
 use tenfold_tests::left;
+use tenfold_tests::lists::{
+    ANOTHER, DISPATCHES, DRIVERS, ENGINES, List, MECHANISMS, ONE_TLS, SENDERS, TLS, TOPOLOGIES, TRIGGERS,
+};
 use tenfold_tests::part::SuitePart;
 use tenfold_tests::site::TempFolder;
 use tenfold_tests::strace::Calls;
@@ -20,10 +23,11 @@ use tenfold_tests::tools;
 pub(crate) const THEME: Theme = Theme {
     name: "itself",
     cases: cases![
-        Every Once: remains_of_killed_runs_are_removed, a_long_comparison_is_of_every_configuration,
+        Once: remains_of_killed_runs_are_removed, a_long_comparison_is_of_every_configuration,
             completing_a_row_is_legal_and_reproducible, every_test_is_in_one_part_and_parts_are_about_equal,
-            invalid_parts_are_rejected, the_result_of_an_interrupted_call_is_joined_to_its_beginning,
-            a_call_that_has_not_returned_brought_nothing
+            invalid_parts_are_rejected, every_turn_of_a_case_is_on_one_engine_and_all_turns_are_on_all,
+            lists_have_every_driver_engine_topology_sender_and_trigger, the_result_of_an_interrupted_call_is_joined_to_its_beginning,
+            a_call_that_has_not_returned_brought_nothing;
     ],
 };
 
@@ -114,6 +118,55 @@ fn invalid_parts_are_rejected() {
         assert!(text.parse::<SuitePart>().is_err(), "{text:?}");
     }
     assert!("1/1".parse::<SuitePart>().is_ok_and(|part| part.has("any")));
+}
+
+fn every_turn_of_a_case_is_on_one_engine_and_all_turns_are_on_all() {
+    if everything() {
+        return;
+    }
+    let all = ANOTHER.of("theme::case", None);
+    let in_turn: Vec<_> = (7..7 + all.len()).flat_map(|turn| ANOTHER.of("theme::case", Some(turn))).collect();
+    assert_eq!(in_turn.len(), all.len(), "one for each turn");
+    assert!(all.iter().all(|config| in_turn.contains(config)), "{in_turn:?}");
+    let drivers = DRIVERS.of("theme::case", Some(7));
+    assert!(drivers.iter().all(|config| !all.contains(config)), "{drivers:?} are always selected");
+    assert_eq!(ONE_TLS.of("theme::case", Some(7)), ONE_TLS.of("theme::case", Some(8)));
+    let cases = (0..100).map(|at| ONE_TLS.of(&format!("theme::case_{at}"), None));
+    let chosen: BTreeSet<String> = cases.flatten().map(|config| config.to_string()).collect();
+    assert_eq!(chosen.len(), drivers.len(), "{chosen:?}: each driver has a part of the cases");
+}
+
+fn lists_have_every_driver_engine_topology_sender_and_trigger() {
+    let all = |list: List| (list.configs)().into_iter();
+    for list in [DRIVERS, TLS] {
+        let drivers = all(list).map(|config| config.engine.model().driver);
+        let drivers: Vec<_> = drivers.collect();
+        assert!(MODELS.iter().all(|model| drivers.contains(&model.driver)), "{drivers:?}");
+    }
+    for model in MODELS.iter().filter(|model| probe(model.engine).is_ok()) {
+        let engine = model.engine;
+        let first = Config::of(engine);
+        for list in [ENGINES, TOPOLOGIES, SENDERS, MECHANISMS] {
+            assert!(all(list).any(|config| config == first), "{engine}");
+        }
+        let library = first.has_library();
+        for &sender in model.senders.iter().filter(|_| !library) {
+            assert!(all(SENDERS).any(|config| config == Config { sender, ..first }), "{engine} {sender}");
+        }
+        for &topology in model.topologies.iter().filter(|_| !library) {
+            assert!(
+                all(MECHANISMS).any(|config| config == Config { topology, ..first }),
+                "{engine} {topology}"
+            );
+        }
+        for &dispatch in model.dispatches.iter().filter(|dispatch| **dispatch != Dispatch::Inline) {
+            assert!(
+                all(DISPATCHES).any(|config| config == Config { dispatch, ..first }),
+                "{engine} {dispatch}"
+            );
+        }
+        assert_eq!(all(TRIGGERS).any(|config| config.engine == engine), model.triggers, "{engine}");
+    }
 }
 
 fn the_result_of_an_interrupted_call_is_joined_to_its_beginning() {

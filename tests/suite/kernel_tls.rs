@@ -18,8 +18,10 @@ use tenfold_tests::tools::sealed_by_kernel;
 pub(crate) const THEME: Theme = Theme {
     name: "kernel-tls",
     cases: cases![
-        Engines Own: on_uses_the_kernel_or_is_refused, auto_serves_with_the_kernel_or_without;
-        Engines OwnWithKernelTls: files_leave_whole_by_explicit_senders, a_key_update_ends_the_connection_in_order_or_changes_keys;
+        Own on ENGINES: on_uses_the_kernel_or_is_refused;
+        Own on DRIVERS + ANOTHER: auto_serves_with_the_kernel_or_without;
+        OwnWithKernelTls on ENGINES: files_leave_whole_by_explicit_senders,
+            a_key_update_ends_the_connection_in_order_or_changes_keys;
     ],
 };
 

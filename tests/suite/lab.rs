@@ -21,17 +21,19 @@ use tenfold_tests::{binary, tools};
 pub(crate) const THEME: Theme = Theme {
     name: "lab",
     cases: cases![
-        Every Once: experiments_are_listed_and_shown, the_doctor_names_a_mend_for_each_fault,
-            a_run_ends_in_a_report_that_is_made_again_from_raw_data, an_interrupted_run_continues_without_loss,
-            a_broken_experiment_file_shows_line_column_and_mend, a_missing_peer_is_a_reason,
-            a_trial_that_fails_is_marked, why_splits_the_difference_of_two_servers,
-            the_wall_measures_every_engine_at_every_level, exhibits_show_a_mistake_and_its_correction,
-            a_plan_that_does_more_than_trials_is_not_continued, explain_refuses_with_a_mend, an_interrupted_explanation_ends_with_130,
-            an_ordinary_user_measures_compares_and_asks_the_doctor, an_ordinary_user_sees_a_request_call_by_call,
-            an_early_end_is_reported_with_its_reason, reports_of_trials_do_not_reach_a_service_manager;
-        Every OnceAsRoot: claims_that_are_counted_hold;
-        Epoll OwnAsRoot: a_report_is_not_written_for_another_user;
-        Engines Own: explain_shows_each_call_of_the_table_beside_its_source_line;
+        Once: experiments_are_listed_and_shown, the_doctor_names_a_mend_for_each_fault,
+            a_run_ends_in_a_report_that_is_made_again_from_raw_data,
+            an_interrupted_run_continues_without_loss, a_broken_experiment_file_shows_line_column_and_mend,
+            a_missing_peer_is_a_reason, a_trial_that_fails_is_marked,
+            why_splits_the_difference_of_two_servers, the_wall_measures_every_engine_at_every_level,
+            exhibits_show_a_mistake_and_its_correction, a_plan_that_does_more_than_trials_is_not_continued,
+            explain_refuses_with_a_mend, an_interrupted_explanation_ends_with_130,
+            an_ordinary_user_measures_compares_and_asks_the_doctor,
+            an_ordinary_user_sees_a_request_call_by_call, an_early_end_is_reported_with_its_reason,
+            reports_of_trials_do_not_reach_a_service_manager;
+        OnceAsRoot, Measure: claims_that_are_counted_hold;
+        OwnAsRoot on EPOLL: a_report_is_not_written_for_another_user;
+        Own on ANY: explain_shows_each_call_of_the_table_beside_its_source_line;
     ],
 };
 

@@ -15,7 +15,10 @@ use tenfold_tests::time::{SOON, becomes_true};
 
 pub(crate) const THEME: Theme = Theme {
     name: "levels",
-    cases: cases![Epoll Own: each_level_prints_its_own_and_more_severe_messages, a_reload_changes_the_log_level_of_workers],
+    cases: cases![
+        Own on EPOLL: each_level_prints_its_own_and_more_severe_messages,
+            a_reload_changes_the_log_level_of_workers;
+    ],
 };
 
 /// Most severe first.

@@ -25,12 +25,12 @@ use tenfold_tests::wire::request;
 pub(crate) const THEME: Theme = Theme {
     name: "lifecycle",
     cases: cases![
-        Topologies Own: h73_a_worker_that_is_killed_is_replaced, queued_connections_outlive_their_worker,
-            a_download_outlives_quit, an_idle_connection_does_not_delay_a_drain,
-            a_second_term_does_not_wait, a_drain_has_a_bound,
-            int_ends_it;
-        Processes Own: h73_other_workers_do_not_notice, a_socket_that_listened_stays_open_at_the_start;
-        Epoll Own: signals_wait_until_the_server_has_started;
+        Own on WORKERS + ANOTHER: h73_a_worker_that_is_killed_is_replaced,
+            queued_connections_outlive_their_worker, a_second_term_does_not_wait, int_ends_it;
+        Own on TOPOLOGIES: a_download_outlives_quit, an_idle_connection_does_not_delay_a_drain,
+            a_drain_has_a_bound;
+        Own on PROCESSES: h73_other_workers_do_not_notice, a_socket_that_listened_stays_open_at_the_start;
+        Own on EPOLL: signals_wait_until_the_server_has_started;
     ],
 };
 

@@ -18,8 +18,9 @@ use tenfold_tests::wire::request;
 pub(crate) const THEME: Theme = Theme {
     name: "log",
     cases: cases![
-        Topologies Own: h55_every_response_is_a_log_line, no_line_is_lost_when_the_file_is_moved, a_drain_writes_what_is_left;
-        Engines Own: no_log_if_it_is_off;
+        Own on WORKERS + ANOTHER: h55_every_response_is_a_log_line, no_line_is_lost_when_the_file_is_moved,
+            a_drain_writes_what_is_left;
+        Own on DRIVERS: no_log_if_it_is_off;
     ],
 };
 

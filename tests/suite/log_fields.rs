@@ -16,8 +16,9 @@ use crate::rules::{MEMBERS, RIGHT, WRONG};
 pub(crate) const THEME: Theme = Theme {
     name: "log-fields",
     cases: cases![
-        Engines Own: a_format_of_its_own_has_texts_and_fields, requests_have_identifiers, responses_name_their_engine_on_request;
-        Epoll Own: the_user_of_a_request_is_logged_unless_rejected, messages_have_their_time;
+        Own on DRIVERS: a_format_of_its_own_has_texts_and_fields, requests_have_identifiers,
+            responses_name_their_engine_on_request;
+        Own on EPOLL: the_user_of_a_request_is_logged_unless_rejected, messages_have_their_time;
     ],
 };
 

@@ -15,8 +15,8 @@ use tenfold_tests::tools;
 pub(crate) const THEME: Theme = Theme {
     name: "logs-archive",
     cases: cases![
-        Epoll Own: the_oldest_files_are_removed;
-        Every Once: keeping_needs_rotation;
+        Own on EPOLL: the_oldest_files_are_removed;
+        Once: keeping_needs_rotation;
     ],
 };
 

@@ -22,13 +22,14 @@ use tenfold_tests::wire::request;
 pub(crate) const THEME: Theme = Theme {
     name: "logs-modes",
     cases: cases![
-        Engines Own: common_is_combined_without_the_client, json_contains_the_duration_of_a_response,
-            a_line_has_its_bound_whatever_was_sent,
-            h31_a_full_log_is_counted_and_serving_continues, a_log_recovers_when_it_is_writable_again;
-        Topologies Own: every_mode_writes_every_line_once, rotation_by_lines_loses_nothing;
-        Epoll Own: sync_is_a_call_for_each_line, buffered_is_a_call_for_many, rotation_by_size_and_by_day,
-            a_reload_does_not_rotate_unrenamable_files;
-        Every Once: json_times_a_slow_reader_with_every_sender, an_async_log_does_not_combine_with_fork,
+        Own on DRIVERS: common_is_combined_without_the_client, json_contains_the_duration_of_a_response,
+            a_line_has_its_bound_whatever_was_sent;
+        Own on DRIVERS + ANOTHER: h31_a_full_log_is_counted_and_serving_continues,
+            a_log_recovers_when_it_is_writable_again;
+        Own on WORKERS + ANOTHER: every_mode_writes_every_line_once, rotation_by_lines_loses_nothing;
+        Own on EPOLL, Measure: sync_is_a_call_for_each_line, buffered_is_a_call_for_many;
+        Own on EPOLL: rotation_by_size_and_by_day, a_reload_does_not_rotate_unrenamable_files;
+        Once: json_times_a_slow_reader_with_every_sender, an_async_log_does_not_combine_with_fork,
             unrenamable_files_are_not_rotated, no_worker_serves_without_the_thread_of_its_log;
     ],
 };
@@ -142,13 +143,13 @@ fn json_times_a_slow_reader_with_every_sender() {
     let folder = TempFolder::new("slow-reader");
     // More than the kernel buffers for a client that does not read.
     folder.write("large.bin", site::bytes(BYTES, 5));
-    let configs = Config::all().into_iter().filter(|config| {
+    let configs = Config::all().iter().filter(|&config| {
         let driver = config.engine.model().driver;
         let plain = Config { sender: config.sender, ..Config::of(config.engine) } == *config;
         plain && (driver == Driver::Completion || *config == Config::of(Engine::Epoll))
     });
     each_at_once(configs, |config| {
-        let server = Launch::new(&config, folder.path()).flag("--log-format", "json").start();
+        let server = Launch::new(config, folder.path()).flag("--log-format", "json").start();
         let mut wire = server.connect();
         wire.get("/large.bin");
         // From now on the server is sending.

@@ -23,9 +23,9 @@ use tenfold_tests::tools::program;
 pub(crate) const THEME: Theme = Theme {
     name: "logs-pipes",
     cases: cases![
-        Epoll Own: h32_a_blocked_pipe_drops_lines_and_no_request_waits, a_blocked_pipe_makes_requests_wait_and_says_so,
-            a_pipe_without_its_reader_delays_no_signal;
-        Every Once: a_pipe_without_a_reader_is_reported_at_the_start;
+        Own on EPOLL: h32_a_blocked_pipe_drops_lines_and_no_request_waits,
+            a_blocked_pipe_makes_requests_wait_and_says_so, a_pipe_without_its_reader_delays_no_signal;
+        Once: a_pipe_without_a_reader_is_reported_at_the_start;
     ],
 };
 

@@ -27,10 +27,11 @@ use tenfold_tests::wire::Wire;
 pub(crate) const THEME: Theme = Theme {
     name: "manual",
     cases: cases![
-        Senders Own: the_demonstration_has_every_page_at_book;
-        Engines Own: a_reload_turns_the_manual_on_and_off, a_killed_worker_leaves_the_manual;
-        Epoll Own: protection_covers_the_manual;
-        Every Once: a_diagram_names_only_calls_of_the_table, the_manual_is_served_alone, h75_a_planted_folder_does_not_stop_the_manual;
+        Own on DRIVERS: the_demonstration_has_every_page_at_book;
+        Own on DRIVERS + ANOTHER: a_reload_turns_the_manual_on_and_off, a_killed_worker_leaves_the_manual;
+        Own on EPOLL: protection_covers_the_manual;
+        Once: a_diagram_names_only_calls_of_the_table, the_manual_is_served_alone,
+            h75_a_planted_folder_does_not_stop_the_manual;
     ],
 };
 

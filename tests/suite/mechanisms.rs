@@ -19,11 +19,11 @@ use tenfold_tests::time::{SOON, becomes_true};
 pub(crate) const THEME: Theme = Theme {
     name: "mechanisms",
     cases: cases![
-        Topologies Own: a_topology_has_its_processes_threads_and_sockets, an_engine_makes_its_own_calls,
+        Own on TOPOLOGIES: a_topology_has_its_processes_threads_and_sockets, an_engine_makes_its_own_calls,
             null_answers_every_request;
-        Triggers Own: triggers_are_those_asked_for;
-        Dispatches Own: a_dispatch_divides_the_work_between_threads;
-        Senders Own: a_sender_makes_its_call;
+        Own on TRIGGERS: triggers_are_those_asked_for;
+        Own on DISPATCHES: a_dispatch_divides_the_work_between_threads;
+        Own on SENDERS: a_sender_makes_its_call;
     ],
 };
 

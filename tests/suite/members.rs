@@ -38,32 +38,33 @@ use unix_proxy::*;
 pub(crate) const THEME: Theme = Theme {
     name: "members",
     cases: cases![
-        Topologies Own: a_visitor_becomes_a_member_and_leaves;
-        Engines Own: a_browser_goes_all_the_way, h70_every_request_for_a_protected_file_is_checked,
+        Own on WORKERS + ANOTHER: a_visitor_becomes_a_member_and_leaves;
+        Own on DRIVERS + ANOTHER: a_browser_goes_all_the_way,
+            h70_every_request_for_a_protected_file_is_checked,
             h82_members_pages_stay_private_after_an_interim_response,
             h83_no_route_leads_to_a_protected_file_without_a_login,
             h80_a_session_that_ends_behind_unread_responses_shows_nothing,
             h81_a_forged_cookie_is_rejected_in_the_worker;
-        Concurrent Own: h81_forged_cookies_do_not_block_members;
-        LoopsOnce Own: h81_one_address_does_not_take_all_places_of_members;
-        Every Once: h61_sql_in_every_field_is_text, h62_an_unknown_name_and_a_wrong_password_are_answered_alike,
+        Own on DRIVERS + ANOTHER_CONCURRENT: h81_forged_cookies_do_not_block_members;
+        Own on EPOLL + URING: h81_one_address_does_not_take_all_places_of_members;
+        Once: h61_sql_in_every_field_is_text, h62_an_unknown_name_and_a_wrong_password_are_answered_alike,
             h63_guessing_is_throttled_and_the_owner_is_not_locked_out,
             h63_the_sessions_of_a_member_share_their_guesses, h64_a_flood_of_logins_does_not_delay_files,
-            h65_a_session_changes_at_login_and_password_and_dies_at_logout, h66_cookies_are_as_safe_as_the_connection,
-            h67_forms_of_other_sites_are_rejected, h68_one_name_is_registered_once,
-            h63_h66_visitors_behind_a_unix_socket_are_told_apart,
+            h65_a_session_changes_at_login_and_password_and_dies_at_logout,
+            h66_cookies_are_as_safe_as_the_connection, h67_forms_of_other_sites_are_rejected,
+            h68_one_name_is_registered_once, h63_h66_visitors_behind_a_unix_socket_are_told_apart,
             h80_a_login_in_flight_does_not_survive_a_change_of_the_member,
             a_session_that_is_used_does_not_end_early, a_fresh_login_works_at_once,
-            a_member_has_32_sessions_at_most,
-            h69_a_database_outage_and_recovery, h69_a_silent_database_holds_up_no_check,
-            h69_a_locked_database, a_database_is_reachable_by_its_socket, invitations_let_one_in, the_users_command_manages_members,
+            a_member_has_32_sessions_at_most, h69_a_database_outage_and_recovery,
+            h69_a_silent_database_holds_up_no_check, h69_a_locked_database,
+            a_database_is_reachable_by_its_socket, invitations_let_one_in, the_users_command_manages_members,
             templates_can_be_replaced, an_unusable_database_is_a_one_line_error,
-            h83_a_replacement_of_a_protected_folder_is_protected,
-            accounts_over_tls, accounts_in_mariadb_over_tls, the_book_on_nodes, two_nodes_share_a_login, a_dead_accounts_process_is_replaced;
-        Engines OwnAsRoot: h78_the_user_of_the_workers_reads_neither_the_database_nor_memory;
-        Every OnceAsRoot: h83_folders_closed_to_workers_stay_protected,
-            h69_a_full_disk_loses_no_account, h69_a_full_database,
-            h71_acknowledged_accounts_were_synced,
+            h83_a_replacement_of_a_protected_folder_is_protected, accounts_over_tls,
+            accounts_in_mariadb_over_tls, the_book_on_nodes, two_nodes_share_a_login,
+            a_dead_accounts_process_is_replaced;
+        OwnAsRoot on DRIVERS + ANOTHER: h78_the_user_of_the_workers_reads_neither_the_database_nor_memory;
+        OnceAsRoot: h83_folders_closed_to_workers_stay_protected, h69_a_full_disk_loses_no_account,
+            h69_a_full_database, h71_acknowledged_accounts_were_synced,
             h75_root_never_opens_files_planted_at_the_database,
             h75_root_follows_no_link_on_the_way_to_the_database,
             h75_targets_of_links_planted_beside_the_database_stay_roots,
@@ -76,7 +77,7 @@ pub(crate) const THEME: Theme = Theme {
             h78_without_root_the_memory_of_every_process_is_closed_to_the_same_user,
             h78_a_url_in_a_file_is_unknown_to_workers,
             h78_the_accounts_process_does_not_have_the_key_of_the_certificate;
-        Every Many: h71_acknowledged_accounts_survive_a_kill;
+        Many: h71_acknowledged_accounts_survive_a_kill;
     ],
 };
 

@@ -22,8 +22,8 @@ use tenfold_tests::time::{SOON, becomes_true};
 pub(crate) const THEME: Theme = Theme {
     name: "planted",
     cases: cases![
-        Topologies OwnAsRoot: h75_a_link_at_the_log_is_not_followed_when_it_is_reopened;
-        Epoll OwnAsRoot: h75_a_link_at_the_log_is_not_followed_at_the_start, h75_rotation_follows_no_link,
+        OwnAsRoot on WORKERS + ANOTHER: h75_a_link_at_the_log_is_not_followed_when_it_is_reopened;
+        OwnAsRoot on EPOLL: h75_a_link_at_the_log_is_not_followed_at_the_start, h75_rotation_follows_no_link,
             h75_the_log_may_be_a_link_of_root_to_a_stream, h75_sockets_have_their_mode_when_they_are_bound,
             h75_only_the_servers_own_socket_is_removed, h75_an_unresponsive_socket_does_not_delay_the_start,
             h75_root_reads_no_template_through_a_link, h75_a_pipe_in_place_of_a_file_stops_no_reload,

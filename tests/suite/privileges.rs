@@ -13,8 +13,9 @@ use tenfold_tests::time::{SOON, becomes_true, eventually};
 pub(crate) const THEME: Theme = Theme {
     name: "privileges",
     cases: cases![
-        Topologies OwnAsRoot: workers_run_as_nobody, a_replacement_worker_runs_as_nobody, a_named_user;
-        Every OnceAsRoot: a_user_that_does_not_exist, a_ring_beyond_the_locked_memory_of_the_user;
+        OwnAsRoot on WORKERS + ANOTHER: workers_run_as_nobody, a_replacement_worker_runs_as_nobody,
+            a_named_user;
+        OnceAsRoot: a_user_that_does_not_exist, a_ring_beyond_the_locked_memory_of_the_user;
     ],
 };
 

@@ -22,14 +22,14 @@ use fronts::*;
 pub(crate) const THEME: Theme = Theme {
     name: "proxies",
     cases: cases![
-        Engines Own: fields_of_a_trusted_proxy_name_the_client_in_the_log, forged_fields_are_ignored,
-            a_proxy_header_names_the_client_in_the_log, wrong_proxy_headers_close_the_connection,
-            a_proxy_header_precedes_tls, haproxy_names_the_client, nginx_names_the_client,
-            caddy_names_the_client_the_host_and_the_scheme;
-        Every Many: caddy_sends_proxy_headers;
-        Concurrent Own: connections_behind_a_proxy_header_count_for_the_client;
-        Epoll Own: the_host_of_a_proxy_chooses_the_site_only_if_asked_for, the_request_rate_is_the_clients,
-            a_line_of_json_has_the_parts_of_the_request;
+        Own on DRIVERS: fields_of_a_trusted_proxy_name_the_client_in_the_log, forged_fields_are_ignored,
+            haproxy_names_the_client, nginx_names_the_client, caddy_names_the_client_the_host_and_the_scheme;
+        Own on DRIVERS + ANOTHER: a_proxy_header_names_the_client_in_the_log, a_proxy_header_precedes_tls;
+        Own on ENGINES: wrong_proxy_headers_close_the_connection;
+        Many: caddy_sends_proxy_headers;
+        Own on DRIVERS + ANOTHER_CONCURRENT: connections_behind_a_proxy_header_count_for_the_client;
+        Own on EPOLL: the_host_of_a_proxy_chooses_the_site_only_if_asked_for,
+            the_request_rate_is_the_clients, a_line_of_json_has_the_parts_of_the_request;
     ],
 };
 

@@ -9,8 +9,10 @@ use tenfold_tests::wire::{Wire, request};
 pub(crate) const THEME: Theme = Theme {
     name: "ranges",
     cases: cases![
-        Every Shared: parts_of_a_small_file, parts_of_a_large_file, h33_several_parts_of_a_file_and_too_many,
-            h34_a_range_past_the_end_is_416, h34_invalid_ranges_are_ignored, if_range_by_tag_and_by_date;
+        Shared on SEMANTICS + ONE_TLS: parts_of_a_small_file, h34_a_range_past_the_end_is_416,
+            h34_invalid_ranges_are_ignored, if_range_by_tag_and_by_date;
+        Shared on SENDERS + TLS + ANOTHER_TLS: parts_of_a_large_file,
+            h33_several_parts_of_a_file_and_too_many;
     ],
 };
 

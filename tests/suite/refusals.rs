@@ -8,8 +8,10 @@ use tenfold_tests::wire::{ConnectionEnd, request};
 pub(crate) const THEME: Theme = Theme {
     name: "refusals",
     cases: cases![
-        Every Shared: malformed_heads_are_400, h19_h20_unknown_things_are_501_and_505, h21_h22_sizes_at_their_bounds,
-            h15_a_rejection_arrives_although_more_was_sent, h20_methods_that_do_not_apply_are_405,
+        Shared on SEMANTICS + ONE_TLS + ANOTHER: malformed_heads_are_400,
+            h19_h20_unknown_things_are_501_and_505, h21_h22_sizes_at_their_bounds,
+            h20_methods_that_do_not_apply_are_405;
+        Shared on MECHANISMS + TLS + ANOTHER_TLS: h15_a_rejection_arrives_although_more_was_sent,
             bytes_after_a_rejected_request_are_ignored;
     ],
 };

@@ -22,15 +22,17 @@ use tenfold_tests::wire::request;
 pub(crate) const THEME: Theme = Theme {
     name: "reload",
     cases: cases![
-        Topologies Own: site_and_limits_change, h72_an_invalid_file_changes_nothing, settings_that_need_a_restart_are_rejected_by_name,
-            a_reload_interrupts_no_request;
-        Drivers Own: another_folder_takes_the_name_of_a_root;
-        Engines OwnLayered: an_idle_connection_outlives_a_reload;
-        Concurrent Own: requests_beside_reloads_lose_nothing;
-        Drivers Own: slow_downloads_delay_no_reload;
-        Epoll Own: a_sender_changes_if_the_sockets_permit_it, workers_accept_when_all_can_serve;
-        Uring Own: a_sender_changes_if_the_sockets_permit_it, clients_that_do_not_read_leave_memory_for_new_workers;
-        Epoll OwnAsRoot: the_last_reload_wins_even_after_a_failed_one;
+        Own on WORKERS + ANOTHER: site_and_limits_change;
+        Own on DRIVERS + ANOTHER: h72_an_invalid_file_changes_nothing,
+            settings_that_need_a_restart_are_rejected_by_name;
+        Own on TOPOLOGIES: a_reload_interrupts_no_request;
+        Own on DRIVERS: another_folder_takes_the_name_of_a_root, slow_downloads_delay_no_reload;
+        Own on DRIVERS + ONE_TLS + ANOTHER: an_idle_connection_outlives_a_reload;
+        Own on DRIVERS + ANOTHER_CONCURRENT: requests_beside_reloads_lose_nothing;
+        Own on EPOLL + URING: a_sender_changes_if_the_sockets_permit_it;
+        Own on EPOLL: workers_accept_when_all_can_serve;
+        Own on URING: clients_that_do_not_read_leave_memory_for_new_workers;
+        OwnAsRoot on EPOLL: the_last_reload_wins_even_after_a_failed_one;
     ],
 };
 

@@ -24,15 +24,17 @@ use passwords::*;
 pub(crate) const THEME: Theme = Theme {
     name: "rules",
     cases: cases![
-        Engines Own: path_rules_apply, a_folder_requires_its_password, each_host_has_its_site,
-            h83_no_route_leads_to_a_file_behind_a_password, h85_wrong_passwords_are_throttled;
-        Drivers Own: h44_absolute_links_beneath_the_root_are_followed;
-        LoopsOnce Own: h85_one_address_does_not_fill_a_queue_of_work;
-        Epoll Own: h85_guesses_delay_no_other_work, passwords_are_asked_for_on_one_connection, rules_change_on_a_reload, the_book_on_rules,
-            the_book_on_hosts, the_book_on_redirects, the_book_on_headers, the_book_on_caching, the_book_on_cors,
-            the_book_on_routing, the_book_on_error_pages, the_book_on_types, the_book_on_early_hints,
-            the_book_on_hidden_names, the_book_on_passwords;
-        Every Once: the_schema_is_printed_and_a_wrong_rule_is_shown;
+        Own on DRIVERS: path_rules_apply, a_folder_requires_its_password, each_host_has_its_site,
+            h44_absolute_links_beneath_the_root_are_followed;
+        Own on DRIVERS + ANOTHER: h83_no_route_leads_to_a_file_behind_a_password,
+            h85_wrong_passwords_are_throttled;
+        Own on LOOPS: h85_one_address_does_not_fill_a_queue_of_work;
+        Own on EPOLL: h85_guesses_delay_no_other_work, passwords_are_asked_for_on_one_connection,
+            rules_change_on_a_reload, the_book_on_rules, the_book_on_hosts, the_book_on_redirects,
+            the_book_on_headers, the_book_on_caching, the_book_on_cors, the_book_on_routing,
+            the_book_on_error_pages, the_book_on_types, the_book_on_early_hints, the_book_on_hidden_names,
+            the_book_on_passwords;
+        Once: the_schema_is_printed_and_a_wrong_rule_is_shown;
     ],
 };
 

@@ -15,8 +15,8 @@ use tenfold_tests::wire::Wire;
 pub(crate) const THEME: Theme = Theme {
     name: "select-range",
     cases: cases![
-        Every Once: files_are_kept_above_the_range, more_than_the_range_holds_is_refused_at_the_start,
-            connections_past_the_range_are_refused_and_counted,
+        Once: files_are_kept_above_the_range, more_than_the_range_holds_is_refused_at_the_start;
+        Once, Measure: connections_past_the_range_are_refused_and_counted,
             h84_a_connection_past_the_range_takes_the_descriptor_of_an_idle_one;
     ],
 };

@@ -23,10 +23,12 @@ use tenfold_tests::wire::request;
 pub(crate) const THEME: Theme = Theme {
     name: "service",
     cases: cases![
-        Engines Own: a_passed_socket_is_served_and_stays_open;
-        Epoll Own: passed_sockets_take_the_place_of_listen, workers_share_a_passed_socket, sockets_that_do_not_match_are_named,
-            a_worker_for_each_socket_needs_one, start_reload_and_end_are_reported, an_abstract_socket_gets_signs_of_life,
-            a_failed_reload_is_reported, an_upgrade_is_reported, lines_for_the_journal_have_priorities, usr1_reports_the_new_log;
+        Own on ENGINES: a_passed_socket_is_served_and_stays_open;
+        Own on EPOLL: passed_sockets_take_the_place_of_listen, workers_share_a_passed_socket,
+            sockets_that_do_not_match_are_named, a_worker_for_each_socket_needs_one,
+            start_reload_and_end_are_reported, an_abstract_socket_gets_signs_of_life,
+            a_failed_reload_is_reported, an_upgrade_is_reported, lines_for_the_journal_have_priorities,
+            usr1_reports_the_new_log;
     ],
 };
 

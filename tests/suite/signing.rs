@@ -25,10 +25,12 @@ use tenfold_tests::wire::Wire;
 pub(crate) const THEME: Theme = Theme {
     name: "signing",
     cases: cases![
-        Engines OwnAsRoot: h96_no_other_process_has_the_key;
-        Engines Own: h96_a_killed_signing_process_is_replaced;
-        Drivers OwnAsRoot: h96_only_full_handshakes_wait_until_a_stopped_signing_process_is_replaced;
-        Epoll OwnAsRoot: h96_only_handshakes_are_signed, h96_no_other_process_has_the_key_of_an_internal_certificate, workers_have_the_keys_without_isolation;
+        OwnAsRoot on DRIVERS + ANOTHER: h96_no_other_process_has_the_key;
+        Own on DRIVERS + ANOTHER: h96_a_killed_signing_process_is_replaced;
+        OwnAsRoot on DRIVERS: h96_only_full_handshakes_wait_until_a_stopped_signing_process_is_replaced;
+        OwnAsRoot on EPOLL: h96_only_handshakes_are_signed,
+            h96_no_other_process_has_the_key_of_an_internal_certificate,
+            workers_have_the_keys_without_isolation;
     ],
 };
 

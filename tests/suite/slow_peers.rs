@@ -18,8 +18,12 @@ use tenfold_tests::site;
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::wire::request;
 
-pub(crate) const THEME: Theme =
-    Theme { name: "slow-peers", cases: cases![Concurrent Own: an_honest_client_gets_every_response] };
+pub(crate) const THEME: Theme = Theme {
+    name: "slow-peers",
+    cases: cases![
+        Own on CONCURRENT, Measure: an_honest_client_gets_every_response;
+    ],
+};
 
 /// The allowed growth of private memory, in KiB.
 const GROWTH: u64 = 24 * 1024;

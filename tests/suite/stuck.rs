@@ -23,10 +23,11 @@ use tenfold_tests::wire::Wire;
 pub(crate) const THEME: Theme = Theme {
     name: "stuck",
     cases: cases![
-        Epoll Own: a_full_standard_error_stops_nothing, a_worker_that_is_stuck_is_replaced;
-        Uring Own: a_worker_that_is_stuck_is_replaced, a_former_worker_that_is_stuck_takes_no_connections;
-        Drivers Own: a_worker_offers_itself_before_the_supervisor;
-        Every Once: a_process_of_a_connection_offers_itself_first;
+        Own on EPOLL: a_full_standard_error_stops_nothing;
+        Own on EPOLL + URING: a_worker_that_is_stuck_is_replaced;
+        Own on URING: a_former_worker_that_is_stuck_takes_no_connections;
+        Own on DRIVERS: a_worker_offers_itself_before_the_supervisor;
+        Once: a_process_of_a_connection_offers_itself_first;
     ],
 };
 

@@ -19,12 +19,12 @@ use tenfold_tests::wire::{Wire, request};
 pub(crate) const THEME: Theme = Theme {
     name: "switches",
     cases: cases![
-        Engines Own: a_response_is_corked_and_uncorked, a_response_leaves_in_the_configured_calls,
+        Own on ENGINES: a_response_is_corked_and_uncorked, a_response_leaves_in_the_configured_calls,
             connections_are_accepted_one_at_a_time, every_kind_of_address_is_served;
-        Epoll Own: options_are_set_on_listening_sockets, options_that_are_off_are_not_set,
+        Own on EPOLL: options_are_set_on_listening_sockets, options_that_are_off_are_not_set,
             nagle_delays_a_split_response_until_an_acknowledgement;
-        Every Once: fastopen_is_rejected_if_the_kernel_would_ignore_it, nonsensical_arguments_are_rejected;
-        Every OnceAsRoot: fastopen_is_set_if_the_kernel_permits_it;
+        Once: fastopen_is_rejected_if_the_kernel_would_ignore_it, nonsensical_arguments_are_rejected;
+        OnceAsRoot: fastopen_is_set_if_the_kernel_permits_it;
     ],
 };
 

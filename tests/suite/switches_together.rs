@@ -18,7 +18,10 @@ use tenfold_tests::wire::{Wire, request};
 
 pub(crate) const THEME: Theme = Theme {
     name: "switches-together",
-    cases: cases![Every Many: rows; Every Once: every_pair_is_in_some_row],
+    cases: cases![
+        Many: rows;
+        Once: every_pair_is_in_some_row;
+    ],
 };
 
 /// The combinations per test in long runs.

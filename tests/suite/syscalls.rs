@@ -19,10 +19,10 @@ use tenfold_tests::wire::{Wire, request};
 pub(crate) const THEME: Theme = Theme {
     name: "syscalls",
     cases: cases![
-        Epoll Own: a_kept_connection_costs_three_calls_a_request, a_batch_costs_one_receive_and_one_send,
-            a_connection_for_each_request_costs_four;
-        Uring Own: sixty_four_connections_beside_the_floor;
-        Engines Own: a_cached_file_costs_no_file_call;
+        Own on EPOLL, Measure: a_kept_connection_costs_three_calls_a_request,
+            a_batch_costs_one_receive_and_one_send, a_connection_for_each_request_costs_four;
+        Own on URING, Measure: sixty_four_connections_beside_the_floor;
+        Own on DRIVERS + ANOTHER, Measure: a_cached_file_costs_no_file_call;
     ],
 };
 

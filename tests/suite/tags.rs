@@ -10,8 +10,8 @@ use tenfold_tests::wire::request;
 pub(crate) const THEME: Theme = Theme {
     name: "tags",
     cases: cases![
-        Engines Own: the_same_content_has_the_same_tag;
-        Epoll Own: the_page_of_the_book_holds;
+        Own on DRIVERS: the_same_content_has_the_same_tag;
+        Own on EPOLL: the_page_of_the_book_holds;
     ],
 };
 

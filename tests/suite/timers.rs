@@ -13,10 +13,8 @@ use tenfold_tests::time::{SOON, becomes_true};
 pub(crate) const THEME: Theme = Theme {
     name: "timers",
     cases: cases![
-        Engines Own: every_timer_ends_every_wait;
-        Epoll Own: many_idle_connections_end_and_active_ones_persist;
-        Uring Own: many_idle_connections_end_and_active_ones_persist;
-        Engines Own: blocking_engines_reject_timer_choices;
+        Own on ENGINES: every_timer_ends_every_wait, blocking_engines_reject_timer_choices;
+        Own on EPOLL + URING: many_idle_connections_end_and_active_ones_persist;
     ],
 };
 

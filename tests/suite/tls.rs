@@ -25,13 +25,15 @@ use tenfold_tests::time::{SOON, becomes_true};
 pub(crate) const THEME: Theme = Theme {
     name: "tls",
     cases: cases![
-        Engines Own: a_line_of_json_has_the_result_of_the_handshake, a_session_is_resumed_also_after_a_reload,
-            hellos_that_come_at_once_are_all_answered, a_hello_that_is_too_long_gets_an_alert,
-            the_server_chooses_the_cipher, a_client_that_closes_before_a_request_is_answered;
-        Epoll Own: a_connection_for_one_request_sends_twice, certificates_are_chosen_by_name_and_a_reload_replaces_them, wrong_certificates_are_told,
-            the_modern_preset_refuses_tls_1_2;
-        Uring Own: certificates_are_chosen_by_name_and_a_reload_replaces_them;
-        Topologies Own: a_session_of_one_worker_is_resumed_in_another;
+        Own on DRIVERS: a_line_of_json_has_the_result_of_the_handshake, the_server_chooses_the_cipher;
+        Own on DRIVERS + ANOTHER: a_session_is_resumed_also_after_a_reload,
+            a_hello_that_is_too_long_gets_an_alert;
+        Own on ENGINES: hellos_that_come_at_once_are_all_answered,
+            a_client_that_closes_before_a_request_is_answered;
+        Own on EPOLL, Measure: a_connection_for_one_request_sends_twice;
+        Own on EPOLL + URING: certificates_are_chosen_by_name_and_a_reload_replaces_them;
+        Own on EPOLL: wrong_certificates_are_told, the_modern_preset_refuses_tls_1_2;
+        Own on WORKERS + ANOTHER: a_session_of_one_worker_is_resumed_in_another;
     ],
 };
 

@@ -20,9 +20,10 @@ use crate::tls::{VALID, trusting, write_pair};
 pub(crate) const THEME: Theme = Theme {
     name: "tls_rules",
     cases: cases![
-        Engines Own: plaintext_is_redirected_to_https;
-        Epoll Own: a_request_on_the_connection_of_another_host_gets_421, redirects_lead_to_no_other_server,
-            strict_transport_security_is_sent_with_tls_alone, one_address_begins_few_handshakes_a_second;
+        Own on DRIVERS + ANOTHER: plaintext_is_redirected_to_https;
+        Own on EPOLL: a_request_on_the_connection_of_another_host_gets_421,
+            redirects_lead_to_no_other_server, strict_transport_security_is_sent_with_tls_alone,
+            one_address_begins_few_handshakes_a_second;
     ],
 };
 

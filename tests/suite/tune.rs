@@ -20,9 +20,9 @@ use crate::lab::ordinary::OrdinaryUser;
 pub(crate) const THEME: Theme = Theme {
     name: "tune",
     cases: cases![
-        Every Once: tune_measures_the_best_setting_again_and_only_reads_the_site, tune_refuses_with_a_mend,
-            an_interrupted_search_writes_no_configuration,
-            an_ordinary_user_searches_within_the_budget, a_disturbed_search_gives_no_advice;
+        Once: tune_measures_the_best_setting_again_and_only_reads_the_site, tune_refuses_with_a_mend,
+            an_interrupted_search_writes_no_configuration, an_ordinary_user_searches_within_the_budget,
+            a_disturbed_search_gives_no_advice;
     ],
 };
 

@@ -36,18 +36,20 @@ use fronts::*;
 pub(crate) const THEME: Theme = Theme {
     name: "upgrade",
     cases: cases![
-        Topologies Own: an_upgrade_interrupts_no_request;
-        Concurrent Own: no_request_fails_under_load, an_idle_connection_outlives_an_upgrade;
-        Engines Own: a_tls_session_is_resumed_after_an_upgrade;
-        Drivers Own: nginx_that_keeps_connections_sees_no_failure, haproxy_that_keeps_connections_sees_no_failure;
-        Every Many: members_of_a_database_server_stay_logged_in;
-        Epoll Own: a_program_that_cannot_serve_changes_nothing, a_unix_listener_and_the_log_go_on,
-            passed_sockets_go_on, members_stay_logged_in, former_workers_end_with_the_server;
-        Epoll Own: what_cannot_be_opened_refuses_an_upgrade, a_server_ends_if_neither_program_can_start,
+        Own on WORKERS + ANOTHER: an_upgrade_interrupts_no_request;
+        Own on DRIVERS + ANOTHER_CONCURRENT: no_request_fails_under_load,
+            an_idle_connection_outlives_an_upgrade;
+        Own on DRIVERS: a_tls_session_is_resumed_after_an_upgrade,
+            nginx_that_keeps_connections_sees_no_failure, haproxy_that_keeps_connections_sees_no_failure;
+        Many: members_of_a_database_server_stay_logged_in;
+        Own on EPOLL: a_program_that_cannot_serve_changes_nothing, a_unix_listener_and_the_log_go_on,
+            passed_sockets_go_on, members_stay_logged_in, former_workers_end_with_the_server,
+            what_cannot_be_opened_refuses_an_upgrade, a_server_ends_if_neither_program_can_start,
             a_server_ends_if_no_worker_can_start, the_former_program_serves_if_no_new_worker_can,
-            a_log_on_standard_output_goes_on, an_order_goes_on_after_an_upgrade, a_check_ends_before_the_server;
-        Epoll Own: an_exchanged_link_leads_to_the_new_program, a_socket_of_an_ended_process_upgrades_nothing, the_end_of_the_server_ends_the_wait;
-        Epoll OwnAsRoot: a_server_without_root_is_upgraded, the_first_process_of_a_container_is_upgraded,
+            a_log_on_standard_output_goes_on, an_order_goes_on_after_an_upgrade,
+            a_check_ends_before_the_server, an_exchanged_link_leads_to_the_new_program,
+            a_socket_of_an_ended_process_upgrades_nothing, the_end_of_the_server_ends_the_wait;
+        OwnAsRoot on EPOLL: a_server_without_root_is_upgraded, the_first_process_of_a_container_is_upgraded,
             h96_no_helper_remembers_the_keys_of_tickets;
     ],
 };

@@ -11,9 +11,7 @@ use tenfold_tests::harness::Theme;
 
 pub(crate) const THEME: Theme = Theme {
     name: "hardening",
-    cases: cases![
-        Every Once: every_case_in_the_book_has_its_test, every_test_of_the_threat_model_exists;
-    ],
+    cases: cases![Once: every_case_in_the_book_has_its_test, every_test_of_the_threat_model_exists],
 };
 
 /// The numbers of existing cases.

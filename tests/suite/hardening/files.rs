@@ -18,9 +18,11 @@ use tenfold_tests::wire::request;
 pub(crate) const THEME: Theme = Theme {
     name: "hardening",
     cases: cases![
-        Engines Shared: h39_dots_in_every_spelling, h40_h41_h42_a_path_is_decoded_once, h43_slashes_have_one_meaning,
-            h44_links_out_of_the_root, h47_hidden_files, h52_answers_without_body;
-        Engines Own: h45_swaps_of_links_show_nothing_from_outside, h53_if_range_across_a_replacement;
+        Shared on SEMANTICS + ONE_TLS + ANOTHER: h39_dots_in_every_spelling,
+            h40_h41_h42_a_path_is_decoded_once, h43_slashes_have_one_meaning, h44_links_out_of_the_root,
+            h47_hidden_files, h52_answers_without_body;
+        Own on DRIVERS + ANOTHER: h45_swaps_of_links_show_nothing_from_outside,
+            h53_if_range_across_a_replacement;
     ],
 };
 

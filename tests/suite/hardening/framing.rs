@@ -22,13 +22,13 @@ use tenfold_tests::wire::{ConnectionEnd, Wire, request};
 pub(crate) const THEME: Theme = Theme {
     name: "hardening",
     cases: cases![
-        Engines Shared: h01_a_length_beside_a_transfer_coding, h02_a_duplicate_length,
-            h03_a_length_that_is_not_a_number, h04_a_transfer_coding_that_is_not_chunked,
-            h05_a_transfer_coding_in_http_1_0, h06_folded_lines, h07_white_space_around_a_name,
-            h08_bare_line_feeds, h09_bare_carriage_returns, h10_control_characters, h13_an_invalid_host,
-            h14_the_authority_of_an_absolute_target_wins, h16_an_upgrade_is_ignored,
-            h20_versions_and_methods;
-        Engines Own: h17_a_thousand_unread_responses_take_bounded_memory,
+        Shared on SEMANTICS + ONE_TLS + ANOTHER: h01_a_length_beside_a_transfer_coding,
+            h02_a_duplicate_length, h03_a_length_that_is_not_a_number,
+            h04_a_transfer_coding_that_is_not_chunked, h05_a_transfer_coding_in_http_1_0, h06_folded_lines,
+            h07_white_space_around_a_name, h08_bare_line_feeds, h09_bare_carriage_returns,
+            h10_control_characters, h13_an_invalid_host, h14_the_authority_of_an_absolute_target_wins,
+            h16_an_upgrade_is_ignored, h20_versions_and_methods;
+        Own on DRIVERS + ANOTHER, Measure: h17_a_thousand_unread_responses_take_bounded_memory,
             h17_requests_behind_a_response_that_waits_are_bounded;
     ],
 };

@@ -17,10 +17,12 @@ use tenfold_tests::wire::request;
 pub(crate) const THEME: Theme = Theme {
     name: "hardening",
     cases: cases![
-        Engines Shared: h21_ten_thousand_headers, h22_an_endless_target, h33_a_thousand_overlapping_ranges,
-            h34_ranges_at_every_edge;
-        Engines Own: h36_a_bad_request_costs_no_more_than_a_good_one, h21_a_large_bound_on_heads_is_exact;
-        Every Once: h29_one_connection_does_not_wake_every_worker, h29_some_mechanisms_wake_several_workers;
+        Shared on SEMANTICS + ONE_TLS + ANOTHER: h21_ten_thousand_headers, h22_an_endless_target,
+            h33_a_thousand_overlapping_ranges, h34_ranges_at_every_edge;
+        Own on DRIVERS + ANOTHER, Measure: h36_a_bad_request_costs_no_more_than_a_good_one;
+        Own on DRIVERS + ANOTHER: h21_a_large_bound_on_heads_is_exact;
+        Once, Measure: h29_one_connection_does_not_wake_every_worker,
+            h29_some_mechanisms_wake_several_workers;
     ],
 };
 

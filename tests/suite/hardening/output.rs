@@ -12,9 +12,9 @@ use tenfold_tests::wire::request;
 pub(crate) const THEME: Theme = Theme {
     name: "hardening",
     cases: cases![
-        Engines Shared: h56_redirects_contain_no_line_breaks, h57_h60_redirects_stay_on_this_site,
-            h59_nosniff_and_a_charset, h60_no_host_is_repeated;
-        Engines Own: h55_a_request_is_one_log_line, h58_names_of_files_are_text;
+        Shared on SEMANTICS + ONE_TLS + ANOTHER: h56_redirects_contain_no_line_breaks,
+            h57_h60_redirects_stay_on_this_site, h59_nosniff_and_a_charset, h60_no_host_is_repeated;
+        Own on DRIVERS + ANOTHER: h55_a_request_is_one_log_line, h58_names_of_files_are_text;
     ],
 };
 

@@ -14,17 +14,19 @@ use tenfold_tests::time::{SOON, becomes_true, eventually};
 pub(crate) const THEME: Theme = Theme {
     name: "hardening",
     cases: cases![
-        Topologies Own: h79_every_process_that_serves_is_confined, h79_a_fatal_call_ends_the_worker_by_name,
+        Own on WORKERS + ANOTHER: h79_every_process_that_serves_is_confined,
+            h79_a_fatal_call_ends_the_worker_by_name,
             h79_an_unlisted_call_is_refused_counted_and_reported_once,
             h79_a_worker_opens_nothing_outside_its_folders;
-        Dispatches Own: h79_threads_of_a_pool_are_confined;
-        Epoll Own: h79_a_replacement_worker_reports_again;
-        Engines Own: h79_calls_of_intruders_end_the_worker, h79_the_wait_of_another_model_ends_the_worker,
-            h79_every_thread_of_a_worker_has_its_filter,
-            h79_options_that_reach_other_processes_are_refused,
+        Own on DISPATCHES: h79_threads_of_a_pool_are_confined;
+        Own on EPOLL: h79_a_replacement_worker_reports_again;
+        Own on DRIVERS + ANOTHER: h79_calls_of_intruders_end_the_worker,
+            h79_every_thread_of_a_worker_has_its_filter, h79_options_that_reach_other_processes_are_refused,
             h79_handlers_and_filters_stay_as_they_are, h79_a_memory_fault_ends_the_worker,
-            h79_no_process_that_serves_starts_or_signals_another, h79_arguments_that_reach_other_processes_are_refused;
-        Every Once: h79_without_filters_the_server_does_not_start;
+            h79_no_process_that_serves_starts_or_signals_another,
+            h79_arguments_that_reach_other_processes_are_refused;
+        Own on ENGINES: h79_the_wait_of_another_model_ends_the_worker;
+        Once: h79_without_filters_the_server_does_not_start;
     ],
 };
 

@@ -2,11 +2,11 @@
 
 use std::net::SocketAddr;
 
-use tenfold_engine::MODELS;
 use tenfold_tests::address::ReservedAddress;
-use tenfold_tests::config::{Breadth, Config};
+use tenfold_tests::config::Config;
 use tenfold_tests::harness::Named;
 use tenfold_tests::launch::Launch;
+use tenfold_tests::lists::ENGINES;
 use tenfold_tests::proxy::{Proxy, new_caddy};
 use tenfold_tests::seal::certificate_folder;
 use tenfold_tests::server::Server;
@@ -107,8 +107,7 @@ pub(super) fn caddy_names_the_client_the_host_and_the_scheme(config: &Config) {
 /// One test for each engine, if there is a suitable Caddy.
 pub(super) fn caddy_sends_proxy_headers() -> Vec<Named> {
     let Some(caddy) = new_caddy() else { return Vec::new() };
-    let configs = MODELS.iter().map(|model| Config::of(model.engine));
-    let on_every_engine = configs.filter(|config| Breadth::Engines.covers(config));
+    let on_every_engine = (ENGINES.configs)().into_iter().filter(|config| !config.has_pool());
     let named = |config: Config| {
         let caddy = caddy.clone();
         let run = move || {
