@@ -1,9 +1,10 @@
 //! Every driver over loopback: each statement about connections is a test of every model. With
-//! `TENFOLD_TEST_CONFIGURATIONS=all` it is a test of each of the model's triggers and topologies, plain and through TLS.
+//! `TENFOLD_TEST_CONFIGURATIONS=all` it is a test of each of the model's triggers and topologies, plain and through TLS;
+//! with `other`, of all but the default ones.
 //!
-//! A test is named `theme::configuration::statement`, and any part of the name selects it, from all configurations. Each test has its own
-//! server, another process of this program. So a model can fork, run out of descriptors or exit without an effect on
-//! other tests.
+//! A test is named `theme::configuration::statement`, and any part of the name selects it, from all configurations. Each
+//! test has its own server, another process of this program. So a model can fork, run out of descriptors or exit without
+//! an effect on other tests.
 
 mod answers;
 mod bounds;
@@ -57,8 +58,13 @@ fn main() -> ExitCode {
     arguments.test_threads.get_or_insert(AT_ONCE);
     let is = |variable, value: &str| std::env::var_os(variable).is_some_and(|set| set == value);
     let whole = is("TENFOLD_TEST_ALL", "1") || arguments.filter.is_some();
-    let every = whole || is("TENFOLD_TEST_CONFIGURATIONS", "all");
-    let configurations = if every { Configuration::all() } else { Configuration::defaults() };
+    let other = !whole && is("TENFOLD_TEST_CONFIGURATIONS", "other");
+    let every = whole || other || is("TENFOLD_TEST_CONFIGURATIONS", "all");
+    let mut configurations = if every { Configuration::all() } else { Configuration::defaults() };
+    if other {
+        let defaults: Vec<String> = Configuration::defaults().iter().map(ToString::to_string).collect();
+        configurations.retain(|configuration| !defaults.contains(&configuration.to_string()));
+    }
     let mut trials = Vec::new();
     for (number, configuration) in configurations.into_iter().enumerate() {
         for (theme, statements) in THEMES {
