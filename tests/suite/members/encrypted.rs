@@ -35,29 +35,34 @@ fn refused(launch: Launch, reason: &str) {
     assert!(!output.status.success() && said.contains(reason) && !said.contains("secret"), "{said}");
 }
 
-/// The server refuses an unknown certificate, and a certificate of another name.
+/// The server refuses a database without TLS with this reason, an unknown certificate, and a certificate of another name.
 #[track_caller]
-fn checks_certificates(
+fn is_checked(
+    database: &Database,
     with: impl Fn(&str, &str) -> Launch,
-    mode: &str,
-    roots: &str,
-    by_name: &str,
     by_address: &str,
+    [required, verified, roots]: [&str; 3],
+    reason: &str,
 ) {
-    refused(with(by_name, mode), "certificate");
-    refused(with(by_address, &format!("{mode}&{roots}")), "not valid for name");
+    refused(with(by_address, required), reason);
+    database.accept_tls();
+    refused(with(&by_name(by_address), verified), "certificate");
+    refused(with(by_address, &format!("{verified}&{roots}")), "not valid for name");
+}
+
+/// The URL with the name of the certificate.
+fn by_name(url: &str) -> String {
+    url.replace("127.0.0.1", "localhost")
 }
 
 pub(super) fn accounts_over_tls() {
     let folder = site();
     let database = Database::start(DatabaseProduct::Postgres);
     let (by_address, roots) = (database.create(), format!("sslrootcert={}", trusted(&folder)));
-    let by_name = by_address.replace("127.0.0.1", "localhost");
     let config = Config::of(Engine::Epoll);
     let with = &|url: &str, query: &str| launch(&config, &folder, &format!("{url}?{query}"));
-    refused(with(&by_address, "sslmode=require"), "server does not support TLS");
-    database.accept_tls();
-    checks_certificates(with, "sslmode=verify-full", &roots, &by_name, &by_address);
+    let modes = ["sslmode=require", "sslmode=verify-full", &roots];
+    is_checked(&database, with, &by_address, modes, "server does not support TLS");
     let count = |encrypted: bool| {
         let connections = "pg_stat_ssl JOIN pg_stat_activity USING (pid)";
         let ours = format!("application_name = 'tenfold' AND ssl = {encrypted}");
@@ -71,7 +76,7 @@ pub(super) fn accounts_over_tls() {
         });
     };
     serves(with(&by_address, "sslmode=require"), "ann", || are_only(true));
-    serves(with(&by_name, &format!("sslmode=verify-full&{roots}")), "ben", || are_only(true));
+    serves(with(&by_name(&by_address), &format!("sslmode=verify-full&{roots}")), "ben", || are_only(true));
     serves(with(&by_address, "sslmode=disable"), "cay", || are_only(false));
 }
 
@@ -84,15 +89,13 @@ pub(super) fn accounts_in_mariadb_over_tls() {
     query("CREATE USER 'sealed'@'127.0.0.1' IDENTIFIED BY 'secret' REQUIRE SSL");
     query("GRANT ALL ON *.* TO 'sealed'@'127.0.0.1'");
     let by_address = plain.replace("tenfold:", "sealed:");
-    let by_name = by_address.replace("127.0.0.1", "localhost");
     let config = Config::of(Engine::Epoll);
     let with = &|url: &str, query: &str| launch(&config, &folder, &format!("{url}?{query}"));
-    refused(with(&by_address, "ssl-mode=REQUIRED"), "server does not have this capability");
-    database.accept_tls();
-    checks_certificates(with, "ssl-mode=VERIFY_IDENTITY", &roots, &by_name, &by_address);
+    let modes = ["ssl-mode=REQUIRED", "ssl-mode=VERIFY_IDENTITY", &roots];
+    is_checked(&database, with, &by_address, modes, "server does not have this capability");
     refused(with(&by_address, "ssl-mode=DISABLED"), "Access denied");
     serves(with(&by_address, "ssl-mode=REQUIRED"), "ann", || ());
-    serves(with(&by_name, &format!("ssl-mode=VERIFY_IDENTITY&{roots}")), "ben", || ());
+    serves(with(&by_name(&by_address), &format!("ssl-mode=VERIFY_IDENTITY&{roots}")), "ben", || ());
     let handshakes = || query("SHOW GLOBAL STATUS LIKE 'Ssl_accepts'");
     let before = handshakes();
     serves(with(&plain, "ssl-mode=PREFERRED"), "cay", || assert_eq!(handshakes(), before));

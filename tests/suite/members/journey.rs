@@ -63,15 +63,21 @@ pub(super) fn a_database_is_reachable_by_its_socket() {
     }
 }
 
+/// Runs `tenfold users`. Returns its exit code and its output.
+fn users(url: &str, words: &[&str]) -> (Option<i32>, String) {
+    let output = tenfold(&[&["users", "--accounts", url], words].concat());
+    (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
 pub(super) fn invitations_let_one_in() {
     let folder = site();
     for kind in DatabaseProduct::ALL {
         let url = fresh(kind, &folder);
         let config = Config::of(tenfold_engine::Engine::Epoll);
         let server = launch(&config, &folder, &url).flag("--registration", "invitation").start();
-        let output = tenfold(&["users", "--accounts", &url, "invite"]);
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let code = String::from_utf8_lossy(&output.stdout).trim().to_lowercase();
+        let (status, code) = users(&url, &["invite"]);
+        assert_eq!(status, Some(0));
+        let code = code.trim().to_lowercase();
         let ask = |name: &str, code: &str| {
             let fields = [("name", name), ("password", GOOD), ("again", GOOD), ("invitation", code)];
             Visitor::new(&server).submit("/account/register", "/account/register", &fields)
@@ -107,10 +113,7 @@ pub(super) fn the_users_command_manages_members() {
         let mut member = Visitor::new(&server);
         assert_eq!(member.log_in("ann", GOOD).status, 303);
         assert_eq!(member.get("/members/").status, 200);
-        let users = |words: &[&str]| {
-            let output = tenfold(&[&["users", "--accounts", &url], words].concat());
-            (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
-        };
+        let users = |words: &[&str]| users(&url, words);
         let (code, list) = users(&["list", "--json"]);
         assert!(
             code == Some(0) && list.contains("\"name\":\"Ann\"") && list.contains("\"disabled\":false"),

@@ -43,33 +43,18 @@ const ROUTES: &str = r#"
 "#;
 
 /// Roots of hosts in a folder that workers may not enter, and with protected folders.
-const CLOSED: &str = r#"
-    root = "site"
-    [[site.path]]
-    match = "/closed/private/**"
-    auth = { realm = "r", users = { alice = "$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC" } }
-    [[site.path]]
-    match = "/closed/link/**"
-    auth = { realm = "r", users = { alice = "$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC" } }
-    [[site.path]]
-    match = "/closed/open/later/**"
-    auth = { realm = "r", users = { alice = "$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC" } }
-    [[site.path]]
-    match = "/closed/**/*.key"
-    auth = { realm = "r", users = { alice = "$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC" } }
-    [[host]]
-    name = "private.example"
-    root = "site/closed/private/in"
-    [[host]]
-    name = "link.example"
-    root = "site/closed/linked/in"
-    [[host]]
-    name = "members.example"
-    root = "site/closed/members/in"
-    [[host]]
-    name = "open.example"
-    root = "site/closed/open"
-"#;
+fn closed() -> String {
+    const HASH: &str = "$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC";
+    let protected = ["private/**", "link/**", "open/later/**", "**/*.key"].map(|pattern| {
+        let auth = format!("{{ realm = \"r\", users = {{ alice = \"{HASH}\" }} }}");
+        format!("[[site.path]]\nmatch = \"/closed/{pattern}\"\nauth = {auth}\n")
+    });
+    let roots =
+        [("private", "private/in"), ("link", "linked/in"), ("members", "members/in"), ("open", "open")];
+    let hosts = roots
+        .map(|(name, root)| format!("[[host]]\nname = \"{name}.example\"\nroot = \"site/closed/{root}\"\n"));
+    ["root = \"site\"\n".to_owned(), protected.concat(), hosts.concat()].concat()
+}
 
 fn start(config: &Config, folder: &TempFolder, text: &str, protect: &str) -> Server {
     let file = folder.write("tenfold.toml", text);
@@ -163,7 +148,7 @@ pub(super) fn h83_folders_closed_to_workers_stay_protected() {
     folder.write("site/closed/open/a.key", "key");
     folder.write("site/index.html", "home");
     folder.allow("site/closed", 0o700);
-    let server = start(&Config::of(Engine::Epoll), &folder, CLOSED, "/closed/members/");
+    let server = start(&Config::of(Engine::Epoll), &folder, &closed(), "/closed/members/");
     let status = |target: &str| Visitor::new(&server).ask("GET", target, &[], b"").status;
     assert_eq!(status("http://private.example/page.html"), 401);
     assert_eq!(status("http://link.example/page.html"), 401);
