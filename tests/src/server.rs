@@ -17,7 +17,7 @@ use crate::config::Config;
 use crate::process::Process;
 use crate::response::WireResponse;
 use crate::site::{self, TempFolder};
-use crate::time::SOON;
+use crate::time::{SOON, within};
 use crate::visitor::Endpoint;
 use crate::wire::{BEGUN, Wire, request};
 
@@ -190,19 +190,17 @@ impl Server {
         }
         let all = self.process.with_descendants();
         self.process.signal(Signal::TERM);
-        for _ in 0..1000 {
-            thread::sleep(Duration::from_millis(10));
-            let Some(status) = self.ended() else { continue };
-            let left: Vec<_> = all.iter().filter(|process| process.is_running()).collect();
-            return match () {
-                () if !status.success() => told(format!("the server ended with {status}")),
-                () if !left.is_empty() => told(format!("processes are left behind: {left:?}")),
-                () if self.errors().contains("panicked") => told("something panicked".into()),
-                () if self.was_refused() => told("its sandbox refused a call".into()),
-                () => Ok(()),
-            };
+        let Some(status) = within(SOON, || self.ended()) else {
+            return told("the server does not end on TERM".into());
+        };
+        let left: Vec<_> = all.iter().filter(|process| process.is_running()).collect();
+        match () {
+            () if !status.success() => told(format!("the server ended with {status}")),
+            () if !left.is_empty() => told(format!("processes are left behind: {left:?}")),
+            () if self.errors().contains("panicked") => told("something panicked".into()),
+            () if self.was_refused() => told("its sandbox refused a call".into()),
+            () => Ok(()),
         }
-        told("the server does not end on TERM".into())
     }
 }
 
