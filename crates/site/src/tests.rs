@@ -41,6 +41,13 @@ impl Folder {
         Folder { path }
     }
 
+    /// Creates a folder with these files.
+    fn of(files: &[(&str, &str)]) -> Folder {
+        let folder = Folder::new();
+        files.iter().for_each(|(name, content)| folder.write(name, content));
+        folder
+    }
+
     fn root(&self) -> PathBuf {
         self.path.join("root")
     }
@@ -99,6 +106,12 @@ fn unix_now() -> u64 {
 /// Advances this thread's clock.
 fn pass(time: Duration) {
     clock::set(clock::now() + time, clock::unix_seconds() + time.as_secs());
+}
+
+/// Requests `target` a second later, when the cached file is compared with the file on disk.
+fn get_later(site: &Site, target: &str) -> Response {
+    pass(Duration::from_secs(1));
+    get(site, target)
 }
 
 /// A response as a client receives it.

@@ -3,24 +3,36 @@
 use tenfold_http::script::Script;
 
 use crate::common::only_response;
-use crate::{post, refused, run, understood};
+use crate::{all_refused, post, refused, run, understood};
 
 #[test]
 fn h01_a_length_beside_a_transfer_coding_is_refused() {
-    refused(post("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"), 400);
-    refused(post("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n"), 400);
-    refused(post("Transfer-Encoding: chunked\r\nContent-Length: 0\r\n"), 400);
-    refused(post("Transfer-Encoding: gzip, chunked\r\nContent-Length: 5\r\n"), 400);
-    refused(post("Content-Length: 5\r\nTransfer-Encoding: gzip, chunked\r\n"), 400);
+    all_refused(
+        [
+            "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+            "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+            "Transfer-Encoding: chunked\r\nContent-Length: 0\r\n",
+            "Transfer-Encoding: gzip, chunked\r\nContent-Length: 5\r\n",
+            "Content-Length: 5\r\nTransfer-Encoding: gzip, chunked\r\n",
+        ]
+        .map(post),
+        400,
+    );
 }
 
 #[test]
 fn h02_a_length_that_stands_twice_is_refused_even_where_it_is_the_same() {
-    refused(post("Content-Length: 5\r\nContent-Length: 6\r\n"), 400);
-    refused(post("Content-Length: 5\r\ncontent-length: 5\r\n"), 400);
-    refused(post("Content-Length: 5, 6\r\n"), 400);
-    refused(post("Content-Length: 5, 5\r\n"), 400);
-    refused(post("Content-Length: 5,\r\n"), 400);
+    all_refused(
+        [
+            "Content-Length: 5\r\nContent-Length: 6\r\n",
+            "Content-Length: 5\r\ncontent-length: 5\r\n",
+            "Content-Length: 5, 6\r\n",
+            "Content-Length: 5, 5\r\n",
+            "Content-Length: 5,\r\n",
+        ]
+        .map(post),
+        400,
+    );
 }
 
 #[test]
@@ -72,14 +84,25 @@ fn h04_a_transfer_coding_is_chunked_or_refused() {
     ] {
         refused(post(&format!("Transfer-Encoding: {coding}\r\n")), 400);
     }
-    refused(post("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n"), 400);
-    refused(post("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n"), 400);
-    refused(post("Transfer-Encoding: gzip, chunked\r\nTransfer-Encoding: chunked\r\n"), 400);
-    refused(post("Transfer_Encoding : chunked\r\n"), 400);
+    all_refused(
+        [
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
+            "Transfer-Encoding: gzip, chunked\r\nTransfer-Encoding: chunked\r\n",
+            "Transfer_Encoding : chunked\r\n",
+        ]
+        .map(post),
+        400,
+    );
 }
 
 #[test]
 fn h05_a_transfer_coding_in_http_1_0_is_refused() {
-    refused("POST /a HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", 400);
-    refused("POST /a HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: identity\r\n\r\n", 400);
+    all_refused(
+        [
+            "POST /a HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "POST /a HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: identity\r\n\r\n",
+        ],
+        400,
+    );
 }

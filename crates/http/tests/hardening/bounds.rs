@@ -7,7 +7,7 @@ use tenfold_http::script::Script;
 use tenfold_http::{Limits, Next, Out, Part};
 
 use crate::common::{Site, limits, only_response, responses, statuses};
-use crate::{post, refused, refused_with, run, understood};
+use crate::{all_refused, post, refused, refused_with, run, understood};
 
 #[test]
 fn h17_a_thousand_pipelined_requests_are_answered_in_order_in_bounded_memory() {
@@ -73,17 +73,14 @@ fn h21_the_bounds_on_heads_are_exact() {
     understood(&head(bound - 1));
     understood(&head(bound));
     understood(&format!("\r\n{}", head(bound)));
-    refused(head(bound + 1), 431);
-    refused("X".repeat(bound + 1), 431);
-    refused(head(bound * 100), 431);
+    all_refused([head(bound + 1), "X".repeat(bound + 1), head(bound * 100)], 431);
     let fields = |count: usize| {
         let fields: String = (1..count).map(|n| format!("X{n}: y\r\n")).collect();
         format!("GET /a HTTP/1.1\r\nHost: here\r\n{fields}\r\n")
     };
     let bound = limits().max_headers;
     understood(&fields(bound));
-    refused(fields(bound + 1), 431);
-    refused(fields(10_000), 431);
+    all_refused([fields(bound + 1), fields(10_000)], 431);
     let wide = Limits { max_head: 1 << 20, max_headers: Limits::MOST_HEADERS, ..limits() };
     refused_with(&wide, fields(10_000), 431);
     refused_with(&wide, fields(Limits::MOST_HEADERS + 1), 431);
@@ -104,8 +101,7 @@ fn h22_the_bound_on_targets_is_exact() {
     };
     let bound = limits().max_target;
     understood(&request(bound, ""));
-    refused(request(bound + 1, ""), 414);
-    refused(request(10_000, ""), 414);
+    all_refused([request(bound + 1, ""), request(10_000, "")], 414);
     // If the target is within its bound, a head that is too long is 431.
     refused(request(bound, &format!("X: {}\r\n", "x".repeat(2000))), 431);
     refused(request(bound + 1, &format!("X: {}\r\n", "x".repeat(2000))), 414);

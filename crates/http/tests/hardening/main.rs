@@ -35,6 +35,14 @@ fn refused(request: impl AsRef<[u8]>, status: u16) -> Response {
     refused_with(&limits(), request, status)
 }
 
+/// Sends each request in a connection of its own.
+#[track_caller]
+fn all_refused<R: AsRef<[u8]>>(requests: impl IntoIterator<Item = R>, status: u16) {
+    for request in requests {
+        refused(request, status);
+    }
+}
+
 /// A GET request with these header lines.
 fn get(lines: impl AsRef<[u8]>) -> Vec<u8> {
     [b"GET /a HTTP/1.1\r\n", lines.as_ref(), b"\r\n"].concat()

@@ -4,7 +4,7 @@ use tenfold_http::Next;
 use tenfold_http::script::Script;
 
 use crate::common::{only_response, statuses};
-use crate::{BEHIND, post, refused, run, understood};
+use crate::{BEHIND, all_refused, post, refused, run, understood};
 
 #[test]
 fn h16_an_upgrade_is_never_a_blind_switch() {
@@ -29,9 +29,7 @@ fn h19_another_expectation_is_417() {
 
 #[test]
 fn h20_versions() {
-    refused("GET /a\r\n\r\n", 400);
-    refused("GET /a \r\n\r\n", 400);
-    refused("GET /\r\n\r\n", 400);
+    all_refused(["GET /a\r\n\r\n", "GET /a \r\n\r\n", "GET /\r\n\r\n"], 400);
     for version in ["HTTP/3.7", "HTTP/2.0", "HTTP/0.9", "HTTP/9.9"] {
         refused(format!("GET /a {version}\r\nHost: a\r\n\r\n"), 505);
     }

@@ -64,27 +64,33 @@ mod tests {
     use super::*;
     use crate::rules::pattern::Pattern;
 
-    fn path(text: &str) -> SitePath {
-        SitePath::parse(text).expect(text)
+    /// The redirect of a path with this query.
+    fn redirect(routes: &Routes, path: &str, query: Option<&str>) -> Option<(u16, String)> {
+        routes.redirect(&SitePath::parse(path).expect(path), query)
     }
 
     #[test]
     fn a_slash_that_is_not_wanted_is_taken_away() {
         let routes = Routes { slash: Slash::Remove, ..Routes::default() };
-        let location = |asked, query| routes.redirect(&path(asked), query).map(|(_, location)| location);
-        assert_eq!(location("/a/", None).as_deref(), Some("/a"));
-        assert_eq!(location("//a/b//", Some("q")).as_deref(), Some("/a/b?q"));
-        assert_eq!(location("/", None), None);
-        assert_eq!(location("/a", None), None);
-        assert_eq!(Routes::default().redirect(&path("/a/"), None), None);
+        for (path, query, expected) in [
+            ("/a/", None, Some("/a")),
+            ("//a/b//", Some("q"), Some("/a/b?q")),
+            ("/", None, None),
+            ("/a", None, None),
+        ] {
+            let location = redirect(&routes, path, query).map(|(_, location)| location);
+            assert_eq!(location.as_deref(), expected, "{path}");
+        }
+        assert_eq!(redirect(&Routes::default(), "/a/", None), None);
     }
 
     #[test]
     fn the_first_that_fits_counts() {
-        let redirect = |from, to| Redirect::new(Pattern::new(from).expect(from), to, 302).expect(to);
-        let redirects = vec![redirect("/a/x", "/1"), redirect("/a/**", "/2"), redirect("/a/y", "/3")];
+        let rule = |from, to| Redirect::new(Pattern::new(from).expect(from), to, 302).expect(to);
+        let redirects = vec![rule("/a/x", "/1"), rule("/a/**", "/2"), rule("/a/y", "/3")];
         let routes = Routes { redirects, ..Routes::default() };
-        assert_eq!(routes.redirect(&path("/a/x"), None), Some((302, "/1".into())));
-        assert_eq!(routes.redirect(&path("/a/y"), None), Some((302, "/2".into())));
+        for (path, expected) in [("/a/x", "/1"), ("/a/y", "/2")] {
+            assert_eq!(redirect(&routes, path, None), Some((302, expected.into())), "{path}");
+        }
     }
 }

@@ -66,9 +66,7 @@ fn siblings_are_served_to_clients_that_accept_them() {
 
 #[test]
 fn a_406_has_the_fields_that_are_set() {
-    let folder = Folder::new();
-    folder.write("page.html", "as it is");
-    folder.write("page.html.gz", "gzip");
+    let folder = Folder::of(&[("page.html", "as it is"), ("page.html.gz", "gzip")]);
     let codings = Codings { siblings: vec![Gzip], ..Codings::default() };
     let policy = Policy { fields: vec![FieldEdit::set("X-A", "b").expect("legal")], ..Policy::default() };
     let policies = Policies::new(policy, Vec::new());
@@ -94,9 +92,7 @@ fn files_without_siblings_are_not_negotiated() {
 
 #[test]
 fn siblings_older_than_their_file_are_not_served() {
-    let folder = Folder::new();
-    folder.write("page.html", "new");
-    folder.write("page.html.gz", "gzip of the old");
+    let folder = Folder::of(&[("page.html", "new"), ("page.html.gz", "gzip of the old")]);
     let set = |name, second| {
         let file = fs::File::options().write(true).open(folder.at(name)).expect("the file is ours");
         file.set_modified(UNIX_EPOCH + Duration::from_secs_f64(second)).expect("the file is ours");
@@ -156,8 +152,7 @@ fn a_stale_compressed_file_is_named_once() {
 
 #[test]
 fn changes_of_siblings_are_seen_within_a_second() {
-    let folder = Folder::new();
-    folder.write("page.html", "as it is");
+    let folder = Folder::of(&[("page.html", "as it is")]);
     let site = with_siblings(&folder);
     let see = || {
         pass(Duration::from_secs(1));
@@ -395,7 +390,7 @@ fn who_excludes_the_file_as_it_is_does_not_get_it_where_too_much_is_being_made()
 }
 
 #[test]
-fn clients_that_do_not_read_hold_a_bounded_number_of_encodings() {
+fn h17_clients_that_do_not_read_hold_a_bounded_number_of_encodings() {
     let folder = Folder::new();
     let digits = |seed: u64| {
         let mut state = seed;

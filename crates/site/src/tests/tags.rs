@@ -39,8 +39,7 @@ fn the_same_content_has_the_same_tag_wherever_and_whenever_it_was_written() {
 
 #[test]
 fn content_is_read_once_and_for_all_threads() {
-    let folder = Folder::new();
-    folder.write("page", "one");
+    let folder = Folder::of(&[("page", "one")]);
     let site = folder.site(from_content());
     let first = tag(&site, "/page");
     pass(Duration::from_secs(5));
@@ -78,8 +77,7 @@ fn each_coding_has_a_tag_of_its_own_content() {
 
 #[test]
 fn a_file_that_is_too_large_or_changes_has_the_tag_of_its_time() {
-    let folder = Folder::new();
-    folder.write("page", "12345");
+    let folder = Folder::of(&[("page", "12345")]);
     let by_time = tag(&folder.site(Settings::default()), "/page");
     for (most, expected) in [(5, false), (4, true)] {
         let site = folder.site(Settings { tags_up_to: most, ..from_content() });

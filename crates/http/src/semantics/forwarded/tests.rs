@@ -24,55 +24,56 @@ fn client<T>(
     })
 }
 
+/// An empty `expected` stands for no address.
 #[track_caller]
-fn assert_address(lines: &[&str], expected: Option<&str>) {
+fn assert_address(lines: &[&str], expected: &str) {
     let lines: Vec<_> = lines.iter().map(|line| line.as_bytes()).collect();
     let found = client(USUAL, &lines, |_, client| client.address);
-    assert_eq!(found, expected.map(|text| text.parse().expect("an address")), "{lines:?}");
+    assert_eq!(found.map(|found| found.to_string()).unwrap_or_default(), expected, "{lines:?}");
 }
 
 #[test]
 fn the_client_is_the_last_address_that_no_trusted_proxy_has() {
     for (list, expected) in [
-        ("192.0.2.1", Some("192.0.2.1")),
-        ("203.0.113.9, 192.0.2.1", Some("192.0.2.1")),
-        ("203.0.113.9, 192.0.2.1, 10.0.0.7,10.0.0.8", Some("192.0.2.1")),
-        ("2001:db8::1, fd00::1", Some("2001:db8::1")),
-        ("192.0.2.1:4711", Some("192.0.2.1")),
-        ("[2001:db8::1]:4711", Some("2001:db8::1")),
-        ("[2001:db8::1]", Some("2001:db8::1")),
-        ("192.0.2.1, ,", Some("192.0.2.1")),
+        ("192.0.2.1", "192.0.2.1"),
+        ("203.0.113.9, 192.0.2.1", "192.0.2.1"),
+        ("203.0.113.9, 192.0.2.1, 10.0.0.7,10.0.0.8", "192.0.2.1"),
+        ("2001:db8::1, fd00::1", "2001:db8::1"),
+        ("192.0.2.1:4711", "192.0.2.1"),
+        ("[2001:db8::1]:4711", "2001:db8::1"),
+        ("[2001:db8::1]", "2001:db8::1"),
+        ("192.0.2.1, ,", "192.0.2.1"),
         // All addresses are trusted: the first address is the client.
-        ("10.0.0.9, 10.0.0.7", Some("10.0.0.9")),
-        ("unknown, 10.0.0.7", Some("10.0.0.7")),
-        ("192.0.2.1, unknown", None),
-        ("", None),
-        ("1.2.3, x", None),
+        ("10.0.0.9, 10.0.0.7", "10.0.0.9"),
+        ("unknown, 10.0.0.7", "10.0.0.7"),
+        ("192.0.2.1, unknown", ""),
+        ("", ""),
+        ("1.2.3, x", ""),
     ] {
         assert_address(&[&format!("X-Forwarded-For: {list}")], expected);
     }
     let lines = ["X-Forwarded-For: 203.0.113.9", "x-forwarded-for: 192.0.2.1", "X-FORWARDED-FOR: 10.0.0.7"];
-    assert_address(&lines, Some("192.0.2.1"));
+    assert_address(&lines, "192.0.2.1");
     for (list, expected) in [
-        ("for=192.0.2.1", Some("192.0.2.1")),
-        ("For=\"192.0.2.1:80\";proto=http;by=10.0.0.1", Some("192.0.2.1")),
-        ("for=203.0.113.9, for=\"[2001:db8::1]:4711\"; host=\"a,b\", for=10.0.0.7", Some("2001:db8::1")),
-        ("proto=https;for=192.0.2.1;", Some("192.0.2.1")),
-        ("by=\"a;for=192.0.2.9\" ; for=192.0.2.1", Some("192.0.2.1")),
-        ("for=192.0.2.1, for=unknown", None),
-        ("for=192.0.2.1, for=_hidden", None),
-        ("for=192.0.2.1;for=192.0.2.2", None),
-        ("for=192.0.2.1, for", None),
-        ("for=\"192.0.2.1", None),
-        ("for=\"192.0.2\\.1\"", None),
+        ("for=192.0.2.1", "192.0.2.1"),
+        ("For=\"192.0.2.1:80\";proto=http;by=10.0.0.1", "192.0.2.1"),
+        ("for=203.0.113.9, for=\"[2001:db8::1]:4711\"; host=\"a,b\", for=10.0.0.7", "2001:db8::1"),
+        ("proto=https;for=192.0.2.1;", "192.0.2.1"),
+        ("by=\"a;for=192.0.2.9\" ; for=192.0.2.1", "192.0.2.1"),
+        ("for=192.0.2.1, for=unknown", ""),
+        ("for=192.0.2.1, for=_hidden", ""),
+        ("for=192.0.2.1;for=192.0.2.2", ""),
+        ("for=192.0.2.1, for", ""),
+        ("for=\"192.0.2.1", ""),
+        ("for=\"192.0.2\\.1\"", ""),
     ] {
         assert_address(&[&format!("Forwarded: {list}")], expected);
     }
-    assert_address(&["Forwarded: for=203.0.113.9", "Forwarded: for=192.0.2.1"], Some("192.0.2.1"));
+    assert_address(&["Forwarded: for=203.0.113.9", "Forwarded: for=192.0.2.1"], "192.0.2.1");
 }
 
 #[test]
-fn client_input_does_not_hide_the_element_of_a_proxy() {
+fn h100_client_input_does_not_hide_the_element_of_a_proxy() {
     for forged in
         [&b"\"for=\""[..], b"for=\"", b"for=\"\\", b"\\\"", b"\xff\xfe", b",,,", b"for=\"a\\\"", b"for=x;"]
     {
@@ -87,7 +88,7 @@ fn client_input_does_not_hide_the_element_of_a_proxy() {
 }
 
 #[test]
-fn fields_that_disagree_name_no_client() {
+fn h100_fields_that_disagree_name_no_client() {
     let both = |fields, list: &str, elements: &str| {
         let lines = [format!("X-Forwarded-For: {list}"), format!("Forwarded: {elements}")];
         let lines: Vec<_> = lines.iter().map(|line| line.as_bytes()).collect();

@@ -5,13 +5,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::*;
 use tenfold_http::h1::parse_request;
 
-/// Returns a realm of `alice` with the password `secret`, hashed by bcrypt with the least possible work.
+/// Returns a realm of `alice` with the password `secret`, hashed by bcrypt with the least possible work, and
+/// sets this thread's clock to 1000.
 fn realm() -> Realm {
     realm_of("alice")
 }
 
 /// The same for another user, because all tests of a process share the memory of right passwords.
 fn realm_of(user: &str) -> Realm {
+    clock::set(Instant(1000), 1);
     let hash =
         StoredHash::new("$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC").expect("a hash");
     Realm::new("Members", BTreeMap::from([(user.to_owned(), hash)])).expect("legal")
@@ -26,7 +28,6 @@ fn claim(realm: &Realm, name_and_password: &str) -> Claim {
 #[test]
 fn a_password_is_verified_once_and_remembered_for_a_while() {
     let realm = realm();
-    clock::set(Instant(1000), 1);
     let Claim::Unknown(credentials) = claim(&realm, "alice:secret") else { panic!("it is not verified yet") };
     assert_eq!(realm.verify(&credentials, None), PasswordVerdict::Right);
     assert!(matches!(claim(&realm, "alice:secret"), Claim::Allowed));
@@ -38,7 +39,6 @@ fn a_password_is_verified_once_and_remembered_for_a_while() {
 #[test]
 fn a_wrong_password_and_a_wrong_name_are_refused_and_remembered_for_less() {
     let realm = realm();
-    clock::set(Instant(1000), 1);
     for wrong in ["alice:wrong", "bob:secret", "alice:", ":secret", "alice:secret "] {
         let Claim::Unknown(credentials) = claim(&realm, wrong) else { panic!("{wrong}") };
         assert_eq!(realm.verify(&credentials, None), PasswordVerdict::Wrong, "{wrong}");
@@ -51,7 +51,6 @@ fn a_wrong_password_and_a_wrong_name_are_refused_and_remembered_for_less() {
 #[test]
 fn what_is_remembered_is_bounded() {
     let realm = realm();
-    clock::set(Instant(1000), 1);
     for number in 0..3 * MOST_KNOWN {
         let Claim::Unknown(credentials) = claim(&realm, &format!("alice:{number}")) else {
             panic!("it is new")
@@ -62,13 +61,12 @@ fn what_is_remembered_is_bounded() {
 }
 
 #[test]
-fn guesses_of_strangers_do_not_make_a_password_unknown_that_was_right() {
+fn h85_guesses_of_strangers_do_not_make_a_password_unknown_that_was_right() {
     let realm = realm();
     let claimed = |name_and_password: &str| match claim(&realm, name_and_password) {
         Claim::Unknown(credentials) => credentials,
         _ => panic!("it is cached"),
     };
-    clock::set(Instant(1000), 1);
     realm.remember(&claimed("alice:secret"), true);
     clock::set(Instant(1000 + ALLOWED_FOR), 1);
     for number in 0..2 * MOST_KNOWN {
@@ -160,7 +158,6 @@ fn unknown(realm: &Realm, name_and_password: &str) -> Credentials {
 #[test]
 fn h85_an_attempt_that_is_not_admitted_is_not_verified() {
     let realm = realm_of("zoe");
-    clock::set(Instant(1000), 1);
     let attempts = Few::of(1);
     let long = "x".repeat(100);
     assert_eq!(realm.verify(&unknown(&realm, &format!("{long}:a")), Some(&attempts)), PasswordVerdict::Wrong);
@@ -179,7 +176,6 @@ fn h85_an_attempt_that_is_not_admitted_is_not_verified() {
 #[test]
 fn h85_credentials_that_come_many_times_at_once_count_once() {
     let realm = realm();
-    clock::set(Instant(1000), 1);
     let attempts = Few::of(1);
     let all: Vec<_> = (0..8).map(|_| unknown(&realm, "alice:secret")).collect();
     std::thread::scope(|scope| {
@@ -196,7 +192,6 @@ fn h85_credentials_that_come_many_times_at_once_count_once() {
 #[test]
 fn former_passwords_are_not_guesses_after_a_reload() {
     let former = realm_of("carol");
-    clock::set(Instant(1000), 1);
     let name = "carol:secret";
     assert_eq!(former.verify(&unknown(&former, name), None), PasswordVerdict::Right);
     // Another configuration in another worker.

@@ -1,21 +1,9 @@
 use std::path::Path;
 
 use crate::config::parse::file;
-use crate::config::parse::given::GivenSettings;
 use crate::config::parse::problem::Problem;
+use crate::config::parse::tests::{from_file, refusal};
 use crate::config::values::Settings;
-
-fn from_file(content: &str) -> Result<Settings, Vec<Problem>> {
-    let mut settings = GivenSettings::default().resolve().expect("the defaults are legal");
-    let mut problems = Vec::new();
-    file::read_text(Path::new("conf/tenfold.toml"), content, &mut settings, &mut problems);
-    if problems.is_empty() { Ok(settings) } else { Err(problems) }
-}
-
-fn refusal(content: &str) -> String {
-    let problems = from_file(content).expect_err(content);
-    problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n\n")
-}
 
 const HASH: &str = "$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC";
 
@@ -114,61 +102,67 @@ fn a_value_that_is_wrong_is_shown_where_it_stands() {
     );
 }
 
+/// Requires one error, at `place`, with the words `mend`.
+#[track_caller]
+fn refused(content: &str, place: &str, mend: &str) {
+    let said = refusal(content);
+    assert!(said.contains(&format!("conf/tenfold.toml:{place}\n")), "{content}:\n{said}");
+    assert!(said.contains(mend), "{content}:\n{said}");
+    assert_eq!(said.matches("error: ").count(), 1, "one mistake, one error: {content}:\n{said}");
+}
+
 #[test]
 fn what_is_wrong_is_refused_with_line_column_and_mend() {
-    for (content, place, mend) in [
-        ("[site]\ncache = \"forever\"", ":2:9", "neither immutable, hashed, revalidate nor no-store"),
-        ("[site]\ncharset = \"utf 8\"", ":2:11", "such as utf-8"),
-        ("[site]\ntypes = { \".md\" = \"markdown\" }", ":2:19", "such as text/markdown"),
-        ("[site]\ntypes = { \"a/b\" = \"text/a\" }", ":2:11", "such as .md"),
-        ("[site]\nheaders.set = { Content-Length = \"5\" }", ":2:17", "belongs to the protocol"),
-        ("[site]\nheaders.set = { X-A = \"a\\nb\" }", ":2:23", "cannot contain control characters"),
-        ("[site]\nheaders.remove = [\"a b\"]", ":2:19", "not the name of a field"),
-        ("[site]\nheaders.drop = \"ETag\"", ":2:9", "the keys of headers are set, add, remove"),
-        ("[site]\nearly-hints = \" x\"", ":2:15", "begin or end with a space"),
-        ("[site]\ntry-files = []", ":2:13", "1 to 8 files"),
-        ("[site]\ntry-files = [\"$uri\"]", ":2:14", "begins with {path} or with a slash"),
-        ("[site]\nfallback = \"index.html\"", ":2:12", "write \"/index.html\""),
-        ("[site]\nfallback = true", ":2:12", "a text in quotes is needed, not a TOML boolean"),
-        ("[site]\ntrailing-slash = \"both\"", ":2:18", "there are add, remove, either"),
-        ("[site]\ndotfiles = [\".git\"]", ":2:13", "begins with a slash"),
-        ("[site]\nsymlinks = \"all\"", ":2:12", "there are beneath, none, owner"),
-        ("[site]\nerror-pages = { 200 = \"/a\" }", ":2:17", "not an error status"),
-        ("[site]\nerror-pages = { 404 = \"a\" }", ":2:23", "write \"/a\""),
-        ("[site]\ncors = { origins = [\"a.example\"] }", ":2:8", "https://a.example"),
-        ("[site]\ncors = { origins = \"*\", credentials = true }", ":2:8", "list the allowed origins"),
-        ("[site.headers.set]\ncompress = \"on\"", ":2:1", "compress is a setting of the whole server"),
-        ("[site]\ncors = true", ":2:8", "a table is needed"),
-        ("[site]\nauth = {}", ":2:8", "at least one user is needed"),
-        ("[site]\nauth.users = { a = \"secret\" }", ":2:20", "htpasswd -nB"),
-        ("[site]\nauth.users = \"none.htpasswd\"", ":2:14", "conf/none.htpasswd"),
-        ("[[site.path]]\ncache = \"1h\"", ":1:1", "match = "),
-        ("[[site.path]]\nmatch = \"*.css\"", ":2:9", "write \"/*.css\""),
-        ("[[site.redirect]]\nfrom = \"/a\"\nto = \"/a\"", ":3:6", "would be a loop"),
-        ("[[site.redirect]]\nfrom = \"/a\"", ":1:1", "the keys from and to are required"),
-        (
-            "[[site.redirect]]\nfrom = \"/a\"\nto = \"/b\"\nstatus = 200",
-            ":4:10",
-            "use 301, 302, 303, 307 or 308",
-        ),
-        (
-            "[[site.redirect]]\nfrom = \"/a\"\nto = \"/b\"\nstatus = 304",
-            ":4:10",
-            "use 301, 302, 303, 307 or 308",
-        ),
-        ("[[site.rewrite]]\nfrom = \"/a\"\nto = \"/../b\"", ":3:6", "cannot contain an empty name"),
-        ("[[host]]\nroot = \"x\"", ":1:1", "name = \"example.org\""),
-        ("[[host]]\nname = \"a\"\n[[host]]\nname = \"A.\"", ":3:1", "duplicate host a"),
-        ("[[host]]\nname = [\"a\", \"a\"]", ":1:1", "duplicate host a"),
-        ("[[host]]\nname = \"a\"\nindex = \"a/b\"", ":3:9", "not the name of a file"),
-        ("site = 5", ":1:8", "a table is needed, not a TOML integer"),
-        ("[sites]", ":1:2", "did you mean site?"),
+    for (column, line, mend) in [
+        (9, "cache = \"forever\"", "neither immutable, hashed, revalidate nor no-store"),
+        (11, "charset = \"utf 8\"", "such as utf-8"),
+        (19, "types = { \".md\" = \"markdown\" }", "such as text/markdown"),
+        (11, "types = { \"a/b\" = \"text/a\" }", "such as .md"),
+        (17, "headers.set = { Content-Length = \"5\" }", "belongs to the protocol"),
+        (23, "headers.set = { X-A = \"a\\nb\" }", "cannot contain control characters"),
+        (19, "headers.remove = [\"a b\"]", "not the name of a field"),
+        (9, "headers.drop = \"ETag\"", "the keys of headers are set, add, remove"),
+        (15, "early-hints = \" x\"", "begin or end with a space"),
+        (13, "try-files = []", "1 to 8 files"),
+        (14, "try-files = [\"$uri\"]", "begins with {path} or with a slash"),
+        (12, "fallback = \"index.html\"", "write \"/index.html\""),
+        (12, "fallback = true", "a text in quotes is needed, not a TOML boolean"),
+        (18, "trailing-slash = \"both\"", "there are add, remove, either"),
+        (13, "dotfiles = [\".git\"]", "begins with a slash"),
+        (12, "symlinks = \"all\"", "there are beneath, none, owner"),
+        (17, "error-pages = { 200 = \"/a\" }", "not an error status"),
+        (23, "error-pages = { 404 = \"a\" }", "write \"/a\""),
+        (8, "cors = { origins = [\"a.example\"] }", "https://a.example"),
+        (8, "cors = { origins = \"*\", credentials = true }", "list the allowed origins"),
+        (8, "cors = true", "a table is needed"),
+        (8, "auth = {}", "at least one user is needed"),
+        (20, "auth.users = { a = \"secret\" }", "htpasswd -nB"),
+        (14, "auth.users = \"none.htpasswd\"", "conf/none.htpasswd"),
     ] {
-        let said = refusal(content);
-        assert!(said.contains(&format!("conf/tenfold.toml{place}\n")), "{content}:\n{said}");
-        assert!(said.contains(mend), "{content}:\n{said}");
-        assert_eq!(said.matches("error: ").count(), 1, "one mistake, one error: {content}:\n{said}");
+        refused(&format!("[site]\n{line}"), &format!("2:{column}"), mend);
     }
+    refused("[site.headers.set]\ncompress = \"on\"", "2:1", "compress is a setting of the whole server");
+    refused("[[site.path]]\ncache = \"1h\"", "1:1", "match = ");
+    refused("[[site.path]]\nmatch = \"*.css\"", "2:9", "write \"/*.css\"");
+    refused("[[site.redirect]]\nfrom = \"/a\"\nto = \"/a\"", "3:6", "would be a loop");
+    refused("[[site.redirect]]\nfrom = \"/a\"", "1:1", "the keys from and to are required");
+    refused(
+        "[[site.redirect]]\nfrom = \"/a\"\nto = \"/b\"\nstatus = 200",
+        "4:10",
+        "use 301, 302, 303, 307 or 308",
+    );
+    refused(
+        "[[site.redirect]]\nfrom = \"/a\"\nto = \"/b\"\nstatus = 304",
+        "4:10",
+        "use 301, 302, 303, 307 or 308",
+    );
+    refused("[[site.rewrite]]\nfrom = \"/a\"\nto = \"/../b\"", "3:6", "cannot contain an empty name");
+    refused("[[host]]\nroot = \"x\"", "1:1", "name = \"example.org\"");
+    refused("[[host]]\nname = \"a\"\n[[host]]\nname = \"A.\"", "3:1", "duplicate host a");
+    refused("[[host]]\nname = [\"a\", \"a\"]", "1:1", "duplicate host a");
+    refused("[[host]]\nname = \"a\"\nindex = \"a/b\"", "3:9", "not the name of a file");
+    refused("site = 5", "1:8", "a table is needed, not a TOML integer");
+    refused("[sites]", "1:2", "did you mean site?");
 }
 
 #[test]
