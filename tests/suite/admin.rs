@@ -28,8 +28,8 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![
         Own on DRIVERS + ANOTHER: numbers_are_exact,
             h17_a_page_is_not_made_before_earlier_responses_have_left;
-        Own on EPOLL: readiness_follows_the_life_of_the_server, stalled_and_wrong_clients_hold_up_nobody,
-            incomplete_heads_give_way, the_process_is_replaced, a_scrape_beside_load_is_whole,
+        Own on EPOLL: readiness_follows_the_life_of_the_server, h99_stalled_and_wrong_clients_hold_up_nobody,
+            incomplete_heads_give_way, h99_the_process_is_replaced, a_scrape_beside_load_is_whole,
             reloads_and_upgrades_are_counted, status_asks_an_admin_listener, an_address_in_use_is_named,
             scrapes_and_the_dashboard_finds_its_metrics;
     ],
@@ -193,7 +193,7 @@ fn readiness_follows_the_life_of_the_server(config: &Config) {
     assert!(server.ends_within(SOON).success());
 }
 
-fn stalled_and_wrong_clients_hold_up_nobody(config: &Config) {
+fn h99_stalled_and_wrong_clients_hold_up_nobody(config: &Config) {
     let (_server, admin) = start(Launch::new(config, site::shared()));
     // Most of the listener's connections.
     let stalled: Vec<_> = (0..40)
@@ -252,7 +252,7 @@ fn process(server: &Server) -> Option<Process> {
     server.process.children().into_iter().find(|process| !is_worker(process))
 }
 
-fn the_process_is_replaced(config: &Config) {
+fn h99_the_process_is_replaced(config: &Config) {
     let (server, admin) = start(Launch::new(config, site::shared()));
     assert_eq!(server.get("/1k.html").status, 200);
     metrics(admin);

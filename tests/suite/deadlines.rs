@@ -21,7 +21,7 @@ pub(crate) const THEME: Theme = Theme {
         Own on DRIVERS + ANOTHER: a_slow_but_steady_client_is_served;
         Own on SENDERS: h25_a_client_that_does_not_read_is_dropped, h27_resets_leave_nothing_behind;
         Own on TLS + ANOTHER_TLS: a_slow_head_through_the_layer;
-        Own on EPOLL + URING: a_record_between_requests_has_the_time_of_a_head;
+        Own on EPOLL + URING: h97_a_record_between_requests_has_the_time_of_a_head;
     ],
 };
 
@@ -72,7 +72,7 @@ fn send_slowly(server: &Server, timeout: Duration) {
 
 /// A connection with a part of a record is not idle, so the idle timeout must not apply. The timeout of a head applies
 /// to the handshake too.
-fn a_record_between_requests_has_the_time_of_a_head(config: &Config) {
+fn h97_a_record_between_requests_has_the_time_of_a_head(config: &Config) {
     let launch = Launch::new(&config.over_tls(), site::shared());
     let server = launch.flag("--head-timeout", "3s").flag("--idle-timeout", "60s").start();
     let mut wire = server.connect();

@@ -13,7 +13,7 @@ use tenfold_tests::time::{SOON, becomes_true, eventually};
 pub(crate) const THEME: Theme = Theme {
     name: "privileges",
     cases: cases![
-        OwnAsRoot on WORKERS + ANOTHER: workers_run_as_nobody, a_replacement_worker_runs_as_nobody,
+        OwnAsRoot on WORKERS + ANOTHER: h101_workers_run_as_nobody, h101_a_replacement_worker_runs_as_nobody,
             a_named_user;
         OnceAsRoot: a_user_that_does_not_exist, a_ring_beyond_the_locked_memory_of_the_user;
     ],
@@ -34,7 +34,7 @@ fn is_somebody(worker: Process, user: &str) {
     }
 }
 
-fn workers_run_as_nobody(config: &Config) {
+fn h101_workers_run_as_nobody(config: &Config) {
     let server = Launch::new(config, site::shared()).start();
     let mut wire = server.connect();
     wire.get("/1k.html");
@@ -46,7 +46,7 @@ fn workers_run_as_nobody(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-fn a_replacement_worker_runs_as_nobody(config: &Config) {
+fn h101_a_replacement_worker_runs_as_nobody(config: &Config) {
     let server = Launch::new(config, site::shared()).start();
     let first = server.workers()[0];
     first.signal(Signal::KILL);

@@ -22,10 +22,10 @@ use fronts::*;
 pub(crate) const THEME: Theme = Theme {
     name: "proxies",
     cases: cases![
-        Own on DRIVERS: fields_of_a_trusted_proxy_name_the_client_in_the_log, forged_fields_are_ignored,
+        Own on DRIVERS: fields_of_a_trusted_proxy_name_the_client_in_the_log, h100_forged_fields_are_ignored,
             haproxy_names_the_client, nginx_names_the_client, caddy_names_the_client_the_host_and_the_scheme;
         Own on DRIVERS + ANOTHER: a_proxy_header_names_the_client_in_the_log, a_proxy_header_precedes_tls;
-        Own on ENGINES: wrong_proxy_headers_close_the_connection;
+        Own on ENGINES: h100_wrong_proxy_headers_close_the_connection;
         Many: caddy_sends_proxy_headers;
         Own on DRIVERS + ANOTHER_CONCURRENT: connections_behind_a_proxy_header_count_for_the_client;
         Own on EPOLL: the_host_of_a_proxy_chooses_the_site_only_if_asked_for,
@@ -100,7 +100,7 @@ fn fields_of_a_trusted_proxy_name_the_client_in_the_log(config: &Config) {
     stop(server);
 }
 
-fn forged_fields_are_ignored(config: &Config) {
+fn h100_forged_fields_are_ignored(config: &Config) {
     let server = Launch::new(config, site::shared()).flag("--trusted-proxy", "127.0.0.2").start();
     let mut wire = server.connect();
     ask_with(&mut wire, &[("X-Forwarded-For", "192.0.2.1"), ("Forwarded", "for=192.0.2.1")]);
@@ -156,7 +156,7 @@ fn a_proxy_header_names_the_client_in_the_log(config: &Config) {
     stop(server);
 }
 
-fn wrong_proxy_headers_close_the_connection(config: &Config) {
+fn h100_wrong_proxy_headers_close_the_connection(config: &Config) {
     let launch = Launch::new(config, site::shared()).flag("--trusted-proxy", "127.0.0.1");
     let server = behind(launch.flag("--head-timeout", "300ms"));
     let get = request("GET", "/1k.html", &[]);

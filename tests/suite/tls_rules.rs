@@ -21,9 +21,9 @@ pub(crate) const THEME: Theme = Theme {
     name: "tls_rules",
     cases: cases![
         Own on DRIVERS + ANOTHER: plaintext_is_redirected_to_https;
-        Own on EPOLL: a_request_on_the_connection_of_another_host_gets_421,
-            redirects_lead_to_no_other_server, strict_transport_security_is_sent_with_tls_alone,
-            one_address_begins_few_handshakes_a_second;
+        Own on EPOLL: h98_a_request_on_the_connection_of_another_host_gets_421,
+            h98_redirects_lead_to_no_other_server, strict_transport_security_is_sent_with_tls_alone,
+            h97_one_address_begins_few_handshakes_a_second;
     ],
 };
 
@@ -51,7 +51,7 @@ fn exchange(address: SocketAddr, client: &Arc<ClientConfig>, name: &str, request
     exchange_once(stream, client, name, request).expect("a response").response
 }
 
-fn a_request_on_the_connection_of_another_host_gets_421(config: &Config) {
+fn h98_a_request_on_the_connection_of_another_host_gets_421(config: &Config) {
     let (server, certificates, _) = start(config, &[]);
     let client = trusting(&certificates.iter().collect::<Vec<_>>());
     let mut nameless = (*client).clone();
@@ -103,7 +103,7 @@ fn plaintext_is_redirected_to_https(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-fn redirects_lead_to_no_other_server(config: &Config) {
+fn h98_redirects_lead_to_no_other_server(config: &Config) {
     let (server, _, plain) = start(config, &[("--https-redirect", "443")]);
     let ask = |head: &str| {
         let mut wire = Wire::connect(plain);
@@ -174,7 +174,7 @@ fn strict_transport_security_is_sent_with_tls_alone(config: &Config) {
     }
 }
 
-fn one_address_begins_few_handshakes_a_second(config: &Config) {
+fn h97_one_address_begins_few_handshakes_a_second(config: &Config) {
     let launch = Launch::new(&config.over_tls(), site::shared());
     let server = launch.flag("--max-handshakes-per-address", 1).start();
     let get = || get_once(server.address, &new_client(), "localhost", "/1k.html").is_ok();

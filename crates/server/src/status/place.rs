@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_private_folder_is_the_users_own_or_it_is_refused() {
+    fn h75_a_private_folder_is_the_users_own_or_it_is_refused() {
         use std::os::unix::fs::{PermissionsExt, symlink};
 
         let base = std::env::temp_dir().join(format!("tenfold-private-{}", std::process::id()));

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_of_another_user_counts_as_absent() {
+    fn h75_a_link_of_another_user_counts_as_absent() {
         let folder = linked("owner");
         let at = |name: &str| folder.at("root").join(name);
         // Only root can change the owner of a link.
