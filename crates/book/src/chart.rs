@@ -309,20 +309,27 @@ mod tests {
 
     #[test]
     fn a_chart_without_its_table_is_an_error() {
-        for (text, before, expected) in [
-            ("bars: x\n", 0, "no column"),
-            ("bars: x\n", 2, "no table follows"),
-            ("bars: x\nfrom: costs.md#three\n", 0, "no table below #three"),
-            ("bars: x\nfrom: other.md#two\n", 0, "not a page"),
-            ("bars: x\ncolumn: 2 KiB\n", 1, "no column \"2 KiB\""),
-            ("mark: 1\n", 1, "a line `bars: UNIT`"),
-            ("lines: µs\n", 1, "no column with numbers over"),
-            ("percentiles: µs\n", 1, "no four columns of percentiles"),
-            ("bars: x\nmark: one\n", 1, "is no number"),
-            ("pie: x\n", 1, "has no \"pie\""),
-        ] {
+        let refused = |text, before, expected: &str| {
             let result = drawn(text, before);
             assert!(result.as_ref().is_err_and(|why| why.contains(expected)), "{text}: {result:?}");
+        };
+        for (text, expected) in [
+            ("bars: x\n", "no column"),
+            ("bars: x\nfrom: costs.md#three\n", "no table below #three"),
+            ("bars: x\nfrom: other.md#two\n", "not a page"),
+        ] {
+            refused(text, 0, expected);
         }
+        for (text, expected) in [
+            ("bars: x\ncolumn: 2 KiB\n", "no column \"2 KiB\""),
+            ("mark: 1\n", "a line `bars: UNIT`"),
+            ("lines: µs\n", "no column with numbers over"),
+            ("percentiles: µs\n", "no four columns of percentiles"),
+            ("bars: x\nmark: one\n", "is no number"),
+            ("pie: x\n", "has no \"pie\""),
+        ] {
+            refused(text, 1, expected);
+        }
+        refused("bars: x\n", 2, "no table follows");
     }
 }

@@ -286,20 +286,14 @@ impl ActiveRun<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::file;
+    use crate::experiment::{Experiment, file};
     use crate::plan::Wishes;
     use crate::plan::profile::Profile;
     use crate::report::results::RunResults;
     use crate::verdict::ruling::Ruling;
 
-    /// An experiment in process, without a server.
+    /// The rest of an experiment in process, without a server.
     const TIMERS: &str = r#"
-name = "timers"
-title = "Timers"
-source = "a test"
-setting = "none"
-scaled = "the same"
-
 [base]
 load = { operation = "add-latest", milliseconds = 1 }
 
@@ -320,15 +314,17 @@ measure = "operation"
 rule = { ratio = ["published", "wheel"], is = "greater" }
 "#;
 
+    fn timers(name: &str) -> Experiment {
+        let text = file::head(name) + TIMERS;
+        file::read("timers.toml", &text).unwrap_or_else(|problem| panic!("{problem}"))
+    }
+
     #[test]
     fn a_run_without_processes_ends_in_a_verdict_and_a_report() {
         let folder = std::env::temp_dir().join(format!("tenfold-lab-runner-{}", std::process::id()));
-        let experiment = file::read("timers.toml", TIMERS).unwrap_or_else(|problem| panic!("{problem}"));
         let wishes = Wishes { profile: Profile::Quick, seed: 3, ..Wishes::default() };
         let environment = LabEnvironment::find();
-        let later = TIMERS.replacen("timers", "later", 1);
-        let later = file::read("later.toml", &later).unwrap_or_else(|problem| panic!("{problem}"));
-        let plan = RunPlan::new(vec![experiment, later], &wishes, &environment);
+        let plan = RunPlan::new(vec![timers("timers"), timers("later")], &wishes, &environment);
         prepare(&plan, &environment, &folder).expect("it is written");
         let own = OwnServer {
             program: "/no/such/program".into(),
@@ -380,9 +376,8 @@ rule = { ratio = ["published", "wheel"], is = "greater" }
     #[test]
     fn no_trial_begins_that_would_end_too_late() {
         let folder = std::env::temp_dir().join(format!("tenfold-lab-late-{}", std::process::id()));
-        let experiment = file::read("timers.toml", TIMERS).unwrap_or_else(|problem| panic!("{problem}"));
         let environment = LabEnvironment::find();
-        let plan = RunPlan::new(vec![experiment], &Wishes::default(), &environment);
+        let plan = RunPlan::new(vec![timers("timers")], &Wishes::default(), &environment);
         prepare(&plan, &environment, &folder).expect("it is written");
         let open_log = |_: &str, _: &Path| Err("there is no log".to_owned());
         let own = OwnServer { program: "/no/such/program".into(), open_log };

@@ -295,17 +295,18 @@ impl ExperimentReader<'_> {
     }
 }
 
+/// The required keys of an experiment, for tests.
+#[cfg(test)]
+pub(crate) fn head(name: &str) -> String {
+    let title = "title = \"Mine\"\nsource = \"me\"\nsetting = \"a laptop\"\nscaled = \"the same\"";
+    format!("\nname = \"{name}\"\n{title}\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const VALID: &str = r#"
-name = "mine"
-title = "Mine"
-source = "me"
-setting = "a laptop"
-scaled = "the same"
-
+    const REST: &str = r#"
 [base]
 settings = { engine = "epoll" }
 load = { connections = 16 }
@@ -324,15 +325,19 @@ rule = { ratio = ["on", "off"], is = "greater" }
 needs = ["cores 4"]
 "#;
 
+    fn valid() -> String {
+        head("mine") + REST
+    }
+
     fn refused(from: &str, to: &str) -> String {
-        let text = VALID.replacen(from, to, 1);
-        assert_ne!(text, VALID, "{from} is in the file");
+        let text = valid().replacen(from, to, 1);
+        assert_ne!(text, valid(), "{from} is in the file");
         read("mine.toml", &text).expect_err(to)
     }
 
     #[test]
     fn a_valid_file_is_an_experiment() {
-        let found = read("mine.toml", VALID).unwrap_or_else(|problem| panic!("{problem}"));
+        let found = read("mine.toml", &valid()).unwrap_or_else(|problem| panic!("{problem}"));
         assert_eq!(found.control(), Some("off"));
         assert_eq!(found.cells["on"].settings["engine"], "epoll");
         assert_eq!(found.cells["on"].original[&Measure::Rate], 263_221.0);
@@ -366,8 +371,8 @@ needs = ["cores 4"]
 
     #[test]
     fn five_primary_claims_are_too_many() {
-        let claim = &VALID[VALID.find("[[claims]]").expect("it has one")..];
-        let text = format!("{VALID}{}", claim.repeat(4));
+        let claim = &REST[REST.find("[[claims]]").expect("it has one")..];
+        let text = valid() + &claim.repeat(4);
         let said = read("mine.toml", &text).expect_err("five");
         assert!(said.contains("5 claims are primary") && said.contains("primary = false"), "{said}");
     }

@@ -63,21 +63,25 @@ mod tests {
     }
 
     #[test]
-    fn the_margin_comes_before_the_side() {
+    fn the_margin_comes_before_the_side_and_a_side_needs_a_p_value_and_enough_blocks() {
+        use Direction::{Equal, Greater, Less};
         let inside = effect(1.05, 1.02, 1.08, 8);
-        assert_eq!(decide(&inside, 0.001, Direction::Greater, 0.10), Decision::NoDifference);
-        assert_eq!(decide(&inside, 0.001, Direction::Equal, 0.10), Decision::Holds);
-        assert_eq!(decide(&inside, 0.001, Direction::Greater, 0.05), Decision::Holds);
-    }
-
-    #[test]
-    fn a_side_needs_a_p_value_and_enough_blocks() {
         let above = effect(1.3, 1.1, 1.5, 8);
-        assert_eq!(decide(&above, 0.01, Direction::Greater, 0.1), Decision::Holds);
-        assert_eq!(decide(&above, 0.01, Direction::Less, 0.1), Decision::Reversed);
-        assert_eq!(decide(&above, 0.01, Direction::Equal, 0.1), Decision::Reversed);
-        assert_eq!(decide(&above, 0.06, Direction::Greater, 0.1), Decision::Inconclusive);
         let few = effect(1.3, 1.1, 1.5, 7);
-        assert_eq!(decide(&few, 0.01, Direction::Greater, 0.1), Decision::Inconclusive);
+        for (row, (effect, p, direction, margin, expected)) in [
+            (&inside, 0.001, Greater, 0.10, Decision::NoDifference),
+            (&inside, 0.001, Equal, 0.10, Decision::Holds),
+            (&inside, 0.001, Greater, 0.05, Decision::Holds),
+            (&above, 0.01, Greater, 0.1, Decision::Holds),
+            (&above, 0.01, Less, 0.1, Decision::Reversed),
+            (&above, 0.01, Equal, 0.1, Decision::Reversed),
+            (&above, 0.06, Greater, 0.1, Decision::Inconclusive),
+            (&few, 0.01, Greater, 0.1, Decision::Inconclusive),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            assert_eq!(decide(effect, p, direction, margin), expected, "row {row}");
+        }
     }
 }

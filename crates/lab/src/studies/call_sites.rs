@@ -222,19 +222,24 @@ pub(super) fn row(call: &str, site: Option<&CallSite>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::Path};
+    use std::{fs, path::PathBuf};
 
     use tenfold_engine::MODELS;
 
     use super::*;
 
+    /// The text of a file of the project.
+    fn project_file(path: &str) -> String {
+        let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        fs::read_to_string(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
     #[test]
     fn every_cited_line_exists() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         for model in MODELS {
             for site in all(model.engine) {
                 let line = site.line().unwrap_or_else(|| panic!("{site:?}"));
-                let text = fs::read_to_string(root.join(line.path)).expect("it is there");
+                let text = project_file(line.path);
                 assert_eq!(text.lines().nth(line.number - 1).map(str::trim), Some(line.text));
                 assert!(!line.function.is_empty(), "{line:?}");
             }
@@ -243,9 +248,8 @@ mod tests {
 
     #[test]
     fn every_row_of_the_book_is_that_of_a_call_site() {
-        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/explanation/models");
         for model in MODELS {
-            let page = fs::read_to_string(docs.join(format!("{}.md", model.name))).expect("it is there");
+            let page = project_file(&format!("docs/explanation/models/{}.md", model.name));
             let part = page.split("## One request\n").nth(1).unwrap_or_else(|| panic!("{}", model.name));
             let part = part.split("\n## ").next().expect("a part");
             let rows: Vec<&str> = part.lines().filter(|line| line.contains("](../../../crates")).collect();

@@ -8,7 +8,7 @@ use crate::measure::{Measure, show_number};
 use crate::statistics::effect::Effect;
 
 /// A verdict in a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ruling {
     /// The claim holds.
@@ -18,6 +18,7 @@ pub enum Ruling {
     /// The difference lies inside the margin.
     NoDifference,
     /// The trials show no result.
+    #[default]
     Inconclusive,
     /// The claim holds only with a named confound.
     Artefact,
@@ -39,7 +40,7 @@ impl fmt::Display for Ruling {
 }
 
 /// The verdict on a claim, with its evidence.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClaimVerdict {
     /// The experiment.
     pub experiment: String,

@@ -94,6 +94,14 @@ impl Distribution {
         })
     }
 
+    /// The distribution of these times in nanoseconds.
+    #[cfg(test)]
+    pub(crate) fn of_times(times: impl IntoIterator<Item = u64>) -> Option<Distribution> {
+        let mut histogram = histogram::new();
+        times.into_iter().for_each(|time| histogram.saturating_record(time));
+        Distribution::of(Counts::take(&mut histogram))
+    }
+
     /// A percentile, if there are enough samples.
     pub fn percentile(&self, name: &str) -> Option<f64> {
         self.percentiles.get(name).copied()

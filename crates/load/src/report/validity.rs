@@ -158,7 +158,6 @@ fn redirected(summary: &RunSummary) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::histogram::{self, Counts};
     use crate::measure::statistics::fairness::FairnessSums;
     use crate::report::summary::{Distribution, Generator, LittlesLaw, Schedule};
 
@@ -183,12 +182,10 @@ mod tests {
 
     #[test]
     fn a_late_generator_makes_a_short_schedule_invalid() {
-        let times = |count: u64, microseconds: u64| {
-            let mut all = histogram::new();
-            all.saturating_record_n(microseconds * 1_000, count);
-            Distribution::of(Counts::take(&mut all))
+        let times = |count: usize, microseconds: u64| {
+            Distribution::of_times(std::iter::repeat_n(microseconds * 1_000, count))
         };
-        let late = |count: u64, delay: u64, latency: u64| {
+        let late = |count: usize, delay: u64, latency: u64| {
             let mut late = summary();
             late.schedule = Some(Schedule { asked: 200.0, sent: 200.0, answered: 200.0 });
             late.latency_us = times(count, latency);

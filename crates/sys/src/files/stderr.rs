@@ -73,29 +73,28 @@ mod tests {
     use rustix::fs::fcntl_getfl;
 
     use super::*;
-    use crate::process::alone::is_alone;
+    use crate::process::alone::alone;
 
     #[test]
     fn a_full_pipe_is_not_waited_for_and_its_other_writers_still_wait() {
         // Standard error belongs to all tests of a process.
-        if !is_alone("files::stderr::tests::a_full_pipe_is_not_waited_for_and_its_other_writers_still_wait") {
-            return;
-        }
-        let before = io::stderr().as_fd().try_clone_to_owned().expect("a descriptor is left");
-        let (mut reader, writer) = io::pipe().expect("descriptors are left");
-        dup2_stderr(&writer).expect("descriptors are left");
-        let output = StandardError::open();
-        let piece = [b'a'; PIECE];
-        let mut whole = 0;
-        while output.write(&piece).expect("it has a reader") == PIECE {
-            whole += 1;
-        }
-        let flags = fcntl_getfl(&writer).expect("it is open");
-        let mut first = [0; PIECE];
-        reader.read_exact(&mut first).expect("it is full");
-        let again = output.write(&piece).expect("it has a reader");
-        dup2_stderr(before).expect("descriptors are left");
-        assert_eq!((output, again), (StandardError::Own, PIECE));
-        assert!(whole > 0 && !flags.contains(OFlags::NONBLOCK), "{whole} pieces, {flags:?}");
+        alone(module_path!(), "a_full_pipe_is_not_waited_for_and_its_other_writers_still_wait", || {
+            let before = io::stderr().as_fd().try_clone_to_owned().expect("a descriptor is left");
+            let (mut reader, writer) = io::pipe().expect("descriptors are left");
+            dup2_stderr(&writer).expect("descriptors are left");
+            let output = StandardError::open();
+            let piece = [b'a'; PIECE];
+            let mut whole = 0;
+            while output.write(&piece).expect("it has a reader") == PIECE {
+                whole += 1;
+            }
+            let flags = fcntl_getfl(&writer).expect("it is open");
+            let mut first = [0; PIECE];
+            reader.read_exact(&mut first).expect("it is full");
+            let again = output.write(&piece).expect("it has a reader");
+            dup2_stderr(before).expect("descriptors are left");
+            assert_eq!((output, again), (StandardError::Own, PIECE));
+            assert!(whole > 0 && !flags.contains(OFlags::NONBLOCK), "{whole} pieces, {flags:?}");
+        });
     }
 }

@@ -40,24 +40,22 @@ fn open_own() -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::alone::is_alone;
+    use crate::process::alone::alone;
 
     #[test]
     fn a_process_with_hidden_memory_offers_itself_and_stays_hidden() {
-        if !is_alone("process::sacrifice::tests::a_process_with_hidden_memory_offers_itself_and_stays_hidden")
-        {
-            return;
-        }
-        let adjustment = || {
-            let text = std::fs::read_to_string("/proc/self/oom_score_adj").expect("there is /proc");
-            text.trim().parse::<i32>().expect("a number")
-        };
-        let before = adjustment();
-        crate::process::hide_memory().expect("the kernel can");
-        offer(100).expect("it needs no privilege");
-        assert_eq!(adjustment(), (before + 100).min(GREATEST));
-        offer(GREATEST).expect("it needs no privilege");
-        assert_eq!(adjustment(), GREATEST);
-        assert_eq!(dumpable_behavior(), Ok(DumpableBehavior::NotDumpable));
+        alone(module_path!(), "a_process_with_hidden_memory_offers_itself_and_stays_hidden", || {
+            let adjustment = || {
+                let text = std::fs::read_to_string("/proc/self/oom_score_adj").expect("there is /proc");
+                text.trim().parse::<i32>().expect("a number")
+            };
+            let before = adjustment();
+            crate::process::hide_memory().expect("the kernel can");
+            offer(100).expect("it needs no privilege");
+            assert_eq!(adjustment(), (before + 100).min(GREATEST));
+            offer(GREATEST).expect("it needs no privilege");
+            assert_eq!(adjustment(), GREATEST);
+            assert_eq!(dumpable_behavior(), Ok(DumpableBehavior::NotDumpable));
+        });
     }
 }

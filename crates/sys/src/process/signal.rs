@@ -160,22 +160,7 @@ impl AsFd for Signals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::alone::is_alone;
-
-    #[test]
-    fn ends_of_children_are_reported_also_if_the_parent_ignored_them() {
-        // The kernel would reap the children of other tests meanwhile.
-        if !is_alone("process::signal::tests::ends_of_children_are_reported_also_if_the_parent_ignored_them")
-        {
-            return;
-        }
-        // SAFETY: an ignored signal runs no code of this process.
-        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
-        let signals = Signals::new().expect("there are descriptors");
-        let mut child = std::process::Command::new("true").spawn().expect("true is a program");
-        assert!(child.wait().expect("the kernel kept its status").success());
-        drop(signals);
-    }
+    use crate::process::alone::alone;
 
     #[test]
     fn a_program_starts_without_the_blocked_signals_of_its_parent() {
@@ -193,5 +178,18 @@ mod tests {
         assert_eq!(blocked(&mut command), 0);
         held.release();
         assert_eq!(blocked(Command::new("grep").args(["SigBlk", "/proc/self/status"])), 0);
+    }
+
+    #[test]
+    fn ends_of_children_are_reported_also_if_the_parent_ignored_them() {
+        // The kernel would reap the children of other tests meanwhile.
+        alone(module_path!(), "ends_of_children_are_reported_also_if_the_parent_ignored_them", || {
+            // SAFETY: an ignored signal runs no code of this process.
+            unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+            let signals = Signals::new().expect("there are descriptors");
+            let mut child = std::process::Command::new("true").spawn().expect("true is a program");
+            assert!(child.wait().expect("the kernel kept its status").success());
+            drop(signals);
+        });
     }
 }

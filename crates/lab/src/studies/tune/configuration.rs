@@ -136,7 +136,6 @@ fn quoted(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::Measure;
     use crate::statistics::effect::Effect;
     use crate::studies::tune::candidates::CandidateSettings;
     use crate::verdict::ruling::{ClaimVerdict, Ruling};
@@ -148,19 +147,12 @@ mod tests {
         Confirmation {
             settings: pairs.collect::<CandidateSettings>(),
             verdict: ClaimVerdict {
-                experiment: "confirmation".to_owned(),
-                claim: 1,
-                says: String::new(),
-                published: String::new(),
-                measure: Measure::Rate,
-                rule: String::new(),
                 ruling: Ruling::Holds,
-                because: String::new(),
-                ours: String::new(),
                 effect: Some(effect),
                 is_ratio: true,
                 p: Some(0.001),
                 noisy: (0, 9),
+                ..ClaimVerdict::default()
             },
             measures: Vec::new(),
             unanswered: 0.0,

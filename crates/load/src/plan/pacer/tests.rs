@@ -13,6 +13,14 @@ fn schedule(rate: ArrivalRate, arrivals: Arrivals, part: ScheduleShare, seconds:
     std::iter::from_fn(|| pacer.take(u64::MAX)).collect()
 }
 
+/// The arrivals of all workers, in order.
+fn shared(rate: ArrivalRate, arrivals: Arrivals, workers: u32, seconds: u64) -> Vec<u64> {
+    let part = |index| schedule(rate, arrivals, ScheduleShare { index, of: workers }, seconds);
+    let mut times: Vec<u64> = (0..workers).flat_map(part).collect();
+    times.sort_unstable();
+    times
+}
+
 fn rates() -> impl Strategy<Value = ArrivalRate> {
     prop_oneof![
         (1.0..5_000.0).prop_map(ArrivalRate::constant),
@@ -37,19 +45,13 @@ proptest! {
 
     #[test]
     fn several_workers_share_the_schedule_of_one(rate in rates(), workers in 1u32..6) {
-        let mut parts: Vec<u64> = (0..workers)
-            .flat_map(|index| schedule(rate, Arrivals::Constant, ScheduleShare { index, of: workers }, 2))
-            .collect();
-        parts.sort_unstable();
+        let parts = shared(rate, Arrivals::Constant, workers, 2);
         prop_assert_eq!(parts, schedule(rate, Arrivals::Constant, WHOLE, 2));
     }
 
     #[test]
     fn poisson_arrivals_have_the_expected_rate_and_variance(rate in rates(), workers in 1u32..4) {
-        let mut times: Vec<u64> = (0..workers)
-            .flat_map(|index| schedule(rate, Arrivals::Poisson, ScheduleShare { index, of: workers }, 3))
-            .collect();
-        times.sort_unstable();
+        let times = shared(rate, Arrivals::Poisson, workers, 3);
         let expected = rate.expected(3.0, 3.0);
         // Six standard deviations of a Poisson count, plus one arrival for small counts.
         prop_assert!((times.len() as f64 - expected).abs() < 6.0 * expected.sqrt() + 1.0, "{} of {expected}", times.len());

@@ -43,21 +43,18 @@ pub(super) fn bars(distribution: &Distribution) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::histogram::{self, Counts};
 
     #[test]
     fn rows_have_all_samples_and_bars_their_shares() {
-        let mut histogram = histogram::new();
-        (1..=1_000u64).for_each(|at| histogram.saturating_record(at * 1_000));
-        let all = Distribution::of(Counts::take(&mut histogram)).expect("there are samples");
+        let times = |count: u64| (1..=count).map(|at| at * 1_000);
+        let all = Distribution::of_times(times(1_000)).expect("there are samples");
         let text = bars(&all).expect("there are enough samples");
         let shares = text.lines().map(|line| line.split_whitespace().nth(4).expect("a share"));
         let shares: Vec<f64> = shares.map(|share| share.parse().expect("a number")).collect();
         assert_eq!(shares.len(), 10);
         assert!((shares.iter().sum::<f64>() - 100.0).abs() < 0.1, "{text}");
         assert!(text.lines().next().is_some_and(|line| line.ends_with(&"#".repeat(50))), "{text}");
-        (1..=999u64).for_each(|at| histogram.saturating_record(at * 1_000));
-        let few = Distribution::of(Counts::take(&mut histogram)).expect("there are samples");
+        let few = Distribution::of_times(times(999)).expect("there are samples");
         assert_eq!(bars(&few), None);
     }
 }

@@ -200,7 +200,6 @@ fn tell(line: &mut ProgressLine, progress: TuneProgress<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use tenfold_lab::measure::Measure;
     use tenfold_lab::studies::tune::candidates;
     use tenfold_lab::studies::tune::result::{Confirmation, TuneResult};
     use tenfold_lab::verdict::ruling::{ClaimVerdict, Ruling};
@@ -233,7 +232,7 @@ mod tests {
         for settings in candidates::candidates(&able, 4, 100, 1) {
             let best = Confirmation {
                 settings: settings.clone(),
-                verdict: verdict(),
+                verdict: ClaimVerdict { ruling: Ruling::Holds, is_ratio: true, ..ClaimVerdict::default() },
                 measures: Vec::new(),
                 unanswered: 0.0,
                 disturbed: 0,
@@ -253,23 +252,5 @@ mod tests {
             assert!(given.resolve().is_ok(), "{settings:?}: {text}");
         }
         fs::remove_dir_all(&folder).expect("it is removed");
-    }
-
-    fn verdict() -> ClaimVerdict {
-        ClaimVerdict {
-            experiment: String::new(),
-            claim: 1,
-            says: String::new(),
-            published: String::new(),
-            measure: Measure::Rate,
-            rule: String::new(),
-            ruling: Ruling::Holds,
-            because: String::new(),
-            ours: String::new(),
-            effect: None,
-            is_ratio: true,
-            p: None,
-            noisy: (0, 8),
-        }
     }
 }

@@ -380,6 +380,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn pauses_grow_with_early_ends_and_a_long_life_ends_them() {
+        let second = Duration::from_secs(1);
+        let start = Instant::now();
+        let mut restart = Restart::new(second, second, 3 * second, start);
+        assert!(restart.is_due(start));
+        let mut pauses = Vec::new();
+        for _ in 0..5 {
+            restart.on_start(start);
+            assert!(!restart.is_due(start + second));
+            pauses.push(restart.on_exit(start).as_secs());
+        }
+        assert_eq!(pauses, [0, 1, 2, 3, 3]);
+        restart.on_start(start);
+        assert_eq!(restart.on_exit(start + second), Duration::ZERO);
+    }
+
+    #[test]
     fn a_process_hangs_if_checks_see_no_heartbeat() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
@@ -395,22 +412,5 @@ mod tests {
         assert!(!watch.hangs(1, at(2)) && !watch.hangs(1, at(100)) && !watch.hangs(2, at(102)));
         let mut late = HeartbeatWatch::new(bounds, start);
         assert!((0..17).any(|second| late.hangs(0, at(second))), "it never started");
-    }
-
-    #[test]
-    fn pauses_grow_with_early_ends_and_a_long_life_ends_them() {
-        let second = Duration::from_secs(1);
-        let start = Instant::now();
-        let mut restart = Restart::new(second, second, 3 * second, start);
-        assert!(restart.is_due(start));
-        let mut pauses = Vec::new();
-        for _ in 0..5 {
-            restart.on_start(start);
-            assert!(!restart.is_due(start + second));
-            pauses.push(restart.on_exit(start).as_secs());
-        }
-        assert_eq!(pauses, [0, 1, 2, 3, 3]);
-        restart.on_start(start);
-        assert_eq!(restart.on_exit(start + second), Duration::ZERO);
     }
 }

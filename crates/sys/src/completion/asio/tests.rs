@@ -55,6 +55,9 @@ fn rest(proactor: &mut CompletionContext) -> Vec<(u64, i32)> {
     results(&all)
 }
 
+/// More bytes than a socket takes.
+const MUCH: usize = 3 << 20;
+
 #[test]
 fn a_connection_is_accepted_read_written_and_closed() {
     let mut proactor = CompletionContext::new().expect("Asio");
@@ -88,7 +91,6 @@ fn a_connection_is_accepted_read_written_and_closed() {
 
 #[test]
 fn sends_that_find_no_room_go_on_in_their_order_and_a_close_waits_for_them() {
-    const MUCH: usize = 3 << 20;
     let mut proactor = CompletionContext::new().expect("Asio");
     let (socket, mut peer) = pair();
     for tag in 0..3 {
@@ -160,7 +162,6 @@ fn a_mapping_of_a_cut_file_fails_although_the_socket_has_room() {
 
 #[test]
 fn a_mapping_is_sent_whole_to_a_peer_that_takes_its_time() {
-    const MUCH: usize = 3 << 20;
     let mut proactor = CompletionContext::new().expect("Asio");
     let (socket, mut peer) = pair();
     for tag in 1..3 {

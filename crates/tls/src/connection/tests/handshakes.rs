@@ -7,7 +7,7 @@ use tenfold_http::layer::{HandshakeTurns, Layer};
 use tenfold_http::script::Script;
 use tenfold_http::{Connection, Finish, Local, Next, Out, Peer, Scheme};
 
-use super::{Fixture, RecordsOf, request};
+use super::{Fixture, RecordsOf, TestClient, request};
 use crate::connection::capture::Secret;
 use crate::connection::keys::{Suite, TrafficKey};
 use crate::connection::records::Records;
@@ -76,13 +76,7 @@ fn an_idle_connection_is_parked_between_its_requests_and_closed_in_order() {
         for _ in 0..3 {
             script = script.waits(second).responds(client.answers(0, &request("/")));
         }
-        let closing = client.clone();
-        let script = script.waits(second).responds(move |sent| {
-            closing.read(sent);
-            closing.connection(|connection| connection.send_close_notify());
-            vec![closing.wire()]
-        });
-        let outcome = fixture.play(script);
+        let outcome = fixture.play(script.waits(second).responds(client.closes()));
         client.read(&outcome.sent);
         assert_eq!((client.small_answers(), client.closed()), (3, true), "{version:?} {served:?}");
         assert_eq!((outcome.next, outcome.finish), (Next::Close, Some(Finish::Close)));
@@ -96,17 +90,11 @@ fn a_connection_without_a_request_is_closed_in_order() {
     for version in [&TLS13, &TLS12] {
         let fixture = Fixture::new(version);
         let client = fixture.client();
-        let closing = client.clone();
-        let second = Duration::from_secs(1);
-        let script = Script::new().sends(client.wire()).responds(client.answers(0, b"")).waits(second);
-        let outcome = fixture.play(script.responds(move |sent| {
-            closing.read(sent);
-            closing.connection(|connection| connection.send_close_notify());
-            vec![closing.wire()]
-        }));
+        let outcome = fixture.play(client.handshakes().responds(client.closes()));
         client.read(&outcome.sent);
         assert_eq!((outcome.next, outcome.finish), (Next::Close, Some(Finish::Close)), "{version:?}");
-        assert!(client.closed() && outcome.took < 2 * second, "{version:?}: {:?}", outcome.took);
+        let took = outcome.took;
+        assert!(client.closed() && took < Duration::from_secs(2), "{version:?}: {took:?}");
     }
 }
 
@@ -116,11 +104,7 @@ fn a_session_is_resumed_and_its_facts_are_known() {
         let fixture = Fixture::new(version);
         for resumed in [false, true] {
             let client = fixture.client();
-            let script = Script::new()
-                .sends(client.wire())
-                .responds(client.answers(0, b""))
-                .waits(Duration::from_secs(1))
-                .responds(client.answers(0, &request("/")));
+            let script = client.handshakes().responds(client.answers(0, &request("/")));
             let (outcome, state) = fixture.play_keeping(script);
             client.read(&outcome.sent);
             assert_eq!(client.small_answers(), 1);
@@ -253,40 +237,40 @@ impl KeyLog for SecretLog {
     }
 }
 
-#[test]
-fn an_alert_after_the_servers_finished_reaches_the_client() {
+/// Plays a client that answers the server's first flight with the bytes that `answer` makes from the key of
+/// the client's handshake.
+fn finishing(
+    answer: impl FnOnce(&TestClient, &dyn Fn() -> TrafficKey) -> Vec<Vec<u8>> + Send + 'static,
+) -> TestClient {
     let fixture = Fixture::new(&TLS13);
     let log = Arc::new(SecretLog::default());
     let mut config = (*fixture.client).clone();
     config.key_log = log.clone();
-    let client = super::TestClient::new(&config.into());
+    let client = TestClient::new(&config.into());
     let reader = client.clone();
-    let script = Script::new().sends(client.wire()).responds(move |sent| {
+    let outcome = fixture.play(Script::new().sends(client.wire()).responds(move |sent| {
         reader.read(sent);
         let secret = log.0.lock().expect("no panic").clone().expect("the server has answered");
-        let key = || TrafficKey::derived(Suite::Aes256GcmSha384, secret.clone());
+        answer(&reader, &|| TrafficKey::derived(Suite::Aes256GcmSha384, secret.clone()))
+    }));
+    client.read(&outcome.sent);
+    client
+}
+
+#[test]
+fn an_alert_after_the_servers_finished_reaches_the_client() {
+    let client = finishing(|_, key| {
         let mut records = Out::new();
         // A Finished of 16 MB.
         Records::new(key(), key()).stage(ContentType::Handshake, &[20, 255, 255, 255], &mut records);
         vec![records.staged_alone().expect("records are staged").to_vec()]
     });
-    let outcome = fixture.play(script);
-    client.read(&outcome.sent);
     assert_eq!(client.error(), Some(rustls::Error::AlertReceived(AlertDescription::DecodeError)));
 }
 
 #[test]
 fn a_finished_may_be_split_over_records() {
-    let fixture = Fixture::new(&TLS13);
-    let log = Arc::new(SecretLog::default());
-    let mut config = (*fixture.client).clone();
-    config.key_log = log.clone();
-    let client = super::TestClient::new(&config.into());
-    let reader = client.clone();
-    let script = Script::new().sends(client.wire()).responds(move |sent| {
-        reader.read(sent);
-        let secret = log.0.lock().expect("no panic").clone().expect("the server has answered");
-        let key = || TrafficKey::derived(Suite::Aes256GcmSha384, secret.clone());
+    let client = finishing(|reader, key| {
         let mut wire = reader.wire();
         let at = wire.iter().position(|kind| *kind == 23).expect("a sealed record follows the others");
         let (header, sealed) = wire[at..].split_at_mut(5);
@@ -301,8 +285,6 @@ fn a_finished_may_be_split_over_records() {
         reader.write(&request("/"));
         vec![records.staged_alone().expect("records are staged").to_vec(), reader.wire()]
     });
-    let outcome = fixture.play(script);
-    client.read(&outcome.sent);
     assert_eq!((client.small_answers(), client.error()), (1, None));
 }
 
@@ -312,7 +294,7 @@ fn a_protocol_that_is_not_served_gets_an_alert() {
     for (offered, served) in [("h2", false), ("http/1.0", true), ("http/1.1", true)] {
         let mut config = (*fixture.client).clone();
         config.alpn_protocols = vec![offered.into()];
-        let client = super::TestClient::new(&config.into());
+        let client = TestClient::new(&config.into());
         let outcome = fixture.play(Script::new().sends(client.wire()));
         client.read(&outcome.sent);
         let alert = rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol);
@@ -342,19 +324,8 @@ fn plain_http_gets_a_response_that_names_the_reason() {
 fn a_connection_that_is_cut_off_gets_no_answer() {
     for version in [&TLS13, &TLS12] {
         let fixture = Fixture::new(version);
-        // The record with the end of the request is truncated.
         let client = fixture.client();
-        let cut = client.clone();
-        let script =
-            Script::new().sends(client.wire()).responds(client.answers(0, b"")).waits(Duration::from_secs(1));
-        let script = script.responds(move |sent| {
-            cut.read(sent);
-            cut.write(&request("/"));
-            let mut wire = cut.wire();
-            wire.pop();
-            vec![wire]
-        });
-        let outcome = fixture.play(script.ends());
+        let outcome = fixture.play(client.handshakes().responds(client.asks_without(1)).ends());
         client.read(&outcome.sent);
         assert_eq!((client.small_answers(), outcome.next), (0, Next::Linger), "{version:?}");
     }

@@ -13,6 +13,7 @@ mod transfers;
 use std::io::{Read, Write};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use rcgen::CertifiedKey;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -33,6 +34,15 @@ use super::{HandshakeResult, TlsServer, TlsState, prepare};
 const NAME: &str = "localhost";
 pub(super) const BODY: &[u8] = b"a small body\n";
 
+/// The implementation of records after the handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RecordsOf {
+    /// The server's own records.
+    Extracted,
+    /// Those of rustls.
+    Unbuffered,
+}
+
 /// A server that answers every request, and the certificate that its clients trust.
 #[derive(Clone)]
 pub(super) struct Fixture {
@@ -42,15 +52,6 @@ pub(super) struct Fixture {
     pub(super) limits: Limits,
     pub(super) turns: HandshakeTurns,
     pub(super) files: PatternFiles,
-}
-
-/// The implementation of records after the handshake.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RecordsOf {
-    /// The server's own records.
-    Extracted,
-    /// Those of rustls.
-    Unbuffered,
 }
 
 impl Fixture {
@@ -299,6 +300,34 @@ impl TestClient {
             let mut wire = client.wire();
             let rest = wire.split_off(at.min(wire.len()));
             vec![wire, rest]
+        }
+    }
+
+    /// Returns a script of the handshake, and of a second in which the connection is idle.
+    pub(super) fn handshakes(&self) -> Script {
+        Script::new().sends(self.wire()).responds(self.answers(0, b"")).waits(Duration::from_secs(1))
+    }
+
+    /// Returns a step of a script that reads the server's bytes, and sends a request without the last
+    /// `missing` bytes of its record.
+    pub(super) fn asks_without(&self, missing: usize) -> impl FnOnce(&[u8]) -> Vec<Vec<u8>> + Send + 'static {
+        let client = self.clone();
+        move |sent| {
+            client.read(sent);
+            client.write(&request("/"));
+            let mut wire = client.wire();
+            wire.truncate(wire.len() - missing);
+            vec![wire]
+        }
+    }
+
+    /// Returns a step of a script that reads the server's bytes and ends this side of the connection.
+    pub(super) fn closes(&self) -> impl FnOnce(&[u8]) -> Vec<Vec<u8>> + Send + 'static {
+        let client = self.clone();
+        move |sent| {
+            client.read(sent);
+            client.connection(|connection| connection.send_close_notify());
+            vec![client.wire()]
         }
     }
 

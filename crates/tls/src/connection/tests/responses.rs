@@ -112,16 +112,8 @@ fn a_record_that_is_cut_off_gets_no_answer() {
     let fixture = Fixture::new(&TLS13);
     for missing in [1, 2, 16, 17, 18, 40, 50] {
         let cut = fixture.client();
-        let reader = cut.clone();
-        let script = Script::new().sends(cut.wire()).responds(cut.answers(0, b""));
-        let script = script.waits(Duration::from_secs(1)).responds(move |sent| {
-            reader.read(sent);
-            reader.write(&request("/"));
-            let mut wire = reader.wire();
-            wire.truncate(wire.len() - missing);
-            vec![wire]
-        });
-        let outcome = play(&fixture, &Parts::new(), &cut, script.ends());
+        let script = cut.handshakes().responds(cut.asks_without(missing)).ends();
+        let outcome = play(&fixture, &Parts::new(), &cut, script);
         assert_eq!((cut.small_answers(), outcome.next), (0, Next::Linger), "{missing} bytes are missing");
     }
 }
@@ -132,12 +124,7 @@ fn a_closing_record_in_mid_response_ends_the_connection_after_it() {
     for (target, length) in [("/shared", SHARED as u64), ("/file", FILE)] {
         let client = fixture.client();
         let script = asking(&client, &[target]).takes(10_000, Duration::from_millis(100));
-        let closing = client.clone();
-        let script = script.waits(Duration::from_secs(1)).responds(move |sent| {
-            closing.read(sent);
-            closing.connection(|connection| connection.send_close_notify());
-            vec![closing.wire()]
-        });
+        let script = script.waits(Duration::from_secs(1)).responds(client.closes());
         let outcome = play(&fixture, &Parts::new(), &client, script);
         assert!(client.plaintext().ends_with(&pattern(0..length)), "{target} is incomplete or wrong");
         assert_eq!((client.closed(), outcome.next), (true, Next::Close), "{target}");

@@ -10,7 +10,6 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustls::ServerConfig;
 use rustls::sign::SingleCertAndKey;
 use rustls::version::{TLS12, TLS13};
-use tenfold_http::script::Script;
 
 use super::{Fixture, TestClient, request};
 use crate::certificates::chain::Chain;
@@ -53,8 +52,7 @@ fn a_handshake_begins_again_if_the_process_ends_that_had_its_request() {
                 held.serve(&far).expect("the socket works");
             });
             let client = TestClient::new(&fixture.client);
-            let script = Script::new().sends(client.wire()).responds(client.answers(0, b""));
-            let script = script.waits(Duration::from_secs(1)).responds(client.answers(0, &request("/")));
+            let script = client.handshakes().responds(client.answers(0, &request("/")));
             let outcome = fixture.play(script);
             client.read(&outcome.sent);
             assert_eq!((client.small_answers(), client.error()), (1, None), "{version:?}");

@@ -29,9 +29,7 @@ fn upload(fixture: &Fixture, seed: u64, records: usize) -> usize {
     let body = pattern(0..sizes.iter().sum::<usize>() as u64);
     let pieces = Xorshift(random.0);
     let (uploading, uploaded) = (client.clone(), body.clone());
-    let script =
-        Script::new().sends(client.wire()).responds(client.answers(0, b"")).waits(Duration::from_secs(1));
-    let script = script.responds(move |sent| {
+    let script = client.handshakes().responds(move |sent| {
         let mut pieces = pieces;
         uploading.read(sent);
         uploading.write(
@@ -107,11 +105,7 @@ fn the_first_records_fit_a_segment_and_later_ones_grow() {
     for version in [&TLS13, &TLS12] {
         let fixture = Fixture::new(version);
         let client = fixture.client();
-        let script = Script::new()
-            .sends(client.wire())
-            .responds(client.answers(0, b""))
-            .waits(Duration::from_secs(1))
-            .responds(client.answers(0, &request("/500000")));
+        let script = client.handshakes().responds(client.answers(0, &request("/500000")));
         let outcome = fixture.play(script);
         let mut sizes = Vec::new();
         let mut rest = &outcome.sent[..];

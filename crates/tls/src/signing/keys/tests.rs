@@ -28,6 +28,10 @@ fn key_of(pair: &TestPair) -> Arc<dyn SigningKey> {
     key::parse(Path::new("key.pem"), pair.key_pem.as_bytes()).expect("a key")
 }
 
+fn p256() -> TestPair {
+    generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256)
+}
+
 fn chain_of(pair: &TestPair) -> Chain {
     Chain::parse(Path::new("a.pem"), pair.certificate_pem.as_bytes()).expect("a chain")
 }
@@ -48,7 +52,7 @@ fn sign(client: &Arc<SigningClient>, pair: &TestPair, message: &[u8]) -> Result<
 fn handshakes_of_each_key_and_version_are_signed_by_the_other_process() {
     let pairs = [
         generate::pair(&["a.test"], &rcgen::PKCS_RSA_SHA256),
-        generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256),
+        p256(),
         generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P384_SHA384),
         generate::pair(&["a.test"], &rcgen::PKCS_ED25519),
     ];
@@ -79,8 +83,8 @@ fn handshakes_of_each_key_and_version_are_signed_by_the_other_process() {
 
 #[test]
 fn only_messages_of_handshakes_by_keys_of_its_own_are_signed() {
-    let ours = generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256);
-    let other = generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256);
+    let ours = p256();
+    let other = p256();
     let held = HeldKeys::new([key_of(&ours)]);
     let (near, far) = pair();
     thread::scope(|scope| {
@@ -95,7 +99,7 @@ fn only_messages_of_handshakes_by_keys_of_its_own_are_signed() {
 
 #[test]
 fn a_process_that_is_silent_or_gone_costs_a_bounded_wait() {
-    let ours = generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256);
+    let ours = p256();
     let (near, far) = pair();
     let client = SigningClient::new([near], Duration::from_millis(50), AnswerPath::Pair).expect("a socket");
     let start = Instant::now();
@@ -130,7 +134,7 @@ fn a_process_that_is_silent_or_gone_costs_a_bounded_wait() {
 
 #[test]
 fn answers_to_processes_that_share_a_socket_reach_the_right_one() {
-    let ours = generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256);
+    let ours = p256();
     let other = generate::pair(&["a.test"], &rcgen::PKCS_ED25519);
     let held = HeldKeys::new([key_of(&ours)]);
     let (near, far) = pair();
@@ -167,7 +171,7 @@ fn client_schemes() -> &'static [SignatureScheme] {
 
 #[test]
 fn the_end_of_the_process_fails_a_request_and_no_later_one() {
-    let ours = generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256);
+    let ours = p256();
     let (near, far) = pair();
     let client = SigningClient::new([near], PATIENCE, AnswerPath::Pair).expect("a socket");
     let start = Instant::now();
@@ -190,7 +194,7 @@ fn the_end_of_the_process_fails_a_request_and_no_later_one() {
 
 #[test]
 fn an_empty_cut_or_oversized_message_does_not_end_the_loop() {
-    let ours = generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256);
+    let ours = p256();
     let held = HeldKeys::new([key_of(&ours)]);
     let (near, far) = pair();
     let wrong = near.try_clone().expect("a descriptor");
@@ -208,7 +212,7 @@ fn an_empty_cut_or_oversized_message_does_not_end_the_loop() {
 
 #[test]
 fn a_late_answer_is_not_taken_for_that_of_a_later_request() {
-    let ours = generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256);
+    let ours = p256();
     let (near, far) = pair();
     const BRIEF: Duration = Duration::from_secs(1);
     let client = SigningClient::new([near], BRIEF, AnswerPath::Pair).expect("a socket");
@@ -233,7 +237,7 @@ fn a_late_answer_is_not_taken_for_that_of_a_later_request() {
 
 #[test]
 fn any_message_gets_an_answer_with_its_number_or_none() {
-    let ours = generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256);
+    let ours = p256();
     let key = key_of(&ours);
     let id = KeyId::of(&key.public_key().expect("a public key"));
     let held = std::panic::AssertUnwindSafe(HeldKeys::new([key]));

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use super::*;
 use crate::completion::uring::buffers::BufferPool;
 use crate::completion::uring::held::{HeldResource, HeldTable};
-use crate::process::alone::is_alone;
+use crate::process::alone::alone;
 use crate::readiness::eventfd::EventFd;
 
 #[test]
@@ -160,21 +160,20 @@ fn flags_of_mappings(is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
 #[test]
 fn h88_a_child_gets_no_memory_of_a_ring() {
     // The ring of another test is mapped for a moment before it is kept from children.
-    if !is_alone("completion::uring::tests::queues::h88_a_child_gets_no_memory_of_a_ring") {
-        return;
-    }
-    let ring = ring();
-    let buffers = ring.pool.address();
-    let holds_buffers = |line: &str| {
-        let range = line.split(' ').next().and_then(|range| range.split_once('-'));
-        let number = |text| u64::from_str_radix(text, 16).expect("a number");
-        range.is_some_and(|(start, end)| (number(start)..number(end)).contains(&buffers))
-    };
-    let mut flags = flags_of_mappings(holds_buffers);
-    assert_eq!(flags.len(), 1, "the ring of buffers is in one mapping");
-    flags.extend(flags_of_mappings(|line| line.contains("io_uring")));
-    assert!(flags.len() > 2, "the queues are mapped");
-    for flags in flags {
-        assert!(flags.split(' ').any(|flag| flag == "dc"), "it is copied into a child: {flags}");
-    }
+    alone(module_path!(), "h88_a_child_gets_no_memory_of_a_ring", || {
+        let ring = ring();
+        let buffers = ring.pool.address();
+        let holds_buffers = |line: &str| {
+            let range = line.split(' ').next().and_then(|range| range.split_once('-'));
+            let number = |text| u64::from_str_radix(text, 16).expect("a number");
+            range.is_some_and(|(start, end)| (number(start)..number(end)).contains(&buffers))
+        };
+        let mut flags = flags_of_mappings(holds_buffers);
+        assert_eq!(flags.len(), 1, "the ring of buffers is in one mapping");
+        flags.extend(flags_of_mappings(|line| line.contains("io_uring")));
+        assert!(flags.len() > 2, "the queues are mapped");
+        for flags in flags {
+            assert!(flags.split(' ').any(|flag| flag == "dc"), "it is copied into a child: {flags}");
+        }
+    });
 }
