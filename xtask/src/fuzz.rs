@@ -36,9 +36,9 @@ const HARNESSES: &[Harness] = harnesses! {
         "connection::tests::any::any_bytes_are_records_in_order_or_end_the_connection";
     "form" "tenfold-accounts" ["--lib"] "web::any::any_form_is_read_as_a_slow_reader_reads_it";
     "cookie" "tenfold-accounts" ["--lib"] "web::any::any_cookies_are_sessions_or_none";
-    "ticket" "tenfold-tls" ["--lib"] "tickets::ticketer::tests::any_ticket_is_one_of_ours_or_nothing";
+    "ticket" "tenfold-tls" ["--lib"] "tickets::ticketer::tests::any_ticket_is_ours_or_invalid";
     "signature" "tenfold-tls" ["--lib"]
-        "signing::keys::tests::any_message_gets_an_answer_with_its_number_or_none";
+        "signing::keys::tests::any_message_gets_an_answer_with_its_number_or_no_answer";
     "certificate" "tenfold-tls" ["--lib"]
         "certificates::facts::tests::any_bytes_are_a_certificate_or_an_error";
     "configuration" "tenfold" ["--lib"]

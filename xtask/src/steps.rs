@@ -272,7 +272,7 @@ mod tests {
     use crate::tools;
 
     #[test]
-    fn every_tool_of_a_step_is_one_that_setup_knows() {
+    fn setup_knows_every_tool_of_a_step() {
         for step in STEPS {
             for tool in step.needs {
                 assert!(tools::knows(tool), "{} needs {tool}", step.name);

@@ -62,7 +62,7 @@ mod tests {
     use crate::page::parse_page;
 
     #[test]
-    fn charts_replace_what_stands_between_the_comments() {
+    fn charts_replace_the_text_between_the_comments() {
         let costs = "# C\n\n## Two\n\n| | a |\n| --- | --- |\n| x | 1.5 [1.0–2.0] |\n";
         let pages = BTreeMap::from([(
             "costs.md".to_owned(),
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_those_of_the_table_and_a_missing_one_is_an_error() {
+    fn rows_come_from_the_table_and_a_missing_row_is_an_error() {
         let text = "# R\n\n| claim | verdict |\n| --- | --- |\n| a < b | HOLDS |\n| c | REVERSED |\n";
         let page = parse_page("run.md", text.to_owned()).expect("it has a heading");
         let pages = BTreeMap::from([("run.md".to_owned(), page)]);

@@ -72,7 +72,7 @@ fn a_body_that_nobody_sends_is_empty_and_needs_no_wait() {
 }
 
 #[test]
-fn every_method_has_a_body_and_the_answer_to_head_none() {
+fn every_method_has_a_body_and_the_response_to_head_has_no_body() {
     for method in ["GET", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"] {
         let outcome = run(Script::new().sends(BY_LENGTH.replace("POST", method)));
         let response = only_response(&outcome.sent);
@@ -160,7 +160,7 @@ const MALFORMED_CHUNKS: [&str; 24] = [
 ];
 
 #[test]
-fn h08_h11_chunks_that_are_none_are_refused_where_the_body_is_wanted() {
+fn h08_h11_malformed_chunks_of_a_needed_body_are_refused() {
     for chunks in MALFORMED_CHUNKS {
         let site = Site::default();
         let request = "POST /echo HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -173,7 +173,7 @@ fn h08_h11_chunks_that_are_none_are_refused_where_the_body_is_wanted() {
 }
 
 #[test]
-fn h08_h11_chunks_that_are_none_end_the_connection_behind_the_answer_where_nobody_wants_them() {
+fn h08_h11_malformed_chunks_of_a_discarded_body_end_the_connection_after_the_response() {
     for chunks in MALFORMED_CHUNKS {
         let site = Site::default();
         let request = post("Transfer-Encoding: chunked\r\n");
@@ -248,7 +248,7 @@ fn h15_chunks_that_nobody_reads_are_read_away_up_to_a_bound() {
 }
 
 #[test]
-fn h15_a_body_past_the_bound_of_who_wants_it_is_413_and_nothing_behind_it_is_read() {
+fn h15_a_body_past_the_bound_of_the_service_is_413_and_later_bytes_are_not_read() {
     let bound = ECHOED as usize;
     let by_length = |length: usize| format!("Content-Length: {length}\r\n\r\n{}", "x".repeat(length));
     let by_chunks = |length: usize| {
@@ -276,7 +276,7 @@ fn h15_a_body_past_the_bound_of_who_wants_it_is_413_and_nothing_behind_it_is_rea
 }
 
 #[test]
-fn h19_who_waits_for_100_continue_gets_it_where_the_body_is_wanted() {
+fn h19_a_client_that_waits_for_100_continue_gets_it_if_the_body_is_needed() {
     const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
     for (fields, body) in
         [("Content-Length: 3\r\n", "xyz"), ("Transfer-Encoding: chunked\r\n", "3\r\nxyz\r\n0\r\n\r\n")]

@@ -207,7 +207,7 @@ fn the_bound_on_requests_is_exact_and_announced() {
 }
 
 #[test]
-fn a_server_that_leaves_says_so_with_its_next_answer() {
+fn a_draining_server_closes_the_connection_with_its_next_response() {
     let outcome = run(Script::new().sends(GET).waits(SECOND).drains().sends(GET).sends(GET));
     let found = responses(&outcome.sent);
     assert_eq!(found.len(), 2);

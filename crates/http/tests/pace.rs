@@ -9,7 +9,7 @@ use tenfold_http::script::Script;
 use tenfold_http::{Finish, Limits, Next};
 
 #[test]
-fn a_connection_that_says_nothing_is_closed_without_a_word() {
+fn a_silent_connection_is_closed_without_a_response() {
     let outcome = run(Script::new().blocking());
     assert_eq!((outcome.sent.len(), outcome.next), (0, Next::Close));
     assert_eq!(outcome.took, limits().head_timeout);
@@ -42,7 +42,7 @@ fn an_empty_line_that_nothing_follows_is_closed_without_a_word() {
 }
 
 #[test]
-fn what_can_only_become_malformed_is_refused_before_it_is_whole() {
+fn a_head_that_cannot_become_valid_is_refused_before_its_end() {
     for begin in ["\r\n\r\n", "\n", "GET / HTTP/1.1\n", "GET / HTTP/1.1\r\nHost: a\n"] {
         let outcome = run(Script::new().sends(begin));
         assert_eq!((only_response(&outcome.sent).status, outcome.took), (400, Duration::ZERO), "{begin:?}");
@@ -93,7 +93,7 @@ fn the_deadline_of_a_head_begins_with_its_own_first_byte() {
 }
 
 #[test]
-fn a_blocking_connection_rests_as_long_as_a_parked_one() {
+fn a_blocking_connection_has_the_idle_timeout_of_a_parked_connection() {
     let outcome = run(Script::new().blocking().sends(GET).waits(74 * SECOND).sends(GET));
     assert_eq!(statuses(&outcome.sent), [200, 200]);
 }

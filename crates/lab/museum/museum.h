@@ -89,6 +89,15 @@ static inline void start(void *(*work)(void *), void *given) {
     pthread_detach(thread);
 }
 
+/* Serves each connection in a thread of its own. */
+static inline void serve_each(int listener, void *(*serve)(void *)) {
+    for (;;) {
+        int fd = accept(listener, NULL, NULL);
+        if (fd >= 0)
+            start(serve, (void *)(intptr_t)fd);
+    }
+}
+
 static inline void watch(int epoll, int fd, uint32_t events) {
     struct epoll_event event = {.events = events, .data.fd = fd};
     epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);

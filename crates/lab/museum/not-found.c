@@ -20,10 +20,5 @@ static void *serve(void *given) {
 }
 
 int main(int argc, char **argv) {
-    int listener = begin(argc, argv);
-    for (;;) {
-        int fd = accept(listener, NULL, NULL);
-        if (fd >= 0)
-            start(serve, (void *)(intptr_t)fd);
-    }
+    serve_each(begin(argc, argv), serve);
 }

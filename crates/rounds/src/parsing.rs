@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_published_parser_refuses_what_is_no_head() {
+    fn the_published_parser_refuses_malformed_heads() {
         for wrong in
             ["", "GET / HTTP/1.1\r\n", "PUT / HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\nHost: a\n\n", "\r\n"]
         {

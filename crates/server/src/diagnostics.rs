@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_shows_what_a_terminal_would_hide() {
+    fn a_message_shows_characters_that_a_terminal_would_hide() {
         assert_eq!(visible("a\u{202e}b\x1b[2J\u{9b}é\n 日本"), "a\\u{202e}b\\u{1b}[2J\\u{9b}é\n 日本");
     }
 

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_refused() {
+    fn invalid_host_names_are_refused() {
         for wrong in [
             "",
             "*",

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn one_lock_is_held_at_a_time() {
+    fn a_lock_excludes_other_locks() {
         let scratch = ScratchState::new("lock");
         let (first, second) = (scratch.folder(), scratch.folder());
         let lock = first.lock().expect("no error").expect("it is free");

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn h56_what_would_break_out_of_a_field_is_no_value() {
+    fn h56_line_ends_and_control_characters_are_no_value_of_a_field() {
         for wrong in
             [&b"a\r\nb"[..], b"a\rb", b"a\nb", b"a\0b", b"a\x7fb", b"a\x1bb", b" a", b"a ", b"\ta", b" "]
         {

@@ -111,7 +111,7 @@ fn an_observer_can_move_after_other_bytes() {
 }
 
 #[test]
-fn a_response_waits_for_the_file_of_the_one_before() {
+fn a_response_waits_for_the_file_of_the_previous_response() {
     let mut out = Out::new();
     out.stage(b"head");
     assert!(!out.full());

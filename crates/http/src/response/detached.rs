@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_detached_response_is_encoded_as_one_that_is_written_in_place() {
+    fn a_detached_response_has_the_bytes_of_a_response_written_in_place() {
         for case in 0..1 << 5 {
             clock::set(Instant(0), 784_111_777);
             let mut detached = DetachedResponse::default();

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_is_the_published_one() {
+    fn the_hash_has_the_published_values() {
         let digits = |bytes: &[u8]| {
             let mut hash = Hash::new();
             hash.add(bytes);

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_nothing_gets_the_content_as_it_is() {
+    fn without_accept_encoding_the_content_is_not_encoded() {
         check(&[], ALL, Identity);
         check(&[""], ALL, Identity);
         check(&["deflate, compress;q=0.5"], ALL, Identity);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_counts_for_nothing() {
+    fn malformed_elements_are_ignored() {
         for wrong in [
             "q=2",
             "q=1.1",

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn h34_what_no_byte_satisfies_is_unsatisfiable() {
+    fn h34_a_range_outside_the_file_is_unsatisfiable() {
         check("bytes=10-", 10, Unsatisfiable);
         check("bytes=10-12", 10, Unsatisfiable);
         check("bytes=18446744073709551616-", 10, Unsatisfiable);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn h34_what_is_malformed_is_ignored() {
+    fn h34_malformed_ranges_are_ignored() {
         for value in [
             "",
             "bytes",
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_malformed_spoils_all() {
+    fn a_malformed_range_invalidates_the_list() {
         for value in ["bytes=0-0,a-b", "bytes=0-0,5-2", "bytes=0-0,200", "bytes=0-0,-", "bytes=0-0;200-200"] {
             check(value, 1000, Whole);
         }

@@ -6,7 +6,7 @@ use crate::common::only_response;
 use crate::{all_refused, post, refused, run, understood};
 
 #[test]
-fn h01_a_length_beside_a_transfer_coding_is_refused() {
+fn h01_a_length_with_a_transfer_coding_is_refused() {
     all_refused(
         [
             "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",

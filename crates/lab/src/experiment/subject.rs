@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_that_files_use() {
+    fn the_names_of_subjects_and_measures_are_their_names_in_files() {
         let subjects = Subject::ALL.iter().map(|subject| (serde_json::to_value(subject), subject.name()));
         let measures = Measure::ALL.iter().map(|measure| (serde_json::to_value(measure), measure.name()));
         for (written, name) in subjects.chain(measures) {

@@ -136,7 +136,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn timers_are_those_of_the_cell() {
+    fn each_cell_measures_its_own_timer() {
         let measured = |timer: &str, operation| {
             let cell = cell(Subject::Timers, timer, operation, 100);
             measure(&cell, 1, 1, &bench()).map(|(values, _)| values)

@@ -131,7 +131,7 @@ fn the_first_level_that_fails_is_found() {
 }
 
 #[test]
-fn a_claim_that_cannot_be_tested_says_why() {
+fn a_claim_that_cannot_be_tested_has_a_reason() {
     let text = claim("ratio = [\"a\", \"b\"], is = \"greater\"", "needs = [\"cores 4\"]");
     let (found, because) = ruling(&text, &[]);
     assert_eq!(found, Ruling::NotTestableHere);

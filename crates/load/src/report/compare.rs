@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn one_run_on_a_side_never_has_a_winner() {
+    fn a_single_run_on_a_side_never_wins() {
         for (a, b) in [(1, 1), (1, 8), (8, 1)] {
             let (a, b) = (report(&vec![100.0; a]), report(&vec![200.0; b]));
             assert_eq!(verdicts(&a, &b), []);

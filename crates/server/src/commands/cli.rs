@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_itself_is_refused() {
+    fn contradicting_flags_are_refused() {
         for words in [
             &["serve", "site", "--root", "other"][..],
             &["serve", "--null-body", "5"],

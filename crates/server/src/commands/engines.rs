@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said_with_what_the_system_said() {
+    fn a_missing_facility_is_reported_with_the_error_of_the_system() {
         let model = Engine::Uring.model();
         let missing = (Facility::Ring, "Operation not permitted (os error 1)".to_owned());
         let text = described(model, Some(&missing));

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_short_help_is_a_screen_and_the_long_one_has_everything() {
+    fn the_short_help_fits_a_screen_and_the_long_help_has_everything() {
         let mut serve = program();
         let serve = serve.find_subcommand_mut("serve").expect("it is a command");
         let short = serve.render_help().to_string();

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_what_log_tools_read() {
+    fn a_line_has_the_format_that_log_tools_read() {
         assert_eq!(
             line("127.0.0.1:5000", b"GET /site.css HTTP/1.1", 200, 11873, Some(b"Mozilla/5.0 (X11)")),
             "127.0.0.1 - - [21/Nov/2026:08:00:00 +0000] \"GET /site.css HTTP/1.1\" 200 11873 \"-\" \
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn long_text_is_cut_and_says_so() {
+    fn long_text_is_cut_with_a_mark() {
         let mut text = Vec::new();
         escape(&mut text, &[b'a'; MOST_BYTES]);
         assert_eq!(text.len(), MOST_BYTES);
@@ -160,7 +160,7 @@ mod tests {
         /// A request is one line of printable ASCII with its quotes in place, and every byte of the request can be
         /// recovered.
         #[test]
-        fn whatever_was_sent_is_one_line_with_six_quotes(
+        fn any_request_is_one_line_with_six_quotes(
             request in prop::collection::vec(any::<u8>(), 0..200),
             agent in prop::collection::vec(any::<u8>(), 0..200),
         ) {

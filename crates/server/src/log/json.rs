@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_not_there() {
+    fn unknown_values_are_absent() {
         assert_eq!(
             line(b"GET / HTTP/1.1", 0, LogFields::default(), Times::default()),
             "{\"time\":\"2026-11-21T08:00:00Z\",\"client\":\"unix:\",\"request\":\"GET / HTTP/1.1\",\
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_there_and_nothing_may_be_a_value_too() {
+    fn known_values_are_present_even_if_they_are_empty() {
         let times = Times {
             process: Some(Duration::from_nanos(999)),
             send: Some(Duration::from_micros(1500)),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_its_bound_and_says_what_is_cut() {
+    fn a_line_has_a_bound_and_names_its_cut_fields() {
         for byte in *b"a\"\n\xff" {
             let sent = vec![byte; 64 * 1024];
             let fields = LogFields { referer: Some(&sent), agent: Some(&sent), ..LogFields::default() };
@@ -245,7 +245,7 @@ mod tests {
     proptest! {
         /// Another JSON parser recovers every byte of the request.
         #[test]
-        fn whatever_was_sent_is_one_line_that_can_be_read_back(
+        fn any_request_is_one_line_of_valid_json(
             request in prop::collection::vec(any::<u8>(), 0..200),
             agent in prop::collection::vec(any::<u8>(), 0..200),
         ) {

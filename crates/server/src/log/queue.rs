@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_exactly_at_the_bound_where_lines_may_be_dropped() {
+    fn lines_past_the_bound_of_a_queue_that_may_drop_are_refused() {
         let queue = LogQueue::new(MOST);
         let room = MOST / 1024;
         assert_eq!((0..room + 10).filter(|_| queue.put(&line(), Full::Drop)).count(), room);

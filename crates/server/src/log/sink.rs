@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_not_be_written_is_counted() {
+    fn lines_that_cannot_be_written_are_counted() {
         let full = File::options().write(true).open("/dev/full").expect("Linux has it");
         let (lost, error) = Sink::new(full, true).write(b"one\ntwo\n").expect_err("it is full");
         assert_eq!((lost, error.kind()), (2, io::ErrorKind::StorageFull));

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn h43_every_spelling_means_what_the_site_opens() {
+    fn h43_every_spelling_of_a_path_has_the_protection_of_the_opened_file() {
         for spelled in [
             "/members/a",
             "/./members/a",

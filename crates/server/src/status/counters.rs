@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_is_summed() {
+    fn counters_of_workers_are_summed() {
         let rows = [row(), row()];
         let (alone, shared) = (Tally::new(rows[0], false), Tally::new(rows[1], true));
         for tally in [alone, shared] {

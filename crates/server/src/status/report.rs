@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_copied_after_all_and_what_was_copied_instead_is_told() {
+    fn copied_zero_copy_sends_are_reported() {
         let mut report = report();
         report.send = "zerocopy".into();
         report.total.zerocopy = Zerocopy { sends: 7, copied: 5 };

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_says_nothing_is_bytes() {
+    fn a_name_without_a_known_suffix_has_the_type_of_bytes() {
         for name in ["LICENSE", "a.b/c", "x.unheardof", "trailing.", "", "archive.tar.", "a.html/raw"] {
             assert_eq!(of(name), UNKNOWN, "{name}");
         }

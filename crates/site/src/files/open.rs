@@ -183,7 +183,7 @@ mod tests {
     use std::time::SystemTime;
 
     #[test]
-    fn h51_a_file_that_changes_while_it_is_read_is_not_taken_for_one_version() {
+    fn h51_a_file_that_changes_while_it_is_read_is_not_cached() {
         let path = std::env::temp_dir().join(format!("tenfold-resolve-{}", std::process::id()));
         let write = |bytes: &[u8]| fs::write(&path, bytes).expect("the temporary directory can be written");
         write(b"first");

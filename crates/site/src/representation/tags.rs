@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_the_published_one() {
+    fn the_hash_of_tags_has_the_published_values() {
         // The values of `b2sum -l 128` (BLAKE2b, RFC 7693).
         assert_eq!(digest(b""), "cae66941d9efbd404e4d88758ea67670");
         assert_eq!(digest(b"abc"), "cf4ab791c62b8d2b2109c90275287816");

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hash_in_a_name_is_seen_and_a_word_is_not_taken_for_one() {
+    fn a_hash_in_a_name_is_recognised_and_a_word_is_not() {
         for name in
             ["app.3f2a9c1b.js", "assets/app-BK4x9Qz1.css", "chunk_0a1b2c3d4e5f.mjs", "a.d41d8cd98f00b204.png"]
         {

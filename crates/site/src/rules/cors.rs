@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_origin_is_refused() {
+    fn invalid_origins_are_refused() {
         for wrong in [
             "a.example",
             "https://",

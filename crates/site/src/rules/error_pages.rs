@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_status_or_no_file_is_refused() {
+    fn invalid_statuses_and_files_of_error_pages_are_refused() {
         for statuses in ["399", "600", "3xx", "4x", "", "oops", "xx", "44xx"] {
             assert!(ErrorPages::default().set(statuses, Some("/a.html")).is_err(), "{statuses}");
         }

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_or_removed_takes_the_place_of_the_servers_own() {
+    fn fields_that_are_set_or_removed_replace_the_servers_fields() {
         let fields =
             ResponseFields::of(&[set("cache-control", "x"), FieldEdit::remove("etag").expect("etag")]);
         assert!(!fields.keeps(FieldName::CACHE_CONTROL));
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn h56_what_would_break_the_message_is_refused() {
+    fn h56_edits_that_would_break_the_message_are_refused() {
         for name in
             ["content-length", "Transfer-Encoding", "connection", "DATE", "Content-Type", "a b", "", "x:"]
         {

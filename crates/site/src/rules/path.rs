@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn h42_what_is_not_text_is_malformed() {
+    fn h42_bytes_that_are_not_text_are_malformed() {
         let paths = "/%00 /a%00.html /% /%4 /%zz /%4g /%+1 /a% /%c0%ae /%c0%af /%e0%80%af /%ff /%ed%a0%80 \
              /%0d%0aX /%1b /%7f /.%00";
         all_are(PathError::Malformed, paths);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn h43_an_encoded_slash_is_none_and_empty_segments_are_nothing() {
+    fn h43_an_encoded_slash_separates_nothing_and_empty_segments_are_ignored() {
         all_are(PathError::Hidden, "/a%2fb /%2F /%2fetc/passwd");
         assert_eq!(relative("//a///b").as_deref(), Ok("a/b"));
         assert_eq!(canonical("//a///b//"), "/a/b/");
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn h47_what_is_shown_is_shown_and_nothing_else() {
+    fn h47_only_configured_dotfiles_are_shown() {
         let shown =
             ["/.well-known", "/a/.b", "/.all/**", "/**/.c*"].map(|text| Pattern::new(text).expect(text));
         let shown = Shown::new(shown.to_vec());
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_one_spelling() {
+    fn every_spelling_has_one_canonical_path() {
         for path in ["/a b", "/a%20b", "//a%20b", "/%61%20b"] {
             assert_eq!(canonical(path), "/a%20b", "{path}");
         }

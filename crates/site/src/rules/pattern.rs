@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stood_for_the_rest_is_known() {
+    fn the_text_that_a_star_matched_is_known() {
         let old = pattern("/old/**");
         assert!(old.is_prefix());
         assert_eq!(old.rest("old/a/b"), Some("a/b"));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_refused() {
+    fn malformed_patterns_are_refused() {
         for wrong in ["", "a", "*.css", "/a//b", "/../a", "/a/./b", "/***", "/a?b", "/a\\b", "/a\nb"] {
             assert!(Pattern::new(wrong).is_err(), "{wrong:?}");
         }
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn thousands_of_names_of_a_path_cost_no_more_than_one() {
+    fn thousands_of_names_in_a_path_take_linear_time() {
         const NAMES: usize = 1 << 12;
         let path = "a/.c".to_owned() + &"/.c".repeat(NAMES - 1);
         let all: Vec<usize> = (1..=NAMES).map(|name| 1 + 3 * name).collect();

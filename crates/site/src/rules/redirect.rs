@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_nowhere_is_refused() {
+    fn redirects_that_lead_nowhere_are_refused() {
         for (from, to) in [
             ("/a", "b"),
             ("/a", "//b"),

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_file_is_refused() {
+    fn try_files_that_name_no_file_are_refused() {
         for wrong in [
             "",
             "index.html",

@@ -7,7 +7,7 @@ use tenfold_http::OpenFile;
 use super::*;
 
 #[test]
-fn what_was_served_within_a_second_needs_no_file_call() {
+fn a_response_cached_within_a_second_needs_no_file_call() {
     let folder = Folder::of(&[("index.html", "home"), ("a b.txt", "text"), ("docs/page", "page")]);
     for site in [folder.in_memory(), folder.by_handle()] {
         let all = || {
@@ -39,7 +39,7 @@ fn what_was_served_within_a_second_needs_no_file_call() {
 }
 
 #[test]
-fn what_changes_is_served_changed_within_a_second() {
+fn a_change_of_a_file_is_served_after_a_second() {
     let folder = Folder::new();
     for site in [folder.in_memory(), folder.by_handle()] {
         let see = |target: &str| {
@@ -125,7 +125,7 @@ fn is_sent_from_file(site: &Site, folder: &Folder, bytes: u64) -> bool {
 }
 
 #[test]
-fn a_file_at_the_bound_comes_from_memory_and_one_past_it_from_the_file() {
+fn a_file_at_the_bound_is_sent_from_memory_and_a_larger_file_from_disk() {
     let folder = Folder::new();
     let asked = |bytes| is_sent_from_file(&folder.site(Settings::default()), &folder, bytes);
     assert_eq!([MEMORY_UP_TO, MEMORY_UP_TO + 1].map(asked), [false, true]);
@@ -203,7 +203,7 @@ fn becomes(site: &Site, target: &str, expected: (u16, &str)) {
 }
 
 #[test]
-fn what_is_watched_is_served_changed_though_no_second_has_passed() {
+fn a_change_of_a_watched_file_is_served_within_a_second() {
     let folder = Folder::of(&[("page", "one"), ("docs/index.html", "index"), ("docs/deep/file", "file")]);
     let settings = Settings { watched_folders: 10, ..Settings::default() };
     for site in [folder.site(settings.clone()), folder.site(Settings { memory_up_to: 0, ..settings })] {

@@ -173,7 +173,7 @@ fn changes_of_siblings_are_seen_within_a_second() {
 }
 
 #[test]
-fn each_coding_has_a_tag_and_conditions_and_ranges_are_about_the_chosen_one() {
+fn each_coding_has_a_tag_and_conditions_and_ranges_apply_to_it() {
     let folder = Folder::new();
     let page = text("page");
     folder.write("page.html", &page);
@@ -216,7 +216,7 @@ fn each_coding_has_a_tag_and_conditions_and_ranges_are_about_the_chosen_one() {
 }
 
 #[test]
-fn what_is_compressed_comes_back() {
+fn compressed_bodies_decode_to_the_file() {
     let folder = Folder::new();
     let (short, long) = (text("short"), text("long").repeat(20));
     folder.write("short.html", &short);
@@ -238,7 +238,7 @@ fn what_is_compressed_comes_back() {
 }
 
 #[test]
-fn what_is_not_worth_it_is_not_compressed() {
+fn small_and_incompressible_files_are_not_compressed() {
     let folder = Folder::new();
     folder.write("photo.png", text("photo"));
     folder.write("small.html", "x".repeat(1023));
@@ -351,7 +351,7 @@ fn siblings_are_looked_up_once_a_second() {
 }
 
 #[test]
-fn a_coding_that_both_have_is_the_one_that_stands_there() {
+fn a_coding_of_a_sibling_file_comes_before_compression() {
     let folder = Folder::new();
     folder.write("page.html", text("page"));
     folder.write("page.html.gz", "by hand");
@@ -366,7 +366,7 @@ fn a_coding_that_both_have_is_the_one_that_stands_there() {
 }
 
 #[test]
-fn who_excludes_the_file_as_it_is_does_not_get_it_where_too_much_is_being_made() {
+fn a_client_that_excludes_identity_does_not_get_it_under_load() {
     let folder = Folder::new();
     folder.write("page.html", text("busy"));
     let site = folder.site(compressing());

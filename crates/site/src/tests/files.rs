@@ -169,7 +169,7 @@ fn h45_a_swap_of_links_shows_nothing_from_outside() {
 }
 
 #[test]
-fn h46_what_is_no_file_is_refused_without_waiting() {
+fn h46_special_files_are_refused_without_waiting() {
     let folder = Folder::new();
     let fifo = Mode::from_raw_mode(0o644);
     rustix::fs::mknodat(CWD, folder.at("fifo"), FileType::Fifo, fifo, 0).expect("the directory is ours");
@@ -207,7 +207,7 @@ fn a_file_that_may_not_be_read_is_refused() {
 }
 
 #[test]
-fn h49_h50_a_file_that_changes_its_size_keeps_what_was_promised() {
+fn h49_h50_a_file_that_changes_its_size_keeps_the_promised_length() {
     let folder = Folder::of(&[("log", "0123456789")]);
     let site = folder.by_handle();
     let mut out = Out::new();

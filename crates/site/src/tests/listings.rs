@@ -49,7 +49,7 @@ fn a_folder_is_listed_where_that_is_asked_for_and_nowhere_else() {
 
 /// The guard of a folder is checked first, and a thread reads the folder later.
 #[test]
-fn a_folder_in_the_place_of_the_guarded_one_is_not_listed() {
+fn a_folder_that_replaced_a_guarded_folder_is_not_listed() {
     for exchanged in [false, true] {
         let folder = several();
         folder.write("others/private.txt", "private");
@@ -77,7 +77,7 @@ fn a_folder_in_the_place_of_the_guarded_one_is_not_listed() {
 }
 
 #[test]
-fn a_rule_says_where_folders_are_listed() {
+fn a_rule_permits_listings_below_a_path() {
     let folder = several();
     let paths = Pattern::new("/docs/**").expect("it is a pattern");
     let policy = Policy { listing: Some(Listing::Json), ..Policy::default() };
@@ -207,7 +207,7 @@ fn listings_are_current_and_conditional() {
 }
 
 #[test]
-fn a_folder_that_is_not_listed_tells_how_only_if_asked_to() {
+fn a_folder_that_is_not_listed_explains_listings_only_if_configured() {
     let folder = several();
     let silent = get(&folder.site(Settings::default()), "/docs/");
     assert_eq!((silent.status(), silent.text()), (404, "404 Not Found\n"));

@@ -43,7 +43,7 @@ fn h39_h40_dots_lead_nowhere_and_are_decoded_once() {
 }
 
 #[test]
-fn h41_h42_what_is_no_path_is_malformed() {
+fn h41_h42_backslashes_and_bytes_that_are_not_text_are_malformed() {
     all_are(400, "/a%5cb.txt /..%5c..%5csecret /%00 /a/b.txt%00.html /%c0%ae%c0%ae/secret /% /%zz /%ff");
 }
 

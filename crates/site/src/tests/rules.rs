@@ -241,7 +241,7 @@ fn an_application_answers_paths_without_a_file() {
 }
 
 #[test]
-fn a_file_for_any_path_is_cached_as_its_own_path_says() {
+fn a_file_for_any_path_has_the_cache_rule_of_its_own_path() {
     let folder = folder();
     folder.write("assets/app.js", "app");
     folder.write("assets/about.html", "about");
@@ -385,7 +385,7 @@ fn hosts_have_sites_of_their_own() {
 }
 
 #[test]
-fn what_holds_for_everybody_costs_no_reading_of_the_path() {
+fn rules_for_every_path_are_applied_without_parsing_the_path() {
     let here = Effective::default();
     assert!(!here.is_guarded() && here.hints.is_none() && here.of_errors.is_empty());
     assert!(

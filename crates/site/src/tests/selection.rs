@@ -151,7 +151,7 @@ fn h33_a_thousand_overlapping_ranges_are_the_whole_file() {
 }
 
 #[test]
-fn several_ranges_of_which_at_most_one_exists() {
+fn several_ranges_with_at_most_one_in_the_file() {
     let (_folder, site) = site();
     let response = ask(&site, "GET", "/page", &["Range: bytes=10-,20-30"]);
     assert_eq!((response.status(), response.field("Content-Range")), (416, Some("bytes */10")));

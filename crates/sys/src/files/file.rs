@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_a_root_say_what_to_do() {
+    fn errors_of_a_root_name_a_remedy() {
         let folder = TestFolder::new("file-none");
         let absent = Root::open(&folder.at("nowhere")).expect_err("it is not there").to_string();
         assert!(absent.contains("nowhere") && absent.ends_with("name another folder"), "{absent}");

@@ -114,7 +114,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn changes_are_told_with_their_names_and_a_wait_can_be_stopped() {
+    fn changes_are_reported_with_names_and_a_wait_can_be_stopped() {
         let path = std::env::temp_dir().join(format!("tenfold-inotify-{}", std::process::id()));
         fs::create_dir_all(path.join("inner")).expect("a temporary directory can be made");
         let root = Root::open(&path).expect("it was just made");

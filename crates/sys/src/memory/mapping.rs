@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "are not among those mapped")]
-    fn there_are_no_bytes_beside_a_mapping() {
+    fn bytes_outside_a_mapping_are_refused() {
         let (file, _) = file("beside", 5000);
         let mapping = Mapping::new(&file, 0..5000).expect("a file of ours can be mapped");
         mapping.address(&(4000..5001));

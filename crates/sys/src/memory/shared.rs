@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "there are 2 rows")]
-    fn there_is_no_row_behind_the_last() {
+    fn a_row_past_the_last_is_refused() {
         let rows = SharedRows::new(2, 1).expect("there is memory");
         rows.row(2);
     }

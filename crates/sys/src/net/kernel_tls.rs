@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_probe_tells_what_is_missing_or_records_leave_sealed() {
+    fn the_probe_names_a_missing_facility_or_records_are_sealed() {
         let parameters = parameters();
         let kernel = match probe(&[&parameters]) {
             Err(missing) => {

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_file_is_told_and_numbers_stay_above_the_lowest() {
+    fn the_end_of_a_file_is_reported_and_numbers_stay_above_the_lowest() {
         let mut pipe = Pipe::new(100).expect("descriptors");
         assert!(pipe.out.as_raw_fd() >= 100 && pipe.into.as_raw_fd() >= 100);
         assert_eq!(pipe.fill(&file("ended", b"short"), 5, 10).expect("a file of ours"), 0);

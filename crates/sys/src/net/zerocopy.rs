@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_permits_it_only_where_it_was_told_to_and_a_unix_socket_never() {
+    fn a_listener_permits_zero_copy_only_if_configured_and_a_unix_socket_never() {
         let listener = Listener::bind(&"127.0.0.1:0".parse().expect("an address"), &ListenOptions::default());
         assert!(!listener.expect("loopback has a free port").permits_zerocopy());
         let (ours, _peer) = UnixStream::pair().expect("descriptors");

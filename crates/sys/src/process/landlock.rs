@@ -105,7 +105,7 @@ mod tests {
     use crate::files::test_folder::TestFolder;
 
     #[test]
-    fn other_folders_are_read_alone() {
+    fn other_folders_can_only_be_read() {
         let (own, other) = (TestFolder::new("limited-own"), TestFolder::new("limited-other"));
         fs::write(other.at("a"), "read").expect("written");
         // Landlock limits a thread.

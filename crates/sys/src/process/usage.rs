@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_is_pinned_has_one_processor_and_its_children_inherit_it() {
+    fn a_pinned_thread_has_one_processor_and_its_children_inherit_it() {
         let all = processors().expect("the kernel says");
         let last = *all.last().expect("this thread runs somewhere");
         let seen = thread::spawn(move || {

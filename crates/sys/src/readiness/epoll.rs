@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_room_an_end_and_a_loss_are_told_apart() {
+    fn bytes_room_an_end_and_a_loss_are_distinguished() {
         let mut epoll = Epoll::new(8).expect("descriptors");
         let (ours, mut peer) = UnixStream::pair().expect("descriptors");
         let number = std::os::fd::AsRawFd::as_raw_fd(&ours);

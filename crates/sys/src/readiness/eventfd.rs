@@ -43,7 +43,7 @@ mod tests {
     use crate::readiness::poll::PollList;
 
     #[test]
-    fn signals_add_up_to_one_that_a_clear_takes_back() {
+    fn signals_add_up_until_they_are_cleared() {
         let event = EventFd::new().expect("descriptors");
         let readable = || {
             let (mut list, mut heard) = (PollList::new(), false);

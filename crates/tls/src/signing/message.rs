@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_bytes_are_a_message_that_is_written_alike_or_none() {
+    fn any_bytes_are_no_message_or_a_message_with_the_same_encoding() {
         bolero::check!().with_iterations(5000).with_max_len(1100).for_each(|bytes| {
             if let Some(request) = SignRequest::parse(bytes) {
                 assert_eq!(request.to_bytes(), bytes);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_past_its_bound_is_none() {
+    fn a_message_past_its_bound_is_refused() {
         let request = |length: usize| vec![0; HEAD + length];
         assert!(SignRequest::parse(&request(MAX_MESSAGE)).is_some());
         assert!(SignRequest::parse(&request(MAX_MESSAGE + 1)).is_none());

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn any_ticket_is_one_of_ours_or_nothing() {
+    fn any_ticket_is_ours_or_invalid() {
         let shared = memory();
         let keys = TicketKeys::generate(0).expect("random bytes");
         assert!(shared.publish(&keys.to_bytes()));

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_stands_for_itself_and_escapes_what_others_wrote() {
+    fn a_report_is_one_page_and_escapes_foreign_text() {
         let run = RunSummary {
             rate: 5_000.0,
             measured: 1.0,

@@ -95,7 +95,7 @@ fn the_table_is_bounded_and_the_idle_make_room() {
 }
 
 #[test]
-fn who_was_idle_longest_goes_first() {
+fn the_longest_idle_address_is_replaced_first() {
     let (table, rate) = (table(WAYS, 1), RequestRate::new(1, 10));
     for number in 0..WAYS as u32 {
         assert_eq!(table.request(host(number), rate, SECOND * u64::from(number + 1)), None);

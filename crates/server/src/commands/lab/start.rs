@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_made_and_is_not_behind_a_link_of_another_user() {
+    fn a_folder_is_made_and_not_reached_by_the_link_of_another_user() {
         let folder = std::env::temp_dir().join(format!("tenfold-lab-own-{}", std::process::id()));
         let at = |name: &str| folder.join(name);
         assert!(own_folder(&at("a/b")).is_err(), "it is absent");
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_folder_is_none_that_somebody_made_before() {
+    fn a_new_folder_has_a_free_name() {
         let folder = std::env::temp_dir().join(format!("tenfold-lab-new-{}", std::process::id()));
         let at = |name: &str| folder.join(name);
         std::fs::create_dir_all(at("run-1")).expect("there is room");

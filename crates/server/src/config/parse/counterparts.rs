@@ -103,7 +103,7 @@ mod tests {
     use crate::config::parse::rows::row;
 
     #[test]
-    fn every_counterpart_is_a_setting_and_no_setting_has_one() {
+    fn every_counterpart_leads_to_a_setting_and_is_not_a_setting() {
         for (names, counterpart) in TABLE {
             for name in *names {
                 assert!(row(name).is_none(), "{name} is a setting itself");

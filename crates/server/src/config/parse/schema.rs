@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_committed_schema_is_the_current_one() {
+    fn the_committed_schema_is_current() {
         let path = examples().join("tenfold.schema.json");
         let committed = std::fs::read_to_string(&path).unwrap_or_default();
         let mend = "run: cargo run -- check --schema > examples/tenfold.schema.json";
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_accepts_what_is_legal_and_nothing_that_is_known_to_be_wrong() {
+    fn the_schema_accepts_legal_files_and_refuses_illegal_files() {
         let schema = schema();
         for legal in [
             "listen = [\"[::]:80\"]\nbacklog = 5\naccess-log = false\nidle-timeout = \"5s\"\n[experiment]\ntcp-nodelay = true",

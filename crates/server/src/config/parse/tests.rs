@@ -97,7 +97,7 @@ fn a_flag_wins_over_a_variable_over_the_file_over_the_default() {
 }
 
 #[test]
-fn a_wrong_value_is_refused_even_where_another_wins() {
+fn a_wrong_value_is_refused_even_if_another_source_overrides_it() {
     let mut given = flags(&[("backlog", "3")]);
     given.variables = vec![("backlog", vec!["many".to_owned()])];
     let problems = given.resolve().expect_err("one is wrong");
@@ -209,7 +209,7 @@ fn a_wrong_value_names_the_legal_ones() {
 }
 
 #[test]
-fn a_key_that_is_none_is_shown_with_the_one_that_was_meant() {
+fn an_unknown_key_is_shown_with_a_similar_key() {
     assert_eq!(
         refusal("root = \"site\"\nidle-timout = \"75s\"\n"),
         "error: there is no setting \"idle-timout\"\n\
@@ -221,7 +221,7 @@ fn a_key_that_is_none_is_shown_with_the_one_that_was_meant() {
 }
 
 #[test]
-fn a_value_that_is_wrong_is_shown_where_it_stands() {
+fn a_wrong_value_is_shown_at_its_place() {
     assert_eq!(
         refusal("engine = \"kqueue\"\n"),
         "error: invalid value of engine\n\
@@ -240,14 +240,14 @@ fn a_file_that_is_not_toml_is_shown_where_it_breaks() {
 }
 
 #[test]
-fn all_that_is_wrong_is_said_in_the_order_of_the_file() {
+fn all_errors_are_reported_in_the_order_of_the_file() {
     let said = refusal("workers = 0\nengine = \"kqueue\"\n[[nonsense]]\n");
     let place = |line: &str| said.find(line).unwrap_or_else(|| panic!("{line} is not in {said}"));
     assert!(place(":1:11") < place(":2:10") && place(":2:10") < place(":3:"), "{said}");
 }
 
 #[test]
-fn the_file_may_say_things_in_its_own_way() {
+fn values_in_the_file_may_have_types_of_toml() {
     let settings = from_file(
         "access-log = false\nmax-head = 4096\nmax-rate = 4096\nlisten = [\"127.0.0.1:1\", \"unix:site.sock\"]\n\
          [experiment]\ntcp-nodelay = false\nlinger = 1\n",
@@ -262,7 +262,7 @@ fn the_file_may_say_things_in_its_own_way() {
 }
 
 #[test]
-fn an_experiment_has_its_place_in_the_file() {
+fn settings_of_experiments_have_a_table_in_the_file() {
     let settings =
         from_file("backlog = 7\n[experiment]\ntimer = \"list\"\nwrite = \"split\"\n").expect("legal");
     assert_eq!((settings.timer, settings.backlog), (Some(TimerKind::List), 7));
@@ -285,7 +285,7 @@ fn paths_in_the_file_are_relative_to_it() {
 }
 
 #[test]
-fn what_can_not_change_on_a_reload_is_named() {
+fn settings_that_cannot_change_on_a_reload_are_named() {
     let settings = |words| flags(words).resolve().expect("legal");
     let old = settings(&[("backlog", "100"), ("head-timeout", "1s")]);
     assert!(old.fixed_changes(&old).is_empty());
@@ -312,7 +312,7 @@ fn a_log_is_rotated_by_bytes_by_lines_or_by_day() {
 }
 
 #[test]
-fn beside_null_only_what_it_heeds_or_does_anyway_is_taken() {
+fn with_null_settings_that_it_would_ignore_are_refused() {
     let ignored = |words| flags(words).resolve().expect("legal").ignored_by_null();
     assert_eq!(ignored(&[("send", "auto"), ("access-log", "off"), ("backlog", "5")]), None);
     assert_eq!(ignored(&[("send", "copy")]), Some("send"));

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_shown_as_it_would_be_written() {
+    fn units_are_shown_as_they_are_written() {
         assert_eq!(shown_duration(Duration::from_secs(75)), "75s");
         assert_eq!(shown_duration(Duration::from_secs(120)), "2m");
         assert_eq!(shown_duration(Duration::from_millis(1500)), "1500ms");

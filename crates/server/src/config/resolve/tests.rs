@@ -18,7 +18,7 @@ fn refusal(words: &[(&'static str, &str)], descriptors: u64) -> String {
 }
 
 #[test]
-fn what_an_engine_has_no_use_for_is_refused_with_those_that_have() {
+fn a_setting_that_an_engine_ignores_is_refused_with_the_engines_that_use_it() {
     for (engine, name, value, said) in [
         (
             "epoll",
@@ -52,7 +52,7 @@ fn what_an_engine_has_no_use_for_is_refused_with_those_that_have() {
 }
 
 #[test]
-fn auto_takes_what_the_system_allows_and_says_why() {
+fn auto_chooses_an_allowed_engine_and_names_the_reason() {
     assert_eq!(choose(|_| true).0, Engine::Epoll);
     assert_eq!(choose(|engine| engine != Engine::Epoll).0, Engine::Uring);
     let (last, why) = choose(|engine| !matches!(engine, Engine::Epoll | Engine::Uring));
@@ -136,7 +136,7 @@ fn options_of_tcp_are_refused_where_every_address_is_a_unix_socket() {
 }
 
 #[test]
-fn accepting_one_at_a_time_is_for_workers_that_accept_and_are_told_again() {
+fn accept_one_is_for_workers_that_accept_and_are_notified_again() {
     let accept = |words: &[(&'static str, &'static str)]| {
         refusal(&[words, &[("accept", "one"), ("workers", "2")]].concat(), DESCRIPTORS)
     };
@@ -177,7 +177,7 @@ fn the_switches_of_transport_arrive_where_they_are_set() {
 }
 
 #[test]
-fn connections_are_as_many_as_descriptors_allow_beside_a_reserve_for_files() {
+fn the_bound_of_connections_leaves_descriptors_for_files() {
     let most = |words: &[(&'static str, &str)]| {
         let one = [words, &[("workers", "1")]].concat();
         resolve(&one, DESCRIPTORS).expect("legal").plan.bounds.connections
@@ -200,7 +200,7 @@ fn compression_of_nothing_is_refused() {
 }
 
 #[test]
-fn what_an_engine_has_a_use_for_arrives_in_its_plan() {
+fn a_setting_that_an_engine_uses_is_in_its_plan() {
     let pool = [("engine", "pool"), ("pool-threads", "3"), ("pool-queue", "5")];
     let Bounds { pool_threads, pool_queue, connections, .. } =
         resolve(&pool, DESCRIPTORS).expect("legal").plan.bounds;

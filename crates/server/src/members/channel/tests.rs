@@ -76,7 +76,7 @@ fn each_query_gets_its_own_reply() {
 }
 
 #[test]
-fn h76_what_comes_without_an_end_is_given_up() {
+fn h76_a_message_without_an_end_is_given_up() {
     let (ours, mut theirs) = UnixStream::pair().expect("a pair of sockets");
     theirs.write_all(&[b'x'; 101]).expect("there is room");
     let soon = || Instant::now() + Duration::from_millis(100);

@@ -35,7 +35,7 @@ fn said_with(flags: &[(&'static str, &str)], qr: bool) -> String {
 }
 
 #[test]
-fn the_start_says_where_what_and_how() {
+fn the_start_names_address_folder_and_engine() {
     let flags = [("root", "/srv/site"), ("engine", "epoll"), ("workers", "1"), ("backlog", "64")];
     let block = said(&flags);
     let (first, people) = block.split_once('\n').expect("several lines");
@@ -94,7 +94,7 @@ fn no_line_is_wider_than_a_hundred_columns() {
 }
 
 #[test]
-fn a_folder_without_an_index_is_listed_or_tells_how() {
+fn a_folder_without_an_index_is_listed_or_explains_listings() {
     let words = |flags: &[_]| said(flags).split_whitespace().collect::<Vec<_>>().join(" ");
     let everyone = [("root", "/srv/site"), ("listen", "0.0.0.0:80")];
     let listed = words(&everyone);
@@ -115,7 +115,7 @@ fn a_folder_without_an_index_is_listed_or_tells_how() {
 }
 
 #[test]
-fn h78_the_start_tells_how_far_the_accounts_are_isolated() {
+fn h78_the_start_reports_the_isolation_of_the_accounts() {
     let settings = GivenSettings::default().resolve().expect("legal");
     let config = ResolvedConfig::resolve(&settings, 1024).expect("it can be done");
     let url = "sqlite:members.db".parse().expect("a legal URL");
@@ -148,7 +148,7 @@ fn h78_the_start_tells_how_far_the_accounts_are_isolated() {
 }
 
 #[test]
-fn switches_are_said_where_they_are_not_what_they_usually_are() {
+fn switches_are_reported_if_they_differ_from_their_defaults() {
     let flags = [
         ("tcp-nodelay", "off"),
         ("write", "split"),
@@ -161,7 +161,7 @@ fn switches_are_said_where_they_are_not_what_they_usually_are() {
 }
 
 #[test]
-fn auto_says_what_it_chose_and_why() {
+fn auto_reports_its_choice_and_the_reason() {
     let said = said(&[("log-level", "debug")]);
     let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains(" engine epoll, topology "), "{said}");
@@ -177,7 +177,7 @@ fn listings_are_off_only_if_no_path_has_them() {
 }
 
 #[test]
-fn the_start_tells_who_can_connect() {
+fn the_start_reports_the_reach_of_its_addresses() {
     let all = said(&[("listen", "0.0.0.0:80"), ("access-log", "off")]);
     assert!(all.starts_with("tenfold ") && all.contains("\n  serves   http://127.0.0.1:80/   "), "{all}");
     assert!(all.contains("   other machines: it listens on all addresses\n"), "{all}");

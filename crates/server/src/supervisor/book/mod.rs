@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_server_has_left_is_removed_and_what_is_in_use_stays() {
+    fn folders_of_killed_servers_are_removed_and_folders_in_use_stay() {
         let place = std::env::temp_dir().join(format!("tenfold-manuals-{}", std::process::id()));
         let folders = ["left", "used", "young"].map(|name| place.join(format!("{PREFIX}{name}")));
         folders

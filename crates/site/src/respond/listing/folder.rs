@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_query_says_the_order_and_nonsense_says_nothing() {
+    fn the_query_has_the_order_and_unknown_orders_are_ignored() {
         for (query, by, descending) in [
             ("", By::Name, false),
             ("sort=size", By::Size, false),

@@ -49,7 +49,7 @@ fn a_wrong_password_and_a_wrong_name_are_refused_and_remembered_for_less() {
 }
 
 #[test]
-fn what_is_remembered_is_bounded() {
+fn remembered_passwords_are_bounded() {
     let realm = realm();
     for number in 0..3 * MOST_KNOWN {
         let Claim::Unknown(credentials) = claim(&realm, &format!("alice:{number}")) else {
@@ -94,7 +94,7 @@ fn unknown_names_take_the_time_of_different_users_and_each_always_of_the_same() 
 }
 
 #[test]
-fn what_is_no_basic_authentication_is_refused() {
+fn malformed_credentials_are_refused() {
     let realm = realm();
     for value in ["", "Basic", "Basic !", "Bearer YTpi", "Basic YWxpY2U=", "Basic YTpi, Basic YTpi"] {
         let request = format!("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: {value}\r\n\r\n");
@@ -113,7 +113,7 @@ fn what_is_no_basic_authentication_is_refused() {
 }
 
 #[test]
-fn what_nobody_could_use_is_refused() {
+fn unusable_realms_are_refused() {
     let users = || BTreeMap::from([("a".to_owned(), realm().users[0].1.clone())]);
     assert!(Realm::new("Members", BTreeMap::new()).is_err());
     for name in ["", "a\"b", "a\r\nb", "a\\"] {

@@ -28,7 +28,7 @@ fn ask_with_work(site: &Site, target: &str, fields: &str) -> (Response, usize) {
 }
 
 #[test]
-fn h43_only_who_knows_the_password_sees_what_is_private_by_every_way() {
+fn h43_a_private_file_needs_its_password_on_every_path() {
     let folder = folder();
     let mut routes = Routes { slash: Slash::Either, ..Routes::default() };
     routes.rewrites.push(Rewrite::new(pattern("/b/**"), "/a/**").expect("legal"));
@@ -64,7 +64,7 @@ fn h43_only_who_knows_the_password_sees_what_is_private_by_every_way() {
 }
 
 #[test]
-fn what_waits_for_a_password_gets_its_fields_once() {
+fn a_response_that_waited_for_a_password_has_its_fields_once() {
     let folder = folder();
     let cors = Cors::new(vec!["*".into()]).expect("legal");
     let policy = Policy { cors: Some(Some(Arc::new(cors))), ..members() };
@@ -108,7 +108,7 @@ fn shared_caches_do_not_store_private_files() {
 }
 
 #[test]
-fn an_area_may_be_open_within_one_that_is_not() {
+fn an_open_area_may_be_inside_a_protected_area() {
     let folder = folder();
     let open = Policy { auth: Some(None), ..Policy::default() };
     let site = with_policies(&folder, members(), vec![rule("/a/**", open)]);
@@ -139,7 +139,7 @@ fn h83_a_file_of_another_path_keeps_its_password_in_every_store() {
 }
 
 #[test]
-fn h83_a_coding_beside_a_file_is_not_used_where_it_leads_to_a_protected_one() {
+fn h83_a_compressed_sibling_that_links_to_a_protected_file_is_not_used() {
     let folder = folder();
     folder.write("a/secret.br", "secret");
     folder.link("page.html.br", "a/secret.br");

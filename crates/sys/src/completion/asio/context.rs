@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_waited_for_beside_bytes_and_a_descriptor_that_is_given_back_stays_open() {
+    fn waits_for_room_and_for_bytes_are_separate_and_a_released_descriptor_stays_open() {
         let mut context = IoContext::new().expect("Asio");
         let (ours, mut peer) = UnixStream::pair().expect("descriptors");
         let mut watched = context.watch(ours.as_raw_fd(), 7).expect("it can be watched");

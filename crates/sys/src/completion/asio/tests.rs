@@ -110,7 +110,7 @@ fn sends_that_find_no_room_go_on_in_their_order_and_a_close_waits_for_them() {
 }
 
 #[test]
-fn an_end_is_no_bytes_and_a_send_that_fails_takes_those_behind_it_along() {
+fn an_end_is_no_bytes_and_a_failed_send_fails_later_sends() {
     let mut proactor = CompletionContext::new().expect("Asio");
     let (socket, peer) = pair();
     proactor.receive(socket.number(), 1);
@@ -279,7 +279,7 @@ fn an_accept_is_cancelled_and_begun_again_and_a_number_that_is_no_socket_is_an_e
 }
 
 #[test]
-fn files_are_read_where_they_are_and_eventfds_are_heard_once_a_wait() {
+fn files_are_read_at_their_offset_and_eventfds_are_reported_once_a_wait() {
     let mut proactor = CompletionContext::new().expect("Asio");
     let event = EventFd::new().expect("descriptors");
     for tag in 1..4 {

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reset_is_heard_at_both_ends_at_once() {
+    fn a_reset_is_reported_at_both_ends() {
         let (mut peer, socket) = pair();
         socket.reset();
         let error = peer.read(&mut [0; 16]).expect_err("it is no end in order");

@@ -73,7 +73,7 @@ mod tests {
     use crate::net::socket::{ListenAddress, ListenOptions, Listener};
 
     #[test]
-    fn a_unix_socket_that_is_left_over_is_replaced_and_one_in_use_is_not() {
+    fn an_abandoned_unix_socket_is_replaced_and_a_socket_in_use_is_not() {
         let path = std::env::temp_dir().join(format!("tenfold-socket-{}", std::process::id()));
         let address = ListenAddress::Unix(path.clone());
         let first = Listener::bind(&address, &ListenOptions::default()).expect("the name is free");

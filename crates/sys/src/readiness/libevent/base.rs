@@ -247,7 +247,7 @@ mod tests {
     const READING: LibeventInterest = LibeventInterest { read: true, write: false, edge: false, once: false };
 
     #[test]
-    fn a_method_is_the_one_that_was_asked_for_and_the_first_where_none_was() {
+    fn the_method_is_the_configured_method_or_else_the_first() {
         assert_eq!(LibeventBase::new(None).expect("libevent").method(), "epoll");
         for method in METHODS {
             assert_eq!(LibeventBase::new(Some(method)).expect(method).method(), *method);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn every_method_tells_bytes_and_room_apart_and_nothing_is_heard_without_interest() {
+    fn every_method_distinguishes_bytes_from_room_and_reports_only_interest() {
         for method in METHODS {
             let mut base = LibeventBase::new(Some(method)).expect(method);
             let (ours, mut peer) = UnixStream::pair().expect("descriptors");
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_behind_bytes_is_told_with_them_where_an_edge_would_hide_it() {
+    fn an_end_after_bytes_is_reported_with_them_if_an_edge_would_hide_it() {
         let mut base = LibeventBase::new(None).expect("libevent");
         let (ours, mut peer) = UnixStream::pair().expect("descriptors");
         base.set(ours.as_raw_fd(), 7, LibeventInterest { edge: true, ..READING }).expect("it can be watched");

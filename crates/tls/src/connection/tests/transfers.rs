@@ -82,7 +82,7 @@ fn random_records(count: usize) {
 
 /// With `TENFOLD_TEST_ALL=1`, a million records.
 #[test]
-fn random_records_are_those_of_rustls() {
+fn random_records_equal_those_of_rustls() {
     let all = std::env::var_os("TENFOLD_TEST_ALL").is_some_and(|value| value == "1");
     random_records(if all { 1_000_000 } else { 4000 });
 }

@@ -170,7 +170,7 @@ fn client_schemes() -> &'static [SignatureScheme] {
 }
 
 #[test]
-fn the_end_of_the_process_fails_a_request_and_no_later_one() {
+fn the_end_of_the_process_fails_one_request() {
     let ours = p256();
     let (near, far) = pair();
     let client = SigningClient::new([near], PATIENCE, AnswerPath::Pair).expect("a socket");
@@ -236,7 +236,7 @@ fn a_late_answer_is_not_taken_for_that_of_a_later_request() {
 }
 
 #[test]
-fn any_message_gets_an_answer_with_its_number_or_none() {
+fn any_message_gets_an_answer_with_its_number_or_no_answer() {
     let ours = p256();
     let key = key_of(&ours);
     let id = KeyId::of(&key.public_key().expect("a public key"));

@@ -8,7 +8,7 @@ use crate::config::values::Settings;
 const HASH: &str = "$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC";
 
 #[test]
-fn everything_that_can_be_said_is_read() {
+fn every_table_and_key_is_read() {
     let settings = from_file(&format!(
         r#"
         root = "site"
@@ -74,7 +74,7 @@ fn everything_that_can_be_said_is_read() {
 }
 
 #[test]
-fn a_key_that_is_none_is_shown_with_the_one_that_was_meant() {
+fn an_unknown_key_is_shown_with_a_similar_key() {
     assert_eq!(
         refusal("[[site.path]]\nmatch = \"/a\"\ncahce = \"1h\"\n"),
         "error: there is no key \"cahce\" in a path\n\
@@ -86,7 +86,7 @@ fn a_key_that_is_none_is_shown_with_the_one_that_was_meant() {
 }
 
 #[test]
-fn a_value_that_is_wrong_is_shown_where_it_stands() {
+fn a_wrong_value_is_shown_at_its_place() {
     assert_eq!(
         refusal("[[host]]\nname = [\"a.example\", \"http://b.example\"]\n")
             .lines()
@@ -112,7 +112,7 @@ fn refused(content: &str, place: &str, mend: &str) {
 }
 
 #[test]
-fn what_is_wrong_is_refused_with_line_column_and_mend() {
+fn a_wrong_value_is_refused_with_line_column_and_remedy() {
     for (column, line, mend) in [
         (9, "cache = \"forever\"", "neither immutable, hashed, revalidate nor no-store"),
         (11, "charset = \"utf 8\"", "such as utf-8"),
@@ -166,7 +166,7 @@ fn what_is_wrong_is_refused_with_line_column_and_mend() {
 }
 
 #[test]
-fn users_stand_in_a_file_of_their_own() {
+fn users_may_be_in_a_separate_file() {
     let folder = std::env::temp_dir().join(format!("tenfold-users-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a temporary folder");
     let read = |users: &str| {

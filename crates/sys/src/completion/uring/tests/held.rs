@@ -40,7 +40,7 @@ fn bytes_that_are_held_are_released_by_a_second_completion() {
 }
 
 #[test]
-fn a_socket_without_held_sends_says_so() {
+fn a_held_send_without_zero_copy_of_the_socket_is_an_error() {
     let (mut ring, (_peer, socket)) = (ring(), pair());
     let (_, mapping, _) = mapped("refused", 5000);
     ring.send_held(socket.number(), Mapped { mapping: mapping.clone(), range: 0..5000 }, false, 7);
@@ -51,7 +51,7 @@ fn a_socket_without_held_sends_says_so() {
 }
 
 #[test]
-fn a_held_send_that_fails_says_why_once_and_its_bytes_live_until_the_kernels_last_word() {
+fn a_failed_held_send_reports_its_error_once_and_keeps_its_bytes_until_the_last_completion() {
     for number in [libc::ENOMEM, libc::ENOBUFS, libc::EOPNOTSUPP, libc::EPIPE] {
         let (mut ring, (peer, socket)) =
             (faulty_ring(&[fault(FaultKind::Fails(number), 2)]), internet_pair());

@@ -102,7 +102,7 @@ fn an_accept_goes_on_until_it_is_cancelled() {
 }
 
 #[test]
-fn an_accept_of_one_brings_one() {
+fn a_single_accept_accepts_one_connection() {
     let mut ring = ring();
     let any = ListenAddress::Internet("127.0.0.1:0".parse().expect("an address"));
     let listener = Listener::bind(&any, &ListenOptions::default()).expect("loopback has a free port");
@@ -120,7 +120,7 @@ fn an_accept_of_one_brings_one() {
 }
 
 #[test]
-fn a_connection_that_was_accepted_and_never_heard_of_is_closed_with_the_ring() {
+fn an_accepted_connection_that_was_not_reported_is_closed_with_the_ring() {
     let mut ring = ring();
     let path = std::env::temp_dir().join(format!("tenfold-ring-{}", std::process::id()));
     let options = ListenOptions { backlog: 16, tcp_nodelay: true, ..ListenOptions::default() };
@@ -160,7 +160,7 @@ fn borrow<'a>(number: RawFd) -> std::os::fd::BorrowedFd<'a> {
 }
 
 #[test]
-fn a_read_past_the_end_is_short_and_one_behind_it_is_empty() {
+fn a_read_across_the_end_is_short_and_a_read_after_it_is_empty() {
     let mut ring = ring();
     let file: Readable = Arc::new(File::open(std::env::current_exe().expect("a name")).expect("this file"));
     let size = rustix::fs::fstat(&file).expect("it is open").st_size as u64;
@@ -171,7 +171,7 @@ fn a_read_past_the_end_is_short_and_one_behind_it_is_empty() {
 }
 
 #[test]
-fn a_mapped_file_is_sent_and_one_that_shrank_is_an_error() {
+fn a_mapped_file_is_sent_and_a_file_that_shrank_is_an_error() {
     let (mut ring, (mut peer, socket)) = (ring(), pair());
     let (file, mapping, content) = mapped("sent", 20_000);
     ring.send(socket.number(), part(&mapping, 100..20_000), false, false, 7);

@@ -65,7 +65,7 @@ fn completions_that_do_not_fit_are_kept() {
 }
 
 #[test]
-fn without_a_free_buffer_a_receive_says_so_and_its_bytes_wait() {
+fn without_a_free_buffer_a_receive_fails_and_its_bytes_wait() {
     let mut ring = ring();
     let pairs: Vec<_> = (0..5).map(|_| pair()).collect();
     for ((peer, socket), tag) in pairs.iter().zip(0..) {

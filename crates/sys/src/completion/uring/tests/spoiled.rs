@@ -6,7 +6,7 @@ use super::*;
 use crate::completion::uring::faults::{FaultKind, FaultyOperation};
 
 #[test]
-fn an_operation_that_is_to_fail_fails_as_it_is_told_and_the_next_one_works() {
+fn an_injected_failure_fails_one_operation() {
     for number in [libc::ENOBUFS, libc::ECANCELED, libc::EINTR, libc::ENOMEM] {
         let fault = InjectedFault {
             operation: FaultyOperation::Receive,
