@@ -123,47 +123,43 @@ pub(crate) fn find() -> Result<PathBuf, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{chown, symlink};
+
+    use tenfold_testkit::folder::TempFolder;
+
     use super::*;
 
     #[test]
     fn h75_a_private_folder_is_the_users_own_or_it_is_refused() {
-        use std::os::unix::fs::{PermissionsExt, symlink};
-
-        let base = std::env::temp_dir().join(format!("tenfold-private-{}", std::process::id()));
-        let at = |name: &str| base.join(name);
-        make_private(&base).expect("the name is free");
-        make_private(&base).expect("it is ours and nobody else's");
+        let folder = TempFolder::new("private");
+        let own = folder.at("own");
+        make_private(&own).expect("the name is free");
+        make_private(&own).expect("it is ours and nobody else's");
         let refusal = |path: &Path| make_private(path).expect_err("it is not").to_string();
-        fs::write(at("file"), "").expect("our own folder");
-        assert!(refusal(&at("file")).ends_with("is not a folder"));
-        symlink(&base, at("link")).expect("our own folder");
-        assert!(refusal(&at("link")).ends_with("is not a folder"), "a link may lead anywhere");
-        fs::create_dir(at("open")).expect("our own folder");
-        fs::set_permissions(at("open"), fs::Permissions::from_mode(0o755)).expect("our own folder");
-        assert!(refusal(&at("open")).starts_with("others may enter"));
+        assert!(refusal(&folder.write("file", "")).ends_with("is not a folder"));
+        symlink(&own, folder.at("link")).expect("our own folder");
+        assert!(refusal(&folder.at("link")).ends_with("is not a folder"), "a link may lead anywhere");
+        let open = folder.make("open");
+        folder.allow("open", 0o755);
+        assert!(refusal(&open).starts_with("others may enter"));
         if !user::is_root() {
             assert!(refusal(Path::new("/")).contains("belongs to user 0"));
         }
-        fs::remove_dir_all(&base).expect("our own folder");
     }
 
     #[test]
     fn h75_a_folder_where_another_user_may_write_is_not_the_sessions() {
-        use std::os::unix::fs::{PermissionsExt, chown};
-
-        let folder = std::env::temp_dir().join(format!("tenfold-session-{}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a temporary folder");
+        let folder = TempFolder::new("session");
         for (mode, expected) in [(0o700, true), (0o755, true), (0o775, false), (0o707, false)] {
-            fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).expect("our own folder");
-            assert_eq!(is_own(&folder), expected, "mode {mode:o}");
+            folder.allow(".", mode);
+            assert_eq!(is_own(folder.path()), expected, "mode {mode:o}");
         }
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).expect("our own folder");
+        folder.allow(".", 0o700);
         // Only root can change the owner of a folder.
-        if chown(&folder, Some(12_345), None).is_ok() {
-            assert!(!is_own(&folder), "it is another user's");
+        if chown(folder.path(), Some(12_345), None).is_ok() {
+            assert!(!is_own(folder.path()), "it is another user's");
         }
-        assert!(!is_own(&folder.join("absent")));
-        fs::remove_dir_all(&folder).expect("our own folder");
+        assert!(!is_own(&folder.at("absent")));
     }
 
     #[test]

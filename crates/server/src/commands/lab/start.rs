@@ -260,15 +260,16 @@ fn random_seed() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::Permissions;
-    use std::os::unix::fs::{PermissionsExt, lchown, symlink};
+    use std::os::unix::fs::{lchown, symlink};
+
+    use tenfold_testkit::folder::TempFolder;
 
     use super::*;
 
     #[test]
     fn a_folder_is_made_and_not_reached_by_the_link_of_another_user() {
-        let folder = std::env::temp_dir().join(format!("tenfold-lab-own-{}", std::process::id()));
-        let at = |name: &str| folder.join(name);
+        let folder = TempFolder::new("lab-own");
+        let at = |name: &str| folder.at(name);
         assert!(own_folder(&at("a/b")).is_err(), "it is absent");
         assert!(make_own_folder(&at("a/b")).is_ok() && at("a/b").is_dir());
         assert!(["a/b/", "a/.", "a/../a/b"].iter().all(|path| own_folder(&at(path)).is_ok()));
@@ -282,22 +283,20 @@ mod tests {
             lchown(at("a"), Some(12_345), None).expect("it could be done before");
             assert!(make_own_folder(&at("a")).is_err() && make_own_folder(&at("a/b")).is_ok());
         }
-        std::fs::set_permissions(at("a/b"), Permissions::from_mode(0o1777)).expect("our own folder");
+        folder.allow("a/b", 0o1777);
         assert!(make_own_folder(&at("a/b")).is_err(), "everybody can put links into it");
-        std::fs::set_permissions(at("a/b"), Permissions::from_mode(0o775)).expect("our own folder");
+        folder.allow("a/b", 0o775);
         assert!(make_own_folder(&at("a/b")).is_err(), "a group can");
-        std::fs::remove_dir_all(&folder).expect("our own folder");
     }
 
     #[test]
     fn a_new_folder_has_a_free_name() {
-        let folder = std::env::temp_dir().join(format!("tenfold-lab-new-{}", std::process::id()));
-        let at = |name: &str| folder.join(name);
-        std::fs::create_dir_all(at("run-1")).expect("there is room");
+        let folder = TempFolder::new("lab-new");
+        let at = |name: &str| folder.at(name);
+        folder.make("run-1");
         symlink("elsewhere", at("run-2")).expect("our own folder");
         let made = new_folder(&at("run").display().to_string()).ok();
         assert_eq!(made, Some(at("run-3")));
         assert!(new_folder(&at("missing/run").display().to_string()).is_err());
-        std::fs::remove_dir_all(&folder).expect("our own folder");
     }
 }

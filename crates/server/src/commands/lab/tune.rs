@@ -203,6 +203,7 @@ mod tests {
     use tenfold_lab::studies::tune::candidates;
     use tenfold_lab::studies::tune::result::{Confirmation, TuneResult};
     use tenfold_lab::verdict::ruling::{ClaimVerdict, Ruling};
+    use tenfold_testkit::folder::TempFolder;
 
     use super::*;
     use crate::config::parse::given::GivenSettings;
@@ -225,8 +226,7 @@ mod tests {
 
     #[test]
     fn the_configuration_of_every_candidate_is_read() {
-        let folder = std::env::temp_dir().join(format!("tenfold-tune-written-{}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a folder");
+        let folder = TempFolder::new("tune-written");
         let able = tenfold_engine::MODELS.iter().collect::<Vec<_>>();
         let environment = LabEnvironment::default();
         for settings in candidates::candidates(&able, 4, 100, 1) {
@@ -240,17 +240,15 @@ mod tests {
             };
             let facts = ConfigurationFacts {
                 environment: &environment,
-                root: &folder,
+                root: folder.path(),
                 command: "tenfold tune",
                 at: 0,
                 about,
             };
             let text = configuration::text(&TuneResult::default(), &best, &facts).expect("it is UTF-8");
-            let file = folder.join(configuration::FILE);
-            fs::write(&file, &text).expect("it is written");
+            let file = folder.write(configuration::FILE, &text);
             let given = GivenSettings { config: Some(file), ..GivenSettings::default() };
             assert!(given.resolve().is_ok(), "{settings:?}: {text}");
         }
-        fs::remove_dir_all(&folder).expect("it is removed");
     }
 }

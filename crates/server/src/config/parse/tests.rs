@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 use tenfold_engine::{Accept, TimerKind};
 use tenfold_http::Limits;
 use tenfold_sys::socket::ListenAddress;
+use tenfold_testkit::folder::TempFolder;
 
 use super::file;
 use super::given::GivenSettings;
@@ -69,22 +70,15 @@ fn addresses_follow_from_tls_unless_they_are_given() {
 
 #[test]
 fn a_flag_wins_over_a_variable_over_the_file_over_the_default() {
-    let folder = std::env::temp_dir().join(format!("tenfold-settings-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a temporary folder");
-    let file = folder.join("tenfold.toml");
-    std::fs::write(
-        &file,
-        "backlog = 1\nmax-head = 100\nindex = \"of-file\"\nlisten = [\"[::]:1\", \"[::]:2\"]\n",
-    )
-    .expect("our own file");
+    let folder = TempFolder::new("settings");
+    let text = "backlog = 1\nmax-head = 100\nindex = \"of-file\"\nlisten = [\"[::]:1\", \"[::]:2\"]\n";
     let said = |name, value: &str| (name, vec![value.to_owned()]);
     let given = GivenSettings {
         flags: vec![said("backlog", "3")],
         variables: vec![said("backlog", "2"), said("max-head", "200"), said("listen", "[::]:3")],
-        config: Some(file),
+        config: Some(folder.write("tenfold.toml", text)),
     };
     let settings = given.resolve().expect("legal");
-    std::fs::remove_dir_all(&folder).expect("our own folder");
     assert_eq!(settings.backlog, 3);
     assert_eq!(settings.limits.max_head, 200);
     assert_eq!(settings.index, ["of-file"]);

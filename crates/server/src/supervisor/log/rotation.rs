@@ -117,13 +117,14 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
+    use tenfold_testkit::folder::TempFolder;
+
     use super::*;
 
     #[test]
     fn a_file_is_moved_to_its_day_and_never_over_another() {
-        let folder = std::env::temp_dir().join(format!("tenfold-rotate-{}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a temporary folder");
-        let path = folder.join("access.log");
+        let folder = TempFolder::new("rotate");
+        let path = folder.at("access.log");
         let names: Vec<_> = ["a", "b", "c"]
             .iter()
             .map(|content| {
@@ -134,11 +135,10 @@ mod tests {
             })
             .collect();
         assert_eq!(names, ["access.log.2026-11-21", "access.log.2026-11-21.2", "access.log.2026-11-21.3"]);
-        symlink("absent", folder.join("access.log.2026-11-22")).expect("our own folder");
+        symlink("absent", folder.at("access.log.2026-11-22")).expect("our own folder");
         fs::write(&path, "d").expect("our own folder");
         let to = move_away(&path, "2026-11-22").expect("it can be renamed");
         assert!(to.ends_with("access.log.2026-11-22.2"), "a link keeps its name: {}", to.display());
         assert!(move_away(&path, "2026-11-21").is_err(), "there is nothing to move");
-        fs::remove_dir_all(&folder).expect("our own folder");
     }
 }

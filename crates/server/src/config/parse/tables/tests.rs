@@ -1,5 +1,7 @@
 use std::path::Path;
 
+use tenfold_testkit::folder::TempFolder;
+
 use crate::config::parse::file;
 use crate::config::parse::problem::Problem;
 use crate::config::parse::tests::{from_file, refusal};
@@ -167,13 +169,12 @@ fn a_wrong_value_is_refused_with_line_column_and_remedy() {
 
 #[test]
 fn users_may_be_in_a_separate_file() {
-    let folder = std::env::temp_dir().join(format!("tenfold-users-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a temporary folder");
+    let folder = TempFolder::new("users");
     let read = |users: &str| {
-        std::fs::write(folder.join("users"), users).expect("our own folder");
+        folder.write("users", users);
         let text = "[site]\nauth.users = \"users\"\n";
         let (mut settings, mut problems) = (Settings::default(), Vec::new());
-        file::read_text(&folder.join("tenfold.toml"), text, &mut settings, &mut problems);
+        file::read_text(&folder.at("tenfold.toml"), text, &mut settings, &mut problems);
         problems.first().map(Problem::to_string)
     };
     assert_eq!(read(&format!("# members\n\nalice:{HASH}\n  bob:{HASH}\n")), None);
@@ -186,5 +187,4 @@ fn users_may_be_in_a_separate_file() {
         let told = read(users).expect(users);
         assert!(told.contains(said), "{told}");
     }
-    std::fs::remove_dir_all(&folder).expect("our own folder");
 }
