@@ -207,7 +207,7 @@ fn workspace(scope: &Scope) -> Result<(), Failed> {
 /// again if the selected crates need other features of it.
 fn unit(scope: &Scope) -> Result<(), Failed> {
     // Concurrently: these tests mostly wait for the authority.
-    let ignored = ["test", "--workspace", "--lib", "--tests", "--", "--ignored", "--test-threads", "16"];
+    let ignored = ["test", "--workspace", "--tests", "--", "--ignored", "--test-threads", "16"];
     shell::run(&scope.root, "cargo", &ignored, &[])?;
     let var = if scope.all { ALL } else { ("TENFOLD_TEST_CONFIGURATIONS", "other") };
     shell::run(&scope.root, "cargo", &["test", "--workspace", "--test", "drivers"], &[var])
@@ -232,15 +232,18 @@ const IN_A_BROWSER: &[&str] = &["browser", "accessibility::"];
 fn server(scope: &Scope) -> Result<(), Failed> {
     make_bench(&scope.root)?;
     let others: Vec<&str> = IN_A_BROWSER.iter().flat_map(|word| ["--skip", *word]).collect();
-    let turn = scope::turn(&scope.root);
-    // Without the long suites, the commit selects the engine of some cases.
-    let vars = if scope.all { ALL } else { ("TENFOLD_TEST_TURN", turn.as_str()) };
-    suite(&scope.root, &[], &others, &[vars])
+    gate(scope, &others)
 }
 
 fn browser(scope: &Scope) -> Result<(), Failed> {
-    let vars: &[(&str, &str)] = if scope.all { &[ALL] } else { &[] };
-    IN_A_BROWSER.iter().try_for_each(|word| suite(&scope.root, &[], &[word], vars))
+    IN_A_BROWSER.iter().try_for_each(|word| gate(scope, &[word]))
+}
+
+/// Runs whole-server tests. Without the long suites, the commit selects the engine of some cases.
+fn gate(scope: &Scope, args: &[&str]) -> Result<(), Failed> {
+    let turn = scope::turn(&scope.root);
+    let var = if scope.all { ALL } else { ("TENFOLD_TEST_TURN", turn.as_str()) };
+    suite(&scope.root, &[], args, &[var])
 }
 
 /// Runs the whole-server tests, with `cargo` for cargo and `args` for the suite itself.
