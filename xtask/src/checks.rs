@@ -62,17 +62,17 @@ pub(crate) fn address_sanitizer(root: &Path, packages: &[&str], all: bool) -> Re
     let mut targets = vec!["--lib"];
     if all {
         targets.push("--tests");
+        // These tests spend most of their time in these packages. Unit tests take less time than their optimisation.
+        targets.extend([
+            "--config=profile.dev.package.tenfold-engine.opt-level=1",
+            "--config=profile.dev.package.tenfold-http.opt-level=1",
+            "--config=profile.dev.package.tenfold-accounts.opt-level=1",
+            "--config=profile.dev.package.loom.opt-level=1",
+        ]);
     } else if packages.contains(&"tenfold-sys") {
         targets.extend(["--test", "fork"]);
     }
     let cargo = ["run", "nightly", "cargo", "test", "--target", &platform];
-    // The tests spend most of their time in these packages.
-    let optimised = [
-        "--config=profile.dev.package.tenfold-engine.opt-level=1",
-        "--config=profile.dev.package.tenfold-http.opt-level=1",
-        "--config=profile.dev.package.tenfold-accounts.opt-level=1",
-        "--config=profile.dev.package.loom.opt-level=1",
-    ];
     // Clients of database servers have no `unsafe` code of ours, so they are not built.
     let mut features = vec!["--no-default-features"];
     if packages.contains(&"tenfold-accounts") {
@@ -87,7 +87,7 @@ pub(crate) fn address_sanitizer(root: &Path, packages: &[&str], all: bool) -> Re
     }
     // The harnesses run under this sanitizer in a separate step.
     let skipped: Vec<&str> = fuzz::tests().flat_map(|test| ["--skip", test]).collect();
-    let args = [&cargo[..], &targets, packages, &features, &optimised, &["--"], &skipped].concat();
+    let args = [&cargo[..], &targets, packages, &features, &["--"], &skipped].concat();
     shell::run(root, "rustup", &args, &vars)
 }
 
