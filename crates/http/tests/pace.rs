@@ -106,6 +106,18 @@ fn h24_a_body_by_drops_is_given_up() {
     assert!(outcome.took <= limits().body_timeout, "{:?}", outcome.took);
 }
 
+/// A window shorter than a second also has a minimum of many bytes.
+#[test]
+fn h24_a_body_by_drops_is_given_up_after_a_short_window() {
+    let window = SECOND * 3 / 10;
+    let limits = Limits { body_timeout: window, ..limits() };
+    let request = "POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 4000\r\n\r\n";
+    let script = Script::new().sends(request).drips("x".repeat(4000), SECOND / 100);
+    let outcome = script.run(&Site::default(), &limits);
+    assert_eq!((statuses(&outcome.sent), outcome.next), (vec![200], Next::Close));
+    assert!(outcome.took <= window, "{:?}", outcome.took);
+}
+
 #[test]
 fn h24_a_wanted_body_by_drops_is_408() {
     let fields = ["Content-Length: 2000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n7d0\r\n"];

@@ -137,7 +137,8 @@ pub(crate) struct Pace {
 
 impl Pace {
     pub(crate) fn begin(window: Duration, rate: u64, moved: Option<u64>) -> Pace {
-        let least = rate.saturating_mul(window.as_secs()).max(1);
+        let milliseconds = u64::try_from(window.as_millis()).unwrap_or(u64::MAX);
+        let least = (rate.saturating_mul(milliseconds) / 1000).max(1);
         Pace { by: clock::now() + window, window, least, moved }
     }
 
