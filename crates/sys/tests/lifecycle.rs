@@ -23,9 +23,11 @@ fn is_told(watch: &PhaseWatch) -> bool {
 fn send(signal: Signal, expected: (u32, Phase)) {
     send_signal(own(), signal);
     let begun = Instant::now();
+    // A wrong effect of the signal would come by now.
     std::thread::sleep(Duration::from_millis(20));
     while (lifecycle::reopened(), lifecycle::phase()) != expected {
         assert!(begun.elapsed() < Duration::from_secs(10), "{signal:?} has no effect");
+        // Nothing reports that a handler has run.
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -7,15 +7,14 @@ use std::net::SocketAddr;
 use tenfold_sys::failure::{AfterAccept, after_accept};
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::poll::PollList;
-use tenfold_sys::socket::{Listener, Socket};
+use tenfold_sys::socket::{Listener, Socket, wait_slice};
 
-use super::io::SLICE;
 use crate::protocol::{Event, Protocol};
 use crate::worker::shortage::{EXHAUSTED_PAUSE, pause_where_short};
 use crate::worker::tick::read_clock;
 
 /// Accepts connections from all listeners while the server serves, and passes each one on. Calls `look_round` before
-/// each wait; a wait lasts at most a second.
+/// each wait; a wait lasts at most a [`wait_slice`].
 ///
 /// One listener needs `accept4` only. With several listeners, `poll(2)` first reports the ones with a waiting
 /// connection, because `accept4` waits for a single one.
@@ -93,7 +92,7 @@ impl AcceptWait {
         let mut list = PollList::new();
         for (listener, word) in listeners.iter().zip(0..) {
             // Connections inherit the slice in both cases.
-            let set = listener.set_nonblocking(several).and_then(|()| listener.set_wait_slice(SLICE));
+            let set = listener.set_nonblocking(several).and_then(|()| listener.set_wait_slice(wait_slice()));
             set.map_err(|error| format!("cannot let {} wait: {error}", listener.address()))?;
             list.set(listener.number(), word, true, false);
         }
@@ -106,7 +105,7 @@ impl AcceptWait {
         match self {
             AcceptWait::InAccept => ready.push(0),
             AcceptWait::InPoll(list) => {
-                list.wait(Some(SLICE.as_millis() as u32), |found| ready.push(found.key as usize))?;
+                list.wait(Some(wait_slice().as_millis() as u32), |found| ready.push(found.key as usize))?;
             }
         }
         Ok(ready)

@@ -6,16 +6,13 @@ use std::time::Duration;
 
 use tenfold_http::{Finish, Instant, IoError, Patience, Received};
 use tenfold_sys::lifecycle::{self, Phase};
-use tenfold_sys::socket::Socket;
+use tenfold_sys::socket::{Socket, wait_slice};
 
 use crate::drivers::connection::{ConnectionIo, CoreOf, Transport};
 use crate::drivers::input::NoBuffer;
 use crate::senders::failure::{connection_error, interrupted};
 use crate::worker::retirement::idle_until;
 use crate::worker::tick::read_clock;
-
-/// The longest wait of a call before the driver checks the clock and the phase.
-pub(crate) const SLICE: Duration = Duration::from_secs(1);
 
 /// The most bytes of a file that one call sends. A larger call could last for minutes with a slow peer that always
 /// accepts some bytes in time.
@@ -114,7 +111,7 @@ impl Blocking<'_> {
         let released = || match files.holds(socket) {
             Ok(false) => Some(Ok(())),
             Ok(true) => {
-                socket.wait_for_error(SLICE);
+                socket.wait_for_error(wait_slice());
                 None
             }
             Err(error) => Some(Err(error)),

@@ -10,9 +10,9 @@ use std::thread::{self, Thread};
 
 use tenfold_http::Next;
 use tenfold_sys::lifecycle::{self, Phase};
-use tenfold_sys::socket::Socket;
+use tenfold_sys::socket::{Socket, wait_slice};
 
-use super::io::{Blocking, BlockingIo, Idle, LINGERS, SLICE};
+use super::io::{Blocking, BlockingIo, Idle, LINGERS};
 use crate::drivers::connection::Core;
 use crate::drivers::input::Input;
 use crate::drivers::linger::{self, Discarded, discard};
@@ -30,7 +30,7 @@ pub(crate) fn serve<P: Protocol>(
     protocol: &P,
     idle: &dyn Idle,
 ) {
-    if peer.is_none() && socket.set_wait_slice(SLICE).is_err() {
+    if peer.is_none() && socket.set_wait_slice(wait_slice()).is_err() {
         return;
     }
     let before_wait = || {
@@ -64,7 +64,7 @@ pub(crate) fn serve<P: Protocol>(
 
 /// Discards received bytes until the peer has ended its output, or the connection gives way, within a bound of time.
 fn linger(socket: &Socket, bounds: &Bounds, Blocking { idle, before_wait }: &Blocking<'_>) {
-    let mut looks = read_clock() + SLICE;
+    let mut looks = read_clock() + wait_slice();
     let begun = linger::now();
     let mut by = linger::deadline(begun, bounds);
     while read_clock() < by && lifecycle::phase() != Phase::Stopping {
@@ -74,7 +74,7 @@ fn linger(socket: &Socket, bounds: &Bounds, Blocking { idle, before_wait }: &Blo
             Discarded::Over => return,
         }
         if read_clock() >= looks {
-            looks = looks + SLICE;
+            looks = looks + wait_slice();
             before_wait();
             if idle.gives_way(LINGERS) {
                 return;
@@ -104,6 +104,6 @@ fn block_on<F: Future>(future: F) -> F::Output {
         if let Poll::Ready(value) = future.as_mut().poll(&mut cx) {
             return value;
         }
-        thread::park_timeout(SLICE);
+        thread::park_timeout(wait_slice());
     }
 }

@@ -192,6 +192,7 @@ mod tests {
         let mut watched = context.watch(event.number(), 7).expect("it can be watched");
         event.signal();
         let other = std::thread::spawn(move || {
+            // Usually the context waits by now; otherwise it begins with this wait.
             std::thread::sleep(std::time::Duration::from_millis(20));
             watched.wait(7, true, false).expect("memory");
             watched

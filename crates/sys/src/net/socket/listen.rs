@@ -17,7 +17,7 @@ use rustix::process::umask;
 use super::option::{
     defer_accept, is_zerocopy_permitted, new_socket, permit_zerocopy, set_bytes, set_tcp_option,
 };
-use super::stream::{Socket, internet_address, set_wait_slice};
+use super::stream::{Socket, internet_address, set_wait_slice, wait_slice};
 use super::unix;
 use crate::files::identity::Identity;
 
@@ -62,9 +62,6 @@ impl FromStr for ListenAddress {
         })
     }
 }
-
-/// The longest wait of calls on connections that arrive before [`Listener::set_wait_slice`].
-const FIRST_SLICE: Duration = Duration::from_secs(1);
 
 /// Options of a listening socket. Its connections inherit `tcp_nodelay`, `linger` and `notsent_lowat`; the others apply
 /// only to the listener. A Unix socket has only a backlog.
@@ -271,7 +268,7 @@ impl AsFd for Listener {
 
 fn listen(socket: BorrowedFd<'_>, options: &ListenOptions) -> io::Result<()> {
     // Connections inherit it on completion, which may be before their accept.
-    set_wait_slice(socket, FIRST_SLICE)?;
+    set_wait_slice(socket, wait_slice())?;
     Ok(rustix::net::listen(socket, options.backlog)?)
 }
 
@@ -376,7 +373,7 @@ mod tests {
         assert_eq!(tcp_option(&socket, libc::TCP_NOTSENT_LOWAT), 16_384);
         for timeout in [Timeout::Recv, Timeout::Send] {
             let slice = sockopt::socket_timeout(&socket, timeout).expect("an option");
-            assert_eq!(slice, Some(FIRST_SLICE), "a wait without a bound misses every deadline");
+            assert_eq!(slice, Some(wait_slice()), "a wait without a bound misses every deadline");
         }
     }
 

@@ -8,5 +8,5 @@ mod unix;
 
 pub use listen::{ListenAddress, ListenOptions, Listener};
 pub use passed::PassedSocket;
-pub use stream::{DISCONNECT_BYTES, Socket};
+pub use stream::{DISCONNECT_BYTES, Socket, wait_slice};
 pub use unix::{is_in_use, listening_process};

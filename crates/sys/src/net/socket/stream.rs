@@ -213,6 +213,21 @@ impl From<OwnedFd> for Socket {
     }
 }
 
+/// The longest wait of a call on a socket that blocks: then its caller checks the clock and the phase. A connection
+/// inherits it from its listener when its handshake completes, which may be before the first accept.
+#[cfg(not(feature = "test-hooks"))]
+pub const fn wait_slice() -> Duration {
+    Duration::from_secs(1)
+}
+
+/// In builds for tests, 20 ms, so that no test waits for a second; or `TENFOLD_TEST_SLICE` in milliseconds.
+#[cfg(feature = "test-hooks")]
+pub fn wait_slice() -> Duration {
+    static MILLISECONDS: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
+    let chosen = || std::env::var("TENFOLD_TEST_SLICE").ok()?.parse().ok();
+    Duration::from_millis(*MILLISECONDS.get_or_init(|| chosen().unwrap_or(20)))
+}
+
 pub(super) fn set_wait_slice(socket: BorrowedFd<'_>, slice: Duration) -> io::Result<()> {
     sockopt::set_socket_timeout(socket, Timeout::Recv, Some(slice))?;
     Ok(sockopt::set_socket_timeout(socket, Timeout::Send, Some(slice))?)
