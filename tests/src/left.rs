@@ -44,6 +44,7 @@ fn end_servers(folder: &Path) {
         if !at_work.iter().any(|process| process.is_running()) {
             return;
         }
+        // These are no children of this process, so no call waits for their end.
         sleep(Duration::from_millis(10));
     }
 }

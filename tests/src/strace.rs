@@ -141,6 +141,7 @@ impl Tracer {
         self.failing.iter().for_each(|process| process.signal(Signal::STOP));
         let begun = Instant::now();
         while begun.elapsed() < SOON && !self.failing.iter().all(|process| self.has_stopped(*process)) {
+            // Each look reads the whole trace.
             sleep(Duration::from_millis(2));
         }
     }

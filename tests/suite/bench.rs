@@ -135,29 +135,31 @@ fn expect_code(code: i32, words: &[&str], says: &[&str]) -> Output {
 }
 
 fn a_stall_counts_from_the_due_time_of_requests() {
-    let second = 1e9 / NANOSECONDS;
-    let run = undisturbed(second / 2.0, || {
-        // The server stalls for one second in ten: requests of that second wait for its end.
+    const STALL: Duration = Duration::from_millis(500);
+    let stall_us = STALL.as_nanos() as f64 / NANOSECONDS;
+    let run = undisturbed(stall_us / 2.0, || {
+        // The server stalls for a tenth of the time: requests of that time wait for its end.
         let (begin, stall) = (Instant::now(), Arc::new(Mutex::new(None)));
         let peer = FaultyServer::start(move |stream, _| {
             let until = {
                 let mut stall = stall.lock().expect("no holder panics");
-                if stall.is_none() && begin.elapsed() > Duration::from_secs(4) {
-                    *stall = Some(Instant::now() + Duration::from_secs(1));
+                if stall.is_none() && begin.elapsed() > Duration::from_secs(2) {
+                    *stall = Some(Instant::now() + STALL);
                 }
                 *stall
             };
             if let Some(left) = until.and_then(|until| until.checked_duration_since(Instant::now())) {
+                // The stall is the fault of this server.
                 thread::sleep(left);
             }
             ok(stream, "hello")
         });
-        measured(&["-c", "10", "-d", "10s", "--rate", "500", &peer.address.to_string()])
+        measured(&["-c", "10", "-d", "5s", "--rate", "500", &peer.address.to_string()])
     });
     let (p99, most) = (number(&run, "/latency_us/percentiles/p99"), number(&run, "/latency_us/max"));
     let uncorrected = number(&run, "/uncorrected_us/percentiles/p99");
-    assert!(p99 >= 0.85 * second, "p99 is {p99} us");
-    assert!(most >= second, "the longest is {most} us");
+    assert!(p99 >= 0.85 * stall_us, "p99 is {p99} us");
+    assert!(most >= stall_us, "the longest is {most} us");
     assert!(uncorrected < p99 / 4.0, "from sending, p99 is {uncorrected} us, and {p99} us from the schedule");
     // Each of the 500 requests per second is counted, including those answered after the end.
     assert_eq!((number(&run, "/schedule/asked"), &run["errors"]), (500.0, &serde_json::json!({})), "{run:#}");
@@ -165,7 +167,7 @@ fn a_stall_counts_from_the_due_time_of_requests() {
     let reasons = run["invalid"].as_array().expect("a list");
     assert!(reasons.iter().all(|why| why.to_string().contains("its own delay")), "{run:#}");
     let own = number(&run, "/generator/delay_us/max");
-    assert!(own < second / 2.0, "the server was late, and not the generator: {run:#}");
+    assert!(own < stall_us / 2.0, "the server was late, and not the generator: {run:#}");
 }
 
 fn starved_connections_are_counted() {
@@ -173,7 +175,7 @@ fn starved_connections_are_counted() {
     let servers = [(of(Engine::Naive), 1), (of(Engine::Pool).flag("--pool-threads", 4), 4)];
     for (launch, served) in servers {
         let server = launch.start();
-        let run = measured(&["-c", "16", "-d", "2s", &format!("{}/1k.html", server.address)]);
+        let run = measured(&["-c", "16", "-d", "1s", &format!("{}/1k.html", server.address)]);
         let starved = 16 - served;
         assert_eq!(number(&run, "/connections/never_answered"), f64::from(starved), "{run:#}");
         let fairness = number(&run, "/fairness");
@@ -231,6 +233,7 @@ fn every_framing_is_parsed() {
         // Two pieces, split within the head.
         let (first, second) = answer.split_at(20.min(answer.len()));
         let written = stream.write_all(first).is_ok();
+        // The pieces come apart.
         thread::sleep(Duration::from_millis(1));
         let goes_on = !["/end", "/short"].iter().any(|path| head.contains(path));
         written && stream.write_all(second).is_ok() && goes_on
@@ -263,7 +266,7 @@ fn connections_that_fail_are_errors_by_kind() {
     assert!(run["invalid"].to_string().contains("no response was OK"), "{run:#}");
 
     let silent = FaultyServer::start(|_, _| true);
-    let run = measured(&["-n", "4", "-c", "2", "--timeout", "2s", &silent.address.to_string()]);
+    let run = measured(&["-n", "4", "-c", "2", "--timeout", "300ms", &silent.address.to_string()]);
     assert_eq!(number(&run, "/errors/timeout"), 4.0, "{run:#}");
     assert_eq!(number(&run, "/connections/never_answered"), 2.0, "{run:#}");
 }
@@ -309,10 +312,11 @@ fn a_number_of_requests_is_made_exactly() {
 
 fn a_known_server_agrees_with_littles_law() {
     let peer = FaultyServer::start(|stream, _| {
+        // The latency of a response.
         thread::sleep(Duration::from_millis(10));
         ok(stream, "hello")
     });
-    let run = measured(&["-c", "20", "-d", "2s", &peer.address.to_string()]);
+    let run = measured(&["-c", "20", "-d", "1s", &peer.address.to_string()]);
     let (rate, latency) = (number(&run, "/rate"), number(&run, "/latency_us/mean") / 1e6);
     // Fewer than twenty requests are in flight while the generator waits for a processor. Both numbers show this.
     let counted = number(&run, "/little/counted");
@@ -390,6 +394,7 @@ fn steady(most: Duration, run: impl Fn() -> Value) -> Value {
                 let mut late = Duration::ZERO;
                 while !ended.load(Ordering::Relaxed) {
                     let begin = Instant::now();
+                    // A late end of this pause is a pause of the machine.
                     thread::sleep(TICK);
                     late = late.max(begin.elapsed() - TICK);
                 }
@@ -422,7 +427,7 @@ fn idle_and_slow_connections_are_counted_apart() {
     let server = Launch::new(&Config::of(Engine::Epoll), site::shared()).start();
     let url = format!("{}/1k.html", server.address);
     let words = ["--idle", "50", "--slow-readers", "3", "--slow-writers", "3", "--slow-rate", "4000"];
-    let run = measured(&[&["-d", "4s", "-c", "4", &url], &words[..]].concat());
+    let run = measured(&[&["-d", "2s", "-c", "4", &url], &words[..]].concat());
     assert_eq!(number(&run, "/connections/idle_held"), 50.0, "{run:#}");
     assert_eq!(number(&run, "/connections/most_at_once"), 60.0, "{run:#}");
     let slow = number(&run, "/connections/slow_answers");

@@ -9,6 +9,7 @@ use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::Launch;
 use tenfold_tests::server::Server;
 use tenfold_tests::site;
+use tenfold_tests::time::SOON;
 use tenfold_tests::wire::Wire;
 
 pub(crate) const THEME: Theme = Theme {
@@ -239,19 +240,21 @@ fn h19_expect_100_continue_is_answered(config: &Config) {
 }
 
 fn h24_h26_a_slow_body_is_408_and_a_half_closed_one_is_released(config: &Config) {
-    let server = launch(config).flag("--body-timeout", "1s").start();
+    const DEADLINE: Duration = Duration::from_millis(300);
+    let server = launch(config).flag("--body-timeout", "300ms").start();
     let mut wire = server.connect();
     let begin = Instant::now();
     wire.send(post("/", "Content-Length: 1000\r\n"));
     for _ in 0..100 {
-        if wire.try_send(b"x").is_err() || begin.elapsed() > Duration::from_millis(2500) {
+        if wire.try_send(b"x").is_err() || begin.elapsed() > 3 * DEADLINE {
             break;
         }
-        sleep(Duration::from_millis(50));
+        // Bytes come until the deadline, at less than the minimum rate.
+        sleep(DEADLINE / 20);
     }
     let response = wire.response();
     assert_eq!((response.status, response.closes()), (408, true));
-    assert!(begin.elapsed() < Duration::from_secs(15), "it took {:?}", begin.elapsed());
+    assert!(begin.elapsed() < SOON, "it took {:?}", begin.elapsed());
     wire.expect_end();
     // A half-close in the middle of a body frees the connection.
     let mut wire = server.connect();

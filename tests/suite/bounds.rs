@@ -109,6 +109,7 @@ fn count_lines(pipe: &mut File, over: &AtomicBool) -> usize {
         match pipe.read(&mut buffer) {
             Ok(count) => lines += buffer[..count].iter().filter(|byte| **byte == b'\n').count(),
             Err(error) if error.kind() == ErrorKind::WouldBlock && last => return lines,
+            // The workers write at their own pace.
             Err(error) if error.kind() == ErrorKind::WouldBlock => sleep(Duration::from_millis(2)),
             Err(error) => panic!("read our own pipe: {error}"),
         }

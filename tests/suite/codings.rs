@@ -158,6 +158,7 @@ fn stale_compressed_files_are_named_once(config: &Config) {
     for _ in 0..3 {
         let response = server.ask("GET", "/page.html", &[("Accept-Encoding", "br, gzip")]);
         assert_eq!((response.need("Content-Encoding"), &response.body[..]), ("br", &b"page.html.br"[..]));
+        // Once a second, the server compares a file with its siblings.
         std::thread::sleep(std::time::Duration::from_millis(400));
     }
     server.expect_report(words);

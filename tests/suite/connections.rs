@@ -112,6 +112,7 @@ fn h18_one_byte_per_packet(server: &Server) {
     let bytes = request("GET", "/1k.html", &[("X-Slow", "yes")]);
     for byte in &bytes[..20] {
         wire.send([*byte]);
+        // The server often receives a byte at a time.
         sleep(Duration::from_millis(2));
     }
     wire.send(&bytes[20..]);
@@ -187,10 +188,12 @@ fn a_slow_reader(server: &Server) {
     assert_eq!(wire.head().promised(), site::LARGE);
     let large = site::large();
     assert!(wire.take(1024) == large[..1024], "the first kilobyte");
-    sleep(Duration::from_millis(400));
+    // The buffers of both ends fill.
+    sleep(Duration::from_millis(100));
     let half = site::LARGE / 2;
     wire.expect_body(&large[1024..half]);
-    sleep(Duration::from_millis(200));
+    // They fill again.
+    sleep(Duration::from_millis(50));
     wire.expect_body(&large[half..]);
 }
 

@@ -1,6 +1,6 @@
 //! Every wait has a deadline, and a vanished peer leaves no resources behind.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -11,8 +11,8 @@ use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::Launch;
 use tenfold_tests::server::Server;
 use tenfold_tests::site;
-use tenfold_tests::time::becomes_true;
-use tenfold_tests::wire::request;
+use tenfold_tests::time::{SOON, becomes_true, not_before, with_deadlines};
+use tenfold_tests::wire::{Wire, request};
 
 pub(crate) const THEME: Theme = Theme {
     name: "deadlines",
@@ -25,123 +25,165 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// The bound for an event that is due after a second, on a busy machine.
+/// The bound for an event that is due after a deadline, on a busy machine.
 const BOUND: Duration = Duration::from_secs(15);
+/// A deadline that applies however late the client is.
+const DEADLINE: Duration = Duration::from_millis(300);
 
-fn impatient(config: &Config) -> Server {
-    let launch = Launch::new(config, site::shared());
-    let launch = launch.flag("--head-timeout", "1s").flag("--body-timeout", "1s");
-    launch.flag("--send-timeout", "1s").flag("--idle-timeout", "1s").start()
+/// A flag of the server with this time.
+fn launch(config: &Config, flag: &str, time: Duration) -> Launch {
+    Launch::new(config, site::shared()).flag(flag, format!("{}ms", time.as_millis()))
+}
+
+/// Requests a page. Returns false if the connection has ended, or ends before the response.
+fn asks(wire: &mut Wire) -> bool {
+    let sent = wire.try_send(&request("GET", "/1k.html", &[])).is_ok();
+    let response = sent.then(|| wire.try_response()).flatten();
+    response.is_some_and(|response| {
+        assert_eq!(response.status, 200);
+        true
+    })
+}
+
+/// Whether bytes or the end of the server's output have come. Through TLS, the tickets of the session also come.
+fn has_come(wire: &Wire) -> bool {
+    let socket = wire.socket();
+    socket.set_nonblocking(true).expect("a socket takes options");
+    let peeked = socket.peek(&mut [0]);
+    socket.set_nonblocking(false).expect("a socket takes options");
+    !peeked.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
 }
 
 /// Single bytes do not extend the deadline.
 fn h23_a_slow_head_is_408(config: &Config) {
-    let server = impatient(config);
-    send_slowly(&server, Duration::from_secs(1));
-    server.stop().unwrap_or_else(|why| panic!("{why}"));
+    with_deadlines(|deadline| sends_slowly(config, deadline));
 }
 
-/// The timeout of a head also applies to the handshake, which takes a second on a busy machine.
+/// The timeout of a head also applies to the handshake.
 fn a_slow_head_through_the_layer(config: &Config) {
-    let server = Launch::new(config, site::shared()).flag("--head-timeout", "3s").start();
-    send_slowly(&server, Duration::from_secs(3));
-    server.stop().unwrap_or_else(|why| panic!("{why}"));
+    with_deadlines(|deadline| sends_slowly(config, deadline));
 }
 
-/// Sends a head for longer than the server waits, then another in time.
-fn send_slowly(server: &Server, timeout: Duration) {
-    let mut wire = server.connect();
+/// Sends a head for longer than the server waits, then another in time. Returns whether the first bytes were in time.
+fn sends_slowly(config: &Config, deadline: Duration) -> bool {
+    let server = launch(config, "--head-timeout", deadline).start();
     let begin = Instant::now();
+    let mut wire = server.connect();
     let head = request("GET", "/1k.html", &[("X-Long", &"x".repeat(2000))]);
     for byte in &head {
-        // The server may refuse further bytes after its response.
-        if wire.try_send(&[*byte]).is_err() || begin.elapsed() > timeout + Duration::from_millis(1500) {
+        // The server discards bytes after its response, or refuses them.
+        let is_over = if config.tls { begin.elapsed() > 2 * deadline } else { has_come(&wire) };
+        if is_over || wire.try_send(&[*byte]).is_err() {
             break;
         }
-        sleep(Duration::from_millis(20));
+        // Bytes come until the deadline.
+        sleep(deadline / 20);
     }
-    let response = wire.response();
+    // Without a byte in time there is no response.
+    let response = wire.try_response();
+    not_before(deadline, begin);
+    let Some(response) = response else { return false };
     assert_eq!(response.status, 408);
     assert!(response.closes(), "the response does not say that it is the last");
-    assert!(begin.elapsed() < BOUND, "it took {:?}", begin.elapsed());
     wire.expect_end();
-    let mut wire = server.connect();
-    wire.get("/1k.html");
-    assert_eq!(wire.response().status, 200, "a head in time is answered");
+    becomes_true(SOON, "a head in time is answered", || asks(&mut server.connect()));
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+    true
 }
 
 /// A connection with a part of a record is not idle, so the idle timeout must not apply. The timeout of a head applies
 /// to the handshake too.
 fn h97_a_record_between_requests_has_the_time_of_a_head(config: &Config) {
-    let launch = Launch::new(&config.over_tls(), site::shared());
-    let server = launch.flag("--head-timeout", "3s").flag("--idle-timeout", "60s").start();
-    let mut wire = server.connect();
-    wire.get("/1k.html");
-    assert_eq!(wire.response().status, 200);
-    let (begin, mut socket) = (Instant::now(), wire.socket());
-    socket.write_all(&[23, 3, 3, 0]).expect("it is connected");
-    let (rest, _) = wire.rest();
-    assert!(rest.is_empty(), "{}", String::from_utf8_lossy(&rest));
-    assert!(begin.elapsed() < BOUND, "it took {:?}", begin.elapsed());
-    server.stop().unwrap_or_else(|why| panic!("{why}"));
+    with_deadlines(|deadline| {
+        let launch = launch(&config.over_tls(), "--head-timeout", deadline);
+        let server = launch.flag("--idle-timeout", "60s").start();
+        let (mut begin, mut wire) = (Instant::now(), server.connect());
+        if !asks(&mut wire) {
+            not_before(deadline, begin);
+            return false;
+        }
+        begin = Instant::now();
+        wire.socket().write_all(&[23, 3, 3, 0]).expect("it is connected");
+        let (rest, _) = wire.rest();
+        assert!(rest.is_empty(), "{}", String::from_utf8_lossy(&rest));
+        not_before(deadline, begin);
+        server.stop().unwrap_or_else(|why| panic!("{why}"));
+        true
+    });
 }
 
 fn h24_a_slow_body_ends(config: &Config) {
-    let server = impatient(config);
+    let server = launch(config, "--body-timeout", DEADLINE).start();
     let mut wire = server.connect();
+    let begin = Instant::now();
     wire.send(request("POST", "/1k.html", &[("Content-Length", "10000")]));
     assert_eq!(wire.response().status, 405);
-    let begin = Instant::now();
-    while begin.elapsed() < Duration::from_secs(4) && wire.try_send(b"b").is_ok() {
-        sleep(Duration::from_millis(50));
+    while !has_come(&wire) && begin.elapsed() < SOON && wire.try_send(b"b").is_ok() {
+        // Bytes come until the deadline, at less than the minimum rate.
+        sleep(DEADLINE / 20);
     }
     let (rest, _) = wire.rest();
     let rest = String::from_utf8_lossy(&rest).into_owned();
     assert!(rest.is_empty() || rest.starts_with("HTTP/1.1 408 "), "{rest:?}");
-    assert!(begin.elapsed() < BOUND, "it took {:?}", begin.elapsed());
+    not_before(DEADLINE, begin);
+    assert!(begin.elapsed() < SOON, "it took {:?}", begin.elapsed());
     assert_eq!(server.get("/1k.html").status, 200, "the server goes on");
 }
 
+/// Each request extends the time of an idle connection.
 fn an_idle_connection_times_out(config: &Config) {
-    // Longer than in the other cases, so that a late request is in time.
-    let launch = Launch::new(config, site::shared()).flag("--head-timeout", "1s");
-    let server = launch.flag("--idle-timeout", "4500ms").start();
-    let mut wire = server.connect();
-    for _ in 0..10 {
-        wire.get("/1k.html");
-        assert_eq!(wire.response().status, 200);
-        sleep(Duration::from_millis(500));
-    }
-    let begin = Instant::now();
-    wire.expect_dropped();
-    assert!(begin.elapsed() < BOUND, "it took {:?}", begin.elapsed());
-    let mut silent = server.connect();
-    silent.send("G");
-    silent.rest();
-    assert_eq!(server.get("/1k.html").status, 200, "the server goes on");
+    with_deadlines(|deadline| {
+        let server = launch(config, "--idle-timeout", deadline).start();
+        let mut wire = server.connect();
+        let mut asked = Instant::now();
+        for number in 0..10 {
+            let before = std::mem::replace(&mut asked, Instant::now());
+            if !asks(&mut wire) {
+                assert!(number > 0, "a new connection is not idle");
+                not_before(deadline, before);
+                return false;
+            }
+            // Ten of them take longer than the deadline.
+            sleep(deadline / 5);
+        }
+        wire.expect_dropped();
+        not_before(deadline, asked);
+        assert_eq!(server.get("/1k.html").status, 200, "the server goes on");
+        true
+    });
 }
 
-/// The client reads for longer than two deadlines, at a rate above the minimum. On a busy machine it may pause for
-/// seconds.
+/// The client reads for longer than two deadlines, at a rate above the minimum.
 fn a_slow_but_steady_client_is_served(config: &Config) {
-    let server = Launch::new(config, site::shared()).flag("--send-timeout", "4s").start();
-    let mut wire = server.connect();
-    rustix::net::sockopt::set_socket_recv_buffer_size(wire.socket(), 16 * 1024).expect("a socket of ours");
-    wire.get("/large.bin");
-    assert_eq!(wire.head().status, 200);
-    let large = site::large();
-    let mut at = 0;
-    let begin = Instant::now();
-    while begin.elapsed() < Duration::from_secs(10) {
-        wire.expect_body(&large[at..at + 100_000]);
-        at += 100_000;
-        sleep(Duration::from_millis(100));
-    }
-    wire.expect_body(&large[at..]);
+    with_deadlines(|deadline| {
+        let server = launch(config, "--send-timeout", deadline).start();
+        let mut wire = server.connect();
+        rustix::net::sockopt::set_socket_recv_buffer_size(wire.socket(), 16 * 1024)
+            .expect("a socket of ours");
+        wire.get("/large.bin");
+        assert_eq!(wire.head().status, 200);
+        let (begin, mut read, mut rest) = (Instant::now(), Instant::now(), site::large());
+        while begin.elapsed() < 5 * deadline / 2 {
+            let before = std::mem::replace(&mut read, Instant::now());
+            let (part, after) = rest.split_at(100_000);
+            match wire.try_take(part.len()) {
+                Some(bytes) => assert!(bytes == part, "the body is another"),
+                None => {
+                    not_before(deadline, before);
+                    return false;
+                }
+            }
+            rest = after;
+            // A pace far below that of the server.
+            sleep(deadline / 40);
+        }
+        wire.expect_body(rest);
+        true
+    });
 }
 
 fn h25_a_client_that_does_not_read_is_dropped(config: &Config) {
-    let server = impatient(config);
+    let server = launch(config, "--send-timeout", DEADLINE).start();
     let left = settled(&server);
     let mut stalled: Vec<_> = (0..if config.serial() { 1 } else { 5 }).map(|_| server.connect()).collect();
     for wire in &mut stalled {

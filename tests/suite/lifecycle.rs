@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::net::TcpStream;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
@@ -19,7 +19,7 @@ use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::strace::{Calls, Tracer};
-use tenfold_tests::time::{SOON, becomes_true, eventually};
+use tenfold_tests::time::{SOON, becomes_true, eventually, not_before};
 use tenfold_tests::wire::request;
 
 pub(crate) const THEME: Theme = Theme {
@@ -149,21 +149,25 @@ fn a_second_term_does_not_wait(config: &Config) {
     let all = server.process.with_descendants();
     server.process.signal(Signal::TERM);
     becomes_true(SOON, "new connections are refused", || refuses_connections(&server));
-    thread::sleep(Duration::from_millis(300));
+    // More than the kernel has.
+    stalled.expect_body(&site::large()[..site::LARGE / 2]);
     assert!(server.ended().is_none(), "the first TERM did not wait; it said:\n{}", server.errors());
     server.process.signal(Signal::TERM);
     server.ends_within(SOON);
     becomes_true(SOON, "no process is left", || all.iter().all(|process| !process.is_running()));
+    assert!(stalled.rest().0.len() < site::LARGE / 2, "the second TERM waited");
 }
 
 fn a_drain_has_a_bound(config: &Config) {
-    let server = Launch::new(config, site::shared()).flag("--drain-timeout", "1s").start();
+    let server = Launch::new(config, site::shared()).flag("--drain-timeout", "300ms").start();
     let mut stalled = server.connect();
     stalled.get("/large.bin");
     assert_eq!(stalled.head().status, 200);
     let all = server.process.with_descendants();
+    let begin = Instant::now();
     server.process.signal(Signal::TERM);
     server.ends_within(SOON);
+    not_before(Duration::from_millis(300), begin);
     becomes_true(SOON, "no process is left", || all.iter().all(|process| !process.is_running()));
     assert!(stalled.rest().0.len() < site::LARGE, "it was sent whole to somebody who did not read");
 }

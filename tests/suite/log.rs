@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
 use rustix::process::Signal;
 use tenfold_engine::Dispatch;
@@ -96,7 +95,6 @@ fn no_line_is_lost_when_the_file_is_moved(config: &Config) {
     becomes_true(SOON, "lines go to the new file", || {
         ask(50);
         asked += 50;
-        std::thread::sleep(Duration::from_millis(100));
         count_in(&server.log_path()) > 0
     });
     becomes_true(SOON, "every line is there", || count_in(&old) + count_in(&server.log_path()) == asked);

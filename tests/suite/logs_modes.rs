@@ -139,7 +139,7 @@ fn a_line_has_its_bound_whatever_was_sent(config: &Config) {
 /// On a ring the completion defines the time; elsewhere the sender's calls do not matter.
 fn json_times_a_slow_reader_with_every_sender() {
     const BYTES: usize = 16 << 20;
-    const PAUSE: Duration = Duration::from_millis(500);
+    const PAUSE: Duration = Duration::from_millis(200);
     let folder = TempFolder::new("slow-reader");
     // More than the kernel buffers for a client that does not read.
     folder.write("large.bin", site::bytes(BYTES, 5));
@@ -154,6 +154,7 @@ fn json_times_a_slow_reader_with_every_sender() {
         wire.get("/large.bin");
         // From now on the server is sending.
         assert_eq!(wire.head().promised(), BYTES);
+        // The time of the response contains this time.
         thread::sleep(PAUSE);
         wire.take(BYTES);
         let line = eventually(SOON, "a line", || server.log().lines().next().map(str::to_owned));
@@ -182,7 +183,6 @@ fn every_mode_writes_every_line_once(config: &Config) {
         server.process.signal(Signal::USR1);
         becomes_true(SOON, "lines go to the new file", || {
             ask();
-            thread::sleep(Duration::from_millis(20));
             !server.log().is_empty()
         });
         (0..20).for_each(|_| ask());
@@ -250,7 +250,6 @@ fn a_log_recovers_when_it_is_writable_again(config: &Config) {
         becomes_true(SOON, "the file is full", || {
             ask(&server, 20);
             asked += 20;
-            thread::sleep(Duration::from_millis(100));
             number(&server, "log_lines_lost") > 0
         });
         let full = server.at("access.log.full");
@@ -259,7 +258,6 @@ fn a_log_recovers_when_it_is_writable_again(config: &Config) {
         becomes_true(SOON, "the new file is written", || {
             ask(&server, 1);
             asked += 1;
-            thread::sleep(Duration::from_millis(100));
             !server.log().is_empty()
         });
         let text = || fs::read_to_string(&full).expect("it was renamed") + &server.log();
@@ -295,6 +293,7 @@ fn rotation_by_lines_loses_nothing(config: &Config) {
         assert!(begin.elapsed() < 3 * SOON, "no new file: {}", server.errors());
         assert_eq!(server.get(&format!("/1k.html?{asked}")).status, 200);
         asked += 1;
+        // The supervisor renames a file a few times a second at most.
         thread::sleep(Duration::from_millis(5));
     }
     server.process.signal(Signal::TERM);

@@ -146,6 +146,7 @@ fn a_proxy_header_names_the_client_in_the_log(config: &Config) {
     let (begin, end) = FIRST.split_at(17);
     for part in [begin, end, &request("GET", "/1k.html", &[])] {
         wire.send(part);
+        // The server receives the parts one by one.
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(wire.response().status, 200);

@@ -280,7 +280,7 @@ fn a_reload_interrupts_no_request(config: &Config) {
     assert_eq!(wire.head().status, 200);
     wire.expect_body(&large[..1000]);
     reload(&server, &folder, "root = \"new\"\n");
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    becomes_true(SOON, "the reload succeeds", || server.status()["reloads"]["succeeded"] == 1);
     wire.expect_body(&large[1000..]);
     drop(wire);
     serves_new_folder(&server);
@@ -326,6 +326,7 @@ fn requests_beside_reloads_lose_nothing(config: &Config) {
                     break;
                 }
             }
+            // Connections are busy, idle for moments, or idle for the whole of a reload.
             thread::sleep(Duration::from_millis(pause));
         }
         answered
@@ -365,7 +366,7 @@ fn the_last_reload_wins_even_after_a_failed_one(config: &Config) {
 /// A download in each of many configurations. Above the bound, the oldest download ends within its time.
 fn slow_downloads_delay_no_reload(config: &Config) {
     let folder = folder();
-    let server = start(config, &folder, "root = \"site\"\ndrain-timeout = \"2s\"\n");
+    let server = start(config, &folder, "root = \"site\"\ndrain-timeout = \"300ms\"\n");
     let mut downloads = Vec::new();
     for reloads in 1..=10 {
         let mut wire = server.connect();
@@ -375,7 +376,7 @@ fn slow_downloads_delay_no_reload(config: &Config) {
         server.process.signal(Signal::HUP);
         becomes_true(SOON, "the reload does not wait", || server.status()["reloads"]["succeeded"] == reloads);
     }
-    server.expect_report("the oldest (number 1) ends within 2s (drain-timeout)");
+    server.expect_report("the oldest (number 1) ends within 300ms (drain-timeout)");
     server.expect_report("responses of a former configuration are cut off");
     let length = 8 << 20;
     let mut whole = downloads.into_iter().map(|mut wire| wire.rest().0.len() >= length);

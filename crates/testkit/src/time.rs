@@ -31,6 +31,7 @@ pub fn within<T>(bound: Duration, mut probe: impl FnMut() -> Option<T>) -> Optio
         if begin.elapsed() >= bound {
             return None;
         }
+        // The condition of another process has no event in this one.
         sleep(pause);
         pause = (pause * 3 / 2).min(Duration::from_millis(100));
     }
@@ -40,6 +41,27 @@ pub fn within<T>(bound: Duration, mut probe: impl FnMut() -> Option<T>) -> Optio
 #[track_caller]
 pub fn becomes_true(bound: Duration, what: &str, mut probe: impl FnMut() -> bool) {
     eventually(bound, what, || probe().then_some(()));
+}
+
+/// The most by which a wait of a server may seem too short: its clock moves with the ticks of the kernel, of 10 ms at
+/// most (`man 2 clock_gettime`, CLOCK_MONOTONIC_COARSE).
+pub const TICK: Duration = Duration::from_millis(20);
+
+/// Deadlines of a server. The longer ones are for clients that are late, on a busy machine.
+const DEADLINES: [Duration; 3] =
+    [Duration::from_millis(300), Duration::from_millis(1500), Duration::from_secs(6)];
+
+/// Runs `attempt` with longer deadlines until it was in time. It returns false if the server may have seen a late client.
+#[track_caller]
+pub fn with_deadlines(attempt: impl FnMut(Duration) -> bool) {
+    assert!(DEADLINES.into_iter().any(attempt), "the client was late for every deadline");
+}
+
+/// Expects that a wait of the server was not shorter than `deadline`. `begun` precedes the event from which it waits.
+#[track_caller]
+pub fn not_before(deadline: Duration, begun: Instant) {
+    let took = begun.elapsed();
+    assert!(took + TICK >= deadline, "it took {took:?}, less than the deadline of {deadline:?}");
 }
 
 /// A flag that ends the threads of a case, also if the case fails, because their scope waits for them.

@@ -371,6 +371,19 @@ impl Wire {
         }
     }
 
+    /// Receives `count` bytes; `None` if the connection ends before them.
+    #[track_caller]
+    pub fn try_take(&mut self, count: usize) -> Option<Vec<u8>> {
+        while self.received.len() < count {
+            match self.fill() {
+                Ok(Came::Bytes) => {}
+                Ok(Came::ConnectionEnd | Came::Reset) => return None,
+                Err(why) => panic!("waiting for {count} bytes or an end: {why}"),
+            }
+        }
+        Some(self.received.drain(..count).collect())
+    }
+
     /// Receives `count` bytes.
     #[track_caller]
     pub fn take(&mut self, count: usize) -> Vec<u8> {

@@ -76,7 +76,7 @@ pub(super) fn ring_errors_of_connections_for_one_request() {
         assert_eq!(errors, 20.0, "{run:#}");
 
         let silent = FaultyServer::start(|_, _| true);
-        let run = measured(&["-n", "4", "-c", "2", "--timeout", "2s", &silent.address.to_string()]);
+        let run = measured(&["-n", "4", "-c", "2", "--timeout", "300ms", &silent.address.to_string()]);
         assert_eq!(number(&run, "/errors/timeout"), 4.0, "{run:#}");
 
         let short = FaultyServer::start(|stream, _| {
@@ -109,8 +109,10 @@ pub(super) fn ring_errors_of_connections_for_one_request() {
 /// The times of a connection differ: connect, send, response.
 pub(super) fn ring_connect_and_first_byte_are_apart() {
     let peer = FaultyServer::start(|stream, _| {
+        // The first byte and the last byte have times of their own.
         thread::sleep(std::time::Duration::from_millis(20));
         let begun = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\na").is_ok();
+        // The last byte follows apart.
         thread::sleep(std::time::Duration::from_millis(20));
         begun && stream.write_all(b"bcde").is_ok()
     });

@@ -168,6 +168,7 @@ pub(super) fn a_request_without_room_is_sent_later() {
         while reader.read_line(&mut head).is_ok_and(|count| count > 0) {
             if head.ends_with("\r\n\r\n") {
                 let answered = !early || ok(reader.get_mut(), "early");
+                // Meanwhile the body fills the buffers.
                 thread::sleep(Duration::from_millis(50));
                 let received = reader.read_exact(&mut vec![0; BODY]).is_ok();
                 if !answered || !received || !early && !ok(reader.get_mut(), "late") {
@@ -250,7 +251,6 @@ pub(super) fn an_interrupt_prints_the_results_so_far() {
         command.arg(peer.address.to_string()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().expect("it was built");
         becomes_true(SOON, "it is under way", || asked.load(Ordering::Relaxed) > 100);
-        thread::sleep(Duration::from_millis(300));
         let begin = Instant::now();
         Process(child.id()).signal(Signal::INT);
         let output = child.wait_with_output().expect("our own child");
@@ -265,6 +265,7 @@ pub(super) fn reports_are_parsed_and_compared() {
     let folder = TempFolder::new("bench-reports");
     let measure = |name: &str, pause: u64| {
         let peer = FaultyServer::start(move |stream, _| {
+            // The latency of a response.
             thread::sleep(Duration::from_millis(pause));
             ok(stream, "hello")
         });

@@ -171,6 +171,7 @@ fn woke_several(engine: Engine) -> usize {
     for _ in 0..40 {
         let before = sleeps(worker);
         assert_eq!(server.ask("GET", "/1k.html", &[("Connection", "close")]).status, 200);
+        // Workers that were woken for nothing sleep again.
         sleep(Duration::from_millis(20));
         let woken = sleeps(worker).iter().zip(&before).filter(|(now, before)| now > before).count();
         several += usize::from(woken > 1);

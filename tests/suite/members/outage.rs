@@ -46,6 +46,7 @@ fn nothing_acknowledged_is_lost(kind: DatabaseProduct, rounds: u64) {
             let (server, done) = (&server, &done);
             let clients =
                 ["p", "q", "t"].map(|client| scope.spawn(move || registered(server, client, round, done)));
+            // Each round kills the server at another time.
             thread::sleep(Duration::from_millis(40 + 37 * (round % 11)));
             if round == 0 {
                 becomes_true(SOON, "somebody gets through", || done.load(Ordering::Relaxed) > 0);

@@ -275,6 +275,7 @@ mod tests {
         let lane = lane(Engine::Epoll, 1, 8);
         for time in 0..50 {
             drop(lane.run(|| vec![1; 100]).expect("there is room"));
+            // The result comes before the first poll, or after it.
             let coming = lane.run(move || thread::sleep(Duration::from_millis(time % 3)));
             let (value, woken) = wait(coming.expect("there is room"));
             assert!(value.is_some() && woken <= 1, "woken {woken} times");
@@ -312,6 +313,7 @@ mod tests {
                 scope.spawn(move || {
                     let work = move || {
                         most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                        // The others come meanwhile.
                         thread::sleep(Duration::from_millis(10));
                         now.fetch_sub(1, Ordering::SeqCst);
                     };

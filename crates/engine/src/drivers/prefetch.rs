@@ -198,6 +198,7 @@ mod tests {
         for _ in 0..20_000 {
             match poll(prefetch, file, most) {
                 Poll::Ready(found) => return found,
+                // The test has no waker.
                 Poll::Pending => thread::sleep(Duration::from_millis(1)),
             }
         }
@@ -247,6 +248,7 @@ mod tests {
                 assert!(cold.cold.load(Relaxed), "it was read");
                 return;
             }
+            // Nothing reports the end of the last job.
             thread::sleep(Duration::from_millis(1));
         }
         panic!("the file is kept");
@@ -301,6 +303,7 @@ mod tests {
             watch(&file, || ());
             !file.cold.load(Relaxed)
         });
+        // A send is slow by the clock of the machine.
         watch(&file, || thread::sleep(Duration::from_nanos(2 * SLOW)));
         assert!(is_left_alone && file.cold.load(Relaxed));
     }

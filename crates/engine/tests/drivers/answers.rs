@@ -83,6 +83,7 @@ fn a_slow_reader_gets_every_byte(configuration: &Configuration) {
         // The pieces are so small that the server waits for room repeatedly.
         for part in pattern::large()[..length].chunks(length / 50) {
             assert!(client.take(part.len()) == part, "a part of {target} is another one");
+            // Meanwhile the server fills the buffers.
             thread::sleep(Duration::from_millis(4));
         }
         assert_eq!(client.fetch("/small").body, SMALL);
@@ -116,6 +117,7 @@ fn a_request_may_come_byte_by_byte(configuration: &Configuration) {
     for _ in 0..2 {
         for byte in request("/small") {
             client.send([byte]);
+            // The server often receives a byte at a time.
             thread::sleep(Duration::from_micros(500));
         }
         assert_eq!(client.response().body, SMALL);
@@ -132,6 +134,7 @@ fn bodies_are_passed_over(configuration: &Configuration) {
         let whole = [head.into_bytes(), vec![b'x'; length], request("/shared?10")].concat();
         let (first, rest) = whole.split_at(70);
         client.send(first);
+        // The server waits in the middle of the head.
         thread::sleep(Duration::from_millis(10));
         client.send(rest);
         assert_eq!(client.response().body, SMALL);
@@ -192,10 +195,12 @@ fn a_thousand_requests(configuration: &Configuration) {
             writer.get(&format!("/shared?{}", length + number % 7));
         }
     });
+    // The answers fill the buffers of both ends.
     thread::sleep(Duration::from_millis(200));
     let expected = pattern::bytes(length + 7);
     for number in 0..1000 {
         if number % 250 == 0 {
+            // The buffers fill again.
             thread::sleep(Duration::from_millis(50));
         }
         let body = client.response().body;
@@ -246,6 +251,7 @@ fn answers_that_take_time(configuration: &Configuration) {
     let server = Server::start(configuration);
     let mut client = server.connect();
     client.send([request("/shared?20"), request("/later?30"), request("/shared?40")].concat());
+    // The server computes the second answer.
     thread::sleep(Duration::from_millis(10));
     // These requests arrive while the answer is being computed.
     client.send([request("/later?1"), request("/shared?60")].concat());

@@ -1,16 +1,16 @@
 //! Bounds, and the behaviour at each bound.
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tenfold_engine::{Dispatch, Driver, Engine, Topology};
-use tenfold_testkit::time::{PATIENCE, becomes_true, eventually};
+use tenfold_testkit::time::{PATIENCE, becomes_true, eventually, not_before, with_deadlines};
 use tenfold_testkit::wire::Wire;
 
 use crate::Statement;
 use crate::configuration::{Configuration, any, at_once};
 use crate::endings::{LATE, REFUSED};
-use crate::launch::{Server, request};
+use crate::launch::{Server, milliseconds, request};
 use crate::server::SMALL;
 
 pub(crate) const STATEMENTS: &[Statement] = &[
@@ -107,14 +107,16 @@ fn the_longest_idle_gives_way(configuration: &Configuration) {
     let mut clients: Vec<_> = (0..4).map(|_| server.connect()).collect();
     for client in &mut clients {
         assert_eq!(client.fetch("/small").body, SMALL);
-        // The server has a coarse clock, and a separate thread may read it late.
         let is_inline =
             configuration.driver() != Driver::Blocking && configuration.dispatch == Dispatch::Inline;
+        // The server has a coarse clock, and a separate thread may read it late.
         thread::sleep(Duration::from_millis(if is_inline { 50 } else { 300 }));
     }
     // The first one has not asked for longest, and the second one has begun to ask.
     assert_eq!(clients[0].fetch("/small").body, SMALL);
     clients[1].send(BEGUN);
+    // The parent of `fork` does not see bytes that its child has not received.
+    server.has_taken(&clients[1]);
     let mut served = is_admitted(&server);
     clients.remove(2).expect_end_of_stream();
     clients[1].send(b"\r\n");
@@ -138,7 +140,7 @@ fn a_refused_connection_gives_way_first(configuration: &Configuration) {
     }
     // A thread reports late that its connection is idle. After this pause, all connections count as idle.
     thread::sleep(Duration::from_millis(match (configuration.driver(), configuration.dispatch) {
-        (Driver::Blocking, _) => 2500,
+        (Driver::Blocking, _) => 500,
         (_, Dispatch::Inline) => 0,
         (_, _) => 300,
     }));
@@ -162,6 +164,7 @@ fn a_refused_connection_gives_way_to_those_that_wait(configuration: &Configurati
         assert_eq!(refused.response().status, 400);
         let sending = thread::spawn(move || {
             while sends && refused.try_send_raw(b"x").is_ok() {
+                // Each byte comes before the linger time is over.
                 thread::sleep(Duration::from_millis(5));
             }
             refused
@@ -216,24 +219,30 @@ fn who_sends_and_is_not_read_is_held_back(configuration: &Configuration) {
 /// The kernel reports room only when much of the buffer is free. Bytes that the client reads before that count as
 /// progress.
 fn a_slow_reader_that_goes_on_reading_lives(configuration: &Configuration) {
-    // The client may be late by seconds, so the timeout is longer than that.
-    let server = Server::start_with(configuration, &[("send-timeout", "4000")]);
-    let mut clients = [server.connect(), server.connect()];
-    clients[0].get("/large?60000000");
-    clients[1].send(request("/shared").repeat(10));
-    for _ in 0..110 {
-        clients.iter_mut().for_each(|client| drop(client.take(10_000)));
-        thread::sleep(Duration::from_millis(80));
-    }
-    thread::sleep(Duration::from_millis(100));
-    server.has_others(2);
-    drop(clients);
-    server.has_others(0);
-    server.stop();
+    with_deadlines(|deadline| {
+        let server = Server::start_with(configuration, &[("send-timeout", &milliseconds(deadline))]);
+        let mut clients = [server.connect(), server.connect()];
+        clients[0].get("/large?60000000");
+        clients[1].send(request("/shared").repeat(10));
+        let (begun, mut read) = (Instant::now(), Instant::now());
+        while begun.elapsed() < 3 * deadline {
+            let before = std::mem::replace(&mut read, Instant::now());
+            if !clients.iter_mut().all(|client| client.try_take(10_000).is_some()) {
+                not_before(deadline, before);
+                return false;
+            }
+            // A pace far below that of the server.
+            thread::sleep(deadline / 20);
+        }
+        drop(clients);
+        server.has_others(0);
+        server.stop();
+        true
+    });
 }
 
 fn a_reader_that_stops_is_closed(configuration: &Configuration) {
-    let server = Server::start_with(configuration, &[("send-timeout", "1000")]);
+    let server = Server::start_with(configuration, &[("send-timeout", "300")]);
     let mut client = server.connect();
     client.take_little();
     client.get("/large?60000000");

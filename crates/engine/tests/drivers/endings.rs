@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use tenfold_engine::Sender;
 use tenfold_testkit::folder::TempFolder;
-use tenfold_testkit::time::{PATIENCE, becomes_true};
+use tenfold_testkit::time::{PATIENCE, becomes_true, not_before, with_deadlines};
 
 use crate::Statement;
 use crate::configuration::{Configuration, any, at_once, one_loop};
-use crate::launch::{Server, request};
+use crate::launch::{Server, milliseconds, request};
 use crate::pattern;
 use crate::server::SMALL;
 
@@ -56,9 +56,11 @@ fn an_end_behind_a_request(configuration: &Configuration) {
         let mut client = server.connect();
         client.take_next_to_nothing();
         client.get("/shared?120000");
+        // The end comes together with the request, or while the answer waits for room.
         thread::sleep(Duration::from_millis(pause));
         client.end_output();
-        thread::sleep(Duration::from_millis(100));
+        // The server sees the end before its answer has room.
+        thread::sleep(Duration::from_millis(50));
         assert!(client.response().body == pattern::bytes(120_000), "the answer is another one");
         client.expect_end_of_stream();
     }
@@ -74,7 +76,7 @@ fn an_end_behind_many_requests_is_seen(configuration: &Configuration) {
     assert_eq!(blocking.fetch("/small").body, SMALL);
     // While the loop sleeps, everything arrives. The room of a receive is 16 KiB and 2 bytes.
     blocking.get("/sleep?150");
-    thread::sleep(Duration::from_millis(30));
+    server.has_taken(&blocking);
     let mut all = Vec::new();
     for _ in 0..6 {
         let plain = request("/small");
@@ -116,34 +118,56 @@ fn a_reset_in_the_middle(configuration: &Configuration) {
 
 fn a_peer_that_says_nothing_is_closed(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("head-timeout", "200")]);
+    let begun = Instant::now();
     server.connect().expect_end_of_stream();
+    not_before(Duration::from_millis(200), begun);
     server.stop();
 }
 
 fn a_head_that_stops_is_told_so(configuration: &Configuration) {
-    let server = Server::start_with(configuration, &[("head-timeout", "1000")]);
-    let mut client = server.connect();
-    client.send(b"GET /small HTTP/1.1\r\nHost: local");
-    assert_eq!(client.response().status, 408);
-    client.expect_end_of_stream();
-    server.stop();
+    with_deadlines(|deadline| {
+        let server = Server::start_with(configuration, &[("head-timeout", &milliseconds(deadline))]);
+        let begun = Instant::now();
+        let mut client = server.connect();
+        // A server that gets no byte in time closes without a response.
+        let _ = client.try_send(b"GET /small HTTP/1.1\r\nHost: local");
+        let response = client.try_response();
+        not_before(deadline, begun);
+        let Some(response) = response else { return false };
+        assert_eq!(response.status, 408);
+        client.expect_end_of_stream();
+        server.stop();
+        true
+    });
 }
 
 fn a_connection_that_rests_too_long(configuration: &Configuration) {
-    let server = Server::start_with(configuration, &[("idle-timeout", "1000")]);
-    let mut client = server.connect();
-    for _ in 0..2 {
+    with_deadlines(|deadline| {
+        let server = Server::start_with(configuration, &[("idle-timeout", &milliseconds(deadline))]);
+        let mut client = server.connect();
+        let mut asked = Instant::now();
         assert_eq!(client.fetch("/small").body, SMALL);
-    }
-    client.expect_end_of_stream();
-    server.stop();
+        let before = std::mem::replace(&mut asked, Instant::now());
+        let _ = client.try_send(&request("/small"));
+        let Some(response) = client.try_response() else {
+            not_before(deadline, before);
+            return false;
+        };
+        assert_eq!(response.body, SMALL);
+        client.expect_end_of_stream();
+        not_before(deadline, asked);
+        server.stop();
+        true
+    });
 }
 
 fn an_answer_that_never_comes(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("later-timeout", "200")]);
     let mut client = server.connect();
+    let begun = Instant::now();
     client.send([request("/never"), request("/small")].concat());
     assert_eq!(client.response().status, 503);
+    not_before(Duration::from_millis(200), begun);
     client.expect_end_of_stream();
     server.stop();
 }
@@ -156,6 +180,7 @@ fn a_peer_that_goes_away(configuration: &Configuration) {
             assert_eq!(client.fetch("/small").body, SMALL);
         }
         client.get("/never");
+        // The server waits for the answer.
         thread::sleep(Duration::from_millis(50));
         client.reset();
     }
@@ -177,6 +202,7 @@ fn a_refusal_reaches_a_peer_that_still_sends(configuration: &Configuration) {
         if client.try_send(&[b'x'; 8192]).is_err() {
             break;
         }
+        // The bytes come in many packets, some of them after the response.
         thread::sleep(Duration::from_millis(2));
     }
     client.end_output();
@@ -243,6 +269,7 @@ fn a_refusal_behind_many_bytes(configuration: &Configuration) {
                 }
             }
         });
+        // Meanwhile the writer fills the buffers of the server.
         thread::sleep(Duration::from_millis(120));
         assert_eq!(client.response().status, 200);
         assert_eq!(client.response().status, 400);
@@ -285,7 +312,8 @@ fn the_last_answer_comes_whole(configuration: &Configuration) {
         client.send(
             format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").as_bytes(),
         );
-        thread::sleep(Duration::from_millis(100));
+        // The close waits until the answer has room.
+        thread::sleep(Duration::from_millis(50));
         let head = client.head();
         assert!(head.closes(), "{}", head.head);
         client.take(head.promised());

@@ -22,6 +22,11 @@ pub(crate) fn request(target: &str) -> Vec<u8> {
     wire::request("GET", target, &[("User-Agent", "driver-tests")])
 }
 
+/// A duration in the format of the settings.
+pub(crate) fn milliseconds(duration: Duration) -> String {
+    duration.as_millis().to_string()
+}
+
 pub(crate) struct Server {
     running: Running,
     listens: String,
@@ -57,7 +62,11 @@ impl Server {
         settings.extend(more.iter().map(|&(name, value)| (name, value.to_owned())));
         let program = std::env::current_exe().expect("a running program has a name");
         let words = settings.iter().map(|(name, value)| format!("{name}={value}"));
-        let running = Program::new(program).args([server::ROLE.to_owned()].into_iter().chain(words)).start();
+        let mut program = Program::new(program).args([server::ROLE.to_owned()].into_iter().chain(words));
+        if let Some((_, milliseconds)) = more.iter().find(|(name, _)| *name == "slice") {
+            program = program.env("TENFOLD_TEST_SLICE", milliseconds);
+        }
+        let running = program.start();
         let listens = running.until(PATIENCE, "it listens", |errors| {
             let (_, rest) = errors.split_once(server::LISTENS)?;
             Some(rest.split_once('\n')?.0.to_owned())
@@ -102,6 +111,7 @@ impl Server {
     pub(crate) fn falls_asleep(&self) {
         becomes_true(PATIENCE, "the loop sleeps", || {
             let before = self.process().processor_time();
+            // Processor time is counted in ticks, so a shorter time shows nothing on a busy machine.
             thread::sleep(Duration::from_millis(300));
             self.process().processor_time() - before <= Duration::from_millis(50)
         });

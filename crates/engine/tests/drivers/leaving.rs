@@ -4,15 +4,15 @@ use std::fs::File;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tenfold_engine::Engine;
+use tenfold_engine::{Driver, Engine, Topology};
 use tenfold_sys::signal::Signal;
 use tenfold_testkit::folder::TempFolder;
-use tenfold_testkit::time::{PATIENCE, becomes_true};
+use tenfold_testkit::time::{PATIENCE, becomes_true, not_before, with_deadlines};
 
 use crate::Statement;
 use crate::configuration::{Configuration, any, at_once};
 use crate::endings::{LATE, REFUSED};
-use crate::launch::Server;
+use crate::launch::{Server, milliseconds};
 use crate::pattern;
 use crate::server::SMALL;
 
@@ -27,11 +27,18 @@ pub(crate) const STATEMENTS: &[Statement] = &[
     ("nobody_new_is_let_in", any, nobody_new_is_let_in),
     ("a_server_that_stops_does_not_wait", any, a_server_that_stops_does_not_wait),
     ("a_server_that_stops_does_not_linger", any, a_server_that_stops_does_not_linger),
+    ("a_call_that_waits_sees_the_end_within_its_second", blocks, a_call_that_waits_sees_the_end),
     ("processes_that_have_ended_are_waited_for", forks, processes_that_have_ended_are_waited_for),
 ];
 
 fn forks(configuration: &Configuration) -> bool {
     configuration.engine == Engine::Fork
+}
+
+fn blocks(configuration: &Configuration) -> bool {
+    configuration.driver() == Driver::Blocking
+        && configuration.topology == Topology::Single
+        && !configuration.tls
 }
 
 fn leaves_well(server: Server) {
@@ -72,11 +79,27 @@ fn a_retiring_server_ends_connections(configuration: &Configuration) {
 }
 
 fn an_idle_connection_ends(configuration: &Configuration) {
-    let server = Server::start_with(configuration, &[("idle-timeout", "1500")]);
+    with_deadlines(|deadline| {
+        let server = Server::start_with(configuration, &[("idle-timeout", &milliseconds(deadline))]);
+        let mut client = server.connect();
+        let asked = Instant::now();
+        assert_eq!(client.fetch("/small").body, SMALL);
+        server.tell(Signal::Retire);
+        let is_told_in_time = asked.elapsed() < deadline / 2;
+        let (rest, _) = client.rest();
+        assert_eq!(rest, b"");
+        not_before(deadline, asked);
+        leaves_well(server);
+        is_told_in_time
+    });
+}
+
+/// With the slice of a server, not that of other tests.
+fn a_call_that_waits_sees_the_end(configuration: &Configuration) {
+    let server = Server::start_with(configuration, &[("slice", "1000")]);
     let mut client = server.connect();
     assert_eq!(client.fetch("/small").body, SMALL);
-    server.tell(Signal::Retire);
-    assert!(client.is_silent_for(Duration::from_millis(500)), "it is not closed at the signal");
+    server.tell(Signal::Quit);
     let (rest, _) = client.rest();
     assert_eq!(rest, b"");
     leaves_well(server);
@@ -106,6 +129,7 @@ fn what_was_begun_is_finished(configuration: &Configuration) {
     server.has_taken(&upload);
     server.has_taken(&later);
     server.tell(Signal::Quit);
+    // The processes of `fork` get their signal from their parent.
     thread::sleep(Duration::from_millis(100));
     assert!(server.runs());
     upload.send(b"alhost\r\n\r\n");
@@ -131,7 +155,8 @@ fn what_was_handed_over_arrives(configuration: &Configuration) {
     client.get("/shared?120000");
     let head = client.head();
     server.tell(Signal::Quit);
-    thread::sleep(Duration::from_millis(150));
+    // The server leaves while most of the answer is in its kernel.
+    thread::sleep(Duration::from_millis(50));
     let body = client.take(head.promised());
     assert!(body == pattern::bytes(120_000), "the answer is another one");
     let (rest, _) = client.rest();
@@ -151,7 +176,7 @@ fn nobody_new_is_let_in(configuration: &Configuration) {
     let _late = loop {
         let mut late = server.connect().sends_early(true);
         late.get("/small");
-        if late.is_silent_for(Duration::from_millis(300)) {
+        if late.is_silent_for(Duration::from_millis(100)) {
             break late;
         }
         assert!(begun.elapsed() < Duration::from_secs(10), "a server that leaves takes nobody");
@@ -169,13 +194,13 @@ fn a_server_that_stops_does_not_wait(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("sparse", &path.to_string_lossy())]);
     let mut client = server.connect();
     client.get("/sparse");
+    client.head();
     let taker = thread::spawn(move || while client.discard() {});
     let _rests = configuration.at_once().then(|| {
         let mut client = server.connect();
         assert_eq!(client.fetch("/small").body, SMALL);
         client
     });
-    thread::sleep(Duration::from_millis(100));
     server.tell(Signal::Interrupt);
     let status = server.end(Duration::from_secs(10));
     assert!(status.success(), "{status}");

@@ -184,6 +184,7 @@ fn serve(settings: &Settings) -> Result<(), String> {
                 promise.keep(());
                 return coming;
             }
+            // The work of an answer that takes time.
             let wait = move || std::thread::sleep(Duration::from_millis(u64::from(milliseconds)));
             lane.run(wait).expect("no more is asked for than may wait")
         };
@@ -256,12 +257,14 @@ impl Protocol for Http {
             Some(proactor) => serve_connection(io, &**proactor, &self.limits, state).await,
             None => serve_connection(io, &*self.unit, &self.limits, state).await,
         };
+        // A signal arrives meanwhile.
         std::thread::sleep(self.tarries);
         next
     }
 
     async fn serve_anywhere<I: Io + Send>(&self, io: &mut I, state: &mut Session) -> Next {
         let next = serve_connection(io, &*self.unit, &self.limits, state).await;
+        // A signal arrives meanwhile.
         std::thread::sleep(self.tarries);
         next
     }
@@ -353,6 +356,7 @@ impl Unit {
     /// An answer after so many milliseconds on another thread.
     fn later(&self, milliseconds: u64) -> Answer {
         let work = move || {
+            // The work of an answer that takes time.
             std::thread::sleep(Duration::from_millis(milliseconds));
             assert_ne!(milliseconds, 13, "asked for");
             SMALL
@@ -385,6 +389,7 @@ impl Service for Unit {
         match request.target.path {
             "/small" => respond(200, SMALL, response),
             "/slow" => {
+                // Much work for few bytes.
                 std::thread::sleep(Duration::from_millis(1));
                 self.counters()[11].fetch_add(1, Ordering::Relaxed);
                 respond(200, SMALL, response);
@@ -406,6 +411,7 @@ impl Service for Unit {
             "/later" => return self.later(number.unwrap_or(0)),
             "/never" => return Answer::later(std::future::pending()),
             "/sleep" => {
+                // Other bytes arrive while the loop is held up.
                 std::thread::sleep(Duration::from_millis(number.unwrap_or(0)));
                 respond(200, SMALL, response);
             }

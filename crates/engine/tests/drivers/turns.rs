@@ -53,8 +53,8 @@ fn who_asks_without_end(configuration: &Configuration) {
         while !stop.load(Ordering::Relaxed) && writer.try_send(&many).is_ok() {}
         writer.end_output();
     });
+    assert!(client.discard(), "no answer comes");
     let reading = thread::spawn(move || while client.discard() {});
-    thread::sleep(Duration::from_millis(100));
     others_have_their_turn(&server);
     over.store(true, Ordering::Relaxed);
     asking.join().expect("the requests were taken");
@@ -92,10 +92,10 @@ fn who_takes_without_end(configuration: &Configuration) {
         .map(|_| {
             let (mut client, stop) = (server.connect(), over.clone());
             client.get("/sparse");
+            client.head();
             thread::spawn(move || while !stop.load(Ordering::Relaxed) && client.discard() {})
         })
         .collect();
-    thread::sleep(Duration::from_millis(100));
     others_have_their_turn(&server);
     over.store(true, Ordering::Relaxed);
     takers.into_iter().for_each(|taker| taker.join().expect("the file was taken"));

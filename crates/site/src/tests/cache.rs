@@ -197,6 +197,7 @@ fn becomes(site: &Site, target: &str, expected: (u16, &str)) {
         if (response.status(), response.text()) == expected {
             return;
         }
+        // The kernel reports a change when it likes.
         std::thread::sleep(Duration::from_millis(10));
     }
     panic!("{target} does not become {expected:?}");

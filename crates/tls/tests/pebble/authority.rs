@@ -82,6 +82,7 @@ fn wait_for(at: SocketAddr) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while TcpStream::connect(at).is_err() {
         assert!(Instant::now() < deadline, "nothing listens at {at}");
+        // The authority does not report that it listens.
         thread::sleep(Duration::from_millis(20));
     }
 }

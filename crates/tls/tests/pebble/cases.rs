@@ -149,6 +149,7 @@ fn a_certificate_of_seconds_is_renewed_in_time() {
     let first = obtained(&mut client);
     let step = client.step();
     assert!(step.event.is_none() && step.wait <= LIFETIME * 2 / 3, "{step:?}");
+    // The wait that the client asks for, in seconds of the authority.
     thread::sleep(step.wait);
     let second = obtained(&mut client);
     assert_ne!(first.chain.certificates, second.chain.certificates);

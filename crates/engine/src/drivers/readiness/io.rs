@@ -395,6 +395,7 @@ mod tests {
         link.begin_poll(1000);
         for _ in 0..UNTIMED_MOVES {
             link.moved(1);
+            // The time of a turn is that of the machine.
             std::thread::sleep(Duration::from_nanos(2 * TURN_TIME));
         }
         assert_eq!(link.left(), 1000 - UNTIMED_MOVES);

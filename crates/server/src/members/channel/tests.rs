@@ -92,6 +92,7 @@ fn h76_an_answer_by_drops_is_given_up() {
     std::thread::scope(|scope| {
         scope.spawn(move || {
             while theirs.write_all(b"x").is_ok() {
+                // No pause between two bytes is too long.
                 std::thread::sleep(Duration::from_millis(50));
             }
         });

@@ -180,6 +180,7 @@ mod tests {
         let ((stalled, part), (coming, whole)) = (ask(1), ask(2));
         let begun = Instant::now();
         part.send_part();
+        // The client has the part by now.
         thread::sleep(Duration::from_millis(100));
         whole.answer(&Reply::Done);
         assert_eq!(result(coming), Some(Reply::Done));

@@ -120,6 +120,7 @@ fn a_process_that_is_silent_or_gone_costs_a_bounded_wait() {
         let start = Instant::now();
         while sign(&client, &ours, &message()).is_err() {
             assert!(start.elapsed() < Duration::from_secs(20), "signing does not resume");
+            // The late answers come at their own pace.
             thread::sleep(Duration::from_millis(10));
         }
         drop(client);

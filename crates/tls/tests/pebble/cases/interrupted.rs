@@ -60,6 +60,7 @@ fn a_process_that_ends_at_any_point_is_resumed() {
     let mut obtained = 0;
     for milliseconds in (0..2000).step_by(90) {
         let mut child = start();
+        // Each process is killed at another time.
         thread::sleep(Duration::from_millis(milliseconds));
         let _ = child.kill();
         let _ = child.wait();
