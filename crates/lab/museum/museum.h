@@ -89,12 +89,22 @@ static inline void start(void *(*work)(void *), void *given) {
     pthread_detach(thread);
 }
 
-/* Serves each connection in a thread of its own. */
-static inline void serve_each(int listener, void *(*serve)(void *)) {
+static void (*serve_connection)(int fd);
+
+static inline void *serve_and_close(void *given) {
+    int fd = (int)(intptr_t)given;
+    serve_connection(fd);
+    close(fd);
+    return NULL;
+}
+
+/* Serves each connection in a thread of its own, which then closes it. */
+static inline void serve_each(int listener, void (*serve)(int fd)) {
+    serve_connection = serve;
     for (;;) {
         int fd = accept(listener, NULL, NULL);
         if (fd >= 0)
-            start(serve, (void *)(intptr_t)fd);
+            start(serve_and_close, (void *)(intptr_t)fd);
     }
 }
 

@@ -131,11 +131,11 @@ mod tests {
 
     #[test]
     fn h75_a_private_folder_is_the_users_own_or_it_is_refused() {
+        let refusal = |path: &Path| make_private(path).expect_err("it is not").to_string();
         let folder = TempFolder::new("private");
         let own = folder.at("own");
         make_private(&own).expect("the name is free");
         make_private(&own).expect("it is ours and nobody else's");
-        let refusal = |path: &Path| make_private(path).expect_err("it is not").to_string();
         assert!(refusal(&folder.write("file", "")).ends_with("is not a folder"));
         symlink(&own, folder.at("link")).expect("our own folder");
         assert!(refusal(&folder.at("link")).ends_with("is not a folder"), "a link may lead anywhere");

@@ -51,11 +51,11 @@ pub(crate) struct Pebble {
 /// The ports of a test, below the ports of outgoing connections (`man 7 ip`, `ip_local_port_range`), which
 /// could take a port first.
 const DIRECTORY: u16 = 11_701;
-const MANAGEMENT: u16 = DIRECTORY + 1;
-const NAMES: u16 = DIRECTORY + 2;
-const NAMES_MANAGEMENT: u16 = DIRECTORY + 3;
-const HTTP: u16 = DIRECTORY + 4;
-const TLS: u16 = DIRECTORY + 5;
+const MANAGEMENT: u16 = 11_702;
+const NAMES: u16 = 11_703;
+const NAMES_MANAGEMENT: u16 = 11_704;
+const HTTP: u16 = 11_705;
+const TLS: u16 = 11_706;
 
 /// Returns a loopback address that no other test or process uses, because all tests use the same ports.
 fn own_address() -> Ipv4Addr {

@@ -5,22 +5,30 @@ use std::thread;
 use std::time::Duration;
 
 use tenfold_tls::acme::client::AcmeEvent;
-use tenfold_tls::acme::settings::Validation;
+use tenfold_tls::acme::settings::{AcmeSettings, Validation};
 use tenfold_tls::acme::stored::{self, StoredCertificate};
 use tenfold_tls::certificates::key;
+use tenfold_tls::challenges::ChallengeBoard;
 
 use crate::authority::{Pebble, obtained};
+use crate::responder::Responder;
 
 mod interrupted;
 
 const NAMES: &[&str] = &["www.a.test", "a.test"];
 
+/// Starts an authority that rejects `reject` percent of the nonces, and prepares an order by tls-alpn-01.
+fn started(reject: u8) -> (Pebble, ChallengeBoard, Responder, AcmeSettings) {
+    let pebble = Pebble::start(reject);
+    let (board, responder) = pebble.responder();
+    let settings = pebble.settings(NAMES, Validation::TlsAlpn01);
+    (pebble, board, responder, settings)
+}
+
 #[test]
 #[ignore = "needs pebble and curl: cargo xtask test --only unit"]
 fn a_certificate_is_issued_kept_renewed_and_revoked() {
-    let pebble = Pebble::start(0);
-    let (board, _responder) = pebble.responder();
-    let settings = pebble.settings(NAMES, Validation::TlsAlpn01);
+    let (pebble, board, _responder, settings) = started(0);
     let mut client = pebble.client(settings.clone(), &board);
     let first = obtained(&mut client);
     let facts = first.chain.facts();
@@ -188,9 +196,7 @@ fn an_unavailable_authority_is_only_an_event() {
 #[test]
 #[ignore = "needs pebble and curl: cargo xtask test --only unit"]
 fn an_order_survives_rejected_nonces() {
-    let pebble = Pebble::start(30);
-    let (board, _responder) = pebble.responder();
-    let settings = pebble.settings(NAMES, Validation::TlsAlpn01);
+    let (pebble, board, _responder, settings) = started(30);
     // After three rejections of a request, the attempt fails, and the next attempt resumes its order.
     let succeeds = |_| {
         pebble.forget_wait();
@@ -202,9 +208,7 @@ fn an_order_survives_rejected_nonces() {
 #[test]
 #[ignore = "needs pebble and curl: cargo xtask test --only unit"]
 fn two_servers_obtain_one_certificate() {
-    let pebble = Pebble::start(0);
-    let (board, _responder) = pebble.responder();
-    let settings = pebble.settings(NAMES, Validation::TlsAlpn01);
+    let (pebble, board, _responder, settings) = started(0);
     let mut clients = [(); 2].map(|()| pebble.client(settings.clone(), &board));
     let held = pebble.state().lock().expect("no error").expect("it is free");
     let step = clients[0].step();
@@ -218,9 +222,7 @@ fn two_servers_obtain_one_certificate() {
 #[test]
 #[ignore = "needs pebble and curl: cargo xtask test --only unit"]
 fn a_disk_that_cannot_be_written_is_only_an_event() {
-    let pebble = Pebble::start(0);
-    let (board, _responder) = pebble.responder();
-    let settings = pebble.settings(NAMES, Validation::TlsAlpn01);
+    let (pebble, board, _responder, settings) = started(0);
     // A folder blocks the file's name, and has the effect of a full disk.
     let (state, in_the_way) = (pebble.state(), pebble.scratch.0.join("state/.certificate.pem.new"));
     fs::create_dir(&in_the_way).expect("our own folder");

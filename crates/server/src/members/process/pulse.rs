@@ -43,10 +43,10 @@ mod tests {
 
     #[test]
     fn h77_a_pool_hangs_when_its_last_thread_does() {
-        let limit = Duration::from_secs(60);
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         let busy = ThreadPulse::new(2, start);
+        let limit = Duration::from_secs(60);
         assert!(!busy.all_longer_than(limit, after(100)), "threads that wait do not hang");
         busy.begin(0, after(0));
         busy.begin(1, after(50));
