@@ -61,11 +61,16 @@ impl Pulses {
 mod tests {
     use super::*;
 
+    /// The times of a test, in seconds after its start.
+    fn seconds() -> impl Fn(u64) -> Instant {
+        let start = Instant::now();
+        move |seconds| start + Duration::from_secs(seconds)
+    }
+
     #[test]
     fn a_loop_is_late_and_then_stuck_if_its_word_stays() {
-        let start = Instant::now();
-        let at = |seconds| start + Duration::from_secs(seconds);
-        let mut pulses = Pulses::new(2, start);
+        let at = seconds();
+        let mut pulses = Pulses::new(2, at(0));
         for second in (0..=10).step_by(2) {
             pulses.look([5, 5 + second].into_iter(), at(second));
         }
@@ -77,9 +82,8 @@ mod tests {
 
     #[test]
     fn a_loop_is_not_stuck_if_the_supervisor_was_stopped_with_it() {
-        let start = Instant::now();
-        let at = |seconds| start + Duration::from_secs(seconds);
-        let mut pulses = Pulses::new(1, start);
+        let at = seconds();
+        let mut pulses = Pulses::new(1, at(0));
         pulses.look([5].into_iter(), at(1));
         pulses.look([5].into_iter(), at(60));
         assert!(!pulses.is_late(0, at(61)));
