@@ -6,7 +6,7 @@ use tenfold_http::{FieldName, FieldValue};
 use tenfold_site::{CacheControl, FieldEdit, Policy, TryFile};
 
 use super::access::{AUTH, CORS, read_auth, read_cors};
-use super::reader::{BadValue, GivenValue, Shape, TableKey, TableKeys, TableReader, keys};
+use super::reader::{BadValue, GivenValue, ReadResult, Shape, TableKey, TableKeys, TableReader, keys};
 use crate::config::parse::units::{duration, listing};
 
 /// Every key, in the order of the book.
@@ -48,7 +48,7 @@ const MOST_HINTS: usize = 16;
 /// The most files to try, because each missing one costs a lookup.
 const MOST_TRIED: usize = 8;
 
-fn read_types(policy: &mut Policy, given: &GivenValue<'_>) -> Result<(), BadValue> {
+fn read_types(policy: &mut Policy, given: &GivenValue<'_>) -> ReadResult {
     for (name, media_type) in given.entries()? {
         if name.text().is_empty() || name.text().contains('/') {
             return Err(name.wrong("it is the ending of a name, such as .md, or a name, such as LICENSE"));
@@ -128,7 +128,7 @@ fn each_field(
     given: &GivenValue<'_>,
     reader: &TableReader<'_>,
     edit: fn(&str, &str) -> Result<FieldEdit, String>,
-) -> Result<(), BadValue> {
+) -> ReadResult {
     for (name, values) in given.entries()? {
         // In TOML, every key after the head of a table belongs to that table.
         if (reader.is_setting)(name.text()) {

@@ -19,7 +19,7 @@ pub(crate) struct TableKey<T: 'static> {
     /// The meaning, in one line.
     pub(crate) about: &'static str,
     /// Reads the value.
-    pub(crate) set: fn(&mut T, &GivenValue<'_>, &mut TableReader<'_>) -> Result<(), BadValue>,
+    pub(crate) set: fn(&mut T, &GivenValue<'_>, &mut TableReader<'_>) -> ReadResult,
 }
 
 /// The keys of a table: each with its name and shape, its meaning, and its field.
@@ -98,6 +98,9 @@ pub(crate) enum BadValue {
     Reported,
 }
 
+/// The result of reading a value into a table.
+pub(crate) type ReadResult = Result<(), BadValue>;
+
 /// The context in which tables are read.
 pub(crate) struct TableReader<'a> {
     /// The base folder of relative paths.
@@ -148,7 +151,7 @@ impl<T> TableKeys<T> {
         into: &mut T,
         given: &GivenValue<'_>,
         reader: &mut TableReader<'_>,
-    ) -> Option<Result<(), BadValue>> {
+    ) -> Option<ReadResult> {
         if let Some(key) = self.own.iter().find(|key| key.name == name) {
             return Some((key.set)(into, given, reader));
         }
@@ -288,8 +291,8 @@ impl<'a> GivenValue<'a> {
         &self,
         keys: &TableKeys<T>,
         reader: &mut TableReader<'_>,
-        mut take: impl FnMut(T, &GivenValue<'a>, &mut TableReader<'_>) -> Result<(), BadValue>,
-    ) -> Result<(), BadValue> {
+        mut take: impl FnMut(T, &GivenValue<'a>, &mut TableReader<'_>) -> ReadResult,
+    ) -> ReadResult {
         for one in self.each() {
             let mut into = T::default();
             if keys.read(one.table()?, &mut into, reader) {

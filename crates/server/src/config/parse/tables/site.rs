@@ -8,7 +8,7 @@ use tenfold_site::{
 use tenfold_sys::links::Links;
 
 use super::policy::POLICY;
-use super::reader::{BadValue, GivenValue, Shape, TableKeys, TableReader, keys};
+use super::reader::{BadValue, GivenValue, ReadResult, Shape, TableKeys, TableReader, keys};
 use crate::config::parse::units::{file_name, word};
 
 /// The keys of a site's table.
@@ -166,11 +166,7 @@ struct PathTable {
     policy: Policy,
 }
 
-fn read_rules(
-    site: &mut SiteTable,
-    given: &GivenValue<'_>,
-    reader: &mut TableReader<'_>,
-) -> Result<(), BadValue> {
+fn read_rules(site: &mut SiteTable, given: &GivenValue<'_>, reader: &mut TableReader<'_>) -> ReadResult {
     given.read_each(&PATH, reader, |PathTable { patterns, policy }, table, _| {
         if patterns.is_empty() {
             return Err(table.wrong("the key match is missing: match = \"/assets/**\""));
@@ -218,11 +214,7 @@ static REDIRECT: TableKeys<RedirectRow> = TableKeys {
 
 static REWRITE: TableKeys<RedirectRow> = TableKeys { of: "a rewrite", own: way_keys! {}, policy: None };
 
-fn read_redirects(
-    site: &mut SiteTable,
-    given: &GivenValue<'_>,
-    reader: &mut TableReader<'_>,
-) -> Result<(), BadValue> {
+fn read_redirects(site: &mut SiteTable, given: &GivenValue<'_>, reader: &mut TableReader<'_>) -> ReadResult {
     given.read_each(&REDIRECT, reader, |way: RedirectRow, table, _| {
         let (from, to) = way.ends(table)?;
         let redirect = Redirect::new(from, &to, way.status.unwrap_or(301));
@@ -231,11 +223,7 @@ fn read_redirects(
     })
 }
 
-fn read_rewrites(
-    site: &mut SiteTable,
-    given: &GivenValue<'_>,
-    reader: &mut TableReader<'_>,
-) -> Result<(), BadValue> {
+fn read_rewrites(site: &mut SiteTable, given: &GivenValue<'_>, reader: &mut TableReader<'_>) -> ReadResult {
     given.read_each(&REWRITE, reader, |way: RedirectRow, table, _| {
         let (from, to) = way.ends(table)?;
         site.rewrites.push(Rewrite::new(from, &to).map_err(|mend| table.at("to").wrong(mend))?);
@@ -252,7 +240,7 @@ impl RedirectRow {
     }
 }
 
-fn read_error_pages(site: &mut SiteTable, given: &GivenValue<'_>) -> Result<(), BadValue> {
+fn read_error_pages(site: &mut SiteTable, given: &GivenValue<'_>) -> ReadResult {
     for (statuses, page) in given.entries()? {
         // A name that is no status is probably a setting of another table, so the message is about the name.
         ErrorPages::default().set(statuses.text(), None).map_err(|mend| statuses.wrong(mend))?;

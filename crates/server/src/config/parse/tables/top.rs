@@ -1,6 +1,6 @@
 //! The tables at the top of the file.
 
-use super::reader::{BadValue, GivenValue, Keyed, Shape, TableKeys, TableReader, keys};
+use super::reader::{GivenValue, Keyed, ReadResult, Shape, TableKeys, TableReader, keys};
 use super::site::{HOST, SITE, SiteTable};
 use crate::config::parse::counterparts::{Counterpart, counterpart};
 use crate::config::values::Settings;
@@ -56,11 +56,7 @@ pub(crate) enum Remedy {
 }
 
 /// Reads `[[host]]`: each has a name, and names are unique.
-fn read_hosts(
-    settings: &mut Settings,
-    given: &GivenValue<'_>,
-    reader: &mut TableReader<'_>,
-) -> Result<(), BadValue> {
+fn read_hosts(settings: &mut Settings, given: &GivenValue<'_>, reader: &mut TableReader<'_>) -> ReadResult {
     given.read_each(&HOST, reader, |host: SiteTable, table, _| {
         if host.names.is_empty() {
             return Err(table.wrong("a host has a name: name = \"example.org\""));
