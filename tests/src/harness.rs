@@ -3,17 +3,16 @@
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tenfold_engine::Engine;
 
+use crate::budget::{Budget, Share};
 use crate::config::Config;
 use crate::lists::{self, List};
 use crate::part::SuitePart;
-use crate::server::{Server, lock};
+use crate::server::Server;
 use crate::{binary, databases, left, pool, seal, site};
 
 /// The default number of concurrent cases. Most cases wait: with six cases, a third of two processors was idle.
@@ -154,11 +153,12 @@ fn trials(themes: &[Theme], turn: Option<usize>) -> Vec<Trial> {
                 }
                 match case.run {
                     Run::Many(all) => all().into_iter().for_each(|one| {
-                        plan(None, trial(format!("{statement}::{}", one.name), group.tier, one.run));
+                        let name = format!("{statement}::{}", one.name);
+                        plan(None, trial(name, group.tier, Share::USUAL, one.run));
                     }),
-                    Run::Once(run) => plan(None, trial(statement, group.tier, run)),
+                    Run::Once(run) => plan(None, trial(statement, group.tier, Share::USUAL, run)),
                     Run::OnceAsRoot(run) => {
-                        let trial = trial(statement, group.tier, run);
+                        let trial = trial(statement, group.tier, Share::USUAL, run);
                         plan(None, trial.with_ignored_flag(!crate::tools::is_root()));
                     }
                     _ => {}
@@ -187,61 +187,22 @@ fn configurations(lists: &[List], statement: &str, turn: Option<usize>) -> Vec<C
 }
 
 fn trial_on(config: Config, name: String, run: Run, tier: Tier) -> Trial {
+    let own = |run: fn(&Config)| move || run(&config);
+    let share = Share::of(&config);
     match run {
-        Run::Shared(run) => trial(name, tier, move || pool::with_server(&config, run)),
-        Run::Own(run) => trial(name, tier, move || with_own(&config, run)),
-        Run::OwnAsRoot(run) => {
-            trial(name, tier, move || with_own(&config, run)).with_ignored_flag(!crate::tools::is_root())
+        Run::Shared(run) => {
+            let share = Share::of_shared(&config);
+            trial(name, tier, share, move || pool::with_server(&config, run))
         }
+        Run::Own(run) => trial(name, tier, share, own(run)),
+        Run::OwnAsRoot(run) => trial(name, tier, share, own(run)).with_ignored_flag(!crate::tools::is_root()),
         Run::OwnWithKernelTls(run) => {
             let has_it = crate::tools::sealed_by_kernel().is_some();
-            trial(name, tier, move || with_own(&config, run)).with_ignored_flag(!has_it)
+            trial(name, tier, share, own(run)).with_ignored_flag(!has_it)
         }
         Run::Many(_) | Run::Once(_) | Run::OnceAsRoot(_) => panic!("{name}: it has no configuration"),
     }
 }
-
-/// Runs a case with its own server. Cases take turns if their servers together would exceed a limit of the system.
-fn with_own(config: &Config, run: fn(&Config)) {
-    let _turn = config.locks_memory().then(lock_memory);
-    let has_rings = config.engine == Engine::Uring && !config.locks_memory();
-    let _rings = has_rings.then(|| RingWorkers::begin(config.workers()));
-    run(config);
-}
-
-/// Waits until no other case locks much memory. A case whose configuration locks memory already has this turn.
-pub fn lock_memory() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    lock(&TURN)
-}
-
-/// Workers with rings, which are locked memory of one user. The common limit of 8 MiB has room for about sixty rings:
-/// of these workers, of former workers during a reload, and of ended workers until the system frees them.
-struct RingWorkers(usize);
-
-impl RingWorkers {
-    const MOST: usize = 12;
-
-    /// Waits until `count` more workers fit.
-    fn begin(count: usize) -> RingWorkers {
-        let has_no_room = |running: &mut usize| *running + count > RingWorkers::MOST;
-        let mut running =
-            ENDED.wait_while(lock(&RUNNING), has_no_room).unwrap_or_else(PoisonError::into_inner);
-        *running += count;
-        RingWorkers(count)
-    }
-}
-
-impl Drop for RingWorkers {
-    fn drop(&mut self) {
-        *lock(&RUNNING) -= self.0;
-        ENDED.notify_all();
-    }
-}
-
-/// The number of running workers with rings, and the notification of their end.
-static RUNNING: Mutex<usize> = Mutex::new(0);
-static ENDED: Condvar = Condvar::new();
 
 /// Runs `part` for each item on a separate thread. Fails with the first failure.
 pub fn each_at_once<T: Send>(items: impl IntoIterator<Item = T>, part: impl Fn(T) + Sync) {
@@ -255,15 +216,11 @@ pub fn each_at_once<T: Send>(items: impl IntoIterator<Item = T>, part: impl Fn(T
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-/// Held by each running case, and exclusively by a case that measures.
-static RUNNING_CASES: RwLock<()> = RwLock::new(());
-
-fn trial(name: String, tier: Tier, run: impl FnOnce() + Send + 'static) -> Trial {
+/// A test that waits for its share of the kernel's resources. A case that measures takes all.
+fn trial(name: String, tier: Tier, share: Share, run: impl FnOnce() + Send + 'static) -> Trial {
+    let share = if tier == Tier::Measure { Share::ALL } else { share };
     let trial = Trial::test(name, move || {
-        let (_shared, _exclusive) = match tier {
-            Tier::System => (Some(RUNNING_CASES.read()), None),
-            Tier::Measure => (None, Some(RUNNING_CASES.write())),
-        };
+        let _share = Budget::of_machine().take(share);
         panic::catch_unwind(AssertUnwindSafe(run)).map_err(|_| {
             let said = SAID.take();
             Failed::from(if said.is_empty() { "a thread of the case panicked".to_owned() } else { said })

@@ -11,6 +11,7 @@
 
 pub mod binary;
 pub mod browser;
+pub mod budget;
 pub mod combinations;
 pub mod config;
 pub mod databases;

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Command, Stdio};
+use std::thread;
 
 use tenfold_engine::{Dispatch, MODELS, Sender, probe};
 use tenfold_tests::binary;
+use tenfold_tests::budget::{Budget, Share};
 use tenfold_tests::cases;
 use tenfold_tests::combinations::{Parameter, Partial, completed};
 use tenfold_tests::config::{Config, everything};
@@ -27,7 +29,7 @@ pub(crate) const THEME: Theme = Theme {
             completing_a_row_is_legal_and_reproducible, every_test_is_in_one_part_and_parts_are_about_equal,
             invalid_parts_are_rejected, every_turn_of_a_case_is_on_one_engine_and_all_turns_are_on_all,
             lists_have_every_driver_engine_topology_sender_and_trigger, the_result_of_an_interrupted_call_is_joined_to_its_beginning,
-            a_call_that_has_not_returned_brought_nothing;
+            a_call_that_has_not_returned_brought_nothing, cases_wait_for_their_share;
     ],
 };
 
@@ -185,4 +187,23 @@ fn a_call_that_has_not_returned_brought_nothing() {
         "7 close(10) = 0",
     ];
     assert_eq!(Calls::of(&lines.join("\n")).successes("accept4"), [lines[0]]);
+}
+
+fn cases_wait_for_their_share() {
+    let budget = Budget::new(Share { descriptors: 10, ..Share::ALL });
+    let some = |descriptors| Share { descriptors, ..Share::USUAL };
+    let first = budget.take(some(6));
+    let second = budget.try_take(some(4)).expect("the rest");
+    assert!(budget.try_take(some(1)).is_none(), "nothing is left");
+    drop(second);
+    assert!(budget.try_take(Share::ALL).is_none(), "another case runs");
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| drop(budget.take(some(5))));
+        drop(first);
+        waits.join().expect("a share is free");
+    });
+    let all = budget.take(some(100));
+    assert!(budget.try_take(some(1)).is_none(), "a share of more than all is all");
+    drop(all);
+    drop(budget.take(Share::ALL));
 }

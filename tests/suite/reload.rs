@@ -11,7 +11,7 @@ use tenfold_engine::{Engine, Sender, Topology};
 use tenfold_tests::address::ReservedAddress;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
-use tenfold_tests::harness::{Theme, lock_memory};
+use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::{ANY_PORT, Launch};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::TempFolder;
@@ -29,9 +29,9 @@ pub(crate) const THEME: Theme = Theme {
         Own on DRIVERS: another_folder_takes_the_name_of_a_root, slow_downloads_delay_no_reload;
         Own on DRIVERS + ONE_TLS + ANOTHER: an_idle_connection_outlives_a_reload;
         Own on DRIVERS + ANOTHER_CONCURRENT: requests_beside_reloads_lose_nothing;
-        Own on EPOLL + URING: a_sender_changes_if_the_sockets_permit_it;
+        Own on EPOLL + URING, Measure: a_sender_changes_if_the_sockets_permit_it;
         Own on EPOLL: workers_accept_when_all_can_serve;
-        Own on URING: clients_that_do_not_read_leave_memory_for_new_workers;
+        Own on URING, Measure: clients_that_do_not_read_leave_memory_for_new_workers;
         OwnAsRoot on EPOLL: the_last_reload_wins_even_after_a_failed_one;
     ],
 };
@@ -203,7 +203,6 @@ fn a_sender_changes_if_the_sockets_permit_it(config: &Config) {
 
 /// Sockets opened for zero-copy sends suit every sender.
 fn may_become_zerocopy_again(config: &Config, folder: &TempFolder) {
-    let _turn = (!config.locks_memory()).then(lock_memory);
     let config = Config { sender: Sender::Zerocopy, ..*config };
     let text = |sender| format!("root = \"site\"\nsend = \"{sender}\"\n");
     let file = folder.write("tenfold.toml", text("zerocopy"));
@@ -219,7 +218,6 @@ fn may_become_zerocopy_again(config: &Config, folder: &TempFolder) {
 
 /// Zero-copy sends hold locked memory of the user. The ring of a worker that starts is locked memory too.
 fn clients_that_do_not_read_leave_memory_for_new_workers(config: &Config) {
-    let _turn = (!config.locks_memory()).then(lock_memory);
     for topology in [config.topology, Topology::Threads] {
         leave_memory(&Config { sender: Sender::Zerocopy, topology, ..*config });
     }

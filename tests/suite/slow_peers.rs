@@ -2,7 +2,6 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit};
@@ -13,7 +12,7 @@ use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::Launch;
 use tenfold_tests::process::Process;
-use tenfold_tests::server::{Server, lock};
+use tenfold_tests::server::Server;
 use tenfold_tests::site;
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::wire::request;
@@ -85,11 +84,7 @@ fn go_on(heads: &mut [TcpStream], readers: &mut [TcpStream]) {
     }
 }
 
-/// One crowd at a time, because all clients share the descriptor limit of this process.
-static TURN: Mutex<()> = Mutex::new(());
-
 fn an_honest_client_gets_every_response(config: &Config) {
-    let _turn = lock(&TURN);
     let (slow_heads, slow_readers) = crowd(config);
     let launch =
         Launch::new(config, site::shared()).flag("--head-timeout", "10m").flag("--send-timeout", "10m");
