@@ -64,7 +64,7 @@ pub const TLS: List = each(representatives_through_tls, every_through_tls);
 pub const ANOTHER_TLS: List = in_turn(others_through_tls, none);
 /// Every engine with each of its senders and each kind of pool. `TENFOLD_TEST_REQUESTS` adds every topology.
 pub const COMPARED: List = each(compared, every_compared);
-/// Every engine that serves any number of concurrent connections, also with each kind of pool.
+/// Every engine that serves any number of concurrent connections.
 pub const CONCURRENT: List = each(concurrent, every_concurrent);
 /// Every engine with an event loop.
 pub const LOOPS: List = each(loops, loops);
@@ -203,7 +203,7 @@ fn compared() -> Vec<Config> {
 }
 
 fn concurrent() -> Vec<Config> {
-    pick(|config| config.has_defaults() && config.at_once().is_none())
+    engines().into_iter().filter(|config| config.at_once().is_none()).collect()
 }
 
 fn loops() -> Vec<Config> {

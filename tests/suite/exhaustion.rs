@@ -19,7 +19,7 @@ use tenfold_tests::wire::{BEGUN, Wire, request};
 pub(crate) const THEME: Theme = Theme {
     name: "exhaustion",
     cases: cases![
-        Own on CONCURRENT: h35_connections_past_the_bound_are_closed_and_counted,
+        Own on CONCURRENT + DISPATCHES: h35_connections_past_the_bound_are_closed_and_counted,
             the_bound_follows_the_descriptor_limit, other_connections_go_on_and_service_returns,
             h28_no_descriptors_no_spin;
         Own on ENGINES, Measure: a_thousand_at_once_are_answered;

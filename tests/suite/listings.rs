@@ -16,8 +16,7 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![
         Own on DRIVERS: h58_a_folder_is_a_page_for_people_and_json_for_programs;
         Own on EPOLL: the_page_of_the_book_holds, a_folder_is_listed_by_default_and_a_configured_site_is_not,
-            the_first_index_that_exists_stands_for_its_folder;
-        Own on EPOLL, Measure: unread_pages_share_their_memory;
+            the_first_index_that_exists_stands_for_its_folder, unread_pages_share_their_memory;
     ],
 };
 

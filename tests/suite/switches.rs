@@ -184,8 +184,10 @@ fn nagle_delays_a_split_response_until_an_acknowledgement(config: &Config) {
     let times = answer_times(config, "off", "split");
     assert!(times[0] >= STALL, "nothing waits: {times:?}");
     for (nodelay, write) in [("on", "split"), ("off", "joined"), ("on", "per-header")] {
-        let times = answer_times(config, nodelay, write);
-        assert!(times[0] < STALL, "tcp-nodelay {nodelay} and write {write}: {times:?}");
+        // A busy machine may delay all responses of one connection.
+        becomes_true(SOON, &format!("without a delay: tcp-nodelay {nodelay}, write {write}"), || {
+            answer_times(config, nodelay, write).first().is_some_and(|shortest| *shortest < STALL)
+        });
     }
 }
 

@@ -177,8 +177,8 @@ fn an_ordinary_user_searches_within_the_budget() {
     let text = String::from_utf8_lossy(&[output.stderr, output.stdout].concat()).into_owned();
     assert!(matches!(output.status.code(), Some(0 | 4)), "{text}");
     assert!(text.contains("measuring the default"), "{text}");
-    // Two seconds, and more for concurrent cases.
-    assert!(took < Duration::from_secs(9), "{took:?}: {text}");
+    // Without its budget, a search takes minutes.
+    assert!(took < Duration::from_secs(30), "{took:?}: {text}");
 }
 
 fn a_disturbed_search_gives_no_advice() {

@@ -28,8 +28,8 @@ usage: cargo xtask COMMAND
 
   setup [--no-peers]  install the tools for tests and measurements, from packages of Debian or Ubuntu and from rustup
                       (--no-peers: without apache2, lighttpd and h2o, which serve only for comparison)
-  test [--only STEP]... [--skip STEP]... [--all] [--complete] [--no-setup]
-                      every step, or those that are named. First, as root or if sudo needs no password, it installs
+  test [--only STEP]... [--skip STEP]... [--tier TIER] [--all] [--complete] [--no-setup]
+                      every step, or those that are named, or the tests of a tier (spec, system, measure). First, as root or if sudo needs no password, it installs
                       missing tools (--no-setup: it does not). A step without its tools is not run; --complete: this
                       is a failure. Steps that take long run for crates that changed since the commit in .ci/whole.
                       --all: the long suites too, among them every legal combination of the switches from write to
@@ -154,8 +154,16 @@ fn selection(options: &[&str]) -> Result<Selection, CommandFailure> {
             ("--no-setup", _) => selection.no_setup = true,
             ("--only", 1..) => selection.names.extend(rest.next().map(|name| (*name).to_owned())),
             ("--skip", 1..) => selection.skipped.extend(rest.next().map(|name| (*name).to_owned())),
-            ("--only" | "--skip", 0) => {
-                return Err(CommandFailure::Usage(format!("{option} requires the name of a step")));
+            ("--tier", 1..) => {
+                let tier = scope::TIERS.iter().find(|tier| rest.as_slice().first() == Some(&tier.name));
+                let unknown = || CommandFailure::Usage("the tiers are spec, system and measure".to_owned());
+                let tier = tier.ok_or_else(unknown)?;
+                rest.next();
+                selection.tier = Some(tier);
+                selection.names.extend(tier.steps.iter().map(|name| (*name).to_owned()));
+            }
+            ("--only" | "--skip" | "--tier", 0) => {
+                return Err(CommandFailure::Usage(format!("{option} requires a name")));
             }
             (other, _) => return Err(CommandFailure::Usage(format!("unknown option `{other}` of test"))),
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use crate::scope::{self, Scope};
+use crate::scope::{self, Scope, Tier};
 use crate::setup;
 use crate::shell::{self, Failed};
 use crate::steps::{STEPS, TestStep};
@@ -18,6 +18,8 @@ pub(crate) struct Selection {
     pub(crate) skipped: Vec<String>,
     /// Whether to run the long suites.
     pub(crate) all: bool,
+    /// The only tier; its steps are in `names`.
+    pub(crate) tier: Option<&'static Tier>,
     /// Whether a step without its tools is a failure.
     pub(crate) complete: bool,
     /// Whether to leave missing tools to the user.
@@ -44,7 +46,7 @@ impl Selection {
     /// Steps that are selected by name run for every crate.
     fn scope(&self, root: &Path) -> Scope {
         if self.all || !self.names.is_empty() {
-            Scope::everything(root, self.all)
+            Scope::everything(root, self.all).of(self.tier)
         } else {
             Scope::since_whole(root)
         }
@@ -105,7 +107,7 @@ pub(crate) fn test(root: &Path, selection: &Selection) -> Result<(), String> {
         return Err(failures.join("; "));
     }
     let is_whole = selection.names.is_empty() && selection.skipped.is_empty();
-    if selection.all && (is_whole || selection.names == ["server"]) {
+    if selection.all && (is_whole || selection.names == ["server"]) && selection.tier.is_none() {
         let part = std::env::var("TENFOLD_TEST_PART").ok();
         scope::record(root, part.as_deref(), is_whole)?;
     }
@@ -219,6 +221,8 @@ mod tests {
         assert_eq!(selected(&Selection::default()), STEPS.len());
         let skipped = vec!["workspace".to_owned()];
         assert_eq!(selected(&Selection { skipped, ..Selection::default() }), STEPS.len() - 1);
+        let of_tiers = scope::TIERS.iter().flat_map(|tier| tier.steps);
+        assert_eq!(Selection::only(&of_tiers.copied().collect::<Vec<_>>()).unknown(), None);
     }
 
     #[test]

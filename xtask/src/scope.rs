@@ -12,12 +12,30 @@ pub(crate) const WHOLE: &str = ".ci/whole";
 const COMMON: &[&str] =
     &["Cargo.toml", "Cargo.lock", ".cargo/config.toml", "xtask/src/checks.rs", "xtask/src/fuzz.rs"];
 
+/// A tier of tests.
+pub(crate) struct Tier {
+    pub(crate) name: &'static str,
+    /// Its steps.
+    pub(crate) steps: &'static [&'static str],
+    /// The arguments that select its cases of the whole server.
+    pub(crate) cases: &'static [&'static str],
+}
+
+/// The tiers, as in CONTRIBUTING.md. The suite prints `[measure]` in front of the names of cases that measure.
+pub(crate) const TIERS: &[Tier] = &[
+    Tier { name: "spec", steps: &["workspace", "unit"], cases: &[] },
+    Tier { name: "system", steps: &["server", "browser"], cases: &["--skip", "[measure]"] },
+    Tier { name: "measure", steps: &["server"], cases: &["[measure]"] },
+];
+
 /// The scope of a run of the steps.
 pub(crate) struct Scope {
     /// The folder of the workspace.
     pub(crate) root: PathBuf,
     /// Whether the long suites run.
     pub(crate) all: bool,
+    /// The only tier whose cases of the whole server run.
+    pub(crate) tier: Option<&'static Tier>,
     /// The changed packages; `None`: all of them.
     changed: Option<BTreeSet<String>>,
 }
@@ -25,13 +43,18 @@ pub(crate) struct Scope {
 impl Scope {
     /// Every crate.
     pub(crate) fn everything(root: &Path, all: bool) -> Scope {
-        Scope { root: root.to_owned(), all, changed: None }
+        Scope { root: root.to_owned(), all, tier: None, changed: None }
     }
 
     /// The crates that changed since the commit in [`WHOLE`]. Without this file or this commit, every crate.
     pub(crate) fn since_whole(root: &Path) -> Scope {
         let changed = changed_files(root).and_then(|files| changed_packages(&files, &manifests(root)?));
-        Scope { root: root.to_owned(), all: false, changed }
+        Scope { root: root.to_owned(), all: false, tier: None, changed }
+    }
+
+    /// The same for the cases of one tier.
+    pub(crate) fn of(self, tier: Option<&'static Tier>) -> Scope {
+        Scope { tier, ..self }
     }
 
     /// Whether a package is in scope.

@@ -231,7 +231,8 @@ const IN_A_BROWSER: &[&str] = &["browser", "accessibility::"];
 /// The suites of `tests/`, except in a browser; they compare system calls with the floor programs.
 fn server(scope: &Scope) -> Result<(), Failed> {
     make_bench(&scope.root)?;
-    let others: Vec<&str> = IN_A_BROWSER.iter().flat_map(|word| ["--skip", *word]).collect();
+    let mut others: Vec<&str> = IN_A_BROWSER.iter().flat_map(|word| ["--skip", *word]).collect();
+    others.extend(scope.tier.iter().flat_map(|tier| tier.cases));
     gate(scope, &others)
 }
 
