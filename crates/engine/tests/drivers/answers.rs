@@ -12,23 +12,16 @@ use crate::launch::{Server, request};
 use crate::pattern;
 use crate::server::{SMALL, TAIL};
 
-pub(crate) const STATEMENTS: &[Statement] = &[
-    ("requests_on_one_connection_are_answered", any, requests_on_one_connection_are_answered),
-    ("a_large_file_comes_whole", any, a_large_file_comes_whole),
-    ("a_slow_reader_gets_every_byte", any, a_slow_reader_gets_every_byte),
-    ("memory_and_files_keep_their_order", any, memory_and_files_keep_their_order),
-    ("a_request_may_come_byte_by_byte", any, a_request_may_come_byte_by_byte),
-    ("bodies_are_passed_over", any, bodies_are_passed_over),
-    ("sixteen_requests_at_once_are_answered_in_order", any, sixteen_requests_at_once),
-    ("batches_of_many_connections_are_answered", on_a_loop, batches_of_many_connections),
-    ("a_thousand_requests_wait_for_a_reader_that_stops", any, a_thousand_requests),
-    ("a_connection_rests_and_is_served_again", one_worker, a_connection_rests_and_is_served_again),
-    ("hundreds_of_connections_are_served_at_once", at_once, hundreds_of_connections),
-    ("answers_that_take_time_come_in_their_place", any, answers_that_take_time),
-    ("what_panicked_elsewhere_is_answered", any, what_panicked_elsewhere_is_answered),
-    ("h74_a_panic_closes_one_connection", any, h74_a_panic_closes_one_connection),
-    ("unix_sockets_are_served", unix, unix_sockets_are_served),
-    ("ipv6_is_served", one_worker, ipv6_is_served),
+pub(crate) const STATEMENTS: &[Statement] = statements![
+    any: requests_on_one_connection_are_answered, a_large_file_comes_whole, a_slow_reader_gets_every_byte,
+        memory_and_files_keep_their_order, a_request_may_come_byte_by_byte, bodies_are_passed_over,
+        sixteen_requests_at_once_are_answered_in_order, a_thousand_requests_wait_for_a_reader_that_stops,
+        answers_that_take_time_come_in_their_place, what_panicked_elsewhere_is_answered,
+        h74_a_panic_closes_one_connection;
+    on_a_loop: batches_of_many_connections_are_answered;
+    one_worker: a_connection_rests_and_is_served_again, ipv6_is_served;
+    at_once: hundreds_of_connections_are_served_at_once;
+    unix: unix_sockets_are_served;
 ];
 
 fn one_worker(configuration: &Configuration) -> bool {
@@ -144,7 +137,7 @@ fn bodies_are_passed_over(configuration: &Configuration) {
     server.stop();
 }
 
-fn sixteen_requests_at_once(configuration: &Configuration) {
+fn sixteen_requests_at_once_are_answered_in_order(configuration: &Configuration) {
     let server = Server::start(configuration);
     let mut client = server.connect();
     for _ in 0..3 {
@@ -162,7 +155,7 @@ fn sixteen_requests_at_once(configuration: &Configuration) {
 }
 
 /// One tick answers the requests of many connections.
-fn batches_of_many_connections(configuration: &Configuration) {
+fn batches_of_many_connections_are_answered(configuration: &Configuration) {
     let server = Server::start(configuration);
     let (mut clients, mut slow): (Vec<_>, _) =
         ((0..24).map(|_| server.connect()).collect(), server.connect());
@@ -185,7 +178,7 @@ fn batches_of_many_connections(configuration: &Configuration) {
     server.stop();
 }
 
-fn a_thousand_requests(configuration: &Configuration) {
+fn a_thousand_requests_wait_for_a_reader_that_stops(configuration: &Configuration) {
     let length = if configuration.tls || configuration.scarce { 2000 } else { 9_000 };
     let server = Server::start(configuration);
     let mut client = server.connect();
@@ -229,7 +222,7 @@ fn a_connection_rests_and_is_served_again(configuration: &Configuration) {
     server.stop();
 }
 
-fn hundreds_of_connections(configuration: &Configuration) {
+fn hundreds_of_connections_are_served_at_once(configuration: &Configuration) {
     let count = configuration.most_at_once();
     // The server waits for the first connection's request until the last connection is open.
     let server = Server::start_with(configuration, &[("head-timeout", "60000")]);
@@ -247,7 +240,7 @@ fn hundreds_of_connections(configuration: &Configuration) {
     server.stop();
 }
 
-fn answers_that_take_time(configuration: &Configuration) {
+fn answers_that_take_time_come_in_their_place(configuration: &Configuration) {
     let server = Server::start(configuration);
     let mut client = server.connect();
     client.send([request("/shared?20"), request("/later?30"), request("/shared?40")].concat());

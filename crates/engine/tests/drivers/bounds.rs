@@ -13,23 +13,15 @@ use crate::endings::{LATE, REFUSED};
 use crate::launch::{Server, milliseconds, request};
 use crate::server::SMALL;
 
-pub(crate) const STATEMENTS: &[Statement] = &[
-    ("connections_past_the_bound_are_closed", one_worker, connections_past_the_bound_are_closed),
-    ("at_the_bound_the_longest_idle_connection_gives_way", sees_all_idle, the_longest_idle_gives_way),
-    (
-        "at_the_bound_a_refused_connection_gives_way_first",
-        sees_all_idle,
-        a_refused_connection_gives_way_first,
-    ),
-    (
-        "a_refused_connection_gives_way_to_those_that_wait",
-        few,
-        a_refused_connection_gives_way_to_those_that_wait,
-    ),
-    ("without_descriptors_it_waits_and_goes_on", selects, without_descriptors_it_waits_and_goes_on),
-    ("who_sends_and_is_not_read_is_held_back", any, who_sends_and_is_not_read_is_held_back),
-    ("a_slow_reader_that_goes_on_reading_lives", once, a_slow_reader_that_goes_on_reading_lives),
-    ("a_reader_that_stops_is_closed", at_once, a_reader_that_stops_is_closed),
+pub(crate) const STATEMENTS: &[Statement] = statements![
+    one_worker: connections_past_the_bound_are_closed;
+    sees_all_idle: at_the_bound_the_longest_idle_connection_gives_way,
+        at_the_bound_a_refused_connection_gives_way_first;
+    few: a_refused_connection_gives_way_to_those_that_wait;
+    selects: without_descriptors_it_waits_and_goes_on;
+    any: who_sends_and_is_not_read_is_held_back;
+    once: a_slow_reader_that_goes_on_reading_lives;
+    at_once: a_reader_that_stops_is_closed;
 ];
 
 fn one_worker(configuration: &Configuration) -> bool {
@@ -102,7 +94,7 @@ fn connections_past_the_bound_are_closed(configuration: &Configuration) {
     server.stop();
 }
 
-fn the_longest_idle_gives_way(configuration: &Configuration) {
+fn at_the_bound_the_longest_idle_connection_gives_way(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("connections", "4")]);
     let mut clients: Vec<_> = (0..4).map(|_| server.connect()).collect();
     for client in &mut clients {
@@ -129,7 +121,7 @@ fn the_longest_idle_gives_way(configuration: &Configuration) {
     server.stop();
 }
 
-fn a_refused_connection_gives_way_first(configuration: &Configuration) {
+fn at_the_bound_a_refused_connection_gives_way_first(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[&[("connections", "4")], &LATE[..]].concat());
     let mut refused = server.connect();
     refused.send(REFUSED);

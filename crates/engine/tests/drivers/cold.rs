@@ -13,10 +13,9 @@ use crate::launch::{Server, request};
 use crate::pattern;
 use crate::server::SMALL;
 
-pub(crate) const STATEMENTS: &[Statement] = &[
-    ("a_file_that_is_not_cached_is_read_off_the_loop", with_loop, a_file_that_is_not_cached),
-    ("a_cold_file_is_sent_whole_and_in_order", plain_loop, a_cold_file_is_sent_whole),
-    ("a_client_that_leaves_a_cold_file_harms_no_other", plain_loop, a_client_that_leaves),
+pub(crate) const STATEMENTS: &[Statement] = statements![
+    with_loop: a_file_that_is_not_cached_is_read_off_the_loop;
+    plain_loop: a_cold_file_is_sent_whole_and_in_order, a_client_that_leaves_a_cold_file_harms_no_other;
 ];
 
 /// Whether a slow disk could stop the loop. A ring itself reads for the sender `copy`, so its loop does not stop.
@@ -41,7 +40,7 @@ fn has_readers(server: &Server) -> bool {
 /// read.
 const EVICTIONS: usize = 10;
 
-fn a_file_that_is_not_cached(configuration: &Configuration) {
+fn a_file_that_is_not_cached_is_read_off_the_loop(configuration: &Configuration) {
     let (folder, length) = (TempFolder::new("cold"), 3 << 20);
     let path = folder.write("file", &pattern::large()[..length]);
     let file = File::open(&path).expect("it was made");
@@ -68,7 +67,7 @@ fn a_file_that_is_not_cached(configuration: &Configuration) {
     server.stop();
 }
 
-fn a_cold_file_is_sent_whole(configuration: &Configuration) {
+fn a_cold_file_is_sent_whole_and_in_order(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("cold", "true")]);
     let mut client = server.connect();
     for _ in 0..3 {
@@ -87,7 +86,7 @@ fn a_cold_file_is_sent_whole(configuration: &Configuration) {
     server.stop();
 }
 
-fn a_client_that_leaves(configuration: &Configuration) {
+fn a_client_that_leaves_a_cold_file_harms_no_other(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("cold", "true")]);
     for _ in 0..20 {
         server.connect().get("/large");

@@ -12,16 +12,11 @@ use crate::configuration::Configuration;
 use crate::launch::Server;
 use crate::mux::{Answers, COUNT, NOISE, WINDOW, ask, frame, grant};
 
-pub(crate) const STATEMENTS: &[Statement] = &[
-    ("answers_come_in_pieces_and_out_of_order", loops, answers_come_in_pieces_and_out_of_order),
-    ("a_window_holds_answers_back_across_rests", loops, a_window_holds_answers_back_across_rests),
-    ("bytes_are_received_while_there_is_no_room", loops, bytes_are_received_while_there_is_no_room),
-    (
-        "a_loop_that_waits_in_both_directions_sleeps",
-        sleeping_loops,
-        a_loop_that_waits_in_both_directions_sleeps,
-    ),
-    ("an_engine_that_blocks_refuses", blocks, an_engine_that_blocks_refuses),
+pub(crate) const STATEMENTS: &[Statement] = statements![
+    loops: answers_come_in_pieces_and_out_of_order, a_window_holds_answers_back_across_rests,
+        bytes_are_received_while_there_is_no_room;
+    sleeping_loops: a_loop_that_waits_in_both_directions_sleeps;
+    blocks: an_engine_that_blocks_refuses;
 ];
 
 fn loops(configuration: &Configuration) -> bool {

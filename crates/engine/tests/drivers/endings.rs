@@ -15,30 +15,23 @@ use crate::launch::{Server, milliseconds, request};
 use crate::pattern;
 use crate::server::SMALL;
 
-pub(crate) const STATEMENTS: &[Statement] = &[
-    ("an_end_together_with_a_request_loses_nothing", any, an_end_together_with_a_request),
-    ("an_end_behind_a_request_leaves_the_answer_whole", any, an_end_behind_a_request),
-    ("an_end_behind_many_requests_is_seen", one_loop, an_end_behind_many_requests_is_seen),
-    ("a_reset_in_the_middle_closes_one_connection", at_once, a_reset_in_the_middle),
-    ("a_peer_that_says_nothing_is_closed", any, a_peer_that_says_nothing_is_closed),
-    ("a_head_that_stops_is_told_so", any, a_head_that_stops_is_told_so),
-    ("a_connection_that_rests_too_long_is_closed", any, a_connection_that_rests_too_long),
-    ("an_answer_that_never_comes_is_told_so", any, an_answer_that_never_comes),
-    ("a_peer_that_goes_away_is_waited_for_no_longer", notices, a_peer_that_goes_away),
-    ("a_refusal_reaches_a_peer_that_still_sends", any, a_refusal_reaches_a_peer_that_still_sends),
-    ("a_refusal_of_megabytes_reaches_its_peer", any, a_refusal_of_megabytes),
-    ("a_refusal_behind_many_bytes_reaches_its_peer", any, a_refusal_behind_many_bytes),
-    ("a_refused_peer_that_falls_silent_is_closed", any, a_refused_peer_that_falls_silent),
-    ("a_refused_peer_that_sends_without_end_is_reset", any, a_refused_peer_that_sends_without_end),
-    ("a_file_that_shrinks_is_not_padded", any, a_file_that_shrinks_is_not_padded),
-    ("the_last_answer_comes_whole", any, the_last_answer_comes_whole),
+pub(crate) const STATEMENTS: &[Statement] = statements![
+    any: an_end_together_with_a_request_loses_nothing, an_end_behind_a_request_leaves_the_answer_whole,
+        a_peer_that_says_nothing_is_closed, a_head_that_stops_is_told_so, a_connection_that_rests_too_long_is_closed,
+        an_answer_that_never_comes_is_told_so, a_refusal_reaches_a_peer_that_still_sends,
+        a_refusal_of_megabytes_reaches_its_peer, a_refusal_behind_many_bytes_reaches_its_peer,
+        a_refused_peer_that_falls_silent_is_closed, a_refused_peer_that_sends_without_end_is_reset,
+        a_file_that_shrinks_is_not_padded, the_last_answer_comes_whole;
+    one_loop: an_end_behind_many_requests_is_seen;
+    at_once: a_reset_in_the_middle_closes_one_connection;
+    notices: a_peer_that_goes_away_is_waited_for_no_longer;
 ];
 
 fn notices(configuration: &Configuration) -> bool {
     configuration.hears_of_loss()
 }
 
-fn an_end_together_with_a_request(configuration: &Configuration) {
+fn an_end_together_with_a_request_loses_nothing(configuration: &Configuration) {
     let server = Server::start(configuration);
     for target in ["/shared?50", "/shared?300000", "/large?3000000", "/later?20"] {
         let mut client = server.connect();
@@ -50,7 +43,7 @@ fn an_end_together_with_a_request(configuration: &Configuration) {
     server.stop();
 }
 
-fn an_end_behind_a_request(configuration: &Configuration) {
+fn an_end_behind_a_request_leaves_the_answer_whole(configuration: &Configuration) {
     let server = Server::start_with_little_room(configuration);
     for pause in [0, 50] {
         let mut client = server.connect();
@@ -97,7 +90,7 @@ fn an_end_behind_many_requests_is_seen(configuration: &Configuration) {
     server.stop();
 }
 
-fn a_reset_in_the_middle(configuration: &Configuration) {
+fn a_reset_in_the_middle_closes_one_connection(configuration: &Configuration) {
     let server = Server::start_with_little_room(configuration);
     for target in ["/large?60000000", "/shared", "/mix", "/later?50", "/small"] {
         let mut client = server.connect();
@@ -141,7 +134,7 @@ fn a_head_that_stops_is_told_so(configuration: &Configuration) {
     });
 }
 
-fn a_connection_that_rests_too_long(configuration: &Configuration) {
+fn a_connection_that_rests_too_long_is_closed(configuration: &Configuration) {
     with_deadlines(|deadline| {
         let server = Server::start_with(configuration, &[("idle-timeout", &milliseconds(deadline))]);
         let mut client = server.connect();
@@ -161,7 +154,7 @@ fn a_connection_that_rests_too_long(configuration: &Configuration) {
     });
 }
 
-fn an_answer_that_never_comes(configuration: &Configuration) {
+fn an_answer_that_never_comes_is_told_so(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("later-timeout", "200")]);
     let mut client = server.connect();
     let begun = Instant::now();
@@ -172,7 +165,7 @@ fn an_answer_that_never_comes(configuration: &Configuration) {
     server.stop();
 }
 
-fn a_peer_that_goes_away(configuration: &Configuration) {
+fn a_peer_that_goes_away_is_waited_for_no_longer(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("later-timeout", "600000")]);
     for before in [false, true] {
         let mut client = server.connect();
@@ -212,7 +205,7 @@ fn a_refusal_reaches_a_peer_that_still_sends(configuration: &Configuration) {
 }
 
 /// A client that reads the response only after it has sent everything.
-fn a_refusal_of_megabytes(configuration: &Configuration) {
+fn a_refusal_of_megabytes_reaches_its_peer(configuration: &Configuration) {
     let server = Server::start_with(configuration, &LATE);
     let mut client = server.connect();
     client.send(REFUSED);
@@ -227,7 +220,7 @@ fn a_refusal_of_megabytes(configuration: &Configuration) {
     server.stop();
 }
 
-fn a_refused_peer_that_falls_silent(configuration: &Configuration) {
+fn a_refused_peer_that_falls_silent_is_closed(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("linger-time", "60000"), ("linger-wait", "300")]);
     let mut client = server.connect();
     client.send(REFUSED);
@@ -238,7 +231,7 @@ fn a_refused_peer_that_falls_silent(configuration: &Configuration) {
     server.stop();
 }
 
-fn a_refused_peer_that_sends_without_end(configuration: &Configuration) {
+fn a_refused_peer_that_sends_without_end_is_reset(configuration: &Configuration) {
     // One receive can return all bytes that have arrived.
     let settings = [("linger-time", "150"), ("linger-wait", "60000"), ("receive-buffer", "16000")];
     let server = Server::start_with(configuration, &settings);
@@ -255,7 +248,7 @@ fn a_refused_peer_that_sends_without_end(configuration: &Configuration) {
 }
 
 /// When the server refuses the request, more bytes have arrived than it discards.
-fn a_refusal_behind_many_bytes(configuration: &Configuration) {
+fn a_refusal_behind_many_bytes_reaches_its_peer(configuration: &Configuration) {
     let server = Server::start_with_little_room(configuration);
     for target in ["/later?60", "/shared?900000"] {
         let mut client = server.connect();

@@ -10,13 +10,11 @@ use crate::launch::{Server, request};
 use crate::pattern;
 use crate::server::SMALL;
 
-pub(crate) const STATEMENTS: &[Statement] = &[
-    ("what_can_be_begun_again_is_and_nobody_notices", on_a_ring, what_can_be_begun_again_is),
-    ("what_fails_ends_one_connection_and_no_answer_early", on_a_ring, what_fails_ends_one_connection),
-    ("who_is_not_read_is_held_back_though_cancelling_fails", on_a_ring, held_back_though_cancelling_fails),
-    ("what_can_not_be_held_is_copied_and_counted", holding, what_can_not_be_held_is_copied),
-    ("a_last_word_that_is_late_is_counted_when_it_comes", holding, a_last_word_is_counted_when_it_comes),
-    ("without_a_last_word_connections_end_and_the_server_leaves", holding, without_a_last_word),
+pub(crate) const STATEMENTS: &[Statement] = statements![
+    on_a_ring: what_can_be_begun_again_is_and_nobody_notices, what_fails_ends_one_connection_and_no_answer_early,
+        who_is_not_read_is_held_back_though_cancelling_fails;
+    holding: what_can_not_be_held_is_copied_and_counted, a_last_word_that_is_late_is_counted_when_it_comes,
+        without_a_last_word_connections_end_and_the_server_leaves;
 ];
 
 fn on_a_ring(configuration: &Configuration) -> bool {
@@ -99,7 +97,7 @@ fn concerning(configuration: &Configuration, faults: &[&'static str]) -> Vec<&'s
     faults.iter().copied().filter(|fault| does(fault)).collect()
 }
 
-fn what_can_be_begun_again_is(configuration: &Configuration) {
+fn what_can_be_begun_again_is_and_nobody_notices(configuration: &Configuration) {
     for fault in concerning(configuration, BEGUN_AGAIN) {
         let server = Server::start_with(configuration, &[("faults", fault)]);
         for round in 0..4 {
@@ -119,7 +117,7 @@ fn what_can_be_begun_again_is(configuration: &Configuration) {
     }
 }
 
-fn what_fails_ends_one_connection(configuration: &Configuration) {
+fn what_fails_ends_one_connection_and_no_answer_early(configuration: &Configuration) {
     for fault in concerning(configuration, ENDS_ITS_CONNECTION) {
         let server = Server::start_with(configuration, &[("faults", fault)]);
         let whole = (0..40).filter(|_| is_whole(&server, fault)).count();
@@ -154,7 +152,7 @@ fn is_whole(server: &Server, fault: &str) -> bool {
     true
 }
 
-fn held_back_though_cancelling_fails(configuration: &Configuration) {
+fn who_is_not_read_is_held_back_though_cancelling_fails(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("faults", "cancel:12:1:4")]);
     let mut client = server.connect();
     assert_eq!(client.fetch("/small").body, SMALL);
@@ -174,7 +172,7 @@ fn ask_for_files(server: &Server) {
     }
 }
 
-fn what_can_not_be_held_is_copied(configuration: &Configuration) {
+fn what_can_not_be_held_is_copied_and_counted(configuration: &Configuration) {
     for number in [12, 105, 95] {
         let server = Server::start_with(configuration, &[("faults", &format!("send-held:{number}:2:4"))]);
         ask_for_files(&server);
@@ -186,7 +184,7 @@ fn what_can_not_be_held_is_copied(configuration: &Configuration) {
     }
 }
 
-fn a_last_word_is_counted_when_it_comes(configuration: &Configuration) {
+fn a_last_word_that_is_late_is_counted_when_it_comes(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("faults", "send-held:late:1:1000")]);
     ask_for_files(&server);
     // A client that disconnects midway also leaves held memory.
@@ -202,7 +200,7 @@ fn a_last_word_is_counted_when_it_comes(configuration: &Configuration) {
 }
 
 /// A send that is never released costs its memory and nothing else.
-fn without_a_last_word(configuration: &Configuration) {
+fn without_a_last_word_connections_end_and_the_server_leaves(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("faults", "send-held:silent:1:1000")]);
     ask_for_files(&server);
     server.has_others(0);

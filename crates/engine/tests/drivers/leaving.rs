@@ -16,19 +16,15 @@ use crate::launch::{Server, milliseconds};
 use crate::pattern;
 use crate::server::SMALL;
 
-pub(crate) const STATEMENTS: &[Statement] = &[
-    ("a_server_with_nothing_to_do_leaves_at_once", any, a_server_with_nothing_to_do_leaves),
-    ("what_rests_is_closed", any, what_rests_is_closed),
-    ("a_retiring_server_ends_connections_with_their_next_response", any, a_retiring_server_ends_connections),
-    ("an_idle_connection_of_a_retiring_server_ends_at_its_deadline", any, an_idle_connection_ends),
-    ("what_comes_to_rest_meanwhile_is_closed", any, what_comes_to_rest_meanwhile_is_closed),
-    ("what_was_begun_is_finished", at_once, what_was_begun_is_finished),
-    ("what_was_handed_over_arrives", any, what_was_handed_over_arrives),
-    ("nobody_new_is_let_in", any, nobody_new_is_let_in),
-    ("a_server_that_stops_does_not_wait", any, a_server_that_stops_does_not_wait),
-    ("a_server_that_stops_does_not_linger", any, a_server_that_stops_does_not_linger),
-    ("a_call_that_waits_sees_the_end_within_its_second", blocks, a_call_that_waits_sees_the_end),
-    ("processes_that_have_ended_are_waited_for", forks, processes_that_have_ended_are_waited_for),
+pub(crate) const STATEMENTS: &[Statement] = statements![
+    any: a_server_with_nothing_to_do_leaves_at_once, what_rests_is_closed,
+        a_retiring_server_ends_connections_with_their_next_response,
+        an_idle_connection_of_a_retiring_server_ends_at_its_deadline, what_comes_to_rest_meanwhile_is_closed,
+        what_was_handed_over_arrives, nobody_new_is_let_in, a_server_that_stops_does_not_wait,
+        a_server_that_stops_does_not_linger;
+    at_once: what_was_begun_is_finished;
+    blocks: a_call_that_waits_sees_the_end_within_its_second;
+    forks: processes_that_have_ended_are_waited_for;
 ];
 
 fn forks(configuration: &Configuration) -> bool {
@@ -46,7 +42,7 @@ fn leaves_well(server: Server) {
     assert!(status.success(), "{status}");
 }
 
-fn a_server_with_nothing_to_do_leaves(configuration: &Configuration) {
+fn a_server_with_nothing_to_do_leaves_at_once(configuration: &Configuration) {
     let server = Server::start(configuration);
     assert_eq!(server.connect().fetch("/small").body, SMALL);
     server.tell(Signal::Quit);
@@ -63,7 +59,7 @@ fn what_rests_is_closed(configuration: &Configuration) {
     leaves_well(server);
 }
 
-fn a_retiring_server_ends_connections(configuration: &Configuration) {
+fn a_retiring_server_ends_connections_with_their_next_response(configuration: &Configuration) {
     let server = Server::start(configuration);
     let mut client = server.connect();
     assert_eq!(client.fetch("/small").body, SMALL);
@@ -78,7 +74,7 @@ fn a_retiring_server_ends_connections(configuration: &Configuration) {
     leaves_well(server);
 }
 
-fn an_idle_connection_ends(configuration: &Configuration) {
+fn an_idle_connection_of_a_retiring_server_ends_at_its_deadline(configuration: &Configuration) {
     with_deadlines(|deadline| {
         let server = Server::start_with(configuration, &[("idle-timeout", &milliseconds(deadline))]);
         let mut client = server.connect();
@@ -95,7 +91,7 @@ fn an_idle_connection_ends(configuration: &Configuration) {
 }
 
 /// With the slice of a server, not that of other tests.
-fn a_call_that_waits_sees_the_end(configuration: &Configuration) {
+fn a_call_that_waits_sees_the_end_within_its_second(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("slice", "1000")]);
     let mut client = server.connect();
     assert_eq!(client.fetch("/small").body, SMALL);

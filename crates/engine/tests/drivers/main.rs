@@ -6,6 +6,13 @@
 //! test has its own server, another process of this program. So a model can fork, run out of descriptors or exit without
 //! an effect on other tests.
 
+/// Lists statements after their filters: `statements![any: first, second; at_once: third]`.
+macro_rules! statements {
+    ($($concerns:ident: $($name:ident),+ $(,)?);+ $(;)?) => {
+        &[$($((stringify!($name), $concerns, $name)),+),+]
+    };
+}
+
 mod answers;
 mod bounds;
 mod cold;

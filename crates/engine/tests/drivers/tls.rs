@@ -14,14 +14,11 @@ use crate::launch::{Server, milliseconds, request};
 use crate::pattern;
 use crate::server::SMALL;
 
-pub(crate) const STATEMENTS: &[Statement] = &[
-    ("a_handshake_needs_no_request", tls, a_handshake_needs_no_request),
-    ("keys_are_updated_on_an_idle_connection", tls, keys_are_updated_on_an_idle_connection),
-    ("a_peer_that_never_completes_its_hello_is_closed", tls, a_peer_that_never_completes_its_hello),
-    ("a_wrong_hello_gets_an_alert_and_an_end", tls, a_wrong_hello),
-    ("a_changed_record_gets_an_alert_and_an_end", tls, a_changed_record),
-    ("a_closing_record_leaves_the_answer_whole", tls, a_closing_record_leaves_the_answer_whole),
-    ("a_hello_is_no_answer_for_a_server_that_drains", tls_on_a_loop, a_hello_is_no_answer),
+pub(crate) const STATEMENTS: &[Statement] = statements![
+    tls: a_handshake_needs_no_request, keys_are_updated_on_an_idle_connection,
+        a_peer_that_never_completes_its_hello_is_closed, a_wrong_hello_gets_an_alert_and_an_end,
+        a_changed_record_gets_an_alert_and_an_end, a_closing_record_leaves_the_answer_whole;
+    tls_on_a_loop: a_hello_is_no_answer_for_a_server_that_drains;
 ];
 
 fn tls(configuration: &Configuration) -> bool {
@@ -46,7 +43,7 @@ fn a_handshake_needs_no_request(configuration: &Configuration) {
     server.stop();
 }
 
-fn a_hello_is_no_answer(configuration: &Configuration) {
+fn a_hello_is_no_answer_for_a_server_that_drains(configuration: &Configuration) {
     let server = Server::start(configuration);
     let (mut greeted, mut answered) = (server.connect(), server.connect());
     greeted.greet().expect("a hello");
@@ -72,7 +69,7 @@ fn keys_are_updated_on_an_idle_connection(configuration: &Configuration) {
     server.stop();
 }
 
-fn a_peer_that_never_completes_its_hello(configuration: &Configuration) {
+fn a_peer_that_never_completes_its_hello_is_closed(configuration: &Configuration) {
     with_deadlines(|deadline| {
         let server = Server::start_with(configuration, &[("head-timeout", &milliseconds(deadline))]);
         let begun = Instant::now();
@@ -97,7 +94,7 @@ fn a_peer_that_never_completes_its_hello(configuration: &Configuration) {
     });
 }
 
-fn a_wrong_hello(configuration: &Configuration) {
+fn a_wrong_hello_gets_an_alert_and_an_end(configuration: &Configuration) {
     let server = Server::start(configuration);
     let mut plaintext = server.connect().without_tls();
     plaintext.send(request("/small"));
@@ -113,7 +110,7 @@ fn a_wrong_hello(configuration: &Configuration) {
     server.stop();
 }
 
-fn a_changed_record(configuration: &Configuration) {
+fn a_changed_record_gets_an_alert_and_an_end(configuration: &Configuration) {
     let server = Server::start(configuration);
     let mut client = server.connect();
     assert_eq!(client.fetch("/small").body, SMALL);

@@ -14,12 +14,10 @@ use crate::configuration::{Configuration, one_loop};
 use crate::launch::{Server, request};
 use crate::server::SMALL;
 
-pub(crate) const STATEMENTS: &[Statement] = &[
-    ("who_asks_without_end_leaves_others_their_turn", one_loop, who_asks_without_end),
-    ("who_takes_without_end_leaves_others_their_turn", one_loop, who_takes_without_end),
-    ("much_work_for_few_bytes_leaves_others_their_turn", one_loop, much_work_for_few_bytes),
-    ("a_loop_that_waits_for_answers_sleeps", loops, a_loop_that_waits_for_answers_sleeps),
-    ("a_loop_that_waits_for_room_sleeps", loops, a_loop_that_waits_for_room_sleeps),
+pub(crate) const STATEMENTS: &[Statement] = statements![
+    one_loop: who_asks_without_end_leaves_others_their_turn, who_takes_without_end_leaves_others_their_turn,
+        much_work_for_few_bytes_leaves_others_their_turn;
+    loops: a_loop_that_waits_for_answers_sleeps, a_loop_that_waits_for_room_sleeps;
 ];
 
 /// The longest wait of other connections for their turn. A loop without turns never answers them, so only a failure
@@ -41,7 +39,7 @@ fn others_have_their_turn(server: &Server) {
     assert!(begun.elapsed() < TURN, "five answers took {:?}", begun.elapsed());
 }
 
-fn who_asks_without_end(configuration: &Configuration) {
+fn who_asks_without_end_leaves_others_their_turn(configuration: &Configuration) {
     let server = Server::start(configuration);
     let over = Arc::new(AtomicBool::new(false));
     let mut client = server.connect();
@@ -64,7 +62,7 @@ fn who_asks_without_end(configuration: &Configuration) {
 
 /// The requests of the busy connection wait in the kernel, and take at least a second. The test compares the order of
 /// answers, not times: the other connection's answer comes before the last of these.
-fn much_work_for_few_bytes(configuration: &Configuration) {
+fn much_work_for_few_bytes_leaves_others_their_turn(configuration: &Configuration) {
     const MANY: usize = 1000;
     let server = Server::start(configuration);
     let (mut busy, mut other) = (server.connect(), server.connect());
@@ -81,7 +79,7 @@ fn much_work_for_few_bytes(configuration: &Configuration) {
     server.stop();
 }
 
-fn who_takes_without_end(configuration: &Configuration) {
+fn who_takes_without_end_leaves_others_their_turn(configuration: &Configuration) {
     let folder = TempFolder::new("sparse");
     let path = folder.at("file");
     let size = 64 << 30;
