@@ -295,9 +295,8 @@ fn h74_a_panic_closes_one_connection(configuration: &Configuration) {
 fn unix_sockets_are_served(configuration: &Configuration) {
     let folder = TempFolder::new("socket");
     let path = folder.at("socket");
-    let server = Server::start_with(configuration, &[("listen", &format!("unix:{}", path.display()))]);
-    let mut client = server.connect();
-    assert_eq!(client.fetch("/small").body, SMALL);
+    let (server, mut client) =
+        Server::with_client(configuration, &[("listen", &format!("unix:{}", path.display()))]);
     assert!(client.fetch("/mix").body.ends_with(TAIL));
     assert!(client.fetch("/large?3000000").body == pattern::large()[..3_000_000], "the file is another one");
     drop(client);

@@ -62,9 +62,7 @@ fn an_end_behind_a_request_leaves_the_answer_whole(configuration: &Configuration
 
 /// The last receive that fills the buffer also consumes the report of the end, while a request is still unprocessed.
 fn an_end_behind_many_requests_is_seen(configuration: &Configuration) {
-    let server = Server::start(configuration);
-    let mut client = server.connect();
-    assert_eq!(client.fetch("/small").body, SMALL);
+    let (server, mut client) = Server::with_client(configuration, &[]);
     let mut blocking = server.connect();
     assert_eq!(blocking.fetch("/small").body, SMALL);
     // While the loop sleeps, everything arrives. The room of a receive is 16 KiB and 2 bytes.

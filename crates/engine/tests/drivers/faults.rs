@@ -153,9 +153,7 @@ fn is_whole(server: &Server, fault: &str) -> bool {
 }
 
 fn who_is_not_read_is_held_back_though_cancelling_fails(configuration: &Configuration) {
-    let server = Server::start_with(configuration, &[("faults", "cancel:12:1:4")]);
-    let mut client = server.connect();
-    assert_eq!(client.fetch("/small").body, SMALL);
+    let (_server, mut client) = Server::with_client(configuration, &[("faults", "cancel:12:1:4")]);
     client.get("/never");
     let requests = request("/small").repeat(8192);
     let taken = client.send_while_taken(&requests, 128);

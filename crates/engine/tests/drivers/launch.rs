@@ -74,6 +74,15 @@ impl Server {
         Server { running, listens, tls: configuration.tls }
     }
 
+    /// Starts a server that has answered a client. `more` are settings as above.
+    #[track_caller]
+    pub(crate) fn with_client(configuration: &Configuration, more: &[(&str, &str)]) -> (Server, Wire) {
+        let server = Server::start_with(configuration, more);
+        let mut client = server.connect();
+        assert_eq!(client.fetch("/small").body, server::SMALL);
+        (server, client)
+    }
+
     pub(crate) fn connect(&self) -> Wire {
         let wire = match self.listens.strip_prefix("unix:") {
             Some(path) => Wire::connect_unix(Path::new(path)),

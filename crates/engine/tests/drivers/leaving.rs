@@ -8,6 +8,7 @@ use tenfold_engine::{Driver, Engine, Topology};
 use tenfold_sys::signal::Signal;
 use tenfold_testkit::folder::TempFolder;
 use tenfold_testkit::time::{PATIENCE, becomes_true, not_before, with_deadlines};
+use tenfold_testkit::wire::Wire;
 
 use crate::Statement;
 use crate::configuration::{Configuration, any, at_once};
@@ -42,6 +43,13 @@ fn leaves_well(server: Server) {
     assert!(status.success(), "{status}");
 }
 
+/// The server closes the connection without further bytes, and ends.
+fn closes_and_leaves(server: Server, mut client: Wire) {
+    let (rest, _) = client.rest();
+    assert_eq!(rest, b"");
+    leaves_well(server);
+}
+
 fn a_server_with_nothing_to_do_leaves_at_once(configuration: &Configuration) {
     let server = Server::start(configuration);
     assert_eq!(server.connect().fetch("/small").body, SMALL);
@@ -50,19 +58,13 @@ fn a_server_with_nothing_to_do_leaves_at_once(configuration: &Configuration) {
 }
 
 fn what_rests_is_closed(configuration: &Configuration) {
-    let server = Server::start(configuration);
-    let mut client = server.connect();
-    assert_eq!(client.fetch("/small").body, SMALL);
+    let (server, client) = Server::with_client(configuration, &[]);
     server.tell(Signal::Quit);
-    let (rest, _) = client.rest();
-    assert_eq!(rest, b"");
-    leaves_well(server);
+    closes_and_leaves(server, client);
 }
 
 fn a_retiring_server_ends_connections_with_their_next_response(configuration: &Configuration) {
-    let server = Server::start(configuration);
-    let mut client = server.connect();
-    assert_eq!(client.fetch("/small").body, SMALL);
+    let (server, mut client) = Server::with_client(configuration, &[]);
     server.tell(Signal::Retire);
     // A request that arrives before the signal gets a normal response.
     becomes_true(PATIENCE, "a response announces the close", || {
@@ -92,13 +94,9 @@ fn an_idle_connection_of_a_retiring_server_ends_at_its_deadline(configuration: &
 
 /// With the slice of a server, not that of other tests.
 fn a_call_that_waits_sees_the_end_within_its_second(configuration: &Configuration) {
-    let server = Server::start_with(configuration, &[("slice", "1000")]);
-    let mut client = server.connect();
-    assert_eq!(client.fetch("/small").body, SMALL);
+    let (server, client) = Server::with_client(configuration, &[("slice", "1000")]);
     server.tell(Signal::Quit);
-    let (rest, _) = client.rest();
-    assert_eq!(rest, b"");
-    leaves_well(server);
+    closes_and_leaves(server, client);
 }
 
 /// The signal arrives after the response was sent and before the task has ended.
@@ -109,9 +107,7 @@ fn what_comes_to_rest_meanwhile_is_closed(configuration: &Configuration) {
     assert_eq!(client.fetch("/small").body, SMALL);
     assert_eq!(client.fetch("/small").body, SMALL);
     server.tell(Signal::Quit);
-    let (rest, _) = client.rest();
-    assert_eq!(rest, b"");
-    leaves_well(server);
+    closes_and_leaves(server, client);
 }
 
 fn what_was_begun_is_finished(configuration: &Configuration) {
@@ -155,9 +151,7 @@ fn what_was_handed_over_arrives(configuration: &Configuration) {
     thread::sleep(Duration::from_millis(50));
     let body = client.take(head.promised());
     assert!(body == pattern::bytes(120_000), "the answer is another one");
-    let (rest, _) = client.rest();
-    assert_eq!(rest, b"");
-    leaves_well(server);
+    closes_and_leaves(server, client);
 }
 
 fn nobody_new_is_let_in(configuration: &Configuration) {

@@ -111,9 +111,7 @@ fn a_wrong_hello_gets_an_alert_and_an_end(configuration: &Configuration) {
 }
 
 fn a_changed_record_gets_an_alert_and_an_end(configuration: &Configuration) {
-    let server = Server::start(configuration);
-    let mut client = server.connect();
-    assert_eq!(client.fetch("/small").body, SMALL);
+    let (server, mut client) = Server::with_client(configuration, &[]);
     let mut record = client.tls().seal(&request("/small"));
     record[10] ^= 0x40;
     client.send_raw(&record);
