@@ -19,13 +19,10 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    pub(crate) fn new() -> std::io::Result<Inbox> {
-        Ok(Inbox {
-            keys: Mutex::new(Vec::new()),
-            filled: AtomicBool::new(false),
-            asleep: AtomicBool::new(false),
-            event: EventFd::new()?,
-        })
+    pub(crate) fn new() -> Result<Arc<Inbox>, String> {
+        let event = EventFd::new().map_err(|error| format!("cannot make an eventfd: {error}"))?;
+        let (filled, asleep) = (AtomicBool::new(false), AtomicBool::new(false));
+        Ok(Arc::new(Inbox { keys: Mutex::new(Vec::new()), filled, asleep, event }))
     }
 
     pub(crate) fn event(&self) -> &EventFd {
@@ -128,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_task_is_in_the_inbox_once_however_often_it_is_woken() {
-        let inbox = Arc::new(Inbox::new().expect("descriptors"));
+        let inbox = Inbox::new().expect("descriptors");
         let wakers: Vec<_> = (0..4).map(|index| assigned(&inbox, index)).collect();
         thread::scope(|scope| {
             for _ in 0..8 {
@@ -147,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_waker_that_is_used_again_wakes_its_new_task() {
-        let inbox = Arc::new(Inbox::new().expect("descriptors"));
+        let inbox = Inbox::new().expect("descriptors");
         let waker = assigned(&inbox, 1);
         waker.wake_by_ref();
         assert_eq!(taken(&inbox), [key(1)]);
@@ -159,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_worker_with_keys_does_not_fall_asleep() {
-        let inbox = Arc::new(Inbox::new().expect("descriptors"));
+        let inbox = Inbox::new().expect("descriptors");
         assert!(inbox.fall_asleep(true));
         assert!(!inbox.wake_up());
         assigned(&inbox, 1).wake();
@@ -173,7 +170,7 @@ mod tests {
     #[test]
     fn no_wake_is_lost_between_a_look_and_the_sleep() {
         const TIMES: usize = 20_000;
-        let inbox = Arc::new(Inbox::new().expect("descriptors"));
+        let inbox = Inbox::new().expect("descriptors");
         let (waker, polled) = (assigned(&inbox, 1), Arc::new(AtomicU64::new(0)));
         let (others, seen) = (waker.clone(), polled.clone());
         let waking = thread::spawn(move || {

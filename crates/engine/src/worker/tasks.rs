@@ -233,7 +233,7 @@ mod tests {
     }
 
     fn tasks<F: Future, I>() -> Tasks<F, I, u32> {
-        Tasks::new(Arc::new(Inbox::new().expect("descriptors")))
+        Tasks::new(Inbox::new().expect("descriptors"))
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! Runs the loop.
 
-use std::sync::Arc;
-
 use tenfold_sys::lifecycle::Phase;
 
 use super::event_loop::CompletionLoop;
@@ -24,8 +22,7 @@ pub(crate) fn serve<R: OperationQueue, P: Protocol>(
     intake: &Intake<'_>,
     protocol: &P,
 ) -> Result<(), String> {
-    let inbox = Inbox::new().map_err(|error| format!("cannot make an eventfd: {error}"))?;
-    let inbox = Arc::new(inbox);
+    let inbox = Inbox::new()?;
     let start = |io, memory| activation::<RingIo<R::Buffer>, P>(io, memory, protocol);
     let mut event_loop = CompletionLoop {
         ring,

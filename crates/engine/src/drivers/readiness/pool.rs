@@ -35,8 +35,7 @@ pub(super) fn serve_by_pool<P: Protocol>(
     intake: &Intake<'_>,
     protocol: &P,
 ) -> Result<(), String> {
-    let inbox = Inbox::new().map_err(|error| format!("cannot make an eventfd: {error}"))?;
-    let inbox = Arc::new(inbox);
+    let inbox = Inbox::new()?;
     let start = |io, memory| activation_anywhere::<ReadinessIo, P>(io, memory, protocol);
     let rearm = if selector.reporting().one_shot { selector.rearm() } else { None };
     let pool = TaskPool {

@@ -310,8 +310,7 @@ pub(super) fn serve_in_place<P: Protocol>(
     intake: &Intake<'_>,
     protocol: &P,
 ) -> Result<(), String> {
-    let inbox = Inbox::new().map_err(|error| format!("cannot make an eventfd: {error}"))?;
-    let inbox = Arc::new(inbox);
+    let inbox = Inbox::new()?;
     let start = |io, memory| activation::<ReadinessIo, P>(io, memory, protocol);
     Reactor::new(selector, plan, inbox, protocol, start, InPlace).serve(intake)
 }
