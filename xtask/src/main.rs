@@ -29,9 +29,10 @@ usage: cargo xtask COMMAND
   setup [--no-peers]  install the tools for tests and measurements, from packages of Debian or Ubuntu and from rustup
                       (--no-peers: without apache2, lighttpd and h2o, which serve only for comparison)
   test [--only STEP]... [--skip STEP]... [--tier TIER] [--all] [--complete] [--no-setup]
-                      every step, or those that are named, or the tests of a tier (spec, system, measure). First, as root or if sudo needs no password, it installs
-                      missing tools (--no-setup: it does not). A step without its tools is not run; --complete: this
-                      is a failure. Steps that take long run for crates that changed since the commit in .ci/whole.
+                      every step, or those that are named, or the tests of a tier (spec, system, measure). First, as
+                      root or if sudo needs no password, it installs missing tools (--no-setup: it does not). A step
+                      without its tools is not run; --complete: this is a failure. Steps that take long run for crates
+                      that changed since the commit in .ci/whole.
                       --all: the long suites too, among them every legal combination of the switches from write to
                       log-mode with every engine, where the tests look at every pair of all switches; some hours.
                       If all pass, .ci/whole gets their commit
