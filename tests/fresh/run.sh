@@ -20,7 +20,10 @@ enter() {
     mount --rbind /dev dev
     mount -t tmpfs -o mode=1777 tmpfs dev/shm
     mount --bind -o ro "$sysroot" opt/rust
-    mount --bind -o ro "$registry" home/newcomer/.cargo/registry
+    # Not the folder src, whose files have the modes of their archives: some are closed to other users.
+    for part in cache index; do
+        mount --bind -o ro "$registry/$part" "home/newcomer/.cargo/registry/$part"
+    done
     pivot_root . mnt
     umount --lazy mnt
     exec chroot . /usr/bin/setpriv --reuid=newcomer --regid=newcomer --init-groups \
@@ -49,7 +52,7 @@ begin=$SECONDS
 cargo fetch --quiet --locked --target "$(rustc -vV | sed -n 's/^host: //p')"
 mmdebstrap --quiet --variant=minbase --include=gcc,libc6-dev,git bookworm "$root"
 chroot "$root" useradd --create-home --shell /bin/bash newcomer
-mkdir -p "$root/opt/rust" "$root/home/newcomer/.cargo/registry"
+mkdir -p "$root/opt/rust" "$root/home/newcomer/.cargo/registry/"{cache,index}
 git bundle create --quiet "$root/tenfold.bundle" HEAD
 cp "$here/inside.sh" "$root/inside.sh"
 chroot "$root" chown -R newcomer: /home/newcomer

@@ -60,6 +60,7 @@ pub struct Completion<B> {
     pub released: Option<bool>,
 }
 
+#[cfg(asio)]
 impl<B> Completion<B> {
     /// A completion with `result` and nothing else.
     pub(crate) fn plain(tag: u64, result: i32) -> Completion<B> {
