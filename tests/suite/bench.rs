@@ -180,7 +180,10 @@ fn starved_connections_are_counted() {
         assert_eq!(number(&run, "/connections/never_answered"), f64::from(starved), "{run:#}");
         let fairness = number(&run, "/fairness");
         assert!(fairness <= f64::from(served) / 16.0 + 1e-6, "{fairness} with {served} of 16 served");
-        assert!(number(&run, "/answers") > 100.0, "those who are served are served well");
+        assert!(
+            number(&run, "/answers") > 16.0,
+            "a served connection gets one response after another: {run:#}"
+        );
         let note = format!("{starved} of 16 connections never got a response");
         assert!(run["notes"].to_string().contains(&note), "{run:#}");
     }

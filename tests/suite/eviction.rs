@@ -68,7 +68,7 @@ fn h84_an_idle_connection_gives_way_to_a_new_one(config: &Config) {
         }));
     }
     assert_eq!(evicted(&server), 0);
-    // If calls block, a connection counts as idle only after a slice.
+    // If calls block, a connection counts as idle only after one of their waits.
     kept.push(eventually(SOON, "a new connection is served", || server.idle()));
     let first = kept.remove(0);
     becomes_true(SOON, "the longest idle one ends in order", || first.has_ended());
