@@ -62,6 +62,8 @@ pub const MECHANISMS: List = each(mechanisms, every);
 pub const TLS: List = each(representatives_through_tls, every_through_tls);
 /// The layer over other engines. A case runs on one of them, which the commit selects.
 pub const ANOTHER_TLS: List = in_turn(others_through_tls, none);
+/// As [`ANOTHER_TLS`], without engines that serve few connections concurrently.
+pub const ANOTHER_CONCURRENT_TLS: List = in_turn(other_concurrent_through_tls, none);
 /// Every engine with each of its senders and each kind of pool. `TENFOLD_TEST_REQUESTS` adds every topology.
 pub const COMPARED: List = each(compared, every_compared);
 /// Every engine that serves any number of concurrent connections.
@@ -165,6 +167,10 @@ fn representatives_through_tls() -> Vec<Config> {
 fn others_through_tls() -> Vec<Config> {
     let all = engines().into_iter();
     through_tls(all.filter(|config| !REPRESENTATIVES.contains(&config.engine)).collect())
+}
+
+fn other_concurrent_through_tls() -> Vec<Config> {
+    others_through_tls().into_iter().filter(|config| config.at_once().is_none()).collect()
 }
 
 fn topologies() -> Vec<Config> {

@@ -20,7 +20,7 @@ pub(crate) const THEME: Theme = Theme {
             large_files_pipelined;
         Shared on SEMANTICS + ONE_TLS: an_empty_line_before_a_request;
         Shared on SENDERS + TLS + ANOTHER_TLS: a_slow_reader;
-        Own on TOPOLOGIES + TLS + ANOTHER_TLS: five_hundred_at_once;
+        Own on TOPOLOGIES + TLS + ANOTHER_CONCURRENT_TLS: five_hundred_at_once;
     ],
 };
 
