@@ -5,7 +5,7 @@
 //! its lists into a named test, `theme::configuration::case`, so new models are tested automatically.
 //!
 //! A case gets a [`server::Server`], shared or its own, talks to it through a [`wire::Wire`], and panics on an
-//! unexpected response. The parts that know no engine are in `crates/testkit`.
+//! unexpected response. The parts without a dependency on engines are in `crates/testkit`.
 
 #![forbid(unsafe_code)]
 

@@ -29,9 +29,9 @@ pub struct List {
 enum Take {
     /// All of them.
     Each,
-    /// One, which depends on the case.
+    /// A single configuration, which depends on the case.
     One,
-    /// One, which depends on the case and the turn.
+    /// A single configuration, which depends on the case and the turn.
     OneInTurn,
 }
 

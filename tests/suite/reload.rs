@@ -366,7 +366,7 @@ fn the_last_reload_wins_even_after_a_failed_one(config: &Config) {
 fn slow_downloads_delay_no_reload(config: &Config) {
     let folder = folder();
     let server = start(config, &folder, "root = \"site\"\ndrain-timeout = \"300ms\"\n");
-    // A worker that does not yet know of the reload may accept a connection too.
+    // A worker of the former configuration may accept a connection before it retires.
     let newest_serves = || {
         let status = server.status();
         let workers = status["workers"].as_array().expect("a list");

@@ -75,7 +75,7 @@ pub(crate) fn turn(root: &Path) -> String {
 }
 
 /// Records that the long suites passed. A part of the suite of the whole server, such as `3/50`, counts when all other
-/// parts have passed on the same commit. `steps`: every other step passed, too.
+/// parts have passed on the same commit. `steps`: whether the other steps also passed.
 pub(crate) fn record(root: &Path, part: Option<&str>, steps: bool) -> Result<(), String> {
     let head = git(root, &["rev-parse", "HEAD"]).ok_or("git reports no commit")?;
     if !git(root, &["status", "--porcelain"]).is_some_and(|changes| changes.is_empty()) {

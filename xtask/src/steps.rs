@@ -203,8 +203,8 @@ fn workspace(scope: &Scope) -> Result<(), Failed> {
     shell::run(&scope.root, "cargo", &["test", "--workspace"], &[])
 }
 
-/// What the step `workspace` leaves out. Also the tests of few crates select the workspace: cargo builds a dependency
-/// again if the selected crates need other features of it.
+/// Runs the tests that the step `workspace` omits. Cargo builds a dependency again if the selected crates need other
+/// features of it, so tests of few crates select the whole workspace, too.
 fn unit(scope: &Scope) -> Result<(), Failed> {
     // Concurrently: these tests mostly wait for the authority.
     let ignored = ["test", "--workspace", "--tests", "--", "--ignored", "--test-threads", "16"];

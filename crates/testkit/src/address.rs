@@ -39,7 +39,7 @@ impl ReservedAddress {
         let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         // Without SO_REUSEADDR it fails if any other socket has the port, such as another reservation.
         bind(&socket, &address)?;
-        // A later bind succeeds if both sockets have the option and none of them listens (`man 7 socket`).
+        // A later bind succeeds if both sockets have the option and neither listens (`man 7 socket`).
         sockopt::set_socket_reuseaddr(&socket, true)?;
         Ok(ReservedAddress { address, _socket: socket })
     }

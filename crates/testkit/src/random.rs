@@ -35,7 +35,7 @@ impl SeededRandom {
         self.below(times) == 0
     }
 
-    /// One of the items.
+    /// Returns a random item.
     pub fn of<'a, T: ?Sized>(&mut self, all: &[&'a T]) -> &'a T {
         all[self.below(all.len())]
     }

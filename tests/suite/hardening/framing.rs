@@ -232,7 +232,7 @@ fn h17_a_thousand_unread_responses_take_bounded_memory(config: &Config) {
             let all = request("GET", "/128k.bin", &[]).repeat(REQUESTS);
             sender.write_all(&all).expect("the server takes them in the end");
         });
-        // The server takes what it would take without a bound.
+        // The server reads as much as it would read without a bound.
         thread::sleep(Duration::from_millis(200));
         let grown = private(&server).saturating_sub(before);
         assert!(grown < 8 * 1024, "{grown} KiB more for answers that nobody read");
@@ -295,7 +295,7 @@ fn h17_requests_behind_a_response_that_waits_are_bounded(config: &Config) {
     socket.set_nonblocking(false).expect("a socket takes options");
     serving.iter().for_each(|process| process.signal(Signal::CONT));
     becomes_true(SOON, "the response has begun", || queues(own, server.address).1 > 0);
-    // The server takes what it would take without a bound.
+    // The server reads as much as it would read without a bound.
     thread::sleep(Duration::from_millis(100));
     let taken = sent - queues(own, server.address).0 - queues(server.address, own).1;
     assert!(taken <= most, "{taken} of {sent} bytes were taken");

@@ -49,8 +49,8 @@ const THEMES: &[(&str, &[Statement])] = &[
     ("cold", cold::STATEMENTS),
 ];
 
-/// Of all configurations, those through TLS test one of this many statements, and each configuration tests different
-/// ones. `TENFOLD_TEST_ALL` or a filter selects all of them.
+/// Each configuration through TLS tests one of this many statements, and the choice differs between configurations.
+/// `TENFOLD_TEST_ALL` or a filter selects all statements.
 const TLS_SAMPLE: usize = 3;
 
 /// The number of concurrent tests. It exceeds the processors, because tests mostly wait.

@@ -26,7 +26,7 @@ pub(crate) struct LogFields<'a> {
     pub(crate) tls: Option<&'a Arc<TlsFacts>>,
 }
 
-/// The start of a line: what is known before the response is sent.
+/// The values of a line before its response is sent.
 #[derive(Clone, Copy)]
 pub(super) struct LineStart<'a> {
     pub(super) peer: &'a Peer,

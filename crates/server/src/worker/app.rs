@@ -45,7 +45,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// Creates the service that answers requests for `hosts`. `before` has the rules that apply before those of a host.
+    /// Creates the service that answers requests for `hosts`. The rules in `before` apply before the rules of a host.
     ///
     /// # Errors
     /// The threads of the plan cannot be started.
@@ -369,7 +369,7 @@ impl SharedService {
     }
 }
 
-/// The rules that apply before those of a site.
+/// The rules that apply before the rules of a site.
 pub(crate) struct RequestRules {
     /// The members' pages and folders, if there are any.
     pub(crate) members: Option<WorkerMembers>,

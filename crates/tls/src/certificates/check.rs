@@ -57,7 +57,7 @@ pub fn key(chain: &Chain, path: &Path, key: &dyn SigningKey) -> Option<String> {
     })
 }
 
-/// Returns a warning for each configured name, in lower case, that is in none of the certificates.
+/// Returns a warning for each configured name, in lower case, that no certificate contains.
 pub fn names<'a>(names: impl IntoIterator<Item = &'a str>, chains: &[Chain]) -> Vec<String> {
     let is_uncovered = |name: &&str| !chains.iter().any(|chain| chain.facts().covers(name));
     let warning = |name| {

@@ -86,7 +86,7 @@ impl TlsServer {
         let can_repeat = state.is_none() && out.is_empty();
         if state.is_none() {
             let (running, most) = (Arc::clone(&self.running.0), self.running.1);
-            // One reference is that of this server, and one is new.
+            // This server has a reference, and the new handshake another.
             if Arc::strong_count(&running) - 1 > most {
                 (self.observer)(HandshakeResult::TooMany);
                 return Ok(LayerProgress::Failed);

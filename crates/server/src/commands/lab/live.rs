@@ -14,7 +14,7 @@ use crate::diagnostics::visible;
 pub(super) trait RunView {
     fn tell(&mut self, progress: &RunProgress<'_>);
 
-    /// Ends what the view updates.
+    /// Ends the view's updates.
     fn end(&mut self);
 }
 

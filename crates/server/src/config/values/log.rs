@@ -139,7 +139,7 @@ pub(crate) enum LinePiece {
     Field(LogField),
 }
 
-/// Defines the values in a line, by name. The names are those of the format `json`.
+/// Defines the values in a line, by their names in the format `json`.
 macro_rules! log_fields {
     ($($field:ident = $name:literal,)*) => {
         /// A value in a line.

@@ -1,4 +1,4 @@
-//! All generations of the server, the sums of those that have ended, and the lanes of the living in the table of addresses.
+//! The generations of the server, the sums of ended generations, and the lanes of others in the table of addresses.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -39,7 +39,7 @@ pub(super) const BODY: &[u8] = b"a small body\n";
 pub(super) enum RecordsOf {
     /// The server's own records.
     Extracted,
-    /// Those of rustls.
+    /// The records of rustls.
     Unbuffered,
 }
 
