@@ -1,7 +1,8 @@
 //! `cargo xtask lines`: the size of the code of a revision.
 //!
 //! A line of code is a line of a Rust file that is neither blank nor a comment, outside of tests. Tests are files in
-//! folders `tests`, files named `tests.rs`, items under `#[cfg(test)]`, and the files of modules under `#[cfg(test)]`.
+//! folders `tests`, files named `tests.rs`, items under `#[cfg(test)]`, the files of modules under `#[cfg(test)]`, and the
+//! crate `testkit`.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -75,7 +76,7 @@ fn counts(files: &[(PathBuf, String)]) -> Vec<(&Path, Count)> {
         .flat_map(|(file, source)| source.test_modules.iter().map(|module| modules(file).join(module)))
         .collect();
     let is_test = |file: &Path| {
-        let in_tests = file.iter().any(|name| name == "tests" || name == "tests.rs");
+        let in_tests = file.iter().any(|name| name == "tests" || name == "tests.rs" || name == "testkit");
         in_tests || tests.iter().any(|test| file.with_extension("").starts_with(test))
     };
     sources.iter().map(|(file, source)| (*file, Count::of(source, is_test(file)))).collect()
