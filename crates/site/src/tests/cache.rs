@@ -3,8 +3,10 @@
 use std::sync::{Arc, Weak};
 
 use tenfold_http::OpenFile;
+use tenfold_http::semantics::negotiate::ContentCoding;
 
 use super::*;
+use crate::Codings;
 
 #[test]
 fn a_response_cached_within_a_second_needs_no_file_call() {
@@ -192,8 +194,12 @@ fn a_response_larger_than_the_whole_store_is_sent_through_its_handle() {
 /// expires.
 #[track_caller]
 fn becomes(site: &Site, target: &str, expected: (u16, &str)) {
+    becomes_with(site, target, &[], expected);
+}
+
+fn becomes_with(site: &Site, target: &str, fields: &[&str], expected: (u16, &str)) {
     for _ in 0..2000 {
-        let response = get(site, target);
+        let response = ask(site, "GET", target, fields);
         if (response.status(), response.text()) == expected {
             return;
         }
@@ -230,6 +236,21 @@ fn a_change_of_a_watched_file_is_served_within_a_second() {
         becomes(&site, "/docs/deep/file", (200, "file"));
         assert_eq!(visits(|| drop(get(&site, "/docs/deep/file"))), 0, "it is not cached");
     }
+}
+
+#[test]
+fn a_change_of_a_watched_sibling_is_served_within_a_second() {
+    let folder = Folder::of(&[("page", "plain"), ("page.gz", "one")]);
+    let codings = Codings { siblings: vec![ContentCoding::Gzip], ..Codings::default() };
+    let site = folder.site(Settings { codings, watched_folders: 10, ..Settings::default() });
+    let becomes = |expected| becomes_with(&site, "/page", &["Accept-Encoding: gzip"], (200, expected));
+    becomes("one");
+    folder.replace("page.gz", "another");
+    becomes("another");
+    fs::remove_file(folder.at("page.gz")).expect("it is ours");
+    becomes("plain");
+    folder.write("page.gz", "back");
+    becomes("back");
 }
 
 #[test]
