@@ -179,7 +179,7 @@ fn injected(faults: &[CallFailure]) -> Vec<String> {
 }
 
 /// The end of a line whose result follows in another line, after lines of other tasks.
-const UNFINISHED: &str = "<unfinished ...>";
+const UNFINISHED: &str = " <unfinished ...>";
 
 /// Whether a line begins a call, and is not a resumption, signal or exit. The checks of descriptors by a standard
 /// library with debug assertions do not count.
