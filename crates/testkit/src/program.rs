@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::process::Process;
-use crate::time::{SOON, eventually, lock};
+use crate::time::{PATIENCE, SOON, eventually, lock};
 
 /// A command line, without standard input.
 #[derive(Debug)]
@@ -176,7 +176,8 @@ impl Drop for Running {
     }
 }
 
-/// Runs the command to its end. Ends it if it uses much processor time.
+/// Runs the command to its end. The bound is its processor time, so a busy machine does not fail a test; a program
+/// that waits without end is found, too.
 #[track_caller]
 pub fn run(command: &mut Command) -> Output {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -184,7 +185,7 @@ pub fn run(command: &mut Command) -> Output {
     let process = Process(child.id());
     let stdout = Collected::of(child.stdout.take().expect("its standard output is a pipe"));
     let stderr = Collected::of(child.stderr.take().expect("its standard error is a pipe"));
-    let status = eventually(SOON, &format!("{command:?} ends"), || {
+    let status = eventually(PATIENCE, &format!("{command:?} ends"), || {
         let ended = child.try_wait().expect("our own child");
         if ended.is_none() && process.processor_time() > SOON {
             process.signal(Signal::KILL);
