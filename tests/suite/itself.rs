@@ -173,8 +173,14 @@ fn lists_have_every_driver_engine_topology_sender_and_trigger() {
 
 fn the_result_of_an_interrupted_call_is_joined_to_its_beginning() {
     let text = "7 recvmsg(3,  <unfinished ...>\n8 close(4) = 0\n7 <... recvmsg resumed>\"ab\", 2) = 2\n\
-        9 <... poll resumed>) = 1\n7 --- SIGTERM ---\n7 write(5, \"c\", 1 <unfinished ...>\n7 +++ exited +++";
-    let expected = ["7 recvmsg(3,  \"ab\", 2) = 2", "8 close(4) = 0", "7 write(5, \"c\", 1 <unfinished ...>"];
+        9 <... poll resumed>) = 1\n8 write(6, \"d\", 8 <unfinished ...>\n8 <... write resumed>) = 8\n\
+        7 --- SIGTERM ---\n7 write(5, \"c\", 1 <unfinished ...>\n7 +++ exited +++";
+    let expected = [
+        "7 recvmsg(3, \"ab\", 2) = 2",
+        "8 close(4) = 0",
+        "8 write(6, \"d\", 8) = 8",
+        "7 write(5, \"c\", 1 <unfinished ...>",
+    ];
     assert_eq!(Calls::of(text).lines, expected);
 }
 
