@@ -127,23 +127,33 @@ impl Tracer {
     /// Detaches and returns the calls.
     #[track_caller]
     pub fn detach(mut self) -> Calls {
-        self.between_calls();
+        let stopped = self.between_calls();
         Process(self.strace.id()).signal(Signal::INT);
         self.strace.wait().expect("our own child");
-        self.failing.iter().for_each(|process| process.signal(Signal::CONT));
+        stopped.iter().for_each(|process| process.signal(Signal::CONT));
         let text = self.written();
         Calls::of(&text)
     }
 
-    /// Stops processes with injected failures before the detach. strace replaces a call by an invalid call and sets its
-    /// error at the return; a task detached in between would see ENOSYS. A stopped task is not inside a call.
-    fn between_calls(&self) {
-        self.failing.iter().for_each(|process| process.signal(Signal::STOP));
+    /// Stops processes with injected failures, and their descendants, before the detach. strace replaces a call by an
+    /// invalid call and sets its error at the return; a task detached in between would see ENOSYS. A stopped task is
+    /// not inside a call. Returns the stopped processes.
+    fn between_calls(&self) -> Vec<Process> {
         let begun = Instant::now();
-        while begun.elapsed() < SOON && !self.failing.iter().all(|process| self.has_stopped(*process)) {
+        let mut stopped = Vec::new();
+        // A process that does not stop at once may start further processes.
+        while begun.elapsed() < SOON {
+            let all: Vec<_> = self.failing.iter().flat_map(|process| process.with_descendants()).collect();
+            let new: Vec<_> = all.iter().filter(|process| !stopped.contains(*process)).copied().collect();
+            new.iter().for_each(|process| process.signal(Signal::STOP));
+            stopped.extend(new);
+            if all.iter().all(|process| !process.is_running() || self.has_stopped(*process)) {
+                break;
+            }
             // Each look reads the whole trace.
             sleep(Duration::from_millis(2));
         }
+        stopped
     }
 
     /// Whether all threads of a live process are stopped.
