@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use crate::message::connection::Connection;
 use crate::message::refusal::Refusal;
 use crate::message::request::{Request, RequestSummary};
+use crate::response::value::Response;
 use crate::response::writer::ResponseWriter;
 
 /// Answers requests. A single value serves all connections of a worker, and often of several workers.
@@ -65,7 +66,8 @@ pub enum Answer {
         max: u64,
     },
     /// The future returns the response. Earlier responses are flushed before it is awaited. It is dropped if
-    /// the client is lost, or after [`crate::Limits::later_timeout`].
+    /// the client is lost, or after [`crate::Limits::later_timeout`]. A response without a head is an error: it
+    /// ends the connection.
     Later(DeferredResponse),
 }
 
@@ -74,21 +76,18 @@ const _: () = assert!(size_of::<Answer>() <= 16);
 
 impl Answer {
     /// Returns [`Answer::Later`] with this future.
-    pub fn later(future: impl Future<Output = Reply> + Send + 'static) -> Answer {
+    pub fn later(future: impl Future<Output = Response> + Send + 'static) -> Answer {
         Answer::Later(DeferredResponse(Box::new(Box::pin(future))))
     }
 }
 
 /// A future response, in a single pointer to keep [`Answer`] small.
-pub struct DeferredResponse(Box<Pin<Box<dyn Future<Output = Reply> + Send>>>);
+pub struct DeferredResponse(Box<Pin<Box<dyn Future<Output = Response> + Send>>>);
 
 impl Future for DeferredResponse {
-    type Output = Reply;
+    type Output = Response;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Reply> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response> {
         Pin::new(&mut *self.0).poll(cx)
     }
 }
-
-/// Writes a deferred response, on the connection's thread.
-pub type Reply = Box<dyn FnOnce(&mut ResponseWriter<'_>) -> Answer + Send>;

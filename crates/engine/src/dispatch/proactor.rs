@@ -1,6 +1,6 @@
 //! Dispatch `proactor`: the loop reads and writes, and a pool of threads computes responses.
 //!
-//! It wraps a service: a thread gets a copy of the request and writes a detached response, which the loop encodes into
+//! It wraps a service: a thread gets a copy of the request and writes a [`Response`], which the loop encodes into
 //! the output of the connection. Drivers do not depend on it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use tenfold_http::{
-    Answer, Body, Connection, DetachedResponse, Instant, Refusal, Reply, Request, RequestSummary,
-    ResponseWriter, Service,
+    Answer, Body, Connection, Instant, Refusal, Request, RequestSummary, Response, ResponseWriter, Service,
 };
 
 use super::offload::promise;
@@ -72,9 +71,9 @@ impl<S: Service + 'static> Proactor<S> {
         let (service, owned) = (self.service.clone(), request.to_owned());
         let job = move || {
             promise.keep(catch_unwind(AssertUnwindSafe(|| {
-                let mut detached = DetachedResponse::default();
-                let answer = owned.read(|request| work(&service, request, &mut detached.writer()));
-                (detached, answer)
+                let mut response = Response::default();
+                let answer = owned.read(|request| work(&service, request, &mut response.writer()));
+                (response, answer)
             })));
         };
         if self.queue.put(Box::new(job)).is_err() {
@@ -83,16 +82,18 @@ impl<S: Service + 'static> Proactor<S> {
             return Answer::Close;
         }
         Answer::later(async move {
-            let result = coming.await;
-            Box::new(move |response: &mut ResponseWriter<'_>| match result {
-                Some(Ok((detached, answer))) => {
-                    response.append(detached);
-                    answer
-                }
+            let (mut response, answer) = match coming.await {
+                Some(Ok(written)) => written,
                 // A panic on a pool thread ends the connection, like a panic on the loop.
                 Some(Err(panic)) => resume_unwind(panic),
-                None => Answer::Close,
-            }) as Reply
+                None => return Response::default(),
+            };
+            match answer {
+                Answer::Done => {}
+                Answer::Later(deferred) => return deferred.await,
+                Answer::Close | Answer::NeedBody { .. } => response.writer().close(),
+            }
+            response
         })
     }
 }

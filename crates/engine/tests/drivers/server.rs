@@ -19,8 +19,8 @@ use tenfold_engine::layer::Layered;
 use tenfold_engine::offload::{OffloadPool, promise};
 use tenfold_engine::{Bounds, Dispatch, Engine, Event, Plan, Protocol, faults, run};
 use tenfold_http::{
-    Answer, Connection, Instant, Io, Limits, Next, OpenFile, Part, Refusal, Reply, Request, RequestSummary,
-    ResponseWriter, Service, Session, clock, serve_connection,
+    Answer, Connection, Instant, Io, Limits, Next, OpenFile, Part, Refusal, Request, RequestSummary,
+    Response, ResponseWriter, Service, Session, clock, serve_connection,
 };
 use tenfold_sys::lifecycle::install_worker_signals;
 use tenfold_sys::shared::SharedRows;
@@ -364,11 +364,8 @@ impl Unit {
         let Ok(coming) = self.lane.run(work) else { return Answer::Close };
         Answer::later(async move {
             let found = coming.await;
-            Box::new(move |response: &mut ResponseWriter<'_>| {
-                let (status, body) = found.map_or((500, &b""[..]), |body| (200, body));
-                respond(status, body, response);
-                Answer::Done
-            }) as Reply
+            let (status, body) = found.map_or((500, &b""[..]), |body| (200, body));
+            Response::of(|response| respond(status, body, response))
         })
     }
 }

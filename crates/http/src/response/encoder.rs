@@ -4,14 +4,13 @@ use crate::h1::encode::Http1Encoder;
 use crate::message::header_lines::HeaderLines;
 use crate::out::Out;
 
-/// The encoder of a response: a variant for each version of HTTP, and a variant for a response whose version
-/// is not yet known. Its methods are called in this order: `interim` any number of times, `begin`, any number
-/// of fields, `end`. A new version adds a variant here and a fast path in [`super::template`], and changes
-/// nothing above.
+/// The encoder of a response: a variant for HTTP/1, which encodes in place, and a variant that stores a
+/// [`Response`](super::value::Response) for the connection to encode. Its methods are called in this order: `interim` any number of times, `begin`, any number
+/// of fields, `end`.
 pub(crate) enum Encoder<'w> {
     Http1(Http1Encoder),
-    /// Stores heads as fields, for the connection's thread to encode.
-    Detached(&'w mut DetachedHeads),
+    /// Stores heads as fields.
+    Value(&'w mut Heads),
 }
 
 impl Encoder<'_> {
@@ -19,7 +18,7 @@ impl Encoder<'_> {
     pub(super) fn reborrow(&mut self) -> Encoder<'_> {
         match self {
             Encoder::Http1(http1) => Encoder::Http1(*http1),
-            Encoder::Detached(heads) => Encoder::Detached(heads),
+            Encoder::Value(heads) => Encoder::Value(heads),
         }
     }
 
@@ -27,7 +26,7 @@ impl Encoder<'_> {
     pub(super) fn close(&mut self) {
         match self {
             Encoder::Http1(http1) => http1.persistent = false,
-            Encoder::Detached(heads) => heads.closes = true,
+            Encoder::Value(heads) => heads.closes = true,
         }
     }
 
@@ -35,7 +34,7 @@ impl Encoder<'_> {
     pub(super) fn interim(&mut self, status: u16, phrase: &'static str, fields: &HeaderLines, out: &mut Out) {
         match self {
             Encoder::Http1(http1) => http1.interim(status, phrase, fields, out),
-            Encoder::Detached(heads) => heads.interim.push((status, phrase, fields.clone())),
+            Encoder::Value(heads) => heads.interim.push((status, phrase, fields.clone())),
         }
     }
 
@@ -44,7 +43,7 @@ impl Encoder<'_> {
         let mark = out.mark();
         match self {
             Encoder::Http1(http1) => http1.begin(status, out),
-            Encoder::Detached(heads) => heads.last = Some((status, HeaderLines::default())),
+            Encoder::Value(heads) => heads.last = Some((status, HeaderLines::default())),
         }
         mark
     }
@@ -53,7 +52,7 @@ impl Encoder<'_> {
     pub(super) fn field(&mut self, name: &str, value: &[u8], out: &mut Out) {
         match self {
             Encoder::Http1(http1) => http1.field(name, value, out),
-            Encoder::Detached(heads) => heads.fields().push(name, value),
+            Encoder::Value(heads) => heads.fields().push(name, value),
         }
     }
 
@@ -61,7 +60,7 @@ impl Encoder<'_> {
     pub(super) fn fields(&mut self, fields: &HeaderLines, out: &mut Out) {
         match self {
             Encoder::Http1(_) => out.stage(fields.as_bytes()),
-            Encoder::Detached(heads) => heads.fields().append(fields),
+            Encoder::Value(heads) => heads.fields().append(fields),
         }
     }
 
@@ -69,14 +68,14 @@ impl Encoder<'_> {
     pub(super) fn end(&mut self, mark: usize, out: &mut Out) {
         match self {
             Encoder::Http1(http1) => http1.end(mark, out),
-            Encoder::Detached(_) => {}
+            Encoder::Value(_) => {}
         }
     }
 }
 
 /// Heads that are not yet encoded.
 #[derive(Default)]
-pub(crate) struct DetachedHeads {
+pub(crate) struct Heads {
     /// Interim responses, with their reason phrases.
     pub(super) interim: Vec<(u16, &'static str, HeaderLines)>,
     /// The status and the fields of the final head.
@@ -85,7 +84,7 @@ pub(crate) struct DetachedHeads {
     pub(super) closes: bool,
 }
 
-impl DetachedHeads {
+impl Heads {
     /// Returns the fields of the final head.
     pub(super) fn fields(&mut self) -> &mut HeaderLines {
         &mut self.last.get_or_insert_default().1

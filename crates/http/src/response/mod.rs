@@ -1,7 +1,7 @@
 //! Responses for all versions: a service describes them, and their writer encodes them.
 
-pub mod detached;
 pub mod echo;
 pub(crate) mod encoder;
 pub mod template;
+pub mod value;
 pub mod writer;

@@ -5,8 +5,8 @@ use crate::h1::encode::Http1Encoder;
 use crate::message::field::{FieldName, FieldValue};
 use crate::message::header_lines::HeaderLines;
 use crate::out::Out;
-use crate::response::detached::DetachedResponse;
 use crate::response::encoder::Encoder;
+use crate::response::value::Response;
 use crate::response::writer::{ResponseHead, ResponseWriter};
 
 /// A prepared response: its status, its fields, and its bytes in HTTP/1.
@@ -21,7 +21,7 @@ impl Template {
     /// Prepares a response with this status, the fields that `describe` adds, and `body`. A service adds a
     /// larger body, or a file, after the template.
     pub fn new(status: u16, body: &[u8], describe: impl FnOnce(&mut ResponseHead<'_>)) -> Template {
-        let mut response = DetachedResponse::default();
+        let mut response = Response::default();
         describe(&mut response.writer().head(status));
         let fields = std::mem::take(response.heads.fields());
         Template { status, h1: Prepared::new(status, &fields, body), fields }
@@ -49,7 +49,7 @@ impl ResponseWriter<'_> {
     pub fn template(&mut self, template: &mut Template, whole: bool) {
         let staged = match self.encoder {
             Encoder::Http1(http1) => self.extra.is_none() && template.h1.stage(http1, whole, self.out),
-            Encoder::Detached(_) => false,
+            Encoder::Value(_) => false,
         };
         if !staged {
             self.template_fields(template, whole);

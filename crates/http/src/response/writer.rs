@@ -85,7 +85,7 @@ impl<'o> ResponseWriter<'o> {
     pub fn observe(&mut self, observer: SendObserver) {
         match self.encoder {
             // The head precedes the body, but is not in this output.
-            Encoder::Detached(_) => self.out.observe_later(observer),
+            Encoder::Value(_) => self.out.observe_later(observer),
             Encoder::Http1(_) => self.out.observe(observer),
         }
     }

@@ -131,15 +131,19 @@ async fn later<I: Io>(
     (encoder, method): (Http1Encoder, Method),
     by: Instant,
 ) -> Result<Answer, IoError> {
-    let reply = poll_fn(|cx| match Pin::new(&mut deferred).poll(cx) {
-        Poll::Ready(reply) => Poll::Ready(Ok(reply)),
+    let response = poll_fn(|cx| match Pin::new(&mut deferred).poll(cx) {
+        Poll::Ready(response) => Poll::Ready(Ok(response)),
         Poll::Pending => io.poll_lost(cx, by).map(Err),
     })
     .await;
     let connection = io.connection().clone();
     let out = io.split().1;
-    match reply {
-        Ok(reply) => Ok(reply(&mut ResponseWriter::new(out, Encoder::Http1(encoder)))),
+    match response {
+        Ok(response) => {
+            let answer = if response.ends_connection() { Answer::Close } else { Answer::Done };
+            ResponseWriter::new(out, Encoder::Http1(encoder)).append(response);
+            Ok(answer)
+        }
         Err(IoError::TimedOut) => {
             let mut response = ResponseWriter::new(out, Encoder::Http1(Http1Encoder::last(limits.write)));
             let summary = RequestSummary::Unparsed(method.as_str().as_bytes());

@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use tenfold_http::script::{Outcome, Script};
 use tenfold_http::{
-    Answer, Connection, Limits, Method, OpenFile, PLAIN_TEXT, Part, Reply, Request, ResponseWriter, Service,
-    echo,
+    Answer, Connection, Limits, Method, OpenFile, PLAIN_TEXT, Part, Request, ResponseWriter, Service, echo,
 };
 
 /// Responds to every request with a line that describes it; some paths are special:
@@ -53,7 +52,6 @@ impl Service for Site {
         let reply = move |response: &mut ResponseWriter<'_>| {
             begin(response, 6);
             response.body(b"later\n");
-            Answer::Done
         };
         match request.target.path {
             "/large" => {
@@ -71,10 +69,10 @@ impl Service for Site {
                 let kept = self.gate.clone();
                 return Answer::later(async move {
                     kept.await;
-                    Box::new(reply) as Reply
+                    tenfold_http::Response::of(reply)
                 });
             }
-            "/soon" => return Answer::later(std::future::ready(Box::new(reply) as Reply)),
+            "/soon" => return Answer::later(std::future::ready(tenfold_http::Response::of(reply))),
             "/echo" | "/echo/later" => return Answer::NeedBody { max: ECHOED },
             "/never" => {
                 let guard = Dropped(self.gate.clone());
@@ -109,12 +107,10 @@ impl Service for Site {
             echo(request, body, response);
             return Answer::Done;
         }
-        let body = body.to_vec();
-        Answer::later(std::future::ready(Box::new(move |response: &mut ResponseWriter<'_>| {
+        Answer::later(std::future::ready(tenfold_http::Response::of(|response| {
             response.head(200).content_length(body.len() as u64);
-            response.body(&body);
-            Answer::Done
-        }) as Reply))
+            response.body(body);
+        })))
     }
 }
 

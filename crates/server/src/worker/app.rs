@@ -18,9 +18,10 @@ use tenfold_engine::{Dispatch, Plan, Protocol};
 use tenfold_http::semantics::forwarded::TrustedProxies;
 use tenfold_http::{
     Answer, Connection, FieldName, FieldValue, Instant, Io, Limits, Method, Next, OwnedRequest, Peer,
-    Refusal, Reply, Request, RequestSummary, ResponseWriter, Service, Session, clock, echo, serve_connection,
+    Refusal, Request, RequestSummary, Response, ResponseWriter, Service, Session, clock, echo,
+    serve_connection,
 };
-use tenfold_site::{Answered, FinishWork, Hosts, Need, Otherwise, ResponseSummary, Work};
+use tenfold_site::{Answered, Hosts, Need, ResponseSummary, Work};
 use tenfold_tls::challenges::{ChallengeBoard, HTTP_PREFIX};
 
 use crate::admission::Admission;
@@ -247,66 +248,65 @@ impl SharedService {
         (self.measures || self.observed).then(time::Instant::now)
     }
 
-    /// Runs `work` off the loop, and answers with its result. It begins when earlier responses have been sent, so that a
-    /// client that does not read them holds no result.
+    /// Defers a response until its work is done.
     #[cold]
-    fn work(&self, work: Work, asked: DeferredRequest, response: &mut ResponseWriter<'_>) -> Answer {
-        let need = work.need();
-        let work = match need {
-            Need::Thread => work,
-            Need::Password => self.passwords.count(work, &asked.connection),
-            Need::Membership => {
-                asked.keep_private(response);
-                return self.membership(asked, response);
-            }
-        };
+    fn later(&self, work: Work, asked: DeferredRequest) -> Answer {
+        // The service is there while it answers.
         let Some(this) = self.this.upgrade() else { return Answer::Close };
-        Answer::later(async move {
-            let (work, otherwise) = work.split();
-            let lane = if need == Need::Password { &this.passwords.lane } else { &this.lane };
-            let coming = lane.run_awaited(&counted_address(&asked.connection), work);
-            let pending = this.count_work(coming.is_ok());
+        Answer::later(async move { this.respond_after(work, asked).await })
+    }
+
+    /// Does the work of a response off the loop, in as many steps as the site asks for, and responds. The work begins
+    /// when earlier responses have been sent, so that a client that does not read them holds no result.
+    async fn respond_after(&self, mut work: Work, asked: DeferredRequest) -> Response {
+        loop {
+            let (work_lane, step) = match work.need() {
+                Need::Membership => return self.respond_to_membership(asked).await,
+                Need::Password => (&self.passwords.lane, self.passwords.count(work, &asked.connection)),
+                Need::Thread => (&self.lane, work),
+            };
+            let (step, otherwise) = step.split();
+            let coming = work_lane.run_awaited(&counted_address(&asked.connection), step);
+            let pending = self.count_work(coming.is_ok());
             let result = match coming {
                 Ok(coming) => Ok(coming.await),
                 Err(QueueFull) => Err(otherwise),
             };
             drop(pending);
-            let reply: Reply = Box::new(move |response| this.worked(result, asked, response));
-            reply
-        })
-    }
-
-    /// Answers with the result of work, which is `None` if it panicked; or without one if the queue was full.
-    fn worked(
-        &self,
-        result: Result<Option<FinishWork>, Option<Otherwise>>,
-        asked: DeferredRequest,
-        response: &mut ResponseWriter<'_>,
-    ) -> Answer {
-        self.amend(&asked.connection, response);
-        asked.keep_private(response);
-        let answered = asked.request.read(|request| match result {
-            Ok(Some(finish)) => self.hosts.finish(finish, request, response),
-            Ok(None) => self.hosts.failed(request, response).into(),
-            Err(otherwise) => self.hosts.busy(otherwise, request, response).into(),
-        });
-        if let Answered::Staged(outcome) = &answered
-            && outcome.status() == 429
-        {
-            self.worker.with(|local| local.tally.add(Counter::Throttled, 1));
+            let answered = self.stage(&asked, |request, response| match result {
+                Ok(Some(finish)) => self.hosts.finish(finish, request, response),
+                Ok(None) => self.hosts.failed(request, response).into(),
+                Err(otherwise) => self.hosts.busy(otherwise, request, response).into(),
+            });
+            work = match answered {
+                Ok(response) => return response,
+                Err(more) => more,
+            };
         }
-        self.answered(answered, asked, response)
     }
 
-    /// Counts and logs a deferred response.
-    fn staged(
+    /// Returns the response that `respond` writes, counted and logged, or the work that it needs first.
+    fn stage(
         &self,
-        outcome: ResponseSummary,
-        asked: &mut DeferredRequest,
-        response: &mut ResponseWriter<'_>,
-    ) {
-        let DeferredRequest { request, connection, began, .. } = asked;
-        request.read(|request| self.record(outcome, request, connection, response, *began));
+        asked: &DeferredRequest,
+        respond: impl FnOnce(&Request<'_>, &mut ResponseWriter<'_>) -> Answered,
+    ) -> Result<Response, Work> {
+        let mut response = Response::default();
+        let mut writer = response.writer();
+        self.amend(&asked.connection, &mut writer);
+        asked.keep_private(&mut writer);
+        asked.request.read(|request| match respond(request, &mut writer) {
+            Answered::Staged(outcome) => {
+                if outcome.status() == 429 {
+                    self.worker.with(|local| local.tally.add(Counter::Throttled, 1));
+                }
+                self.record(outcome, request, &asked.connection, &mut writer, asked.began);
+                Ok(())
+            }
+            Answered::Work(work) => Err(work),
+        })?;
+        drop(writer);
+        Ok(response)
     }
 
     /// Returns the response that precedes the site's, if any.

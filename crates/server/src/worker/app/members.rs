@@ -3,8 +3,8 @@
 use tenfold_accounts::Reply as AccountsReply;
 use tenfold_accounts::web::{MemberPage, PendingQuery, ReplyAction, RequestAction, counted_address};
 use tenfold_engine::offload::QueueFull;
-use tenfold_http::{Answer, Connection, OwnedRequest, Reply, Request, ResponseWriter};
-use tenfold_site::{Answered, ResponseSummary};
+use tenfold_http::{Answer, Connection, OwnedRequest, Request, Response, ResponseWriter};
+use tenfold_site::ResponseSummary;
 
 use super::{DeferredRequest, SharedService};
 
@@ -24,60 +24,59 @@ impl SharedService {
                 self.page(&page, request, connection, response);
                 Some(Answer::Done)
             }
-            RequestAction::Query(ask) => Some(self.ask(ask, request.to_owned(), connection.clone())),
+            RequestAction::Query(ask) => {
+                let (request, connection) = (request.to_owned(), connection.clone());
+                let Some(this) = self.this.upgrade() else { return Some(Answer::Close) };
+                Some(Answer::later(async move { this.respond_to_reply(ask, request, connection).await }))
+            }
         }
     }
 
-    /// Asks the accounts off the loop, when earlier responses have been sent: a session counts until then.
-    fn ask(&self, ask: PendingQuery, request: OwnedRequest, connection: Connection) -> Answer {
-        let PendingQuery { request: query, sessions, then } = ask;
-        // The service is there while it answers.
-        let Some(this) = self.this.upgrade() else { return Answer::Close };
-        Answer::later(async move {
-            let address = counted_address(&connection);
-            let coming = this.members.as_ref().map(|members| members.ask(query, sessions, &address));
-            let said = match coming {
-                Some(Ok(coming)) => coming.await,
-                Some(Err(QueueFull)) | None => None,
-            };
-            let said = said.unwrap_or(AccountsReply::Unavailable);
-            let reply: Reply = Box::new(move |response| this.said(then(said), request, connection, response));
-            reply
-        })
-    }
-
-    /// Answers with the reply of the accounts process.
-    fn said(
+    /// Asks the accounts process, when earlier responses have been sent: a session counts until then. Responds with
+    /// its reply.
+    async fn respond_to_reply(
         &self,
-        comes: ReplyAction,
+        ask: PendingQuery,
         request: OwnedRequest,
         connection: Connection,
-        response: &mut ResponseWriter<'_>,
-    ) -> Answer {
-        self.amend(&connection, response);
-        if let ReplyAction::Page(page) = comes {
-            request.read(|request| self.page(&page, request, &connection, response));
-            return Answer::Done;
+    ) -> Response {
+        let PendingQuery { request: query, sessions, then } = ask;
+        let coming = self.members.as_ref().map(|members| {
+            let address = counted_address(&connection);
+            members.ask(query, sessions, &address)
+        });
+        let reply = match coming {
+            Some(Ok(coming)) => coming.await,
+            Some(Err(QueueFull)) | None => None,
+        };
+        let action = then(reply.unwrap_or(AccountsReply::Unavailable));
+        let is_member = matches!(action, ReplyAction::Serve);
+        let asked = DeferredRequest { request, connection, began: self.began(), private: is_member };
+        let staged = self.stage(&asked, |request, response| match action {
+            ReplyAction::Page(page) => ResponseSummary::of(page.status, page.stage(request, response)).into(),
+            ReplyAction::Serve => self.hosts.respond_to_member(request, response),
+        });
+        match staged {
+            Ok(response) => response,
+            Err(work) => Box::pin(self.respond_after(work, asked)).await,
         }
-        let asked = DeferredRequest { request, connection, began: self.began(), private: true };
-        asked.keep_private(response);
-        let answered = asked.request.read(|request| self.hosts.respond_to_member(request, response));
-        self.answered(answered, asked, response)
     }
 
-    /// Answers a request for a file that, once opened, proved to be for members only.
-    pub(super) fn membership(&self, mut asked: DeferredRequest, response: &mut ResponseWriter<'_>) -> Answer {
-        let answer = self.members.as_ref().and_then(|members| {
-            asked.request.read(|request| {
-                let wanted = members.web.begin_for_file(request, &asked.connection);
-                self.member(wanted, request, &asked.connection, response)
-            })
+    /// Responds to a request for a file that, once opened, proved to be for members only.
+    pub(super) async fn respond_to_membership(&self, asked: DeferredRequest) -> Response {
+        let wanted = self.members.as_ref().map(|members| {
+            asked.request.read(|request| members.web.begin_for_file(request, &asked.connection))
         });
-        answer.unwrap_or_else(|| {
-            let outcome = asked.request.read(|request| self.hosts.failed(request, response));
-            self.staged(outcome, &mut asked, response);
-            Answer::Done
-        })
+        if let Some(RequestAction::Query(ask)) = wanted {
+            return self.respond_to_reply(ask, asked.request, asked.connection).await;
+        }
+        let staged = self.stage(&asked, |request, response| match wanted {
+            Some(RequestAction::Page(page)) => {
+                ResponseSummary::of(page.status, page.stage(request, response)).into()
+            }
+            _ => self.hosts.failed(request, response).into(),
+        });
+        staged.unwrap_or_default()
     }
 
     fn page(
@@ -90,21 +89,5 @@ impl SharedService {
         let began = self.began();
         let body = page.stage(request, response);
         self.record(ResponseSummary::of(page.status, body), request, connection, response, began);
-    }
-
-    /// Stages the site's response, or queues its slow work.
-    pub(super) fn answered(
-        &self,
-        answered: Answered,
-        mut asked: DeferredRequest,
-        response: &mut ResponseWriter<'_>,
-    ) -> Answer {
-        match answered {
-            Answered::Staged(outcome) => {
-                self.staged(outcome, &mut asked, response);
-                Answer::Done
-            }
-            Answered::Work(work) => self.work(work, asked, response),
-        }
     }
 }

@@ -66,16 +66,10 @@ impl SharedService {
                 self.record(outcome, request, connection, response, began);
                 Answer::Done
             }
-            Answered::Work(work) => self.work(
-                work,
-                DeferredRequest {
-                    request: request.to_owned(),
-                    connection: connection.clone(),
-                    began,
-                    private: false,
-                },
-                response,
-            ),
+            Answered::Work(work) => {
+                let (request, connection) = (request.to_owned(), connection.clone());
+                self.later(work, DeferredRequest { request, connection, began, private: false })
+            }
         }
     }
 

@@ -1,28 +1,40 @@
-//! Responses written independently of their connection.
+//! Responses as values, independent of their connection.
 
-use super::encoder::{DetachedHeads, Encoder};
+use super::encoder::{Encoder, Heads};
 use super::writer::ResponseWriter;
 use crate::out::Out;
 
-/// A response that any thread can write. [`ResponseWriter::append`] encodes it on its connection, because
-/// only the connection has the version, and with HTTP/2 the state of the header compression.
+/// A response that any thread can write: interim heads, a status, fields, and a body of pieces. Its connection
+/// encodes it, because only the connection has the version, and with HTTP/2 the state of the header compression.
 #[derive(Default)]
-pub struct DetachedResponse {
-    pub(super) heads: DetachedHeads,
-    pub(super) body: Out,
+pub struct Response {
+    pub(crate) heads: Heads,
+    pub(crate) body: Out,
 }
 
-impl DetachedResponse {
+impl Response {
+    /// Returns the response that `write` writes.
+    pub fn of(write: impl FnOnce(&mut ResponseWriter<'_>)) -> Response {
+        let mut response = Response::default();
+        write(&mut response.writer());
+        response
+    }
+
+    /// Whether the connection ends after this response: it was demanded, or the response has no head.
+    pub(crate) fn ends_connection(&self) -> bool {
+        self.heads.closes || self.heads.last.is_none()
+    }
+
     /// Returns the writer of the response.
     pub fn writer(&mut self) -> ResponseWriter<'_> {
-        ResponseWriter::new(&mut self.body, Encoder::Detached(&mut self.heads))
+        ResponseWriter::new(&mut self.body, Encoder::Value(&mut self.heads))
     }
 }
 
 impl ResponseWriter<'_> {
-    /// Appends a detached response.
-    pub fn append(&mut self, response: DetachedResponse) {
-        let DetachedResponse { heads, body } = response;
+    /// Appends `response`.
+    pub fn append(&mut self, response: Response) {
+        let Response { heads, body } = response;
         if heads.closes {
             self.close();
         }
@@ -102,32 +114,32 @@ mod tests {
     }
 
     #[test]
-    fn a_detached_response_has_the_bytes_of_a_response_written_in_place() {
+    fn a_response_value_has_the_bytes_of_a_response_written_in_place() {
         for case in 0..1 << 5 {
             clock::set(Instant(0), 784_111_777);
-            let mut detached = DetachedResponse::default();
-            write(case, &mut detached.writer());
+            let mut value = Response::default();
+            write(case, &mut value.writer());
             // The date is the time of the append.
             clock::set(Instant(0), 784_111_999);
             let (mut there, mut here) = (Out::new(), Out::new());
-            ResponseWriter::http1(&mut there).append(detached);
+            ResponseWriter::http1(&mut there).append(value);
             write(case, &mut ResponseWriter::http1(&mut here));
             assert_eq!(sent(there), sent(here), "{case}");
         }
     }
 
     #[test]
-    fn an_observer_of_a_detached_response_hears_of_its_head() {
+    fn an_observer_of_a_value_counts_its_head() {
         for body in [&b""[..], b"body"] {
             let reports = Arc::new(Mutex::new(Vec::new()));
-            let mut detached = DetachedResponse::default();
-            let mut response = detached.writer();
+            let mut value = Response::default();
+            let mut response = value.writer();
             response.head(204).end();
             response.body(body);
             let recorded = reports.clone();
             response.observe(Box::new(move |report| recorded.lock().expect("no panic").push(report)));
             let mut out = Out::new();
-            ResponseWriter::http1(&mut out).append(detached);
+            ResponseWriter::http1(&mut out).append(value);
             let length = out.len();
             assert_eq!(*reports.lock().expect("no panic"), [], "nothing is sent yet");
             out.advance(length - 1);
