@@ -32,6 +32,10 @@ const HARNESSES: &[Harness] = harnesses! {
         "a_proxy_header_is_read_as_a_slow_reader_reads_it_however_it_is_cut";
     "forwarded" "tenfold-http" ["--lib"]
         "semantics::forwarded::tests::any_fields_have_a_client_that_stands_in_them";
+    "frame" "tenfold-wire" ["--test", "wire"]
+        "properties::any_bytes_are_frames_that_survive_writing_or_errors";
+    "hpack" "tenfold-wire" ["--test", "wire"]
+        "properties::any_blocks_are_decoded_as_a_slow_decoder_decodes_them_however_they_are_cut";
     "record" "tenfold-tls" ["--lib"]
         "connection::tests::any::any_bytes_are_records_in_order_or_end_the_connection";
     "form" "tenfold-accounts" ["--lib"] "web::any::any_form_is_read_as_a_slow_reader_reads_it";
@@ -48,7 +52,8 @@ const HARNESSES: &[Harness] = harnesses! {
 
 /// The harnesses that build within a minute. The build of the server takes longer than all of them. The step `unit`
 /// runs every harness as a property.
-pub(crate) const BRIEF: &[&str] = &["head", "target", "ranges", "chunked", "proxy", "form", "cookie"];
+pub(crate) const BRIEF: &[&str] =
+    &["head", "target", "ranges", "chunked", "proxy", "frame", "hpack", "form", "cookie"];
 
 /// The compiler flags: bolero's engine, its coverage (SanitizerCoverage of LLVM), and the sanitizer.
 const FLAGS: &str = "--cfg fuzzing --cfg fuzzing_libfuzzer -Cpasses=sancov-module \
@@ -164,10 +169,13 @@ mod tests {
     fn every_harness_is_a_test_that_is_there() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         for harness in HARNESSES {
-            let file = match harness.target {
-                ["--test", name] => root.join(format!("crates/http/tests/{name}.rs")),
+            let package = harness.package.strip_prefix("tenfold-").unwrap_or("server");
+            let file = match (harness.target, harness.test.rsplit_once("::")) {
+                (["--test", name], None) => root.join(format!("crates/{package}/tests/{name}.rs")),
+                (["--test", name], Some((module, _))) => {
+                    root.join(format!("crates/{package}/tests/{name}/{module}.rs"))
+                }
                 _ => {
-                    let package = harness.package.strip_prefix("tenfold-").unwrap_or("server");
                     let modules = harness.test.rsplit_once("::").expect("a unit test is in a module").0;
                     let file = |modules: &str| {
                         root.join(format!("crates/{package}/src/{}.rs", modules.replace("::", "/")))

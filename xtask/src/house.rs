@@ -16,14 +16,15 @@ const MODELS: (&str, usize) = ("crates/engine/src/models", 200);
 
 /// The crates of ours that each crate may use outside its tests; arrows point one way.
 const ARROWS: &[(&str, &[&str])] = &[
-    ("http", &[]),
+    ("wire", &[]),
+    ("http", &["tenfold-wire"]),
     ("sys", &[]),
     ("accounts", &["tenfold-http", "tenfold-tls"]),
     ("chart", &[]),
     ("book", &["tenfold-chart"]),
     ("site", &["tenfold-http", "tenfold-sys"]),
     ("engine", &["tenfold-http", "tenfold-sys"]),
-    ("load", &["tenfold-chart", "tenfold-http", "tenfold-sys", "tenfold-tls"]),
+    ("load", &["tenfold-chart", "tenfold-http", "tenfold-sys", "tenfold-tls", "tenfold-wire"]),
     ("tls", &["tenfold-http"]),
     ("rounds", &["tenfold-engine", "tenfold-http"]),
     ("testkit", &[]),

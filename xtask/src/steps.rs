@@ -113,10 +113,10 @@ pub(crate) const STEPS: &[TestStep] = &[
         ),
     ),
     for_changed(
-        &["tenfold-http", "tenfold-accounts"],
+        &["tenfold-http", "tenfold-wire", "tenfold-accounts"],
         step(
             "fuzz",
-            "the harnesses of http and accounts briefly, guided by coverage",
+            "the harnesses of http, wire and accounts briefly, guided by coverage",
             &["nightly", "g++"],
             fuzz_step,
         ),
@@ -264,7 +264,18 @@ pub(crate) fn compare(root: &Path, requests: u32, part: &str) -> Result<(), Fail
 /// Runs the tests of the crates whose parsers read untrusted input, optimised, with `cases` generated cases per
 /// property.
 pub(crate) fn fuzz(root: &Path, cases: u32) -> Result<(), Failed> {
-    let args = ["test", "--release", "-p", "tenfold-http", "-p", "tenfold-site", "--lib", "--tests"];
+    let args = [
+        "test",
+        "--release",
+        "-p",
+        "tenfold-http",
+        "-p",
+        "tenfold-wire",
+        "-p",
+        "tenfold-site",
+        "--lib",
+        "--tests",
+    ];
     let cases = cases.to_string();
     // Each harness has its own variable.
     shell::run(root, "cargo", &args, &[("PROPTEST_CASES", &cases), ("BOLERO_RANDOM_ITERATIONS", &cases)])
