@@ -30,8 +30,10 @@ impl TestStep {
 const BENCH_TOOLS: &[&str] =
     &["gcc", "g++", "libc6-dev", "make", "liburing-dev", "libevent-dev", "libasio-dev", "python3"];
 
-/// The tools for the tests that `cargo test --workspace` ignores. The tests of `tls` obtain certificates.
-const UNIT_TOOLS: &[&str] = &["curl", "pebble", "pebble-challtestsrv"];
+/// The tools for the tests that `cargo test --workspace` ignores. The tests of `tls` obtain certificates, those of
+/// `wire` compare HPACK.
+const UNIT_TOOLS: &[&str] =
+    &["curl", "gcc", "libnghttp2-dev", "pebble", "pebble-challtestsrv", "python3-hpack"];
 
 /// The tools for the whole-server tests in a browser. The Chromium of Ubuntu is a snap, which cannot read the folders of
 /// tests, so only this step needs it.

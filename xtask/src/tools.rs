@@ -82,6 +82,9 @@ pub(crate) const TOOLS: &[Tool] = tools! {
     "python3-pip" "pip: a client of a package index", Runs(&["python3", "-m", "pip", "--version"]), Debian;
     "apt" "a client of a package repository", Program("apt-get"), Debian;
     "python3" "the measuring tools", Program("python3"), Debian;
+    "libnghttp2-dev" "another implementation of HPACK", File("/usr/include/nghttp2/nghttp2.h"), Debian;
+    "python3-hpack" "another implementation of HPACK",
+        Runs(&["/usr/bin/python3", "-c", "import hpack"]), Debian;
     "chromium" "the demonstration site in a real browser", Program("chromium"), Debian;
     "postgresql" "members in a real PostgreSQL", File("/usr/lib/postgresql"), Debian;
     "mariadb-server" "members in a real MariaDB, which also represents MySQL", Program("mariadbd"), Debian;

@@ -1,5 +1,6 @@
 //! Frames and HPACK, compared with the examples of the RFCs, with slow readers, and with other implementations.
 
+mod agreement;
 mod appendix_c;
 mod bounds;
 mod encoder;
@@ -7,6 +8,7 @@ mod frames;
 mod properties;
 mod random;
 mod slow;
+mod vectors;
 
 use tenfold_wire::hpack::{Decoder, FieldList, HpackError, ListLimits};
 
