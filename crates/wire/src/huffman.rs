@@ -137,50 +137,60 @@ pub fn decode(input: &[u8], out: &mut [u8]) -> Result<usize, HuffmanError> {
     let mut length = 0;
     loop {
         input.fill();
-        let (symbol, bits) = first_symbol((input.bits >> 32) as u32);
-        if bits > input.count {
-            break;
+        // A whole code is there, until the last bits.
+        let enough = if input.rest.is_empty() { 1 } else { LONGEST as u32 };
+        while input.count >= enough {
+            let (symbol, bits) = first_symbol((input.bits >> 32) as u32);
+            if bits > input.count {
+                return if input.is_padding() { Ok(length) } else { Err(HuffmanError::Padding) };
+            }
+            if symbol == EOS {
+                return Err(HuffmanError::EndOfString);
+            }
+            input.bits <<= bits;
+            input.count -= bits;
+            if let Some(place) = out.get_mut(length) {
+                *place = symbol as u8;
+            }
+            length += 1;
         }
-        if symbol == EOS {
-            return Err(HuffmanError::EndOfString);
+        if input.count == 0 && input.rest.is_empty() {
+            return Ok(length);
         }
-        input.bits <<= bits;
-        input.count -= bits;
-        if let Some(place) = out.get_mut(length) {
-            *place = symbol as u8;
-        }
-        length += 1;
     }
-    let is_ones = input.bits.leading_ones() >= input.count;
-    if input.count < 8 && is_ones { Ok(length) } else { Err(HuffmanError::Padding) }
 }
 
 /// The unread bits of a string.
 struct Bits<'a> {
-    /// The next bits, in the highest places, followed by zeros.
+    /// The next bits, in the highest places. When `rest` is empty, zeros follow.
     bits: u64,
     count: u32,
     rest: &'a [u8],
 }
 
 impl Bits<'_> {
-    /// Reads bytes until a whole code is there, or the input ends.
+    /// Reads bytes until no further byte fits, or the input ends.
     #[inline]
     fn fill(&mut self) {
-        if self.count >= LONGEST as u32 {
+        if let Some(eight) = self.rest.first_chunk() {
+            // The places after `count` get bits of the next byte, which the next call gives them again.
+            self.bits |= u64::from_be_bytes(*eight) >> self.count;
+            let bytes = (63 - self.count) / 8;
+            self.count += 8 * bytes;
+            self.rest = &self.rest[bytes as usize..];
             return;
         }
-        if let Some((four, rest)) = self.rest.split_first_chunk::<4>() {
-            self.bits |= u64::from(u32::from_be_bytes(*four)) << (32 - self.count);
-            self.count += 32;
-            self.rest = rest;
-            return;
-        }
-        while let Some((&byte, rest)) = self.rest.split_first() {
+        while self.count <= 56
+            && let Some((&byte, rest)) = self.rest.split_first()
+        {
             self.bits |= u64::from(byte) << (56 - self.count);
             self.count += 8;
             self.rest = rest;
         }
+    }
+
+    fn is_padding(&self) -> bool {
+        self.count < 8 && self.bits.leading_ones() >= self.count
     }
 }
 

@@ -63,7 +63,7 @@ pub struct FrameHeader {
     pub length: u32,
     /// The type.
     pub kind: FrameKind,
-    /// Flags; those that the type does not define are ignored.
+    /// Flags. Receivers ignore flags that the type does not define.
     pub flags: u8,
     /// The stream: 31 bits; 0 for the connection.
     pub stream: u32,

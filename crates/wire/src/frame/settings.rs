@@ -140,7 +140,7 @@ impl Settings {
         no_rfc7540_priorities: false,
     };
 
-    /// Takes over one setting. Settings take effect one after the other (RFC 9113 §6.5.3).
+    /// Takes over a setting. Settings take effect in their order (RFC 9113 §6.5.3).
     pub fn apply(&mut self, setting: Setting) {
         match setting {
             Setting::HeaderTableSize(size) => self.header_table_size = size,

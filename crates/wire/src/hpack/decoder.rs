@@ -1,4 +1,4 @@
-//! The decoder of one connection.
+//! The decoder of a connection.
 
 use crate::hpack::error::HpackError;
 use crate::hpack::list::{FieldList, WireString};
@@ -9,7 +9,7 @@ use crate::integer;
 /// The most changes of the table's size at the start of a block (RFC 7541 §4.2).
 const MOST_UPDATES: u8 = 2;
 
-/// Decodes the field blocks of one connection, in their order (RFC 7541 §3). Between blocks it is only the table.
+/// Decodes the field blocks of a connection, in their order (RFC 7541 §3). Between blocks it is only the table.
 #[derive(Debug)]
 pub struct Decoder {
     table: Table,
@@ -83,7 +83,15 @@ impl Decoder {
         list: &mut FieldList,
     ) -> Result<usize, HpackError> {
         let mut rest = fragment;
-        while let Some((representation, length)) = representation(rest)? {
+        loop {
+            // Most fields of a repeated request are an index of one byte.
+            if let [index @ 0x81..=0xfe, after @ ..] = rest {
+                self.begin_fields()?;
+                self.indexed((index & 0x7f).into(), list)?;
+                rest = after;
+                continue;
+            }
+            let Some((representation, length)) = representation(rest)? else { break };
             rest = &rest[length..];
             match representation {
                 Representation::Update(size) => self.update(size)?,
@@ -131,13 +139,7 @@ impl Decoder {
 
     fn indexed(&self, index: u64, list: &mut FieldList) -> Result<(), HpackError> {
         let (name, value) = self.entry(index)?;
-        let mark = list.mark();
-        // A field beyond the limits is counted and not copied.
-        if name.len() + value.len() <= list.room() {
-            list.append(WireString { is_huffman: false, bytes: name }, name.len())?;
-            list.append(WireString { is_huffman: false, bytes: value }, value.len())?;
-        }
-        list.commit(mark, name.len(), value.len());
+        list.push(name, value);
         Ok(())
     }
 

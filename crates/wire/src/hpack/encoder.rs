@@ -1,4 +1,4 @@
-//! Prepared blocks, and the encoder of one connection.
+//! Prepared blocks, and the encoder of a connection.
 //!
 //! An encoder that inserts fields as it meets them gives the same response another block on each connection. This
 //! encoder inserts only [`Constants`], all of them and once, so the rest of a [`Block`] is the same bytes everywhere.
@@ -21,7 +21,7 @@ const MOST_TABLE: u16 = DEFAULT_TABLE_SIZE;
 #[derive(Clone, Debug, Default)]
 pub struct Constants {
     fields: Vec<Field>,
-    /// The fields as literals without indexing, each from the end of the previous one.
+    /// The fields as literals without indexing, each from the end of the previous field.
     literals: Vec<u8>,
     ends: Vec<u16>,
     /// The fields as literals with indexing.
@@ -50,7 +50,7 @@ pub struct Block {
 /// The length of a date in bytes (RFC 9110 §5.6.7).
 pub const DATE_LENGTH: usize = 29;
 
-/// The encoder of one connection: what the peer's table has and may have.
+/// The encoder of a connection: whether the peer's table has the constants, and its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Encoder {
     has_constants: bool,
@@ -106,7 +106,7 @@ impl Constants {
         self.fields.iter().position(|field| *field.0 == *name && *field.1 == *value)
     }
 
-    /// The index of a field when all are inserted: the last one is the newest.
+    /// The index of a field when all are inserted: the last field is the newest entry.
     fn index(&self, at: usize) -> u8 {
         (static_table::LENGTH + self.fields.len() - at) as u8
     }

@@ -105,6 +105,20 @@ impl FieldList {
         self.used
     }
 
+    /// Appends a whole field that a table has.
+    pub(crate) fn push(&mut self, name: &[u8], value: &[u8]) {
+        let length = name.len() + value.len();
+        let mark = self.used;
+        // A field beyond the limits is counted and not copied.
+        if length <= self.room() {
+            let (to_name, to_value) = self.free(length).split_at_mut(name.len());
+            to_name.copy_from_slice(name);
+            to_value.copy_from_slice(value);
+            self.used += length;
+        }
+        self.commit(mark, name.len(), value.len());
+    }
+
     /// Appends the string, but at most `room` bytes of it, and returns its decoded length.
     pub(crate) fn append(&mut self, string: WireString<'_>, room: usize) -> Result<usize, HpackError> {
         if !string.is_huffman {
@@ -138,7 +152,7 @@ impl FieldList {
         self.fields.push(Place { start: place(mark), value: place(mark + name), end: place(self.used) });
     }
 
-    /// `length` bytes after those in use.
+    /// `length` bytes after the bytes in use.
     fn free(&mut self, length: usize) -> &mut [u8] {
         let end = self.used + length;
         if self.bytes.len() < end {

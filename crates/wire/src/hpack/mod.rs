@@ -1,8 +1,8 @@
 //! HPACK (RFC 7541): field blocks of HTTP/2.
 //!
 //! [`decoder`] reads blocks into a [`list`] with bounds. Its `table` is one allocation of at most the size that our
-//! settings allow, and none while it is empty. [`encoder`] writes prepared blocks and has almost no state: it inserts
-//! the same fields into the peer's table on each connection, once.
+//! settings allow; an empty table needs no memory. [`encoder`] writes prepared blocks and has almost no state: it
+//! inserts the same fields into the peer's table on each connection, once.
 
 pub mod decoder;
 pub mod encoder;
