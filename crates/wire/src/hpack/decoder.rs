@@ -68,8 +68,8 @@ impl Decoder {
     }
 
     /// Decodes the complete fields at the start of `fragment` into `list`, and returns their length in bytes. The rest
-    /// is the beginning of a field: the next call gets it again, followed by the next fragment. `is_last`: the block
-    /// ends with this fragment.
+    /// is the beginning of a field: the next call gets it again, followed by the next fragment. The caller bounds this
+    /// rest. `is_last`: the block ends with this fragment.
     ///
     /// A list over its limits is decoded to its end, so that the table agrees with the peer's. Memory does not grow
     /// then, except for one field of the size of the table.

@@ -62,6 +62,9 @@ pub struct Encoder {
     wanted: u16,
 }
 
+/// The bytes of a name that needs no memory on the heap. No static entry has a longer name.
+const SHORT_NAME: usize = 64;
+
 /// Names whose values never enter a table: an attacker could guess them (RFC 7541 §7.1.3).
 const SECRET: [&[u8]; 4] = [b"authorization", b"cookie", b"proxy-authorization", b"set-cookie"];
 
@@ -71,11 +74,12 @@ const NOT_INDEXED: (u8, u8) = (4, 0x00);
 const NEVER_INDEXED: (u8, u8) = (4, 0x10);
 
 impl Constants {
-    /// Prepares these fields, pseudo-fields first; names in lower case. Secret fields, fields beyond
+    /// Prepares these fields, pseudo-fields first; names in any case. Secret fields, fields beyond
     /// [`MOST_CONSTANTS`] and fields that no table of 4,096 octets takes are left out: blocks have them as literals.
     pub fn new<'a>(fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>) -> Constants {
         let mut constants = Constants::default();
         for (name, value) in fields {
+            let name = &name.to_ascii_lowercase()[..];
             let size = usize::from(constants.size) + name.len() + value.len() + OVERHEAD;
             let is_static = matches!(static_table::find(name, value), Match::Field(_));
             let fits = size <= usize::from(MOST_TABLE) && constants.fields.len() < MOST_CONSTANTS;
@@ -140,10 +144,20 @@ impl Block {
         self.field(&Constants::default(), b":status", &digits);
     }
 
-    /// Adds a field; the name in lower case. A pseudo-field goes before other fields, and a constant field before
+    /// Adds a field; the name in any case. A pseudo-field goes before other fields, and a constant field before
     /// other fields that are not. The order of further fields stays (RFC 9110 §5.3 needs it for equal names).
     pub fn field(&mut self, constants: &Constants, name: &[u8], value: &[u8]) {
-        debug_assert!(!name.iter().any(u8::is_ascii_uppercase), "names are in lower case (RFC 9113 §8.2.1)");
+        let mut short = [0; SHORT_NAME];
+        if let Some(lower) = short.get_mut(..name.len()) {
+            lower.copy_from_slice(name);
+            lower.make_ascii_lowercase();
+            self.lower_case_field(constants, lower, value);
+        } else {
+            self.lower_case_field(constants, &name.to_ascii_lowercase(), value);
+        }
+    }
+
+    fn lower_case_field(&mut self, constants: &Constants, name: &[u8], value: &[u8]) {
         if let Some(at) = constants.find(name, value).filter(|at| self.constants & 1 << at == 0) {
             self.constants |= 1 << at;
             return;

@@ -191,6 +191,19 @@ fn constants_are_bounded_and_the_rest_stays_literal() {
 }
 
 #[test]
+fn names_in_any_case_are_sent_in_lower_case() {
+    let long = "X-".repeat(50);
+    let constants = Constants::new([(&b"Server"[..], &b"Tenfold"[..])]);
+    let mut block = Block::new();
+    for name in ["ETag", "SERVER", "Set-Cookie", &long] {
+        block.field(&constants, name.as_bytes(), b"Tenfold");
+    }
+    let lower = long.to_lowercase();
+    let expected = ["server", "etag", "set-cookie", &lower].map(|name| (name, "Tenfold"));
+    assert_eq!(Pair::default().send(&constants, &block).0, owned(&expected));
+}
+
+#[test]
 fn a_constant_that_occurs_twice_is_sent_twice() {
     let constants = constants();
     let (mut block, mut fields) = response();
