@@ -30,7 +30,7 @@ impl TestStep {
 const BENCH_TOOLS: &[&str] =
     &["gcc", "g++", "libc6-dev", "make", "liburing-dev", "libevent-dev", "libasio-dev", "python3"];
 
-/// The tools for the tests that `cargo test --workspace` ignores. The tests of `tls` obtain certificates, those of
+/// The tools for the tests that `cargo test --workspace` ignores. The tests of `tls` obtain certificates, and the tests of
 /// `wire` compare HPACK.
 const UNIT_TOOLS: &[&str] =
     &["curl", "gcc", "libnghttp2-dev", "pebble", "pebble-challtestsrv", "python3-hpack"];
