@@ -27,8 +27,17 @@ impl TestStep {
 }
 
 /// The tools for the floor programs.
-const BENCH_TOOLS: &[&str] =
-    &["gcc", "g++", "libc6-dev", "make", "liburing-dev", "libevent-dev", "libasio-dev", "python3"];
+const BENCH_TOOLS: &[&str] = &[
+    "gcc",
+    "g++",
+    "libc6-dev",
+    "make",
+    "liburing-dev",
+    "libssl-dev",
+    "libevent-dev",
+    "libasio-dev",
+    "python3",
+];
 
 /// The tools for the tests that `cargo test --workspace` ignores. The tests of `tls` obtain certificates, and the tests of
 /// `wire` compare HPACK.
@@ -46,6 +55,7 @@ const SERVER_TOOLS: &[&str] = &[
     "libc6-dev",
     "make",
     "liburing-dev",
+    "libssl-dev",
     "libevent-dev",
     "libasio-dev",
     "strace",

@@ -71,6 +71,7 @@ pub(crate) const TOOLS: &[Tool] = tools! {
     "libasio-dev" "the engine asio, and a peer of bench/", File("/usr/include/asio.hpp"), Debian;
     "make" "the floor programs of bench/", Program("make"), Debian;
     "liburing-dev" "the floor program on io_uring", File("/usr/include/liburing.h"), Debian;
+    "libssl-dev" "the floor program of HTTP/2", File("/usr/include/openssl/ssl.h"), Debian;
     "strace" "tests that count system calls", Program("strace"), Debian;
     "wrk" "many connections kept busy, in tests of system calls and in measurements", Program("wrk"), Debian;
     "iproute2" "ss: which processes listen on a port", Program("ss"), Debian;
