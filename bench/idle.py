@@ -23,9 +23,11 @@ def private_kib(pids):
     """Private resident memory of the processes and their descendants, in KiB."""
     total = 0
     for pid in with_descendants(pids):
-        for line in open(f"/proc/{pid}/smaps_rollup"):
-            if line.startswith(("Private_Dirty", "Private_Clean")):
-                total += int(line.split()[1])
+        try:
+            lines = open(f"/proc/{pid}/smaps_rollup").readlines()
+        except PermissionError:  # only root may read the maps of Tenfold's processes
+            lines = open(f"/proc/{pid}/status").readlines()
+        total += sum(int(line.split()[1]) for line in lines if line.startswith(("Private_Dirty", "Private_Clean", "RssAnon")))
     return total
 
 

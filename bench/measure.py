@@ -95,9 +95,12 @@ def drive_bench(load, server):
     return done, done / load.seconds, "-", trouble
 
 
-def measure(servers, load, rounds, seed=1):
-    """Measures all rounds, each in random order. Returns {name: [Round, ...]}."""
-    pids = {server.name: listeners(server.port) for server in servers}
+def measure(servers, load, rounds, seed=1, drive=drive, pids=None):
+    """Measures all rounds, each in random order, with the load of `drive`. Returns {name: [Round, ...]}.
+
+    `pids` has the processes of each server; by default, those that listen on its port, which only root may ask of Tenfold.
+    """
+    pids = pids or {server.name: listeners(server.port) for server in servers}
     shuffle = random.Random(seed)
     results = {server.name: [] for server in servers}
     for _ in range(rounds):

@@ -101,6 +101,7 @@ pub(crate) const TOOLS: &[Tool] = tools! {
     "apache2" "measured against", Program("apache2"), Peer;
     "lighttpd" "measured against", Program("lighttpd"), Peer;
     "h2o" "measured against", Program("h2o"), Peer;
+    "nghttp2-client" "h2load: the load of measurements of HTTP/2", Program("h2load"), Peer;
 };
 
 const COMPONENTS: Installation = Rustup(&["component", "add", "rustfmt", "clippy"]);
