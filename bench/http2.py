@@ -16,7 +16,7 @@ or all.
 Each round drives every server once with h2load, in random order, and reads the CPU time of all its processes. Prints CPU
 microseconds per request and the ratio to the floor null_h2, with a 95 % bootstrap interval over rounds. The interval of
 the second floor shows the noise. The lines below a table are ratios of Tenfold to other rows, from the same rounds.
-Where HTTP/2 has 32 streams, HTTP/1.1 has 32 pipelined requests. The floor of `connect` has the handshake of OpenSSL.
+In place of 32 streams, HTTP/1.1 has 32 pipelined requests. The floor of `connect` has the handshake of OpenSSL.
 
 `idle` opens 2 N connections to a fresh server in two steps, each with a request. It prints the private memory of the
 second step per connection, which excludes one-time allocations. The floor is left out.

@@ -176,8 +176,8 @@ impl Drop for Running {
     }
 }
 
-/// Runs the command to its end. The bound is its processor time, so a busy machine does not fail a test; a program
-/// that waits without end is found, too.
+/// Runs the command to its end, and ends it if it uses much processor time. Panics if it uses none for
+/// [`PATIENCE`]: a program that a busy machine delays is not a program that hangs.
 #[track_caller]
 pub fn run(command: &mut Command) -> Output {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -185,13 +185,20 @@ pub fn run(command: &mut Command) -> Output {
     let process = Process(child.id());
     let stdout = Collected::of(child.stdout.take().expect("its standard output is a pipe"));
     let stderr = Collected::of(child.stderr.take().expect("its standard error is a pipe"));
-    let status = eventually(PATIENCE, &format!("{command:?} ends"), || {
-        let ended = child.try_wait().expect("our own child");
-        if ended.is_none() && process.processor_time() > SOON {
+    let mut used = Duration::ZERO;
+    let status = loop {
+        let (ended, now) = eventually(PATIENCE, &format!("{command:?} ends, or uses the processor"), || {
+            let (ended, now) = (child.try_wait().expect("our own child"), process.processor_time());
+            (ended.is_some() || now > used).then_some((ended, now))
+        });
+        if let Some(status) = ended {
+            break status;
+        }
+        used = now;
+        if used > SOON {
             process.signal(Signal::KILL);
         }
-        ended
-    });
+    };
     let whole = |stream: Arc<Collected>| {
         assert!(stream.ends_within(SOON), "{command:?} left a process with its output");
         stream.text().into_bytes()

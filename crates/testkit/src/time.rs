@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// The bound for events that normally take milliseconds, on a busy machine.
 pub const SOON: Duration = Duration::from_secs(10);
 
-/// The longest wait for bytes of a server, and for the end of a program.
+/// The longest wait for bytes of a server, or for a sign of life of a program.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Waits until `probe` returns a value, for at most `bound`.

@@ -5,8 +5,8 @@ use crate::message::header_lines::HeaderLines;
 use crate::out::Out;
 
 /// The encoder of a response: a variant for HTTP/1, which encodes in place, and a variant that stores a
-/// [`Response`](super::value::Response) for the connection to encode. Its methods are called in this order: `interim` any number of times, `begin`, any number
-/// of fields, `end`.
+/// [`Response`](super::value::Response) for the connection to encode. Its methods are called in this order:
+/// `interim` any number of times, `begin`, any number of fields, `end`.
 pub(crate) enum Encoder<'w> {
     Http1(Http1Encoder),
     /// Stores heads as fields.

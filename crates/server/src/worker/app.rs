@@ -273,12 +273,18 @@ impl SharedService {
                 Err(QueueFull) => Err(otherwise),
             };
             drop(pending);
-            let answered = self.stage(&asked, |request, response| match result {
-                Ok(Some(finish)) => self.hosts.finish(finish, request, response),
-                Ok(None) => self.hosts.failed(request, response).into(),
-                Err(otherwise) => self.hosts.busy(otherwise, request, response).into(),
+            let staged = self.stage(&asked, |request, response| {
+                let answered = match result {
+                    Ok(Some(finish)) => self.hosts.finish(finish, request, response),
+                    Ok(None) => self.hosts.failed(request, response).into(),
+                    Err(otherwise) => self.hosts.busy(otherwise, request, response).into(),
+                };
+                if matches!(&answered, Answered::Staged(outcome) if outcome.status() == 429) {
+                    self.worker.with(|local| local.tally.add(Counter::Throttled, 1));
+                }
+                answered
             });
-            work = match answered {
+            work = match staged {
                 Ok(response) => return response,
                 Err(more) => more,
             };
@@ -297,9 +303,6 @@ impl SharedService {
         asked.keep_private(&mut writer);
         asked.request.read(|request| match respond(request, &mut writer) {
             Answered::Staged(outcome) => {
-                if outcome.status() == 429 {
-                    self.worker.with(|local| local.tally.add(Counter::Throttled, 1));
-                }
                 self.record(outcome, request, &asked.connection, &mut writer, asked.began);
                 Ok(())
             }

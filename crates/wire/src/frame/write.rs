@@ -14,7 +14,7 @@ pub fn data_header(stream: u32, length: u32, end_stream: bool, out: &mut Vec<u8>
 #[derive(Debug)]
 #[must_use = "the length of the frame is not written yet"]
 pub struct OpenHeaders {
-    /// Where the frame begins.
+    /// The place of the frame in the buffer.
     start: usize,
     stream: u32,
     flags: u8,

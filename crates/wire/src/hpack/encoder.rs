@@ -43,7 +43,7 @@ pub struct Block {
     pseudo: usize,
     /// A bit for each constant field.
     constants: u16,
-    /// Where the value of `date` begins.
+    /// The place of the value of `date`.
     date: Option<usize>,
 }
 
@@ -210,8 +210,8 @@ impl Encoder {
         self.smallest = self.smallest.min(self.wanted);
     }
 
-    /// Appends the block for this connection to `out`. Returns where in `out` to write the [`DATE_LENGTH`] bytes of the
-    /// date, if the block has one.
+    /// Appends the block for this connection to `out`. Returns the place in `out` of the
+    /// [`DATE_LENGTH`] bytes of the date, if the block has a date.
     ///
     /// `constants` are the same for all blocks of the connection, and were given to [`Block::field`].
     pub fn write(&mut self, constants: &Constants, block: &Block, out: &mut Vec<u8>) -> Option<usize> {

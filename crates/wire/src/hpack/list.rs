@@ -27,7 +27,7 @@ pub struct FieldList {
     count: u64,
 }
 
-/// Where a field is in the bytes of its list.
+/// The place of a field in the bytes of its list.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     start: u32,

@@ -10,7 +10,7 @@ pub(crate) const OVERHEAD: usize = 32;
 /// The size of a table until settings change it (RFC 9113 §6.5.2), in octets of RFC 7541 §4.1.
 pub const DEFAULT_TABLE_SIZE: u16 = 4096;
 
-/// The bytes of a place: where the name begins, and its length.
+/// The bytes of a place: the offset and the length of the name.
 const PLACE: usize = 4;
 
 /// The smallest allocation.
@@ -155,7 +155,7 @@ impl Table {
     }
 }
 
-/// The place of an entry: where its name begins, and the length of the name.
+/// The place of an entry: the offset and the length of its name.
 fn place_in(memory: &[u8], at: usize) -> (usize, usize) {
     let place = memory.len() - PLACE * (at + 1);
     let number = |at: usize| usize::from(u16::from_le_bytes([memory[at], memory[at + 1]]));

@@ -21,7 +21,9 @@ impl SharedService {
             RequestAction::Nothing => None,
             RequestAction::Body(max) => Some(Answer::NeedBody { max }),
             RequestAction::Page(page) => {
-                self.page(&page, request, connection, response);
+                let began = self.began();
+                let outcome = write(&page, request, response);
+                self.record(outcome, request, connection, response, began);
                 Some(Answer::Done)
             }
             RequestAction::Query(ask) => {
@@ -53,7 +55,7 @@ impl SharedService {
         let is_member = matches!(action, ReplyAction::Serve);
         let asked = DeferredRequest { request, connection, began: self.began(), private: is_member };
         let staged = self.stage(&asked, |request, response| match action {
-            ReplyAction::Page(page) => ResponseSummary::of(page.status, page.stage(request, response)).into(),
+            ReplyAction::Page(page) => write(&page, request, response).into(),
             ReplyAction::Serve => self.hosts.respond_to_member(request, response),
         });
         match staged {
@@ -71,23 +73,15 @@ impl SharedService {
             return self.respond_to_reply(ask, asked.request, asked.connection).await;
         }
         let staged = self.stage(&asked, |request, response| match wanted {
-            Some(RequestAction::Page(page)) => {
-                ResponseSummary::of(page.status, page.stage(request, response)).into()
-            }
+            Some(RequestAction::Page(page)) => write(&page, request, response).into(),
             _ => self.hosts.failed(request, response).into(),
         });
+        // Neither a page nor an error needs work.
         staged.unwrap_or_default()
     }
+}
 
-    fn page(
-        &self,
-        page: &MemberPage,
-        request: &Request<'_>,
-        connection: &Connection,
-        response: &mut ResponseWriter<'_>,
-    ) {
-        let began = self.began();
-        let body = page.stage(request, response);
-        self.record(ResponseSummary::of(page.status, body), request, connection, response, began);
-    }
+/// Writes a page, and returns its summary.
+fn write(page: &MemberPage, request: &Request<'_>, response: &mut ResponseWriter<'_>) -> ResponseSummary {
+    ResponseSummary::of(page.status, page.stage(request, response))
 }
