@@ -9,9 +9,6 @@ pub trait Protocol: Clone + Send + Sync + 'static {
     /// The state of an idle connection. It is stored in the connection's slot, so keep it small.
     type State: Default + Send;
 
-    /// The name of a protocol that receives and sends concurrently. Blocking engines refuse it.
-    const DUPLEX: Option<&'static str> = None;
-
     /// Serves `io` until there is no work for it.
     fn serve<I: Io>(&self, io: &mut I, state: &mut Self::State) -> impl Future<Output = Next>;
 

@@ -13,9 +13,9 @@ use tenfold_sys::socket::Listener;
 use crate::drivers::blocking::accept::accept_each;
 use crate::plan::Plan;
 use crate::plan::choice::{Engine, Sender, Topology};
-use crate::plan::mechanism::{Driver, Facility};
+use crate::plan::mechanism::Facility;
 use crate::protocol::{Event, Protocol};
-use crate::table::{MODELS, run_model};
+use crate::table::run_model;
 use crate::worker::confine::confine;
 use crate::worker::handoff::Handoff;
 use crate::worker::intake::Intake;
@@ -26,16 +26,6 @@ use crate::worker::intake::Intake;
 /// # Errors
 /// A worker cannot start or continue; the others are stopped.
 pub fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: P) -> Result<(), String> {
-    if let (Some(name), true) = (P::DUPLEX, plan.blocking()) {
-        let able = MODELS.iter().filter(|model| model.driver != Driver::Blocking);
-        let able: Vec<_> = able.map(|model| model.name).collect();
-        return Err(format!(
-            "engine {} cannot run {name}, which receives and sends at the same time: a thread of this engine does one \
-             after the other; use one of {}",
-            plan.engine,
-            able.join(", ")
-        ));
-    }
     let copies = listeners.iter().find(|listener| !listener.permits_zerocopy());
     if let (Sender::Zerocopy, Some(listener)) = (plan.sender, copies) {
         return Err(format!(

@@ -1,5 +1,5 @@
 //! A protocol that receives and sends concurrently, driven by scripts: every split of the bytes, pauses and failures at
-//! every operation, and deadlines of each wait. `drivers/duplex.rs` has the same protocol on every engine with a loop.
+//! every operation, and deadlines of each wait. `drivers/duplex.rs` has the same protocol on every engine.
 
 #[path = "drivers/mux.rs"]
 mod mux;
@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tenfold_engine::offload::{Promise, promise};
-use tenfold_engine::{Bounds, Driver, MODELS, Plan, Sender, run};
 use tenfold_http::script::{Outcome, Script};
 use tenfold_http::{IoError, Next};
 
@@ -70,8 +69,9 @@ fn it_does_not_matter_how_the_bytes_are_cut_or_how_slowly_they_are_taken() {
     let gap = Duration::from_millis(10);
     for (taken, pause) in [(7, Duration::ZERO), (700, gap), (usize::MAX, gap)] {
         let (mux, _) = server();
-        let (answers, _) = play(Script::new().drips(exchange(), gap).takes(taken, pause).ends(), &mux);
-        assert_whole(&answers, &format!("{taken} bytes every {pause:?}"));
+        let script = || Script::new().drips(exchange(), gap).takes(taken, pause).ends();
+        assert_whole(&play(script(), &mux).0, &format!("{taken} bytes every {pause:?}"));
+        assert_whole(&play(script().blocking(), &mux).0, &format!("in turn, {taken} bytes every {pause:?}"));
     }
 }
 
@@ -79,12 +79,14 @@ fn it_does_not_matter_how_the_bytes_are_cut_or_how_slowly_they_are_taken() {
 fn a_pause_of_one_direction_holds_up_nobody_and_any_failure_ends_it() {
     let script =
         || Script::new().drips(exchange(), Duration::from_millis(1)).takes(3000, Duration::ZERO).ends();
-    let (_, outcome) = play(script(), &server().0);
-    assert_whole(&play(script().pausing(), &server().0).0, "always");
-    for operation in 0..outcome.operations {
-        assert_whole(&play(script().pausing_at(operation), &server().0).0, &format!("at {operation}"));
-        let (_, failed) = play(script().failing_at(operation, IoError::Gone), &server().0);
-        assert_eq!(failed.next, Next::Close, "at {operation}");
+    for script in [&script as &dyn Fn() -> Script, &|| script().blocking()] {
+        let (_, outcome) = play(script(), &server().0);
+        assert_whole(&play(script().pausing(), &server().0).0, "always");
+        for operation in 0..outcome.operations {
+            assert_whole(&play(script().pausing_at(operation), &server().0).0, &format!("at {operation}"));
+            let (_, failed) = play(script().failing_at(operation, IoError::Gone), &server().0);
+            assert_eq!(failed.next, Next::Close, "at {operation}");
+        }
     }
 }
 
@@ -134,17 +136,4 @@ fn a_deadline_is_of_its_own_wait() {
     let (answers, outcome) = play(noise, &server().0);
     assert_eq!((answers, outcome.next), (Answers::default(), Next::Close));
     assert_eq!(outcome.took, PATIENCE);
-}
-
-#[test]
-fn engines_that_block_refuse_it_by_name() {
-    for model in MODELS {
-        let plan = Plan::new(model.engine, None, Some(1), Sender::Auto, None, Bounds::default());
-        if model.driver == Driver::Blocking {
-            let refused = run(&plan.expect("the plan is legal"), &[], server().0);
-            let refused = refused.expect_err("it cannot receive and send at once");
-            let begin = format!("engine {} cannot run the multiplexing protocol of the tests", model.name);
-            assert!(refused.starts_with(&begin) && refused.ends_with("asio-proactor, uring"), "{refused}");
-        }
-    }
 }

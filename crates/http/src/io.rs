@@ -21,8 +21,8 @@ use crate::out::Out;
 /// - A deadline belongs to one wait. Each poll of the wait passes it, and the last value counts. After the
 ///   deadline, the wait returns [`IoError::TimedOut`]. Other waits continue, and the connection can still
 ///   send.
-/// - A blocking driver has one wait at a time. It does not run a protocol that needs both directions
-///   simultaneously.
+/// - A blocking driver has one wait at a time ([`Io::blocks`]). With output to send, a protocol that needs both
+///   directions alternates: [`Patience::Try`], then [`Io::poll_send`].
 /// - After an error other than `TimedOut`, only [`Io::poll_finish`] may be called.
 pub trait Io {
     /// Returns the received bytes that are not yet consumed, and the output.
@@ -55,6 +55,10 @@ pub trait Io {
     /// bytes until the kernel has processed them (io_uring) is ready as soon as it owns them.
     fn poll_flush(&mut self, cx: &mut Context<'_>, by: Instant) -> Poll<Result<(), IoError>>;
 
+    /// Sends a slice of the output, until `by`: by one call, or by the operations that may be in flight. A call
+    /// sends at most 64 KiB of a file, and waits at most a second in a blocking driver.
+    fn poll_send(&mut self, cx: &mut Context<'_>, by: Instant) -> Poll<Result<Flushed, IoError>>;
+
     /// Announces that [`Io::poll_finish`] follows the present output, so that a layer can send its closing
     /// record with it.
     fn end_output(&mut self) {}
@@ -84,6 +88,11 @@ pub trait Io {
     /// minutes for them. It is called after a deadline, and may cost a system call.
     fn delivered(&self) -> u64;
 
+    /// Whether each wait blocks the thread of the connection.
+    fn blocks(&self) -> bool {
+        false
+    }
+
     /// Whether the server is draining: the next response carries `Connection: close`.
     fn draining(&self) -> bool;
 
@@ -101,6 +110,10 @@ pub enum Patience {
     Park,
     /// The receive waits, because the connection is within a request.
     Wait,
+    /// The receive returns without waiting, and ignores its deadline. It returns [`Received::Idle`] if no more
+    /// bytes have arrived, or if it is the turn of another connection. A driver that owns receives (io_uring) tries
+    /// what it has received, and goes on receiving.
+    Try,
 }
 
 /// The result of [`Io::poll_receive`].
@@ -112,9 +125,18 @@ pub enum Received {
     End,
     /// The limit of held bytes is reached.
     Full,
-    /// No bytes are held or available, so the connection can be parked. Only with [`Patience::Park`]. A
-    /// blocking driver does not park: it waits, and returns this only while the server drains.
+    /// No more bytes are available. With [`Patience::Park`], no bytes are held either, so the connection can be
+    /// parked. A blocking driver does not park: it waits, and returns this only while the server drains.
     Idle,
+}
+
+/// The result of [`Io::poll_send`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flushed {
+    /// All output, as after [`Io::poll_flush`].
+    All,
+    /// A slice of the output; other output is left. In a blocking driver, a slice without room is empty.
+    Part,
 }
 
 /// The end of a connection's output.

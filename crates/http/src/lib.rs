@@ -26,7 +26,7 @@ pub mod service;
 pub mod script;
 
 pub use clock::Instant;
-pub use io::{Finish, Io, IoError, Patience, Received, SealedOutput};
+pub use io::{Finish, Flushed, Io, IoError, Patience, Received, SealedOutput};
 pub use limits::{Limits, WriteMode};
 pub use message::connection::{Connection, Local, Peer, Scheme, TlsFacts, covers_name, without_port};
 pub use message::decimal::Decimal;

@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::task::{Context, Poll};
 
 use tenfold_http::{
-    Connection, Finish, Instant, Io, IoError, Local, Out, Patience, Peer, Received, SealedOutput,
+    Connection, Finish, Flushed, Instant, Io, IoError, Local, Out, Patience, Peer, Received, SealedOutput,
 };
 use tenfold_sys::kernel_tls;
 use tenfold_sys::lifecycle::{self, Phase};
@@ -15,6 +15,9 @@ use super::prefetch::{self, Prefetch};
 use crate::plan::Plan;
 use crate::senders::cork::Cork;
 use crate::senders::sender::{FileSender, send_some};
+
+/// The most bytes of a file that [`Io::poll_send`] sends by one call.
+pub(crate) const SLICE: usize = 64 * 1024;
 
 /// The memory of the output that an `Io` keeps between activations.
 const KEPT_OUT: usize = 32 * 1024;
@@ -114,6 +117,9 @@ pub(crate) trait Transport: Sized {
     type Socket: Borrow<Socket>;
     type Buffer: ReceiveBuffer;
 
+    /// See [`Io::blocks`].
+    const BLOCKS: bool = false;
+
     /// See [`Io::poll_receive`].
     fn poll_receive(
         &mut self,
@@ -133,6 +139,14 @@ pub(crate) trait Transport: Sized {
         cx: &mut Context<'_>,
         by: Instant,
     ) -> Poll<Result<(), IoError>>;
+
+    /// See [`Io::poll_send`].
+    fn poll_send(
+        &mut self,
+        core: &mut CoreOf<Self>,
+        cx: &mut Context<'_>,
+        by: Instant,
+    ) -> Poll<Result<Flushed, IoError>>;
 
     /// See [`Io::poll_finish`].
     fn poll_finish(&mut self, core: &mut CoreOf<Self>, how: Finish, by: Instant) -> Poll<()>;
@@ -208,6 +222,11 @@ impl<T: Transport> Io for ConnectionIo<T> {
     }
 
     #[inline]
+    fn poll_send(&mut self, cx: &mut Context<'_>, by: Instant) -> Poll<Result<Flushed, IoError>> {
+        self.transport.poll_send(&mut self.core, cx, by)
+    }
+
+    #[inline]
     fn poll_finish(&mut self, _cx: &mut Context<'_>, how: Finish, by: Instant) -> Poll<()> {
         self.transport.poll_finish(&mut self.core, how, by)
     }
@@ -229,6 +248,11 @@ impl<T: Transport> Io for ConnectionIo<T> {
     fn delivered(&self) -> u64 {
         let acknowledged = self.core.socket().ok().and_then(Socket::acknowledged);
         acknowledged.unwrap_or_else(|| self.transport.sent(&self.core))
+    }
+
+    #[inline]
+    fn blocks(&self) -> bool {
+        T::BLOCKS
     }
 
     #[inline]

@@ -50,8 +50,6 @@ impl<L: Layer, P> Layered<L, P> {
 impl<L: Layer, P: Protocol> Protocol for Layered<L, P> {
     type State = LayerState<L::State, P::State>;
 
-    const DUPLEX: Option<&'static str> = P::DUPLEX;
-
     async fn serve<I: Io>(&self, io: &mut I, state: &mut Self::State) -> Next {
         if let Some(proxies) = &self.proxies
             && let Some(next) = proxies.identify(io, &mut state.proxied, &self.above).await

@@ -1,34 +1,25 @@
-//! A protocol that receives and sends concurrently, on every engine with a loop.
+//! A protocol that receives and sends concurrently, on every engine: a loop waits for both directions, and a blocking
+//! driver alternates between them.
 
 use std::thread;
 use std::time::Duration;
 
 use tenfold_engine::Driver;
-use tenfold_testkit::time::PATIENCE;
 use tenfold_testkit::wire::Wire;
 
 use crate::Statement;
-use crate::configuration::Configuration;
+use crate::configuration::{Configuration, any};
 use crate::launch::Server;
-use crate::mux::{Answers, COUNT, NOISE, WINDOW, ask, frame, grant};
+use crate::mux::{Answers, BYTES, COUNT, ENDED, NOISE, NOTHING, TRIAL, WINDOW, ask, frame, grant};
 
 pub(crate) const STATEMENTS: &[Statement] = statements![
-    loops: answers_come_in_pieces_and_out_of_order, a_window_holds_answers_back_across_rests,
-        bytes_are_received_while_there_is_no_room;
+    any: answers_come_in_pieces_and_out_of_order, a_window_holds_answers_back_across_rests,
+        bytes_are_received_while_there_is_no_room, a_try_does_not_wait;
     sleeping_loops: a_loop_that_waits_in_both_directions_sleeps;
-    blocks: an_engine_that_blocks_refuses;
 ];
 
-fn loops(configuration: &Configuration) -> bool {
-    configuration.driver() != Driver::Blocking
-}
-
 fn sleeping_loops(configuration: &Configuration) -> bool {
-    loops(configuration) && configuration.sleeps()
-}
-
-fn blocks(configuration: &Configuration) -> bool {
-    !loops(configuration) && !configuration.tls
+    configuration.driver() != Driver::Blocking && configuration.sleeps()
 }
 
 fn start(configuration: &Configuration) -> Server {
@@ -119,7 +110,25 @@ fn a_loop_that_waits_in_both_directions_sleeps(configuration: &Configuration) {
     server.stop();
 }
 
-fn an_engine_that_blocks_refuses(configuration: &Configuration) {
+fn a_try_does_not_wait(configuration: &Configuration) {
     let server = start(configuration);
-    assert!(!server.end(PATIENCE).success());
+    let tries = |client: &mut Wire| {
+        let mut answers = Answers::default();
+        hear(client, &mut answers, |answers| !answers.tries.is_empty());
+        answers.tries
+    };
+    let mut client = server.connect();
+    client.send(frame(TRIAL, 0, b""));
+    assert_eq!(tries(&mut client), [NOTHING; 2]);
+    // The first receive has no room for all of these.
+    client.send([frame(TRIAL, 0, b""), frame(NOISE, 0, &[7; 2000]).repeat(4), frame(COUNT, 0, b"")].concat());
+    let found = tries(&mut client);
+    assert!(found.contains(&BYTES), "{found:?}");
+    let mut answers = Answers::default();
+    hear(&mut client, &mut answers, |answers| answers.noise == Some(8000));
+    client.send(frame(TRIAL, 0, b""));
+    client.end_output();
+    assert_eq!(tries(&mut client)[1], ENDED);
+    client.expect_end_of_stream();
+    server.stop();
 }

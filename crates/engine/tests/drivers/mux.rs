@@ -1,5 +1,5 @@
 //! A protocol that needs both directions concurrently: several requests are in flight on one connection, their answers
-//! come in pieces and out of order, and a window limits the server.
+//! come in pieces and out of order, and a window limits the server. A blocking driver alternates between both directions.
 //!
 //! A frame is its kind, the number of its stream, the length of its payload in two bytes, and the payload.
 
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tenfold_engine::Protocol;
 use tenfold_engine::offload::OffloadResult;
-use tenfold_http::{Finish, Instant, Io, IoError, Next, Out, Patience, Received, clock};
+use tenfold_http::{Finish, Flushed, Instant, Io, IoError, Next, Out, Patience, Received, clock};
 
 /// From the client: a request for an answer of a number of bytes (4) after a number of milliseconds (2).
 pub(crate) const ASK: u8 = 0;
@@ -27,6 +27,18 @@ pub(crate) const PIECE: u8 = 4;
 pub(crate) const END: u8 = 5;
 /// From the server: the client was silent for too long. Requested answers still follow.
 pub(crate) const SILENCE: u8 = 6;
+/// From the client: a request for two tries to receive, the second after [`TRIAL_PAUSE`]. From the server: their results.
+pub(crate) const TRIAL: u8 = 7;
+
+/// The result of a try to receive.
+pub(crate) const NOTHING: u8 = 0;
+pub(crate) const BYTES: u8 = 1;
+pub(crate) const ENDED: u8 = 2;
+
+/// Milliseconds.
+const TRIAL_PAUSE: u16 = 100;
+/// The most receives in a row before the server sends.
+const RECEIVES: usize = 256;
 
 /// Bytes of answers that the client takes before its first grant.
 pub(crate) const WINDOW: u32 = 16 * 1024;
@@ -67,6 +79,7 @@ pub(crate) struct Answers {
     pub(crate) pieces: Vec<u8>,
     pub(crate) noise: Option<u32>,
     pub(crate) silences: usize,
+    pub(crate) tries: Vec<u8>,
 }
 
 impl Answers {
@@ -82,6 +95,7 @@ impl Answers {
             END => self.ended.push(stream),
             COUNT => self.noise = Some(u32::from_be_bytes(payload.try_into().expect("four bytes"))),
             SILENCE => self.silences += 1,
+            TRIAL => self.tries.extend(payload),
             other => panic!("a server sends no frame {other}"),
         }
     }
@@ -132,12 +146,12 @@ struct Serving<'a> {
     send_by: Instant,
     /// Bytes delivered when the wait for room began.
     delivered: u64,
+    /// The result of the first try of a trial, and the pause after it.
+    trial: Option<(Option<u8>, OffloadResult<()>)>,
 }
 
 impl Protocol for Mux {
     type State = Memory;
-
-    const DUPLEX: Option<&'static str> = Some("the multiplexing protocol of the tests");
 
     fn serve<I: Io>(&self, io: &mut I, memory: &mut Memory) -> impl Future<Output = Next> {
         self.multiplex(io, memory)
@@ -169,9 +183,10 @@ impl Mux {
             sending: false,
             send_by: by,
             delivered: 0,
+            trial: None,
         };
         let next = poll_fn(|cx| serving.poll(io, cx)).await;
-        if next == Next::Close && !serving.sending {
+        if next == Next::Close && io.split().1.is_empty() {
             poll_fn(|cx| io.poll_finish(cx, Finish::Close, clock::now() + PATIENCE)).await;
         }
         next
@@ -182,13 +197,8 @@ impl Serving<'_> {
     /// Receives and sends until neither can continue, and then waits for bytes, for room and for answers.
     fn poll<I: Io>(&mut self, io: &mut I, cx: &mut Context<'_>) -> Poll<Next> {
         loop {
-            let mut moved = false;
-            if !self.over {
-                match self.receive(io, cx) {
-                    Poll::Ready(Some(next)) => return Poll::Ready(next),
-                    Poll::Ready(None) => moved = true,
-                    Poll::Pending => {}
-                }
+            if ready!(self.poll_trial(io, cx)).is_none() {
+                return Poll::Ready(Next::Close);
             }
             let out = io.split().1;
             self.stage(out, cx);
@@ -196,13 +206,24 @@ impl Serving<'_> {
                 self.send_by = clock::now() + PATIENCE;
                 self.delivered = io.delivered();
             }
+            let mut moved = false;
+            // A slice without room lasts, so bytes that have arrived are received before it.
+            let mut left = if io.blocks() { RECEIVES } else { 1 };
+            while left > 0 && !self.over && self.trial.is_none() {
+                left -= 1;
+                match self.receive(io, moved, cx) {
+                    Poll::Ready(Some(next)) => return Poll::Ready(next),
+                    Poll::Ready(None) => moved = true,
+                    Poll::Pending => break,
+                }
+            }
             if self.sending {
                 match self.flush(io, cx) {
                     Poll::Ready(Ok(())) => moved = true,
                     Poll::Ready(Err(_)) => return Poll::Ready(Next::Close),
                     Poll::Pending => {}
                 }
-            } else if self.over && self.streams.is_empty() {
+            } else if self.over && self.streams.is_empty() && io.split().1.is_empty() {
                 return Poll::Ready(Next::Close);
             }
             if !moved {
@@ -211,12 +232,25 @@ impl Serving<'_> {
         }
     }
 
-    /// Sends until the output is empty, or the peer accepts nothing before the deadline.
+    /// Tries to receive, waits, and tries again. `None`: an invalid frame has come.
+    fn poll_trial<I: Io>(&mut self, io: &mut I, cx: &mut Context<'_>) -> Poll<Option<()>> {
+        let Some((first, pause)) = &mut self.trial else { return Poll::Ready(Some(())) };
+        let first = *first.get_or_insert_with(|| attempt(io, cx));
+        ready!(std::pin::Pin::new(pause).poll(cx));
+        let second = attempt(io, cx);
+        self.trial = None;
+        let (bytes, out) = io.split();
+        out.stage(&frame(TRIAL, 0, &[first, second]));
+        let taken = self.take(bytes, out);
+        Poll::Ready(taken.map(|count| io.consume(count)))
+    }
+
+    /// Sends a slice, until the peer accepts nothing before the deadline.
     fn flush<I: Io>(&mut self, io: &mut I, cx: &mut Context<'_>) -> Poll<Result<(), IoError>> {
         loop {
-            match ready!(io.poll_flush(cx, self.send_by)) {
-                Ok(()) => {
-                    self.sending = false;
+            match ready!(io.poll_send(cx, self.send_by)) {
+                Ok(sent) => {
+                    self.sending = sent == Flushed::Part;
                     return Poll::Ready(Ok(()));
                 }
                 Err(IoError::TimedOut) if io.delivered() > self.delivered => {
@@ -228,13 +262,21 @@ impl Serving<'_> {
         }
     }
 
-    fn receive<I: Io>(&mut self, io: &mut I, cx: &mut Context<'_>) -> Poll<Option<Next>> {
+    /// Receives and processes frames. `again`: after others, before anything is sent.
+    fn receive<I: Io>(&mut self, io: &mut I, again: bool, cx: &mut Context<'_>) -> Poll<Option<Next>> {
         let idle = self.streams.is_empty() && !self.sending;
-        let patience = if idle { Patience::Park } else { Patience::Wait };
+        let patience = match (self.sending || again) && io.blocks() {
+            true => Patience::Try,
+            false if idle => Patience::Park,
+            false => Patience::Wait,
+        };
         let received = match io.poll_receive(cx, ROOM, patience, self.receive_by) {
             Poll::Ready(received) => received,
             Poll::Pending => return Poll::Pending,
         };
+        if patience == Patience::Try && received == Ok(Received::Idle) {
+            return Poll::Pending;
+        }
         self.receive_by = clock::now() + PATIENCE;
         match received {
             Ok(Received::Idle) => return Poll::Ready(Some(Next::Park(self.receive_by))),
@@ -265,6 +307,7 @@ impl Serving<'_> {
                 }),
                 (GRANT, &[a, b, c, d]) => self.memory.window += u32::from_be_bytes([a, b, c, d]),
                 (NOISE, noise) => self.memory.noise += noise.len() as u32,
+                (TRIAL, []) => self.trial = Some((None, (self.mux.later)(TRIAL_PAUSE))),
                 (COUNT, []) => out.stage(&frame(COUNT, 0, &self.memory.noise.to_be_bytes())),
                 _ => return None,
             }
@@ -300,5 +343,15 @@ impl Serving<'_> {
                 stream.at < stream.end
             });
         }
+    }
+}
+
+/// Tries to receive.
+fn attempt<I: Io>(io: &mut I, cx: &mut Context<'_>) -> u8 {
+    match io.poll_receive(cx, ROOM, Patience::Try, Instant(0)) {
+        Poll::Ready(Ok(Received::Idle)) => NOTHING,
+        Poll::Ready(Ok(Received::Bytes | Received::Full)) => BYTES,
+        Poll::Ready(Ok(Received::End)) => ENDED,
+        other => panic!("a try returns {other:?}"),
     }
 }

@@ -4,11 +4,11 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::ops::Range;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use crate::clock::{self, Instant};
-use crate::io::{Finish, Io, IoError, Patience, Received};
+use crate::io::{Finish, Flushed, Io, IoError, Patience, Received};
 use crate::message::connection::{Connection, Local, Peer};
 use crate::out::{OpenFile, Out};
 
@@ -50,6 +50,8 @@ enum Wait {
     Loss,
     Send,
     Finish,
+    /// A try to receive, which never pauses.
+    Try,
 }
 
 /// An [`Io`] whose peer is a [`super::Script`].
@@ -67,7 +69,7 @@ pub struct ScriptIo {
     pub(super) gone_after: usize,
     pub(super) pauses: Pauses,
     /// Per operation: whether its last result was `Pending` because of a pause.
-    paused: [bool; 4],
+    paused: [bool; 5],
     pub(super) fault: Option<(usize, IoError)>,
     pub(super) parks: bool,
     pub(super) read: ReadFile,
@@ -94,7 +96,7 @@ impl ScriptIo {
             takes_again: Instant(0),
             gone_after: usize::MAX,
             pauses: Pauses::Never,
-            paused: [false; 4],
+            paused: [false; 5],
             fault: None,
             parks: true,
             read: read_pattern,
@@ -136,7 +138,8 @@ impl ScriptIo {
             self.operations += 1;
             return Some(Poll::Ready(Err(error)));
         }
-        if !paused && (self.pauses == Pauses::Always || self.pauses == Pauses::At(self.operations)) {
+        let may_pause = !paused && !matches!(wait, Wait::Try);
+        if may_pause && (self.pauses == Pauses::Always || self.pauses == Pauses::At(self.operations)) {
             self.paused[wait as usize] = true;
             cx.waker().wake_by_ref();
             return Some(Poll::Pending);
@@ -175,6 +178,23 @@ impl ScriptIo {
                 self.steps.push_front((at, Step::Bytes(piece)));
             }
         }
+    }
+
+    /// Sends as many bytes as the peer receives at a time.
+    fn poll_slice(&mut self, by: Instant) -> Poll<Result<(), IoError>> {
+        if self.gone() {
+            return Poll::Ready(Err(IoError::Gone));
+        }
+        let now = clock::now();
+        if self.takes == 0 {
+            return ScriptIo::wait(by, self.reset_at());
+        }
+        if self.takes_again > now {
+            return ScriptIo::wait(by, self.takes_again.min(self.reset_at()));
+        }
+        self.in_flush += self.send(self.takes)?;
+        self.takes_again = if self.takes == usize::MAX { now } else { now + self.gap };
+        Poll::Ready(Ok(()))
     }
 
     /// Sends at most `most` bytes from the front of the output. Returns their number.
@@ -230,7 +250,8 @@ impl Io for ScriptIo {
         patience: Patience,
         by: Instant,
     ) -> Poll<Result<Received, IoError>> {
-        if let Some(instead) = self.interfere(Wait::Receive, cx) {
+        let wait = if patience == Patience::Try { Wait::Try } else { Wait::Receive };
+        if let Some(instead) = self.interfere(wait, cx) {
             return instead;
         }
         self.input.drain(..std::mem::take(&mut self.consumed));
@@ -255,6 +276,7 @@ impl Io for ScriptIo {
                     Poll::Ready(Ok(Received::Bytes))
                 }
             },
+            _ if patience == Patience::Try => Poll::Ready(Ok(Received::Idle)),
             _ if patience == Patience::Park && self.parks && in_hand == 0 => Poll::Ready(Ok(Received::Idle)),
             _ => ScriptIo::wait(by, self.next_step().unwrap_or(Instant::NEVER)),
         }
@@ -275,18 +297,7 @@ impl Io for ScriptIo {
         }
         self.most_to_send = self.most_to_send.max(self.out.len());
         while !self.out.is_empty() {
-            if self.gone() {
-                return Poll::Ready(Err(IoError::Gone));
-            }
-            let now = clock::now();
-            if self.takes == 0 {
-                return ScriptIo::wait(by, self.reset_at());
-            }
-            if self.takes_again > now {
-                return ScriptIo::wait(by, self.takes_again.min(self.reset_at()));
-            }
-            self.in_flush += self.send(self.takes)?;
-            self.takes_again = if self.takes == usize::MAX { now } else { now + self.gap };
+            ready!(self.poll_slice(by))?;
             if self.gap.is_zero() && self.takes < usize::MAX && !self.out.is_empty() {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
@@ -294,6 +305,21 @@ impl Io for ScriptIo {
         }
         self.flushes += usize::from(std::mem::take(&mut self.in_flush) > 0);
         Poll::Ready(Ok(()))
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>, by: Instant) -> Poll<Result<Flushed, IoError>> {
+        if let Some(instead) = self.interfere(Wait::Send, cx) {
+            return instead;
+        }
+        self.most_to_send = self.most_to_send.max(self.out.len());
+        if !self.out.is_empty() {
+            ready!(self.poll_slice(by))?;
+        }
+        if !self.out.is_empty() {
+            return Poll::Ready(Ok(Flushed::Part));
+        }
+        self.flushes += usize::from(std::mem::take(&mut self.in_flush) > 0);
+        Poll::Ready(Ok(Flushed::All))
     }
 
     fn poll_finish(&mut self, cx: &mut Context<'_>, how: Finish, _by: Instant) -> Poll<()> {
@@ -308,6 +334,10 @@ impl Io for ScriptIo {
 
     fn delivered(&self) -> u64 {
         self.sent.len() as u64
+    }
+
+    fn blocks(&self) -> bool {
+        !self.parks
     }
 
     fn draining(&self) -> bool {

@@ -1,14 +1,15 @@
 //! A connection on a blocking socket: every call waits, in slices.
 
+use std::io::ErrorKind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tenfold_http::{Finish, Instant, IoError, Patience, Received};
+use tenfold_http::{Finish, Flushed, Instant, IoError, Patience, Received};
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::{Socket, wait_slice};
 
-use crate::drivers::connection::{ConnectionIo, CoreOf, Transport};
+use crate::drivers::connection::{ConnectionIo, CoreOf, SLICE, Transport};
 use crate::drivers::input::NoBuffer;
 use crate::senders::failure::{connection_error, interrupted};
 use crate::worker::retirement::idle_until;
@@ -104,9 +105,13 @@ impl Blocking<'_> {
         }
     }
 
-    /// Waits until the kernel has released the sent memory.
-    fn until_released(&self, core: &mut CoreOf<Self>, by: Instant) -> Result<(), IoError> {
+    /// Ends a flush: waits until the kernel has released the sent memory.
+    fn end_flush(&self, core: &mut CoreOf<Self>, by: Instant) -> Result<(), IoError> {
         let socket = *core.socket.as_ref().ok_or(IoError::Gone)?;
+        core.cork.iter_mut().for_each(|cork| cork.pop(socket));
+        if !core.files.is_outstanding() {
+            return Ok(());
+        }
         let files = &mut core.files;
         let released = || match files.holds(socket) {
             Ok(false) => Some(Ok(())),
@@ -124,6 +129,8 @@ impl<'a> Transport for Blocking<'a> {
     type Socket = &'a Socket;
     type Buffer = NoBuffer;
 
+    const BLOCKS: bool = true;
+
     fn poll_receive(
         &mut self,
         core: &mut CoreOf<Self>,
@@ -137,6 +144,17 @@ impl<'a> Transport for Blocking<'a> {
         if into.is_empty() {
             return Poll::Ready(Ok(Received::Full));
         }
+        if patience == Patience::Try {
+            return Poll::Ready(match socket.try_receive(into) {
+                Ok(0) => Ok(Received::End),
+                Ok(count) => {
+                    core.input.filled(count);
+                    Ok(Received::Bytes)
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(Received::Idle),
+                Err(error) => Err(connection_error(&error)),
+            });
+        }
         // A trickle of bytes does not extend the deadline.
         let since = read_clock();
         if since >= by {
@@ -145,7 +163,7 @@ impl<'a> Transport for Blocking<'a> {
         let mut was_idle = false;
         let received = self.until(by, parks, || match socket.receive(into) {
             Ok(count) => Some(Ok(count)),
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock || interrupted(&error) => {
+            Err(error) if error.kind() == ErrorKind::WouldBlock || interrupted(&error) => {
                 was_idle = parks;
                 // An evicted connection ends like one whose peer has ended its output.
                 (parks && self.idle.gives_way(since)).then_some(Ok(0))
@@ -198,8 +216,31 @@ impl<'a> Transport for Blocking<'a> {
                 return Poll::Ready(Err(IoError::TimedOut));
             }
         }
-        core.cork.iter_mut().for_each(|cork| cork.pop(socket));
-        Poll::Ready(if core.files.is_outstanding() { self.until_released(core, by) } else { Ok(()) })
+        Poll::Ready(self.end_flush(core, by))
+    }
+
+    fn poll_send(
+        &mut self,
+        core: &mut CoreOf<Self>,
+        _cx: &mut Context<'_>,
+        by: Instant,
+    ) -> Poll<Result<Flushed, IoError>> {
+        let Some(socket) = core.socket else { return Poll::Ready(Err(IoError::Gone)) };
+        if !core.out.is_empty() {
+            core.cork.iter_mut().for_each(|cork| cork.put(socket));
+            let sent = core.send(SLICE)?;
+            let now = read_clock();
+            if lifecycle::phase() == Phase::Stopping {
+                return Poll::Ready(Err(IoError::Gone));
+            }
+            if !core.out.is_empty() {
+                if sent.is_none() {
+                    (self.before_wait)();
+                }
+                return Poll::Ready(if now >= by { Err(IoError::TimedOut) } else { Ok(Flushed::Part) });
+            }
+        }
+        Poll::Ready(self.end_flush(core, by).map(|()| Flushed::All))
     }
 
     fn poll_finish(&mut self, core: &mut CoreOf<Self>, how: Finish, _by: Instant) -> Poll<()> {

@@ -5,13 +5,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use tenfold_http::{Finish, Instant, IoError, Memory, OpenFile, Out, Patience, Peer, Received, clock};
+use tenfold_http::{
+    Finish, Flushed, Instant, IoError, Memory, OpenFile, Out, Patience, Peer, Received, clock,
+};
 use tenfold_sys::completion::Bytes;
 use tenfold_sys::socket::Socket;
 
 use super::link::{FileRead, HandedBytes, RingLink, Wants};
 use crate::dispatch::offload::OffloadPool;
-use crate::drivers::connection::{ConnectionIo, Core, CoreOf, Transport};
+use crate::drivers::connection::{ConnectionIo, Core, CoreOf, SLICE, Transport};
 use crate::drivers::input::{Input, ReceiveBuffer};
 use crate::drivers::prefetch::Prefetch;
 use crate::plan::Plan;
@@ -147,27 +149,32 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
         total
     }
 
-    /// Sends from the front by system calls while `is_for_calls`. Files need calls because the ring has no `sendfile(2)`,
+    /// Sends from the front by system calls while `is_for_calls`, or by one call if `once`. Files need calls because the ring has no `sendfile(2)`,
     /// and its splice would occupy a kernel thread until the peer has received everything.
     fn call_while(
         &mut self,
         core: &mut CoreOf<Self>,
         cx: &mut Context<'_>,
         is_for_calls: fn(&Out) -> bool,
+        once: bool,
         by: Instant,
     ) -> Poll<Result<(), IoError>> {
-        let mut left = self.turn_bytes;
         while is_for_calls(&core.out) {
+            let left = self.turn_bytes.saturating_sub(self.link.called.get());
             if left == 0 || self.link.wants(Wants::AGAIN) {
                 return self.wait(core, Wants::AGAIN, by);
             }
             if !self.link.writable.get() {
                 return self.wait(core, Wants::WRITABLE, by);
             }
-            let most = ready!(self.poll_cached(core, cx, left, by))?;
+            let most = if once { left.min(SLICE) } else { left };
+            let most = ready!(self.poll_cached(core, cx, most, by))?;
             match core.send(most)? {
-                Some(count) => left = left.saturating_sub(count),
+                Some(count) => self.link.called.update(|called| called + count),
                 None => self.link.writable.set(false),
+            }
+            if once && self.link.writable.get() {
+                break;
             }
         }
         Poll::Ready(Ok(()))
@@ -265,48 +272,71 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
         }
     }
 
-    /// Sends all output, or the part that fits in the operations that may be in flight.
+    /// The same as `flush`. A file that has become shorter resets the connection.
+    fn flush_whole_files(
+        &mut self,
+        core: &mut CoreOf<Self>,
+        cx: &mut Context<'_>,
+        once: bool,
+        by: Instant,
+    ) -> Poll<Result<Flushed, IoError>> {
+        let flushed = match self.flush(core, cx, once, by) {
+            // If a page was lost during a send, the ring reports a short send without a reason.
+            Poll::Ready(Err(error)) => Poll::Ready(Err(self.see_what_was_mapped().err().unwrap_or(error))),
+            other => other,
+        };
+        if let (Poll::Ready(Err(IoError::Truncated)), Some(socket)) = (&flushed, &core.socket) {
+            // The remaining bytes in the socket may be zeros.
+            socket.reset();
+            self.resets = true;
+        }
+        flushed
+    }
+
+    /// Sends output until all has left, or fits in the operations that may be in flight. `once`: at most one call, or the
+    /// operations of one submission.
     fn flush(
         &mut self,
         core: &mut CoreOf<Self>,
         cx: &mut Context<'_>,
+        once: bool,
         by: Instant,
-    ) -> Poll<Result<(), IoError>> {
+    ) -> Poll<Result<Flushed, IoError>> {
+        let mut is_begun = false;
         loop {
             if let Some(error) = self.link.failed.get() {
                 return Poll::Ready(Err(error));
             }
+            if once && is_begun && !core.out.is_empty() {
+                return Poll::Ready(Ok(Flushed::Part));
+            }
             if self.in_flight() {
                 return self.wait(core, Wants::SENT, by);
             }
+            is_begun = true;
             self.see_what_was_mapped()?;
             let Some(socket) = &core.socket else { return Poll::Ready(Err(IoError::Gone)) };
             // Observers are called when all earlier bytes were sent.
             core.out.advance(0);
             if core.out.is_empty() {
                 core.cork.iter_mut().for_each(|cork| cork.pop(socket));
-                return Poll::Ready(Ok(()));
+                return Poll::Ready(Ok(Flushed::All));
             }
             core.cork.iter_mut().for_each(|cork| cork.put(socket));
             if core.out.record().is_some() {
                 // A send of the ring cannot set the type of a record.
-                match self.call_while(core, cx, |out| out.record().is_some(), by) {
-                    Poll::Ready(Ok(())) => continue,
-                    other => return other,
-                }
+                ready!(self.call_while(core, cx, |out| out.record().is_some(), once, by))?;
+                continue;
             }
             if core.out.file().is_some() {
-                let sent = match self.sender {
+                ready!(match self.sender {
                     Sender::Auto | Sender::Sendfile | Sender::Splice => {
-                        self.call_while(core, cx, |out| out.file().is_some(), by)
+                        self.call_while(core, cx, |out| out.file().is_some(), once, by)
                     }
                     Sender::Copy => self.copy_file(core, cx, by),
                     Sender::Mmap | Sender::Zerocopy => self.send_mapped(core, cx, by),
-                };
-                match sent {
-                    Poll::Ready(Ok(())) => continue,
-                    other => return other,
-                }
+                })?;
+                continue;
             }
             let handed = self.hand_over(core);
             if self.sender == Sender::Mmap
@@ -321,7 +351,7 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
                 && core.out.is_empty()
                 && core.cork.as_ref().is_none_or(|cork| !cork.is_put())
             {
-                return Poll::Ready(Ok(()));
+                return Poll::Ready(Ok(Flushed::All));
             }
         }
     }
@@ -350,10 +380,14 @@ impl<B: ReceiveBuffer> Transport for CompletionTransport<B> {
         if let Some(error) = self.link.failed.get() {
             return Poll::Ready(Err(error));
         }
-        if patience == Patience::Park && core.input.is_empty() {
-            return Poll::Ready(Ok(Received::Idle));
+        match patience {
+            Patience::Park if core.input.is_empty() => Poll::Ready(Ok(Received::Idle)),
+            Patience::Park | Patience::Wait => self.wait(core, Wants::RECEIVED, by),
+            Patience::Try => {
+                self.link.add_wants(Wants::TRIED);
+                Poll::Ready(Ok(Received::Idle))
+            }
         }
-        self.wait(core, Wants::RECEIVED, by)
     }
 
     fn poll_lost(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<IoError> {
@@ -369,17 +403,16 @@ impl<B: ReceiveBuffer> Transport for CompletionTransport<B> {
         cx: &mut Context<'_>,
         by: Instant,
     ) -> Poll<Result<(), IoError>> {
-        let flushed = match self.flush(core, cx, by) {
-            // If a page was lost during a send, the ring reports a short send without a reason.
-            Poll::Ready(Err(error)) => Poll::Ready(Err(self.see_what_was_mapped().err().unwrap_or(error))),
-            other => other,
-        };
-        if let (Poll::Ready(Err(IoError::Truncated)), Some(socket)) = (&flushed, &core.socket) {
-            // The remaining bytes in the socket may be zeros.
-            socket.reset();
-            self.resets = true;
-        }
-        flushed
+        self.flush_whole_files(core, cx, false, by).map(|flushed| flushed.map(|_| ()))
+    }
+
+    fn poll_send(
+        &mut self,
+        core: &mut CoreOf<Self>,
+        cx: &mut Context<'_>,
+        by: Instant,
+    ) -> Poll<Result<Flushed, IoError>> {
+        self.flush_whole_files(core, cx, true, by)
     }
 
     fn poll_submitted(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<Result<(), IoError>> {

@@ -27,6 +27,8 @@ bitflags! {
         const AGAIN = 1 << 4;
         /// The peer is gone.
         const LOST = 1 << 5;
+        /// Not an event: the task has tried to receive, so bytes are received, and do not wake it.
+        const TRIED = 1 << 6;
     }
 }
 
@@ -69,6 +71,8 @@ pub(super) struct RingLink<B> {
     /// The mapping of a zero-copy send in flight, and whether more bytes follow it.
     pub(super) held: RefCell<Option<(Mapped, bool)>>,
     pub(super) writable: Cell<bool>,
+    /// Bytes that calls have sent in this poll.
+    pub(super) called: Cell<usize>,
     pub(super) file_read: RefCell<Option<FileRead>>,
     /// Whether a read was submitted and has not completed.
     pub(super) reading: Cell<bool>,
@@ -95,6 +99,7 @@ impl<B: ReceiveBuffer> RingLink<B> {
             sent: Cell::default(),
             held: RefCell::default(),
             writable: Cell::default(),
+            called: Cell::default(),
             file_read: RefCell::default(),
             reading: Cell::default(),
             file_done: RefCell::default(),
@@ -125,6 +130,7 @@ impl<B: ReceiveBuffer> RingLink<B> {
     pub(super) fn begin_poll(&self) {
         self.want.set(Wants::default());
         self.waits.set(false);
+        self.called.set(0);
     }
 
     /// Ends a poll: received bytes that the task did not take leave the ring's buffer.
@@ -144,6 +150,11 @@ impl<B: ReceiveBuffer> RingLink<B> {
         let waited = self.waits.replace(true);
         let before = self.deadline.get().filter(|_| waited);
         self.deadline.set(Some(before.map_or(by, |before| before.min(by))));
+        self.add_wants(wants);
+    }
+
+    /// Adds `wants` without a deadline.
+    pub(super) fn add_wants(&self, wants: Wants) {
         self.want.set(self.want.get() | wants);
     }
 

@@ -59,10 +59,11 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         }
     }
 
-    /// Ensures that a receive is in flight if the task of connection `key` waits for bytes, or for the end of the
-    /// connection, which only a receive reports. Bytes that the task does not read are bounded.
+    /// Ensures that a receive is in flight if the task of connection `key` waits for bytes or tries to receive them, or
+    /// waits for the end of the connection, which only a receive reports. Bytes that the task does not read are bounded.
     pub(super) fn receive_for_task(&mut self, key: Key, link: &RingLink<R::Buffer>) {
-        if link.wants(Wants::RECEIVED | Wants::LOST) && link.inbox.borrow().len() < INBOX_BYTES {
+        if link.wants(Wants::RECEIVED | Wants::LOST | Wants::TRIED) && link.inbox.borrow().len() < INBOX_BYTES
+        {
             self.receive(key);
         }
     }

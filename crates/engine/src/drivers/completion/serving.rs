@@ -76,10 +76,10 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
     /// The task of connection `key` waits: submits its output, and starts the operations that it waits for.
     fn wait(&mut self, key: Key, link: &Rc<RingLink<R::Buffer>>) {
         self.hand_over(key, link, false);
+        self.receive_for_task(key, link);
         if link.wants(Wants::AGAIN) {
             return self.again.push(key);
         }
-        self.receive_for_task(key, link);
         let number = self.number(key);
         if link.wants(Wants::WRITABLE) {
             let Some(slot) = self.connections.find(key) else { return };

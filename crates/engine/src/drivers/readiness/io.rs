@@ -4,17 +4,17 @@
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bitflags::bitflags;
-use tenfold_http::{Finish, Instant, IoError, Patience, Peer, Received, clock};
+use tenfold_http::{Finish, Flushed, Instant, IoError, Patience, Peer, Received, clock};
 use tenfold_sys::clock::monotonic;
 use tenfold_sys::readiness::Ready;
 use tenfold_sys::socket::Socket;
 
 use super::selector::Interest;
 use crate::dispatch::offload::OffloadPool;
-use crate::drivers::connection::{ConnectionIo, Core, CoreOf, Transport};
+use crate::drivers::connection::{ConnectionIo, Core, CoreOf, SLICE, Transport};
 use crate::drivers::input::{Input, NoBuffer};
 use crate::drivers::prefetch::Prefetch;
 use crate::plan::Plan;
@@ -94,10 +94,53 @@ impl ReadinessTransport {
         patience: Patience,
         by: Instant,
     ) -> Poll<Result<Received, IoError>> {
-        if patience == Patience::Park && core.input.is_empty() {
+        if patience == Patience::Try || patience == Patience::Park && core.input.is_empty() {
             return Poll::Ready(Ok(Received::Idle));
         }
         self.wait(core, Signals::READ, by)
+    }
+
+    /// Makes one call that sends from the front of the output, which is not empty; at most `most` bytes of a file.
+    #[inline]
+    fn poll_call(
+        &mut self,
+        core: &mut CoreOf<Self>,
+        cx: &mut Context<'_>,
+        most: usize,
+        by: Instant,
+    ) -> Poll<Result<(), IoError>> {
+        loop {
+            if !self.link.is_ready(Signals::WRITE) {
+                return self.wait(core, Signals::WRITE, by);
+            }
+            if self.link.left() == 0 {
+                return self.wait(core, Signals::AGAIN, by);
+            }
+            let Poll::Ready(most) = core.poll_cached(cx, self.link.left().min(most)) else {
+                return self.wait_unless_gone(core, Signals::default(), by);
+            };
+            match core.send(most?)? {
+                Some(count) => {
+                    self.link.moved(count);
+                    return Poll::Ready(Ok(()));
+                }
+                None => self.link.clear_ready(Signals::WRITE),
+            }
+        }
+    }
+
+    /// Ends a flush: waits until the kernel has released the sent memory.
+    #[inline]
+    fn end_flush(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<Result<(), IoError>> {
+        let Some(socket) = &core.socket else { return Poll::Ready(Err(IoError::Gone)) };
+        core.cork.iter_mut().for_each(|cork| cork.pop(socket));
+        if core.files.is_outstanding() {
+            if core.files.holds(socket)? {
+                return self.wait_for_release(core, by);
+            }
+            self.link.add_ready(Signals::MOVED);
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -113,6 +156,10 @@ impl Transport for ReadinessTransport {
         by: Instant,
     ) -> Poll<Result<Received, IoError>> {
         let Some(socket) = &core.socket else { return Poll::Ready(Err(IoError::Gone)) };
+        if patience == Patience::Try {
+            // No event reports bytes for which the task did not wait.
+            self.link.add_ready(Signals::READ);
+        }
         while self.link.is_ready(Signals::READ) {
             let into = core.input.room(room);
             if into.is_empty() {
@@ -120,7 +167,10 @@ impl Transport for ReadinessTransport {
             }
             // A peer that sends as fast as it is served must not starve the others.
             if self.link.left() == 0 {
-                return self.wait(core, Signals::AGAIN, by);
+                return match patience {
+                    Patience::Try => Poll::Ready(Ok(Received::Idle)),
+                    Patience::Park | Patience::Wait => self.wait(core, Signals::AGAIN, by),
+                };
             }
             let asked = into.len();
             match socket.receive(into) {
@@ -164,30 +214,26 @@ impl Transport for ReadinessTransport {
             core.cork.iter_mut().for_each(|cork| cork.put(socket));
         }
         while !core.out.is_empty() {
-            if !self.link.is_ready(Signals::WRITE) {
-                return self.wait(core, Signals::WRITE, by);
-            }
-            if self.link.left() == 0 {
-                return self.wait(core, Signals::AGAIN, by);
-            }
-            let Poll::Ready(most) = core.poll_cached(cx, self.link.left()) else {
-                return self.wait_unless_gone(core, Signals::default(), by);
-            };
-            match core.send(most?) {
-                Ok(Some(count)) => self.link.moved(count),
-                Ok(None) => self.link.clear_ready(Signals::WRITE),
-                Err(error) => return Poll::Ready(Err(error)),
-            }
+            ready!(self.poll_call(core, cx, usize::MAX, by))?;
         }
+        self.end_flush(core, by)
+    }
+
+    fn poll_send(
+        &mut self,
+        core: &mut CoreOf<Self>,
+        cx: &mut Context<'_>,
+        by: Instant,
+    ) -> Poll<Result<Flushed, IoError>> {
         let Some(socket) = &core.socket else { return Poll::Ready(Err(IoError::Gone)) };
-        core.cork.iter_mut().for_each(|cork| cork.pop(socket));
-        if core.files.is_outstanding() {
-            if core.files.holds(socket)? {
-                return self.wait_for_release(core, by);
+        if !core.out.is_empty() {
+            core.cork.iter_mut().for_each(|cork| cork.put(socket));
+            ready!(self.poll_call(core, cx, SLICE, by))?;
+            if !core.out.is_empty() {
+                return Poll::Ready(Ok(Flushed::Part));
             }
-            self.link.add_ready(Signals::MOVED);
         }
-        Poll::Ready(Ok(()))
+        self.end_flush(core, by).map(|ended| ended.map(|()| Flushed::All))
     }
 
     fn poll_finish(&mut self, core: &mut CoreOf<Self>, how: Finish, _by: Instant) -> Poll<()> {

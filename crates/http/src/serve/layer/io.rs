@@ -10,7 +10,7 @@ use super::queue::KernelQueue;
 use super::sending::Sending;
 use super::turns::{HandshakeTurns, Turn};
 use crate::clock::{self, Instant};
-use crate::io::{Finish, Io, IoError, Patience, Received};
+use crate::io::{Finish, Flushed, Io, IoError, Patience, Received};
 use crate::message::connection::Connection;
 use crate::out::Out;
 use crate::serve::session::Next;
@@ -226,6 +226,44 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
         true
     }
 
+    /// Seals output until the driver's output is full, and sends it by `send`.
+    fn poll_part(
+        &mut self,
+        cx: &mut Context<'_>,
+        by: Instant,
+        send: impl FnOnce(&mut I, &mut Context<'_>) -> Poll<Result<Flushed, IoError>>,
+    ) -> Poll<Result<Flushed, IoError>> {
+        if self.failed {
+            return Poll::Ready(Err(IoError::Gone));
+        }
+        let state = self.state.as_mut().expect("plaintext follows the handshake");
+        ready!(self.kernel.poll_pass(self.below, self.layer, state, cx, by))?;
+        match L::kernel_sealing(state) {
+            Some(sealing) => self.sending.pass(sealing, self.below.split().1),
+            None => self.sending.seal::<L, F>(state, self.below.split().1, self.files)?,
+        }
+        if self.last && self.sending.is_empty() && self.closing == Closing::No {
+            self.stage_closing_record();
+            self.closing = Closing::Flushing;
+        }
+        if ready!(send(self.below, cx))? == Flushed::Part {
+            return Poll::Ready(Ok(Flushed::Part));
+        }
+        self.replying = false;
+        if self.sending.poll_file(cx)?.is_pending() {
+            return self.below.poll_lost(cx, by).map(Err);
+        }
+        if !self.sending.is_empty() {
+            return Poll::Ready(Ok(Flushed::Part));
+        }
+        if self.closing != Closing::No
+            && let Some(state) = self.state.as_mut()
+        {
+            ready!(self.kernel.poll_queued::<I, L>(self.below, state, cx, by))?;
+        }
+        Poll::Ready(Ok(Flushed::All))
+    }
+
     /// Returns the deadline of a wait until `by`. While a record is incomplete, the connection is not idle
     /// and cannot be evicted, so a record that may contain a head has a head's time limit.
     fn limit_record(&mut self, patience: Patience, by: Instant) -> Instant {
@@ -290,8 +328,13 @@ impl<I: Io, L: Layer, F: FileReader> Io for LayeredIo<'_, I, L, F> {
         if self.input.shown() >= room {
             return Poll::Ready(Ok(Received::Full));
         }
+        // The layer's own records follow a try with the next output.
+        let replies = patience != Patience::Try;
         loop {
-            if self.has_to_reply() {
+            if self.failed && !replies {
+                return Poll::Ready(Err(IoError::Gone));
+            }
+            if replies && self.has_to_reply() {
                 ready!(self.poll_reply(cx, by))?;
             }
             if self.input.show(room) {
@@ -303,7 +346,9 @@ impl<I: Io, L: Layer, F: FileReader> Io for LayeredIo<'_, I, L, F> {
             if self.advance() {
                 continue;
             }
-            ready!(self.poll_reply(cx, by))?;
+            if replies {
+                ready!(self.poll_reply(cx, by))?;
+            }
             let gap = self.input.close_gap(self.below.split().0);
             self.below.consume(gap);
             // The driver's bytes may be part of a record, so it does not treat the connection as
@@ -326,32 +371,15 @@ impl<I: Io, L: Layer, F: FileReader> Io for LayeredIo<'_, I, L, F> {
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>, by: Instant) -> Poll<Result<(), IoError>> {
-        if self.failed {
-            return Poll::Ready(Err(IoError::Gone));
-        }
-        loop {
-            let state = self.state.as_mut().expect("plaintext follows the handshake");
-            ready!(self.kernel.poll_pass(self.below, self.layer, state, cx, by))?;
-            match L::kernel_sealing(state) {
-                Some(sealing) => self.sending.pass(sealing, self.below.split().1),
-                None => self.sending.seal::<L, F>(state, self.below.split().1, self.files)?,
-            }
-            if self.last && self.sending.is_empty() && self.closing == Closing::No {
-                self.stage_closing_record();
-                self.closing = Closing::Flushing;
-            }
-            ready!(self.below.poll_flush(cx, by))?;
-            self.replying = false;
-            if self.sending.poll_file(cx)?.is_pending() {
-                return self.below.poll_lost(cx, by).map(Err);
-            }
-            if self.sending.is_empty() {
-                let state = self.state.as_mut().filter(|_| self.closing != Closing::No);
-                return state.map_or(Poll::Ready(Ok(())), |state| {
-                    self.kernel.poll_queued::<I, L>(self.below, state, cx, by)
-                });
-            }
-        }
+        while ready!(self.poll_part(cx, by, |below, cx| {
+            below.poll_flush(cx, by).map(|flushed| flushed.map(|()| Flushed::All))
+        }))? == Flushed::Part
+        {}
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>, by: Instant) -> Poll<Result<Flushed, IoError>> {
+        self.poll_part(cx, by, |below, cx| below.poll_send(cx, by))
     }
 
     fn end_output(&mut self) {
@@ -385,6 +413,10 @@ impl<I: Io, L: Layer, F: FileReader> Io for LayeredIo<'_, I, L, F> {
 
     fn delivered(&self) -> u64 {
         self.below.delivered()
+    }
+
+    fn blocks(&self) -> bool {
+        self.below.blocks()
     }
 
     fn draining(&self) -> bool {

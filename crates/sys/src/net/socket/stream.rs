@@ -54,6 +54,14 @@ impl Socket {
         Ok(rustix::net::recv(&self.0, into, RecvFlags::empty())?.1)
     }
 
+    /// Receives into `into` what has arrived, without waiting; 0 is the end (`MSG_DONTWAIT` in `man 2 recv`).
+    ///
+    /// # Errors
+    /// The error of the system call; `WouldBlock` if no byte has arrived.
+    pub fn try_receive(&self, into: &mut [u8]) -> io::Result<usize> {
+        Ok(rustix::net::recv(&self.0, into, RecvFlags::DONTWAIT)?.1)
+    }
+
     /// Receives bytes and discards them. Returns their number; 0 is the end.
     ///
     /// # Errors
@@ -272,6 +280,18 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
         drop(peer);
         assert_eq!(socket.receive(&mut into).expect("the end has come"), 0);
+    }
+
+    #[test]
+    fn a_try_of_a_socket_that_blocks_does_not_wait() {
+        let (mut peer, socket) = pair();
+        let mut into = [0; 16];
+        let error = socket.try_receive(&mut into).expect_err("nothing has come");
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        peer.write_all(b"hello").expect("a peer may send");
+        drop(peer);
+        assert_eq!(socket.try_receive(&mut into).expect("bytes have come"), 5);
+        assert_eq!(socket.try_receive(&mut into).expect("the end has come"), 0);
     }
 
     #[test]

@@ -8,8 +8,8 @@ use rustls::version::TLS13;
 use tenfold_http::layer::LayeredIo;
 use tenfold_http::script::{BEGIN, Outcome, Script, ScriptIo};
 use tenfold_http::{
-    Connection, Finish, Instant, Io, IoError, Memory, Out, Patience, Received, SealedOutput, Session,
-    serve_connection,
+    Connection, Finish, Flushed, Instant, Io, IoError, Memory, Out, Patience, Received, SealedOutput,
+    Session, serve_connection,
 };
 
 use super::kernel::seal;
@@ -106,6 +106,10 @@ impl Io for KernelIo<'_> {
             }
         }
         self.below.poll_flush(cx, by)
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>, by: Instant) -> Poll<Result<Flushed, IoError>> {
+        self.poll_flush(cx, by).map(|flushed| flushed.map(|()| Flushed::All))
     }
 
     fn seal_in_kernel(&mut self, parameters: &[u8]) -> Option<SealedOutput> {

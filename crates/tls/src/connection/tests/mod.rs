@@ -1,5 +1,6 @@
 //! The layer with rustls' own client, driven by scripts.
 
+mod alternating;
 mod any;
 mod early_data;
 mod handshakes;
