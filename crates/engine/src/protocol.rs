@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use tenfold_http::{Instant, Io, Next, Peer};
+use tenfold_http::{Instant, Io, Next, Out, Peer};
 
 /// A protocol, written once, for every engine. Cloned for each worker thread.
 pub trait Protocol: Clone + Send + Sync + 'static {
@@ -34,6 +34,18 @@ pub trait Protocol: Clone + Send + Sync + 'static {
     fn has_answered(_state: &Self::State) -> bool {
         true
     }
+
+    /// Stages the last bytes of an idle connection, before the engine closes it: at its deadline, at the bound on
+    /// connections, or because the worker drains. The engine sends them as far as the socket has room, and does not
+    /// wait. A default state has none.
+    ///
+    /// A connection is idle since its last request, whatever it has received since. So a protocol parks it with the
+    /// deadline of that request.
+    fn farewell(&self, _state: &mut Self::State, _out: &mut Out) {}
+
+    /// Called with the state of a connection that has ended, to free data outside of the state. The default state comes
+    /// if the connection ended during an activation, because the task was dropped with the state.
+    fn release(&self, _state: Self::State) {}
 
     /// Whether a new connection from `peer` is served; otherwise it is closed. [`Protocol::on_close`] is called when an
     /// admitted connection has ended.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tenfold_engine::offload::{Promise, promise};
 use tenfold_http::script::{Outcome, Script};
 use tenfold_http::{IoError, Next};
+use tenfold_sys::shared::SharedRows;
 
 use crate::mux::{Answers, COUNT, Memory, Mux, NOISE, PATIENCE, WINDOW, ask, frame, grant};
 
@@ -25,7 +26,8 @@ fn server() -> (Mux, Arc<Mutex<Vec<Promise<()>>>>) {
         }
         coming
     };
-    (Mux { later: Arc::new(later) }, promises)
+    let released = Arc::new(SharedRows::new(1, 1).expect("there is memory"));
+    (Mux { idle: PATIENCE, released, later: Arc::new(later) }, promises)
 }
 
 fn keep_all(promises: &Mutex<Vec<Promise<()>>>) {

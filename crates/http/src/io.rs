@@ -106,7 +106,8 @@ pub trait Io {
 /// The behaviour of a receive without received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
-    /// The receive may return [`Received::Idle`], because the connection is between requests.
+    /// The receive may return [`Received::Idle`], because the connection is between requests. Its deadline belongs
+    /// to the last request: a wait with the deadline of the wait before it continues the same idle time.
     Park,
     /// The receive waits, because the connection is within a request.
     Wait,
@@ -126,7 +127,8 @@ pub enum Received {
     /// The limit of held bytes is reached.
     Full,
     /// No more bytes are available. With [`Patience::Park`], no bytes are held either, so the connection can be
-    /// parked. A blocking driver does not park: it waits, and returns this only while the server drains.
+    /// parked. A blocking driver does not park: it waits, and returns this only if it closes the
+    /// connection, because the server drains or another connection needs its place.
     Idle,
 }
 

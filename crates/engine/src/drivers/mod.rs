@@ -3,6 +3,7 @@
 pub(crate) mod blocking;
 pub(crate) mod completion;
 mod connection;
+pub(crate) mod farewell;
 pub(crate) mod input;
 mod linger;
 mod prefetch;

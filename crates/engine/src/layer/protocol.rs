@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use tenfold_http::layer::{HandshakeTurns, Layer, LayeredIo};
-use tenfold_http::{Connection, Instant, Io, Next, Peer};
+use tenfold_http::layer::{HandshakeTurns, Layer, LayeredIo, farewell};
+use tenfold_http::{Connection, Instant, Io, Next, Out, Peer};
 
 use super::files::CachedFirst;
 use super::proxied::ProxyListeners;
@@ -102,6 +102,19 @@ impl<L: Layer, P: Protocol> Protocol for Layered<L, P> {
 
     fn has_answered(state: &Self::State) -> bool {
         P::has_answered(&state.above)
+    }
+
+    fn farewell(&self, state: &mut Self::State, out: &mut Out) {
+        let (Some(layer), Some(layered)) = (&self.layer, &mut state.layer) else {
+            return self.above.farewell(&mut state.above, out);
+        };
+        let mut plaintext = Out::new();
+        self.above.farewell(&mut state.above, &mut plaintext);
+        farewell(layer, layered, &plaintext, out);
+    }
+
+    fn release(&self, state: Self::State) {
+        self.above.release(state.above);
     }
 
     fn admit(&self, peer: &Peer) -> bool {

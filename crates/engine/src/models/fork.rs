@@ -21,7 +21,7 @@ use tenfold_sys::shared::SharedRows;
 use tenfold_sys::signal::Signal;
 
 use crate::drivers::blocking::accept::accept_each;
-use crate::drivers::blocking::io::{Idle, IdleSince};
+use crate::drivers::blocking::io::IdleSince;
 use crate::drivers::blocking::serve::serve;
 use crate::plan::Plan;
 use crate::protocol::{Event, Protocol};
@@ -105,7 +105,7 @@ impl Children {
         let admitted = admit();
         if let Some(place) = evicted.filter(|_| admitted) {
             let &(pid, _) = self.each.evict(place);
-            if !IdleSince(&self.idle_since.row(0)[place]).evict_lingering() {
+            if !IdleSince(&self.idle_since.row(0)[place]).evict() {
                 // A request that arrives meanwhile is still answered.
                 process::send_signal(pid, Signal::Quit);
             }
@@ -122,7 +122,7 @@ impl Children {
     /// The word of the next process, which is active at first.
     fn begin(&self) -> IdleSince<'_> {
         let idle = IdleSince(&self.idle_since.row(0)[self.each.next()]);
-        idle.over();
+        idle.begin();
         idle
     }
 

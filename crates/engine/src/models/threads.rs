@@ -53,7 +53,7 @@ impl Threads {
     /// close.
     pub(super) fn give_way<P: Protocol>(&mut self, place: usize, protocol: &P) {
         if let Some(served) = self.evict(place).upgrade()
-            && !served.idle().evict_lingering()
+            && !served.idle().evict()
         {
             served.socket.shut_down_reading();
         }

@@ -126,7 +126,7 @@ impl FileSender {
     /// Sends from memory; with `mmap` together with the file bytes that follow.
     fn send_memory(&mut self, socket: &Socket, out: &Out, most: usize) -> Result<usize, Failure> {
         if let Some((kind, content)) = out.record() {
-            return socket.send_record(kind, content).map_err(Failure::Call);
+            return socket.send_record(kind, content, true).map_err(Failure::Call);
         }
         let mut slices = [IoSlice::new(&[]); SLICES];
         let (filled, more) = out.memory(&mut slices);

@@ -32,7 +32,7 @@ fn one_worker(configuration: &Configuration) -> bool {
 
 /// Whether the server recognizes every idle connection. A pool that polls all connections does not: a connection that a
 /// thread holds does not count as idle.
-fn sees_all_idle(configuration: &Configuration) -> bool {
+pub(crate) fn sees_all_idle(configuration: &Configuration) -> bool {
     let tried = configuration.engine == Engine::Busy && configuration.dispatch == Dispatch::Reactor;
     one_worker(configuration) && !tried
 }

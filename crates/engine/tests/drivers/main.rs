@@ -20,6 +20,7 @@ mod configuration;
 mod duplex;
 mod endings;
 mod faults;
+mod idle;
 mod launch;
 mod leaving;
 mod mux;
@@ -44,6 +45,7 @@ const THEMES: &[(&str, &[Statement])] = &[
     ("turns", turns::STATEMENTS),
     ("leaving", leaving::STATEMENTS),
     ("duplex", duplex::STATEMENTS),
+    ("idle", idle::STATEMENTS),
     ("faults", faults::STATEMENTS),
     ("tls", tls::STATEMENTS),
     ("cold", cold::STATEMENTS),

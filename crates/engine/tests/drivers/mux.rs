@@ -6,12 +6,14 @@
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tenfold_engine::Protocol;
 use tenfold_engine::offload::OffloadResult;
 use tenfold_http::{Finish, Flushed, Instant, Io, IoError, Next, Out, Patience, Received, clock};
+use tenfold_sys::shared::SharedRows;
 
 /// From the client: a request for an answer of a number of bytes (4) after a number of milliseconds (2).
 pub(crate) const ASK: u8 = 0;
@@ -29,6 +31,12 @@ pub(crate) const END: u8 = 5;
 pub(crate) const SILENCE: u8 = 6;
 /// From the client: a request for two tries to receive, the second after [`TRIAL_PAUSE`]. From the server: their results.
 pub(crate) const TRIAL: u8 = 7;
+/// From the client, and back from the server: no request, so it does not prolong the time for which a connection is idle.
+pub(crate) const PING: u8 = 8;
+/// From the server: the last frame of an idle connection that the engine closes.
+pub(crate) const FAREWELL: u8 = 9;
+/// From the client: a request for the number of connections whose state was released. From the server: that number (8).
+pub(crate) const RELEASED: u8 = 10;
 
 /// The result of a try to receive.
 pub(crate) const NOTHING: u8 = 0;
@@ -108,6 +116,10 @@ impl Answers {
 
 #[derive(Clone)]
 pub(crate) struct Mux {
+    /// The time after the last request in which an idle connection is closed.
+    pub(crate) idle: Duration,
+    /// The number of released states, which all processes of the server share.
+    pub(crate) released: Arc<SharedRows>,
     /// Returns a future that is ready after a number of milliseconds.
     pub(crate) later: Arc<dyn Fn(u16) -> OffloadResult<()> + Send + Sync>,
 }
@@ -117,11 +129,15 @@ pub(crate) struct Mux {
 pub(crate) struct Memory {
     window: u32,
     noise: u32,
+    /// Whether a request was answered.
+    answered: bool,
+    /// The deadline of the idle connection; `NEVER` before its first activation.
+    idle_by: Instant,
 }
 
 impl Default for Memory {
     fn default() -> Memory {
-        Memory { window: WINDOW, noise: 0 }
+        Memory { window: WINDOW, noise: 0, answered: false, idle_by: Instant::NEVER }
     }
 }
 
@@ -168,11 +184,34 @@ impl Protocol for Mux {
     fn first_bytes_by(&self) -> Instant {
         clock::now() + PATIENCE
     }
+
+    fn next_request_by(&self) -> Instant {
+        clock::now() + self.idle
+    }
+
+    fn has_answered(memory: &Memory) -> bool {
+        memory.answered
+    }
+
+    fn farewell(&self, memory: &mut Memory, out: &mut Out) {
+        if memory.answered {
+            out.stage(&frame(FAREWELL, 0, b""));
+        }
+    }
+
+    fn release(&self, memory: Memory) {
+        if memory.idle_by != Instant::NEVER {
+            self.released.row(0)[0].fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Mux {
     pub(crate) async fn multiplex<I: Io>(&self, io: &mut I, memory: &mut Memory) -> Next {
         let by = clock::now() + PATIENCE;
+        if memory.idle_by == Instant::NEVER {
+            memory.idle_by = by;
+        }
         let (mux, streams) = (self, Vec::new());
         let mut serving = Serving {
             mux,
@@ -270,7 +309,8 @@ impl Serving<'_> {
             false if idle => Patience::Park,
             false => Patience::Wait,
         };
-        let received = match io.poll_receive(cx, ROOM, patience, self.receive_by) {
+        let by = if patience == Patience::Park { self.memory.idle_by } else { self.receive_by };
+        let received = match io.poll_receive(cx, ROOM, patience, by) {
             Poll::Ready(received) => received,
             Poll::Pending => return Poll::Pending,
         };
@@ -279,7 +319,9 @@ impl Serving<'_> {
         }
         self.receive_by = clock::now() + PATIENCE;
         match received {
-            Ok(Received::Idle) => return Poll::Ready(Some(Next::Park(self.receive_by))),
+            Ok(Received::Idle) => return Poll::Ready(Some(Next::Park(by))),
+            // The engine closes the connection.
+            Err(IoError::TimedOut) if patience == Patience::Park => return Poll::Ready(Some(Next::Park(by))),
             Ok(Received::Bytes | Received::Full) => {
                 let (bytes, out) = io.split();
                 let Some(count) = self.take(bytes, out) else { return Poll::Ready(Some(Next::Close)) };
@@ -307,6 +349,11 @@ impl Serving<'_> {
                 }),
                 (GRANT, &[a, b, c, d]) => self.memory.window += u32::from_be_bytes([a, b, c, d]),
                 (NOISE, noise) => self.memory.noise += noise.len() as u32,
+                (PING, []) => out.stage(&frame(PING, 0, b"")),
+                (RELEASED, []) => {
+                    let count = self.mux.released.row(0)[0].load(Ordering::Relaxed);
+                    out.stage(&frame(RELEASED, 0, &count.to_be_bytes()));
+                }
                 (TRIAL, []) => self.trial = Some((None, (self.mux.later)(TRIAL_PAUSE))),
                 (COUNT, []) => out.stage(&frame(COUNT, 0, &self.memory.noise.to_be_bytes())),
                 _ => return None,
@@ -320,7 +367,6 @@ impl Serving<'_> {
     fn stage(&mut self, out: &mut Out, cx: &mut Context<'_>) {
         let mut more = true;
         while std::mem::take(&mut more) {
-            let window = &mut self.memory.window;
             self.streams.retain_mut(|stream| {
                 if let Some(later) = &mut stream.later {
                     match std::pin::Pin::new(later).poll(cx) {
@@ -328,17 +374,19 @@ impl Serving<'_> {
                         Poll::Pending => return true,
                     }
                 }
-                let count = PIECE_BYTES.min(stream.end - stream.at).min(*window);
+                let count = PIECE_BYTES.min(stream.end - stream.at).min(self.memory.window);
                 if count > 0 && out.len() < STAGED {
                     let piece: Vec<_> =
                         (stream.at..stream.at + count).map(|at| byte(stream.number, at)).collect();
                     out.stage(&frame(PIECE, stream.number, &piece));
                     stream.at += count;
-                    *window -= count;
+                    self.memory.window -= count;
                     more = true;
                 }
                 if stream.at == stream.end {
                     out.stage(&frame(END, stream.number, b""));
+                    self.memory.answered = true;
+                    self.memory.idle_by = clock::now() + self.mux.idle;
                 }
                 stream.at < stream.end
             });

@@ -28,7 +28,7 @@ use tenfold_sys::socket::{ListenOptions, Listener};
 use tenfold_sys::uring::Sizes;
 use tenfold_tls::connection::{TlsServer, prepare};
 
-use crate::mux::Mux;
+use crate::mux::{self, Mux};
 use crate::pattern;
 
 /// The first word of this role.
@@ -188,7 +188,11 @@ fn serve(settings: &Settings) -> Result<(), String> {
             let wait = move || std::thread::sleep(Duration::from_millis(u64::from(milliseconds)));
             lane.run(wait).expect("no more is asked for than may wait")
         };
-        let mux = Mux { later: Arc::new(later) };
+        let mux = Mux {
+            idle: settings.milliseconds("idle-timeout", mux::PATIENCE),
+            released: Arc::new(SharedRows::new(1, 1).map_err(|error| error.to_string())?),
+            later: Arc::new(later),
+        };
         return match tls(settings) {
             Some(tls) => run(&plan, &listeners, Layered::new(Some(tls), mux, &plan)),
             None => run(&plan, &listeners, mux),

@@ -77,11 +77,12 @@ impl Socket {
         self.sealed_output()
     }
 
-    /// Sends a record of another type than data, which the kernel seals (`TLS_SET_RECORD_TYPE`).
+    /// Sends a record of another type than data, which the kernel seals (`TLS_SET_RECORD_TYPE`). `waits`: a socket that
+    /// blocks waits for room.
     ///
     /// # Errors
     /// The error of `sendmsg(2)`; `WouldBlock` if the call would wait.
-    pub fn send_record(&self, kind: u8, content: &[u8]) -> io::Result<usize> {
+    pub fn send_record(&self, kind: u8, content: &[u8], waits: bool) -> io::Result<usize> {
         #[repr(C)]
         struct RecordType {
             header: libc::cmsghdr,
@@ -100,8 +101,9 @@ impl Socket {
         message.msg_iovlen = 1;
         message.msg_control = (&raw mut control).cast();
         message.msg_controllen = size_of::<RecordType>() as _;
+        let flags = libc::MSG_NOSIGNAL | if waits { 0 } else { libc::MSG_DONTWAIT };
         // SAFETY: an `IoSlice` has the layout of an `iovec`; the kernel only reads, and everything outlives the call.
-        let result = unsafe { libc::sendmsg(self.number(), &raw const message, libc::MSG_NOSIGNAL) };
+        let result = unsafe { libc::sendmsg(self.number(), &raw const message, flags) };
         usize::try_from(result).map_err(|_| io::Error::last_os_error())
     }
 
@@ -177,7 +179,7 @@ mod tests {
         let (socket, mut peer) = pair().expect("loopback");
         let before = socket.seal_in_kernel(&parameters).expect("the probe did");
         assert_eq!(socket.send(b"data", false).expect("there is room"), 4);
-        assert_eq!(socket.send_record(21, &[1, 0]).expect("there is room"), 2);
+        assert_eq!(socket.send_record(21, &[1, 0], true).expect("there is room"), 2);
         let after = socket.sealed_output().expect("the probe did");
         assert_eq!((after.queued - before.queued, after.record - before.record), (2 * 22 + 6, 2));
         assert_eq!(socket.seal_in_kernel(&parameters).is_ok(), kernel.rekeys);

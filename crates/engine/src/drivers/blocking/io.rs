@@ -25,6 +25,11 @@ pub(crate) trait Idle {
     /// to close the connection.
     fn gives_way(&self, since: Instant) -> bool;
 
+    /// Whether the end of the input is an eviction.
+    fn is_evicted(&self) -> bool {
+        false
+    }
+
     /// Called when the wait ends.
     fn over(&self) {}
 }
@@ -45,9 +50,14 @@ impl IdleSince<'_> {
         self.0.load(Ordering::Relaxed) == LINGERS.0
     }
 
-    /// Evicts the connection if it lingers; returns whether it does.
-    pub(crate) fn evict_lingering(&self) -> bool {
-        self.0.compare_exchange(LINGERS.0, EVICTED, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    /// Evicts the connection. Returns whether it lingers: then it checks by itself whether it is evicted.
+    pub(crate) fn evict(&self) -> bool {
+        self.0.swap(EVICTED, Ordering::Relaxed) == LINGERS.0
+    }
+
+    /// Begins a connection, which is active.
+    pub(crate) fn begin(&self) {
+        self.0.store(0, Ordering::Relaxed);
     }
 
     /// Returns the time for which the connection has been idle at `now`, if it is.
@@ -63,8 +73,14 @@ impl Idle for IdleSince<'_> {
         self.0.fetch_max(since.0.max(1), Ordering::Relaxed) == EVICTED
     }
 
+    fn is_evicted(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == EVICTED
+    }
+
     fn over(&self) {
-        self.0.store(0, Ordering::Relaxed);
+        let active = |word| (word != EVICTED).then_some(0);
+        // An evicted connection answers a request that has just arrived, and then ends.
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, active);
     }
 }
 
@@ -74,11 +90,38 @@ pub(crate) type BlockingIo<'a> = ConnectionIo<Blocking<'a>>;
 /// Calls that block.
 pub(crate) struct Blocking<'a> {
     pub(super) idle: &'a dyn Idle,
+    /// The deadline of the last idle wait, and the time since which the connection is idle.
+    idle_wait: (Instant, Instant),
+    /// Whether the connection gives way to another one.
+    pub(super) evicted: bool,
     /// Called between two slices of a wait: [`crate::Protocol::before_wait`].
     pub(super) before_wait: &'a dyn Fn(),
 }
 
-impl Blocking<'_> {
+impl<'a> Blocking<'a> {
+    pub(super) fn new(idle: &'a dyn Idle, before_wait: &'a dyn Fn()) -> Blocking<'a> {
+        Blocking { idle, idle_wait: (Instant::NEVER, Instant::NEVER), evicted: false, before_wait }
+    }
+
+    /// The time since which the connection has been idle, in a wait that begins `now`. A wait with the deadline of the
+    /// last one continues it: the bytes in between were no request.
+    fn idle_since(&mut self, by: Instant, now: Instant) -> Instant {
+        if self.idle_wait.0 != by {
+            self.idle_wait = (by, now);
+        }
+        self.idle_wait.1
+    }
+
+    /// Whether a connection that has been idle since `since` ends before its next wait. Bytes that come more often than
+    /// once in a slice would otherwise keep it open.
+    fn ends_before_wait(&mut self, socket: &Socket, since: Instant) -> bool {
+        if socket.has_input() {
+            return false;
+        }
+        self.evicted = self.idle.gives_way(since);
+        self.evicted || lifecycle::phase() >= Phase::Draining
+    }
+
     /// Repeats `call`, one slice each time, until its result is not a timeout.
     fn until<T>(
         &self,
@@ -156,17 +199,22 @@ impl<'a> Transport for Blocking<'a> {
             });
         }
         // A trickle of bytes does not extend the deadline.
-        let since = read_clock();
-        if since >= by {
+        let now = read_clock();
+        if now >= by {
             return Poll::Ready(Err(IoError::TimedOut));
         }
-        let mut was_idle = false;
+        let since = if parks { self.idle_since(by, now) } else { now };
+        let mut was_idle = parks && now.since(since) >= wait_slice();
+        if was_idle && self.ends_before_wait(socket, since) {
+            return Poll::Ready(Ok(Received::Idle));
+        }
+        // No count: the connection gives way.
         let received = self.until(by, parks, || match socket.receive(into) {
-            Ok(count) => Some(Ok(count)),
+            Ok(0) if parks && self.idle.is_evicted() => Some(Ok(None)),
+            Ok(count) => Some(Ok(Some(count))),
             Err(error) if error.kind() == ErrorKind::WouldBlock || interrupted(&error) => {
                 was_idle = parks;
-                // An evicted connection ends like one whose peer has ended its output.
-                (parks && self.idle.gives_way(since)).then_some(Ok(0))
+                (parks && self.idle.gives_way(since)).then_some(Ok(None))
             }
             Err(error) => Some(Err(connection_error(&error))),
         });
@@ -174,13 +222,17 @@ impl<'a> Transport for Blocking<'a> {
             self.idle.over();
         }
         Poll::Ready(match received {
-            Ok(Some(Ok(0))) => Ok(Received::End),
-            Ok(Some(Ok(count))) => {
+            Ok(Some(Ok(Some(0)))) => Ok(Received::End),
+            Ok(Some(Ok(Some(count)))) => {
                 core.input.filled(count);
                 Ok(Received::Bytes)
             }
             Ok(Some(Err(error))) | Err(error) => Err(error),
             Ok(None) => Ok(Received::Idle),
+            Ok(Some(Ok(None))) => {
+                self.evicted = true;
+                Ok(Received::Idle)
+            }
         })
     }
 

@@ -14,6 +14,7 @@ use tenfold_sys::socket::{Socket, wait_slice};
 
 use super::io::{Blocking, BlockingIo, Idle, LINGERS};
 use crate::drivers::connection::Core;
+use crate::drivers::farewell::send_farewell;
 use crate::drivers::input::Input;
 use crate::drivers::linger::{self, Discarded, discard};
 use crate::plan::{Bounds, Plan};
@@ -38,12 +39,24 @@ pub(crate) fn serve<P: Protocol>(
     };
     let mut core = Core::new(plan, Input::that_grows(), None);
     core.begin(socket, of_accepted(peer), listener);
-    let mut io = BlockingIo { core, transport: Blocking { idle, before_wait: &before_wait } };
-    let mut memory = P::State::default();
+    let mut io = BlockingIo { core, transport: Blocking::new(idle, &before_wait) };
+    let mut state = P::State::default();
+    serve_activations(&mut io, &mut state, socket, plan, protocol);
+    protocol.release(state);
+}
+
+/// Serves a connection until its end.
+fn serve_activations<P: Protocol>(
+    io: &mut BlockingIo<'_>,
+    state: &mut P::State,
+    socket: &Socket,
+    plan: &Plan,
+    protocol: &P,
+) {
     read_clock();
     loop {
         let before = io.core.sent;
-        let next = catch_unwind(AssertUnwindSafe(|| block_on(protocol.serve(&mut io, &mut memory))));
+        let next = catch_unwind(AssertUnwindSafe(|| block_on(protocol.serve(io, state))));
         protocol.observe(Event::Sent(io.core.sent - before));
         io.core.files.report(|event| protocol.observe(event));
         io.core.files.clear();
@@ -51,8 +64,8 @@ pub(crate) fn serve<P: Protocol>(
             Ok(Next::Park(by)) => {
                 protocol.before_wait(false);
                 let now = read_clock();
-                if lifecycle::phase() >= Phase::Draining || now >= by {
-                    return;
+                if io.transport.evicted || lifecycle::phase() >= Phase::Draining || now >= by {
+                    return send_farewell(protocol, state, socket);
                 }
             }
             Ok(Next::Linger) => return linger(socket, &plan.bounds, &io.transport),
@@ -63,7 +76,7 @@ pub(crate) fn serve<P: Protocol>(
 }
 
 /// Discards received bytes until the peer has ended its output, or the connection gives way, within a bound of time.
-fn linger(socket: &Socket, bounds: &Bounds, Blocking { idle, before_wait }: &Blocking<'_>) {
+fn linger(socket: &Socket, bounds: &Bounds, Blocking { idle, before_wait, .. }: &Blocking<'_>) {
     let mut looks = read_clock() + wait_slice();
     let begun = linger::now();
     let mut by = linger::deadline(begun, bounds);

@@ -10,6 +10,7 @@ use super::link::RingLink;
 use super::ring::OperationQueue;
 use super::state::{InFlight, Past};
 use super::tag::{OperationKind, tag};
+use crate::drivers::farewell::send_farewell;
 use crate::protocol::{Event, Protocol};
 use crate::worker::eviction::MOST_LEAVING;
 use crate::worker::intake::of_accepted;
@@ -73,7 +74,30 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
         slot.driver.past |= Past::EVICTED;
         self.leaving += 1;
         self.protocol.observe(Event::Evicted);
+        self.send_farewell(key);
         self.close(key);
+    }
+
+    /// Sends the protocol's last bytes on connection `key`, if it is idle and has no send in flight.
+    fn send_farewell(&mut self, key: Key) {
+        let Some(slot) = self.connections.find(key) else { return };
+        let is_leaving = slot.driver.past.contains(Past::LEAVING);
+        if let Some(socket) = &slot.socket
+            && (slot.state == SlotState::Parked || is_leaving)
+        {
+            slot.driver.past -= Past::LEAVING;
+            send_farewell(self.protocol, &mut slot.memory, socket);
+        }
+    }
+
+    /// Closes connection `key`, which is idle, after its sends and the protocol's last bytes, at the latest at `by`.
+    pub(super) fn close_idle(&mut self, key: Key, by: Instant) {
+        let Some(slot) = self.connections.find(key) else { return };
+        match slot.driver.sending {
+            0 => self.send_farewell(key),
+            _ => slot.driver.past |= Past::LEAVING,
+        }
+        self.close_gently(key, by);
     }
 
     /// Closes connection `key` after its sends, at the latest at `by`.
@@ -118,6 +142,9 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
             return;
         }
         if slot.driver.sending == 0 {
+            if slot.driver.past.contains(Past::LEAVING) {
+                self.send_farewell(key);
+            }
             self.close(key);
         }
     }
@@ -126,6 +153,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
     pub(super) fn connections_end(&mut self, key: Key) {
         if let Some(slot) = self.connections.find(key) {
             self.protocol.on_close(|| slot.peer());
+            self.protocol.release(std::mem::take(&mut slot.memory));
             self.leaving -= usize::from(slot.driver.past.contains(Past::EVICTED));
             if let Some(socket) = slot.socket.take() {
                 self.ring.discard(socket);

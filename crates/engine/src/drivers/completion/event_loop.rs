@@ -110,7 +110,7 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Comp
                 Phase::Draining => {
                     let is_idle = |slot: &Slot<_, _>| slot.state == SlotState::Parked && slot.served;
                     for key in self.connections.keys(is_idle) {
-                        self.close_gently(key, tenfold_http::clock::now() + LAST_SENDS);
+                        self.close_idle(key, tenfold_http::clock::now() + LAST_SENDS);
                     }
                 }
                 _ => self.connections.retire(),

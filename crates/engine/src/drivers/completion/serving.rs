@@ -180,17 +180,13 @@ impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Tick
     }
 
     fn give_up(&mut self, key: Key, state: SlotState) {
-        let sending = self.connections.find(key).is_some_and(|slot| slot.driver.sending > 0);
-        match state {
-            // The last response is not sent completely.
-            SlotState::Parked if sending => {
-                self.close_gently(key, tenfold_http::clock::now() + LAST_SENDS);
-            }
-            SlotState::Parked => {
-                self.protocol.observe(Event::Expired);
-                self.close(key);
-            }
-            _ => self.close(key),
+        if state != SlotState::Parked {
+            return self.close(key);
         }
+        // Otherwise, the last response is not sent completely.
+        if self.connections.find(key).is_some_and(|slot| slot.driver.sending == 0) {
+            self.protocol.observe(Event::Expired);
+        }
+        self.close_idle(key, tenfold_http::clock::now() + LAST_SENDS);
     }
 }

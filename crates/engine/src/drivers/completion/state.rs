@@ -43,5 +43,7 @@ bitflags! {
         const EVICTED = 1 << 4;
         /// Its output was shut down, and received bytes are discarded.
         const LINGERED = 1 << 5;
+        /// It is closed because it is idle: the protocol's last bytes follow the sends in flight.
+        const LEAVING = 1 << 6;
     }
 }

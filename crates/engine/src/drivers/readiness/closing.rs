@@ -5,6 +5,7 @@ use tenfold_sys::socket::Socket;
 use super::executor::Executor;
 use super::io::ReadinessIo;
 use super::reactor::Reactor;
+use crate::drivers::farewell::send_farewell;
 use crate::drivers::linger::{self, Discarded, TURN_CALLS, discard};
 use crate::protocol::{self, Protocol};
 use crate::worker::slots::{Key, SlotState};
@@ -46,6 +47,15 @@ where
         }
     }
 
+    /// Closes connection `key`, which is idle or drained, after the protocol's last bytes if it is idle.
+    pub(super) fn close_idle(&mut self, key: Key) {
+        let Some(slot) = self.connections.find(key) else { return };
+        if let (SlotState::Parked, Some(socket)) = (slot.state, &slot.socket) {
+            send_farewell(self.protocol, &mut slot.memory, socket);
+        }
+        self.close(key);
+    }
+
     /// Closes connection `key`.
     pub(super) fn close(&mut self, key: Key) {
         let Some(slot) = self.connections.find(key) else { return };
@@ -53,6 +63,7 @@ where
             self.selector.closing(number);
         }
         self.protocol.on_close(|| slot.peer());
+        self.protocol.release(std::mem::take(&mut slot.memory));
         self.connections.remove(key);
         self.protocol.observe(protocol::Event::Closed);
     }

@@ -173,7 +173,7 @@ where
             match phase {
                 Phase::Draining => {
                     let is_idle = |slot: &Slot<_, _>| slot.state == SlotState::Parked && slot.served;
-                    self.connections.keys(is_idle).into_iter().for_each(|key| self.close(key));
+                    self.connections.keys(is_idle).into_iter().for_each(|key| self.close_idle(key));
                 }
                 _ => self.connections.retire(),
             }
@@ -216,7 +216,7 @@ where
             return None;
         }
         self.protocol.observe(protocol::Event::Evicted);
-        self.close(evicted);
+        self.close_idle(evicted);
         // The evicted connection's descriptor number is free now, and the selector accepts that number.
         let socket = if fits { Some(socket) } else { socket.renumber().ok() };
         let socket = socket.filter(|socket| self.selector.admits(socket.number()));
@@ -264,7 +264,7 @@ where
         if matches!(slot.state, SlotState::Parked | SlotState::Lingering { .. }) {
             let number = slot.socket.as_ref().map_or(-1, Socket::number);
             if !self.listen_for(key, number, Interest::READ) {
-                self.close(key);
+                self.close_idle(key);
             }
         }
     }

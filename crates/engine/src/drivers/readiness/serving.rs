@@ -172,12 +172,12 @@ where
                 // A draining worker closes idle connections once, and this one was active at that time.
                 let phase = lifecycle::phase();
                 if slot.served && phase >= Phase::Draining {
-                    return self.close(key);
+                    return self.close_idle(key);
                 }
                 // It was woken without work, so it stays idle with its old deadline.
                 let by = idle_until(if moved { by } else { by.min(slot.deadline) }, phase);
                 if !self.listen_for(key, number, Interest::READ) {
-                    return self.close(key);
+                    return self.close_idle(key);
                 }
                 self.connections.set_deadline(key, by);
                 if unread && self.reporting.edge {
@@ -241,6 +241,6 @@ where
         if state == SlotState::Parked {
             self.protocol.observe(protocol::Event::Expired);
         }
-        self.close(key);
+        self.close_idle(key);
     }
 }

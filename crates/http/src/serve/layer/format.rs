@@ -118,3 +118,24 @@ pub trait FileReader {
         buffer: &mut Vec<u8>,
     ) -> Result<FileBytes<Self::Later>, IoError>;
 }
+
+/// Seals the last bytes of an idle connection, which are staged bytes, and the closing record. Nothing is sealed
+/// before the end of the handshake, or while the kernel lacks the next key.
+pub fn farewell<L: Layer>(layer: &L, state: &mut L::State, plaintext: &Out, to: &mut Out) {
+    if !L::is_established(state) {
+        return;
+    }
+    let mut rest = plaintext.staged_alone().unwrap_or_default();
+    if L::kernel_sealing(state).is_some() && layer.kernel_parameters(state).is_some() {
+        return;
+    }
+    if let Some(sealing) = L::kernel_sealing(state) {
+        sealing.count(rest.len() as u64);
+        to.stage(std::mem::take(&mut rest));
+    }
+    while !rest.is_empty() {
+        let Ok(count) = L::seal(state, rest, to) else { return };
+        rest = &rest[count..];
+    }
+    L::close(state, to);
+}

@@ -12,7 +12,7 @@ mod queue;
 mod sending;
 mod turns;
 
-pub use format::{FileBytes, FileReader, Layer, LayerProgress};
+pub use format::{FileBytes, FileReader, Layer, LayerProgress, farewell};
 pub use io::LayeredIo;
 pub use kernel::KernelSealing;
 pub use turns::HandshakeTurns;

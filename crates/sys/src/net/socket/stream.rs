@@ -87,6 +87,14 @@ impl Socket {
         })
     }
 
+    /// Sends `bytes` as far as they fit, without waiting (`MSG_DONTWAIT` in `man 2 send`).
+    ///
+    /// # Errors
+    /// The error of the system call; `WouldBlock` if there is no room.
+    pub fn try_send(&self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::net::send(&self.0, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?)
+    }
+
     /// Sends `slices` as far as they fit, in one call: `writev(2)`, or `sendmsg(2)` with `MSG_MORE`.
     ///
     /// # Errors
