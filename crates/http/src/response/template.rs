@@ -15,6 +15,8 @@ pub struct Template {
     status: u16,
     fields: HeaderLines,
     h1: Prepared,
+    /// The last constant fields that were found to replace no field of this response.
+    beside: Option<&'static HeaderLines>,
 }
 
 impl Template {
@@ -24,7 +26,7 @@ impl Template {
         let mut response = Response::default();
         describe(&mut response.writer().head(status));
         let fields = std::mem::take(response.heads.fields());
-        Template { status, h1: Prepared::new(status, &fields, body), fields }
+        Template { status, h1: Prepared::new(status, &fields, body), fields, beside: None }
     }
 
     /// Returns the fields in order, without those that a version adds.
@@ -41,6 +43,23 @@ impl Template {
     pub fn weight(&self) -> usize {
         self.fields.as_bytes().len() + self.h1.weight()
     }
+
+    /// Whether these constant fields, if any, replace no field of this response.
+    #[inline]
+    fn goes_with(&mut self, constant: Option<&'static HeaderLines>) -> bool {
+        constant.is_none_or(|constant| {
+            self.beside.is_some_and(|beside| std::ptr::eq(beside, constant)) || self.compare(constant)
+        })
+    }
+
+    #[cold]
+    fn compare(&mut self, constant: &'static HeaderLines) -> bool {
+        let differs = constant.iter().all(|(name, _)| !self.fields.contains(name.as_str()));
+        if differs {
+            self.beside = Some(constant);
+        }
+        differs
+    }
 }
 
 impl ResponseWriter<'_> {
@@ -48,7 +67,11 @@ impl ResponseWriter<'_> {
     #[inline]
     pub fn template(&mut self, template: &mut Template, whole: bool) {
         let staged = match self.encoder {
-            Encoder::Http1(http1) => self.extra.is_none() && template.h1.stage(http1, whole, self.out),
+            Encoder::Http1(http1) => {
+                self.copies_prepared()
+                    && template.goes_with(self.constant)
+                    && template.h1.stage(http1, whole, self.constant, self.out)
+            }
             Encoder::Value(_) => false,
         };
         if !staged {
@@ -93,14 +116,27 @@ impl Prepared {
         Prepared { bytes, date, body: head.len(), second: clock::unix_seconds() }
     }
 
-    /// Stages the head, and with `whole` the body, if `encoder` would encode the same bytes. Returns whether
-    /// it would.
+    /// Stages the head with these constant fields, and with `whole` the body, if `encoder` would encode the
+    /// same bytes. Returns whether it would.
     #[inline]
-    fn stage(&mut self, encoder: Http1Encoder, whole: bool, out: &mut Out) -> bool {
+    fn stage(
+        &mut self,
+        encoder: Http1Encoder,
+        whole: bool,
+        constant: Option<&HeaderLines>,
+        out: &mut Out,
+    ) -> bool {
         let same = encoder == Prepared::ENCODER;
         if same {
             self.renew_date();
-            out.stage(if whole { &self.bytes } else { &self.bytes[..self.body] });
+            let bytes = if whole { &self.bytes } else { &self.bytes[..self.body] };
+            match constant {
+                None => out.stage(bytes),
+                Some(fields) => {
+                    let (head, rest) = bytes.split_at(self.body - b"\r\n".len());
+                    [head, fields.as_bytes(), rest].into_iter().for_each(|piece| out.stage(piece));
+                }
+            }
         }
         same
     }
@@ -151,6 +187,33 @@ mod tests {
         sent
     }
 
+    const SECURITY: FieldName<'_> = FieldName::STRICT_TRANSPORT_SECURITY;
+
+    fn constant(name: FieldName<'_>) -> &'static HeaderLines {
+        let mut fields = HeaderLines::default();
+        fields.field(name, FieldValue::constant("constant"));
+        Box::leak(Box::new(fields))
+    }
+
+    #[test]
+    fn constant_fields_are_inserted_into_the_prepared_bytes() {
+        clock::set(Instant(0), 784_111_777);
+        let mut template = Template::new(200, b"body", describe);
+        // Only the prepared bytes have this name of the server.
+        let name = template.h1.bytes.windows(7).position(|bytes| bytes == b"tenfold").expect("Server");
+        template.h1.bytes[name..name + 7].copy_from_slice(b"TENFOLD");
+        for (fields, copied) in [(constant(SECURITY), true), (constant(FieldName::CACHE_CONTROL), false)] {
+            let mut out = Out::new();
+            let mut response = ResponseWriter::http1(&mut out);
+            response.set_constant_fields(fields);
+            assert!(response.copies_prepared());
+            response.template(&mut template, true);
+            let text = String::from_utf8(sent(&mut out)).expect("text");
+            assert_eq!(text.contains("Server: TENFOLD\r\n"), copied, "{text}");
+            assert!(text.ends_with(": constant\r\n\r\nbody"), "{text}");
+        }
+    }
+
     #[test]
     fn a_template_equals_a_newly_written_head() {
         clock::set(Instant(0), 784_111_777);
@@ -158,15 +221,20 @@ mod tests {
         let mut added = HeaderLines::default();
         added.field(FieldName::VARY, FieldValue::constant("Origin"));
         let private = FieldValue::constant("private");
-        for case in 0..2 * 2 * 2 * 2 * 2 * 3_u64 {
+        let constants = [None, Some(constant(SECURITY)), Some(constant(FieldName::CACHE_CONTROL))];
+        for case in 0..2 * 2 * 2 * 2 * 2 * 3 * 3_u64 {
             clock::set(Instant(0), 784_111_777 + case);
             let chosen = |bit: u64| case >> bit & 1 == 1;
-            let write = [WriteMode::Joined, WriteMode::Split, WriteMode::PerHeader][case as usize / 32];
+            let write = [WriteMode::Joined, WriteMode::Split, WriteMode::PerHeader][case as usize / 32 % 3];
+            let constant = constants[case as usize / 96];
             let version = if chosen(0) { Version::Http10 } else { Version::Http11 };
             let encoder = Http1Encoder { version, persistent: chosen(1), write };
             let (mut anew, mut prepared) = (Out::new(), Out::new());
             for (out, template) in [(&mut anew, None), (&mut prepared, Some(&mut template))] {
                 let mut response = ResponseWriter::new(out, Encoder::Http1(encoder));
+                if let Some(fields) = constant {
+                    response.set_constant_fields(fields);
+                }
                 if chosen(2) {
                     response.add_fields(&added);
                 }
@@ -189,6 +257,8 @@ mod tests {
             let text = String::from_utf8_lossy(&prepared);
             assert_eq!(text, String::from_utf8_lossy(&anew), "{case}");
             assert_eq!(text.contains("Cache-Control: private\r\n"), chosen(3));
+            assert_eq!(text.matches("Cache-Control: ").count(), 1, "{text}");
+            assert_eq!(text.contains("Strict-Transport-Security: constant\r\n"), constant == constants[1]);
             assert_eq!(text.contains("Vary: Origin\r\n"), chosen(2));
             assert_eq!(text.ends_with("\r\n\r\nbody"), chosen(4));
         }

@@ -22,6 +22,7 @@ use crate::out::{Out, Part, SendObserver};
 pub struct ResponseWriter<'o> {
     pub(super) out: &'o mut Out,
     pub(super) encoder: Encoder<'o>,
+    pub(super) constant: Option<&'static HeaderLines>,
     /// Boxed, because few responses have extra fields.
     pub(super) extra: Option<Box<ExtraFields>>,
 }
@@ -37,7 +38,7 @@ pub(super) struct ExtraFields {
 impl<'o> ResponseWriter<'o> {
     #[inline]
     pub(crate) fn new(out: &'o mut Out, encoder: Encoder<'o>) -> ResponseWriter<'o> {
-        ResponseWriter { out, encoder, extra: None }
+        ResponseWriter { out, encoder, constant: None, extra: None }
     }
 
     /// Returns a writer of HTTP/1.1 on a persistent connection. For tests of services, which have no
@@ -63,7 +64,8 @@ impl<'o> ResponseWriter<'o> {
     /// of the content come first.
     pub fn head(&mut self, status: u16) -> ResponseHead<'_> {
         let mark = self.encoder.begin(status, self.out);
-        ResponseHead { out: self.out, encoder: self.encoder.reborrow(), extra: self.extra.take(), mark }
+        let (encoder, constant) = (self.encoder.reborrow(), self.constant);
+        ResponseHead { out: self.out, encoder, constant, extra: self.extra.take(), mark }
     }
 
     /// Writes a 103 with these fields before the final response (RFC 8297).
@@ -97,6 +99,19 @@ impl<'o> ResponseWriter<'o> {
         self.out.staged_alone().is_some()
     }
 
+    /// Sets fields that every response of a server has, in place of other fields of their names. They are
+    /// inserted into prepared responses.
+    pub fn set_constant_fields(&mut self, fields: &'static HeaderLines) {
+        self.constant = Some(fields);
+    }
+
+    /// Whether a prepared response is sent with no other fields than constant fields, so that its bytes are
+    /// copied.
+    #[inline]
+    pub fn copies_prepared(&self) -> bool {
+        self.extra.is_none()
+    }
+
     /// Adds fields to the next final head, after its own fields.
     pub fn add_fields(&mut self, fields: &HeaderLines) {
         if !fields.is_empty() {
@@ -111,7 +126,7 @@ impl<'o> ResponseWriter<'o> {
         added.unwrap_or_default()
     }
 
-    /// Sets a field of the next final head, in place of all other fields of its name.
+    /// Sets a field of the next final head, in place of all other fields of its name, also constant fields.
     pub fn replace_field(&mut self, name: FieldName<'_>, value: FieldValue<'_>) {
         self.extra.get_or_insert_default().replaced.replace(name, value);
     }
@@ -145,6 +160,7 @@ impl<'o> ResponseWriter<'o> {
 pub struct ResponseHead<'w> {
     out: &'w mut Out,
     encoder: Encoder<'w>,
+    constant: Option<&'static HeaderLines>,
     extra: Option<Box<ExtraFields>>,
     mark: usize,
 }
@@ -193,17 +209,35 @@ impl ResponseHead<'_> {
 
     /// Adds these fields in order.
     pub(super) fn fields(&mut self, fields: &HeaderLines) {
-        match &self.extra {
-            None => self.encoder.fields(fields, self.out),
-            Some(_) => fields.iter().for_each(|(name, value)| self.field(name, value)),
+        match (&self.extra, self.constant) {
+            (None, None) => self.encoder.fields(fields, self.out),
+            _ => fields.iter().for_each(|(name, value)| self.field(name, value)),
         }
     }
 
     /// Adds a field, unless a field set before replaces it.
     #[inline]
     fn bytes(&mut self, name: &str, value: &[u8]) {
-        if self.extra.as_ref().is_none_or(|extra| !extra.replaced.contains(name)) {
+        let replaced = self.extra.as_ref().map(|extra| &extra.replaced);
+        if ![self.constant, replaced].into_iter().flatten().any(|fields| fields.contains(name)) {
             self.encoder.field(name, value, self.out);
+        }
+    }
+
+    /// Adds the fields that were set before the head: extra and constant fields.
+    #[cold]
+    fn earlier_fields(&mut self) {
+        let ExtraFields { added, replaced } = self.extra.take().map(|extra| *extra).unwrap_or_default();
+        let lists = [Some(&added), self.constant, Some(&replaced)];
+        for (index, fields) in lists.iter().enumerate() {
+            let replaces = |name: FieldName<'_>| {
+                lists[index + 1..].iter().flatten().any(|later| later.contains(name.as_str()))
+            };
+            for (name, value) in fields.iter().flat_map(|fields| fields.iter()) {
+                if !replaces(name) {
+                    self.encoder.field(name.as_str(), value.as_bytes(), self.out);
+                }
+            }
         }
     }
 
@@ -222,12 +256,8 @@ impl ResponseHead<'_> {
 
 impl Drop for ResponseHead<'_> {
     fn drop(&mut self) {
-        if let Some(extra) = self.extra.take() {
-            let ExtraFields { added, replaced } = *extra;
-            for (name, value) in added.iter().filter(|(name, _)| !replaced.contains(name.as_str())) {
-                self.encoder.field(name.as_str(), value.as_bytes(), self.out);
-            }
-            self.encoder.fields(&replaced, self.out);
+        if self.extra.is_some() || self.constant.is_some() {
+            self.earlier_fields();
         }
         self.encoder.end(self.mark, self.out);
     }

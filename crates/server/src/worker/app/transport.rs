@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 
 use tenfold_http::{
-    Connection, FieldName, FieldValue, Request, ResponseWriter, Scheme, covers_name, without_port,
+    Connection, FieldName, FieldValue, HeaderLines, Request, ResponseWriter, Scheme, covers_name,
+    without_port,
 };
 use tenfold_site::{ResponseSummary, misdirected, redirect};
 use tenfold_sys::socket::{ListenAddress, Listener};
@@ -16,8 +17,8 @@ const HTTPS: u16 = 443;
 /// The rules of a worker.
 #[derive(Debug)]
 pub(crate) struct TransportRules {
-    /// The value of Strict-Transport-Security.
-    hsts: Option<String>,
+    /// Strict-Transport-Security.
+    hsts: Option<&'static HeaderLines>,
     redirects: Option<Redirects>,
 }
 
@@ -68,7 +69,7 @@ impl TransportRules {
                 addresses: facts().flat_map(|facts| facts.addresses.iter().copied()).collect(),
             }
         });
-        TransportRules { hsts: settings.hsts.clone(), redirects }
+        TransportRules { hsts: settings.hsts.as_deref().and_then(constant), redirects }
     }
 
     /// Whether responses have Strict-Transport-Security.
@@ -81,11 +82,10 @@ impl TransportRules {
     /// of the request if it has one.
     #[inline]
     pub(super) fn secure(&self, connection: &Connection, response: &mut ResponseWriter<'_>) {
-        if let Some(hsts) = &self.hsts
+        if let Some(fields) = self.hsts
             && connection.scheme == Scheme::Https
-            && let Some(value) = FieldValue::new(hsts.as_bytes())
         {
-            response.replace_field(FieldName::STRICT_TRANSPORT_SECURITY, value);
+            response.set_constant_fields(fields);
         }
         if let Some(id) = &connection.request_id
             && let Some(value) = FieldValue::new(id.as_bytes())
@@ -121,6 +121,13 @@ impl TransportRules {
     }
 }
 
+/// Returns Strict-Transport-Security with this value. It is never freed: a process has one configuration.
+fn constant(hsts: &str) -> Option<&'static HeaderLines> {
+    let mut fields = HeaderLines::default();
+    fields.field(FieldName::STRICT_TRANSPORT_SECURITY, FieldValue::new(hsts.as_bytes())?);
+    Some(Box::leak(Box::new(fields)))
+}
+
 impl Redirects {
     /// Returns the URL of the request with https; `None` if its host is missing or not of this server.
     fn location(&self, request: &Request<'_>) -> Option<String> {
@@ -148,4 +155,30 @@ fn is_challenge(path: &str) -> bool {
     path.strip_prefix("/.well-known/acme-challenge/").is_some_and(|token| {
         !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddr};
+
+    use tenfold_http::{Local, Out, Peer};
+
+    use super::*;
+
+    #[test]
+    fn cached_responses_with_strict_transport_security_are_copied() {
+        let rules = TransportRules { hsts: constant("max-age=1"), redirects: None };
+        let peer = Peer::Internet(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
+        let plaintext = Connection::plaintext(peer, Local { listener: 0 });
+        let secure = Connection { scheme: Scheme::Https, ..plaintext.clone() };
+        for (connection, sends) in [(plaintext, false), (secure, true)] {
+            let mut out = Out::new();
+            let mut response = ResponseWriter::http1(&mut out);
+            rules.secure(&connection, &mut response);
+            assert!(response.copies_prepared());
+            response.head(204).end();
+            let head = out.staged_alone().expect("a head is staged bytes");
+            assert_eq!(head.ends_with(b"\r\nStrict-Transport-Security: max-age=1\r\n\r\n"), sends);
+        }
+    }
 }
