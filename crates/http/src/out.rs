@@ -102,20 +102,21 @@ impl Out {
         self.tail += bytes.len();
     }
 
-    /// Adds `count` zeroed bytes to the end, which `fill` overwrites. If it fails, nothing is added.
+    /// Lets `append` add bytes to the end of a vector, which has room for `count` more bytes. If it fails,
+    /// nothing is added.
     pub fn stage_with<T, E>(
         &mut self,
         count: usize,
-        fill: impl FnOnce(&mut [u8]) -> Result<T, E>,
+        append: impl FnOnce(&mut Vec<u8>) -> Result<T, E>,
     ) -> Result<T, E> {
         let begin = self.staged.len();
-        self.staged.resize(begin + count, 0);
-        let filled = fill(&mut self.staged[begin..]);
-        match filled {
-            Ok(_) => self.tail += count,
+        self.staged.reserve(count);
+        let appended = append(&mut self.staged);
+        match appended {
+            Ok(_) => self.tail += self.staged.len() - begin,
             Err(_) => self.staged.truncate(begin),
         }
-        filled
+        appended
     }
 
     /// Adds `part` to the end without copying it. An empty part is ignored. Panics if a range of shared bytes
@@ -330,9 +331,7 @@ impl Out {
     #[inline]
     pub fn advance(&mut self, count: u64) {
         if self.segments.is_empty() {
-            let count = usize::try_from(count).expect("staged bytes fit a usize");
-            self.tail = self.tail.checked_sub(count).expect("no more bytes are sent than were staged");
-            self.gone += count;
+            self.drop_tail(count);
             self.sends += u32::from(count > 0);
         } else {
             self.advance_segments(count);
@@ -358,15 +357,7 @@ impl Out {
             if step > 0 && !std::mem::replace(&mut counted, true) {
                 self.sends += 1;
             }
-            match segment {
-                Segment::Staged(left) | Segment::Alone(left) | Segment::Record(_, left) => {
-                    *left -= step as usize;
-                    self.gone += step as usize;
-                }
-                Segment::Shared(_, range) => range.start += step as usize,
-                Segment::File(_, range) => range.start += step,
-                Segment::Observer(_) => {}
-            }
+            self.gone += segment.drop_first(step);
             if segment.len() > 0 {
                 return;
             }
@@ -376,9 +367,14 @@ impl Out {
             }
         }
         self.sends += u32::from(count > 0 && !counted);
-        let rest = usize::try_from(count).expect("staged bytes fit a usize");
-        self.tail = self.tail.checked_sub(rest).expect("no more bytes are sent than were staged");
-        self.gone += rest;
+        self.drop_tail(count);
+    }
+
+    #[inline]
+    fn drop_tail(&mut self, count: u64) {
+        let count = usize::try_from(count).expect("staged bytes fit a usize");
+        self.tail = self.tail.checked_sub(count).expect("no more bytes are sent than were staged");
+        self.gone += count;
     }
 
     /// Drops all output, and reports the unsent bytes to the observers. Keeps at most `capacity` bytes of
@@ -438,5 +434,20 @@ impl Segment {
             Segment::File(_, range) => range.end.saturating_sub(range.start),
             Segment::Observer(_) => 0,
         }
+    }
+
+    /// Drops the first `count` bytes. Returns the number of staged bytes among them.
+    fn drop_first(&mut self, count: u64) -> usize {
+        assert!(count <= self.len(), "{count} bytes are dropped from a piece of {}", self.len());
+        match self {
+            Segment::Staged(left) | Segment::Alone(left) | Segment::Record(_, left) => {
+                *left -= count as usize;
+                return count as usize;
+            }
+            Segment::Shared(_, range) => range.start += count as usize,
+            Segment::File(_, range) => range.start += count,
+            Segment::Observer(_) => {}
+        }
+        0
     }
 }

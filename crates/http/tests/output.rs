@@ -95,8 +95,8 @@ impl Pair {
             Operation::PopFile(most) => {
                 let there = self.out.file().map_or(0, |(_, range, _)| range.end - range.start);
                 let count = there.min(u64::from(most));
-                if there > 0 {
-                    self.out.pop_file(count);
+                if count > 0 {
+                    self.out.pop_bytes(count);
                     // Observers after this file are not called yet.
                     let front = self.model.drain(..count as usize);
                     assert!(front.into_iter().all(|item| matches!(item, ModelItem::File(_))));

@@ -37,19 +37,21 @@ impl Out {
         Some(memory)
     }
 
-    /// Takes the first `count` bytes of the file at the front as one piece, for a driver that has read or
-    /// mapped them. The driver reports their result to the next observer with [`Out::advance`] or
-    /// [`Out::lose`]. Panics if there is no file, or if its range is shorter.
-    pub fn pop_file(&mut self, count: u64) {
-        let Some(Segment::File(_, range)) = self.segments.front_mut() else {
-            panic!("{count} bytes of a file are taken, but the front is not a file")
-        };
-        assert!(count <= range.end - range.start, "{count} bytes are taken from {range:?}");
-        range.start += count;
-        self.sends += u32::from(count > 0);
-        if range.is_empty() {
-            self.segments.pop_front();
+    /// Takes the first `count` bytes of the piece at the front, for a driver that has read or mapped a file, or
+    /// for a layer that has copied them. A driver reports their result to the next observer with
+    /// [`Out::advance`] or [`Out::lose`]. Panics if the piece is shorter.
+    pub fn pop_bytes(&mut self, count: u64) {
+        debug_assert!(count > 0);
+        match self.segments.front_mut() {
+            Some(segment) => {
+                self.gone += segment.drop_first(count);
+                if segment.len() == 0 {
+                    self.segments.pop_front();
+                }
+            }
+            None => self.drop_tail(count),
         }
+        self.sends += 1;
         self.rewind_where_empty();
     }
 

@@ -80,7 +80,7 @@ fn an_observer_after_a_taken_file_is_called_when_it_was_sent() {
         let (mut out, reports) = (Out::new(), Arc::default());
         out.push(Part::File(file.clone(), 0..9));
         observed(&mut out, b"", &reports);
-        [5, 4].into_iter().for_each(|count| out.pop_file(count));
+        [5, 4].into_iter().for_each(|count| out.pop_bytes(count));
         assert!(out.file().is_none() && !out.is_empty());
         assert_eq!(*reports.lock().expect("no panic"), [], "the driver has not reported the result yet");
         match lost {

@@ -22,6 +22,9 @@ const CONTEXTS: usize = 1024;
 
 const MOST_KEY_BYTES: usize = 32;
 
+/// The bytes of a tag, which all suites share.
+pub(super) const TAG_BYTES: usize = 16;
+
 /// The most bytes of the kernel's parameters.
 const MOST_PARAMETER_BYTES: usize = 56;
 
@@ -185,19 +188,14 @@ impl TrafficKey {
         Ok(opened)
     }
 
-    /// Seals `content` and the byte `kind` into `sealed`, which has exactly the required size.
-    pub(super) fn seal(
-        &mut self,
-        header: &[u8; 5],
-        content: &[u8],
-        kind: u8,
-        sealed: &mut [u8],
-    ) -> Result<(), Unspecified> {
+    /// Seals a record in place. `sealed` is the part after the header: content, type, and room for the tag.
+    pub(super) fn seal(&mut self, header: &[u8; 5], sealed: &mut [u8]) -> Result<(), Unspecified> {
         let nonce = self.nonce()?;
-        let (text, rest) = sealed.split_at_mut(content.len());
-        with_context(self, |context| {
-            context.seal_out_of_place_scatter(nonce, Aad::from(header), content, text, &[kind], rest)
+        let (inner, tag) = sealed.split_last_chunk_mut::<TAG_BYTES>().ok_or(Unspecified)?;
+        let made = with_context(self, |context| {
+            context.seal_in_place_separate_tag(nonce, Aad::from(header), inner)
         })?;
+        tag.copy_from_slice(made.as_ref());
         self.sequence += 1;
         Ok(())
     }

@@ -7,7 +7,7 @@ use tenfold_http::{IoError, Out};
 use zeroize::Zeroizing;
 
 use super::kernel::{KernelSealer, KernelUse, Sealer};
-use super::keys::TrafficKey;
+use super::keys::{TAG_BYTES, TrafficKey};
 
 /// Bytes before a record's content.
 pub(super) const HEADER_BYTES: usize = 5;
@@ -16,7 +16,7 @@ pub(super) const CONTENT_BYTES: usize = 16 * 1024;
 /// The most bytes that sealing may add to the content (RFC 8446 §5.2).
 const MOST_EXPANSION: usize = 256;
 /// Bytes that sealing adds: the content type and the tag.
-const EXPANSION: usize = 1 + 16;
+const EXPANSION: usize = 1 + TAG_BYTES;
 
 /// The size of the first records: a sealed record fits a segment, so that the client can open it on arrival.
 const FIRST_RECORD_BYTES: usize = 1400;
@@ -196,17 +196,22 @@ impl Records {
         matches!(&self.sealer, Sealer::Kernel(kernel) if kernel.ending)
     }
 
-    /// Seals the beginning of `content` as a record. Returns the number of bytes in it.
-    pub(super) fn seal(&mut self, content: &[u8], out: &mut Out) -> Result<usize, IoError> {
+    /// Seals a record of at most `most` bytes, which `fill` appends.
+    pub(super) fn seal<T>(
+        &mut self,
+        most: u64,
+        out: &mut Out,
+        fill: impl FnOnce(&mut Vec<u8>, usize) -> T,
+    ) -> Result<T, IoError> {
         // Some records are reserved for a KeyUpdate and for alerts.
         const KEPT: u64 = 16;
         if self.sending.sequence() >= self.sending.suite().most_records() - KEPT {
             self.update(out);
         }
-        let count = content.len().min(record_bytes(self.sent));
-        self.stage_sealed(ContentType::ApplicationData, &content[..count], out)?;
+        let most = record_bytes(self.sent, most);
+        let (filled, count) = self.stage_sealed(ContentType::ApplicationData, most, out, fill)?;
         self.sent = self.sent.saturating_add(count as u32);
-        Ok(count)
+        Ok(filled)
     }
 
     /// Seals the closing record (RFC 8446 §6.1).
@@ -224,18 +229,29 @@ impl Records {
             }
             return;
         }
-        let _ = self.stage_sealed(kind, content, out);
+        let _ = self.stage_sealed(kind, content.len(), out, |record, _| record.extend_from_slice(content));
     }
 
-    fn stage_sealed(&mut self, kind: ContentType, content: &[u8], out: &mut Out) -> Result<(), IoError> {
-        let sealed = content.len() + EXPANSION;
-        let [high, low] = (sealed as u16).to_be_bytes();
-        // The outer type and the version are constants (RFC 8446 §5.2).
-        let header = [u8::from(ContentType::ApplicationData), 3, 3, high, low];
-        out.stage_with(HEADER_BYTES + sealed, |record| {
-            let (front, sealed) = record.split_at_mut(HEADER_BYTES);
-            front.copy_from_slice(&header);
-            self.sending.seal(&header, content, u8::from(kind), sealed)
+    /// Seals a record in the output, where `fill` appends the content. Returns the result of `fill`, and the
+    /// number of bytes in the record.
+    fn stage_sealed<T>(
+        &mut self,
+        kind: ContentType,
+        most: usize,
+        out: &mut Out,
+        fill: impl FnOnce(&mut Vec<u8>, usize) -> T,
+    ) -> Result<(T, usize), IoError> {
+        out.stage_with(HEADER_BYTES + most + EXPANSION, |staged| {
+            let begin = staged.len();
+            staged.extend_from_slice(&[0; HEADER_BYTES]);
+            let filled = fill(staged, most);
+            staged.push(kind.into());
+            staged.extend_from_slice(&[0; TAG_BYTES]);
+            let (header, sealed) = staged[begin..].split_first_chunk_mut().expect("the record has a header");
+            let [high, low] = (sealed.len() as u16).to_be_bytes();
+            // The outer type and the version are constants (RFC 8446 §5.2).
+            *header = [u8::from(ContentType::ApplicationData), 3, 3, high, low];
+            self.sending.seal(header, sealed).map(|()| (filled, sealed.len() - EXPANSION))
         })
         .map_err(|_| IoError::Gone)
     }
@@ -243,6 +259,11 @@ impl Records {
 
 #[cfg(test)]
 impl Records {
+    /// Seals the beginning of `content` as a record.
+    pub(super) fn seal_from(&mut self, content: &[u8], out: &mut Out) -> Result<(), IoError> {
+        self.seal(content.len() as u64, out, |record, most| record.extend_from_slice(&content[..most]))
+    }
+
     /// Opens a record of any type, as a client.
     pub(super) fn open_any(&mut self, record: &mut [u8]) -> (ContentType, Vec<u8>) {
         let (header, sealed) = record.split_at_mut(HEADER_BYTES);
@@ -263,8 +284,10 @@ impl Records {
 }
 
 /// Returns the most bytes of plaintext for a record after `sent` bytes: records grow with the window of TCP.
-pub(super) fn record_bytes(sent: u32) -> usize {
-    (sent as usize / 4).clamp(FIRST_RECORD_BYTES, CONTENT_BYTES)
+/// `most` bytes are left.
+pub(super) fn record_bytes(sent: u32, most: u64) -> usize {
+    let grown = (sent as usize / 4).clamp(FIRST_RECORD_BYTES, CONTENT_BYTES);
+    usize::try_from(most).map_or(grown, |most| most.min(grown))
 }
 
 /// Returns the length of the sealed record at the beginning of `input`; `None` if it is incomplete.

@@ -228,10 +228,15 @@ impl Layer for TlsServer {
         connection.tls.clone_from(&state.1);
     }
 
-    fn seal(state: &mut TlsState, content: &[u8], out: &mut Out) -> Result<usize, IoError> {
+    fn seal<T>(
+        state: &mut TlsState,
+        most: u64,
+        out: &mut Out,
+        fill: impl FnOnce(&mut Vec<u8>, usize) -> T,
+    ) -> Result<T, IoError> {
         match &mut state.0 {
-            TlsPhase::Records(records) => records.seal(content, out),
-            TlsPhase::Unbuffered(connection) => connection.seal(content, out),
+            TlsPhase::Records(records) => records.seal(most, out, fill),
+            TlsPhase::Unbuffered(connection) => connection.seal(most, out, fill),
             TlsPhase::Handshake(_) | TlsPhase::Over => Err(IoError::Gone),
         }
     }

@@ -109,9 +109,17 @@ fn stage_rest(connection: &mut UnbufferedServerConnection, out: &mut Out) {
 
 fn encode<Data>(mut data: EncodeTlsData<'_, Data>, out: &mut Out) -> Result<(), Error> {
     let Err(EncodeError::InsufficientSize(size)) = data.encode(&mut []) else { return Ok(()) };
-    out.stage_with(size.required_size, |into| data.encode(into))
-        .map(|_| ())
+    stage(size.required_size, out, |into| data.encode(into))
         .map_err(|_| Error::General("a record has changed its size".into()))
+}
+
+/// Adds `count` zeroed bytes to the output, which `fill` overwrites.
+fn stage<T, E>(count: usize, out: &mut Out, fill: impl FnOnce(&mut [u8]) -> Result<T, E>) -> Result<(), E> {
+    out.stage_with(count, |staged| {
+        let begin = staged.len();
+        staged.resize(begin + count, 0);
+        fill(&mut staged[begin..]).map(|_| ())
+    })
 }
 
 /// Returns the length of the record at the beginning of `input`; `None` if it is incomplete. For input that
@@ -167,12 +175,19 @@ impl Unbuffered {
         }
     }
 
-    /// Seals the beginning of `content` as a record. Returns the number of bytes in it.
-    pub(super) fn seal(&mut self, content: &[u8], out: &mut Out) -> Result<usize, IoError> {
-        let count = content.len().min(record_bytes(self.sent));
-        self.stage(out, |traffic, into| traffic.encrypt(&content[..count], into))?;
-        self.sent = self.sent.saturating_add(count as u32);
-        Ok(count)
+    /// Seals a record of at most `most` bytes, which `fill` appends. rustls needs them apart from the output.
+    pub(super) fn seal<T>(
+        &mut self,
+        most: u64,
+        out: &mut Out,
+        fill: impl FnOnce(&mut Vec<u8>, usize) -> T,
+    ) -> Result<T, IoError> {
+        let most = record_bytes(self.sent, most);
+        let mut content = Vec::with_capacity(most);
+        let filled = fill(&mut content, most);
+        self.stage(out, |traffic, into| traffic.encrypt(&content, into))?;
+        self.sent = self.sent.saturating_add(content.len() as u32);
+        Ok(filled)
     }
 
     /// Seals the closing record. If that fails, the connection ends without it.
@@ -195,7 +210,6 @@ impl Unbuffered {
         let Err(EncryptError::InsufficientSize(size)) = seal(&mut traffic, &mut []) else {
             return Err(IoError::Gone);
         };
-        out.stage_with(size.required_size, |into| seal(&mut traffic, into)).map_err(|_| IoError::Gone)?;
-        Ok(())
+        stage(size.required_size, out, |into| seal(&mut traffic, into)).map_err(|_| IoError::Gone)
     }
 }

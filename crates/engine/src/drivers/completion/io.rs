@@ -201,7 +201,7 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
         let MappedPiece { file, mapped, more, held } = piece;
         let count = mapped.len();
         self.mapped = Some((file, mapped.range.end));
-        core.out.pop_file(count);
+        core.out.pop_bytes(count);
         self.handed += count;
         let bytes = Bytes::Mapped(mapped);
         self.link.outgoing.borrow_mut().push(HandedBytes { bytes, more, held });
@@ -260,7 +260,7 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
             Ok(count) => {
                 memory.truncate(count);
                 let more = goes_on || (count as u64) < range.end - range.start;
-                core.out.pop_file(count as u64);
+                core.out.pop_bytes(count as u64);
                 self.handed += count as u64;
                 let piece = HandedBytes { bytes: Bytes::Owned(memory, 0), more, held: false };
                 self.link.outgoing.borrow_mut().push(piece);

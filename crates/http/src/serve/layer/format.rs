@@ -46,9 +46,15 @@ pub trait Layer: Clone + Send + Sync + 'static {
     /// Adds the facts of an established connection.
     fn describe(state: &Self::State, connection: &mut Connection);
 
-    /// Seals the beginning of `content`, which is not empty, as a record. Returns the number of bytes in it.
-    /// Fails if the connection can seal no more.
-    fn seal(state: &mut Self::State, content: &[u8], out: &mut Out) -> Result<usize, IoError>;
+    /// Seals a record. `fill` appends its content, at least one byte, to a vector, and gets the most bytes of
+    /// it: at most `most`, which is not 0. Returns the result of `fill`. Fails if the connection can seal no
+    /// more.
+    fn seal<T>(
+        state: &mut Self::State,
+        most: u64,
+        out: &mut Out,
+        fill: impl FnOnce(&mut Vec<u8>, usize) -> T,
+    ) -> Result<T, IoError>;
 
     /// Seals the closing record.
     fn close(state: &mut Self::State, out: &mut Out);

@@ -1,6 +1,8 @@
 //! Plaintext that the protocol sends, sealed in order while the driver has room.
 
 use std::future::Future;
+use std::io::IoSlice;
+use std::ops::Range;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -9,47 +11,28 @@ use super::kernel::KernelSealing;
 use crate::io::IoError;
 use crate::out::{Memory, Out, Part, SendObserver, SendReport};
 
+/// The end of the output that is sealed although the driver's output is full, because a call for it would cost
+/// more. A head and a body of 64 KiB thus need one call.
+const REST_BYTES: u64 = 2000;
+
 pub(super) struct Sending<T> {
     /// The protocol's output.
     pub(super) out: Out,
-    /// The piece at its front that is not completely sealed.
-    piece: Option<PlainPiece>,
-    /// A read of the file at its front.
-    reading: Option<T>,
-    /// Plaintext sealed since the last observer.
-    sealed: u64,
-    /// Memory for bytes read from files.
+    /// Bytes read from files. `chunk` is the part that is not sealed yet, the beginning of the first file.
     buffer: Vec<u8>,
+    chunk: Range<usize>,
+    /// A read of the file at the front.
+    reading: Option<T>,
+    /// Plaintext taken from the output since the last observer.
+    taken: u64,
+    /// Observers of taken plaintext.
+    observers: Observers,
 }
 
 impl<T> Default for Sending<T> {
     fn default() -> Sending<T> {
-        let (out, buffer) = (Out::new(), Vec::new());
-        Sending { out, piece: None, reading: None, sealed: 0, buffer }
-    }
-}
-
-struct PlainPiece {
-    from: PieceSource,
-    sealed: usize,
-    /// Whether the next piece may be sent by the same call.
-    joined: bool,
-}
-
-enum PieceSource {
-    Memory(Memory),
-    /// This many bytes of the buffer, read from a file.
-    Buffer(usize),
-}
-
-impl PlainPiece {
-    fn rest<'a>(&'a self, buffer: &'a [u8]) -> &'a [u8] {
-        let all = match &self.from {
-            PieceSource::Memory(Memory::Staged(bytes, from)) => &bytes[*from..],
-            PieceSource::Memory(Memory::Shared(bytes, range)) => &bytes[range.clone()],
-            PieceSource::Buffer(count) => &buffer[..*count],
-        };
-        &all[self.sealed..]
+        let (out, buffer, observers) = (Out::new(), Vec::new(), Observers::default());
+        Sending { out, buffer, chunk: 0..0, reading: None, taken: 0, observers }
     }
 }
 
@@ -65,26 +48,59 @@ where
         files: &F,
     ) -> Result<(), IoError> {
         loop {
-            self.pass_observers(to);
-            if to.full() || self.reading.is_some() {
+            self.take_observers();
+            self.observers.pass(to);
+            let left = self.out.len();
+            if left == 0 || (left > REST_BYTES && to.full()) || !self.is_in_memory(files)? {
                 return Ok(());
             }
-            if self.piece.is_none() {
-                self.take_piece(files)?;
-            }
-            let Some(piece) = &mut self.piece else { return Ok(()) };
-            let count = L::seal(state, piece.rest(&self.buffer), to)?;
-            piece.sealed += count;
-            self.sealed += count as u64;
-            if piece.rest(&self.buffer).is_empty() {
-                let joined = piece.joined;
-                self.piece = None;
-                self.pass_observers(to);
-                if !joined {
-                    return Ok(());
-                }
+            let filled = L::seal(state, left, to, |content, most| self.fill(content, most, files));
+            self.observers.lost = filled.is_err();
+            self.take_observers();
+            self.observers.pass(to);
+            if !filled?? {
+                return Ok(());
             }
         }
+    }
+
+    /// Moves plaintext, whose beginning is in memory, to the end of `content`, at most `most` bytes. Returns
+    /// whether the next plaintext may be sent by the same call.
+    fn fill<F: FileReader<Later = T>>(
+        &mut self,
+        content: &mut Vec<u8>,
+        most: usize,
+        files: &F,
+    ) -> Result<bool, IoError> {
+        let end = content.len() + most;
+        while content.len() < end {
+            let mut slices = [IoSlice::new(&[])];
+            let (piece, joined) = match self.out.file() {
+                Some((_, range, joined)) => {
+                    let piece = &self.buffer[self.chunk.clone()];
+                    (piece, joined || range.end - range.start > piece.len() as u64)
+                }
+                None => {
+                    let (_, joined) = self.out.memory(&mut slices);
+                    (&*slices[0], joined)
+                }
+            };
+            let count = piece.len().min(end - content.len());
+            let is_last = count == piece.len() && !joined;
+            content.extend_from_slice(&piece[..count]);
+            // Without a file at the front, the chunk is empty.
+            self.chunk.start = (self.chunk.start + count).min(self.chunk.end);
+            self.out.pop_bytes(count as u64);
+            self.taken += count as u64;
+            if is_last {
+                return Ok(false);
+            }
+            self.take_observers();
+            if !self.is_in_memory(files)? {
+                break;
+            }
+        }
+        Ok(true)
     }
 
     /// Passes plaintext to `to` for sealing by the kernel: the whole output, or a part of a longer response.
@@ -92,7 +108,7 @@ where
         let before = to.len();
         if self.out.len() <= KernelSealing::MOST_BYTES {
             to.append(std::mem::take(&mut self.out));
-            self.sealed = 0;
+            self.taken = 0;
         }
         while !self.out.is_empty() && to.len() - before < KernelSealing::MOST_BYTES {
             let begin = to.len();
@@ -104,32 +120,27 @@ where
             } else if let Some((file, range, _)) = self.out.file() {
                 let end = range.end.min(range.start + KernelSealing::MOST_BYTES);
                 to.push(Part::File(file.clone(), range.start..end));
-                self.out.pop_file(end - range.start);
+                self.out.pop_bytes(end - range.start);
             }
-            self.sealed += to.len() - begin;
-            self.pass_observers(to);
+            self.taken += to.len() - begin;
+            self.take_observers();
+            self.observers.pass(to);
         }
         sealing.count(to.len() - before);
     }
 
-    /// Takes the next piece of the output, if one is available without waiting.
-    fn take_piece<F: FileReader<Later = T>>(&mut self, files: &F) -> Result<(), IoError> {
-        if let Some(memory) = self.out.pop_memory(Vec::new()) {
-            let joined = self.out.follows();
-            self.piece = Some(PlainPiece { from: PieceSource::Memory(memory), sealed: 0, joined });
-        } else if let Some((file, range, _)) = self.out.file() {
+    /// Whether the front of the output is in memory. Reads the file at the front if that needs no wait.
+    fn is_in_memory<F: FileReader<Later = T>>(&mut self, files: &F) -> Result<bool, IoError> {
+        if self.chunk.is_empty()
+            && self.reading.is_none()
+            && let Some((file, range, _)) = self.out.file()
+        {
             match files.read(file, range, &mut self.buffer)? {
-                FileBytes::Now(count) => self.take_file(count),
+                FileBytes::Now(count) => self.chunk = 0..count,
                 FileBytes::Later(reading) => self.reading = Some(reading),
             }
         }
-        Ok(())
-    }
-
-    /// Takes the `count` bytes of the front file with which the buffer begins.
-    fn take_file(&mut self, count: usize) {
-        self.out.pop_file(count as u64);
-        self.piece = Some(PlainPiece { from: PieceSource::Buffer(count), sealed: 0, joined: true });
+        Ok(self.reading.is_none())
     }
 
     /// Waits for the read of a file, if one is running, and takes its bytes. Sealed output is flushed before.
@@ -140,7 +151,7 @@ where
         self.reading = None;
         // A reader that panicked has no result.
         self.buffer = read.unwrap_or(Err(IoError::System(EIO)))?;
-        self.take_file(self.buffer.len());
+        self.chunk = 0..self.buffer.len();
         Poll::Ready(Ok(()))
     }
 }
@@ -148,47 +159,87 @@ where
 impl<T> Sending<T> {
     /// Whether all plaintext is sealed.
     pub(super) fn is_empty(&self) -> bool {
-        self.piece.is_none() && self.out.is_empty()
+        self.out.is_empty()
     }
 
-    /// Moves observers after the sealed form of the preceding bytes.
-    fn pass_observers(&mut self, to: &mut Out) {
-        if self.piece.is_none() {
-            while let Some(observer) = self.out.pop_observer() {
-                observe(observer, to, std::mem::take(&mut self.sealed), 0);
-            }
+    /// Takes the observers at the front of the output.
+    fn take_observers(&mut self) {
+        while let Some(observer) = self.out.pop_observer() {
+            self.observers.add(observer, std::mem::take(&mut self.taken), 0);
         }
     }
 
     /// Stops sealing. Observers count unsealed plaintext, and sealed plaintext that is dropped, as unsent.
     pub(super) fn give_up(&mut self, to: &mut Out) {
-        self.reading = None;
-        let mut unsealed = self.piece.take().map_or(0, |piece| piece.rest(&self.buffer).len() as u64);
+        (self.reading, self.chunk) = (None, 0..0);
+        self.observers.pass(to);
+        let mut unsealed = 0;
         loop {
+            let mut slices = [IoSlice::new(&[])];
             if let Some(observer) = self.out.pop_observer() {
-                observe(observer, to, std::mem::take(&mut self.sealed), std::mem::take(&mut unsealed));
-            } else if let Some(memory) = self.out.pop_memory(Vec::new()) {
-                let piece = PlainPiece { from: PieceSource::Memory(memory), sealed: 0, joined: true };
-                unsealed += piece.rest(&[]).len() as u64;
-            } else if let Some((_, range, _)) = self.out.file() {
-                let count = range.end - range.start;
-                self.out.pop_file(count);
-                unsealed += count;
-            } else {
-                return;
+                self.observers.add(observer, std::mem::take(&mut self.taken), std::mem::take(&mut unsealed));
+                self.observers.pass(to);
+                continue;
             }
+            let count = match self.out.file() {
+                Some((_, range, _)) => range.end - range.start,
+                None if self.out.memory(&mut slices).0 > 0 => slices[0].len() as u64,
+                None => return,
+            };
+            self.out.pop_bytes(count);
+            unsealed += count;
         }
     }
 }
 
-/// Adds an observer after the present output of `to`, and converts its report to plaintext: `sealed` bytes of
-/// it are in `to`, and `unsealed` bytes are dropped. A partially sent record counts as unsent up to its
-/// sealed length.
-fn observe(observer: SendObserver, to: &mut Out, sealed: u64, unsealed: u64) {
-    to.observe(Box::new(move |report| {
-        let unsent = report.unsent.min(sealed) + unsealed;
-        observer(SendReport { unsent, ..report });
-    }));
+/// Observers that follow the next record.
+#[derive(Default)]
+struct Observers {
+    first: Option<PlainObserver>,
+    /// Observers whose plaintext is in that record only.
+    more: Vec<PlainObserver>,
+    /// Whether the record could not be sealed.
+    lost: bool,
+}
+
+/// An observer of plaintext. Since the previous observer, `taken` bytes were taken to be sealed, and
+/// `unsealed` bytes dropped.
+struct PlainObserver {
+    observer: SendObserver,
+    taken: u64,
+    unsealed: u64,
+}
+
+impl Observers {
+    fn add(&mut self, observer: SendObserver, taken: u64, unsealed: u64) {
+        let added = PlainObserver { observer, taken, unsealed };
+        match self.first {
+            None => self.first = Some(added),
+            Some(_) => self.more.push(added),
+        }
+    }
+
+    /// Adds the observers after the present output of `to`.
+    fn pass(&mut self, to: &mut Out) {
+        let Some(first) = self.first.take() else { return };
+        let (more, lost) = (std::mem::take(&mut self.more), self.lost);
+        to.observe(Box::new(move |report| {
+            let unsent = if lost { u64::MAX } else { report.unsent };
+            first.report(SendReport { unsent, ..report });
+            // A record that was sent only in part delivers no plaintext.
+            let unsent = if unsent > 0 { u64::MAX } else { 0 };
+            let report = SendReport { unsent, sends: report.sends.min(1) };
+            more.into_iter().for_each(|observer| observer.report(report));
+        }));
+    }
+}
+
+impl PlainObserver {
+    /// Converts the report on sealed bytes. A partially sent record counts as unsent up to its sealed length.
+    fn report(self, report: SendReport) {
+        let unsent = report.unsent.min(self.taken) + self.unsealed;
+        (self.observer)(SendReport { unsent, ..report });
+    }
 }
 
 #[cfg(test)]

@@ -76,7 +76,7 @@ fn the_parameters_have_the_sizes_of_linux_tls_h_and_continue_at_the_next_record(
     for (suite, size) in SUITES.into_iter().zip([40, 56, 56]) {
         let (mut server, mut client) = pair(suite);
         let mut out = Out::new();
-        server.seal(b"by the process", &mut out).expect("the key can");
+        server.seal_from(b"by the process", &mut out).expect("the key can");
         let mut first = out.staged_alone().expect("records are staged").to_vec();
         assert_eq!(client.open_any(&mut first), (ContentType::ApplicationData, b"by the process".to_vec()));
         let parameters = server.kernel_parameters().expect("the kernel was not asked");
