@@ -6,7 +6,9 @@
 //! backend sends the bytes of [`ClientConnection::waiting`] and passes received bytes to
 //! [`ClientConnection::arrived`].
 
+mod http2;
 pub(crate) mod judge;
+mod pending;
 mod receive;
 mod send;
 mod session;
@@ -16,17 +18,28 @@ use std::collections::VecDeque;
 use std::io;
 
 use tenfold_sys::socket::Socket;
+use tenfold_wire::hpack::FieldList;
 
+use crate::connection::http2::Http2Session;
 use crate::connection::judge::ExchangeError;
+use crate::connection::pending::PendingRequest;
 use crate::connection::session::TlsSession;
+use crate::measure::record::ErrorKind;
 use crate::measure::recorder::Recorder;
+use crate::message::http2::RequestsToSend;
 use crate::message::request::EncodedRequest;
 use crate::message::response::{HeadCache, RequestTraits, ResponseParser};
 use crate::plan::expect::Expect;
+use crate::plan::{LoadPlan, RequestVersion};
+use crate::tls::H2;
 
 /// State shared by the connections of a worker.
 pub(crate) struct WorkerContext<'a> {
     pub(crate) encoded: &'a [EncodedRequest],
+    /// Requests of HTTP/2, instead of `encoded`.
+    pub(crate) http2: RequestsToSend<'a>,
+    /// The fields of a response of HTTP/2, while they are checked.
+    pub(crate) fields: FieldList,
     pub(crate) traits: RequestTraits,
     pub(crate) expect: &'a Expect,
     pub(crate) known: Vec<HeadCache>,
@@ -35,17 +48,6 @@ pub(crate) struct WorkerContext<'a> {
     pub(crate) recorder: Recorder,
     /// Unfinished requests on measured connections.
     pub(crate) pending: u64,
-}
-
-/// A request without a complete response.
-#[derive(Clone, Copy, Debug)]
-struct PendingRequest {
-    due: u64,
-    /// The time when its first byte was sent; 0 before.
-    sent: u64,
-    /// The time when the first byte of its response arrived; 0 before.
-    first: u64,
-    target: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,8 +81,11 @@ pub(crate) struct ClientConnection {
     socket: Option<Socket>,
     /// `None` without TLS, and before the handshake.
     tls: Option<Box<TlsSession>>,
+    /// `None` with HTTP/1, and if the connection is closed.
+    http2: Option<Box<Http2Session>>,
     pub(crate) state: ConnectionState,
     parser: ResponseParser,
+    /// Requests in order. With HTTP/2, only requests without a stream.
     requests: VecDeque<PendingRequest>,
     /// Requests that are completely written; the next ones are waiting.
     written: usize,
@@ -112,8 +117,9 @@ impl ClientConnection {
     }
 
     /// Begins a connect. `socket` is `None` if a ring owns it. `skips` allows the kernel to discard bodies.
-    pub(crate) fn connect(&mut self, socket: Option<Socket>, skips: bool, now: u64) {
+    pub(crate) fn connect(&mut self, socket: Option<Socket>, version: RequestVersion, skips: bool, now: u64) {
         self.socket = socket;
+        self.http2 = (version == RequestVersion::Http2).then(Box::default);
         self.skips = skips;
         self.persistent = true;
         self.state = ConnectionState::Connecting(now);
@@ -140,18 +146,43 @@ impl ClientConnection {
     /// The number of unfinished requests.
     #[inline]
     pub(crate) fn in_flight(&self) -> usize {
-        self.requests.len()
+        self.requests.len() + self.http2.as_ref().map_or(0, |http2| http2.streams())
     }
 
-    /// Whether a queued request is not completely written.
+    /// The most requests in flight: those of the plan, unless the server allows fewer streams.
+    #[inline]
+    pub(crate) fn most_at_once(&self, plan: &LoadPlan) -> usize {
+        let wanted = plan.per_connection_at_once() as usize;
+        match &self.http2 {
+            None => wanted,
+            Some(http2) if self.persistent => http2.most_streams().min(wanted),
+            Some(_) => 0,
+        }
+    }
+
+    /// Whether bytes are ready to be sent: of a queued request, or other frames of HTTP/2.
     #[inline]
     pub(crate) fn has_unsent(&self) -> bool {
-        self.written < self.requests.len()
+        match &self.http2 {
+            None => self.written < self.requests.len(),
+            Some(http2) => {
+                http2.has_output() || (self.may_open() && http2.has_place() && !self.requests.is_empty())
+            }
+        }
+    }
+
+    /// Whether a stream may begin, if the server allows another one.
+    fn may_open(&self) -> bool {
+        self.persistent && self.state == ConnectionState::Open
     }
 
     /// The time when the oldest request in flight was sent.
     pub(crate) fn waiting_since(&self) -> Option<u64> {
-        self.requests.front().map(|request| request.sent).filter(|sent| *sent > 0)
+        let oldest = match &self.http2 {
+            None => self.requests.front(),
+            Some(http2) => http2.oldest(),
+        };
+        oldest.map(|request| request.sent).filter(|sent| *sent > 0)
     }
 
     /// Whether the connection can make more requests.
@@ -165,6 +196,7 @@ impl ClientConnection {
         if self.state == ConnectionState::Closed {
             return;
         }
+        self.end_http2(context, now, error.is_none());
         self.end_tls(error.is_none());
         self.socket = None;
         context.recorder.closed();
@@ -184,6 +216,16 @@ impl ClientConnection {
         self.begun = self.requests.len() as u64;
         self.state = ConnectionState::Closed;
         self.parser = ResponseParser::default();
+    }
+
+    /// Checks the protocol that the TLS handshake chose (RFC 7301). A server without ALPN uses HTTP/1.
+    pub(crate) fn check_protocol(&self) -> Result<(), ExchangeError> {
+        let chosen = self.tls.as_ref().and_then(|tls| tls.protocol());
+        if self.http2.is_none() || self.tls.is_none() || chosen == Some(H2) {
+            return Ok(());
+        }
+        let why = "the server does not choose h2 by ALPN; use --http 1.1, or enable HTTP/2 in the server";
+        Err(ExchangeError::new(ErrorKind::NoHttp2, why))
     }
 
     /// Records the failure of the first `count` requests.
@@ -207,7 +249,8 @@ impl ClientConnection {
     /// Records the unfinished requests at the end of the run.
     pub(crate) fn abandon(&mut self, context: &mut WorkerContext<'_>, now: u64) {
         let record = &mut context.recorder.record;
-        for request in &self.requests {
+        let streams = self.http2.iter().flat_map(|http2| http2.requests());
+        for request in self.requests.iter().chain(streams) {
             record.unfinished += 1;
             record.longest_wait = record.longest_wait.max(now.saturating_sub(request.due));
             if request.sent > 0 {

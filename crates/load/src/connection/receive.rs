@@ -6,6 +6,7 @@ use tenfold_sys::clock;
 
 use super::{ClientConnection, ConnectionState, IoProgress, WorkerContext};
 use crate::connection::judge::{ExchangeError, exchange_error, shown};
+use crate::connection::pending::PendingRequest;
 use crate::measure::record::ErrorKind;
 use crate::message::response::ReceivedResponse;
 
@@ -50,7 +51,8 @@ impl ClientConnection {
                     if self.tls.as_ref().is_some_and(|tls| tls.closed) {
                         return self.end(context, *now);
                     }
-                    let whole = self.requests.is_empty() && self.parser.is_fresh();
+                    // A response of HTTP/2 may be followed by other frames.
+                    let whole = self.http2.is_none() && self.requests.is_empty() && self.parser.is_fresh();
                     if whole && (!self.persistent || !ended) {
                         return Ok(if self.persistent { IoProgress::All } else { IoProgress::Over });
                     }
@@ -82,12 +84,13 @@ impl ClientConnection {
 
     /// Whether the last response of the connection is complete, and no byte of another has arrived.
     pub(crate) fn is_over(&self) -> bool {
-        !self.persistent && self.parser.is_fresh()
+        !self.persistent && self.http2.as_ref().map_or(self.parser.is_fresh(), |http2| http2.streams() == 0)
     }
 
     /// Handles a failed receive. Without a sent request, a reset counts as the end of the connection.
     pub(crate) fn broken(&self, error: &io::Error) -> Result<IoProgress, ExchangeError> {
         let asked = self.requests.iter().any(|request| request.sent > 0);
+        let asked = asked || self.http2.as_ref().is_some_and(|http2| http2.streams() > 0);
         if asked || self.is_handshaking() { Err(exchange_error(error)) } else { Ok(IoProgress::Over) }
     }
 
@@ -119,6 +122,9 @@ impl ClientConnection {
         now: u64,
     ) -> Result<(), ExchangeError> {
         context.recorder.received(bytes.len());
+        if self.http2.is_some() {
+            return self.read_http2(bytes, context, now);
+        }
         self.read(bytes, context, now).map_err(|why| ExchangeError::new(ErrorKind::Malformed, why))
     }
 
@@ -155,6 +161,18 @@ impl ClientConnection {
         } else {
             self.offset = 0;
         }
+        self.complete(&request, response, context, now);
+    }
+
+    /// Checks and records a complete response.
+    #[inline]
+    pub(super) fn complete(
+        &mut self,
+        request: &PendingRequest,
+        response: &ReceivedResponse,
+        context: &mut WorkerContext<'_>,
+        now: u64,
+    ) {
         let judged = context.expect.judge(response);
         self.answers += u64::from(judged.is_ok());
         self.responses += 1;
@@ -184,7 +202,10 @@ impl ClientConnection {
             let why = "the server closed the connection during the TLS handshake";
             return Err(ExchangeError::new(ErrorKind::Tls, why));
         }
-        let asked = self.requests.front().is_some_and(|request| request.sent > 0);
+        if let Some(http2) = &self.http2 {
+            http2.check_end(self.tls.is_some())?;
+        }
+        let asked = self.waiting_since().is_some();
         // Any host on the path can end a connection, so an end without close_notify proves nothing (RFC 8446 §6.1).
         let truncated = self.tls.as_ref().is_some_and(|tls| !tls.closed);
         context.recorder.record.tls.truncated += u64::from(truncated);
@@ -198,7 +219,7 @@ impl ClientConnection {
                 self.answered(&response, context, now);
                 Ok(IoProgress::Over)
             }
-            Ok(None) if asked && self.persistent => {
+            Ok(None) if asked && (self.persistent || self.http2.is_some()) => {
                 Err(ExchangeError::new(kind, "the connection ended before the response"))
             }
             Ok(None) => Ok(IoProgress::Over),

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::io;
 
-use super::{ClientConnection, IoProgress, PendingRequest, WorkerContext};
+use super::{ClientConnection, IoProgress, WorkerContext};
+use crate::connection::pending::PendingRequest;
 use crate::message::request::EncodedRequest;
 
 impl ClientConnection {
@@ -20,6 +21,7 @@ impl ClientConnection {
         }
         let mut left = most;
         while self.has_unsent() {
+            self.prepare(context, now);
             let Some(socket) = &self.socket else { return Ok(IoProgress::Blocked) };
             let bytes = self.waiting(context, left);
             if bytes.is_empty() {
@@ -42,8 +44,11 @@ impl ClientConnection {
     }
 
     /// Returns at most `most` bytes to send next.
-    pub(crate) fn waiting<'s>(&self, context: &'s mut WorkerContext<'_>, most: usize) -> &'s [u8] {
-        let bytes = pieces(&self.requests, self.written, self.offset, context.encoded, &mut context.gathered);
+    pub(crate) fn waiting<'s>(&'s self, context: &'s mut WorkerContext<'_>, most: usize) -> &'s [u8] {
+        let bytes = match &self.http2 {
+            None => pieces(&self.requests, self.written, self.offset, context.encoded, &mut context.gathered),
+            Some(http2) => http2.output(),
+        };
         &bytes[..bytes.len().min(most)]
     }
 
@@ -80,6 +85,9 @@ impl ClientConnection {
     /// Counts `count` written bytes.
     #[inline]
     pub(crate) fn advance(&mut self, count: usize, context: &mut WorkerContext<'_>, now: u64) {
+        if let Some(http2) = &mut self.http2 {
+            return http2.advance(count);
+        }
         let (mut rest, mut begun) = (self.offset + count, 0);
         while let Some(request) = self.requests.get_mut(self.written).filter(|_| rest > 0) {
             if request.sent == 0 {

@@ -35,6 +35,11 @@ impl TlsSession {
         self.rustls.is_handshaking()
     }
 
+    /// The protocol that the server chose by ALPN.
+    pub(super) fn protocol(&self) -> Option<&[u8]> {
+        self.rustls.alpn_protocol()
+    }
+
     /// The number of encrypted bytes in memory.
     pub(super) fn output(&self) -> usize {
         self.output.len()

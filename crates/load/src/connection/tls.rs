@@ -64,6 +64,7 @@ impl ClientConnection {
                 && left > 0
                 && tls.output() < ENOUGH
             {
+                self.prepare(context, now);
                 let count = tls.seal(self.waiting(context, left))?;
                 left -= count;
                 self.advance(count, context, now);

@@ -36,6 +36,10 @@ error_kinds! {
     Certificate = "certificate", "The server's certificate is not trusted.";
     Tls = "tls", "The TLS handshake failed, or a record is invalid.";
     Truncated = "truncated", "The connection ended within a response, without close_notify.";
+    NoHttp2 = "no_http2", "The server does not use HTTP/2.";
+    Goaway = "goaway", "The server ended the connection by GOAWAY with an error.";
+    StreamReset = "stream_reset", "The server reset the stream of a request.";
+    StreamRefused = "stream_refused", "The server refused the stream of a request: REFUSED_STREAM.";
     Timeout = "timeout", "No response in time.";
     Unanswered = "unanswered", "A scheduled request without a response.";
     Malformed = "malformed", "The response is malformed.";
@@ -126,6 +130,17 @@ pub struct TlsStats {
     pub ciphers: BTreeMap<String, u64>,
 }
 
+/// Counts of HTTP/2.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Http2Stats {
+    /// The least SETTINGS_MAX_CONCURRENT_STREAMS of a server.
+    pub least_limit: Option<u32>,
+    /// RST_STREAM frames from servers by code, such as `CANCEL`.
+    pub resets: BTreeMap<String, u64>,
+    /// GOAWAY frames from servers by code. `NO_ERROR` is a graceful end.
+    pub goaways: BTreeMap<String, u64>,
+}
+
 /// The processor time of a worker.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct ProcessorTime {
@@ -152,6 +167,8 @@ pub struct Record {
     pub connections: ConnectionStats,
     /// Counts of TLS.
     pub tls: TlsStats,
+    /// Counts of HTTP/2.
+    pub http2: Http2Stats,
     /// The processor time of each worker.
     pub processor_times: Vec<ProcessorTime>,
     /// The integral of the requests in flight over time, in nanoseconds.
@@ -198,6 +215,7 @@ impl Record {
         self.examples = other.examples;
         self.connections.add(&other.connections);
         self.tls.add(other.tls);
+        self.http2.add(other.http2);
         self.processor_times.append(&mut other.processor_times);
         self.area += other.area;
         self.lost_time += other.lost_time;
@@ -235,6 +253,15 @@ impl TlsStats {
         self.truncated += other.truncated;
         for (cipher, count) in other.ciphers {
             *self.ciphers.entry(cipher).or_default() += count;
+        }
+    }
+}
+
+impl Http2Stats {
+    fn add(&mut self, other: Http2Stats) {
+        self.least_limit = self.least_limit.into_iter().chain(other.least_limit).min();
+        for (ours, theirs) in [(&mut self.resets, other.resets), (&mut self.goaways, other.goaways)] {
+            theirs.into_iter().for_each(|(code, count)| *ours.entry(code).or_default() += count);
         }
     }
 }

@@ -66,8 +66,7 @@ fn write(plan: &LoadPlan, url: &TargetUrl) -> Vec<u8> {
         RequestVersion::Http10 if persistent => field("Connection", "keep-alive"),
         _ => {}
     }
-    let has_body = !plan.body.is_empty() || ["POST", "PUT", "PATCH"].contains(&plan.method.as_str());
-    if has_body && !given("content-length") && !given("transfer-encoding") {
+    if has_content(plan) && !given("content-length") && !given("transfer-encoding") {
         field("Content-Length", &plan.body.len().to_string());
     }
     for (name, value) in &plan.headers {
@@ -76,6 +75,11 @@ fn write(plan: &LoadPlan, url: &TargetUrl) -> Vec<u8> {
     let mut bytes = (head + "\r\n").into_bytes();
     bytes.extend_from_slice(&plan.body);
     bytes
+}
+
+/// Whether requests have a length, even of an empty body (RFC 9110 §8.6).
+pub(super) fn has_content(plan: &LoadPlan) -> bool {
+    !plan.body.is_empty() || ["POST", "PUT", "PATCH"].contains(&plan.method.as_str())
 }
 
 /// Parses a header field as the user typed it: `Name: value`.

@@ -10,7 +10,7 @@ use crate::plan::expect::Expect;
 use crate::plan::io::{ChosenIo, IoBackend, IoChoice};
 use crate::plan::pacer::Arrivals;
 use crate::plan::url::{ServerAddress, TargetUrl};
-use crate::plan::{LoadPlan, RequestVersion, ResponseEnd, UrlOrder, WarmUp};
+use crate::plan::{FORBIDDEN_FIELDS, LoadPlan, RequestVersion, ResponseEnd, UrlOrder, WarmUp};
 use crate::plan::{TlsOptions, server_name};
 
 const NO_TLS: &str = "io_uring here does not support https";
@@ -48,6 +48,9 @@ impl LoadPlan {
         if self.slow_readers + self.slow_writers > 0 {
             return Some("io_uring here does not support slow connections");
         }
+        if self.version == RequestVersion::Http2 {
+            return Some("io_uring here does not support HTTP/2");
+        }
         (self.sources.count() > 0).then_some("io_uring here does not support --source")
     }
 
@@ -57,6 +60,7 @@ impl LoadPlan {
             .check_sizes()
             .or_else(|| self.check_schedules())
             .or_else(|| self.check_shape())
+            .or_else(|| self.check_http2())
             .or_else(|| self.check_requests())
             .or_else(|| self.check_connections())
             .or_else(|| self.check_tls());
@@ -65,12 +69,12 @@ impl LoadPlan {
 
     fn check_sizes(&self) -> Option<String> {
         let (connections, workers, servers) = (self.active(), self.workers(), self.servers());
-        let zero = [self.threads, self.processes, self.pipeline, self.repeat].contains(&0);
+        let zero = [self.threads, self.processes, self.pipeline, self.streams, self.repeat].contains(&0);
         let too_many =
             |count: u32, what: &str, most: u32| format!("{count} {what} are too many; the limit is {most}");
         first(&[
             (self.urls.is_empty(), "a run needs a URL; name one, or a file of URLs with --urls"),
-            (zero, "threads, processes, pipelined requests and runs must be at least 1"),
+            (zero, "threads, processes, pipelined requests, streams and runs must be at least 1"),
             (self.requests_per_connection == Some(0), "--requests-per-connection must be at least 1"),
             (self.all_connections() == 0, "a run needs at least one connection"),
             (
@@ -163,9 +167,36 @@ impl LoadPlan {
         })
     }
 
+    /// Checks that settings apply to the version of HTTP.
+    fn check_http2(&self) -> Option<String> {
+        if self.version != RequestVersion::Http2 {
+            return (self.streams > 1).then(|| "--streams needs --http 2".to_owned());
+        }
+        first(&[
+            (self.pipeline > 1, "--pipeline applies to HTTP/1.1; use --streams with --http 2"),
+            (
+                self.completion == ResponseEnd::End,
+                "--completion end applies to HTTP/1: a response of HTTP/2 ends with its stream",
+            ),
+        ])
+        .or_else(|| {
+            let forbidden = |name: &str, value: &str| {
+                let is = |other: &str| name.eq_ignore_ascii_case(other);
+                FORBIDDEN_FIELDS.iter().any(|other| is(other)) || (is("te") && value != "trailers")
+            };
+            let (name, value) = self.headers.iter().find(|(name, value)| forbidden(name, value))?;
+            let remedy = match name.eq_ignore_ascii_case("connection") {
+                true => "; --requests-per-connection replaces connections",
+                false => "",
+            };
+            Some(format!("HTTP/2 does not allow --header '{name}: {value}' (RFC 9113 §8.2.2){remedy}"))
+        })
+    }
+
     /// Checks that settings of requests have connections that make requests, and that a random order has several URLs.
     fn check_requests(&self) -> Option<String> {
         let about_requests = self.pipeline > 1
+            || self.streams > 1
             || self.requests_per_connection.is_some()
             || self.method != "GET"
             || !(self.headers.is_empty() && self.body.is_empty())
@@ -287,6 +318,65 @@ mod tests {
                 (Some(Duration::from_secs(1)), Some(ArrivalRate::constant(5.0)));
         };
         assert!(plan(held).is_ok());
+    }
+
+    #[test]
+    fn settings_of_another_version_are_refused() {
+        fn http2(plan: &mut LoadPlan) {
+            plan.version = RequestVersion::Http2;
+        }
+        refused(&[
+            (|plan| plan.streams = 2, "--streams needs --http 2"),
+            (|plan| plan.streams = 0, "at least 1"),
+            (
+                |plan| {
+                    http2(plan);
+                    plan.pipeline = 2;
+                },
+                "use --streams",
+            ),
+            (
+                |plan| {
+                    http2(plan);
+                    plan.completion = ResponseEnd::End;
+                },
+                "ends with its stream",
+            ),
+            (
+                |plan| {
+                    http2(plan);
+                    plan.keep_alive = true;
+                },
+                "--keep-alive has no effect",
+            ),
+            (
+                |plan| {
+                    http2(plan);
+                    plan.headers = vec![("Connection".into(), "close".into())];
+                },
+                "--requests-per-connection",
+            ),
+            (
+                |plan| {
+                    http2(plan);
+                    plan.headers = vec![("TE".into(), "gzip".into())];
+                },
+                "does not allow --header 'TE: gzip'",
+            ),
+            (
+                |plan| {
+                    http2(plan);
+                    plan.io = IoChoice::Uring;
+                },
+                "io_uring here does not support HTTP/2",
+            ),
+        ]);
+        let many = |plan: &mut LoadPlan| {
+            http2(plan);
+            (plan.streams, plan.requests_per_connection) = (4096, Some(1));
+            plan.headers = vec![("te".into(), "trailers".into())];
+        };
+        assert!(plan(many).is_ok());
     }
 
     #[test]

@@ -20,6 +20,11 @@ impl LoadPlan {
         let headers: Vec<String> = self.headers.iter().map(shown_field).collect();
         let arrivals = if self.arrivals == Arrivals::Poisson { "poisson" } else { "constant" };
         let completion = if self.completion == ResponseEnd::End { "end" } else { "length" };
+        let version = match self.version {
+            RequestVersion::Http10 => "1.0",
+            RequestVersion::Http11 => "1.1",
+            RequestVersion::Http2 => "2",
+        };
         let statuses: Vec<String> = self.expect.statuses.iter().map(u16::to_string).collect();
         [
             ("connections", self.active().to_string()),
@@ -39,10 +44,11 @@ impl LoadPlan {
                 optional(Some(self.per_connection()).filter(|count| *count < u64::MAX)),
             ),
             ("pipeline", self.pipeline.to_string()),
+            ("streams", self.streams.to_string()),
             ("method", self.method.clone()),
             ("header", optional(Some(headers.join("; ")).filter(|text| !text.is_empty()))),
             ("body", format!("{} bytes", self.body.len())),
-            ("http", (if self.version == RequestVersion::Http10 { "1.0" } else { "1.1" }).to_owned()),
+            ("http", version.to_owned()),
             ("keep-alive", switch(self.keep_alive)),
             ("completion", completion.to_owned()),
             ("random", switch(self.order == UrlOrder::Random)),
@@ -97,6 +103,9 @@ impl fmt::Display for LoadPlan {
         }
         if self.pipeline > 1 {
             write!(f, ", {} pipelined", self.pipeline)?;
+        }
+        if self.version == RequestVersion::Http2 {
+            write!(f, ", HTTP/2 with {} each", plural(self.streams.into(), "stream"))?;
         }
         for (count, what) in
             [(self.idle, "idle"), (self.slow_readers, "slow readers"), (self.slow_writers, "slow writers")]

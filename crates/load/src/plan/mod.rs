@@ -37,7 +37,13 @@ pub enum RequestVersion {
     /// HTTP/1.1
     #[default]
     Http11,
+    /// HTTP/2: over TLS by ALPN, without TLS by prior knowledge (RFC 9113 §3)
+    Http2,
 }
+
+/// Fields that a message of HTTP/2 must not have (RFC 9113 §8.2.2).
+pub(crate) const FORBIDDEN_FIELDS: [&str; 5] =
+    ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
 
 /// The condition that completes a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,8 +92,10 @@ pub struct LoadPlan {
     pub arrivals: Arrivals,
     /// Requests after which a connection is replaced.
     pub requests_per_connection: Option<u64>,
-    /// Requests in flight on a connection.
+    /// Requests in flight on a connection of HTTP/1.1.
     pub pipeline: u32,
+    /// Requests in flight on a connection of HTTP/2, each in a stream of its own.
+    pub streams: u32,
     /// The method of every request.
     pub method: String,
     /// Fields of every request.
@@ -140,6 +148,7 @@ impl LoadPlan {
             processes: 1,
             duration: Some(Duration::from_secs(10)),
             pipeline: 1,
+            streams: 1,
             method: "GET".to_owned(),
             slow_rate: 1024,
             timeout: Duration::from_secs(30),
@@ -186,13 +195,19 @@ impl LoadPlan {
         [self.active(), self.idle, self.slow_readers, self.slow_writers].into_iter().map(u64::from).sum()
     }
 
-    /// Whether connections persist after a response: with HTTP/1.1 unless a field has `close`, with HTTP/1.0 only if a
+    /// The most requests in flight on a connection.
+    pub fn per_connection_at_once(&self) -> u32 {
+        if self.version == RequestVersion::Http2 { self.streams } else { self.pipeline }
+    }
+
+    /// Whether connections persist after a response: with HTTP/2 always, with HTTP/1.1 unless a field has `close`, with HTTP/1.0 only if a
     /// field has `keep-alive` (RFC 9112 §9.3).
     pub fn persists(&self) -> bool {
         let connection = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("connection");
         let mut options =
             self.headers.iter().filter(connection).flat_map(|(_, value)| value.split(',').map(str::trim));
         match self.version {
+            RequestVersion::Http2 => true,
             RequestVersion::Http11 => !options.any(|option| option.eq_ignore_ascii_case("close")),
             RequestVersion::Http10 => {
                 self.keep_alive || options.any(|option| option.eq_ignore_ascii_case("keep-alive"))

@@ -3,7 +3,7 @@
 use crate::measure::histogram::{self, Counts};
 use crate::measure::record::{Record, TimeSlice, Timing};
 use crate::measure::statistics::estimate::{self, Estimate};
-use crate::plan::{LoadPlan, WarmUp, nanoseconds};
+use crate::plan::{LoadPlan, RequestVersion, WarmUp, nanoseconds};
 use crate::report::summary::{Batch, Distribution, Generator, LittlesLaw, RunSummary, Schedule, WarmUpCut};
 use crate::report::{validity, warmup};
 
@@ -39,6 +39,7 @@ impl RunSummary {
             connect_us: Distribution::of(joined(&record.slices, Timing::Connect)),
             handshake_us: Distribution::of(joined(&record.slices, Timing::Handshake)),
             tls: plan.has_tls().then(|| record.tls.clone()),
+            http2: (plan.version == RequestVersion::Http2).then(|| record.http2.clone()),
             errors: record.errors.clone(),
             examples: record.examples.clone(),
             statuses: record.statuses.clone(),

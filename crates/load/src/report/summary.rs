@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::measure::histogram::{self, Counts};
-use crate::measure::record::{ConnectionStats, ErrorKind, TlsStats};
+use crate::measure::record::{ConnectionStats, ErrorKind, Http2Stats, TlsStats};
 use crate::measure::statistics::estimate::Estimate;
 use crate::plan::io::ChosenIo;
 use crate::report::environment::Environment;
@@ -206,6 +206,8 @@ pub struct RunSummary {
     pub handshake_us: Option<Distribution>,
     /// Counts of TLS; `None` without an `https` URL.
     pub tls: Option<TlsStats>,
+    /// Counts of HTTP/2; `None` with HTTP/1.
+    pub http2: Option<Http2Stats>,
     /// Errors of the whole run by kind.
     pub errors: BTreeMap<ErrorKind, u64>,
     /// The message of the first error of each kind.

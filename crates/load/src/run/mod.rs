@@ -11,9 +11,10 @@ use tenfold_sys::{lifecycle, limits};
 
 use self::live::LiveDisplay;
 use crate::error::{LoadError, failed};
+use crate::message::http2::PreparedRequest;
 use crate::message::request::EncodedRequest;
-use crate::plan::LoadPlan;
 use crate::plan::url;
+use crate::plan::{LoadPlan, RequestVersion};
 use crate::report::environment;
 use crate::report::summary::{LoadReport, RunSummary};
 use crate::tls::{self, TlsTarget};
@@ -75,10 +76,15 @@ fn check_descriptors(plan: &LoadPlan) -> Result<(), LoadError> {
 /// Resolves names and encodes requests.
 fn find(plan: &LoadPlan) -> Result<Targets, LoadError> {
     let mut servers = Vec::new();
-    let mut targets =
-        Targets { encoded: Vec::new(), remotes: Vec::new(), tls: Vec::new(), lists: Vec::new() };
+    let mut targets = Targets {
+        encoded: Vec::new(),
+        prepared: Vec::new(),
+        remotes: Vec::new(),
+        tls: Vec::new(),
+        lists: Vec::new(),
+    };
     let config = plan.has_tls().then(|| tls::config(plan)).transpose()?;
-    for url in &plan.urls {
+    for (index, url) in (0..).zip(&plan.urls) {
         let number = match servers.iter().position(|server| *server == url.origin()) {
             Some(number) => number,
             None => {
@@ -90,8 +96,11 @@ fn find(plan: &LoadPlan) -> Result<Targets, LoadError> {
                 servers.len() - 1
             }
         };
-        targets.lists[number].push(targets.encoded.len() as u32);
-        targets.encoded.push(EncodedRequest::new(plan, url));
+        targets.lists[number].push(index);
+    }
+    match plan.version {
+        RequestVersion::Http2 => targets.prepared = PreparedRequest::all(plan),
+        _ => targets.encoded = plan.urls.iter().map(|url| EncodedRequest::new(plan, url)).collect(),
     }
     Ok(targets)
 }

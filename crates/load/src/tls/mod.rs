@@ -12,11 +12,14 @@ use rustls::{ClientConfig, ClientConnection, NamedGroup};
 use tenfold_tls::certificates::unverified::unverified;
 
 use crate::error::LoadError;
-use crate::plan::LoadPlan;
 use crate::plan::server_name;
 use crate::plan::url::TargetUrl;
+use crate::plan::{LoadPlan, RequestVersion};
 
 pub(crate) use trust::failure;
+
+/// The name of HTTP/2 in ALPN (RFC 9113 §3.1).
+pub(crate) const H2: &[u8] = b"h2";
 
 /// The settings for all servers of a plan.
 pub(crate) fn config(plan: &LoadPlan) -> Result<Arc<ClientConfig>, LoadError> {
@@ -29,7 +32,9 @@ pub(crate) fn config(plan: &LoadPlan) -> Result<Arc<ClientConfig>, LoadError> {
         false => builder.with_root_certificates(trust::roots(plan.tls.ca.as_deref())?),
     }
     .with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    // The plan asks for one version, so no other version is offered.
+    let protocol: &[u8] = if plan.version == RequestVersion::Http2 { H2 } else { b"http/1.1" };
+    config.alpn_protocols = vec![protocol.to_vec()];
     config.resumption = Resumption::disabled();
     Ok(Arc::new(config))
 }

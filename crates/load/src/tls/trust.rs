@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rustls::{CertificateError, Error, InvalidMessage, RootCertStore};
+use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, RootCertStore};
 use tenfold_tls::certificates::roots::root_store;
 
 use crate::error::LoadError;
@@ -38,7 +38,13 @@ pub(crate) fn failure(error: &Error, handshaking: bool, first: Option<&[u8]>) ->
         Error::AlertReceived(alert) => {
             let name = alert.as_str().unwrap_or("unknown");
             let what = if handshaking { "refused the TLS handshake" } else { "ended TLS" };
-            (ErrorKind::Tls, format!("the server {what} with the alert {name}"))
+            let remedy = match alert {
+                AlertDescription::NoApplicationProtocol => {
+                    "; it does not offer this version of HTTP over TLS: use another version with --http"
+                }
+                _ => "",
+            };
+            (ErrorKind::Tls, format!("the server {what} with the alert {name}{remedy}"))
         }
         _ if handshaking => (ErrorKind::Tls, format!("the TLS handshake failed: {error}")),
         _ => (ErrorKind::Tls, format!("the server broke TLS: {error}")),
@@ -64,8 +70,6 @@ fn distrust(reason: &CertificateError) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rustls::AlertDescription;
-
     use super::*;
 
     #[test]
@@ -101,7 +105,7 @@ mod tests {
                 true,
                 None,
                 ErrorKind::Tls,
-                "refused the TLS handshake with the alert NoApplicationProtocol",
+                "refused the TLS handshake with the alert NoApplicationProtocol; it does not offer",
             ),
             (&alert, false, None, ErrorKind::Tls, "ended TLS"),
             (&Error::DecryptError, true, None, ErrorKind::Tls, "the TLS handshake failed: "),

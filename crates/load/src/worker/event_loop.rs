@@ -104,7 +104,12 @@ impl<B: Backend> LoadWorker<'_, B> {
             };
             if since.is_some_and(|since| self.now.saturating_sub(since) >= timeout) {
                 let message = format!("no response within {:.1} s", timeout as f64 / 1e9);
-                self.close_failed(number as u32, ExchangeError::new(ErrorKind::Timeout, message));
+                let error = ExchangeError::new(ErrorKind::Timeout, message);
+                let connection = &mut self.slots[number].connection;
+                match connection.cancel_late(&mut self.context, self.now, timeout, &error) {
+                    true => self.fill(number as u32, usize::MAX),
+                    false => self.close_failed(number as u32, error),
+                }
             }
         }
         if lifecycle::phase() != Phase::Serving {

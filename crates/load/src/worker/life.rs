@@ -8,6 +8,7 @@ use tenfold_sys::socket::Socket;
 
 use crate::connection::judge::{ExchangeError, exchange_error};
 use crate::connection::{ConnectionState, IoProgress};
+use crate::measure::record::ErrorKind;
 use crate::worker::backend::Backend;
 use crate::worker::share::{Role, SLOW_STEPS};
 use crate::worker::state::LoadWorker;
@@ -49,7 +50,8 @@ impl<B: Backend> LoadWorker<'_, B> {
 
     /// Records the start of a connect. `socket` is `None` if a ring owns it.
     pub(super) fn connect_begun(&mut self, number: u32, socket: Option<Socket>, skips: bool) {
-        self.slots[number as usize].connection.connect(socket, skips, self.now);
+        let version = self.share.plan.version;
+        self.slots[number as usize].connection.connect(socket, version, skips, self.now);
         self.context.recorder.opened();
     }
 
@@ -74,6 +76,10 @@ impl<B: Backend> LoadWorker<'_, B> {
             return false;
         };
         self.now = clock::monotonic();
+        if let Err(error) = self.slots[number as usize].connection.check_protocol() {
+            self.not_connected(number, &error);
+            return false;
+        }
         self.context.recorder.handshake_done(self.now.saturating_sub(since), cipher, resumed);
         self.opened(number);
         true
@@ -105,6 +111,11 @@ impl<B: Backend> LoadWorker<'_, B> {
             return;
         }
         if slot.connection.state != ConnectionState::Open {
+            return self.not_connected(number, &error);
+        }
+        if error.kind == ErrorKind::NoHttp2 {
+            // The connection is established only with the SETTINGS of the server.
+            self.context.recorder.record.connections.made -= 1;
             return self.not_connected(number, &error);
         }
         slot.connection.close(&mut self.context, self.now, Some(&error));

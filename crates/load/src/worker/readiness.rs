@@ -10,6 +10,7 @@ use tenfold_sys::readiness::Ready;
 
 use crate::connection::judge::exchange_error;
 use crate::connection::{ConnectionState, IoProgress};
+use crate::plan::RequestVersion;
 use crate::worker::backend::Backend;
 use crate::worker::share::Role;
 use crate::worker::share::Share;
@@ -58,11 +59,12 @@ impl Backend for EpollBackend {
         slot.next_source += u64::from(worker.share.workers);
         let receive_buffer = (slot.role == Role::SlowReader).then_some(4096);
         let tls = worker.share.tls[slot.remote as usize].is_some();
-        // Nagle's algorithm would delay the small messages of a handshake.
+        // Nagle's algorithm would delay the small messages of a handshake, and small frames.
+        let http2 = worker.share.plan.version == RequestVersion::Http2;
         let (tcp_nodelay, join_ack) = (worker.share.persistent || tls, worker.share.plan.join_ack);
         let options = ConnectOptions { source, tcp_nodelay, join_ack, receive_buffer };
         let socket = connect(remote, &options)?;
-        worker.connect_begun(number, Some(socket), matches!(remote, Remote::Internet(_)) && !tls);
+        worker.connect_begun(number, Some(socket), matches!(remote, Remote::Internet(_)) && !tls && !http2);
         worker.io.fresh.push(number);
         if worker.io.fresh.len() >= TOGETHER {
             EpollBackend::finish_begun(worker);
@@ -229,7 +231,8 @@ impl LoadWorker<'_, EpollBackend> {
     /// tick: while other connections keep this thread busy, the response arrives, and epoll is not needed.
     fn register(&mut self, number: u32) {
         let slot = &mut self.slots[number as usize];
-        if self.share.tls[slot.remote as usize].is_some() {
+        if self.share.tls[slot.remote as usize].is_some() || self.share.plan.version == RequestVersion::Http2
+        {
             return self.watch(number, true);
         }
         let mut sent = slot.connection.has_unsent();

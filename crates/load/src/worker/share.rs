@@ -1,13 +1,15 @@
 //! A worker's share of a plan: its connections, its share of the schedules, and its times.
 
 use tenfold_sys::connect::Remote;
+use tenfold_wire::hpack::FieldList;
 
 use crate::connection::WorkerContext;
 use crate::measure::recorder::Recorder;
+use crate::message::http2::{LIST_LIMITS, PreparedRequest, RequestsToSend};
 use crate::message::request::{self, EncodedRequest};
 use crate::message::response::HeadCache;
 use crate::plan::pacer::{Pacer, ScheduleShare};
-use crate::plan::{LoadPlan, UrlOrder, nanoseconds};
+use crate::plan::{LoadPlan, RequestVersion, UrlOrder, nanoseconds};
 use crate::tls::TlsTarget;
 
 /// The number of failed connects without a success that ends a run with a schedule of connections.
@@ -40,10 +42,12 @@ pub(crate) enum Role {
 #[derive(Clone, Debug)]
 pub(crate) struct Targets {
     pub(crate) encoded: Vec<EncodedRequest>,
+    /// Requests of HTTP/2, instead of `encoded`.
+    pub(crate) prepared: Vec<PreparedRequest>,
     pub(crate) remotes: Vec<Remote>,
     /// TLS of each server; `None` for plain HTTP.
     pub(crate) tls: Vec<Option<TlsTarget>>,
-    /// The indexes of each server's requests in `encoded`.
+    /// The indexes of each server's requests in `encoded` or `prepared`.
     pub(crate) lists: Vec<Vec<u32>>,
 }
 
@@ -63,7 +67,7 @@ pub(crate) struct Share<'a> {
     pub(crate) grace: u64,
     pub(crate) timeout: u64,
     pub(crate) hold: u64,
-    /// Whether connections make more than one request.
+    /// Whether connections make more than one request, or use HTTP/2, whose frames are sent without delay.
     pub(crate) persistent: bool,
     pub(crate) per_connection: u64,
     /// Bytes of each step of a slow connection.
@@ -90,7 +94,7 @@ impl<'a> Share<'a> {
             grace: timeout.min((length.unwrap_or(0) / 10).max(2_000_000_000)),
             timeout,
             hold: plan.hold.map_or(0, nanoseconds),
-            persistent: per_connection > 1,
+            persistent: per_connection > 1 || plan.version == RequestVersion::Http2,
             per_connection,
             slow_step: usize::try_from(plan.slow_rate / SLOW_STEPS).unwrap_or(usize::MAX).max(1),
             first_wave: MOST_FAILED_CONNECTS,
@@ -121,6 +125,12 @@ impl<'a> Share<'a> {
         let slice = length.map_or(SLICE, |length| (length / SLICES).max(10_000_000));
         WorkerContext {
             encoded: &self.targets.encoded,
+            http2: RequestsToSend {
+                prepared: &self.targets.prepared,
+                body: &self.plan.body,
+                hash: self.plan.expect.hash.is_some(),
+            },
+            fields: FieldList::new(LIST_LIMITS),
             traits: request::traits(self.plan),
             expect: &self.plan.expect,
             known: vec![HeadCache::default(); self.targets.encoded.len()],

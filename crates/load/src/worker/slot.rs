@@ -42,7 +42,7 @@ impl ConnectionSlot {
     /// Whether another request may begin.
     #[inline]
     pub(crate) fn has_room(&self, share: &Share<'_>) -> bool {
-        self.connection.in_flight() < share.plan.pipeline as usize
+        self.connection.in_flight() < self.connection.most_at_once(share.plan)
             && self.connection.begun < share.per_connection
             && match self.role {
                 // Not even after records of TLS, such as tickets, which arrive without a request.

@@ -212,9 +212,12 @@ fn shape(typed: &BenchArgs<'_>, plan: &mut LoadPlan) -> Result<(), LoadError> {
         plan.body =
             read.map_err(|error| LoadError::Failed(format!("cannot read {}: {error}", path.display())))?;
     }
-    if typed.is("http", "1.0") {
-        plan.version = RequestVersion::Http10;
-    }
+    plan.streams = typed.parsed("streams", |text| units::number(text, 1u32..=4096))?.unwrap_or(1);
+    plan.version = match typed.0.get_one::<String>("http").map(String::as_str) {
+        Some("1.0") => RequestVersion::Http10,
+        Some("2") => RequestVersion::Http2,
+        _ => RequestVersion::Http11,
+    };
     plan.keep_alive = typed.0.get_flag("keep-alive");
     if typed.is("completion", "end") {
         plan.completion = ResponseEnd::End;

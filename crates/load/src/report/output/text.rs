@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::measure::record::TlsStats;
+use crate::measure::record::{Http2Stats, TlsStats};
 use crate::measure::statistics::estimate;
 use crate::report::environment::Environment;
 use crate::report::metrics::{self, LATENCIES};
@@ -137,6 +137,9 @@ fn connections(text: &mut String, run: &RunSummary) {
     if let Some(tls) = &run.tls {
         line(text, "TLS", &handshakes(tls));
     }
+    if let Some(http2) = &run.http2 {
+        line(text, "HTTP/2", &frames(http2));
+    }
     if all.slow_answers > 0 {
         line(text, "slow", &format!("{} responses", count(all.slow_answers)));
     }
@@ -175,6 +178,20 @@ fn handshakes(tls: &TlsStats) -> String {
         let _ = write!(said, "; {cipher}");
         if tls.ciphers.len() > 1 {
             let _ = write!(said, " ({})", number(*count as f64));
+        }
+    }
+    said
+}
+
+/// The limit of streams, and the frames that ended streams and connections.
+fn frames(http2: &Http2Stats) -> String {
+    let mut said = match http2.least_limit {
+        Some(limit) => format!("the server allows {} streams on a connection", number(limit.into())),
+        None => "the server does not limit the streams of a connection".to_owned(),
+    };
+    for (frame, codes) in [("RST_STREAM", &http2.resets), ("GOAWAY", &http2.goaways)] {
+        for (code, count) in codes {
+            let _ = write!(said, "; {} {frame} with {code}", number(*count as f64));
         }
     }
     said

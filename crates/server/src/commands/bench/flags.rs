@@ -83,11 +83,12 @@ fn flags() -> Vec<Arg> {
         }
         "Shape" {
             flag("requests-per-connection", "N") => "Replace a connection after N requests [default: no limit]";
-            flag("pipeline", "N") => "Requests in flight on a connection [default: 1]";
+            flag("pipeline", "N") => "Requests in flight on a connection of HTTP/1.1 [default: 1]";
+            flag("streams", "N") => "Requests in flight on a connection of HTTP/2, each in its own stream [default: 1]";
             flag("method", "METHOD").short('m') => "The method of every request [default: GET]";
             many("header", "FIELD").short('H') => "Add a field to every request, such as 'Accept: text/html'; repeatable";
             file("body") => "The body of every request";
-            word("http", "VERSION", &["1.0", "1.1"]) => "The version of HTTP: 1.0 or 1.1 [default: 1.1]";
+            word("http", "VERSION", &["1.0", "1.1", "2"]) => "The version of HTTP: 1.0, 1.1, or 2 (by ALPN; without TLS by prior knowledge) [default: 1.1]";
             switch("keep-alive").short('k') => "With --http 1.0, ask for persistent connections";
             word("completion", "HOW", &["length", "end"]) => "The end of a response: by its length, or end, with the connection [default: length]";
             file("urls") => "Request the URLs of FILE, one per line, in order";
