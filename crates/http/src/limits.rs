@@ -20,6 +20,9 @@ pub struct Limits {
     pub max_discard: u64,
     /// Requests on a connection; None (the default): unlimited. The last response has `Connection: close`.
     pub requests_per_connection: Option<u32>,
+    /// Open requests of an HTTP/2 connection. Default 100; beyond it a request is refused, and the client may try
+    /// again.
+    pub max_streams: usize,
     /// The time from the first byte of a head, or from the connection's beginning, to the head's end. Default
     /// 10 s; beyond it: 408. It does not depend on the rate of the bytes.
     pub head_timeout: Duration,
@@ -72,6 +75,7 @@ impl Default for Limits {
             max_body: 1024 * 1024,
             max_discard: 64 * 1024,
             requests_per_connection: None,
+            max_streams: 100,
             head_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
             send_timeout: Duration::from_secs(60),

@@ -119,6 +119,59 @@ impl Out {
         appended
     }
 
+    /// Adds the bytes to the end that `append` appends to the staged bytes. Their first byte has the returned
+    /// index, for [`Out::staged_at`].
+    pub(crate) fn stage_by(&mut self, append: impl FnOnce(&mut Vec<u8>)) -> usize {
+        let begin = self.staged.len();
+        append(&mut self.staged);
+        self.tail += self.staged.len() - begin;
+        begin
+    }
+
+    /// Returns the staged byte at an index of [`Out::stage_by`], while nothing has been sent since.
+    pub(crate) fn staged_at(&mut self, index: usize) -> &mut u8 {
+        &mut self.staged[index]
+    }
+
+    /// Moves the first `count` bytes to the end of `to`, and the observers that follow them. Panics if there are
+    /// fewer.
+    pub(crate) fn take_front(&mut self, count: u64, to: &mut Out) {
+        let mut left = count;
+        while let Some(segment) = self.segments.front_mut() {
+            let step = left.min(segment.len());
+            left -= step;
+            match segment {
+                Segment::Staged(size) | Segment::Alone(size) | Segment::Record(_, size) => {
+                    to.stage(&self.staged[self.gone..self.gone + step as usize]);
+                    *size -= step as usize;
+                    self.gone += step as usize;
+                }
+                Segment::Shared(bytes, range) => {
+                    let end = range.start + step as usize;
+                    to.push(Part::Shared(bytes.clone(), range.start..end));
+                    range.start = end;
+                }
+                Segment::File(file, range) => {
+                    let end = range.start + step;
+                    to.push(Part::File(file.clone(), range.start..end));
+                    range.start = end;
+                }
+                Segment::Observer(_) => {}
+            }
+            if segment.len() > 0 {
+                return;
+            }
+            if let Some(Segment::Observer(observer)) = self.segments.pop_front() {
+                to.observe(observer);
+            }
+        }
+        let step = usize::try_from(left).expect("staged bytes fit a usize");
+        self.tail = self.tail.checked_sub(step).expect("no more bytes are taken than were added");
+        to.stage(&self.staged[self.gone..self.gone + step]);
+        self.gone += step;
+        self.rewind_where_empty();
+    }
+
     /// Adds `part` to the end without copying it. An empty part is ignored. Panics if a range of shared bytes
     /// exceeds them.
     pub fn push(&mut self, part: Part) {
@@ -247,6 +300,11 @@ impl Out {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.tail == 0 && self.segments.is_empty()
+    }
+
+    /// Whether there are bytes to send. Observers have none.
+    pub(crate) fn has_bytes(&self) -> bool {
+        self.tail > 0 || self.segments.iter().any(|segment| segment.len() > 0)
     }
 
     /// Returns the number of bytes to send.

@@ -14,6 +14,9 @@ use crate::challenges::ACME_TLS_1;
 /// HTTP/1.1 in ALPN (RFC 7301 §6).
 pub const HTTP_1_1: &[u8] = b"http/1.1";
 
+/// The name of HTTP/2 in ALPN (RFC 9113 §3.2).
+pub const HTTP_2: &[u8] = b"h2";
+
 /// The accepted versions and cipher suites, named as in Mozilla's "Server Side TLS".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SecurityPreset {
@@ -62,13 +65,14 @@ pub fn provider() -> Arc<CryptoProvider> {
 }
 
 /// Returns the settings of a server: certificates by `resolver`, resumption only by tickets.
-/// `with_challenges` adds `acme-tls/1` to the protocols. A caller may set a `KeyLog`, because secrets can be
+/// `with_challenges` adds `acme-tls/1` to the protocols, and `with_http2` adds `h2`. A caller may set a `KeyLog`, because secrets can be
 /// extracted.
 pub fn server_config(
     preset: SecurityPreset,
     resolver: Arc<dyn ResolvesServerCert>,
     ticketer: Arc<dyn ProducesTickets>,
     with_challenges: bool,
+    with_http2: bool,
 ) -> Result<ServerConfig, rustls::Error> {
     let mut provider = default_provider();
     // Mozilla's order: AES-128 costs less than AES-256, and browsers prefer it.
@@ -79,7 +83,10 @@ pub fn server_config(
     // Every suite is secure, so cost decides, and the server pays it for many clients. A client without AES
     // instructions is slower with AES; it gets ChaCha20 if it offers no AES suite.
     config.ignore_client_order = true;
-    config.alpn_protocols = vec![HTTP_1_1.to_vec()];
+    if with_http2 {
+        config.alpn_protocols.push(HTTP_2.to_vec());
+    }
+    config.alpn_protocols.push(HTTP_1_1.to_vec());
     if with_challenges {
         config.alpn_protocols.push(ACME_TLS_1.to_vec());
     }

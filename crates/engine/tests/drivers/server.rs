@@ -258,8 +258,8 @@ impl Protocol for Http {
 
     async fn serve<I: Io>(&self, io: &mut I, state: &mut Session) -> Next {
         let next = match &self.proactor {
-            Some(proactor) => serve_connection(io, &**proactor, &self.limits, state).await,
-            None => serve_connection(io, &*self.unit, &self.limits, state).await,
+            Some(proactor) => serve_connection(io, &**proactor, &self.limits, state, None).await,
+            None => serve_connection(io, &*self.unit, &self.limits, state, None).await,
         };
         // A signal arrives meanwhile.
         std::thread::sleep(self.tarries);
@@ -267,14 +267,14 @@ impl Protocol for Http {
     }
 
     async fn serve_anywhere<I: Io + Send>(&self, io: &mut I, state: &mut Session) -> Next {
-        let next = serve_connection(io, &*self.unit, &self.limits, state).await;
+        let next = serve_connection(io, &*self.unit, &self.limits, state, None).await;
         // A signal arrives meanwhile.
         std::thread::sleep(self.tarries);
         next
     }
 
     fn has_answered(session: &Session) -> bool {
-        session.requests > 0
+        session.has_answered()
     }
 
     fn first_bytes_by(&self) -> Instant {

@@ -35,7 +35,7 @@ impl Http1Encoder {
     #[inline]
     fn connection(self) -> &'static [u8] {
         match (self.persistent, self.version) {
-            (true, Version::Http11) => b"",
+            (true, Version::Http11 | Version::Http2) => b"",
             (true, Version::Http10) => b"Connection: keep-alive\r\n",
             (false, _) => b"Connection: close\r\n",
         }

@@ -65,22 +65,16 @@ impl<'a> FramingFields<'a> {
         let is = |name: &str| field.name.eq_ignore_ascii_case(name);
         match field.name.len() {
             4 if is("host") => self.host(field.value),
-            5 if is("range") => self.select(),
             6 if is("expect") => self.expect(field.value, version),
-            8 if is("if-match") || is("if-range") => self.select(),
             10 if is("connection") => self.connection(field.value),
-            13 if is("if-none-match") => self.select(),
             14 if is("content-length") => self.content_length(field.value),
             17 if is("transfer-encoding") => self.transfer_encoding(field.value, version),
-            17 if is("if-modified-since") => self.select(),
-            19 if is("if-unmodified-since") => self.select(),
+            5 | 8 | 13 | 17 | 19 => {
+                self.selective |= is_selective(field.name);
+                Ok(())
+            }
             _ => Ok(()),
         }
-    }
-
-    fn select(&mut self) -> Result<(), Refusal> {
-        self.selective = true;
-        Ok(())
     }
 
     fn host(&mut self, value: &'a [u8]) -> Result<(), Refusal> {
@@ -145,8 +139,22 @@ impl<'a> FramingFields<'a> {
     }
 }
 
+/// Whether a field of this name can make the response conditional or partial.
+#[inline]
+pub(crate) fn is_selective(name: &str) -> bool {
+    let is = |other: &str| name.eq_ignore_ascii_case(other);
+    match name.len() {
+        5 => is("range"),
+        8 => is("if-match") || is("if-range"),
+        13 => is("if-none-match"),
+        17 => is("if-modified-since"),
+        19 => is("if-unmodified-since"),
+        _ => false,
+    }
+}
+
 /// Parses a decimal number that fits 63 bits.
-fn decimal(value: &[u8]) -> Option<u64> {
+pub(crate) fn decimal(value: &[u8]) -> Option<u64> {
     if value.is_empty() || value.len() > 19 || !value.iter().all(u8::is_ascii_digit) {
         return None;
     }

@@ -2,7 +2,7 @@
 
 pub mod chunked;
 pub(crate) mod encode;
-mod framing;
+pub(crate) mod framing;
 pub(crate) mod head;
 
 pub use head::parse_request;

@@ -22,6 +22,8 @@ pub enum Refusal {
     UnknownVersion,
     /// An expectation other than `100-continue`.
     UnknownExpectation,
+    /// The request is for another scheme than the connection's (RFC 9110 §7.4).
+    Misdirected,
     /// A deferred response was not ready in time.
     Overdue,
     /// Too many requests are queued.
@@ -37,6 +39,7 @@ impl Refusal {
             Refusal::BodyTooLarge => 413,
             Refusal::TargetTooLong => 414,
             Refusal::UnknownExpectation => 417,
+            Refusal::Misdirected => 421,
             Refusal::HeadTooLarge => 431,
             Refusal::UnknownMethod | Refusal::UnknownTransferCoding => 501,
             Refusal::Overdue | Refusal::Busy => 503,
@@ -56,6 +59,7 @@ impl Refusal {
             Refusal::UnknownTransferCoding => "the transfer coding is unknown",
             Refusal::UnknownVersion => "only HTTP/1.0 and HTTP/1.1 are supported",
             Refusal::UnknownExpectation => "the expectation cannot be met",
+            Refusal::Misdirected => "the request is for another scheme than the connection's",
             Refusal::Overdue => "the response took too long",
             Refusal::Busy => "too many requests are queued",
         }

@@ -11,6 +11,8 @@ pub enum Version {
     Http10,
     /// HTTP/1.1
     Http11,
+    /// HTTP/2
+    Http2,
 }
 
 impl Version {
@@ -19,6 +21,7 @@ impl Version {
         match self {
             Version::Http10 => "HTTP/1.0",
             Version::Http11 => "HTTP/1.1",
+            Version::Http2 => "HTTP/2.0",
         }
     }
 }
@@ -78,7 +81,7 @@ impl FieldSpan {
         FieldSpan { name: span(name.as_bytes()), value: span(value) }
     }
 
-    fn is(self, name: &str, bytes: &[u8]) -> bool {
+    pub(crate) fn is(self, name: &str, bytes: &[u8]) -> bool {
         part(self.name, bytes).eq_ignore_ascii_case(name.as_bytes())
     }
 }

@@ -1,14 +1,16 @@
 //! The interface between a response and the wire format of its version.
 
+use super::http2::Http2Encoder;
 use crate::h1::encode::Http1Encoder;
 use crate::message::header_lines::HeaderLines;
 use crate::out::Out;
 
-/// The encoder of a response: a variant for HTTP/1, which encodes in place, and a variant that stores a
+/// The encoder of a response: variants for HTTP/1 and HTTP/2, which encode in place, and a variant that stores a
 /// [`Response`](super::value::Response) for the connection to encode. Its methods are called in this order:
 /// `interim` any number of times, `begin`, any number of fields, `end`.
 pub(crate) enum Encoder<'w> {
     Http1(Http1Encoder),
+    Http2(Http2Encoder<'w>),
     /// Stores heads as fields.
     Value(&'w mut Heads),
 }
@@ -18,14 +20,16 @@ impl Encoder<'_> {
     pub(super) fn reborrow(&mut self) -> Encoder<'_> {
         match self {
             Encoder::Http1(http1) => Encoder::Http1(*http1),
+            Encoder::Http2(http2) => Encoder::Http2(http2.reborrow()),
             Encoder::Value(heads) => Encoder::Value(heads),
         }
     }
 
-    /// Makes the connection end after this response. Must precede `begin`.
+    /// Makes the connection of HTTP/1 end after this response. Must precede `begin`. A stream ends with its response.
     pub(super) fn close(&mut self) {
         match self {
             Encoder::Http1(http1) => http1.persistent = false,
+            Encoder::Http2(_) => {}
             Encoder::Value(heads) => heads.closes = true,
         }
     }
@@ -34,6 +38,7 @@ impl Encoder<'_> {
     pub(super) fn interim(&mut self, status: u16, phrase: &'static str, fields: &HeaderLines, out: &mut Out) {
         match self {
             Encoder::Http1(http1) => http1.interim(status, phrase, fields, out),
+            Encoder::Http2(http2) => http2.interim(status, fields),
             Encoder::Value(heads) => heads.interim.push((status, phrase, fields.clone())),
         }
     }
@@ -43,6 +48,7 @@ impl Encoder<'_> {
         let mark = out.mark();
         match self {
             Encoder::Http1(http1) => http1.begin(status, out),
+            Encoder::Http2(http2) => http2.begin(status),
             Encoder::Value(heads) => heads.last = Some((status, HeaderLines::default())),
         }
         mark
@@ -52,6 +58,7 @@ impl Encoder<'_> {
     pub(super) fn field(&mut self, name: &str, value: &[u8], out: &mut Out) {
         match self {
             Encoder::Http1(http1) => http1.field(name, value, out),
+            Encoder::Http2(http2) => http2.field(name, value),
             Encoder::Value(heads) => heads.fields().push(name, value),
         }
     }
@@ -60,6 +67,9 @@ impl Encoder<'_> {
     pub(super) fn fields(&mut self, fields: &HeaderLines, out: &mut Out) {
         match self {
             Encoder::Http1(_) => out.stage(fields.as_bytes()),
+            Encoder::Http2(http2) => {
+                fields.iter().for_each(|(name, value)| http2.field(name.as_str(), value.as_bytes()));
+            }
             Encoder::Value(heads) => heads.fields().append(fields),
         }
     }
@@ -68,6 +78,7 @@ impl Encoder<'_> {
     pub(super) fn end(&mut self, mark: usize, out: &mut Out) {
         match self {
             Encoder::Http1(http1) => http1.end(mark, out),
+            Encoder::Http2(http2) => http2.end(),
             Encoder::Value(_) => {}
         }
     }
@@ -79,7 +90,7 @@ pub(crate) struct Heads {
     /// Interim responses, with their reason phrases.
     pub(super) interim: Vec<(u16, &'static str, HeaderLines)>,
     /// The status and the fields of the final head.
-    pub(super) last: Option<(u16, HeaderLines)>,
+    pub(crate) last: Option<(u16, HeaderLines)>,
     /// Whether the connection ends after the response.
     pub(super) closes: bool,
 }

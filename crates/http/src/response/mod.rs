@@ -2,6 +2,7 @@
 
 pub mod echo;
 pub(crate) mod encoder;
+pub(crate) mod http2;
 pub mod template;
 pub mod value;
 pub mod writer;

@@ -1,11 +1,15 @@
 //! Responses that are prepared once and sent often.
 
+use tenfold_wire::hpack::Block;
+
 use crate::clock::{self, DATE_BYTES};
 use crate::h1::encode::Http1Encoder;
 use crate::message::field::{FieldName, FieldValue};
 use crate::message::header_lines::HeaderLines;
+use crate::mux::priority::Priority;
 use crate::out::Out;
 use crate::response::encoder::Encoder;
+use crate::response::http2;
 use crate::response::value::Response;
 use crate::response::writer::{ResponseHead, ResponseWriter};
 
@@ -15,6 +19,10 @@ pub struct Template {
     status: u16,
     fields: HeaderLines,
     h1: Prepared,
+    /// The field block of HTTP/2 with these constant fields, from the first such response on.
+    h2: Option<(Block, Option<&'static HeaderLines>)>,
+    /// The default priority of the media type.
+    priority: Option<Priority>,
     /// The last constant fields that were found to replace no field of this response.
     beside: Option<&'static HeaderLines>,
 }
@@ -26,7 +34,10 @@ impl Template {
         let mut response = Response::default();
         describe(&mut response.writer().head(status));
         let fields = std::mem::take(response.heads.fields());
-        Template { status, h1: Prepared::new(status, &fields, body), fields, beside: None }
+        let media_type = fields.iter().find(|(name, _)| name.as_str() == "Content-Type");
+        let priority = media_type.and_then(|(_, value)| Priority::of_media_type(value.as_bytes()));
+        let h1 = Prepared::new(status, &fields, body);
+        Template { status, h1, h2: None, priority, fields, beside: None }
     }
 
     /// Returns the fields in order, without those that a version adds.
@@ -41,7 +52,22 @@ impl Template {
 
     /// Returns the bytes of memory besides this value itself.
     pub fn weight(&self) -> usize {
-        self.fields.as_bytes().len() + self.h1.weight()
+        // The block of HTTP/2 is not longer than the fields.
+        2 * self.fields.as_bytes().len() + self.h1.weight()
+    }
+
+    /// Returns the field block of HTTP/2 with these constant fields, and the body.
+    fn http2(&mut self, constant: Option<&'static HeaderLines>) -> (&Block, &[u8]) {
+        let is_same = |(_, other): &(Block, Option<&'static HeaderLines>)| match (other, constant) {
+            (Some(other), Some(constant)) => std::ptr::eq(*other, constant),
+            (other, constant) => other.is_none() && constant.is_none(),
+        };
+        if !self.h2.as_ref().is_some_and(is_same) {
+            let fields = [Some(&self.fields), constant];
+            self.h2 = Some((block(self.status, fields.into_iter().flatten()), constant));
+        }
+        let block = self.h2.as_ref().map(|(block, _)| block).expect("it was made");
+        (block, self.h1.body())
     }
 
     /// Whether these constant fields, if any, replace no field of this response.
@@ -66,13 +92,19 @@ impl ResponseWriter<'_> {
     /// Writes a prepared response. Without `whole`, its body is omitted.
     #[inline]
     pub fn template(&mut self, template: &mut Template, whole: bool) {
-        let staged = match self.encoder {
-            Encoder::Http1(http1) => {
-                self.copies_prepared()
-                    && template.goes_with(self.constant)
-                    && template.h1.stage(http1, whole, self.constant, self.out)
+        let copies = self.copies_prepared() && template.goes_with(self.constant);
+        let staged = match &mut self.encoder {
+            Encoder::Http1(http1) => copies && template.h1.stage(*http1, whole, self.constant, self.out),
+            Encoder::Http2(http2) if copies => {
+                let (block, body) = template.http2(self.constant);
+                let body = if whole { body } else { b"" };
+                if !http2.prepared(block, body) {
+                    self.out.stage(body);
+                }
+                http2.stream.priority = template.priority;
+                true
             }
-            Encoder::Value(_) => false,
+            Encoder::Http2(_) | Encoder::Value(_) => false,
         };
         if !staged {
             self.template_fields(template, whole);
@@ -86,6 +118,16 @@ impl ResponseWriter<'_> {
             self.out.stage(template.body());
         }
     }
+}
+
+/// Returns the field block of a head.
+fn block<'a>(status: u16, fields: impl Iterator<Item = &'a HeaderLines>) -> Block {
+    let mut block = Block::new();
+    http2::begin(status, &mut block);
+    for (name, value) in fields.flat_map(HeaderLines::iter) {
+        http2::field(name.as_str(), value.as_bytes(), &mut block);
+    }
+    block
 }
 
 /// A head, and often its body, as contiguous bytes with a date.

@@ -60,6 +60,16 @@ impl<'o> ResponseWriter<'o> {
         self.encoder.close();
     }
 
+    /// Whether the final head is written to a stream.
+    pub(crate) fn has_begun(&self) -> bool {
+        matches!(&self.encoder, Encoder::Http2(http2) if http2.stream.has_begun())
+    }
+
+    /// Writes an interim response (RFC 9110 §15.2).
+    pub(crate) fn interim(&mut self, status: u16, phrase: &'static str, fields: &HeaderLines) {
+        self.encoder.interim(status, phrase, fields, self.out);
+    }
+
     /// Begins the final head. Its fields appear in the order of the calls; by convention, the type and length
     /// of the content come first.
     pub fn head(&mut self, status: u16) -> ResponseHead<'_> {
@@ -70,7 +80,7 @@ impl<'o> ResponseWriter<'o> {
 
     /// Writes a 103 with these fields before the final response (RFC 8297).
     pub fn early_hints(&mut self, fields: &HeaderLines) {
-        self.encoder.interim(103, "Early Hints", fields, self.out);
+        self.interim(103, "Early Hints", fields);
     }
 
     /// Copies `bytes` into the body.
@@ -85,18 +95,25 @@ impl<'o> ResponseWriter<'o> {
 
     /// Calls `observer` when all output so far has been sent or dropped.
     pub fn observe(&mut self, observer: SendObserver) {
-        match self.encoder {
+        match &mut self.encoder {
             // The head precedes the body, but is not in this output.
             Encoder::Value(_) => self.out.observe_later(observer),
             Encoder::Http1(_) => self.out.observe(observer),
+            Encoder::Http2(http2) if http2.stream.complete.is_some() => http2.out.observe(observer),
+            Encoder::Http2(_) => self.out.observe_later(observer),
         }
     }
 
-    /// Whether all of the connection's output is in memory and without observers: it is sent whole, or the
-    /// connection ends.
+    /// Whether the response is sent whole, or its connection ends: all of the connection's output is in memory and
+    /// without observers.
     #[inline]
     pub fn is_plain(&self) -> bool {
-        self.out.staged_alone().is_some()
+        match &self.encoder {
+            Encoder::Http1(_) => self.out.staged_alone().is_some(),
+            // A stream can be reset, and a body may wait for its turn.
+            Encoder::Http2(http2) => http2.stream.complete.is_some() && http2.out.staged_alone().is_some(),
+            Encoder::Value(_) => false,
+        }
     }
 
     /// Sets fields that every response of a server has, in place of other fields of their names. They are

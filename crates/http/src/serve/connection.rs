@@ -5,8 +5,12 @@
 
 use std::future::Future;
 
+use tenfold_wire::frame::PREFACE;
+
 use super::body::{Broken, discard};
 use super::deferred::{PendingResponse, resolve};
+use super::http2::parked::ParkedHttp2;
+use super::http2::serve_http2;
 use super::session::{After, BLANK, Persistence, finish, flush, receive, summarize};
 use crate::clock::{self, Instant};
 use crate::h1::encode::Http1Encoder;
@@ -30,14 +34,18 @@ pub fn serve_connection<I: Io>(
     service: &dyn Service,
     limits: &Limits,
     session: &mut Session,
+    http2: Option<&ParkedHttp2>,
 ) -> impl Future<Output = Next> {
     async move {
+        if let Some(parked) = http2.filter(|_| session.http2_key().is_some() || chose_http2(io)) {
+            return Box::pin(serve_multiplexed(io, service, limits, session, parked)).await;
+        }
         let mut progress = HeadProgress { answered: false, ..HeadProgress::AFTER_AN_ANSWER };
         loop {
             // Most activations begin without received bytes.
             let outcome = match io.split().0.is_empty() {
                 true => ParseOutcome::Incomplete,
-                false => answer_heads(io, service, limits, session, &mut progress),
+                false => answer_heads(io, service, limits, session, &mut progress, http2.is_some()),
             };
             if matches!(outcome, ParseOutcome::Then(After::End(_))) {
                 io.end_output();
@@ -48,6 +56,10 @@ pub fn serve_connection<I: Io>(
             let after = match outcome {
                 ParseOutcome::Again => After::Continue,
                 ParseOutcome::Then(after) => after,
+                ParseOutcome::Http2 => {
+                    let Some(parked) = http2 else { return Next::Close };
+                    return Box::pin(serve_multiplexed(io, service, limits, session, parked)).await;
+                }
                 ParseOutcome::Wait(pending) => {
                     match Box::pin(resolve(io, service, limits, session, *pending)).await {
                         Ok(after) => after,
@@ -85,6 +97,40 @@ pub fn serve_connection<I: Io>(
     }
 }
 
+/// Whether the handshake of the layer below chose HTTP/2 (RFC 9113 §3.2).
+fn chose_http2<I: Io>(io: &I) -> bool {
+    io.connection().tls.as_ref().is_some_and(|facts| facts.alpn == Some("h2"))
+}
+
+/// Serves an HTTP/2 connection, and parks its state.
+async fn serve_multiplexed<I: Io>(
+    io: &mut I,
+    service: &dyn Service,
+    limits: &Limits,
+    session: &mut Session,
+    parked: &ParkedHttp2,
+) -> Next {
+    // The key is invalid while the connection is served.
+    let rest = std::mem::take(session).http2_key().and_then(|key| parked.take(key));
+    let (next, rest) = serve_http2(io, service, limits, rest).await;
+    if let Some(rest) = rest {
+        *session = Session::http2(parked.put(rest));
+    }
+    next
+}
+
+/// Compares the first bytes of a connection with the request line of the preface of HTTP/2 (RFC 9113 §3.4). `None`: they
+/// differ.
+fn find_preface(input: &[u8]) -> Option<ParseOutcome> {
+    let line = &PREFACE[..16];
+    let length = input.len().min(line.len());
+    match input[..length] == line[..length] {
+        true if length == line.len() => Some(ParseOutcome::Http2),
+        true => Some(ParseOutcome::Incomplete),
+        false => None,
+    }
+}
+
 /// The progress of the present head.
 struct HeadProgress {
     /// Scanned bytes, which contain no end of a head.
@@ -117,7 +163,7 @@ impl HeadProgress {
         match (self.answered, io.closes_idle()) {
             (true, true) => Err(Next::Close),
             (true, false) => Err(Next::Park(idle)),
-            (false, _) if session.requests == 0 => Ok(now + limits.head_timeout),
+            (false, _) if session.requests() == 0 => Ok(now + limits.head_timeout),
             (false, _) => Ok(idle),
         }
     }
@@ -139,6 +185,8 @@ enum ParseOutcome {
     Then(After),
     /// A response is not yet written.
     Wait(Box<PendingResponse>),
+    /// The client begins with the preface of HTTP/2.
+    Http2,
 }
 
 impl ParseOutcome {
@@ -177,8 +225,10 @@ fn answer_heads<I: Io>(
     limits: &Limits,
     session: &mut Session,
     progress: &mut HeadProgress,
+    http2: bool,
 ) -> ParseOutcome {
     let mut handler = HeadHandler {
+        http2,
         service,
         limits,
         session,
@@ -220,6 +270,8 @@ fn answer_heads<I: Io>(
 
 /// The context for answering heads.
 struct HeadHandler<'a> {
+    /// Whether a connection may begin with the preface of HTTP/2.
+    http2: bool,
     service: &'a dyn Service,
     limits: &'a Limits,
     session: &'a mut Session,
@@ -232,8 +284,8 @@ impl HeadHandler<'_> {
     /// head follows.
     #[inline(always)]
     fn answer(&mut self, head: &Head<'_>, more: bool, out: &mut Out) -> Option<ParseOutcome> {
-        let HeadHandler { service, limits, session, connection, draining } = self;
-        session.requests = session.requests.saturating_add(1);
+        let HeadHandler { service, limits, session, connection, draining, .. } = self;
+        session.count();
         let request = &head.request;
         let persistence = Persistence { limits, session, draining: *draining, more };
         let (persistent, after) = persistence.decide(request, head.persistent, request.body);
@@ -259,6 +311,12 @@ impl HeadHandler<'_> {
         out: &mut Out,
     ) -> Result<(usize, Option<ParseOutcome>), ParseOutcome> {
         let limits = self.limits;
+        if self.http2
+            && self.session.requests() == 0
+            && let Some(outcome) = find_preface(input)
+        {
+            return Err(outcome);
+        }
         // A single empty line before a request is skipped (RFC 9112 §2.2); a second one is malformed. It is
         // not consumed before the head is complete, so empty lines do not extend the deadline.
         let blank = if input.starts_with(BLANK) { BLANK.len() } else { 0 };
@@ -289,7 +347,7 @@ impl HeadHandler<'_> {
         match Head::parse(&mut input[..length], &mut table, limits) {
             Ok(head) => Ok((blank + length, self.answer(&head, more, out))),
             Err(refusal) => {
-                self.session.requests = self.session.requests.saturating_add(1);
+                self.session.count();
                 Err(self.refuse(refusal, &input[..length], out))
             }
         }
@@ -350,8 +408,13 @@ mod tests {
     #[test]
     fn the_future_of_a_connection_is_small_and_goes_to_any_thread() {
         let (mut io, limits, mut session) = (ScriptIo::new(), Limits::default(), Session::default());
-        let size =
-            size_of_val(&assert_send(serve_connection(&mut io, &ClosingService, &limits, &mut session)));
+        let size = size_of_val(&assert_send(serve_connection(
+            &mut io,
+            &ClosingService,
+            &limits,
+            &mut session,
+            None,
+        )));
         assert!(size <= 192, "{size} bytes");
     }
 }

@@ -6,6 +6,7 @@
 mod body;
 pub mod connection;
 mod deferred;
+pub(crate) mod http2;
 pub mod layer;
 pub mod proxy;
 pub(crate) mod session;

@@ -26,9 +26,38 @@ pub enum Next {
 
 /// The state of an idle connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Session {
-    /// Requests answered so far, saturating.
-    pub requests: u32,
+pub struct Session(u32);
+
+impl Session {
+    /// The bit of a connection that speaks HTTP/2. The other bits are its key.
+    const HTTP2: u32 = 1 << 31;
+
+    /// Returns the session of a parked HTTP/2 connection.
+    pub(crate) fn http2(key: u32) -> Session {
+        debug_assert!(key < Session::HTTP2, "31 bits");
+        Session(Session::HTTP2 | key)
+    }
+
+    /// Returns the key of a parked HTTP/2 connection.
+    pub(crate) fn http2_key(self) -> Option<u32> {
+        (self.0 & Session::HTTP2 != 0).then_some(self.0 & !Session::HTTP2)
+    }
+
+    /// Returns the number of requests answered so far by HTTP/1, saturating.
+    pub fn requests(self) -> u32 {
+        if self.http2_key().is_some() { 0 } else { self.0 }
+    }
+
+    /// Whether a request was answered.
+    pub fn has_answered(self) -> bool {
+        self.0 != 0
+    }
+
+    /// Counts a request of HTTP/1.
+    #[inline]
+    pub(crate) fn count(&mut self) {
+        self.0 = (self.0 + 1).min(Session::HTTP2 - 1);
+    }
 }
 
 /// The step after a response.
@@ -66,7 +95,7 @@ impl Persistence<'_> {
             // The length is only known after reading it.
             Body::Streamed => true,
         };
-        let last = limits.requests_per_connection.is_some_and(|bound| session.requests >= bound);
+        let last = limits.requests_per_connection.is_some_and(|bound| session.requests() >= bound);
         // Bytes after a refused CONNECT may be meant for the other end of a tunnel.
         let persistent = persistent && readable && !last && !draining && request.method != Method::Connect;
         let after = match (persistent, unread) {

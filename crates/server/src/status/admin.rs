@@ -111,12 +111,12 @@ impl Protocol for AdminProtocol {
 
     async fn serve<I: Io>(&self, io: &mut I, state: &mut Session) -> Next {
         let peer = io.connection().peer;
-        self.0.waiting.bounded(peer, serve_connection(io, &*self.0, &self.0.limits, state)).await
+        self.0.waiting.bounded(peer, serve_connection(io, &*self.0, &self.0.limits, state, None)).await
     }
 
     async fn serve_anywhere<I: Io + Send>(&self, io: &mut I, state: &mut Session) -> Next {
         let peer = io.connection().peer;
-        self.0.waiting.bounded(peer, serve_connection(io, &*self.0, &self.0.limits, state)).await
+        self.0.waiting.bounded(peer, serve_connection(io, &*self.0, &self.0.limits, state, None)).await
     }
 
     fn first_bytes_by(&self) -> Instant {

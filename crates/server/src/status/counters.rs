@@ -75,6 +75,7 @@ counters! {
     UnknownTransferCoding = "unknown-transfer-coding",
     UnknownVersion = "unknown-version",
     UnknownExpectation = "unknown-expectation",
+    OtherScheme = "other-scheme",
     Overdue = "overdue",
     Busy = "busy",
     /// Connections past the bound.
@@ -215,6 +216,7 @@ fn reason(refusal: Refusal) -> Counter {
         Refusal::UnknownTransferCoding => Counter::UnknownTransferCoding,
         Refusal::UnknownVersion => Counter::UnknownVersion,
         Refusal::UnknownExpectation => Counter::UnknownExpectation,
+        Refusal::Misdirected => Counter::OtherScheme,
         Refusal::Overdue => Counter::Overdue,
         Refusal::Busy => Counter::Busy,
     }

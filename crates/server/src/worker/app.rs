@@ -17,9 +17,9 @@ use tenfold_engine::offload::QueueFull;
 use tenfold_engine::{Dispatch, Plan, Protocol};
 use tenfold_http::semantics::forwarded::TrustedProxies;
 use tenfold_http::{
-    Answer, Connection, FieldName, FieldValue, Instant, Io, Limits, Method, Next, OwnedRequest, Peer,
-    Refusal, Request, RequestSummary, Response, ResponseWriter, Service, Session, clock, echo,
-    serve_connection,
+    Answer, Connection, FieldName, FieldValue, Instant, Io, Limits, Method, Next, Out, OwnedRequest,
+    ParkedHttp2, Peer, Refusal, Request, RequestSummary, Response, ResponseWriter, Service, Session, clock,
+    echo, serve_connection,
 };
 use tenfold_site::{Answered, Hosts, Need, ResponseSummary, Work};
 use tenfold_tls::challenges::{ChallengeBoard, HTTP_PREFIX};
@@ -77,6 +77,7 @@ impl App {
             transport,
             timing: settings.server_timing.then(|| ServerTiming::new(plan)),
             limits: settings.limits.clone(),
+            http2: settings.http2().then(ParkedHttp2::default),
             measures: worker.measures(),
             shows_user: worker.shows_user(),
             observed: worker.is_observed(),
@@ -122,11 +123,11 @@ impl Protocol for App {
             None => &*self.shared,
             Some(proactor) => &**proactor,
         };
-        serve_connection(io, service, &self.shared.limits, state).await
+        serve_connection(io, service, &self.shared.limits, state, self.shared.http2.as_ref()).await
     }
 
     async fn serve_anywhere<I: Io + Send>(&self, io: &mut I, state: &mut Session) -> Next {
-        serve_connection(io, &*self.shared, &self.shared.limits, state).await
+        serve_connection(io, &*self.shared, &self.shared.limits, state, self.shared.http2.as_ref()).await
     }
 
     fn first_bytes_by(&self) -> Instant {
@@ -154,8 +155,21 @@ impl Protocol for App {
         }
     }
 
+    fn farewell(&self, session: &mut Session, out: &mut Out) {
+        if let Some(http2) = &self.shared.http2 {
+            http2.farewell(*session, out);
+        }
+    }
+
+    #[inline]
+    fn release(&self, session: Session) {
+        if let Some(http2) = &self.shared.http2 {
+            http2.release(session);
+        }
+    }
+
     fn has_answered(session: &Session) -> bool {
-        session.requests > 0
+        session.has_answered()
     }
 
     worker_hooks!(shared.worker);
@@ -403,6 +417,8 @@ struct SharedService {
     /// Whether anything precedes the site.
     guarded: bool,
     limits: Limits,
+    /// The parked connections of HTTP/2; None: off.
+    http2: Option<ParkedHttp2>,
     worker: Arc<WorkerShared>,
     /// Whether the log shows the times of responses.
     measures: bool,

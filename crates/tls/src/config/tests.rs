@@ -32,7 +32,9 @@ fn server(
     keys: &SharedBytes,
 ) -> Arc<ServerConfig> {
     let resolver: Arc<CertificateResolver> = Arc::clone(resolver);
-    Arc::new(server_config(preset, resolver, SharedTicketer::new(keys.clone()), false).expect("settings"))
+    Arc::new(
+        server_config(preset, resolver, SharedTicketer::new(keys.clone()), false, false).expect("settings"),
+    )
 }
 
 fn memory() -> SharedBytes {
@@ -110,8 +112,8 @@ fn an_authority_gets_the_certificate_of_its_challenge_and_others_never_do() {
         ChallengeBoard::new(SharedBytes::new(private_words(SharedBytes::words_for(challenges::MAX_BYTES))));
     let resolver = CertificateResolver::new(Some(table()), Some(board.clone()));
     let tickets = SharedTicketer::new(memory());
-    let server =
-        server_config(SecurityPreset::Intermediate, Arc::new(resolver), tickets, true).expect("settings");
+    let server = server_config(SecurityPreset::Intermediate, Arc::new(resolver), tickets, true, false)
+        .expect("settings");
     let server = Arc::new(server);
     let asks = |protocols: &[&[u8]]| {
         let mut config = ClientConfig::clone(&client(&[&version::TLS13]));

@@ -14,8 +14,11 @@ use zeroize::Zeroize;
 /// The most bytes of a traffic secret: the output of SHA-384.
 const MOST_SECRET_BYTES: usize = 48;
 
-/// The protocols of ALPN (RFC 7301) in order of preference.
-pub(super) const PROTOCOLS: [&str; 2] = ["http/1.1", "http/1.0"];
+/// The protocols of ALPN (RFC 7301) that every server has, in order of preference.
+const PROTOCOLS: [&str; 2] = ["http/1.1", "http/1.0"];
+
+/// The protocols that a server may have.
+pub(super) const ALL_PROTOCOLS: [&str; 3] = ["h2", "http/1.1", "http/1.0"];
 
 /// A traffic secret (RFC 8446 §7.1). Dropping it wipes it.
 #[derive(Clone)]

@@ -9,7 +9,7 @@ use rustls::{
 };
 use tenfold_http::{Out, TlsFacts};
 
-use super::capture::{Captured, PROTOCOLS};
+use super::capture::{ALL_PROTOCOLS, Captured};
 use super::keys::{Suite, TrafficKey};
 use super::records::{HEADER_BYTES, Records};
 use super::unbuffered::{Processed, Unbuffered, Waits, length, process};
@@ -182,7 +182,7 @@ fn version_name(version: Option<ProtocolVersion>) -> &'static str {
 }
 
 fn protocol_name(protocol: &[u8]) -> Option<&'static str> {
-    PROTOCOLS.iter().find(|known| known.as_bytes() == protocol).copied()
+    ALL_PROTOCOLS.iter().find(|known| known.as_bytes() == protocol).copied()
 }
 
 /// Returns the name of a suite in the spelling of the standard. The suites of TLS 1.3 have another name in rustls.

@@ -77,7 +77,7 @@ fn config(board: &ChallengeBoard) -> Arc<rustls::ServerConfig> {
     let table = CertificateTable::new(vec![candidate]).expect("a certificate");
     let resolver = Arc::new(CertificateResolver::new(Some(table), Some(board.clone())));
     let tickets = SharedTicketer::new(SharedBytes::new(private_words(8)));
-    Arc::new(server_config(SecurityPreset::Intermediate, resolver, tickets, true).expect("settings"))
+    Arc::new(server_config(SecurityPreset::Intermediate, resolver, tickets, true, false).expect("settings"))
 }
 
 fn handshake(config: &Arc<rustls::ServerConfig>, mut stream: TcpStream) {

@@ -74,6 +74,11 @@ impl FieldList {
         self.fields.is_empty()
     }
 
+    /// The names and values of all fields, one after the other.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.used]
+    }
+
     /// The name and value of a field, by its place in the list.
     pub fn get(&self, index: usize) -> Option<(&[u8], &[u8])> {
         self.fields.get(index).map(|place| self.field(place))

@@ -140,8 +140,13 @@ pub fn farewell<L: Layer>(layer: &L, state: &mut L::State, plaintext: &Out, to: 
         to.stage(std::mem::take(&mut rest));
     }
     while !rest.is_empty() {
-        let Ok(count) = L::seal(state, rest, to) else { return };
-        rest = &rest[count..];
+        let sealed = L::seal(state, rest.len() as u64, to, |content, most| {
+            let (piece, left) = rest.split_at(rest.len().min(most));
+            content.extend_from_slice(piece);
+            left
+        });
+        let Ok(left) = sealed else { return };
+        rest = left;
     }
     L::close(state, to);
 }

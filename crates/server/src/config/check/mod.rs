@@ -23,6 +23,7 @@ pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<(), String> {
     tcp_without_tcp(settings)?;
     zerocopy_without_tcp(settings, plan.sender)?;
     tls_without_a_use(settings)?;
+    http2_without_records(settings)?;
     certificates::refuse(settings)?;
     fastopen_without_the_kernel(settings)
 }
@@ -273,6 +274,18 @@ fn tls_without_a_use(settings: &Settings) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+/// HTTP/2 has frames of its own: it cannot send a head by separate calls, and it needs records of its own.
+fn http2_without_records(settings: &Settings) -> Result<(), String> {
+    let other = match settings.http2_excludes() {
+        Some(other) if settings.http2 == Some(true) => other,
+        _ if !settings.http2() && settings.is_explicit("http2-streams") => {
+            return Err("http2-streams has no effect without HTTP/2; remove it".into());
+        }
+        _ => return Ok(()),
+    };
+    Err(format!("http2 on excludes {other}; remove one of them"))
 }
 
 /// The bit of `net.ipv4.tcp_fastopen` that permits fast open for servers (`Documentation/networking/ip-sysctl.rst`).

@@ -27,7 +27,7 @@ const TABLE: &[(&[&str], Counterpart)] = &[
     (&["gzip-min-length"], Setting("compress-from")),
     (&["autoindex", "browse", "directory-listing", "dir-listing", "options"], Setting("listing")),
     (&["ssl", "https", "letsencrypt", "acme"], Setting("tls")),
-    (&["http2", "http3", "quic"], Advice("remove it: the server speaks HTTP/1.1 alone; tls encrypts it")),
+    (&["http3", "quic"], Advice("remove it: the server speaks HTTP/1.1 and HTTP/2; tls encrypts them")),
     (
         &["ssl-certificate", "cert", "certificate", "tls-cert", "http2-tls-cert", "sslcertificatefile"],
         Setting("tls-certificate"),

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use tenfold_http::WriteMode;
 use tenfold_site::{Listing, Policy};
 use tenfold_sys::socket::ListenAddress;
 
@@ -12,7 +13,7 @@ use super::rows::{row, rows};
 use super::tables::site::SiteTable;
 use super::units::meant;
 use crate::config::values::tls::TlsNames;
-use crate::config::values::{HttpsRedirect, ListenEntry, Said, SettingSource, Settings};
+use crate::config::values::{HttpsRedirect, KernelTlsChoice, ListenEntry, Said, SettingSource, Settings};
 use crate::diagnostics::warning;
 
 /// The file that marks the root of the demonstration site.
@@ -119,6 +120,21 @@ impl Settings {
     /// Whether there is any source of certificates.
     pub(crate) fn uses_tls(&self) -> bool {
         !self.tls_certificate.is_empty() || self.names.tls != TlsNames::Off
+    }
+
+    /// Whether clients may choose HTTP/2.
+    pub(crate) fn http2(&self) -> bool {
+        self.http2 != Some(false) && self.http2_excludes().is_none()
+    }
+
+    /// The setting and its value with which clients get HTTP/1.1 only.
+    pub(crate) fn http2_excludes(&self) -> Option<&'static str> {
+        match (self.limits.write, self.tls_kernel) {
+            (WriteMode::Split, _) => Some("write split"),
+            (WriteMode::PerHeader, _) => Some("write per-header"),
+            (WriteMode::Joined, KernelTlsChoice::On) => Some("tls-kernel on"),
+            (WriteMode::Joined, KernelTlsChoice::Off | KernelTlsChoice::Auto) => None,
+        }
     }
 
     /// Redirects of plaintext requests. By default, a server that obtains its certificate redirects.

@@ -85,11 +85,13 @@ pub(crate) fn server_config(
     tickets: SharedBytes,
     challenges: Option<ChallengeBoard>,
     client: Option<&Arc<SigningClient>>,
+    with_http2: bool,
 ) -> Result<Arc<ServerConfig>, String> {
     let with_challenges = challenges.is_some();
     let remote = |facts: &_| client.and_then(|client| client.key(facts));
     let resolver = Arc::new(CertificateResolver::new(loaded.table(remote), challenges));
-    let config = config::server_config(preset, resolver, SharedTicketer::new(tickets), with_challenges);
+    let config =
+        config::server_config(preset, resolver, SharedTicketer::new(tickets), with_challenges, with_http2);
     let mut config = config.map_err(|error| format!("cannot configure TLS: {error}"))?;
     connection::prepare(&mut config);
     Ok(Arc::new(config))

@@ -62,6 +62,8 @@ pub(crate) struct Settings {
     /// Bytes.
     pub(crate) notsent_lowat: Option<u32>,
     pub(crate) limits: Limits,
+    /// `None`: see [`Settings::http2`].
+    pub(crate) http2: Option<bool>,
     pub(crate) codings: Codings,
     pub(crate) tags: TagFrom,
     /// `None`: the command line decides, see [`Settings::listing`].

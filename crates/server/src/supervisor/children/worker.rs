@@ -165,7 +165,14 @@ fn tls_layer(
 ) -> Result<TlsServer, String> {
     let covered: Vec<_> = settings.listen.iter().map(|entry| settings.has_tls(entry)).collect();
     let tickets = tickets.ok_or("there are no keys for tickets")?;
-    let tls = certificates::server_config(loaded, settings.tls_preset, tickets, challenges, signer)?;
+    let tls = certificates::server_config(
+        loaded,
+        settings.tls_preset,
+        tickets,
+        challenges,
+        signer,
+        settings.http2(),
+    )?;
     let counting = worker.clone();
     let count = move |result| {
         counting.with(|local| local.tally.add(counter(result), 1));

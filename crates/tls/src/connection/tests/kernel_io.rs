@@ -154,7 +154,7 @@ fn play(fixture: &Fixture, kernel: &mut FakeKernel, script: Script) -> Outcome {
             return next;
         }
         loop {
-            let next = serve_connection(&mut io, &TestService, &fixture.limits, &mut session).await;
+            let next = serve_connection(&mut io, &TestService, &fixture.limits, &mut session, None).await;
             if let Some(next) = io.end(next).await {
                 return next;
             }

@@ -129,7 +129,7 @@ impl Fixture {
                 return next;
             }
             loop {
-                let next = serve_connection(&mut io, service, &self.limits, &mut session).await;
+                let next = serve_connection(&mut io, service, &self.limits, &mut session, None).await;
                 if let Some(next) = io.end(next).await {
                     return next;
                 }

@@ -69,8 +69,8 @@ fn handshakes_of_each_key_and_version_are_signed_by_the_other_process() {
             let table = CertificateTable::new(vec![candidate]).expect("a certificate");
             let tickets = SharedTicketer::new(SharedBytes::new(private_words(8)));
             let resolver = Arc::new(CertificateResolver::new(Some(table), None));
-            let config =
-                server_config(SecurityPreset::Intermediate, resolver, tickets, false).expect("settings");
+            let config = server_config(SecurityPreset::Intermediate, resolver, tickets, false, false)
+                .expect("settings");
             let config = Arc::new(config);
             for versions in [[&version::TLS13], [&version::TLS12]] {
                 // The client verifies the signature.

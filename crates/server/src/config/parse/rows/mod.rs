@@ -15,6 +15,7 @@ static GROUPS: &[&[SettingRow]] = &[
     server::TCP,
     tls::ROWS,
     server::TIME,
+    server::HTTP,
     server::BOUNDS,
     server::PROXY,
     server::MEMBERS,

@@ -131,6 +131,15 @@ pub(super) static TIME: &[SettingRow] = rows! { "Time":
         "time for running responses to finish after TERM";
 };
 
+pub(super) static HTTP: &[SettingRow] = rows! { "HTTP/2":
+    One "http2" "on|off" = Follows("on, but off with write split or per-header and with tls-kernel on"), fixed;
+        http2 = some(switch);
+        "whether clients may choose HTTP/2, by ALPN with TLS and by its preface without";
+    One "http2-streams" "N" = Value("100"), not_null;
+        limits.max_streams = count(1..=1000);
+        "maximum number of requests that an HTTP/2 connection may have open; beyond it, a request is refused and the client tries again";
+};
+
 pub(super) static BOUNDS: &[SettingRow] = rows! { "Bounds":
     One "max-connections" "N" = Follows("from the descriptor limit and memory");
         max_connections = some(count(1..=100_000_000));

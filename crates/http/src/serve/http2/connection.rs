@@ -1,0 +1,523 @@
+//! The loop of a connection: frames in, responses out, and the waits between them.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use arrayvec::ArrayVec;
+use tenfold_wire::frame::{ErrorCode, FrameHeader, MOST_31_BITS, PREFACE, Setting, write};
+use tenfold_wire::hpack::{self, Block, Decoder, FieldList, ListLimits};
+
+use super::stream::{Stream, StreamResponse, now};
+use crate::clock::Instant;
+use crate::io::{Finish, Io, IoError, Patience, Received};
+use crate::limits::Limits;
+use crate::mux::account::Account;
+use crate::mux::schedule::{self, Ready};
+use crate::out::Out;
+use crate::serve::session::{Next, Pace, finish};
+use crate::service::Service;
+
+/// The window of a connection and of a stream at its start (§6.9.2).
+pub(super) const INITIAL_WINDOW: i64 = 65_535;
+
+/// The bytes of DATA that a turn adds to the output.
+const QUANTUM: u64 = 64 * 1024;
+
+/// The requests that a turn answers.
+pub(super) const REQUESTS_AT_ONCE: usize = 32;
+
+/// The longest frame that we accept: the initial SETTINGS_MAX_FRAME_SIZE (§6.5.2).
+pub(super) const MOST_FRAME: u32 = 16_384;
+
+/// The most content of a frame that we send: with its header it fills one TLS record.
+const MOST_DATA: u64 = 16_384 - FrameHeader::LENGTH as u64;
+
+/// The most received bytes that the connection holds: a frame, and the beginning of the next.
+const ROOM: usize = FrameHeader::LENGTH + MOST_FRAME as usize;
+
+/// The content of the PING after the announcement of the end.
+pub(super) const FAREWELL: [u8; 8] = *b"farewell";
+
+/// The longest wait for the answer to this PING.
+const FAREWELL_TIME: Duration = Duration::from_secs(1);
+
+/// The state of a connection without streams.
+#[derive(Debug)]
+pub(crate) struct Rest {
+    pub(super) decoder: Decoder,
+    pub(super) encoder: hpack::Encoder,
+    /// The peer's SETTINGS_INITIAL_WINDOW_SIZE and SETTINGS_MAX_FRAME_SIZE.
+    pub(super) peer_window: i64,
+    pub(super) peer_frame: u32,
+    pub(super) send_window: i64,
+    pub(super) receive_window: i64,
+    /// Received bytes that no WINDOW_UPDATE has returned.
+    pub(super) due: u32,
+    /// The last stream of the peer.
+    pub(super) last_stream: u32,
+    pub(super) requests: u32,
+    pub(super) account: Account,
+    pub(super) stage: Stage,
+    /// Whether weights of RFC 7540 mean priorities.
+    pub(super) weights: bool,
+    /// The time of the last request, or of the begin.
+    pub(super) last_request: Instant,
+}
+
+/// The stage of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The client's preface is not complete.
+    Preface,
+    /// The first frame must be SETTINGS (§3.4).
+    FirstSettings,
+    Open,
+    /// A GOAWAY with 2^31-1 was sent, and a PING after it. The answer, or this time, fixes the last stream.
+    Announced(Instant),
+    /// A GOAWAY with the last stream was sent: new streams are ignored.
+    Leaving,
+}
+
+impl Rest {
+    fn new(now: Instant) -> Rest {
+        Rest {
+            decoder: Decoder::new(),
+            encoder: hpack::Encoder::new(),
+            peer_window: INITIAL_WINDOW,
+            peer_frame: MOST_FRAME,
+            send_window: INITIAL_WINDOW,
+            receive_window: INITIAL_WINDOW,
+            due: 0,
+            last_stream: 0,
+            requests: 0,
+            account: Account::new(now),
+            stage: Stage::Preface,
+            weights: true,
+            last_request: now,
+        }
+    }
+}
+
+/// The memory of a connection with work in hand. The next connection on the same thread gets it.
+struct Scratch {
+    streams: Vec<Stream>,
+    list: FieldList,
+    head: Block,
+    cookie: Vec<u8>,
+    body: Out,
+}
+
+impl Default for Scratch {
+    fn default() -> Scratch {
+        let list = FieldList::new(ListLimits { size: 0, fields: 0 });
+        Scratch { streams: Vec::new(), list, head: Block::new(), cookie: Vec::new(), body: Out::new() }
+    }
+}
+
+/// The most bytes of fields that a thread keeps for the next connection.
+const MOST_SCRATCH: usize = 64 * 1024;
+
+thread_local! {
+    static SCRATCH: Cell<Scratch> = Cell::default();
+}
+
+/// A connection with work in hand.
+pub(super) struct Http2Connection {
+    pub(super) rest: Box<Rest>,
+    /// Open streams, in the order of their requests.
+    pub(super) streams: Vec<Stream>,
+    /// A field block whose end is not received.
+    pub(super) block: Option<OpenBlock>,
+    pub(super) list: FieldList,
+    pub(super) head: Block,
+    pub(super) cookie: Vec<u8>,
+    /// Memory for the body of the next response.
+    pub(super) body: Out,
+    /// The values of PRIORITY_UPDATE frames that came before their streams.
+    pub(super) early: Vec<(u32, Vec<u8>)>,
+    /// The streams that we reset last, whose further frames are ignored.
+    pub(super) reset: ArrayVec<u32, 16>,
+    /// The number of turns in which a stream has sent.
+    turns: u64,
+    /// Requests that may still be answered in this turn.
+    pub(super) requests_left: usize,
+}
+
+/// The beginning of a field block.
+pub(super) struct OpenBlock {
+    pub(super) stream: u32,
+    pub(super) end_stream: bool,
+    pub(super) weight: Option<u16>,
+    pub(super) fragment: Vec<u8>,
+    pub(super) by: Instant,
+}
+
+/// The connection ends: with GOAWAY and this code, or immediately.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fatal {
+    GoAway(ErrorCode),
+    Lost,
+}
+
+/// The event that ended a wait.
+enum Woken {
+    Progress,
+    /// No bytes have arrived, and the connection may be parked.
+    Idle,
+    /// The peer has ended its output.
+    End,
+    TimedOut,
+}
+
+/// Serves an HTTP/2 connection until no stream is open and no received bytes are left. Returns the driver's next
+/// step, and the state of a parked connection.
+pub(crate) async fn serve_http2<I: Io>(
+    io: &mut I,
+    service: &dyn Service,
+    limits: &Limits,
+    rest: Option<Box<Rest>>,
+) -> (Next, Option<Box<Rest>>) {
+    let begun = rest.is_some();
+    let rest = rest.unwrap_or_else(|| Box::new(Rest::new(now())));
+    let Scratch { streams, list, head, cookie, body } = SCRATCH.take();
+    let mut connection = Http2Connection {
+        rest,
+        streams,
+        block: None,
+        list,
+        head,
+        cookie,
+        body,
+        early: Vec::new(),
+        reset: ArrayVec::new(),
+        turns: 0,
+        requests_left: 0,
+    };
+    if !begun {
+        let streams = u32::try_from(limits.max_streams).unwrap_or(u32::MAX);
+        let settings =
+            [Setting::MaxConcurrentStreams(streams), Setting::MaxHeaderListSize(list_size(limits))];
+        io.split().1.stage_by(|bytes| write::settings(&settings, bytes));
+    }
+    let outcome = connection.run(io, service, limits).await;
+    let Http2Connection { rest, mut streams, list, head, cookie, body, .. } = connection;
+    streams.clear();
+    if list.heap_bytes() <= MOST_SCRATCH && cookie.capacity() <= MOST_SCRATCH && body.is_empty() {
+        SCRATCH.set(Scratch { streams, list, head, cookie, body });
+    }
+    match outcome {
+        Ok(Next::Park(by)) => (Next::Park(by), Some(rest)),
+        Ok(next) => (next, None),
+        Err(Fatal::Lost) => (Next::Close, None),
+        Err(Fatal::GoAway(code)) => {
+            let last = rest.last_stream;
+            io.split().1.stage_by(|bytes| write::goaway(last, code, b"", bytes));
+            io.end_output();
+            if flush(io, limits).await.is_err() {
+                return (Next::Close, None);
+            }
+            (finish(io, limits, Finish::Linger).await, None)
+        }
+    }
+}
+
+/// Returns the largest list of fields, as RFC 9113 §6.5.2 counts it.
+pub(super) fn list_size(limits: &Limits) -> u32 {
+    u32::try_from(limits.max_head).unwrap_or(u32::MAX)
+}
+
+async fn flush<I: Io>(io: &mut I, limits: &Limits) -> Result<(), IoError> {
+    crate::serve::session::flush(io, limits).await
+}
+
+impl Http2Connection {
+    async fn run<I: Io>(
+        &mut self,
+        io: &mut I,
+        service: &dyn Service,
+        limits: &Limits,
+    ) -> Result<Next, Fatal> {
+        let mut pace = None;
+        loop {
+            self.requests_left = REQUESTS_AT_ONCE;
+            let more = self.receive_frames(io, service, limits)?;
+            self.leave(io, limits);
+            self.fill(io.split().1, limits);
+            if self.rest.stage == Stage::Leaving && self.streams.is_empty() && io.split().1.is_empty() {
+                return Ok(finish(io, limits, Finish::Linger).await);
+            }
+            if io.split().1.is_empty() {
+                pace = None;
+            } else if pace.is_none() {
+                pace = Some(Pace::begin(limits.send_timeout, limits.min_rate, None));
+            }
+            let woken = poll_fn(|cx| self.poll(cx, io, service, limits, more, &mut pace)).await?;
+            match woken {
+                Woken::Progress => {}
+                Woken::Idle => return Ok(Next::Park(self.rest.last_request + limits.idle_timeout)),
+                Woken::End => return Ok(finish(io, limits, Finish::Close).await),
+                Woken::TimedOut => self.expire(io, service, limits)?,
+            }
+        }
+    }
+
+    /// Polls all waits. Ready if any of them ends. `more`: received bytes can be processed without a wait.
+    fn poll<I: Io>(
+        &mut self,
+        cx: &mut Context<'_>,
+        io: &mut I,
+        service: &dyn Service,
+        limits: &Limits,
+        more: bool,
+        pace: &mut Option<Pace>,
+    ) -> Poll<Result<Woken, Fatal>> {
+        let mut ready = more;
+        if let Some(waiting) = pace {
+            // A blocking driver sends a slice, so that frames are received between two slices.
+            let sent = match io.blocks() {
+                true => io.poll_send(cx, waiting.by()).map(|sent| sent.map(drop)),
+                false => io.poll_flush(cx, waiting.by()),
+            };
+            match sent {
+                Poll::Pending => {}
+                Poll::Ready(Ok(())) if io.split().1.is_empty() => {
+                    *pace = None;
+                    ready |= self.rest.stage == Stage::Leaving && self.streams.is_empty();
+                }
+                Poll::Ready(Ok(())) => ready = true,
+                Poll::Ready(Err(IoError::TimedOut)) => {
+                    if waiting.renew(io.delivered()).is_err() {
+                        return Poll::Ready(Err(Fatal::Lost));
+                    }
+                    ready = true;
+                }
+                Poll::Ready(Err(_)) => return Poll::Ready(Err(Fatal::Lost)),
+            }
+        }
+        ready |= self.poll_deferred(cx, io, service, limits);
+        let fills = self.can_fill() && io.split().1.is_empty();
+        // Between two parts of long bodies, frames of the client are received. A shorter turn goes on at once.
+        if ready && !fills && !(io.blocks() && pace.is_some()) {
+            return Poll::Ready(Ok(Woken::Progress));
+        }
+        ready |= fills;
+        let waits_for_response =
+            self.streams.iter().any(|stream| matches!(stream.response, StreamResponse::Later(..)));
+        let idle =
+            self.streams.is_empty() && self.block.is_none() && pace.is_none() && io.split().0.is_empty();
+        let patience = match () {
+            () if ready => Patience::Try,
+            () if idle => Patience::Park,
+            // A blocking driver has one wait at a time.
+            () if io.blocks() && waits_for_response => Patience::Try,
+            () => Patience::Wait,
+        };
+        let by = self.deadline(limits, io.split().0.is_empty());
+        match io.poll_receive(cx, ROOM, patience, by) {
+            Poll::Ready(Ok(Received::Bytes)) => ready = true,
+            Poll::Ready(Ok(Received::Idle)) if patience == Patience::Park => {
+                return Poll::Ready(Ok(Woken::Idle));
+            }
+            // A try ignores its deadline.
+            Poll::Ready(Ok(Received::Idle)) if !ready && by <= now() => {
+                return Poll::Ready(Ok(Woken::TimedOut));
+            }
+            Poll::Ready(Ok(Received::Idle | Received::Full)) | Poll::Pending => {}
+            Poll::Ready(Ok(Received::End)) if !ready => {
+                // A client that ends its output still receives its responses.
+                return match self.streams.is_empty() && io.split().1.is_empty() {
+                    true => Poll::Ready(Ok(Woken::End)),
+                    false if waits_for_response || pace.is_some() => Poll::Pending,
+                    false => Poll::Ready(Ok(Woken::End)),
+                };
+            }
+            Poll::Ready(Ok(Received::End)) => {}
+            Poll::Ready(Err(IoError::TimedOut)) => return Poll::Ready(Ok(Woken::TimedOut)),
+            Poll::Ready(Err(_)) => return Poll::Ready(Err(Fatal::Lost)),
+        }
+        if ready { Poll::Ready(Ok(Woken::Progress)) } else { Poll::Pending }
+    }
+
+    /// Polls deferred responses, and writes those that are ready. Returns whether there was one.
+    fn poll_deferred<I: Io>(
+        &mut self,
+        cx: &mut Context<'_>,
+        io: &mut I,
+        service: &dyn Service,
+        limits: &Limits,
+    ) -> bool {
+        let mut ready = false;
+        let mut index = 0;
+        while index < self.streams.len() {
+            if let StreamResponse::Later(deferred, _) = &mut self.streams[index].response
+                && let Poll::Ready(response) = Pin::new(deferred).poll(cx)
+            {
+                ready = true;
+                self.write_value(index, response, io.split().1);
+            }
+            index += 1;
+        }
+        let _ = (service, limits);
+        if ready {
+            self.remove_finished(io.split().1);
+        }
+        ready
+    }
+
+    /// Returns the earliest deadline.
+    fn deadline(&self, limits: &Limits, no_input: bool) -> Instant {
+        let streams = self.streams.iter().map(Stream::deadline).min().unwrap_or(Instant::NEVER);
+        let block = self.block.as_ref().map_or(Instant::NEVER, |block| block.by);
+        let idle = match self.streams.is_empty() {
+            true if self.rest.requests == 0 => self.rest.last_request + limits.head_timeout,
+            true if no_input => self.rest.last_request + limits.idle_timeout,
+            true => now() + limits.head_timeout,
+            false => Instant::NEVER,
+        };
+        let announced = match self.rest.stage {
+            Stage::Announced(by) => by,
+            _ => Instant::NEVER,
+        };
+        streams.min(block).min(idle).min(announced)
+    }
+
+    /// Whether a stream can send.
+    fn can_fill(&self) -> bool {
+        self.rest.send_window > 0 && self.streams.iter().any(Stream::can_send)
+    }
+
+    /// Fills the output with DATA by the priorities of the streams.
+    fn fill(&mut self, out: &mut Out, limits: &Limits) {
+        if out.len() >= QUANTUM {
+            return;
+        }
+        let mut left = QUANTUM - out.len();
+        while left > 0 && self.rest.send_window > 0 {
+            let ready = self.streams.iter().map(|stream| {
+                stream.can_send().then_some(Ready { priority: stream.priority, last_turn: stream.last_turn })
+            });
+            let Some(index) = schedule::next(ready) else { break };
+            self.turns += 1;
+            let stream = &mut self.streams[index];
+            stream.last_turn = self.turns;
+            let windows = stream.send_window.min(self.rest.send_window).unsigned_abs();
+            let length = stream.body.len();
+            let count = length.min(windows).min(MOST_DATA).min(u64::from(self.rest.peer_frame));
+            let is_last = count == length;
+            out.stage_by(|bytes| write::data_header(stream.id, count as u32, is_last, bytes));
+            stream.body.take_front(count, out);
+            stream.send_window -= count.cast_signed();
+            self.rest.send_window -= count.cast_signed();
+            stream.sent += count;
+            left -= count.min(left);
+            if is_last {
+                self.finish_stream(index, out);
+            }
+        }
+        let window = self.rest.send_window;
+        self.streams.iter_mut().for_each(|stream| stream.note_stall(limits, window));
+    }
+
+    /// Removes a stream whose response is complete in the output. A client that still sends content is told to stop
+    /// (§8.1).
+    pub(super) fn finish_stream(&mut self, index: usize, out: &mut Out) {
+        let mut stream = self.streams.remove(index);
+        // Observers after the last byte.
+        stream.body.take_front(0, out);
+        if stream.content.open {
+            self.reset_stream(stream.id, ErrorCode::NO_ERROR, out);
+        }
+        self.rest.account.pay();
+    }
+
+    /// Sends RST_STREAM. The client may send frames before it receives it.
+    pub(super) fn reset_stream(&mut self, id: u32, code: ErrorCode, out: &mut Out) {
+        out.stage_by(|bytes| write::reset_stream(id, code, bytes));
+        if self.reset.is_full() {
+            self.reset.remove(0);
+        }
+        self.reset.push(id);
+    }
+
+    /// Whether we reset this stream lately.
+    pub(super) fn was_reset(&self, id: u32) -> bool {
+        self.reset.contains(&id)
+    }
+
+    /// Removes the streams whose responses are complete.
+    pub(super) fn remove_finished(&mut self, out: &mut Out) {
+        let mut index = 0;
+        while index < self.streams.len() {
+            let stream = &self.streams[index];
+            match matches!(stream.response, StreamResponse::Sending) && !stream.body.has_bytes() {
+                true => self.finish_stream(index, out),
+                false => index += 1,
+            }
+        }
+    }
+
+    /// Announces the end of the connection if the server drains, or if the connection has had all its requests.
+    fn leave<I: Io>(&mut self, io: &mut I, limits: &Limits) {
+        let last = limits.requests_per_connection.is_some_and(|most| self.rest.requests >= most);
+        match self.rest.stage {
+            Stage::Open if last || io.draining() => {
+                self.rest.stage = Stage::Announced(now() + FAREWELL_TIME);
+                io.split().1.stage_by(|bytes| {
+                    write::goaway(MOST_31_BITS, ErrorCode::NO_ERROR, b"", bytes);
+                    write::ping(FAREWELL, false, bytes);
+                });
+            }
+            Stage::Announced(by) if by <= now() => self.fix_last_stream(io.split().1),
+            _ => {}
+        }
+    }
+
+    /// Sends the GOAWAY after which the client's new streams are ignored (§6.8).
+    pub(super) fn fix_last_stream(&mut self, out: &mut Out) {
+        let last_stream = self.rest.last_stream;
+        out.stage_by(|bytes| write::goaway(last_stream, ErrorCode::NO_ERROR, b"", bytes));
+        self.rest.stage = Stage::Leaving;
+    }
+
+    /// Processes a deadline that has passed.
+    fn expire<I: Io>(&mut self, io: &mut I, service: &dyn Service, limits: &Limits) -> Result<(), Fatal> {
+        let time = now();
+        if self.block.as_ref().is_some_and(|block| block.by <= time) {
+            return Err(Fatal::GoAway(ErrorCode::ENHANCE_YOUR_CALM));
+        }
+        let mut expired = false;
+        let mut index = 0;
+        while index < self.streams.len() {
+            if self.streams[index].deadline() > time {
+                index += 1;
+                continue;
+            }
+            expired = true;
+            index += usize::from(self.expire_stream(index, io, service, limits));
+        }
+        self.remove_finished(io.split().1);
+        match expired || !self.streams.is_empty() || matches!(self.rest.stage, Stage::Announced(_)) {
+            true => Ok(()),
+            // The connection is idle, or its next frame did not arrive in time.
+            false => Err(Fatal::GoAway(ErrorCode::NO_ERROR)),
+        }
+    }
+
+    /// Whether the preface is complete; it is consumed. Fails if the bytes are not the preface.
+    pub(super) fn read_preface<I: Io>(&mut self, io: &mut I) -> Result<bool, Fatal> {
+        let input = &*io.split().0;
+        let length = input.len().min(PREFACE.len());
+        if input[..length] != PREFACE[..length] {
+            return Err(Fatal::GoAway(ErrorCode::PROTOCOL_ERROR));
+        }
+        if length < PREFACE.len() {
+            return Ok(false);
+        }
+        io.consume(PREFACE.len());
+        self.rest.stage = Stage::FirstSettings;
+        Ok(true)
+    }
+}

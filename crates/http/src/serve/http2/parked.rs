@@ -1,0 +1,79 @@
+//! The states of parked connections.
+
+use std::sync::{Mutex, PoisonError};
+
+use tenfold_wire::frame::{ErrorCode, write};
+
+use super::connection::Rest;
+use crate::out::Out;
+use crate::serve::session::Session;
+
+/// The states of the parked HTTP/2 connections of a worker, by the key that a [`Session`](crate::Session) keeps.
+#[derive(Debug, Default)]
+pub struct ParkedHttp2(Mutex<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    entries: Vec<Entry>,
+    /// The first free entry.
+    free: Option<u32>,
+}
+
+#[derive(Debug)]
+enum Entry {
+    Parked(Box<Rest>),
+    /// The next free entry.
+    Free(Option<u32>),
+}
+
+impl ParkedHttp2 {
+    /// Stages the GOAWAY of an idle connection that its engine closes (RFC 9113 §6.8).
+    pub fn farewell(&self, session: Session, out: &mut Out) {
+        let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(key) = session.http2_key()
+            && let Some(Entry::Parked(rest)) = table.entries.get(key as usize)
+        {
+            let last_stream = rest.last_stream;
+            out.stage_by(|bytes| write::goaway(last_stream, ErrorCode::NO_ERROR, b"", bytes));
+        }
+    }
+
+    /// Drops the state of a connection that has ended.
+    pub fn release(&self, session: Session) {
+        if let Some(key) = session.http2_key() {
+            self.take(key);
+        }
+    }
+
+    /// Keeps the state of a connection. Returns its key, which is less than 2^31.
+    pub(crate) fn put(&self, rest: Box<Rest>) -> u32 {
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(key) = table.free else {
+            table.entries.push(Entry::Parked(rest));
+            return u32::try_from(table.entries.len() - 1).expect("there are fewer connections");
+        };
+        let entry = std::mem::replace(&mut table.entries[key as usize], Entry::Parked(rest));
+        table.free = match entry {
+            Entry::Free(next) => next,
+            Entry::Parked(_) => None,
+        };
+        key
+    }
+
+    /// Removes the state of a connection, which wakes or ends.
+    pub(crate) fn take(&self, key: u32) -> Option<Box<Rest>> {
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = table.free;
+        let entry = table.entries.get_mut(key as usize)?;
+        match std::mem::replace(entry, Entry::Free(next)) {
+            Entry::Parked(rest) => {
+                table.free = Some(key);
+                Some(rest)
+            }
+            free @ Entry::Free(_) => {
+                *entry = free;
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! An open stream.
+
+use crate::clock::{self, Instant};
+use crate::limits::Limits;
+use crate::message::owned::OwnedRequest;
+use crate::message::request::Method;
+use crate::mux::priority::Priority;
+use crate::out::Out;
+use crate::serve::session::Pace;
+use crate::service::DeferredResponse;
+
+/// A stream from its HEADERS to the last byte of its response.
+pub(super) struct Stream {
+    pub(super) id: u32,
+    pub(super) method: Method,
+    /// The priority of the client, and whether the client stated it.
+    pub(super) priority: Priority,
+    pub(super) has_priority: bool,
+    /// The turn in which it sent last.
+    pub(super) last_turn: u64,
+    /// The bytes that we may send (§6.9.1). A change of the initial size can make it negative.
+    pub(super) send_window: i64,
+    /// The content of the request.
+    pub(super) content: Content,
+    pub(super) response: StreamResponse,
+    /// The part of the body that is not in the output of the connection.
+    pub(super) body: Out,
+    /// The minimum rate while the body waits for a window. Small increments do not end it.
+    pub(super) stalled: Option<Pace>,
+    /// Bytes of the body given to the output of the connection.
+    pub(super) sent: u64,
+}
+
+/// The content of a request as it arrives.
+pub(super) struct Content {
+    /// Whether the client can still send content.
+    pub(super) open: bool,
+    /// The value of `Content-Length`.
+    pub(super) declared: Option<u64>,
+    pub(super) received: u64,
+    /// The bytes that the client may send.
+    pub(super) window: i64,
+    /// Received bytes that no WINDOW_UPDATE has returned.
+    pub(super) due: u32,
+}
+
+/// The response of a stream.
+pub(super) enum StreamResponse {
+    /// The service needs the content first.
+    Upload(Box<Upload>),
+    /// It waits for another event.
+    Later(DeferredResponse, Instant),
+    /// Its head is in the output, and `body` follows.
+    Sending,
+}
+
+/// A request whose content is being received.
+pub(super) struct Upload {
+    pub(super) request: OwnedRequest,
+    pub(super) content: Vec<u8>,
+    pub(super) most: u64,
+    pub(super) pace: Pace,
+}
+
+impl Content {
+    /// Records `count` bytes of content. Fails if they exceed the declared length.
+    pub(super) fn receive(&mut self, count: usize) -> bool {
+        self.received += count as u64;
+        self.declared.is_none_or(|declared| self.received <= declared)
+    }
+
+    /// Records the end of the content. Fails if it is shorter than declared.
+    pub(super) fn end(&mut self) -> bool {
+        self.open = false;
+        self.declared.is_none_or(|declared| self.received == declared)
+    }
+}
+
+impl Stream {
+    /// Whether a part of the body can be sent if the window of the connection permits it.
+    pub(super) fn can_send(&self) -> bool {
+        matches!(self.response, StreamResponse::Sending) && self.send_window > 0 && self.body.has_bytes()
+    }
+
+    /// Whether the body waits for the window of the stream or of the connection, instead of for its turn.
+    pub(super) fn is_stalled(&self, window: i64) -> bool {
+        matches!(self.response, StreamResponse::Sending)
+            && self.send_window.min(window) <= 0
+            && self.body.has_bytes()
+    }
+
+    /// Returns the time until which the stream waits for the client or for its response.
+    pub(super) fn deadline(&self) -> Instant {
+        match &self.response {
+            StreamResponse::Upload(upload) => upload.pace.by(),
+            StreamResponse::Later(_, by) => *by,
+            StreamResponse::Sending => self.stalled.as_ref().map_or(Instant::NEVER, Pace::by),
+        }
+    }
+
+    /// Begins the wait for a window. `window` is the window of the connection.
+    pub(super) fn note_stall(&mut self, limits: &Limits, window: i64) {
+        if self.stalled.is_none() && self.is_stalled(window) {
+            self.stalled = Some(Pace::begin(limits.send_timeout, limits.min_rate, Some(self.sent)));
+        }
+    }
+}
+
+/// Returns the present time, for deadlines.
+pub(super) fn now() -> Instant {
+    clock::now()
+}
