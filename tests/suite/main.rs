@@ -28,6 +28,7 @@ mod file_server;
 mod files;
 mod first_steps;
 mod hardening;
+mod http2;
 mod itself;
 mod kernel_tls;
 mod lab;
@@ -71,6 +72,7 @@ use tenfold_tests::harness::{self, Theme};
 const THEMES: &[Theme] = &[
     files::THEME,
     first_steps::THEME,
+    http2::THEME,
     ranges::THEME,
     conditions::THEME,
     codings::THEME,

@@ -36,7 +36,7 @@ fn a_wanted_body_reaches_the_service() {
                 assert_eq!((&response.body[..], response.field("Connection")), (&b"xyz"[..], None));
             }
             assert_eq!(found[2].text(), "GET /smuggled None host=here Empty\n");
-            assert_eq!((outcome.session.requests, outcome.next), (3, Next::Park(rests_until(&outcome))));
+            assert_eq!((outcome.session.requests(), outcome.next), (3, Next::Park(rests_until(&outcome))));
         }
     }
 }

@@ -15,7 +15,7 @@ fn an_answer_parks_the_connection_with_its_idle_deadline() {
     let outcome = run(Script::new().sends(GET));
     assert_eq!(only_response(&outcome.sent).text(), "GET /a None host=here Empty\n");
     assert_eq!(outcome.next, Next::Park(tenfold_http::script::BEGIN + limits().idle_timeout));
-    assert_eq!(outcome.session.requests, 1);
+    assert_eq!(outcome.session.requests(), 1);
     assert_eq!(outcome.finish, None);
 }
 
@@ -23,7 +23,7 @@ fn an_answer_parks_the_connection_with_its_idle_deadline() {
 fn a_parked_connection_is_taken_up_with_its_session() {
     let outcome = run(Script::new().sends(GET).waits(SECOND).sends(GET).waits(SECOND).sends(GET));
     assert_eq!(statuses(&outcome.sent), [200, 200, 200]);
-    assert_eq!((outcome.session.requests, outcome.parked), (3, 2));
+    assert_eq!((outcome.session.requests(), outcome.parked), (3, 2));
 }
 
 #[test]

@@ -8,6 +8,7 @@
 pub mod address;
 pub mod experiment;
 pub mod folder;
+pub mod http2;
 pub mod process;
 pub mod program;
 pub mod random;

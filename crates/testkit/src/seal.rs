@@ -47,8 +47,19 @@ impl Default for Seal {
 impl Seal {
     /// The state before the first message.
     pub fn new() -> Seal {
+        Seal::of(certificate().client.clone())
+    }
+
+    /// The same for a client that offers only this protocol (ALPN).
+    pub fn with_protocol(protocol: &str) -> Seal {
+        let mut client = ClientConfig::clone(&certificate().client);
+        client.alpn_protocols = vec![protocol.into()];
+        Seal::of(Arc::new(client))
+    }
+
+    fn of(client: Arc<ClientConfig>) -> Seal {
         let name = ServerName::try_from(NAME).expect("a name");
-        let connection = ClientConnection::new(certificate().client.clone(), name);
+        let connection = ClientConnection::new(client, name);
         let mut connection = connection.expect("the configuration is legal");
         connection.set_buffer_limit(None);
         Seal(Arc::new(Mutex::new(State { connection, closed: false, error: None })))

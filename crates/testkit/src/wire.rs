@@ -85,6 +85,17 @@ impl Wire {
         Wire { layer: Some(Seal::new()), ..self }
     }
 
+    /// The same connection with TLS that offers only this protocol (ALPN).
+    #[must_use]
+    pub fn with_protocol(self, protocol: &str) -> Wire {
+        Wire { layer: Some(Seal::with_protocol(protocol)), ..self }
+    }
+
+    /// Whether it has TLS.
+    pub fn has_tls(&self) -> bool {
+        self.layer.is_some()
+    }
+
     /// The same connection for plaintext, to a server that expects TLS.
     #[must_use]
     pub fn without_tls(self) -> Wire {

@@ -14,7 +14,6 @@ fn h16_an_upgrade_is_never_a_blind_switch() {
         assert_eq!(understood(&request), "GET /a None host=a Empty\n");
     }
     let preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-    refused(preface, 505);
     let upgrade = "GET /a HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n\r\n";
     let outcome = run(Script::new().sends(format!("{upgrade}{preface}")));
     assert_eq!((statuses(&outcome.sent), outcome.next), (vec![200, 505], Next::Linger));

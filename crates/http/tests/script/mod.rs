@@ -20,6 +20,7 @@ use crate::clock::{self, Instant};
 use crate::io::{Finish, IoError};
 use crate::limits::Limits;
 use crate::serve::connection::serve_connection;
+use crate::serve::http2::parked::ParkedHttp2;
 use crate::serve::session::{Next, Session};
 use crate::service::Service;
 
@@ -186,8 +187,9 @@ impl Script {
     /// Runs the script to its end. Panics if the connection waits for an event that never comes, or breaks
     /// the contract of [`crate::Io`].
     pub fn run(self, service: &dyn Service, limits: &Limits) -> Outcome {
-        let mut session = Session::default();
-        let outcome = self.drive(async |io| serve_connection(io, service, limits, &mut session).await);
+        let (mut session, parked) = (Session::default(), ParkedHttp2::default());
+        let outcome =
+            self.drive(async |io| serve_connection(io, service, limits, &mut session, Some(&parked)).await);
         Outcome { session, ..outcome }
     }
 

@@ -285,6 +285,8 @@ impl Http2Connection {
                 Poll::Pending => {}
                 Poll::Ready(Ok(())) if io.split().1.is_empty() => {
                     *pace = None;
+                    // Frames in hand may have waited for room in the output.
+                    ready |= !io.split().0.is_empty();
                     ready |= self.rest.stage == Stage::Leaving && self.streams.is_empty();
                 }
                 Poll::Ready(Ok(())) => ready = true,
