@@ -1,17 +1,22 @@
-//! HTTP/2 (RFC 9113): the same answers as HTTP/1.1.
+//! HTTP/2 (RFC 9113): the same answers as HTTP/1.1, and its counters.
 
 use tenfold_tests::cases;
+use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::http2::Http2Wire;
+use tenfold_tests::launch::{ANY_PORT, Launch};
 use tenfold_tests::response::WireResponse;
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, MODIFIED_DATE};
+use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::wire::{Wire, request};
+use tenfold_wire::frame::{ErrorCode, write};
 
 pub(crate) const THEME: Theme = Theme {
     name: "http2",
     cases: cases![
         Shared on SENDERS + TLS + ANOTHER_TLS: answers_are_those_of_http_1, a_large_file_arrives_beside_small_files;
+        Own on DRIVERS: versions_resets_and_goaways_are_counted;
     ],
 };
 
@@ -99,5 +104,52 @@ fn a_large_file_arrives_beside_small_files(server: &Server) {
         response.body == site::content("large.bin"),
         "the large file differs: {} bytes",
         response.body.len()
+    );
+}
+
+fn versions_resets_and_goaways_are_counted(config: &Config) {
+    let server = Launch::new(config, site::shared()).flag("--admin", ANY_PORT).start();
+    let mut http2 = connect(&server);
+    assert_eq!(http2.ask("GET", "/1k.html", &[], b"").status, 200);
+    assert_eq!(http2.ask("GET", "/none", &[], b"").status, 404);
+    let malformed = http2.begin("GET", "/1k.html", &[("connection", "close")], b"");
+    assert_eq!(http2.reset(malformed), ErrorCode::PROTOCOL_ERROR);
+    let mut bytes = Vec::new();
+    write::reset_stream(1, ErrorCode::CANCEL, &mut bytes);
+    write::window_update(0, 1 << 30, &mut bytes);
+    write::window_update(0, 1 << 30, &mut bytes);
+    http2.send(bytes);
+    assert_eq!(http2.goaway().1, ErrorCode::FLOW_CONTROL_ERROR);
+    drop(http2);
+    let mut leaving = connect(&server);
+    let mut bytes = Vec::new();
+    write::goaway(0, ErrorCode::NO_ERROR, b"", &mut bytes);
+    leaving.send(bytes);
+    assert_eq!(leaving.goaway().1, ErrorCode::NO_ERROR);
+    drop(leaving);
+    assert_eq!(server.get("/1k.html").status, 200);
+    assert!(server.exchange(b"GET /1k.html HTTP/1.0\r\n\r\n").starts_with(b"HTTP/1.1 200 "));
+    becomes_true(SOON, "every line is there", || server.log().lines().count() == 4);
+    let log = server.log();
+    assert!(log.contains("\"GET /1k.html HTTP/2.0\" 200 1024 ") && log.contains(" HTTP/2.0\" 404 "), "{log}");
+    let expected = [
+        "tenfold_requests_by_version_total{version=\"1.0\"} 1",
+        "tenfold_requests_by_version_total{version=\"1.1\"} 1",
+        "tenfold_requests_by_version_total{version=\"2\"} 2",
+        "tenfold_http2_resets_total{side=\"client\"} 1",
+        "tenfold_http2_resets_total{side=\"server\"} 1",
+        "tenfold_http2_goaways_total{code=\"enhance-your-calm\"} 0",
+        "tenfold_http2_goaways_total{code=\"error\"} 1",
+        "tenfold_http2_goaways_total{code=\"no-error\"} 1",
+    ];
+    let mut metrics = Wire::connect(server.admin());
+    let text = String::from_utf8(metrics.fetch("/metrics").body).expect("metrics are text");
+    let found: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    assert!(expected.iter().all(|line| found.contains(line)), "{text}");
+    let status = server.status();
+    assert_eq!((&status["requests"], &status["versions"]["http_2"]), (&4.into(), &2.into()), "{status}");
+    assert_eq!(
+        (&status["http2"]["client_resets"], &status["http2"]["goaways"]["error"]),
+        (&1.into(), &1.into())
     );
 }

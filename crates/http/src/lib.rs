@@ -49,4 +49,4 @@ pub use serve::http2::parked::ParkedHttp2;
 pub use serve::layer;
 pub use serve::proxy;
 pub use serve::session::{Next, Session};
-pub use service::{Answer, DeferredResponse, Service};
+pub use service::{Answer, DeferredResponse, GoAwayClass, Http2Counts, Service};

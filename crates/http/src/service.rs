@@ -4,6 +4,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use tenfold_wire::frame::ErrorCode;
+
 use crate::message::connection::Connection;
 use crate::message::refusal::Refusal;
 use crate::message::request::{Request, RequestSummary};
@@ -49,6 +51,43 @@ pub trait Service: Send + Sync {
     ) {
         let _ = connection;
         response.refusal(refusal, !request.is_head());
+    }
+
+    /// Counts frames of an HTTP/2 connection that end streams or the connection. By default, it ignores them.
+    fn count_http2(&self, counts: Http2Counts) {
+        let _ = counts;
+    }
+}
+
+/// The frames since the last report of an HTTP/2 connection that end streams or the connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Http2Counts {
+    /// RST_STREAM frames of the client.
+    pub client_resets: u32,
+    /// RST_STREAM frames of the server with an error; NO_ERROR follows a complete response.
+    pub server_resets: u32,
+    /// The code of a GOAWAY that states the last stream.
+    pub goaway: Option<GoAwayClass>,
+}
+
+/// A class of the error codes of GOAWAY (RFC 9113 §7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GoAwayClass {
+    /// NO_ERROR: the connection is idle, has had all its requests, or the server drains.
+    NoError,
+    /// ENHANCE_YOUR_CALM: the client caused more work than it paid for.
+    EnhanceYourCalm,
+    /// An error of the protocol.
+    Error,
+}
+
+impl GoAwayClass {
+    pub(crate) fn of(code: ErrorCode) -> GoAwayClass {
+        match code {
+            ErrorCode::NO_ERROR => GoAwayClass::NoError,
+            ErrorCode::ENHANCE_YOUR_CALM => GoAwayClass::EnhanceYourCalm,
+            _ => GoAwayClass::Error,
+        }
     }
 }
 

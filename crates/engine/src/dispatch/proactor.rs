@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use tenfold_http::{
-    Answer, Body, Connection, Instant, Refusal, Request, RequestSummary, Response, ResponseWriter, Service,
+    Answer, Body, Connection, Http2Counts, Instant, Refusal, Request, RequestSummary, Response,
+    ResponseWriter, Service,
 };
 
 use super::offload::promise;
@@ -139,6 +140,10 @@ impl<S: Service + 'static> Service for Proactor<S> {
         response: &mut ResponseWriter<'_>,
     ) {
         self.service.refuse(refusal, request, connection, response);
+    }
+
+    fn count_http2(&self, counts: Http2Counts) {
+        self.service.count_http2(counts);
     }
 }
 

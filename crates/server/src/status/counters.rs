@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tenfold_engine::Event;
-use tenfold_http::{Method, Refusal};
+use tenfold_http::{GoAwayClass, Http2Counts, Method, Refusal, Version};
 
 use super::latency::{self, Observed, Until};
 
@@ -32,7 +32,10 @@ counters! {
     LastTurn,
     Accepted,
     Closed,
-    Requests,
+    /// Answered requests of HTTP/1.0. This counter and the next two are all requests.
+    Http10,
+    Http11,
+    Http2,
     /// Bytes given to the kernel.
     Sent,
     /// Written lines of the access log.
@@ -54,6 +57,13 @@ counters! {
     TlsResumed,
     /// Failed TLS handshakes.
     TlsFailed,
+    /// RST_STREAM frames of clients, and of the server with an error.
+    ClientResets,
+    ServerResets,
+    /// GOAWAY frames by their code.
+    GoAwayNoError,
+    GoAwayCalm,
+    GoAwayError,
     /// Responses from the memory of a worker. This counter and the next three count only if there is an admin listener.
     CacheHits,
     /// Jobs given to other threads.
@@ -157,6 +167,29 @@ impl Tally {
             word.fetch_add(by, Ordering::Relaxed);
         } else {
             word.store(word.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
+        }
+    }
+
+    /// Counts an answered request by its version.
+    #[inline]
+    pub(crate) fn answer(&self, version: Version) {
+        let counter = match version {
+            Version::Http10 => Counter::Http10,
+            Version::Http11 => Counter::Http11,
+            Version::Http2 => Counter::Http2,
+        };
+        self.add(counter, 1);
+    }
+
+    /// Counts the ends of HTTP/2 streams and connections.
+    pub(crate) fn count_http2(&self, counts: Http2Counts) {
+        self.add(Counter::ClientResets, u64::from(counts.client_resets));
+        self.add(Counter::ServerResets, u64::from(counts.server_resets));
+        match counts.goaway {
+            None => {}
+            Some(GoAwayClass::NoError) => self.add(Counter::GoAwayNoError, 1),
+            Some(GoAwayClass::EnhanceYourCalm) => self.add(Counter::GoAwayCalm, 1),
+            Some(GoAwayClass::Error) => self.add(Counter::GoAwayError, 1),
         }
     }
 
@@ -268,6 +301,13 @@ impl Sums {
         self.0[counter as usize]
     }
 
+    /// Answered requests of all versions.
+    pub(crate) fn requests(&self) -> u64 {
+        [Counter::Http10, Counter::Http11, Counter::Http2]
+            .into_iter()
+            .fold(0, |sum, version| sum.saturating_add(self.of(version)))
+    }
+
     /// Open connections. Workers change both counters between the two reads, so the difference may be slightly wrong;
     /// it is never negative.
     pub(crate) fn open(&self) -> u64 {
@@ -306,12 +346,21 @@ mod tests {
             tally.respond(200);
             tally.respond(599);
             tally.refuse(Refusal::Malformed("of a test"));
+            tally.answer(Version::Http11);
+            tally.answer(Version::Http2);
+            tally.count_http2(Http2Counts {
+                client_resets: 3,
+                server_resets: 0,
+                goaway: Some(GoAwayClass::EnhanceYourCalm),
+            });
         }
         let mut sums = Sums::default();
         rows.iter().for_each(|row| sums.add(row));
         assert_eq!(sums.open(), 2);
         assert_eq!(sums.of(Counter::Sent), 200);
         assert_eq!(sums.of(Counter::Malformed), 2);
+        assert_eq!((sums.requests(), sums.of(Counter::Http2)), (4, 2));
+        assert_eq!((sums.of(Counter::ClientResets), sums.of(Counter::GoAwayCalm)), (6, 2));
         assert_eq!(sums.responses().collect::<Vec<_>>(), [(200, 2), (400, 2), (599, 2)]);
     }
 
@@ -323,7 +372,7 @@ mod tests {
         sums.add(wild);
         sums.add(wild);
         sums.add_sums(&sums.clone());
-        assert_eq!((sums.of(Counter::Requests), sums.open()), (u64::MAX, 0));
+        assert_eq!((sums.of(Counter::Http2), sums.open()), (u64::MAX, 0));
     }
 
     #[test]

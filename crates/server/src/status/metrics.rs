@@ -186,6 +186,19 @@ fn encode_requests(report: &StatusReport, to: &mut Encoder<'_>) -> Result<(), Er
             &observed.last_byte,
         )?;
     }
+    let versions = total.versions;
+    to.counters(
+        ("tenfold_requests_by_version", "Answered requests, by version of HTTP"),
+        [("1.0", versions.http_1_0), ("1.1", versions.http_1_1), ("2", versions.http_2)]
+            .map(|(version, count)| (vec![("version", version)], count)),
+    )?;
+    to.counters(
+        ("tenfold_http2_resets", "HTTP/2 streams that ended with RST_STREAM, by side"),
+        [("client", total.http2.client_resets), ("server", total.http2.server_resets)]
+            .map(|(side, count)| (vec![("side", side)], count)),
+    )?;
+    let goaways = total.http2.goaways.iter().map(|(code, count)| (vec![("code", &code[..])], *count));
+    to.counters(("tenfold_http2_goaways", "HTTP/2 connections that ended with GOAWAY, by code"), goaways)?;
     let codes = total.responses.iter().map(|(code, count)| (vec![("code", &code[..])], *count));
     to.counters(("tenfold_responses", "Responses by status code, refusals included"), codes)?;
     let reasons = total.refusals.iter().map(|(reason, count)| (vec![("reason", &reason[..])], *count));

@@ -152,6 +152,17 @@ impl std::fmt::Display for StatusReport {
         };
         writeln!(f, "\nresponses  {}", counts(&self.total.responses))?;
         writeln!(f, "refusals   {}", counts(&self.total.refusals))?;
+        let RequestVersions { http_1_0, http_1_1, http_2 } = self.total.versions;
+        let versions = [("HTTP/1.0", http_1_0), ("HTTP/1.1", http_1_1), ("HTTP/2", http_2)];
+        writeln!(f, "versions   {}", counts(&versions.map(|(name, count)| (name.to_owned(), count)).into()))?;
+        let Http2Ends { client_resets, server_resets, ref goaways } = self.total.http2;
+        if http_2 + client_resets + server_resets + goaways.values().sum::<u64>() > 0 {
+            writeln!(
+                f,
+                "http2      {client_resets} streams reset by clients, {server_resets} by the server; GOAWAY: {}",
+                counts(goaways)
+            )?;
+        }
         writeln!(f, "evicted    {} idle connections, for new ones", self.total.connections.evicted)?;
         if self.send == Sender::Zerocopy.to_string() {
             let Zerocopy { sends, copied } = self.total.zerocopy;
@@ -206,6 +217,10 @@ fn uptime(seconds: u64) -> String {
 pub(crate) struct Numbers {
     pub(crate) connections: ConnectionCounts,
     pub(crate) requests: u64,
+    #[serde(default)]
+    pub(crate) versions: RequestVersions,
+    #[serde(default)]
+    pub(crate) http2: Http2Ends,
     /// Responses by status code, for the codes that occurred.
     pub(crate) responses: BTreeMap<String, u64>,
     /// Refusals by reason.
@@ -225,6 +240,25 @@ pub(crate) struct Numbers {
     pub(crate) panics: u64,
     /// System calls that the sandbox answered with EPERM.
     pub(crate) refused_calls: u64,
+}
+
+/// Answered requests by the version of HTTP.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct RequestVersions {
+    pub(crate) http_1_0: u64,
+    pub(crate) http_1_1: u64,
+    pub(crate) http_2: u64,
+}
+
+/// The ends of HTTP/2 streams and connections.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Http2Ends {
+    /// RST_STREAM frames of clients.
+    pub(crate) client_resets: u64,
+    /// RST_STREAM frames of the server with an error.
+    pub(crate) server_resets: u64,
+    /// GOAWAY frames of the server by their code: `no-error`, `enhance-your-calm`, and `error` for all others.
+    pub(crate) goaways: BTreeMap<String, u64>,
 }
 
 /// TLS handshakes by their results.
@@ -270,7 +304,23 @@ impl Numbers {
                 accepted: sums.of(Counter::Accepted),
                 evicted: sums.of(Counter::Evicted),
             },
-            requests: sums.of(Counter::Requests),
+            requests: sums.requests(),
+            versions: RequestVersions {
+                http_1_0: sums.of(Counter::Http10),
+                http_1_1: sums.of(Counter::Http11),
+                http_2: sums.of(Counter::Http2),
+            },
+            http2: Http2Ends {
+                client_resets: sums.of(Counter::ClientResets),
+                server_resets: sums.of(Counter::ServerResets),
+                goaways: [
+                    ("no-error", Counter::GoAwayNoError),
+                    ("enhance-your-calm", Counter::GoAwayCalm),
+                    ("error", Counter::GoAwayError),
+                ]
+                .map(|(code, counter)| (code.to_owned(), sums.of(counter)))
+                .into(),
+            },
             responses: sums.responses().map(|(status, count)| (status.to_string(), count)).collect(),
             refusals: REFUSALS.iter().map(|&(counter, name)| (name.to_owned(), sums.of(counter))).collect(),
             bytes: sums.of(Counter::Sent),
@@ -357,6 +407,7 @@ mod tests {
              \n\
              responses  none\n\
              refusals   none\n\
+             versions   none\n\
              evicted    0 idle connections, for new ones\n\
              log lines  0 written, 0 lost, 0 dropped\n\
              panics     0\n"

@@ -17,9 +17,9 @@ use tenfold_engine::offload::QueueFull;
 use tenfold_engine::{Dispatch, Plan, Protocol};
 use tenfold_http::semantics::forwarded::TrustedProxies;
 use tenfold_http::{
-    Answer, Connection, FieldName, FieldValue, Instant, Io, Limits, Method, Next, Out, OwnedRequest,
-    ParkedHttp2, Peer, Refusal, Request, RequestSummary, Response, ResponseWriter, Service, Session, clock,
-    echo, serve_connection,
+    Answer, Connection, FieldName, FieldValue, Http2Counts, Instant, Io, Limits, Method, Next, Out,
+    OwnedRequest, ParkedHttp2, Peer, Refusal, Request, RequestSummary, Response, ResponseWriter, Service,
+    Session, clock, echo, serve_connection,
 };
 use tenfold_site::{Answered, Hosts, Need, ResponseSummary, Work};
 use tenfold_tls::challenges::{ChallengeBoard, HTTP_PREFIX};
@@ -157,7 +157,8 @@ impl Protocol for App {
 
     fn farewell(&self, session: &mut Session, out: &mut Out) {
         if let Some(http2) = &self.shared.http2 {
-            http2.farewell(*session, out);
+            let counts = http2.farewell(*session, out);
+            self.shared.count_http2(counts);
         }
     }
 
@@ -229,6 +230,10 @@ impl Service for SharedService {
                 );
             }
         });
+    }
+
+    fn count_http2(&self, counts: Http2Counts) {
+        self.worker.with(|local| local.tally.count_http2(counts));
     }
 }
 

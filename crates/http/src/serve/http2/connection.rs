@@ -18,7 +18,7 @@ use crate::mux::account::Account;
 use crate::mux::schedule::{self, Ready};
 use crate::out::Out;
 use crate::serve::session::{Next, Pace, finish};
-use crate::service::Service;
+use crate::service::{GoAwayClass, Http2Counts, Service};
 
 /// The window of a connection and of a stream at its start (§6.9.2).
 pub(super) const INITIAL_WINDOW: i64 = 65_535;
@@ -140,6 +140,8 @@ pub(super) struct Http2Connection {
     pub(super) early: Vec<(u32, Vec<u8>)>,
     /// The streams that we reset last, whose further frames are ignored.
     pub(super) reset: ArrayVec<u32, 16>,
+    /// The frames that are not reported to the service.
+    pub(super) counts: Http2Counts,
     /// The number of turns in which a stream has sent.
     turns: u64,
     /// Requests that may still be answered in this turn.
@@ -193,6 +195,7 @@ pub(crate) async fn serve_http2<I: Io>(
         body,
         early: Vec::new(),
         reset: ArrayVec::new(),
+        counts: Http2Counts::default(),
         turns: 0,
         requests_left: 0,
     };
@@ -203,6 +206,10 @@ pub(crate) async fn serve_http2<I: Io>(
         io.split().1.stage_by(|bytes| write::settings(&settings, bytes));
     }
     let outcome = connection.run(io, service, limits).await;
+    if let Err(Fatal::GoAway(code)) = outcome {
+        connection.counts.goaway = Some(GoAwayClass::of(code));
+    }
+    connection.report(service);
     let Http2Connection { rest, mut streams, list, head, cookie, body, .. } = connection;
     streams.clear();
     if list.heap_bytes() <= MOST_SCRATCH && cookie.capacity() <= MOST_SCRATCH && body.is_empty() {
@@ -242,6 +249,7 @@ impl Http2Connection {
     ) -> Result<Next, Fatal> {
         let mut pace = None;
         loop {
+            self.report(service);
             self.requests_left = REQUESTS_AT_ONCE;
             let more = self.receive_frames(io, service, limits)?;
             self.leave(io, limits);
@@ -261,6 +269,13 @@ impl Http2Connection {
                 Woken::End => return Ok(finish(io, limits, Finish::Close).await),
                 Woken::TimedOut => self.expire(io, service, limits)?,
             }
+        }
+    }
+
+    /// Reports the frames since the last report.
+    fn report(&mut self, service: &dyn Service) {
+        if self.counts != Http2Counts::default() {
+            service.count_http2(std::mem::take(&mut self.counts));
         }
     }
 
@@ -438,6 +453,7 @@ impl Http2Connection {
     /// Sends RST_STREAM. The client may send frames before it receives it.
     pub(super) fn reset_stream(&mut self, id: u32, code: ErrorCode, out: &mut Out) {
         out.stage_by(|bytes| write::reset_stream(id, code, bytes));
+        self.counts.server_resets += u32::from(code != ErrorCode::NO_ERROR);
         if self.reset.is_full() {
             self.reset.remove(0);
         }
@@ -481,6 +497,7 @@ impl Http2Connection {
     pub(super) fn fix_last_stream(&mut self, out: &mut Out) {
         let last_stream = self.rest.last_stream;
         out.stage_by(|bytes| write::goaway(last_stream, ErrorCode::NO_ERROR, b"", bytes));
+        self.counts.goaway = Some(GoAwayClass::NoError);
         self.rest.stage = Stage::Leaving;
     }
 

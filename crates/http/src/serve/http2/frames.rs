@@ -104,6 +104,7 @@ impl Http2Connection {
                 if header.stream > self.rest.last_stream {
                     return Err(protocol("RST_STREAM for an idle stream"));
                 }
+                self.counts.client_resets += 1;
                 if let Some(index) = self.find(header.stream) {
                     self.streams.remove(index);
                 }

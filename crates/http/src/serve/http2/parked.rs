@@ -7,6 +7,7 @@ use tenfold_wire::frame::{ErrorCode, write};
 use super::connection::Rest;
 use crate::out::Out;
 use crate::serve::session::Session;
+use crate::service::{GoAwayClass, Http2Counts};
 
 /// The states of the parked HTTP/2 connections of a worker, by the key that a [`Session`](crate::Session) keeps.
 #[derive(Debug, Default)]
@@ -27,15 +28,18 @@ enum Entry {
 }
 
 impl ParkedHttp2 {
-    /// Stages the GOAWAY of an idle connection that its engine closes (RFC 9113 §6.8).
-    pub fn farewell(&self, session: Session, out: &mut Out) {
+    /// Stages the GOAWAY of an idle connection that its engine closes (RFC 9113 §6.8). Returns its frames.
+    pub fn farewell(&self, session: Session, out: &mut Out) -> Http2Counts {
         let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = Http2Counts::default();
         if let Some(key) = session.http2_key()
             && let Some(Entry::Parked(rest)) = table.entries.get(key as usize)
         {
             let last_stream = rest.last_stream;
             out.stage_by(|bytes| write::goaway(last_stream, ErrorCode::NO_ERROR, b"", bytes));
+            counts.goaway = Some(GoAwayClass::NoError);
         }
+        counts
     }
 
     /// Drops the state of a connection that has ended.

@@ -105,7 +105,7 @@ impl SharedService {
         began: Option<time::Instant>,
     ) {
         self.worker.with(|local| {
-            local.tally.add(Counter::Requests, 1);
+            local.tally.answer(request.version);
             local.tally.respond(outcome.status());
         });
         if self.worker.has_log() || began.is_some() {
