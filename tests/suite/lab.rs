@@ -26,7 +26,7 @@ pub(crate) const THEME: Theme = Theme {
             an_interrupted_run_continues_without_loss, a_broken_experiment_file_shows_line_column_and_mend,
             a_missing_peer_is_a_reason, a_trial_that_fails_is_marked,
             why_splits_the_difference_of_two_servers, the_wall_measures_every_engine_at_every_level,
-            exhibits_show_a_mistake_and_its_correction, a_plan_that_does_more_than_trials_is_not_continued,
+            exhibits_show_a_mistake_and_its_correction, a_page_takes_its_round_trips, a_plan_that_does_more_than_trials_is_not_continued,
             explain_refuses_with_a_mend, an_interrupted_explanation_ends_with_130,
             an_ordinary_user_measures_compares_and_asks_the_doctor,
             an_ordinary_user_sees_a_request_call_by_call, an_early_end_is_reported_with_its_reason,
@@ -374,6 +374,29 @@ fn exhibits_show_a_mistake_and_its_correction() {
     let text = String::from_utf8_lossy(&[found.stdout, found.stderr].concat()).into_owned();
     assert_eq!(found.status.code(), Some(0), "{text}");
     assert!(text.contains("NOT TESTABLE HERE") && text.contains("needs a C compiler"), "{text}");
+}
+
+/// A handshake and one request take two round trips. HTTP/1.1 makes three requests in turn on each of two connections. The
+/// proxy can fail in either direction, and the load generator can use other connections.
+fn a_page_takes_its_round_trips() {
+    let folder = TempFolder::new("lab-page");
+    let text = EXPERIMENT
+        .replace(
+            "connections = 2, milliseconds = 300",
+            "page = 6, pages = 2, round-trip = 40, connections = 2",
+        )
+        .replace("[cells.poll]\n", "[cells.poll]\nload = { http2 = true, connections = 1 }\n");
+    let file = folder.write("own.toml", text).display().to_string();
+    let output = folder.at("run").display().to_string();
+    expect_code(0, &["run", "--profile", "smoke", "--only", &file, "--output", &output], &["2 HOLDS"]);
+    let trials = std::fs::read_to_string(folder.at("run/trials.jsonl")).expect("raw data");
+    let trials: Vec<Value> = trials.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    for (cell, least) in [("poll", 80.0), ("select", 160.0)] {
+        let trial = trials.iter().find(|trial| trial["cell"] == cell).unwrap_or_else(|| panic!("{cell}"));
+        let page = trial["values"]["page"].as_f64().unwrap_or_else(|| panic!("{trial:#}"));
+        assert!(page >= least, "{cell}: the page took {page} ms, and its round trips take {least} ms");
+        assert_eq!(trial["values"]["responses"], 12.0, "{trial:#}");
+    }
 }
 
 fn explain_shows_each_call_of_the_table_beside_its_source_line(config: &Config) {

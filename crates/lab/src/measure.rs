@@ -48,6 +48,7 @@ measures! {
     P50 "p50" "ms" "Median latency.";
     P99 "p99" "ms" "99th percentile of the latency.";
     Max "max" "ms" "Longest latency.";
+    Page "page" "ms" "Time from the first connection of a page to its last file, the mean of all loads of the trial.";
     Bytes "bytes" "MB/s" "Megabytes received per second.";
     Responses "responses" "" "Correct responses.";
     Errors "errors" "" "Failed requests.";

@@ -22,6 +22,9 @@ macro_rules! exhibits {
     };
 }
 
+/// A proxy of our own that delays bytes. It has no corrected line.
+pub const DELAY: Exhibit = Exhibit { name: "delay", source: include_str!("../../museum/delay.c") };
+
 exhibits! {
     "accept-one" "thread-race" "send-once" "not-found" "sleeping-loop" "file-in-a-string" "write-per-line" "queue"
 }

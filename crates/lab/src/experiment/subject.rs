@@ -94,6 +94,14 @@ pub struct Workload {
     pub close: bool,
     /// Requests in flight on a connection.
     pub pipeline: Option<u32>,
+    /// Makes requests over HTTP/2.
+    pub http2: bool,
+    /// The number of files of a page, which new connections request once. With HTTP/2 all of them are in flight.
+    pub page: Option<u32>,
+    /// The number of times that a trial loads the page.
+    pub pages: Option<u32>,
+    /// Milliseconds of a round trip, which a proxy adds between the load generator and the server.
+    pub round_trip: Option<u32>,
     /// The sign that a response is complete.
     pub completion: EndOfResponse,
     /// Additional idle connections.
@@ -132,6 +140,10 @@ impl Workload {
             threads: self.threads.or(base.threads),
             close: self.close || base.close,
             pipeline: self.pipeline.or(base.pipeline),
+            http2: self.http2 || base.http2,
+            page: self.page.or(base.page),
+            pages: self.pages.or(base.pages),
+            round_trip: self.round_trip.or(base.round_trip),
             completion: if self.completion == EndOfResponse::Length {
                 base.completion
             } else {
@@ -155,6 +167,11 @@ impl Workload {
     /// Connections that make requests.
     pub fn active(&self) -> u32 {
         self.connections.unwrap_or(64)
+    }
+
+    /// The number of times that a trial loads its page.
+    pub fn pages(&self) -> u32 {
+        self.pages.unwrap_or(1)
     }
 
     /// Bytes of the requested file. The default is the size in N16.

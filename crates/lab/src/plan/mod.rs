@@ -11,8 +11,8 @@ use sha2::{Digest, Sha256};
 
 use crate::experiment::Experiment;
 use crate::experiment::served::ServedSite;
-use crate::experiment::subject::Subject;
-use crate::machine::environment::{self, LabEnvironment};
+use crate::experiment::subject::{Cell, Subject};
+use crate::machine::environment::{self, COMPILER, LabEnvironment};
 use crate::machine::processes;
 use crate::measure::Measure;
 use crate::plan::profile::Profile;
@@ -144,7 +144,11 @@ impl RunPlan {
 
 fn plan(experiment: Experiment, wishes: &Wishes, environment: &LabEnvironment) -> PlannedExperiment {
     let missing = |cell: &str| {
-        let subject = experiment.cells[cell].subject;
+        let Cell { subject, load, .. } = &experiment.cells[cell];
+        let subject = *subject;
+        if load.round_trip.is_some() && environment::installed(COMPILER).is_none() {
+            return Some(format!("it needs a C compiler ({COMPILER}), which is not installed"));
+        }
         if !subject.is_peer() {
             return None;
         }

@@ -23,9 +23,9 @@ pub(crate) struct LoadTarget<'a> {
     pub(crate) path: &'a str,
     pub(crate) status: u16,
     pub(crate) file: Option<&'a SiteFile>,
-    /// A file of URLs instead of the path. Each request takes a random URL.
+    /// A file of URLs instead of the path. Each request takes a random URL, and those of a page take the next.
     pub(crate) urls: Option<&'a Path>,
-    /// The seed of this choice.
+    /// The seed of random choices.
     pub(crate) seed: u64,
 }
 
@@ -33,7 +33,17 @@ pub(crate) struct LoadTarget<'a> {
 pub(crate) fn words(load: &Workload, target: &LoadTarget<'_>, milliseconds: u64) -> Vec<String> {
     let mut words: Vec<String> = ["bench", "--quiet", "--json", "--timeout", "10s"].map(str::to_owned).into();
     let mut add = |name: &str, value: String| words.extend([format!("--{name}"), value]);
-    add("duration", format!("{milliseconds}ms"));
+    match load.page {
+        Some(files) => {
+            add("requests", files.to_string());
+            add("repeat", load.pages().to_string());
+        }
+        None => add("duration", format!("{milliseconds}ms")),
+    }
+    if load.http2 {
+        add("http", "2".to_owned());
+        add("streams", load.page.unwrap_or(1).to_string());
+    }
     match (load.connection_rate, load.hold_seconds) {
         (Some(rate), hold) => {
             add("connection-rate", rate.to_string());
@@ -64,9 +74,11 @@ pub(crate) fn words(load: &Workload, target: &LoadTarget<'_>, milliseconds: u64)
     }
     load.headers.iter().for_each(|field| add("header", field.clone()));
     if let Some(urls) = target.urls {
-        add("seed", target.seed.to_string());
         add("urls", urls.display().to_string());
-        words.push("--random".to_owned());
+        if load.page.is_none() {
+            add("seed", target.seed.to_string());
+            words.push("--random".to_owned());
+        }
         return words;
     }
     let path = if load.bare_url { "" } else { target.path };
@@ -74,7 +86,7 @@ pub(crate) fn words(load: &Workload, target: &LoadTarget<'_>, milliseconds: u64)
     words
 }
 
-/// Runs the load to its end.
+/// Runs the load to its end. A load of pages is the sum of its runs, with the latencies of the first.
 pub(crate) fn run(bench: &Workbench, words: &[String], milliseconds: u64) -> Result<RunSummary, String> {
     let mut command = Command::new(&bench.own.program);
     command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -88,7 +100,19 @@ pub(crate) fn run(bench: &Workbench, words: &[String], milliseconds: u64) -> Res
         let said = err.lines().last().unwrap_or("it said nothing");
         format!("the load generator failed: {said}")
     })?;
-    report.runs.into_iter().next().ok_or_else(|| "the load generator made no run".to_owned())
+    report.runs.into_iter().reduce(sum).ok_or_else(|| "the load generator made no run".to_owned())
+}
+
+fn sum(mut all: RunSummary, next: RunSummary) -> RunSummary {
+    all.elapsed += next.elapsed;
+    all.measured += next.measured;
+    all.answers += next.answers;
+    all.rate = all.answers as f64 / all.measured;
+    all.bytes += next.bytes;
+    next.errors.into_iter().for_each(|(kind, count)| *all.errors.entry(kind).or_default() += count);
+    all.connections.never_answered += next.connections.never_answered;
+    all.invalid.extend(next.invalid);
+    all
 }
 
 fn reader(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
@@ -149,6 +173,16 @@ mod tests {
         assert!(text.ends_with(" http://127.0.0.1:80"), "{text}");
         let urls = LoadTarget { file: None, urls: Some(Path::new("/x.urls")), ..target };
         let text = super::words(&Workload::default(), &urls, 350).join(" ");
-        assert!(text.ends_with("--expect-status 200 --seed 1 --urls /x.urls --random"), "{text}");
+        assert!(text.ends_with("--expect-status 200 --urls /x.urls --seed 1 --random"), "{text}");
+        let load = Workload {
+            page: Some(60),
+            pages: Some(5),
+            http2: true,
+            connections: Some(1),
+            ..Workload::default()
+        };
+        let text = super::words(&load, &urls, 350).join(" ");
+        assert!(text.contains("--requests 60 --repeat 5 --http 2 --streams 60 --connections 1"), "{text}");
+        assert!(!text.contains("--duration") && text.ends_with("--urls /x.urls"), "{text}");
     }
 }

@@ -74,19 +74,25 @@ impl Workbench {
             (Some(file), ..) => (file.path.as_str(), 200, Some(file)),
             (None, ..) => ("/", 200, None),
         };
+        let proxy = load.round_trip.map(|time| RunningServer::delay(self, name, server.address, time));
+        let proxy = proxy.transpose()?;
+        let address = proxy.as_ref().map_or(server.address, |proxy| proxy.address);
         let mut urls = None;
         if let Some(served) = &self.served {
             let checked = survey::check_some(self, server.address, served, seed);
             checked.map_err(|why| server.explain(why))?;
-            urls = Some(survey::write_urls(self, name, served, server.address)?);
+            urls = Some(survey::write_urls(self, name, &served.urls(address))?);
         } else if !(cell.subject == Subject::Museum && load.may_fail) {
             // An exhibit that truncates or loses responses would fail the check.
             let checked = check::check(self, server.address, path, status, expected);
             checked.map_err(|why| server.explain(why))?;
         }
+        if let (Some(files), None) = (load.page, &self.served) {
+            urls = Some(survey::write_urls(self, name, &self.site.page(address, files, load.file_bytes())?)?);
+        }
         let idle = open_idle(server.address, path, load.idle.unwrap_or(0))?;
-        let urls = urls.as_deref();
-        let target = client::LoadTarget { address: server.address, path, status, file: expected, urls, seed };
+        let (urls, file) = (urls.as_deref(), expected.filter(|_| load.page.is_none()));
+        let target = client::LoadTarget { address, path, status, file, urls, seed };
         let words = client::words(load, &target, milliseconds);
         trial.client = words.clone();
         if load.trace {
@@ -97,11 +103,14 @@ impl Workbench {
         }
         let (noise, counted) = (NoiseWatch::start(), counters::now());
         let before = Resources::of(server.process());
+        let forwarded =
+            |since: f64| proxy.as_ref().map_or(0.0, |proxy| Resources::of(proxy.process()).cpu) - since;
+        let by_proxy = forwarded(0.0);
         let loaded = client::run(self, &words, milliseconds)?;
         thread::sleep(SETTLE);
         let used = Resources::of(server.process()).since(&before);
         let events = counters::now();
-        trial.flags = noise.flags(used.cpu);
+        trial.flags = noise.flags(used.cpu + forwarded(by_proxy));
         let pss = processes::proportional_memory(server.process());
         drop(idle);
         if !server.is_alive() {
@@ -113,6 +122,9 @@ impl Workbench {
             trial.latencies.extend([("max".to_owned(), latency.max), ("mean".to_owned(), latency.mean)]);
         }
         trial.values = values(&loaded, &used);
+        if load.page.is_some() {
+            trial.values.insert(Measure::Page, loaded.elapsed * 1e3 / f64::from(load.pages()));
+        }
         let since = |(measure, count): (_, u64)| (measure, count.saturating_sub(counted[&measure]) as f64);
         trial.values.extend(events.into_iter().map(since));
         trial.values.extend(pss.map(|kilobytes| (Measure::Pss, kilobytes as f64)));

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::experiment::museum::{EXHIBITS, Exhibit, HEADER, exhibit};
+use crate::experiment::museum::{DELAY, EXHIBITS, Exhibit, HEADER, exhibit};
 use crate::experiment::subject::Cell;
 use crate::machine::environment::{COMPILER, installed};
 use crate::record;
@@ -29,6 +29,17 @@ pub(crate) fn words(bench: &Workbench, cell: &Cell, address: SocketAddr) -> Resu
     let file = bench.site.file(cell.load.file_bytes())?;
     let path = bench.site.folder().join(file.path.trim_start_matches('/'));
     Ok(vec![program.display().to_string(), address.port().to_string(), path.display().to_string()])
+}
+
+/// The command of the proxy that adds a round trip of this many milliseconds.
+pub(crate) fn delay(
+    bench: &Workbench,
+    address: SocketAddr,
+    server: SocketAddr,
+    round_trip: u32,
+) -> Result<Vec<String>, String> {
+    let program = compile(&DELAY, false, &bench.kept, bench.site.scratch())?.display().to_string();
+    Ok(vec![program, address.port().to_string(), server.port().to_string(), round_trip.to_string()])
 }
 
 /// Compiles a variant of an exhibit from its source in `kept`, unless this process did before.
@@ -75,6 +86,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("tenfold-lab-museum-{}", std::process::id()));
         let kept = folder.join("kept");
         fs::create_dir_all(&kept).expect("a folder");
+        compile(&DELAY, false, &kept, &folder).unwrap_or_else(|why| panic!("{why}"));
         for exhibit in EXHIBITS {
             let programs = [false, true].map(|corrected| {
                 compile(exhibit, corrected, &kept, &folder).unwrap_or_else(|why| panic!("{why}"))

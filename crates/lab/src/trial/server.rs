@@ -62,6 +62,30 @@ impl RunningServer {
             Subject::Museum => museum::words(bench, cell, address)?,
             peer => peers::words(bench, peer, name, address)?,
         };
+        let reports = (cell.subject == Subject::Tenfold).then(|| socket_for_reports(bench)).transpose()?;
+        RunningServer::run(bench, name, address, words, traced, reports)
+    }
+
+    /// Starts a proxy that adds a round trip of this many milliseconds to the server.
+    pub(crate) fn delay(
+        bench: &Workbench,
+        name: &str,
+        server: SocketAddr,
+        round_trip: u32,
+    ) -> Result<RunningServer, String> {
+        let address = free_address().map_err(|error| format!("cannot find a free port: {error}"))?;
+        let words = museum::delay(bench, address, server, round_trip)?;
+        RunningServer::run(bench, &format!("{name}.delay"), address, words, None, None)
+    }
+
+    fn run(
+        bench: &Workbench,
+        name: &str,
+        address: SocketAddr,
+        words: Vec<String>,
+        traced: Option<TraceDetail>,
+        reports: Option<(UnixDatagram, PathBuf)>,
+    ) -> Result<RunningServer, String> {
         let trace = traced.map(|_| bench.site.scratch().join(format!("{name}.calls")));
         let mut all = match trace.as_deref().zip(traced) {
             Some((file, detail)) => tracer::words(file, detail)?,
@@ -86,7 +110,6 @@ impl RunningServer {
         for name in OF_MANAGER {
             command.env_remove(name);
         }
-        let reports = (cell.subject == Subject::Tenfold).then(|| socket_for_reports(bench)).transpose()?;
         if let Some((_, path)) = &reports {
             command.env("NOTIFY_SOCKET", path);
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::Write;
+use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -75,6 +76,13 @@ impl TrialSite {
         let file = SiteFile { path: format!("/{name}"), bytes, hash };
         files.insert(bytes, file.clone());
         Ok(file)
+    }
+
+    /// The URLs of a page at `address`, one per line: different files of `bytes` bytes and a few more.
+    pub(crate) fn page(&self, address: SocketAddr, files: u32, bytes: u64) -> Result<String, String> {
+        let url =
+            |number: u32| Ok(format!("http://{address}{}\n", self.file(bytes + u64::from(number))?.path));
+        (0..files).map(url).collect()
     }
 }
 

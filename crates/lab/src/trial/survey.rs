@@ -91,14 +91,9 @@ pub(super) fn check_some(
 }
 
 /// Writes the file of URLs for the load generator.
-pub(super) fn write_urls(
-    bench: &Workbench,
-    name: &str,
-    served: &ServedSite,
-    address: SocketAddr,
-) -> Result<PathBuf, String> {
+pub(super) fn write_urls(bench: &Workbench, name: &str, urls: &str) -> Result<PathBuf, String> {
     let path = bench.kept.join(format!("{name}.urls"));
-    record::write(&path, served.urls(address))?;
+    record::write(&path, urls)?;
     Ok(path)
 }
 
