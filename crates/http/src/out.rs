@@ -66,6 +66,9 @@ pub enum Memory {
     Shared(Arc<[u8]>, Range<usize>),
 }
 
+/// The most shared bytes that are copied to another output: a part costs more.
+const COPIED: u64 = 4096;
+
 /// The ordered output of a connection. Adding to it cannot fail. [`Out::full`] is checked before each
 /// response, so at most one response exceeds the bound.
 #[derive(Default)]
@@ -133,8 +136,8 @@ impl Out {
         &mut self.staged[index]
     }
 
-    /// Moves the first `count` bytes to the end of `to`, and the observers that follow them. Panics if there are
-    /// fewer.
+    /// Moves the first `count` bytes to the end of `to`, and the observers that follow them. Short parts of shared bytes
+    /// are copied. Panics if there are fewer.
     pub(crate) fn take_front(&mut self, count: u64, to: &mut Out) {
         let mut left = count;
         while let Some(segment) = self.segments.front_mut() {
@@ -145,6 +148,11 @@ impl Out {
                     to.stage(&self.staged[self.gone..self.gone + step as usize]);
                     *size -= step as usize;
                     self.gone += step as usize;
+                }
+                Segment::Shared(bytes, range) if step <= COPIED => {
+                    let end = range.start + step as usize;
+                    to.stage(&bytes[range.start..end]);
+                    range.start = end;
                 }
                 Segment::Shared(bytes, range) => {
                     let end = range.start + step as usize;
@@ -300,6 +308,11 @@ impl Out {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.tail == 0 && self.segments.is_empty()
+    }
+
+    /// Returns the number of staged bytes, which belong to this output only.
+    pub(crate) fn staged_bytes(&self) -> usize {
+        self.staged.len() - self.gone
     }
 
     /// Whether there are bytes to send. Observers have none.

@@ -493,16 +493,102 @@ fn deferred_responses_do_not_delay_other_streams() {
 }
 
 #[test]
+fn the_work_of_a_reset_stream_keeps_its_place_until_it_is_done() {
+    let limits = Limits { max_streams: 2, ..limits() };
+    let refused = Event::Reset(5, ErrorCode::REFUSED_STREAM);
+    // The client resets the stream, or provokes a reset of the server.
+    for (reset, code) in [
+        (Client::default().reset(1), None),
+        (Client::default().window(1, MOST_31_BITS), Some(Event::Reset(1, ErrorCode::FLOW_CONTROL_ERROR))),
+    ] {
+        let gate = Gate::default();
+        let site = Site { gate: gate.clone(), ..Site::default() };
+        let client = Client::new(&[]).get(1, "/later").with(|bytes| bytes.extend(&reset.0));
+        let script = Script::new()
+            .sends(&client.get(3, "/later").get(5, "/a").0)
+            .waits(SECOND)
+            .meanwhile(move || gate.keep())
+            .waits(SECOND)
+            .sends(&Client::default().get(7, "/a").get(9, "/a").0);
+        let outcome = script.run(&site, &limits);
+        let expected: Vec<_> = code.into_iter().chain([refused.clone()]).collect();
+        assert_eq!(codes(&outcome.sent), expected);
+        let found = responses(&outcome.sent);
+        assert_eq!(found.keys().copied().collect::<Vec<_>>(), [3, 7, 9], "a reset stream has no response");
+    }
+    // Abandoned work has the deadline of its response; a connection with such work is not idle.
+    let client = Client::new(&[]).get(1, "/never").reset(1).get(3, "/never").reset(3).get(5, "/a");
+    let script = Script::new().sends(&client.0).waits(31 * SECOND).sends(&Client::default().get(7, "/a").0);
+    let outcome = script.run(&Site::default(), &limits);
+    assert_eq!((codes(&outcome.sent), outcome.parked), (vec![refused], 1));
+    assert_eq!(responses(&outcome.sent)[&7].0, "200");
+}
+
+#[test]
+fn requests_and_copied_bodies_of_all_streams_have_a_common_bound() {
+    let limits = Limits { max_head: 8192, ..limits() };
+    let long = "a".repeat(4000);
+    let with = |stream: u32, path: &'static str, client: Client| {
+        let fields = [&request("GET", path)[..], &[("a", &*long)]].concat();
+        client.headers(stream, END_STREAM, &fields)
+    };
+    let many = |path: &'static str| (0..40).fold(Client::new(&[]), |made, at| with(2 * at + 1, path, made));
+    // Further requests wait for deferred responses.
+    let gate = Gate::default();
+    let site = Site { gate: gate.clone(), ..Site::default() };
+    let script = Script::new().sends(&many("/later").0).waits(SECOND).meanwhile(move || gate.keep());
+    let outcome = script.run(&site, &limits);
+    assert_eq!(responses(&outcome.sent).len(), 40);
+    assert_eq!(codes(&outcome.sent), []);
+    let waiting = Site::default();
+    Script::new().sends(&many("/later").0).waits(SECOND).resets().run(&waiting, &limits);
+    let asked = waiting.asked.lock().expect("no test panics here").len();
+    assert!((20..=25).contains(&asked), "{asked} requests of about 3 KiB besides the first KiB hold 64 KiB");
+    // Requests that wait for content are refused past the bound, because the content may follow them.
+    let uploads = (0..40).fold(Client::new(&[]), |made, at| {
+        let fields = [&request("POST", "/echo")[..], &[("a", &*long)]].concat();
+        made.headers(2 * at + 1, 0, &fields)
+    });
+    let outcome = Script::new().sends(&uploads.data(1, END_STREAM, b"abc").0).run(&Site::default(), &limits);
+    assert!(codes(&outcome.sent).contains(&Event::Reset(79, ErrorCode::REFUSED_STREAM)));
+    assert!(!codes(&outcome.sent).contains(&Event::Reset(1, ErrorCode::REFUSED_STREAM)));
+    assert_eq!(responses(&outcome.sent)[&1].1, b"abc");
+    // Copied bodies that wait for a window: the request is in the body of this service.
+    let limits = Limits { max_target: 4096, ..limits };
+    let path: &'static str = Box::leak(format!("/{}", "b".repeat(3000)).into_boxed_str());
+    let zero = [Setting::InitialWindowSize(0)];
+    let client = (0..60).fold(Client::new(&zero), |made, at| made.get(2 * at + 1, path));
+    let outcome = Script::new().sends(&client.0).run(&Site::default(), &limits);
+    let is_refused = |event: &&Event| matches!(event, Event::Reset(_, ErrorCode::REFUSED_STREAM));
+    let refused = codes(&outcome.sent).iter().filter(is_refused).count();
+    assert!((20..=30).contains(&refused), "{refused} of 60 bodies of 3 KB are refused");
+}
+
+#[test]
 fn floods_end_the_connection() {
     let calm = Event::GoAway;
     let client = || Client::new(&[]);
     let repeated =
         |add: &dyn Fn(Client, u32) -> Client| (0..2000).fold(client(), |made, at| add(made, 2 * at + 1));
-    let floods: [(&str, Client); 9] = [
+    let floods: [(&str, Client); 11] = [
         ("rapid resets", repeated(&|made, id| made.get(id, "/never").reset(id))),
         ("provoked resets", repeated(&|made, id| made.headers(id, END_STREAM, &[(":method", "GET")]))),
         ("PING", repeated(&|made, _| made.with(|bytes| write::ping([0; 8], false, bytes)))),
         ("SETTINGS", repeated(&|made, _| made.with(|bytes| write::settings(&[], bytes)))),
+        (
+            "GOAWAY",
+            repeated(&|made, id| match id {
+                1 => made.get(1, "/never"),
+                _ => made.with(|bytes| write::goaway(0, ErrorCode::NO_ERROR, b"", bytes)),
+            }),
+        ),
+        (
+            "requests after GOAWAY",
+            repeated(&|made, id| match id {
+                1 => made.get(1, "/never").with(|bytes| write::goaway(0, ErrorCode::NO_ERROR, b"", bytes)),
+                _ => made.get(id, "/never"),
+            }),
+        ),
         ("unknown frames", repeated(&|made, _| made.frame(FrameKind(0x40), 0, 0, b""))),
         ("PRIORITY", repeated(&|made, id| made.frame(FrameKind::PRIORITY, 0, id, &[0, 0, 0, 0, 1]))),
         (

@@ -1,5 +1,7 @@
 //! Responses that are prepared once and sent often.
 
+use std::sync::Arc;
+
 use tenfold_wire::hpack::Block;
 
 use crate::clock::{self, DATE_BYTES};
@@ -7,7 +9,7 @@ use crate::h1::encode::Http1Encoder;
 use crate::message::field::{FieldName, FieldValue};
 use crate::message::header_lines::HeaderLines;
 use crate::mux::priority::Priority;
-use crate::out::Out;
+use crate::out::{Out, Part};
 use crate::response::encoder::Encoder;
 use crate::response::http2;
 use crate::response::value::Response;
@@ -56,8 +58,8 @@ impl Template {
         2 * self.fields.as_bytes().len() + self.h1.weight()
     }
 
-    /// Returns the field block of HTTP/2 with these constant fields, and the body.
-    fn http2(&mut self, constant: Option<&'static HeaderLines>) -> (&Block, &[u8]) {
+    /// Returns the field block of HTTP/2 with these constant fields, and the bytes of HTTP/1 with the body.
+    fn http2(&mut self, constant: Option<&'static HeaderLines>) -> (&Block, &Prepared) {
         let is_same = |(_, other): &(Block, Option<&'static HeaderLines>)| match (other, constant) {
             (Some(other), Some(constant)) => std::ptr::eq(*other, constant),
             (other, constant) => other.is_none() && constant.is_none(),
@@ -67,7 +69,7 @@ impl Template {
             self.h2 = Some((block(self.status, fields.into_iter().flatten()), constant));
         }
         let block = self.h2.as_ref().map(|(block, _)| block).expect("it was made");
-        (block, self.h1.body())
+        (block, &self.h1)
     }
 
     /// Whether these constant fields, if any, replace no field of this response.
@@ -97,9 +99,10 @@ impl ResponseWriter<'_> {
             Encoder::Http1(http1) => copies && template.h1.stage(*http1, whole, self.constant, self.out),
             Encoder::Http2(http2) if copies => {
                 let (block, body) = template.http2(self.constant);
-                let body = if whole { body } else { b"" };
-                if !http2.prepared(block, body) {
-                    self.out.stage(body);
+                let staged = if whole { body.body() } else { b"" };
+                if !http2.prepared(block, staged) {
+                    // A body that waits for its turn is not copied: a client can let many of them wait.
+                    self.out.push(Part::Shared(Arc::clone(&body.bytes), body.body..body.bytes.len()));
                 }
                 http2.stream.priority = template.priority;
                 true
@@ -133,7 +136,8 @@ fn block<'a>(status: u16, fields: impl Iterator<Item = &'a HeaderLines>) -> Bloc
 /// A head, and often its body, as contiguous bytes with a date.
 #[derive(Clone, Debug)]
 struct Prepared {
-    bytes: Box<[u8]>,
+    /// Shared with bodies that wait for their turn.
+    bytes: Arc<[u8]>,
     /// The offset of the date.
     date: usize,
     /// The offset of the body.
@@ -198,7 +202,7 @@ impl Prepared {
         let second = clock::unix_seconds();
         if self.second != second {
             let range = self.date..self.date + DATE_BYTES;
-            clock::with_date(|date| self.bytes[range].copy_from_slice(date));
+            clock::with_date(|date| Arc::make_mut(&mut self.bytes)[range].copy_from_slice(date));
             self.second = second;
         }
     }
@@ -243,7 +247,7 @@ mod tests {
         let mut template = Template::new(200, b"body", describe);
         // Only the prepared bytes have this name of the server.
         let name = template.h1.bytes.windows(7).position(|bytes| bytes == b"tenfold").expect("Server");
-        template.h1.bytes[name..name + 7].copy_from_slice(b"TENFOLD");
+        Arc::make_mut(&mut template.h1.bytes)[name..name + 7].copy_from_slice(b"TENFOLD");
         for (fields, copied) in [(constant(SECURITY), true), (constant(FieldName::CACHE_CONTROL), false)] {
             let mut out = Out::new();
             let mut response = ResponseWriter::http1(&mut out);

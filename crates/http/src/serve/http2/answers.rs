@@ -72,10 +72,10 @@ impl Http2Connection {
         }
         self.rest.last_stream = block.stream;
         if self.rest.stage == Stage::Leaving {
-            // The GOAWAY says that the stream is not processed.
-            return Ok(());
+            // The GOAWAY states that the stream is not processed.
+            return self.charge(Account::RESET);
         }
-        if self.streams.len() >= limits.max_streams {
+        if self.places() >= limits.max_streams || self.refuses_requests() {
             return Err(FrameError::Stream(ErrorCode::REFUSED_STREAM, "too many streams"));
         }
         self.requests_left -= 1;
@@ -172,6 +172,8 @@ impl Http2Connection {
             body: Out::new(),
             stalled: None,
             sent: 0,
+            request: self.list.bytes().len(),
+            kept_content: 0,
         });
         self.settle(self.streams.len() - 1, &mut heads, out);
         Ok(())
@@ -240,14 +242,7 @@ impl Http2Connection {
         connection: &Connection,
     ) {
         // All streams of a connection together hold at most `max-body`.
-        let held: u64 = self
-            .streams
-            .iter()
-            .map(|stream| match &stream.response {
-                StreamResponse::Upload(upload) => upload.content.len() as u64,
-                _ => 0,
-            })
-            .sum();
+        let held: u64 = self.streams.iter().map(Stream::held_content).sum();
         let stream = &mut self.streams[index];
         let StreamResponse::Upload(upload) = &mut stream.response else { return };
         let fits = upload.content.len() as u64 + content.len() as u64 <= upload.most;
@@ -281,7 +276,8 @@ impl Http2Connection {
                 self.reset_stream(id, ErrorCode::INTERNAL_ERROR, out);
             }
             Some(response) => {
-                self.streams[index].response = response;
+                let stream = &mut self.streams[index];
+                (stream.response, stream.kept_content) = (response, upload.content.len() as u64);
                 self.settle(index, &mut heads, out);
             }
         }

@@ -10,7 +10,7 @@ use arrayvec::ArrayVec;
 use tenfold_wire::frame::{ErrorCode, FrameHeader, MOST_31_BITS, PREFACE, Setting, write};
 use tenfold_wire::hpack::{self, Block, Decoder, FieldList, ListLimits};
 
-use super::stream::{Stream, StreamResponse, now};
+use super::stream::{Abandoned, Stream, StreamResponse, now};
 use crate::clock::Instant;
 use crate::io::{Finish, Io, IoError, Patience, Received};
 use crate::limits::Limits;
@@ -28,6 +28,13 @@ const QUANTUM: u64 = 64 * 1024;
 
 /// The requests that a turn answers.
 pub(super) const REQUESTS_AT_ONCE: usize = 32;
+
+/// The bytes of waiting requests and copied bodies that all streams of a connection hold together, besides
+/// [`STREAM_MEMORY`] of each.
+const MOST_HELD: usize = 64 * 1024;
+
+/// The bytes of a stream that count with the stream itself.
+const STREAM_MEMORY: usize = 1024;
 
 /// The longest frame that we accept: the initial SETTINGS_MAX_FRAME_SIZE (§6.5.2).
 pub(super) const MOST_FRAME: u32 = 16_384;
@@ -129,6 +136,8 @@ pub(super) struct Http2Connection {
     pub(super) rest: Box<Rest>,
     /// Open streams, in the order of their requests.
     pub(super) streams: Vec<Stream>,
+    /// The work of streams that ended before it was done.
+    pub(super) abandoned: Vec<Abandoned>,
     /// A field block whose end is not received.
     pub(super) block: Option<OpenBlock>,
     pub(super) list: FieldList,
@@ -188,6 +197,7 @@ pub(crate) async fn serve_http2<I: Io>(
     let mut connection = Http2Connection {
         rest,
         streams,
+        abandoned: Vec::new(),
         block: None,
         list,
         head,
@@ -321,10 +331,9 @@ impl Http2Connection {
             return Poll::Ready(Ok(Woken::Progress));
         }
         ready |= fills;
-        let waits_for_response =
-            self.streams.iter().any(|stream| matches!(stream.response, StreamResponse::Later(..)));
-        let idle =
-            self.streams.is_empty() && self.block.is_none() && pace.is_none() && io.split().0.is_empty();
+        let waits_for_response = !self.abandoned.is_empty()
+            || self.streams.iter().any(|stream| matches!(stream.response, StreamResponse::Later(..)));
+        let idle = self.places() == 0 && self.block.is_none() && pace.is_none() && io.split().0.is_empty();
         let patience = match () {
             () if ready => Patience::Try,
             () if idle => Patience::Park,
@@ -342,6 +351,12 @@ impl Http2Connection {
             Poll::Ready(Ok(Received::Idle)) if !ready && by <= now() => {
                 return Poll::Ready(Ok(Woken::TimedOut));
             }
+            // A request waits in the received bytes until other requests are answered.
+            Poll::Ready(Ok(Received::Full)) if !ready => match io.poll_lost(cx, by) {
+                Poll::Ready(IoError::TimedOut) => return Poll::Ready(Ok(Woken::TimedOut)),
+                Poll::Ready(_) => return Poll::Ready(Err(Fatal::Lost)),
+                Poll::Pending => {}
+            },
             Poll::Ready(Ok(Received::Idle | Received::Full)) | Poll::Pending => {}
             Poll::Ready(Ok(Received::End)) if !ready => {
                 // A client that ends its output still receives its responses.
@@ -381,14 +396,18 @@ impl Http2Connection {
         if ready {
             self.remove_finished(io.split().1);
         }
-        ready
+        let before = self.abandoned.len();
+        self.abandoned.retain_mut(|work| Pin::new(&mut work.deferred).poll(cx).is_pending());
+        ready || self.abandoned.len() < before
     }
 
     /// Returns the earliest deadline.
     fn deadline(&self, limits: &Limits, no_input: bool) -> Instant {
-        let streams = self.streams.iter().map(Stream::deadline).min().unwrap_or(Instant::NEVER);
+        let streams = self.streams.iter().map(Stream::deadline);
+        let abandoned = self.abandoned.iter().map(|work| work.by);
+        let streams = streams.chain(abandoned).min().unwrap_or(Instant::NEVER);
         let block = self.block.as_ref().map_or(Instant::NEVER, |block| block.by);
-        let idle = match self.streams.is_empty() {
+        let idle = match self.places() == 0 {
             true if self.rest.requests == 0 => self.rest.last_request + limits.head_timeout,
             true if no_input => self.rest.last_request + limits.idle_timeout,
             true => now() + limits.head_timeout,
@@ -399,6 +418,45 @@ impl Http2Connection {
             _ => Instant::NEVER,
         };
         streams.min(block).min(idle).min(announced)
+    }
+
+    /// The places of [`Limits::max_streams`] that are taken.
+    pub(super) fn places(&self) -> usize {
+        self.streams.len() + self.abandoned.len()
+    }
+
+    /// Whether new requests wait, because the streams hold [`MOST_HELD`] until their work is done or their bodies are
+    /// sent. Neither needs a frame of the client.
+    pub(super) fn defers_requests(&self) -> bool {
+        self.held(false).0 > MOST_HELD
+    }
+
+    /// Whether a new request is refused, because the streams hold [`MOST_HELD`] until the client sends content or widens
+    /// a window. A single body of any size does not count.
+    pub(super) fn refuses_requests(&self) -> bool {
+        let (all, largest) = self.held(true);
+        all - largest > MOST_HELD
+    }
+
+    /// The bytes that streams hold, and the most bytes of a single stream: of all streams, or of streams that do not
+    /// wait for the client.
+    fn held(&self, is_all: bool) -> (usize, usize) {
+        let window = self.rest.send_window;
+        let waits = |stream: &&Stream| is_all || !stream.waits_for_client(window);
+        let streams = self.streams.iter().filter(waits).map(Stream::held);
+        let held = streams.chain(self.abandoned.iter().map(|work| work.request));
+        held.fold((0, 0), |(all, largest), held| {
+            let held = held.saturating_sub(STREAM_MEMORY);
+            (all + held, largest.max(held))
+        })
+    }
+
+    /// Removes a stream that either side has reset. Its work, if it has begun, keeps its place until it is done.
+    pub(super) fn abandon(&mut self, index: usize) {
+        let stream = self.streams.remove(index);
+        if let StreamResponse::Later(deferred, by) = stream.response {
+            self.abandoned.push(Abandoned { deferred, by, request: stream.request });
+        }
     }
 
     /// Whether a stream can send.
@@ -507,7 +565,9 @@ impl Http2Connection {
         if self.block.as_ref().is_some_and(|block| block.by <= time) {
             return Err(Fatal::GoAway(ErrorCode::ENHANCE_YOUR_CALM));
         }
-        let mut expired = false;
+        let before = self.abandoned.len();
+        self.abandoned.retain(|work| work.by > time);
+        let mut expired = self.abandoned.len() < before;
         let mut index = 0;
         while index < self.streams.len() {
             if self.streams[index].deadline() > time {

@@ -39,6 +39,9 @@ impl Http2Connection {
             if out.full() || self.requests_left == 0 {
                 return Ok(!out.full());
             }
+            if header.kind == FrameKind::HEADERS && self.defers_requests() {
+                return Ok(false);
+            }
             let open_block = self.block.as_ref().map(|block| block.stream);
             header.check(Receiver::Server, MOST_FRAME, open_block).map_err(fatal)?;
             if self.rest.stage == Stage::FirstSettings && header.kind != FrameKind::SETTINGS {
@@ -106,7 +109,7 @@ impl Http2Connection {
                 }
                 self.counts.client_resets += 1;
                 if let Some(index) = self.find(header.stream) {
-                    self.streams.remove(index);
+                    self.abandon(index);
                 }
                 // The client sends no further frames on the stream (§5.1).
                 self.reset.retain(|id| *id != header.stream);
@@ -129,7 +132,7 @@ impl Http2Connection {
                 if self.rest.stage != Stage::Leaving {
                     self.fix_last_stream(out);
                 }
-                Ok(())
+                self.charge(Account::FRAME)
             }
             Frame::WindowUpdate(increment) => self.widen(header.stream, increment.get()),
             Frame::PriorityUpdate { stream, value } => {
@@ -167,7 +170,7 @@ impl Http2Connection {
     /// Ends a stream by our own reset. The peer provoked it, so it is charged.
     pub(super) fn fail_stream(&mut self, id: u32, code: ErrorCode, out: &mut Out) -> Result<(), Fatal> {
         if let Some(index) = self.find(id) {
-            self.streams.remove(index);
+            self.abandon(index);
         }
         self.reset_stream(id, code, out);
         self.charge(Account::RESET).map_err(fatal)
@@ -184,22 +187,22 @@ impl Http2Connection {
     }
 
     fn receive_settings(&mut self, settings: SettingIter<'_>, out: &mut Out) -> Result<(), FrameError> {
+        // A frame may have thousands of settings, and only the last size of the window has an effect.
+        let window = self.rest.peer_window;
         for setting in settings {
             match setting? {
                 Setting::HeaderTableSize(size) => self.rest.encoder.set_limit(size),
-                Setting::InitialWindowSize(size) => {
-                    let change = i64::from(size) - self.rest.peer_window;
-                    self.rest.peer_window = i64::from(size);
-                    for stream in &mut self.streams {
-                        stream.send_window += change;
-                        if stream.send_window > MOST_WINDOW {
-                            return Err(flow("a change of the initial window makes a window too large"));
-                        }
-                    }
-                }
+                Setting::InitialWindowSize(size) => self.rest.peer_window = i64::from(size),
                 Setting::MaxFrameSize(size) => self.rest.peer_frame = size,
                 Setting::NoRfc7540Priorities(is_set) => self.rest.weights &= !is_set,
                 _ => {}
+            }
+        }
+        let change = self.rest.peer_window - window;
+        if change != 0 {
+            self.streams.iter_mut().for_each(|stream| stream.send_window += change);
+            if self.streams.iter().any(|stream| stream.send_window > MOST_WINDOW) {
+                return Err(flow("a change of the initial window makes a window too large"));
             }
         }
         out.stage_by(write::settings_ack);

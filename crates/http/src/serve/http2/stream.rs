@@ -29,6 +29,18 @@ pub(super) struct Stream {
     pub(super) stalled: Option<Pace>,
     /// Bytes of the body given to the output of the connection.
     pub(super) sent: u64,
+    /// The bytes of the request.
+    pub(super) request: usize,
+    /// The bytes of content that a deferred response may hold.
+    pub(super) kept_content: u64,
+}
+
+/// The work of a stream that ended before it was done.
+pub(super) struct Abandoned {
+    pub(super) deferred: DeferredResponse,
+    pub(super) by: Instant,
+    /// The bytes of the request.
+    pub(super) request: usize,
 }
 
 /// The content of a request as it arrives.
@@ -87,6 +99,28 @@ impl Stream {
         matches!(self.response, StreamResponse::Sending)
             && self.send_window.min(window) <= 0
             && self.body.has_bytes()
+    }
+
+    /// Whether it waits for frames of the client. `window` is the window of the connection.
+    pub(super) fn waits_for_client(&self, window: i64) -> bool {
+        matches!(self.response, StreamResponse::Upload(_)) || self.is_stalled(window)
+    }
+
+    /// The bytes of its request, or of its body without shared bytes and files.
+    pub(super) fn held(&self) -> usize {
+        match self.response {
+            StreamResponse::Sending => self.body.staged_bytes(),
+            _ => self.request,
+        }
+    }
+
+    /// The content of the request in memory.
+    pub(super) fn held_content(&self) -> u64 {
+        match &self.response {
+            StreamResponse::Upload(upload) => upload.content.len() as u64,
+            StreamResponse::Later(..) => self.kept_content,
+            StreamResponse::Sending => 0,
+        }
     }
 
     /// Returns the time until which the stream waits for the client or for its response.

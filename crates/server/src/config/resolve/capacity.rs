@@ -19,6 +19,8 @@ const CONNECTION_PROCESSES: u64 = 1024;
 /// The memory of a TLS connection whose client sends requests and reads nothing: requests, responses, and the records
 /// of both. With `uring`, more requests are added.
 const STALLED_CONNECTION: u64 = 256 << 10;
+/// The additional memory of an open request of an HTTP/2 connection.
+const STREAM: u64 = 1 << 10;
 /// The part of [`STALLED_CONNECTION`] for a request head.
 const USUAL_HEAD: usize = 16 << 10;
 /// The cache of a thread or process that serves only one connection.
@@ -172,9 +174,10 @@ pub(super) fn of_stalled(settings: &Settings, plan: &Plan) -> u64 {
     // The echo keeps a body whole until it sends the body back.
     let body = if settings.echo.is_some() { 2 * settings.limits.max_body } else { 0 };
     let work = if plan.engine == Engine::Fork { of_work(settings) } else { 0 };
+    let streams = if settings.http2() { STREAM * settings.limits.max_streams as u64 } else { 0 };
     let unread = if plan.engine == Engine::Uring { UNREAD_BYTES } else { 0 };
     let head = settings.limits.max_head.saturating_sub(USUAL_HEAD);
-    STALLED_CONNECTION + unread + (head + cache) as u64 + body + work
+    STALLED_CONNECTION + streams + unread + (head + cache) as u64 + body + work
 }
 
 /// The memory of listing a folder and of compressing a file. The processes of `fork` share neither threads for this
