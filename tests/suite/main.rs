@@ -104,6 +104,7 @@ const THEMES: &[Theme] = &[
     admission::THEME,
     faults::THEME,
     hardening::framing::THEME,
+    hardening::http2::THEME,
     hardening::limits::THEME,
     hardening::files::THEME,
     hardening::output::THEME,

@@ -69,6 +69,29 @@ impl Http2Wire {
         stream
     }
 
+    /// Opens a stream with a field block of any form, and returns its number.
+    #[track_caller]
+    pub fn begin_with(&mut self, fields: &[u8]) -> u32 {
+        self.open(fields, END_STREAM)
+    }
+
+    /// Opens a stream with a field block of any form, whose content follows. Returns its number.
+    #[track_caller]
+    pub fn begin_open(&mut self, fields: &[u8]) -> u32 {
+        self.open(fields, 0)
+    }
+
+    #[track_caller]
+    fn open(&mut self, fields: &[u8], flags: u8) -> u32 {
+        let stream = self.next;
+        self.next += 2;
+        let mut bytes = Vec::new();
+        frame(FrameKind::HEADERS, END_HEADERS | flags, stream, fields, &mut bytes);
+        self.streams.insert(stream, StreamEnd::default());
+        self.wire.send(bytes);
+        stream
+    }
+
     /// Sends bytes of any form.
     #[track_caller]
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {

@@ -4,6 +4,7 @@
 pub(crate) mod book;
 pub(crate) mod files;
 pub(crate) mod framing;
+pub(crate) mod http2;
 pub(crate) mod limits;
 pub(crate) mod output;
 pub(crate) mod sandbox;
