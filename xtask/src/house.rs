@@ -27,7 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("load", &["tenfold-chart", "tenfold-http", "tenfold-sys", "tenfold-tls", "tenfold-wire"]),
     ("tls", &["tenfold-http"]),
     ("rounds", &["tenfold-engine", "tenfold-http"]),
-    ("testkit", &[]),
+    ("testkit", &["tenfold-wire"]),
     (
         "lab",
         &["tenfold-chart", "tenfold-load", "tenfold-rounds", "tenfold-engine", "tenfold-http", "tenfold-sys"],

@@ -44,7 +44,7 @@ pub use response::echo::echo;
 pub use response::template::Template;
 pub use response::value::Response;
 pub use response::writer::{ResponseHead, ResponseWriter};
-pub use serve::connection::serve_connection;
+pub use serve::http1::serve_connection;
 pub use serve::http2::parked::ParkedHttp2;
 pub use serve::layer;
 pub use serve::proxy;

@@ -19,7 +19,7 @@ pub use io::{ReadFile, Respond, ScriptIo};
 use crate::clock::{self, Instant};
 use crate::io::{Finish, IoError};
 use crate::limits::Limits;
-use crate::serve::connection::serve_connection;
+use crate::serve::http1::serve_connection;
 use crate::serve::http2::parked::ParkedHttp2;
 use crate::serve::session::{Next, Session};
 use crate::service::Service;

@@ -185,7 +185,7 @@ enum Woken {
 
 /// Serves an HTTP/2 connection until no stream is open and no received bytes are left. Returns the driver's next
 /// step, and the state of a parked connection.
-pub(crate) async fn serve_http2<I: Io>(
+pub(super) async fn serve<I: Io>(
     io: &mut I,
     service: &dyn Service,
     limits: &Limits,

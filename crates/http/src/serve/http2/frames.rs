@@ -8,6 +8,7 @@ use super::connection::{FAREWELL, Fatal, Http2Connection, INITIAL_WINDOW, MOST_F
 use super::stream::{StreamResponse, now};
 use crate::io::Io;
 use crate::limits::Limits;
+use crate::message::connection::Connection;
 use crate::mux::account::Account;
 use crate::mux::priority::Priority;
 use crate::out::Out;
@@ -69,7 +70,7 @@ impl Http2Connection {
         out: &mut Out,
         service: &dyn Service,
         limits: &Limits,
-        connection: &crate::Connection,
+        connection: &Connection,
     ) -> Result<(), FrameError> {
         match frame {
             Frame::Data { content, end_stream } => {
@@ -247,7 +248,7 @@ impl Http2Connection {
         out: &mut Out,
         service: &dyn Service,
         limits: &Limits,
-        connection: &crate::Connection,
+        connection: &Connection,
     ) -> Result<(), FrameError> {
         // Flow control counts the padding (§6.9.1).
         let length = i64::from(header.length);

@@ -11,4 +11,4 @@ mod head;
 pub(crate) mod parked;
 mod stream;
 
-pub(crate) use connection::serve_http2;
+pub(crate) use parked::{chosen, serve_http2};

@@ -1,15 +1,17 @@
-//! The states of parked connections.
+//! The states of parked connections, from which a connection goes on.
 
 use std::sync::{Mutex, PoisonError};
 
 use tenfold_wire::frame::{ErrorCode, write};
 
-use super::connection::Rest;
+use super::connection::{Rest, serve};
+use crate::io::Io;
+use crate::limits::Limits;
 use crate::out::Out;
-use crate::serve::session::Session;
-use crate::service::{GoAwayClass, Http2Counts};
+use crate::serve::session::{Next, Session};
+use crate::service::{GoAwayClass, Http2Counts, Service};
 
-/// The states of the parked HTTP/2 connections of a worker, by the key that a [`Session`](crate::Session) keeps.
+/// The states of the parked HTTP/2 connections of a worker, by the key that a [`Session`] keeps.
 #[derive(Debug, Default)]
 pub struct ParkedHttp2(Mutex<Table>);
 
@@ -25,6 +27,30 @@ enum Entry {
     Parked(Box<Rest>),
     /// The next free entry.
     Free(Option<u32>),
+}
+
+/// Whether a connection has HTTP/2: the handshake of the layer below chose it (RFC 9113 §3.2), or the connection was
+/// parked.
+pub(crate) fn chosen<I: Io>(io: &I, session: &Session) -> bool {
+    session.http2_key().is_some()
+        || io.connection().tls.as_ref().is_some_and(|facts| facts.alpn == Some("h2"))
+}
+
+/// Serves an HTTP/2 connection until no stream is open and no received bytes are left. Returns the driver's next step.
+pub(crate) async fn serve_http2<I: Io>(
+    io: &mut I,
+    service: &dyn Service,
+    limits: &Limits,
+    session: &mut Session,
+    parked: &ParkedHttp2,
+) -> Next {
+    // The key is invalid while the connection is served.
+    let rest = std::mem::take(session).http2_key().and_then(|key| parked.take(key));
+    let (next, rest) = serve(io, service, limits, rest).await;
+    if let Some(rest) = rest {
+        *session = Session::http2(parked.put(rest));
+    }
+    next
 }
 
 impl ParkedHttp2 {

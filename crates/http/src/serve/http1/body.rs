@@ -3,12 +3,12 @@
 use std::future::{Future, poll_fn};
 use std::task::{Poll, ready};
 
-use super::session::Pace;
 use crate::h1::chunked::{DecodedPiece, Decoder};
 use crate::io::{Io, IoError, Patience, Received};
 use crate::limits::Limits;
 use crate::message::refusal::Refusal;
 use crate::message::request::Body;
+use crate::serve::session::Pace;
 
 /// The reason for an incomplete body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,5 @@
-//! The life of an HTTP/1 connection.
+//! The loop of a connection: heads in, responses out, and the waits between them. HTTP/2 takes the connection over if
+//! the client chose it.
 //!
 //! [`serve_connection`] runs on every I/O model. Steps that do not wait (finding, parsing and answering
 //! heads) are one synchronous function. The future only holds state that outlives a wait.
@@ -9,9 +10,6 @@ use tenfold_wire::frame::PREFACE;
 
 use super::body::{Broken, discard};
 use super::deferred::{PendingResponse, resolve};
-use super::http2::parked::ParkedHttp2;
-use super::http2::serve_http2;
-use super::session::{After, BLANK, Persistence, finish, flush, receive, summarize};
 use crate::clock::{self, Instant};
 use crate::h1::encode::Http1Encoder;
 use crate::h1::head::{self, FieldTable, Head};
@@ -23,11 +21,13 @@ use crate::message::request::{Body, Request};
 use crate::out::Out;
 use crate::response::encoder::Encoder;
 use crate::response::writer::ResponseWriter;
-use crate::serve::session::{Next, Session};
+use crate::serve::http2::parked::ParkedHttp2;
+use crate::serve::http2::{chosen, serve_http2};
+use crate::serve::session::{After, BLANK, Next, Persistence, Session, finish, flush, receive, summarize};
 use crate::service::{Answer, Service};
 
-/// Serves requests on `io` until no received bytes are left. Returns the driver's next step with the
-/// connection.
+/// Serves requests on `io` until no received bytes are left. Returns the driver's next step with the connection.
+/// `http2` has the states of parked HTTP/2 connections; `None` if the server has only HTTP/1.
 #[expect(clippy::manual_async_fn, reason = "an async fn holds its arguments twice")]
 pub fn serve_connection<I: Io>(
     io: &mut I,
@@ -37,8 +37,8 @@ pub fn serve_connection<I: Io>(
     http2: Option<&ParkedHttp2>,
 ) -> impl Future<Output = Next> {
     async move {
-        if let Some(parked) = http2.filter(|_| session.http2_key().is_some() || chose_http2(io)) {
-            return Box::pin(serve_multiplexed(io, service, limits, session, parked)).await;
+        if let Some(parked) = http2.filter(|_| chosen(io, session)) {
+            return Box::pin(serve_http2(io, service, limits, session, parked)).await;
         }
         let mut progress = HeadProgress { answered: false, ..HeadProgress::AFTER_AN_ANSWER };
         loop {
@@ -56,9 +56,9 @@ pub fn serve_connection<I: Io>(
             let after = match outcome {
                 ParseOutcome::Again => After::Continue,
                 ParseOutcome::Then(after) => after,
-                ParseOutcome::Http2 => {
+                ParseOutcome::Preface => {
                     let Some(parked) = http2 else { return Next::Close };
-                    return Box::pin(serve_multiplexed(io, service, limits, session, parked)).await;
+                    return Box::pin(serve_http2(io, service, limits, session, parked)).await;
                 }
                 ParseOutcome::Wait(pending) => {
                     match Box::pin(resolve(io, service, limits, session, *pending)).await {
@@ -86,7 +86,9 @@ pub fn serve_connection<I: Io>(
                 After::Continue => {}
                 After::Discard(body) => match Box::pin(discard(io, limits, body)).await {
                     Ok(()) => {}
-                    Err(Broken::Lost | Broken::Refused(Refusal::TimedOut)) => return Next::Close,
+                    Err(Broken::Lost | Broken::Refused(Refusal::TimedOut)) => {
+                        return Next::Close;
+                    }
                     // The response was sent, but the beginning of the next request is unknown or too far
                     // away.
                     Err(Broken::Refused(_)) => return finish(io, limits, Finish::Linger).await,
@@ -97,35 +99,13 @@ pub fn serve_connection<I: Io>(
     }
 }
 
-/// Whether the handshake of the layer below chose HTTP/2 (RFC 9113 §3.2).
-fn chose_http2<I: Io>(io: &I) -> bool {
-    io.connection().tls.as_ref().is_some_and(|facts| facts.alpn == Some("h2"))
-}
-
-/// Serves an HTTP/2 connection, and parks its state.
-async fn serve_multiplexed<I: Io>(
-    io: &mut I,
-    service: &dyn Service,
-    limits: &Limits,
-    session: &mut Session,
-    parked: &ParkedHttp2,
-) -> Next {
-    // The key is invalid while the connection is served.
-    let rest = std::mem::take(session).http2_key().and_then(|key| parked.take(key));
-    let (next, rest) = serve_http2(io, service, limits, rest).await;
-    if let Some(rest) = rest {
-        *session = Session::http2(parked.put(rest));
-    }
-    next
-}
-
 /// Compares the first bytes of a connection with the request line of the preface of HTTP/2 (RFC 9113 §3.4). `None`: they
 /// differ.
 fn find_preface(input: &[u8]) -> Option<ParseOutcome> {
     let line = &PREFACE[..16];
     let length = input.len().min(line.len());
     match input[..length] == line[..length] {
-        true if length == line.len() => Some(ParseOutcome::Http2),
+        true if length == line.len() => Some(ParseOutcome::Preface),
         true => Some(ParseOutcome::Incomplete),
         false => None,
     }
@@ -186,7 +166,7 @@ enum ParseOutcome {
     /// A response is not yet written.
     Wait(Box<PendingResponse>),
     /// The client begins with the preface of HTTP/2.
-    Http2,
+    Preface,
 }
 
 impl ParseOutcome {

@@ -6,7 +6,6 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use super::body::{Broken, collect};
-use super::session::{After, Persistence, flush};
 use crate::clock::{self, Instant};
 use crate::h1::encode::{CONTINUE, Http1Encoder};
 use crate::h1::head::Head;
@@ -19,6 +18,7 @@ use crate::out::Out;
 use crate::response::encoder::Encoder;
 use crate::response::writer::ResponseWriter;
 use crate::serve::session::Session;
+use crate::serve::session::{After, Persistence, flush};
 use crate::service::{Answer, DeferredResponse, Service};
 
 /// A response that is not yet written.
