@@ -651,6 +651,25 @@ fn a_draining_server_announces_the_end_and_finishes_its_streams() {
     assert!(found.values().all(|response| response.2));
 }
 
+/// A client that reads responses in front of GOAWAY makes further requests, which it then may not send. libnghttp2 fails
+/// them.
+#[test]
+fn a_draining_server_announces_the_end_in_front_of_its_responses() {
+    let script = Script::new()
+        .blocking()
+        .sends(&Client::new(&[]).get(1, "/a").0)
+        .waits(SECOND)
+        .drains()
+        .sends(&Client::default().get(3, "/a").0)
+        .waits(SECOND);
+    let all = events(&script.run(&Site::default(), &limits()).sent);
+    let at =
+        |wanted: &dyn Fn(&Event) -> bool| all.iter().position(wanted).unwrap_or_else(|| panic!("{all:?}"));
+    let announced = at(&|event| *event == Event::GoAway(MOST_31_BITS, ErrorCode::NO_ERROR));
+    let answered = at(&|event| matches!(event, Event::Headers(3, ..)));
+    assert!(announced < answered, "{all:?}");
+}
+
 #[test]
 fn a_large_file_leaves_in_frames_of_whole_records() {
     let client = Client::new(&[Setting::InitialWindowSize(MOST_31_BITS)]).window(0, 1 << 30).get(1, "/large");

@@ -12,7 +12,7 @@ use tenfold_wire::hpack::{self, Block, Decoder, FieldList, ListLimits};
 
 use super::stream::{Abandoned, Stream, StreamResponse, now};
 use crate::clock::Instant;
-use crate::io::{Finish, Io, IoError, Patience, Received};
+use crate::io::{Finish, Flushed, Io, IoError, Patience, Received};
 use crate::limits::Limits;
 use crate::mux::account::Account;
 use crate::mux::schedule::{self, Ready};
@@ -261,15 +261,18 @@ impl Http2Connection {
         loop {
             self.report(service);
             self.requests_left = REQUESTS_AT_ONCE;
+            // In front of the responses of this turn: a client that reads them first makes requests that it may not send.
+            if self.rest.stage == Stage::Open && io.draining() {
+                self.announce_end(io.split().1);
+            }
             let more = self.receive_frames(io, service, limits)?;
             self.leave(io, limits);
             self.fill(io.split().1, limits);
             if self.rest.stage == Stage::Leaving && self.streams.is_empty() && io.split().1.is_empty() {
                 return Ok(finish(io, limits, Finish::Linger).await);
             }
-            if io.split().1.is_empty() {
-                pace = None;
-            } else if pace.is_none() {
+            // A layer empties the output before the driver has sent it, so only the end of a flush ends a pace.
+            if pace.is_none() && !io.split().1.is_empty() {
                 pace = Some(Pace::begin(limits.send_timeout, limits.min_rate, None));
             }
             let woken = poll_fn(|cx| self.poll(cx, io, service, limits, more, &mut pace)).await?;
@@ -303,18 +306,18 @@ impl Http2Connection {
         if let Some(waiting) = pace {
             // A blocking driver sends a slice, so that frames are received between two slices.
             let sent = match io.blocks() {
-                true => io.poll_send(cx, waiting.by()).map(|sent| sent.map(drop)),
-                false => io.poll_flush(cx, waiting.by()),
+                true => io.poll_send(cx, waiting.by()),
+                false => io.poll_flush(cx, waiting.by()).map_ok(|()| Flushed::All),
             };
             match sent {
                 Poll::Pending => {}
-                Poll::Ready(Ok(())) if io.split().1.is_empty() => {
+                Poll::Ready(Ok(Flushed::All)) => {
                     *pace = None;
                     // Frames in hand may have waited for room in the output.
                     ready |= !io.split().0.is_empty();
                     ready |= self.rest.stage == Stage::Leaving && self.streams.is_empty();
                 }
-                Poll::Ready(Ok(())) => ready = true,
+                Poll::Ready(Ok(Flushed::Part)) => ready = true,
                 Poll::Ready(Err(IoError::TimedOut)) => {
                     if waiting.renew(io.delivered()).is_err() {
                         return Poll::Ready(Err(Fatal::Lost));
@@ -535,20 +538,24 @@ impl Http2Connection {
         }
     }
 
-    /// Announces the end of the connection if the server drains, or if the connection has had all its requests.
+    /// Announces the end of a connection that has had all its requests, and fixes the last stream in time.
     fn leave<I: Io>(&mut self, io: &mut I, limits: &Limits) {
         let last = limits.requests_per_connection.is_some_and(|most| self.rest.requests >= most);
         match self.rest.stage {
-            Stage::Open if last || io.draining() => {
-                self.rest.stage = Stage::Announced(now() + FAREWELL_TIME);
-                io.split().1.stage_by(|bytes| {
-                    write::goaway(MOST_31_BITS, ErrorCode::NO_ERROR, b"", bytes);
-                    write::ping(FAREWELL, false, bytes);
-                });
-            }
+            Stage::Open if last => self.announce_end(io.split().1),
             Stage::Announced(by) if by <= now() => self.fix_last_stream(io.split().1),
             _ => {}
         }
+    }
+
+    /// Announces that the connection ends. The client stops making requests, and its answer to the PING follows all of
+    /// them (§6.8).
+    fn announce_end(&mut self, out: &mut Out) {
+        self.rest.stage = Stage::Announced(now() + FAREWELL_TIME);
+        out.stage_by(|bytes| {
+            write::goaway(MOST_31_BITS, ErrorCode::NO_ERROR, b"", bytes);
+            write::ping(FAREWELL, false, bytes);
+        });
     }
 
     /// Sends the GOAWAY after which the client's new streams are ignored (§6.8).

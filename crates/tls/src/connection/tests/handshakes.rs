@@ -291,7 +291,7 @@ fn a_finished_may_be_split_over_records() {
 #[test]
 fn a_protocol_that_is_not_served_gets_an_alert() {
     let fixture = Fixture::new(&TLS13);
-    for (offered, served) in [("h2", false), ("http/1.0", true), ("http/1.1", true)] {
+    for (offered, served) in [("h3", false), ("http/1.0", true), ("http/1.1", true)] {
         let mut config = (*fixture.client).clone();
         config.alpn_protocols = vec![offered.into()];
         let client = TestClient::new(&config.into());

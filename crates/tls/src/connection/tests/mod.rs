@@ -4,6 +4,7 @@ mod alternating;
 mod any;
 mod early_data;
 mod handshakes;
+mod http2;
 mod kernel;
 mod kernel_io;
 mod responses;
@@ -26,8 +27,8 @@ use rustls::{
 use tenfold_http::layer::{FileBytes, FileReader, HandshakeTurns, LayeredIo};
 use tenfold_http::script::{Outcome, Script};
 use tenfold_http::{
-    Answer, Connection, IoError, Limits, OpenFile, Request, ResponseWriter, Scheme, Service, Session,
-    serve_connection,
+    Answer, Connection, IoError, Limits, OpenFile, ParkedHttp2, Request, ResponseWriter, Scheme, Service,
+    Session, serve_connection,
 };
 
 use super::{HandshakeResult, TlsServer, TlsState, prepare};
@@ -76,6 +77,7 @@ impl Fixture {
         config.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new().expect("there is randomness");
         config.session_storage = Arc::new(NoServerSessionStorage {});
         if served == RecordsOf::Extracted {
+            config.alpn_protocols = vec![b"h2".to_vec()];
             prepare(&mut config);
         }
         let mut provider = rustls::crypto::aws_lc_rs::default_provider();
@@ -121,7 +123,7 @@ impl Fixture {
         service: &dyn Service,
         script: Script,
     ) -> (Outcome, Option<Box<TlsState>>) {
-        let (mut state, mut session) = (None, Session::default());
+        let (mut state, mut session, parked) = (None, Session::default(), ParkedHttp2::default());
         let outcome = script.drive(async |io| {
             let mut io = LayeredIo::new(io, &self.tls, &mut state, &self.files, &self.turns);
             let by = tenfold_http::clock::now() + self.limits.head_timeout;
@@ -129,7 +131,8 @@ impl Fixture {
                 return next;
             }
             loop {
-                let next = serve_connection(&mut io, service, &self.limits, &mut session, None).await;
+                let next =
+                    serve_connection(&mut io, service, &self.limits, &mut session, Some(&parked)).await;
                 if let Some(next) = io.end(next).await {
                     return next;
                 }
