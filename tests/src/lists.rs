@@ -78,6 +78,8 @@ pub const TRIGGERS: List = each(triggers, every_trigger);
 pub const DISPATCHES: List = each(dispatches, dispatches);
 /// `epoll`.
 pub const EPOLL: List = each(|| vec![Config::of(Engine::Epoll)], || vec![Config::of(Engine::Epoll)]);
+/// `epoll`; with `TENFOLD_TEST_ALL=1` every engine. For clients that differ in nothing that depends on an engine.
+pub const EPOLL_OR_ALL: List = each(|| vec![Config::of(Engine::Epoll)], engines);
 /// `uring`.
 pub const URING: List = each(|| vec![Config::of(Engine::Uring)], || vec![Config::of(Engine::Uring)]);
 

@@ -10,11 +10,14 @@ use tenfold_tests::launch::Launch;
 use tenfold_tests::server::Server;
 use tenfold_tests::time::{SOON, becomes_true};
 
+use crate::clients::http2::{FILES, ManyFiles, hashes};
+
 pub(crate) const THEME: Theme = Theme {
     name: "browser",
     cases: cases![
         Own on EPOLL: the_site_opens_and_the_film_seeks, light_and_dark_at_every_width, from_page_to_page,
             the_book_is_searched_by_keyboard;
+        Own on EPOLL_OR_ALL: the_browser_takes_a_large_file_and_a_thousand_at_once;
     ],
 };
 
@@ -162,6 +165,34 @@ fn from_page_to_page(config: &Config) {
     is_well(&mut page, "home again");
     drop(page);
     server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// Over HTTP/2.
+fn the_browser_takes_a_large_file_and_a_thousand_at_once(config: &Config) {
+    let files = ManyFiles::serve(config);
+    let mut page = BrowserPage::open();
+    // The certificate is its own authority.
+    page.call("Security.setIgnoreCertificateErrors", json!({ "ignore": true }));
+    page.go(&files.url("0.txt"));
+    let script = format!(
+        "(async () => {{
+            const hash = async bytes => [...new Uint8Array(await crypto.subtle.digest('SHA-256', bytes))]
+                .map(byte => byte.toString(16).padStart(2, '0')).join('');
+            const get = async name => (await fetch(name, {{ cache: 'no-store' }})).arrayBuffer();
+            const names = [...Array({FILES}).keys()].map(number => number + '.txt');
+            performance.setResourceTimingBufferSize(2000);
+            const all = await Promise.all(['large.bin', ...names].map(get));
+            const versions = new Set(performance.getEntriesByType('resource').map(entry => entry.nextHopProtocol));
+            return [[...versions].join(), ...await Promise.all(all.map(hash))];
+        }})()"
+    );
+    let found = page.evaluate(&script);
+    let found: Vec<&str> = found.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    assert_eq!(found.first(), Some(&"h2"));
+    assert!(found[1..].iter().copied().eq(hashes()), "a body differs");
+    is_well(&mut page, "many files");
+    drop(page);
+    files.end(FILES + 2);
 }
 
 /// Presses a key without text.

@@ -1,5 +1,7 @@
 //! Independent clients: popular tools receive the right content.
 
+pub(crate) mod http2;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -18,8 +20,17 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![
         Own on DRIVERS: curl_takes_ranges_and_resumes, wget_copies_the_demonstration_site,
             aria2_takes_a_file_in_eight_pieces, git_clones_a_bare_repository, pip_installs_from_a_folder,
-            apt_updates_from_a_folder, ffprobe_reads_the_film;
+            apt_updates_from_a_folder, ffprobe_reads_the_film,
+            curl_takes_a_large_file_and_a_thousand_at_once, nghttp_takes_a_large_file_and_a_thousand_at_once;
+        Own on EPOLL_OR_ALL: h2load_counts_a_large_file_and_a_thousand_at_once,
+            go_takes_a_large_file_and_a_thousand_at_once, hyper_takes_a_large_file_and_a_thousand_at_once;
     ],
+};
+
+use self::http2::{
+    curl_takes_a_large_file_and_a_thousand_at_once, go_takes_a_large_file_and_a_thousand_at_once,
+    h2load_counts_a_large_file_and_a_thousand_at_once, hyper_takes_a_large_file_and_a_thousand_at_once,
+    nghttp_takes_a_large_file_and_a_thousand_at_once,
 };
 
 /// Short idle timeouts, so that a serial engine reaches the next connection of a client with several.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -10,10 +11,12 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tenfold_engine::{Engine, Sender, Topology};
 use tenfold_tests::address::ReservedAddress;
+use tenfold_tests::binary;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::{ANY_PORT, Launch};
+use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
 use tenfold_tests::site::TempFolder;
 use tenfold_tests::strace::{CallFailure, Tracer};
@@ -29,7 +32,8 @@ pub(crate) const THEME: Theme = Theme {
         Own on TOPOLOGIES: a_reload_interrupts_no_request;
         Own on DRIVERS: another_folder_takes_the_name_of_a_root, slow_downloads_delay_no_reload;
         Own on DRIVERS + ONE_TLS + ANOTHER: an_idle_connection_outlives_a_reload;
-        Own on DRIVERS + ANOTHER_CONCURRENT: requests_beside_reloads_lose_nothing;
+        Own on DRIVERS + ANOTHER_CONCURRENT: requests_beside_reloads_lose_nothing,
+            streams_during_reloads_lose_nothing;
         Own on EPOLL + URING, Measure: a_sender_changes_if_the_sockets_permit_it;
         Own on EPOLL: workers_accept_when_all_can_serve;
         Own on URING, Measure: clients_that_do_not_read_leave_memory_for_new_workers;
@@ -341,6 +345,34 @@ fn requests_beside_reloads_lose_nothing(config: &Config) {
         drop(at_end);
         assert!(clients.into_iter().all(|client| client.join().expect("no response is missing") > 0));
     });
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// The load generator repeats only requests that GOAWAY leaves out, and counts every other lost request. A worker that
+/// ends a connection too early loses some, and so does one that reports another last stream.
+fn streams_during_reloads_lose_nothing(config: &Config) {
+    const RELOADS: usize = 10;
+    let folder = folder();
+    let server = start(config, &folder, "root = \"site\"\n");
+    let binary = binary::server().unwrap_or_else(|why| panic!("{why}"));
+    let words = ["bench", "--quiet", "--json", "--http", "2", "--streams", "8", "-c", "4", "-d", "60s"];
+    let mut bench = Command::new(&binary.path);
+    bench.args(words).arg(server.address.to_string()).stdin(Stdio::null());
+    // It warns of other programs.
+    bench.stdout(Stdio::piped()).stderr(Stdio::null());
+    let bench = bench.spawn().expect("the load generator runs");
+    let is_loaded = || server.status()["requests"].as_u64() > Some(100);
+    becomes_true(SOON, "the load has begun", is_loaded);
+    for reloads in 1..=RELOADS {
+        server.process.signal(Signal::HUP);
+        becomes_true(SOON, "the reload succeeds", || server.status()["reloads"]["succeeded"] == reloads);
+    }
+    Process(bench.id()).signal(Signal::INT);
+    let output = bench.wait_with_output().expect("it ends");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let run = &report["runs"][0];
+    assert_eq!(run["errors"], serde_json::json!({}), "{:#}", run["examples"]);
+    assert!(run["http2"]["goaways"]["NO_ERROR"].as_u64() >= Some(4), "{:#}", run["http2"]);
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 

@@ -62,6 +62,8 @@ const SERVER_TOOLS: &[&str] = &[
     "wrk",
     "iproute2",
     "curl",
+    "nghttp2-client",
+    "golang-go",
     "wget",
     "aria2",
     "git",

@@ -76,6 +76,8 @@ pub(crate) const TOOLS: &[Tool] = tools! {
     "wrk" "many connections kept busy, in tests of system calls and in measurements", Program("wrk"), Debian;
     "iproute2" "ss: which processes listen on a port", Program("ss"), Debian;
     "curl" "an independent client", Program("curl"), Debian;
+    "nghttp2-client" "nghttp and h2load: independent clients of HTTP/2", Program("h2load"), Debian;
+    "golang-go" "an independent client of HTTP/2", Program("go"), Debian;
     "wget" "an independent client", Program("wget"), Debian;
     "aria2" "a client that takes a file in pieces", Program("aria2c"), Debian;
     "git" "a client that clones over files alone", Program("git"), Debian;
@@ -101,7 +103,6 @@ pub(crate) const TOOLS: &[Tool] = tools! {
     "apache2" "measured against", Program("apache2"), Peer;
     "lighttpd" "measured against", Program("lighttpd"), Peer;
     "h2o" "measured against", Program("h2o"), Peer;
-    "nghttp2-client" "h2load: the load of measurements of HTTP/2", Program("h2load"), Peer;
 };
 
 const COMPONENTS: Installation = Rustup(&["component", "add", "rustfmt", "clippy"]);
