@@ -1,5 +1,6 @@
 //! `tenfold bench` against servers with known behaviour, most of them faulty.
 
+mod http2;
 mod peer;
 mod ring;
 mod sealed;
@@ -13,6 +14,10 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use http2::{
+    http2_closed_and_open_loops_make_their_requests, http2_needs_a_server_with_http2,
+    http2_obeys_the_limits_of_the_server, http2_resets_and_goaways_are_errors_by_kind,
+};
 use peer::{FaultyServer, ok};
 use ring::*;
 use sealed::*;
@@ -57,7 +62,9 @@ pub(crate) const THEME: Theme = Theme {
             https_moves_long_bodies_both_ways, https_refuses_what_it_cannot_trust,
             https_without_tls_behind_it_is_explained, https_truncation_is_an_error_and_counted,
             https_speaks_tls_1_2_too, an_endless_response_does_not_outlast_the_run, ring_an_endless_response,
-            a_request_without_room_is_sent_later, ring_a_request_without_room;
+            a_request_without_room_is_sent_later, ring_a_request_without_room,
+            http2_closed_and_open_loops_make_their_requests, http2_needs_a_server_with_http2,
+            http2_obeys_the_limits_of_the_server, http2_resets_and_goaways_are_errors_by_kind;
     ],
 };
 

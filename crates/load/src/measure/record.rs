@@ -37,6 +37,7 @@ error_kinds! {
     Tls = "tls", "The TLS handshake failed, or a record is invalid.";
     Truncated = "truncated", "The connection ended within a response, without close_notify.";
     NoHttp2 = "no_http2", "The server does not use HTTP/2.";
+    HeadLimit = "head_limit", "The head of a request is larger than the server allows: MAX_HEADER_LIST_SIZE.";
     Goaway = "goaway", "The server ended the connection by GOAWAY with an error.";
     StreamReset = "stream_reset", "The server reset the stream of a request.";
     StreamRefused = "stream_refused", "The server refused the stream of a request: REFUSED_STREAM.";

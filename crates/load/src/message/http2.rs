@@ -17,6 +17,8 @@ pub(crate) struct PreparedRequest {
     /// The fields that all requests to the server have.
     pub(crate) constants: Arc<Constants>,
     pub(crate) block: Block,
+    /// Bytes of the fields, as RFC 9113 §6.5.2 counts them.
+    pub(crate) size: u64,
 }
 
 /// The requests of a plan.
@@ -28,6 +30,13 @@ pub(crate) struct RequestsToSend<'a> {
     pub(crate) body: &'a [u8],
     /// Whether a hash of each response is computed.
     pub(crate) hash: bool,
+}
+
+impl RequestsToSend<'_> {
+    /// The bytes of the largest head.
+    pub(crate) fn largest_head(&self) -> u64 {
+        self.prepared.iter().map(|request| request.size).max().unwrap_or_default()
+    }
 }
 
 impl PreparedRequest {
@@ -44,7 +53,8 @@ impl PreparedRequest {
             for (name, value) in &fields {
                 block.field(&constants, name.as_bytes(), value.as_bytes());
             }
-            PreparedRequest { constants: Arc::new(constants), block }
+            let size = fields.iter().map(|(name, value)| (name.len() + value.len() + 32) as u64).sum();
+            PreparedRequest { constants: Arc::new(constants), block, size }
         };
         plan.urls.iter().map(prepare).collect()
     }

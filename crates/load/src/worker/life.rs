@@ -113,8 +113,8 @@ impl<B: Backend> LoadWorker<'_, B> {
         if slot.connection.state != ConnectionState::Open {
             return self.not_connected(number, &error);
         }
-        if error.kind == ErrorKind::NoHttp2 {
-            // The connection is established only with the SETTINGS of the server.
+        if matches!(error.kind, ErrorKind::NoHttp2 | ErrorKind::HeadLimit) {
+            // The connection is established only with SETTINGS of the server that allow its requests.
             self.context.recorder.record.connections.made -= 1;
             return self.not_connected(number, &error);
         }

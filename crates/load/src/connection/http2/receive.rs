@@ -284,7 +284,7 @@ impl Http2Session {
         &mut self,
         settings: SettingIter<'_>,
         exchange: &mut Exchange<'_, '_>,
-    ) -> Result<(), FrameError> {
+    ) -> Result<(), ExchangeError> {
         for setting in settings {
             let setting = setting?;
             match setting {
@@ -292,7 +292,7 @@ impl Http2Session {
                     let change = i64::from(size) - i64::from(self.peer.initial_window_size);
                     self.streams.iter_mut().for_each(|stream| stream.window += change);
                     if self.streams.iter().any(|stream| stream.window > MOST_31_BITS.into()) {
-                        return Err(window_error());
+                        return Err(window_error().into());
                     }
                 }
                 Setting::HeaderTableSize(size) => self.encoder.set_limit(size),
@@ -305,6 +305,13 @@ impl Http2Session {
             self.peer.apply(setting);
         }
         (self.has_settings, self.is_stalled) = (true, false);
+        let (largest, most) = (exchange.context.http2.largest_head(), self.peer.max_header_list_size);
+        if largest > most.into() {
+            let why = format!(
+                "the head of a request has {largest} bytes, and the server allows {most} (MAX_HEADER_LIST_SIZE); use fewer or shorter --header fields, or a shorter URL"
+            );
+            return Err(ExchangeError::new(ErrorKind::HeadLimit, why));
+        }
         write::settings_ack(&mut self.output);
         Ok(())
     }

@@ -395,6 +395,23 @@ fn a_server_without_http2_is_named() {
     assert!(matches!(run.connection.end(&mut run.context, 2), Ok(IoProgress::Over)));
 }
 
+/// A field counts its name, its value and 32 bytes (RFC 9113 §6.5.2).
+#[test]
+fn a_request_above_the_limit_of_the_server_is_an_error() {
+    let script = Script::new(|_| {});
+    let size = script.prepared[0].size as u32;
+    assert_eq!(size, 7 + 3 + 7 + 4 + 10 + 1 + 5 + 2 + 4 * 32);
+    let mut run = script.open(1);
+    run.arrived(&settings(&[Setting::MaxHeaderListSize(size)])).expect("the limit is its size");
+    let error = run.arrived(&settings(&[Setting::MaxHeaderListSize(size - 1)])).expect_err("a lower limit");
+    assert_eq!(error.kind, ErrorKind::HeadLimit);
+    assert!(
+        error.message.contains(&format!("allows {} (MAX_HEADER_LIST_SIZE)", size - 1)),
+        "{}",
+        error.message
+    );
+}
+
 #[test]
 fn a_late_response_is_cancelled_and_others_continue() {
     let script = Script::new(|_| {});
