@@ -167,7 +167,7 @@ pub(super) fn h2load_counts_a_large_file_and_a_thousand_at_once(config: &Config)
     files.end(FILES + 1);
 }
 
-/// Go builds the client at each run, as far as its cache does not have it.
+/// Go builds the client at each run; its cache has the libraries.
 pub(super) fn go_takes_a_large_file_and_a_thousand_at_once(config: &Config) {
     let (files, folder) = (ManyFiles::serve(config), TempFolder::new("go"));
     folder.write("get.go", include_str!("get.go"));
