@@ -116,17 +116,33 @@ const _: () = assert!(size_of::<Answer>() <= 16);
 impl Answer {
     /// Returns [`Answer::Later`] with this future.
     pub fn later(future: impl Future<Output = Response> + Send + 'static) -> Answer {
-        Answer::Later(DeferredResponse(Box::new(Box::pin(future))))
+        Answer::Later(DeferredResponse { future: Box::new(Box::pin(future)), has_begun: false })
+    }
+
+    /// Returns [`Answer::Later`] with this future, whose work has begun before its first poll.
+    pub fn in_progress(future: impl Future<Output = Response> + Send + 'static) -> Answer {
+        Answer::Later(DeferredResponse { future: Box::new(Box::pin(future)), has_begun: true })
     }
 }
 
 /// A future response, in a single pointer to keep [`Answer`] small.
-pub struct DeferredResponse(Box<Pin<Box<dyn Future<Output = Response> + Send>>>);
+pub struct DeferredResponse {
+    future: Box<Pin<Box<dyn Future<Output = Response> + Send>>>,
+    has_begun: bool,
+}
+
+impl DeferredResponse {
+    /// Whether its work has begun, so that it may continue after the future is dropped.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+}
 
 impl Future for DeferredResponse {
     type Output = Response;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response> {
-        Pin::new(&mut *self.0).poll(cx)
+        self.has_begun = true;
+        Pin::new(&mut *self.future).poll(cx)
     }
 }

@@ -254,6 +254,21 @@ fn content_arrives_within_its_bounds() {
         }
         assert_eq!(found[&3].0, "200", "{length:?}: the connection goes on");
     }
+    // The sum of several frames counts. Trailers end the content, and must be well-formed (RFC 9113 §8.1).
+    let mut fields = request("POST", "/echo").to_vec();
+    let upload = || Client::new(&[]).headers(1, 0, &request("POST", "/echo")).data(1, 0, b"abc");
+    fields.push(("content-length", "4"));
+    let wrong = Event::Reset(1, ErrorCode::PROTOCOL_ERROR);
+    for client in [
+        Client::new(&[]).headers(1, 0, &fields).data(1, 0, b"abc").data(1, END_STREAM, b"de"),
+        upload().headers(1, 0, &[("a", "b")]),
+        upload().headers(1, END_STREAM, &[(":path", "/")]),
+        upload().headers(1, END_STREAM, &[("A", "b")]),
+    ] {
+        assert_eq!(codes(&run(&client).sent), [wrong.clone()]);
+    }
+    let outcome = run(&upload().headers(1, END_STREAM, &[("a", "b")]));
+    assert_eq!(responses(&outcome.sent)[&1], ("200".to_owned(), b"abc".to_vec(), true));
     // A client that waits for 100 gets it; a response before the end of the content asks the client to stop.
     let mut fields = request("POST", "/echo").to_vec();
     fields.push(("expect", "100-continue"));
@@ -503,9 +518,10 @@ fn the_work_of_a_reset_stream_keeps_its_place_until_it_is_done() {
     ] {
         let gate = Gate::default();
         let site = Site { gate: gate.clone(), ..Site::default() };
-        let client = Client::new(&[]).get(1, "/later").with(|bytes| bytes.extend(&reset.0));
         let script = Script::new()
-            .sends(&client.get(3, "/later").get(5, "/a").0)
+            .sends(&Client::new(&[]).get(1, "/later").0)
+            .waits(SECOND)
+            .sends(&reset.get(3, "/later").get(5, "/a").0)
             .waits(SECOND)
             .meanwhile(move || gate.keep())
             .waits(SECOND)
@@ -517,11 +533,20 @@ fn the_work_of_a_reset_stream_keeps_its_place_until_it_is_done() {
         assert_eq!(found.keys().copied().collect::<Vec<_>>(), [3, 7, 9], "a reset stream has no response");
     }
     // Abandoned work has the deadline of its response; a connection with such work is not idle.
-    let client = Client::new(&[]).get(1, "/never").reset(1).get(3, "/never").reset(3).get(5, "/a");
-    let script = Script::new().sends(&client.0).waits(31 * SECOND).sends(&Client::default().get(7, "/a").0);
+    let client = Client::new(&[]).get(1, "/never").get(3, "/never");
+    let script = Script::new()
+        .sends(&client.0)
+        .waits(SECOND)
+        .sends(&Client::default().reset(1).reset(3).get(5, "/a").0)
+        .waits(31 * SECOND)
+        .sends(&Client::default().get(7, "/a").0);
     let outcome = script.run(&Site::default(), &limits);
     assert_eq!((codes(&outcome.sent), outcome.parked), (vec![refused], 1));
     assert_eq!(responses(&outcome.sent)[&7].0, "200");
+    // Work that has not begun is dropped.
+    let client = (0..10).fold(Client::new(&[]), |made, at| made.get(2 * at + 1, "/never").reset(2 * at + 1));
+    let outcome = Script::new().sends(&client.get(21, "/a").0).run(&Site::default(), &limits);
+    assert_eq!((codes(&outcome.sent), outcome.next), (vec![], Next::Park(BEGIN + limits.idle_timeout)));
 }
 
 #[test]

@@ -82,7 +82,7 @@ impl<S: Service + 'static> Proactor<S> {
             self.service.refuse(Refusal::Busy, request.summary(), connection, response);
             return Answer::Close;
         }
-        Answer::later(async move {
+        Answer::in_progress(async move {
             let (mut response, answer) = match coming.await {
                 Some(Ok(written)) => written,
                 // A panic on a pool thread ends the connection, like a panic on the loop.

@@ -30,6 +30,8 @@ impl Account {
     pub(crate) const FRAME: u32 = 2;
     /// The price of a stream that either side resets: the work of its request is wasted.
     pub(crate) const RESET: u32 = 10;
+    /// The price of a reset after deferred work has begun.
+    pub(crate) const ABANDONED: u32 = 30;
 
     pub(crate) fn new(now: Instant) -> Account {
         Account { points: 0, paid: now }

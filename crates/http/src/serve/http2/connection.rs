@@ -454,11 +454,16 @@ impl Http2Connection {
         })
     }
 
-    /// Removes a stream that either side has reset. Its work, if it has begun, keeps its place until it is done.
-    pub(super) fn abandon(&mut self, index: usize) {
+    /// Removes a stream that either side has reset, and returns the price of the reset. Work that has begun keeps its
+    /// place until it is done.
+    pub(super) fn abandon(&mut self, index: usize) -> u32 {
         let stream = self.streams.remove(index);
-        if let StreamResponse::Later(deferred, by) = stream.response {
-            self.abandoned.push(Abandoned { deferred, by, request: stream.request });
+        match stream.response {
+            StreamResponse::Later(deferred, by) if deferred.has_begun() => {
+                self.abandoned.push(Abandoned { deferred, by, request: stream.request });
+                Account::ABANDONED
+            }
+            _ => Account::RESET,
         }
     }
 

@@ -109,12 +109,10 @@ impl Http2Connection {
                     return Err(protocol("RST_STREAM for an idle stream"));
                 }
                 self.counts.client_resets += 1;
-                if let Some(index) = self.find(header.stream) {
-                    self.abandon(index);
-                }
+                let price = self.find(header.stream).map_or(Account::RESET, |index| self.abandon(index));
                 // The client sends no further frames on the stream (§5.1).
                 self.reset.retain(|id| *id != header.stream);
-                self.charge(Account::RESET)
+                self.charge(price)
             }
             Frame::Settings(settings) => self.receive_settings(settings, out),
             Frame::SettingsAck => self.charge(Account::FRAME),
@@ -170,11 +168,9 @@ impl Http2Connection {
 
     /// Ends a stream by our own reset. The peer provoked it, so it is charged.
     pub(super) fn fail_stream(&mut self, id: u32, code: ErrorCode, out: &mut Out) -> Result<(), Fatal> {
-        if let Some(index) = self.find(id) {
-            self.abandon(index);
-        }
+        let price = self.find(id).map_or(Account::RESET, |index| self.abandon(index));
         self.reset_stream(id, code, out);
-        self.charge(Account::RESET).map_err(fatal)
+        self.charge(price).map_err(fatal)
     }
 
     /// Takes a weight of RFC 7540 as the priority of a stream, if the client has no other means.
