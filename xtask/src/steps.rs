@@ -80,6 +80,7 @@ const SERVER_TOOLS: &[&str] = &[
     "util-linux",
     "pebble",
     "pebble-challtestsrv",
+    "h2spec",
 ];
 
 /// The packages that the address sanitizer tests.

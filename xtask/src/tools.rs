@@ -96,6 +96,7 @@ pub(crate) const TOOLS: &[Tool] = tools! {
     "prometheus" "a scrape of the metrics, and promtool, which checks them", Program("promtool"), Debian;
     "pebble" "an authority that issues certificates to tests", Program("pebble"), PEBBLE;
     "pebble-challtestsrv" "the name server of that authority", Program("pebble-challtestsrv"), PEBBLE_NAMES;
+    "h2spec" "the conformance of HTTP/2", Program("h2spec"), H2SPEC;
     "axe-core" "the accessibility of pages in a browser", File(AXE), Npm(AXE_FOLDER);
     "nginx-light" "the proxy in front of two nodes; also measured against", Program("nginx"), Debian;
     "haproxy" "a proxy in front, with PROXY headers", Program("haproxy"), Debian;
@@ -116,6 +117,7 @@ const CARGO_SBOM: Installation = ByHand("cargo install cargo-sbom --version 0.10
 
 const PEBBLE: Installation = Go("github.com/letsencrypt/pebble/v2/cmd/pebble@v2.10.1");
 const PEBBLE_NAMES: Installation = Go("github.com/letsencrypt/pebble/v2/cmd/pebble-challtestsrv@v2.10.1");
+const H2SPEC: Installation = Go("github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible");
 
 const AXE_FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/axe");
 const AXE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/axe/node_modules/axe-core/axe.min.js");
