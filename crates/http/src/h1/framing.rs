@@ -70,7 +70,7 @@ impl<'a> FramingFields<'a> {
             14 if is("content-length") => self.content_length(field.value),
             17 if is("transfer-encoding") => self.transfer_encoding(field.value, version),
             5 | 8 | 13 | 17 | 19 => {
-                self.selective |= is_selective(field.name);
+                self.selective |= is_selective(field.name.as_bytes());
                 Ok(())
             }
             _ => Ok(()),
@@ -141,8 +141,8 @@ impl<'a> FramingFields<'a> {
 
 /// Whether a field of this name can make the response conditional or partial.
 #[inline]
-pub(crate) fn is_selective(name: &str) -> bool {
-    let is = |other: &str| name.eq_ignore_ascii_case(other);
+pub(crate) fn is_selective(name: &[u8]) -> bool {
+    let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
     match name.len() {
         5 => is("range"),
         8 => is("if-match") || is("if-range"),

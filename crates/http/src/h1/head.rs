@@ -141,7 +141,9 @@ impl<'a> Head<'a> {
         let framing = framing::read(request.headers, version)?;
         table.clear();
         // It has room, because the parser's table is not larger.
-        table.extend(request.headers.iter().map(|field| FieldSpan::new(field.name, field.value, bytes)));
+        table.extend(
+            request.headers.iter().map(|field| FieldSpan::new(field.name.as_bytes(), field.value, bytes)),
+        );
         let host = target.authority.map(str::as_bytes).or(framing.host);
         if host.is_some_and(<[u8]>::is_empty) {
             // An http URL has a host (RFC 9110 §4.2.1).

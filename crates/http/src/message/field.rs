@@ -24,18 +24,16 @@ impl<'a> FieldValue<'a> {
     }
 }
 
+/// Whether `bytes` are a value. Every field of HTTP/2 is checked, so the loop has no branch for a byte.
 const fn is_value(bytes: &[u8]) -> bool {
-    let mut at = 0;
+    let (mut at, mut right) = (0, true);
     while at < bytes.len() {
-        let edge = at == 0 || at + 1 == bytes.len();
-        match bytes[at] {
-            b'\t' | b' ' if !edge => {}
-            0..=b' ' | 0x7f => return false,
-            _ => {}
-        }
+        let byte = bytes[at];
+        right &= (byte >= b' ' || byte == b'\t') & (byte != 0x7f);
         at += 1;
     }
-    true
+    let begins = !matches!(bytes.first(), Some(b' ' | b'\t'));
+    right && begins && !matches!(bytes.last(), Some(b' ' | b'\t'))
 }
 
 /// The name of a field: a token (RFC 9110 §5.6.2).
@@ -77,17 +75,42 @@ impl<'a> FieldName<'a> {
 
 /// Whether `bytes` are a token (RFC 9110 §5.6.2).
 pub(crate) const fn is_token(bytes: &[u8]) -> bool {
-    let mut at = 0;
+    are_all(&TOKEN, bytes)
+}
+
+/// Whether `bytes` are a token without capital letters (RFC 9113 §8.2.1).
+pub(crate) const fn is_lower_case_token(bytes: &[u8]) -> bool {
+    are_all(&LOWER_CASE_TOKEN, bytes)
+}
+
+/// The bytes of a token.
+const TOKEN: [bool; 256] = {
+    let mut table = LOWER_CASE_TOKEN;
+    let mut byte = b'A';
+    while byte <= b'Z' {
+        table[byte as usize] = true;
+        byte += 1;
+    }
+    table
+};
+
+const LOWER_CASE_TOKEN: [bool; 256] = {
+    let (mut table, mut at) = ([false; 256], 0);
+    let bytes = b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz";
     while at < bytes.len() {
-        match bytes[at] {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' => {}
-            b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'^' | b'_' | b'`'
-            | b'|' | b'~' => {}
-            _ => return false,
-        }
+        table[bytes[at] as usize] = true;
         at += 1;
     }
-    !bytes.is_empty()
+    table
+};
+
+const fn are_all(table: &[bool; 256], bytes: &[u8]) -> bool {
+    let (mut at, mut right) = (0, !bytes.is_empty());
+    while at < bytes.len() {
+        right &= table[bytes[at] as usize];
+        at += 1;
+    }
+    right
 }
 
 #[cfg(test)]

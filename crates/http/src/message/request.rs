@@ -73,12 +73,12 @@ pub(crate) struct FieldSpan {
 impl FieldSpan {
     /// Returns the ranges of a name and a value within `bytes`, which are less than 4 GB.
     #[inline]
-    pub(crate) fn new(name: &str, value: &[u8], bytes: &[u8]) -> FieldSpan {
+    pub(crate) fn new(name: &[u8], value: &[u8], bytes: &[u8]) -> FieldSpan {
         let span = |part: &[u8]| {
             let begin = part.as_ptr().addr().wrapping_sub(bytes.as_ptr().addr()) as u32;
             (begin, begin + part.len() as u32)
         };
-        FieldSpan { name: span(name.as_bytes()), value: span(value) }
+        FieldSpan { name: span(name), value: span(value) }
     }
 
     pub(crate) fn is(self, name: &str, bytes: &[u8]) -> bool {

@@ -6,7 +6,7 @@ use crate::h1::framing::{decimal, is_selective};
 use crate::h1::head::FieldTable;
 use crate::limits::Limits;
 use crate::message::connection::Scheme;
-use crate::message::field::{FieldValue, is_token};
+use crate::message::field::{FieldValue, is_lower_case_token, is_token};
 use crate::message::refusal::Refusal;
 use crate::message::request::{Body, FieldSpan, Method, Request, Target, Version, valid_host};
 
@@ -76,11 +76,11 @@ pub(super) fn read<'a>(
             seen.pseudo(name, value).map_err(Malformed)?;
             continue;
         }
-        let text = std::str::from_utf8(name).ok().filter(|_| is_token(name));
-        let text = text.filter(|_| !name.iter().any(u8::is_ascii_uppercase));
-        let text = text.ok_or(Malformed("a field name is not a token in lower case"))?;
-        seen.field(text, value).map_err(Malformed)?;
-        if table.try_push(FieldSpan::new(text, value, list.bytes())).is_err()
+        if !is_lower_case_token(name) {
+            return Err(Malformed("a field name is not a token in lower case"));
+        }
+        seen.field(name, value).map_err(Malformed)?;
+        if table.try_push(FieldSpan::new(name, value, list.bytes())).is_err()
             || table.len() > limits.max_headers
         {
             return Err(Refused(Refusal::HeadTooLarge));
@@ -146,9 +146,7 @@ pub(super) fn read<'a>(
 
 /// Whether `list` may be the trailers of a request: they are dropped, but must be well-formed (§8.1).
 pub(super) fn are_trailers(list: &FieldList) -> bool {
-    list.iter().all(|(name, value)| {
-        is_token(name) && !name.iter().any(u8::is_ascii_uppercase) && FieldValue::new(value).is_some()
-    })
+    list.iter().all(|(name, value)| is_lower_case_token(name) && FieldValue::new(value).is_some())
 }
 
 impl<'a> SeenFields<'a> {
@@ -166,25 +164,25 @@ impl<'a> SeenFields<'a> {
         }
     }
 
-    fn field(&mut self, name: &str, value: &'a [u8]) -> Result<(), &'static str> {
+    fn field(&mut self, name: &[u8], value: &'a [u8]) -> Result<(), &'static str> {
         match name {
-            "connection" | "proxy-connection" | "keep-alive" | "transfer-encoding" | "upgrade" => {
+            b"connection" | b"proxy-connection" | b"keep-alive" | b"transfer-encoding" | b"upgrade" => {
                 return Err("a field is for connections of HTTP/1");
             }
-            "te" if !value.eq_ignore_ascii_case(b"trailers") => return Err("TE is not trailers"),
-            "host" if self.host.replace(value).is_some() => return Err("Host is given twice"),
-            "content-length" => {
+            b"te" if !value.eq_ignore_ascii_case(b"trailers") => return Err("TE is not trailers"),
+            b"host" if self.host.replace(value).is_some() => return Err("Host is given twice"),
+            b"content-length" => {
                 let length = decimal(value).ok_or("Content-Length is not a number")?;
                 if self.declared.replace(length).is_some() {
                     return Err("Content-Length is given twice");
                 }
             }
-            "expect" => match value.eq_ignore_ascii_case(b"100-continue") {
+            b"expect" => match value.eq_ignore_ascii_case(b"100-continue") {
                 true => self.expects = true,
                 false => self.unknown_expectation = true,
             },
-            "priority" => self.priority = Some(value),
-            "cookie" => self.cookies += 1,
+            b"priority" => self.priority = Some(value),
+            b"cookie" => self.cookies += 1,
             name => self.selective |= is_selective(name),
         }
         Ok(())
@@ -205,7 +203,6 @@ fn join_cookies<'a>(list: &FieldList, table: &mut FieldTable, joined: &'a mut Ve
         joined.extend_from_slice(crumb);
     }
     table.retain(|field| !field.is("cookie", list.bytes()));
-    let name = std::str::from_utf8(&joined[begin..value]).expect("it is ASCII");
-    table.push(FieldSpan::new(name, &joined[value..], joined));
+    table.push(FieldSpan::new(&joined[begin..value], &joined[value..], joined));
     joined
 }
