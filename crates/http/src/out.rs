@@ -381,6 +381,22 @@ impl Out {
         }
     }
 
+    /// Returns the file at the front, and its range to send. The range includes the parts of the file that continue it
+    /// after staged bytes.
+    pub(crate) fn file_ahead(&self) -> Option<(&Arc<OpenFile>, Range<u64>)> {
+        let mut segments = self.segments.iter();
+        let Some(Segment::File(file, range)) = segments.next() else { return None };
+        let mut end = range.end;
+        for segment in segments {
+            match segment {
+                Segment::File(other, next) if Arc::ptr_eq(other, file) && next.start == end => end = next.end,
+                Segment::Staged(_) | Segment::Observer(_) => {}
+                _ => break,
+            }
+        }
+        Some((file, range.start..end))
+    }
+
     /// Whether output from segment `index` on can be sent in a batch with the output before it.
     fn goes_on(&self, index: usize) -> bool {
         match self.segments.iter().skip(index).find(|segment| !matches!(segment, Segment::Observer(_))) {

@@ -18,7 +18,8 @@ const REST_BYTES: u64 = 2000;
 pub(super) struct Sending<T> {
     /// The protocol's output.
     pub(super) out: Out,
-    /// Bytes read from files. `chunk` is the part that is not sealed yet, the beginning of the first file.
+    /// Bytes read from files. `chunk` is the part that is not sealed yet: the beginning of the first file, and of the
+    /// parts that continue it after staged bytes.
     buffer: Vec<u8>,
     chunk: Range<usize>,
     /// A read of the file at the front.
@@ -77,8 +78,11 @@ where
             let mut slices = [IoSlice::new(&[])];
             let (piece, joined) = match self.out.file() {
                 Some((_, range, joined)) => {
+                    let part = range.end - range.start;
                     let piece = &self.buffer[self.chunk.clone()];
-                    (piece, joined || range.end - range.start > piece.len() as u64)
+                    let piece = &piece[..piece.len().min(usize::try_from(part).unwrap_or(usize::MAX))];
+                    self.chunk.start += piece.len().min(end - content.len());
+                    (piece, joined || part > piece.len() as u64)
                 }
                 None => {
                     let (_, joined) = self.out.memory(&mut slices);
@@ -88,8 +92,6 @@ where
             let count = piece.len().min(end - content.len());
             let is_last = count == piece.len() && !joined;
             content.extend_from_slice(&piece[..count]);
-            // Without a file at the front, the chunk is empty.
-            self.chunk.start = (self.chunk.start + count).min(self.chunk.end);
             self.out.pop_bytes(count as u64);
             self.taken += count as u64;
             if is_last {
@@ -133,7 +135,7 @@ where
     fn is_in_memory<F: FileReader<Later = T>>(&mut self, files: &F) -> Result<bool, IoError> {
         if self.chunk.is_empty()
             && self.reading.is_none()
-            && let Some((file, range, _)) = self.out.file()
+            && let Some((file, range)) = self.out.file_ahead()
         {
             match files.read(file, range, &mut self.buffer)? {
                 FileBytes::Now(count) => self.chunk = 0..count,
