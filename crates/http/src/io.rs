@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use crate::clock::Instant;
 use crate::message::connection::Connection;
-use crate::out::Out;
+use crate::out::{OpenFile, Out};
 
 /// A connection: bytes received, bytes to send, and waits that end at a deadline.
 ///
@@ -87,6 +87,13 @@ pub trait Io {
     /// that is constant during a flush. Bytes in the kernel's buffer do not count: a slow reader may take
     /// minutes for them. It is called after a deadline, and may cost a system call.
     fn delivered(&self) -> u64;
+
+    /// Whether `file` has at least `size` bytes now. Costs a system call.
+    fn holds(&self, file: &OpenFile, size: u64) -> bool;
+
+    /// Announces that responses share the output: few unsent bytes are kept in the kernel, so that a late urgent
+    /// response does not wait for all of them. Costs a system call.
+    fn share_output(&mut self) {}
 
     /// Whether each wait blocks the thread of the connection.
     fn blocks(&self) -> bool {

@@ -443,8 +443,8 @@ fn urgent_streams_come_first() {
         fields.push(("priority", urgency));
         fields
     };
-    let order = |client: Client| -> Vec<u32> {
-        let outcome = run(&client.window(0, 1 << 20));
+    let order_of = |script: Script| -> Vec<u32> {
+        let outcome = script.run(&Site::default(), &limits());
         let mut order = Vec::new();
         for event in events(&outcome.sent) {
             if let Event::Data(stream, ..) = event
@@ -455,6 +455,7 @@ fn urgent_streams_come_first() {
         }
         order
     };
+    let order = |client: Client| order_of(Script::new().sends(&client.window(0, 1 << 20).0));
     let settings = [Setting::InitialWindowSize(100_000)];
     let both = |one, other| {
         Client::new(&settings).headers(1, END_STREAM, &urgent(one)).headers(3, END_STREAM, &urgent(other))
@@ -464,6 +465,8 @@ fn urgent_streams_come_first() {
     assert!(order(both("u=3, i", "u=3, i")).starts_with(&[1, 3, 1, 3]));
     // PRIORITY_UPDATE, before its stream and after.
     let client = Client::new(&settings).with(|bytes| write::priority_update(3, b"u=0", bytes));
+    let later = Client::default().window(0, 1 << 20).get(1, "/large").get(3, "/large");
+    assert_eq!(order_of(Script::new().sends(&client.0).waits(SECOND).sends(&later.0)), [3, 1]);
     assert_eq!(order(client.get(1, "/large").get(3, "/large")), [3, 1]);
     let client = Client::new(&settings).get(1, "/large").get(3, "/large");
     assert_eq!(order(client.with(|bytes| write::priority_update(3, b"u=0", bytes))), [3, 1]);
@@ -719,4 +722,22 @@ fn a_window_that_grows_while_the_output_is_full_is_used() {
     let script = Script::new().sends(&client.0).takes(4096, SECOND / 4).waits(SECOND).sends(&more.0);
     let outcome = script.run(&Site::default(), &limits());
     assert_eq!(responses(&outcome.sent)[&1].1.len() as u64, LARGE);
+}
+
+#[test]
+fn a_file_that_shrinks_resets_its_stream() {
+    let client = Client::new(&[Setting::InitialWindowSize(MOST_31_BITS)])
+        .window(0, 1 << 30)
+        .get(1, "/large")
+        .get(3, "/a");
+    let script = Script::new().sends(&client.0).reading_files_with(|_, range, to| {
+        to.extend(range.clone().map(|_| b'x'));
+        if range.end > LARGE / 2 { Err(IoError::Truncated) } else { Ok(()) }
+    });
+    let outcome = script.run(&Site::default(), &limits());
+    assert_eq!(codes(&outcome.sent), [Event::Reset(1, ErrorCode::INTERNAL_ERROR)]);
+    let found = responses(&outcome.sent);
+    assert!(!found[&1].2, "the end of a file that is not whole");
+    assert_eq!((&*found[&3].0, found[&3].2), ("200", true));
+    assert!(matches!(outcome.next, Next::Park(_)));
 }

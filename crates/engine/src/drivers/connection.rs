@@ -4,8 +4,10 @@ use std::borrow::Borrow;
 use std::task::{Context, Poll};
 
 use tenfold_http::{
-    Connection, Finish, Flushed, Instant, Io, IoError, Local, Out, Patience, Peer, Received, SealedOutput,
+    Connection, Finish, Flushed, Instant, Io, IoError, Local, OpenFile, Out, Patience, Peer, Received,
+    SealedOutput,
 };
+use tenfold_sys::file::facts;
 use tenfold_sys::kernel_tls;
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Socket;
@@ -18,6 +20,9 @@ use crate::senders::sender::{FileSender, send_some};
 
 /// The most bytes of a file that [`Io::poll_send`] sends by one call.
 pub(crate) const SLICE: usize = 64 * 1024;
+
+/// The unsent bytes of an output that responses share.
+const SHARED_UNSENT: u32 = 16 * 1024;
 
 /// The memory of the output that an `Io` keeps between activations.
 const KEPT_OUT: usize = 32 * 1024;
@@ -248,6 +253,17 @@ impl<T: Transport> Io for ConnectionIo<T> {
     fn delivered(&self) -> u64 {
         let acknowledged = self.core.socket().ok().and_then(Socket::acknowledged);
         acknowledged.unwrap_or_else(|| self.transport.sent(&self.core))
+    }
+
+    fn holds(&self, file: &OpenFile, size: u64) -> bool {
+        facts(&file.file).is_ok_and(|facts| facts.size >= size)
+    }
+
+    fn share_output(&mut self) {
+        if let Ok(socket) = self.core.socket() {
+            // Without the limit, an urgent response can wait longer.
+            let _ = socket.limit_unsent(SHARED_UNSENT);
+        }
     }
 
     #[inline]

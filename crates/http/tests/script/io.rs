@@ -336,6 +336,10 @@ impl Io for ScriptIo {
         self.sent.len() as u64
     }
 
+    fn holds(&self, file: &OpenFile, size: u64) -> bool {
+        (self.read)(file, size - 1..size, &mut Vec::new()).is_ok()
+    }
+
     fn blocks(&self) -> bool {
         !self.parks
     }

@@ -76,12 +76,13 @@ const PLAIN_MODE: Test = Test::Bits { mask: libc::S_ISUID | libc::S_ISGID, set: 
 
 /// Options that a worker sets on connections and on the sockets that it waits at, by level. SO_ATTACH_REUSEPORT_CBPF on
 /// a listening socket would take the connections of other workers.
-const OPTIONS: [(libc::c_int, libc::c_int); 5] = [
+const OPTIONS: [(libc::c_int, libc::c_int); 6] = [
     (libc::SOL_SOCKET, libc::SO_RCVTIMEO),
     (libc::SOL_SOCKET, libc::SO_SNDTIMEO),
     (libc::SOL_SOCKET, libc::SO_RCVTIMEO_NEW),
     (libc::SOL_SOCKET, libc::SO_SNDTIMEO_NEW),
     (libc::IPPROTO_TCP, libc::TCP_CORK),
+    (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT),
 ];
 
 /// Calls that no process of the server needs, but an intruder would.

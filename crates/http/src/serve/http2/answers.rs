@@ -147,6 +147,15 @@ impl Http2Connection {
             }
         };
         writer.end();
+        if matches!(response, Some(StreamResponse::Sending)) && new.end_stream && !self.body.has_bytes() {
+            // Most streams end here, without an entry in the list of open streams.
+            heads.end(out);
+            self.body.take_front(0, out);
+            self.rest.send_window -= heads.complete.unwrap_or(0).cast_signed();
+            self.rest.account.pay();
+            self.early.retain(|(id, _)| *id > new.id);
+            return Ok(());
+        }
         let mut priority = None;
         if let Some(weight) = new.weight.filter(|_| self.rest.weights) {
             priority = Priority::of_weight(weight);

@@ -23,8 +23,11 @@ use crate::service::{GoAwayClass, Http2Counts, Service};
 /// The window of a connection and of a stream at its start (§6.9.2).
 pub(super) const INITIAL_WINDOW: i64 = 65_535;
 
-/// The bytes of DATA that a turn adds to the output.
+/// The bytes of output that a turn fills with DATA: four whole frames.
 const QUANTUM: u64 = 64 * 1024;
+
+/// The turns without a wait after which a driver that does not block tries to receive. A try costs a call.
+const TURNS_TO_TRY: u8 = 4;
 
 /// The requests that a turn answers.
 pub(super) const REQUESTS_AT_ONCE: usize = 32;
@@ -108,32 +111,17 @@ impl Rest {
     }
 }
 
-/// The memory of a connection with work in hand. The next connection on the same thread gets it.
-struct Scratch {
-    streams: Vec<Stream>,
-    list: FieldList,
-    head: Block,
-    cookie: Vec<u8>,
-    body: Out,
-}
-
-impl Default for Scratch {
-    fn default() -> Scratch {
-        let list = FieldList::new(ListLimits { size: 0, fields: 0 });
-        Scratch { streams: Vec::new(), list, head: Block::new(), cookie: Vec::new(), body: Out::new() }
-    }
-}
-
 /// The most bytes of fields that a thread keeps for the next connection.
 const MOST_SCRATCH: usize = 64 * 1024;
 
 thread_local! {
-    static SCRATCH: Cell<Scratch> = Cell::default();
+    /// The memory of the last connection with work in hand, for the next.
+    static SCRATCH: Cell<Option<Box<Http2Connection>>> = const { Cell::new(None) };
 }
 
 /// A connection with work in hand.
 pub(super) struct Http2Connection {
-    pub(super) rest: Box<Rest>,
+    pub(super) rest: Rest,
     /// Open streams, in the order of their requests.
     pub(super) streams: Vec<Stream>,
     /// The work of streams that ended before it was done.
@@ -153,6 +141,8 @@ pub(super) struct Http2Connection {
     pub(super) counts: Http2Counts,
     /// The number of turns in which a stream has sent.
     turns: u64,
+    /// The turns since the last try to receive.
+    untried: u8,
     /// Requests that may still be answered in this turn.
     pub(super) requests_left: usize,
 }
@@ -189,30 +179,15 @@ pub(super) async fn serve<I: Io>(
     io: &mut I,
     service: &dyn Service,
     limits: &Limits,
-    rest: Option<Box<Rest>>,
-) -> (Next, Option<Box<Rest>>) {
+    rest: Option<Rest>,
+) -> (Next, Option<Rest>) {
     let begun = rest.is_some();
-    let rest = rest.unwrap_or_else(|| Box::new(Rest::new(now())));
-    let Scratch { streams, list, head, cookie, body } = SCRATCH.take();
-    let mut connection = Http2Connection {
-        rest,
-        streams,
-        abandoned: Vec::new(),
-        block: None,
-        list,
-        head,
-        cookie,
-        body,
-        early: Vec::new(),
-        reset: ArrayVec::new(),
-        counts: Http2Counts::default(),
-        turns: 0,
-        requests_left: 0,
-    };
+    let mut connection = Http2Connection::new(rest.unwrap_or_else(|| Rest::new(now())));
     if !begun {
         let streams = u32::try_from(limits.max_streams).unwrap_or(u32::MAX);
         let settings =
             [Setting::MaxConcurrentStreams(streams), Setting::MaxHeaderListSize(list_size(limits))];
+        io.share_output();
         io.split().1.stage_by(|bytes| write::settings(&settings, bytes));
     }
     let outcome = connection.run(io, service, limits).await;
@@ -220,11 +195,7 @@ pub(super) async fn serve<I: Io>(
         connection.counts.goaway = Some(GoAwayClass::of(code));
     }
     connection.report(service);
-    let Http2Connection { rest, mut streams, list, head, cookie, body, .. } = connection;
-    streams.clear();
-    if list.heap_bytes() <= MOST_SCRATCH && cookie.capacity() <= MOST_SCRATCH && body.is_empty() {
-        SCRATCH.set(Scratch { streams, list, head, cookie, body });
-    }
+    let rest = connection.finish();
     match outcome {
         Ok(Next::Park(by)) => (Next::Park(by), Some(rest)),
         Ok(next) => (next, None),
@@ -251,6 +222,44 @@ async fn flush<I: Io>(io: &mut I, limits: &Limits) -> Result<(), IoError> {
 }
 
 impl Http2Connection {
+    fn new(rest: Rest) -> Box<Http2Connection> {
+        if let Some(mut connection) = SCRATCH.take() {
+            connection.rest = rest;
+            return connection;
+        }
+        Box::new(Http2Connection {
+            rest,
+            streams: Vec::new(),
+            abandoned: Vec::new(),
+            block: None,
+            list: FieldList::new(ListLimits { size: 0, fields: 0 }),
+            head: Block::new(),
+            cookie: Vec::new(),
+            body: Out::new(),
+            early: Vec::new(),
+            reset: ArrayVec::new(),
+            counts: Http2Counts::default(),
+            turns: 0,
+            untried: 0,
+            requests_left: 0,
+        })
+    }
+
+    /// Keeps the memory for the next connection, and returns the rest.
+    fn finish(mut self: Box<Http2Connection>) -> Rest {
+        let rest = std::mem::replace(&mut self.rest, Rest::new(now()));
+        (self.block, self.turns, self.untried) = (None, 0, 0);
+        self.streams.clear();
+        self.abandoned.clear();
+        self.early.clear();
+        self.reset.clear();
+        let fields = self.list.heap_bytes().max(self.cookie.capacity());
+        if fields <= MOST_SCRATCH && self.body.is_empty() {
+            SCRATCH.set(Some(self));
+        }
+        rest
+    }
+
     async fn run<I: Io>(
         &mut self,
         io: &mut I,
@@ -267,7 +276,7 @@ impl Http2Connection {
             }
             let more = self.receive_frames(io, service, limits)?;
             self.leave(io, limits);
-            self.fill(io.split().1, limits);
+            self.fill(io, limits);
             if self.rest.stage == Stage::Leaving && self.streams.is_empty() && io.split().1.is_empty() {
                 return Ok(finish(io, limits, Finish::Linger).await);
             }
@@ -334,9 +343,18 @@ impl Http2Connection {
             return Poll::Ready(Ok(Woken::Progress));
         }
         ready |= fills;
+        if fills && !io.blocks() && self.untried < TURNS_TO_TRY {
+            self.untried += 1;
+            return Poll::Ready(Ok(Woken::Progress));
+        }
+        self.untried = 0;
         let waits_for_response = !self.abandoned.is_empty()
             || self.streams.iter().any(|stream| matches!(stream.response, StreamResponse::Later(..)));
-        let idle = self.places() == 0 && self.block.is_none() && pace.is_none() && io.split().0.is_empty();
+        let idle = self.places() == 0
+            && self.block.is_none()
+            && self.early.is_empty()
+            && pace.is_none()
+            && io.split().0.is_empty();
         let patience = match () {
             () if ready => Patience::Try,
             () if idle => Patience::Park,
@@ -473,29 +491,41 @@ impl Http2Connection {
     }
 
     /// Fills the output with DATA by the priorities of the streams.
-    fn fill(&mut self, out: &mut Out, limits: &Limits) {
-        if out.len() >= QUANTUM {
-            return;
-        }
-        let mut left = QUANTUM - out.len();
-        while left > 0 && self.rest.send_window > 0 {
+    fn fill<I: Io>(&mut self, io: &mut I, limits: &Limits) {
+        // The stream whose file was checked: a file that has become shorter resets its stream.
+        let mut checked = None;
+        while self.rest.send_window > 0 {
             let ready = self.streams.iter().map(|stream| {
                 stream.can_send().then_some(Ready { priority: stream.priority, last_turn: stream.last_turn })
             });
             let Some(index) = schedule::next(ready) else { break };
-            self.turns += 1;
             let stream = &mut self.streams[index];
-            stream.last_turn = self.turns;
+            if checked != Some(stream.id)
+                && let Some((file, range)) = stream.body.next_file()
+                && !io.holds(file, range.end.min(range.start + QUANTUM))
+            {
+                let id = stream.id;
+                self.streams.remove(index);
+                self.reset_stream(id, ErrorCode::INTERNAL_ERROR, io.split().1);
+                continue;
+            }
+            checked = Some(stream.id);
+            let out = io.split().1;
             let windows = stream.send_window.min(self.rest.send_window).unsigned_abs();
             let length = stream.body.len();
             let count = length.min(windows).min(MOST_DATA).min(u64::from(self.rest.peer_frame));
             let is_last = count == length;
+            let filled = out.len() + FrameHeader::LENGTH as u64 + count;
+            if filled > QUANTUM && !out.is_empty() {
+                break;
+            }
+            self.turns += 1;
+            stream.last_turn = self.turns;
             out.stage_by(|bytes| write::data_header(stream.id, count as u32, is_last, bytes));
             stream.body.take_front(count, out);
             stream.send_window -= count.cast_signed();
             self.rest.send_window -= count.cast_signed();
             stream.sent += count;
-            left -= count.min(left);
             if is_last {
                 self.finish_stream(index, out);
             }

@@ -30,11 +30,11 @@ impl Http2Connection {
         service: &dyn Service,
         limits: &Limits,
     ) -> Result<bool, Fatal> {
+        let connection = io.connection().clone();
         loop {
             if self.rest.stage == Stage::Preface && !self.read_preface(io)? {
                 return Ok(false);
             }
-            let connection = io.connection().clone();
             let (input, out) = io.split();
             let Some(header) = input.first_chunk().map(FrameHeader::parse) else { return Ok(false) };
             if out.full() || self.requests_left == 0 {

@@ -24,7 +24,7 @@ struct Table {
 
 #[derive(Debug)]
 enum Entry {
-    Parked(Box<Rest>),
+    Parked(Rest),
     /// The next free entry.
     Free(Option<u32>),
 }
@@ -76,7 +76,7 @@ impl ParkedHttp2 {
     }
 
     /// Keeps the state of a connection. Returns its key, which is less than 2^31.
-    pub(crate) fn put(&self, rest: Box<Rest>) -> u32 {
+    pub(crate) fn put(&self, rest: Rest) -> u32 {
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(key) = table.free else {
             table.entries.push(Entry::Parked(rest));
@@ -91,7 +91,7 @@ impl ParkedHttp2 {
     }
 
     /// Removes the state of a connection, which wakes or ends.
-    pub(crate) fn take(&self, key: u32) -> Option<Box<Rest>> {
+    pub(crate) fn take(&self, key: u32) -> Option<Rest> {
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let next = table.free;
         let entry = table.entries.get_mut(key as usize)?;

@@ -12,7 +12,7 @@ use super::turns::{HandshakeTurns, Turn};
 use crate::clock::{self, Instant};
 use crate::io::{Finish, Flushed, Io, IoError, Patience, Received};
 use crate::message::connection::Connection;
-use crate::out::Out;
+use crate::out::{OpenFile, Out};
 use crate::serve::session::Next;
 
 /// The time in which an alert or a closing record must be sent, if the protocol does not end the connection.
@@ -413,6 +413,14 @@ impl<I: Io, L: Layer, F: FileReader> Io for LayeredIo<'_, I, L, F> {
 
     fn delivered(&self) -> u64 {
         self.below.delivered()
+    }
+
+    fn holds(&self, file: &OpenFile, size: u64) -> bool {
+        self.below.holds(file, size)
+    }
+
+    fn share_output(&mut self) {
+        self.below.share_output();
     }
 
     fn blocks(&self) -> bool {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny, ipproto};
 
-use super::option::read_bytes;
+use super::option::{read_bytes, set_tcp_option};
 use crate::memory::mapping::Mapped;
 
 /// The length of the address by which `connect(2)` dissolves a connection: only a family. Every real address
@@ -197,6 +197,17 @@ impl Socket {
     /// See [`crate::net::socket::Listener::set_wait_slice`].
     pub fn set_wait_slice(&self, slice: Duration) -> io::Result<()> {
         set_wait_slice(self.0.as_fd(), slice)
+    }
+
+    /// Limits the unsent bytes in the socket's buffer, if it has no limit (`TCP_NOTSENT_LOWAT`, `man 7 tcp`). Above
+    /// the limit, the kernel accepts no more.
+    pub fn limit_unsent(&self, bytes: u32) -> io::Result<()> {
+        let mut limit = [0; 4];
+        read_bytes(self.as_fd(), libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, &mut limit)?;
+        match limit {
+            [0, 0, 0, 0] => set_tcp_option(self.as_fd(), libc::TCP_NOTSENT_LOWAT, bytes),
+            _ => Ok(()),
+        }
     }
 
     /// Holds partial segments back, or releases them (`TCP_CORK`, `man 7 tcp`).

@@ -8,8 +8,8 @@ use rustls::version::TLS13;
 use tenfold_http::layer::LayeredIo;
 use tenfold_http::script::{BEGIN, Outcome, Script, ScriptIo};
 use tenfold_http::{
-    Connection, Finish, Flushed, Instant, Io, IoError, Memory, Out, Patience, Received, SealedOutput,
-    Session, serve_connection,
+    Connection, Finish, Flushed, Instant, Io, IoError, Memory, OpenFile, Out, Patience, Received,
+    SealedOutput, Session, serve_connection,
 };
 
 use super::kernel::seal;
@@ -135,6 +135,10 @@ impl Io for KernelIo<'_> {
 
     fn delivered(&self) -> u64 {
         self.below.delivered()
+    }
+
+    fn holds(&self, file: &OpenFile, size: u64) -> bool {
+        self.below.holds(file, size)
     }
 
     fn draining(&self) -> bool {
