@@ -4,16 +4,17 @@
 usage: first_paint.py [options]
 
 The page has a style sheet that imports another, 60 images below the window, and a script that adds a third style sheet
-with a high priority half a second later, when the browser has requested the images. Chromium reaches Tenfold through a relay with 1.6 Mbit/s and a small
-receive buffer. Three cases:
+with a high priority half a second later, when the browser has requested the images. Chromium reaches Tenfold through a
+relay with 1.6 Mbit/s and a small receive buffer. Three cases:
 
   by priority   the relay passes all frames on
-  all equal     the relay adds a PRIORITY_UPDATE with urgency 3 to each request and drops PRIORITY frames, so responses are
-                served in the order of their requests
+  all equal     the relay adds a PRIORITY_UPDATE with urgency 3 to each request and drops PRIORITY frames, so responses
+                are served in the order of their requests
   HTTP/1.1      the relay offers only HTTP/1.1
 
-Rounds run the cases in random order, each with a new browser. The page reports its times in the paths of two requests,
-and the program reads them from the access log: first paint, the third style sheet, and all files. It prints means with 95 % bootstrap intervals as a table for the book.
+Rounds run the cases in random order, each with a new browser. The page reports its times in the paths of requests, and
+the program reads them from the access log: first paint, the third style sheet, and all files. It prints means in
+seconds with 95 % bootstrap intervals, as a table for the book.
 
 Needs: the release binary, chromium, openssl. Traffic goes only to 127.0.0.1.
 """
