@@ -13,8 +13,8 @@ pub const DEFAULT_TABLE_SIZE: u16 = 4096;
 /// The bytes of a place: the offset and the length of the name.
 const PLACE: usize = 4;
 
-/// The smallest allocation.
-const SMALLEST: usize = 256;
+/// An allocation is a multiple of this length, unless the table is smaller.
+const STEP: usize = 64;
 
 /// Entries in the order of their insertion.
 #[derive(Debug)]
@@ -107,7 +107,7 @@ impl Table {
         }
         let count = self.count();
         let compact = usize::from(self.size) - OVERHEAD * count + length + PLACE * (count + 1);
-        let grown = compact.next_power_of_two().clamp(SMALLEST.min(self.most.into()), self.most.into());
+        let grown = compact.next_multiple_of(STEP).min(self.most.into());
         self.rebuild(grown.max(self.memory.len()));
     }
 
@@ -230,7 +230,7 @@ mod tests {
         let mut table = Table::new(4096);
         assert_eq!(table.heap_bytes(), 0);
         table.insert(b"name", b"value");
-        assert_eq!(table.heap_bytes(), SMALLEST);
+        assert_eq!(table.heap_bytes(), STEP);
         table.resize(0);
         assert_eq!((table.heap_bytes(), table.get(0)), (0, None));
     }
