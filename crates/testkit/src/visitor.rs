@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use crate::http2::Http2Wire;
 use crate::response::WireResponse;
 use crate::wire::Wire;
 
@@ -23,6 +24,8 @@ pub struct Visitor {
     socket: Option<PathBuf>,
     /// Whether the server, or a proxy in between, terminates TLS.
     seals: bool,
+    /// Whether requests use HTTP/2, with a cookie in each `Cookie` field.
+    multiplexes: bool,
     /// Cookies by name, without the port at its end.
     pub cookies: BTreeMap<String, String>,
     /// Fields sent with each request.
@@ -33,7 +36,8 @@ impl Visitor {
     /// A visitor without cookies.
     pub fn new(server: &impl Endpoint) -> Visitor {
         let (cookies, fields) = (BTreeMap::new(), Vec::new());
-        Visitor { address: server.address(), socket: None, seals: server.is_encrypted(), cookies, fields }
+        let (address, seals) = (server.address(), server.is_encrypted());
+        Visitor { address, socket: None, seals, multiplexes: false, cookies, fields }
     }
 
     /// The same visitor through a Unix socket of the server.
@@ -54,6 +58,13 @@ impl Visitor {
     #[must_use]
     pub fn over_tls(mut self) -> Visitor {
         self.seals = true;
+        self
+    }
+
+    /// The same visitor over HTTP/2.
+    #[must_use]
+    pub fn over_http2(mut self) -> Visitor {
+        self.multiplexes = true;
         self
     }
 
@@ -111,6 +122,9 @@ impl Visitor {
     /// Makes any request on a new connection, and stores the cookies of the response.
     #[track_caller]
     pub fn ask(&mut self, method: &str, target: &str, fields: &[(&str, &str)], body: &[u8]) -> WireResponse {
+        if self.multiplexes {
+            return self.ask_over_http2(method, target, fields, body);
+        }
         let mut request = format!("{method} {target} HTTP/1.1\r\nHost: {}\r\n", self.address);
         if !self.cookies.is_empty() {
             // A target with another host has no port.
@@ -138,13 +152,40 @@ impl Visitor {
         response
     }
 
+    #[track_caller]
+    fn ask_over_http2(
+        &mut self,
+        method: &str,
+        target: &str,
+        fields: &[(&str, &str)],
+        body: &[u8],
+    ) -> WireResponse {
+        let (host, suffix) = (self.address.to_string(), self.suffix());
+        let crumbs: Vec<_> =
+            self.cookies.iter().map(|(name, value)| format!("{name}{suffix}={value}")).collect();
+        let mut all = vec![(":authority", host.as_str())];
+        all.extend(crumbs.iter().map(|crumb| ("cookie", crumb.as_str())));
+        all.extend(self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+        all.extend_from_slice(fields);
+        let lower: Vec<_> = all.iter().map(|(name, value)| (name.to_ascii_lowercase(), *value)).collect();
+        let lower: Vec<_> = lower.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+        let wire = Wire::connect(self.address);
+        let mut http2 = Http2Wire::new(if self.seals { wire.with_protocol("h2") } else { wire });
+        let response = http2.ask(method, target, &lower, body);
+        self.keep_cookies(&response);
+        response
+    }
+
     /// The suffix of each cookie's name: each port has separate cookies.
     fn suffix(&self) -> String {
         format!("-{}", self.address.port())
     }
 
     fn keep_cookies(&mut self, response: &WireResponse) {
-        for line in response.head.lines().filter_map(|line| line.strip_prefix("Set-Cookie: ")) {
+        for line in response.head.lines().filter_map(|line| {
+            let (name, value) = line.split_once(": ")?;
+            name.eq_ignore_ascii_case("set-cookie").then_some(value)
+        }) {
             let (name, rest) = line.split_once('=').expect("a cookie has a value");
             let name = name.strip_suffix(&self.suffix()).unwrap_or(name);
             match rest.split(';').next() {

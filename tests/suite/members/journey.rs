@@ -12,8 +12,15 @@ use super::{GOOD, launch, new_member, site, stop};
 pub(super) fn a_visitor_becomes_a_member_and_leaves(config: &Config) {
     let folder = site();
     let server = launch(config, &folder, &fresh(DatabaseProduct::Sqlite, &folder)).start();
-    let mut visitor = Visitor::new(&server);
+    // The account is gone after each journey.
+    walk(Visitor::new(&server));
+    walk(Visitor::new(&server).over_http2());
+    stop(server);
+}
 
+/// Registers, logs in and out, and deletes the account.
+#[track_caller]
+fn walk(mut visitor: Visitor) {
     let refused = visitor.get("/members/?a=b");
     assert_eq!(
         (refused.status, refused.need("location")),
@@ -48,7 +55,6 @@ pub(super) fn a_visitor_becomes_a_member_and_leaves(config: &Config) {
     let gone = visitor.submit("/account/delete", "/account/delete", &[("password", GOOD)]);
     assert_eq!((gone.status, gone.need("location")), (303, "/account/login?said=deleted"));
     assert_eq!(visitor.log_in("Ann", GOOD).status, 422);
-    stop(server);
 }
 
 pub(super) fn a_database_is_reachable_by_its_socket() {

@@ -1,6 +1,7 @@
 //! The first example of each page about sites in the book, as a server.
 
 use tenfold_tests::config::Config;
+use tenfold_tests::http2::Http2Wire;
 use tenfold_tests::response::WireResponse;
 use tenfold_tests::server::Server;
 use tenfold_tests::site::TempFolder;
@@ -51,6 +52,9 @@ pub(super) fn the_book_on_hosts(config: &Config) {
         let mut wire = server.connect();
         wire.send(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"));
         assert_eq!(String::from_utf8_lossy(&wire.response().body), body, "{host}");
+        let mut http2 = Http2Wire::new(server.connect());
+        let response = http2.ask("GET", "/", &[(":authority", host)], b"");
+        assert_eq!(String::from_utf8_lossy(&response.body), body, "{host} over HTTP/2");
     }
     end(server);
 }
@@ -164,6 +168,11 @@ pub(super) fn the_book_on_early_hints(config: &Config) {
         let said = String::from_utf8_lossy(&server.exchange(old)).into_owned();
         assert!(said.starts_with("HTTP/1.1 200 OK\r\n"), "{said}");
     }
+    let mut http2 = Http2Wire::new(server.connect());
+    let stream = http2.begin("GET", "/", &[], b"");
+    assert_eq!(http2.response(stream).body, b"home\n");
+    let [hints] = http2.interim(stream) else { panic!("{:?}", http2.interim(stream)) };
+    assert_eq!((hints.status, hints.head.matches("link: ").count()), (103, 2), "{}", hints.head);
     end(server);
 }
 
