@@ -30,7 +30,7 @@ impl Account {
     pub(crate) const FRAME: u32 = 2;
     /// The price of a stream that either side resets: the work of its request is wasted.
     pub(crate) const RESET: u32 = 10;
-    /// The price of a reset after deferred work has begun.
+    /// The price of a reset before a deferred response: its request was looked up, and its work may have begun.
     pub(crate) const ABANDONED: u32 = 30;
 
     pub(crate) fn new(now: Instant) -> Account {

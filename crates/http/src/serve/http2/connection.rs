@@ -481,6 +481,7 @@ impl Http2Connection {
                 self.abandoned.push(Abandoned { deferred, by, request: stream.request });
                 Account::ABANDONED
             }
+            StreamResponse::Later(..) => Account::ABANDONED,
             _ => Account::RESET,
         }
     }
