@@ -11,13 +11,14 @@ use crate::config::resolve::kernel_tls::KernelTls;
 use crate::sandbox::CONFINES;
 
 /// The lines, by name.
-pub(super) fn lines(facts: &StartFacts<'_>) -> [(&'static str, Option<String>); 9] {
+pub(super) fn lines(facts: &StartFacts<'_>) -> [(&'static str, Option<String>); 10] {
     [
         ("process", Some(std::process::id().to_string())),
         ("engine", engine(facts)),
         ("switches", switches(facts)),
         ("files", files(facts)),
         ("bounds", bounds(facts)),
+        ("versions", versions(facts)),
         ("keys", keys(facts)),
         ("records", records(facts)),
         ("sandbox", Some(sandbox(facts))),
@@ -28,6 +29,13 @@ pub(super) fn lines(facts: &StartFacts<'_>) -> [(&'static str, Option<String>); 
 /// The number of workers, in words.
 pub(crate) fn workers(count: usize) -> String {
     format!("{count} worker{}", if count == 1 { "" } else { "s" })
+}
+
+/// The versions of HTTP, if clients do not get both.
+fn versions(facts: &StartFacts<'_>) -> Option<String> {
+    let settings = facts.settings;
+    let reason = settings.http2_excludes().unwrap_or("http2 off");
+    (!settings.http2()).then(|| format!("HTTP/1.1 only, because of {reason}"))
 }
 
 fn engine(facts: &StartFacts<'_>) -> Option<String> {

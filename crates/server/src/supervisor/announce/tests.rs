@@ -158,6 +158,7 @@ fn switches_are_reported_if_they_differ_from_their_defaults() {
     ];
     let said = said(&flags);
     assert!(said.contains("\n  switches write split, tcp-nodelay off\n"), "{said}");
+    assert!(said.contains("\n  versions HTTP/1.1 only, because of write split\n"), "{said}");
 }
 
 #[test]
