@@ -27,6 +27,8 @@ func main() {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		urls = append(urls, lines.Text())
 	}
+	// With a connection, the others begin streams on it. Otherwise each opens a connection, of which most stay unused.
+	get(client, urls[len(urls)-1])
 	hashes := make([]string, len(urls))
 	var group sync.WaitGroup
 	for at, url := range urls {
