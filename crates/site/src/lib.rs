@@ -34,6 +34,7 @@ pub use rules::codings::Codings;
 pub use rules::cors::Cors;
 pub use rules::error_pages::{ErrorPages, page_name};
 pub use rules::fields::FieldEdit;
+pub use rules::media_types::MediaTypes;
 pub use rules::password::StoredHash;
 pub use rules::path::{PathError, Shown, SitePath};
 pub use rules::pattern::Pattern;

@@ -19,7 +19,7 @@ const CORRECTIONS: &[(&str, &str)] = &[
 /// Returns the `Content-Type` of a file with this name under `policy`. Text has a charset, UTF-8 by default.
 pub(crate) fn of(name: &str, policy: &Policy) -> String {
     let file = name.rsplit('/').next().unwrap_or(name);
-    let essence = match own(file, policy) {
+    let essence = match policy.types.find(file) {
         // A configured type with parameters is complete.
         Some(own) if own.contains(';') => return own.to_owned(),
         Some(own) => own,
@@ -46,30 +46,17 @@ pub(crate) fn compressed(name: &str, policy: &Policy) -> Option<(ContentCoding, 
         })?,
     };
     let file = |name: &str| name.rsplit('/').next().unwrap_or(name).to_owned();
-    if own(&file(name), policy).is_some() {
+    if policy.types.find(&file(name)).is_some() {
         return None;
     }
     let file = file(&inner);
-    (own(&file, policy).is_some() || is_processed(by_extension(&file))).then_some((coding, inner))
+    (policy.types.find(&file).is_some() || is_processed(by_extension(&file))).then_some((coding, inner))
 }
 
 /// Whether browsers process content of this type instead of storing it.
 fn is_processed(essence: &str) -> bool {
     const KINDS: [&str; 5] = ["image/", "audio/", "video/", "font/", "model/"];
     is_text(essence) || essence == "application/wasm" || KINDS.iter().any(|kind| essence.starts_with(kind))
-}
-
-/// Returns the type configured for a file with this name: for the whole name, or else for its longest ending.
-fn own<'p>(file: &str, policy: &'p Policy) -> Option<&'p str> {
-    if policy.types.is_empty() {
-        return None;
-    }
-    let file = file.to_ascii_lowercase();
-    let endings = file.match_indices('.').map(|(at, _)| &file[at..]);
-    std::iter::once(file.as_str())
-        .chain(endings)
-        .find_map(|known| policy.types.get(known))
-        .map(String::as_str)
 }
 
 fn by_extension(file: &str) -> &'static str {
@@ -92,21 +79,56 @@ fn is_text(essence: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rules::media_types::MediaTypes;
     use tenfold_http::FieldValue;
 
     fn of(name: &str) -> String {
         super::of(name, &Policy::default())
     }
 
+    fn types(all: &[(&str, &str)]) -> MediaTypes {
+        let mut types = MediaTypes::default();
+        all.iter().for_each(|(key, media_type)| types.insert(key, media_type).expect(key));
+        types
+    }
+
+    #[test]
+    fn names_without_an_extension_and_patterns_have_types() {
+        let types = types(&[
+            ("", "text/x-none"),
+            ("README*", "text/x-readme"),
+            ("*.min.*", "text/x-min"),
+            (".js", "text/javascript"),
+            ("readme.js", "text/x-name"),
+        ]);
+        let policy = Policy { types, charset: Some(None), ..Policy::default() };
+        for (name, expected) in [
+            ("a.b/LICENSE", "text/x-none"),
+            ("Makefile", "text/x-none"),
+            ("README", "text/x-readme"),
+            ("read", "text/x-none"),
+            ("a/readme.1", "text/x-readme"),
+            ("app.min.js", "text/x-min"),
+            ("app.js", "text/javascript"),
+            ("README.js", "text/x-name"),
+            ("photo.png", "image/png"),
+            ("trailing.", UNKNOWN),
+        ] {
+            assert_eq!(super::of(name, &policy), expected, "{name}");
+        }
+        assert_eq!(super::compressed("LICENSE.gz", &policy), Some((ContentCoding::Gzip, "LICENSE".into())));
+        assert!(MediaTypes::default().insert("a/*", "a/b").is_err());
+        assert!(MediaTypes::default().insert("***", "a/b").is_err());
+    }
+
     #[test]
     fn the_configuration_knows_better() {
-        let types = [
+        let types = types(&[
             (".md", "text/markdown"),
             (".tar.gz", "application/x-tar"),
             ("license", "text/plain"),
             (".x", "a/b; c=d"),
-        ];
-        let types = types.map(|(name, own)| (name.to_owned(), own.to_owned())).into();
+        ]);
         let policy = Policy { types, charset: Some(Some("iso-8859-1".into())), ..Policy::default() };
         for (name, expected) in [
             ("a/README.MD", "text/markdown; charset=iso-8859-1"),
@@ -169,10 +191,8 @@ mod tests {
         {
             assert_eq!(found(name), None, "{name}");
         }
-        let typed = |ending: &str| {
-            let types = [(ending.to_owned(), "application/x-own".to_owned())].into();
-            Policy { types, ..Policy::default() }
-        };
+        let typed =
+            |ending: &str| Policy { types: types(&[(ending, "application/x-own")]), ..Policy::default() };
         assert_eq!(super::compressed("a.js.gz", &typed(".gz")), None);
         assert_eq!(super::compressed("a.data.gz", &typed(".data")), Some((Gzip, "a.data".to_owned())));
     }

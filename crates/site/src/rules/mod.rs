@@ -9,6 +9,7 @@ pub(crate) mod codings;
 pub(crate) mod cors;
 pub(crate) mod error_pages;
 pub(crate) mod fields;
+pub(crate) mod media_types;
 pub(crate) mod password;
 pub(crate) mod path;
 pub(crate) mod pattern;

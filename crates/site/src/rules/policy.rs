@@ -1,6 +1,5 @@
 //! The policy of a path: of each rule, and of all rules combined.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tenfold_http::{FieldName, FieldValue, HeaderLines};
@@ -8,6 +7,7 @@ use tenfold_http::{FieldName, FieldValue, HeaderLines};
 use crate::rules::cache_control::CacheControl;
 use crate::rules::cors::Cors;
 use crate::rules::fields::{FieldEdit, ResponseFields};
+use crate::rules::media_types::MediaTypes;
 use crate::rules::path::SitePath;
 use crate::rules::pattern::Pattern;
 use crate::rules::realm::Realm;
@@ -23,9 +23,8 @@ pub struct Policy {
     pub cache: Option<CacheControl>,
     /// The charset of text. UTF-8 by default.
     pub charset: Option<Option<String>>,
-    /// Media types by file name, or by the ending of the name including its dot. The types of several rules
-    /// add up.
-    pub types: BTreeMap<String, String>,
+    /// Media types by the names of files. The types of several rules add up.
+    pub types: MediaTypes,
     /// The origins whose pages may read responses.
     pub cors: Option<Option<Arc<Cors>>>,
     /// The realm whose users may get the files.
@@ -44,7 +43,7 @@ impl Policy {
     /// Overrides keys by those that `later` sets.
     fn overlay(&mut self, later: &Policy) {
         self.fields.extend_from_slice(&later.fields);
-        self.types.extend(later.types.clone());
+        self.types.extend(&later.types);
         set(&mut self.cache, &later.cache);
         set(&mut self.charset, &later.charset);
         set(&mut self.cors, &later.cors);

@@ -24,7 +24,7 @@ pub(crate) static POLICY: &[TableKey<Policy>] = keys! {
     "the charset parameter of text types, or false for none; default: utf-8";
     |policy, given, _| policy.charset = Some(unless_off(given, |given| given.parse(charset))?);
 "types" Shape::Map(".md", &Shape::Text("text/markdown"));
-    "media types of files, by the end of their name (with its dot) or by the whole name";
+    "media types of files, by the end of their name (with its dot), the whole name, a pattern such as README*, or \"\" for names without an extension";
     |policy, given, _| read_types(policy, given)?;
 "early-hints" Shape::Many(&Shape::Text("</site.css>; rel=preload; as=style"));
     "values of Link to send in a 103 response, and again in the final response";
@@ -50,10 +50,8 @@ const MOST_TRIED: usize = 8;
 
 fn read_types(policy: &mut Policy, given: &GivenValue<'_>) -> ReadResult {
     for (name, media_type) in given.entries()? {
-        if name.text().is_empty() || name.text().contains('/') {
-            return Err(name.wrong("it is the ending of a name, such as .md, or a name, such as LICENSE"));
-        }
-        policy.types.insert(name.text().to_ascii_lowercase(), media_type.parse(media_type_of)?);
+        let media_type = media_type.parse(media_type_of)?;
+        policy.types.insert(name.text(), &media_type).map_err(|mend| name.wrong(mend))?;
     }
     Ok(())
 }

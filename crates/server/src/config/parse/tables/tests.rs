@@ -22,7 +22,7 @@ fn every_table_and_key_is_read() {
         dotfiles = ["/.well-known", "/.nojekyll"]
         symlinks = "owner"
         error-pages = {{ 404 = "/missing.html", 5xx = false }}
-        types = {{ ".md" = "text/markdown", LICENSE = "text/plain" }}
+        types = {{ ".md" = "text/markdown", LICENSE = "text/plain", "README*" = "text/plain", "" = "text/plain" }}
         headers.set = {{ X-Frame-Options = "DENY" }}
         headers.add = {{ Link = ["</a>; rel=next", "</b>; rel=prev"] }}
         headers.remove = ["ETag"]
@@ -120,6 +120,7 @@ fn a_wrong_value_is_refused_with_line_column_and_remedy() {
         (11, "charset = \"utf 8\"", "such as utf-8"),
         (19, "types = { \".md\" = \"markdown\" }", "such as text/markdown"),
         (11, "types = { \"a/b\" = \"text/a\" }", "such as .md"),
+        (11, "types = { \"***\" = \"text/a\" }", "*** has no meaning"),
         (17, "headers.set = { Content-Length = \"5\" }", "belongs to the protocol"),
         (23, "headers.set = { X-A = \"a\\nb\" }", "cannot contain control characters"),
         (19, "headers.remove = [\"a b\"]", "not the name of a field"),
