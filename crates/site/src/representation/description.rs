@@ -50,6 +50,14 @@ impl RepresentationForm<'_> {
 /// The `Vary` of a response that depends on `Accept-Encoding` (RFC 9110 §12.5.5).
 const VARY: FieldValue<'static> = FieldValue::constant("Accept-Encoding");
 
+/// Whether this time comes from a tool that gives all files the same time, or from a wrong clock. Such times are
+/// 1970 (OSTree, Nix), 1980 (ZIP, Gradle) and 1985-10-26 (npm). Real files of that age lose only `Last-Modified`.
+fn is_fixed(time: Timestamp) -> bool {
+    /// 1986-01-01.
+    const FIRST_REAL: i64 = 504_921_600;
+    time.seconds < FIRST_REAL
+}
+
 /// Returns the value of `Content-Encoding`.
 fn token(coding: ContentCoding) -> FieldValue<'static> {
     FieldValue::new(coding.token().as_bytes()).expect("a coding's name is a token")
@@ -79,20 +87,18 @@ pub(crate) struct Description {
 impl Description {
     pub(crate) fn of(name: &str, facts: &FileStat, form: RepresentationForm<'_>) -> Description {
         let RepresentationForm { coding, negotiated, here, guard, .. } = form;
-        let modified = facts.modified;
+        // Versions of a file with a fixed time differ only in their time of change.
+        let version = if is_fixed(facts.modified) { facts.changed } else { facts.modified };
         // The inode would distinguish more versions, but it differs between nodes, and would reveal a number
         // of the file system.
-        let etag = format!(
-            "\"{:x}.{:x}-{:x}{}\"",
-            modified.seconds,
-            modified.nanoseconds,
-            facts.size,
-            suffix(coding)
-        );
+        let etag =
+            format!("\"{:x}.{:x}-{:x}{}\"", version.seconds, version.nanoseconds, facts.size, suffix(coding));
         let modified = form.modified;
         // A date in the future is forbidden (RFC 9110 §8.8.2.1). The date of the present second would also be
-        // the date of later changes in it (§8.8.2.2). A date before 1970 comes from a wrong clock.
-        let past = u64::try_from(modified.seconds).ok().filter(|&seconds| seconds < clock::unix_seconds());
+        // the date of later changes in it (§8.8.2.2). A fixed time does not change with the content.
+        let real = Some(modified.seconds).filter(|_| !is_fixed(modified));
+        let past = real.and_then(|seconds| u64::try_from(seconds).ok());
+        let past = past.filter(|&seconds| seconds < clock::unix_seconds());
         let fields = here.fields.clone();
         let is_private = here.realm().is_some() || !guard.is_open();
         let cache = match here.policy.cache {
@@ -125,11 +131,12 @@ impl Description {
         Description { etag, coding, ..self.clone() }
     }
 
-    /// Describes the same file with a tag made from its content.
+    /// Describes the same file with a tag made from its content. It has no time of modification, which could
+    /// be equal for different contents (RFC 9110 §8.8.2.1: a server may have no consistent time).
     pub(crate) fn tagged(&self, digest: &[u8]) -> Description {
         let digits = String::from_utf8_lossy(digest);
         let etag = format!("\"{digits}{}\"", suffix(self.coding));
-        Description { etag, ..self.clone() }
+        Description { etag, modified: None, ..self.clone() }
     }
 
     /// Returns the whole response with this status and a body of `size` bytes. `joined` is the body, if it

@@ -177,21 +177,57 @@ fn a_tag_of_time_is_the_same_on_every_node_and_does_not_tell_the_inode() {
     let (folder, site) = site();
     let set = |name: &str, nanoseconds: u32| {
         let file = std::fs::File::options().write(true).open(folder.at(name));
-        let then = SystemTime::UNIX_EPOCH + Duration::new(1, nanoseconds);
+        let then = SystemTime::UNIX_EPOCH + Duration::new(784_111_777, nanoseconds);
         file.and_then(|file| file.set_modified(then)).expect("the file is ours");
     };
     set("page", 7);
     let before = get(&site, "/page");
-    assert_eq!(etag(&before), "\"1.7-a\"");
+    assert_eq!(etag(&before), "\"2ebc98a1.7-a\"");
     folder.write("copy", "0123456789");
     set("copy", 7);
-    assert_eq!(etag(&get(&site, "/copy")), "\"1.7-a\"", "the inode changes the tag");
+    assert_eq!(etag(&get(&site, "/copy")), "\"2ebc98a1.7-a\"", "the inode changes the tag");
     set("copy", 8);
     std::fs::rename(folder.at("copy"), folder.at("page")).expect("the directory is ours");
     pass(Duration::from_secs(1));
     let after = get(&site, "/page");
     assert_eq!(before.field("Last-Modified"), after.field("Last-Modified"));
-    assert_eq!(etag(&after), "\"1.8-a\"", "nanoseconds are ignored");
+    assert_eq!(etag(&after), "\"2ebc98a1.8-a\"", "nanoseconds are ignored");
+}
+
+/// OSTree, Nix, ZIP, Gradle and npm give all files the same time.
+#[test]
+fn a_fixed_time_proves_nothing() {
+    let (folder, site) = site();
+    for seconds in [0, 1, 315_532_800, 318_211_200, 499_162_500] {
+        let write = |content: &str| {
+            folder.replace("page", content);
+            let file = std::fs::File::options().write(true).open(folder.at("page"));
+            let then = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+            file.and_then(|file| file.set_modified(then)).expect("the file is ours");
+        };
+        write("0123456789");
+        let before = get_later(&site, "/page");
+        assert_eq!(before.field("Last-Modified"), None, "{seconds}");
+        let since = "If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT";
+        assert_eq!(ask(&site, "GET", "/page", &[since]).status(), 200, "{seconds}");
+        let condition = format!("If-None-Match: {}", etag(&before));
+        assert_eq!(ask(&site, "GET", "/page", &[&condition]).status(), 304, "{seconds}");
+        write("9876543210");
+        // Within a tick of the kernel's clock, the time of change would be the same.
+        while file_changed(&folder) == etag(&before) {
+            write("9876543210");
+        }
+        pass(Duration::from_secs(1));
+        let after = ask(&site, "GET", "/page", &[&condition]);
+        assert_eq!((after.status(), after.text()), (200, "9876543210"), "{seconds}");
+    }
+}
+
+/// Returns the tag that the file `page` has by its time of change.
+fn file_changed(folder: &Folder) -> String {
+    use std::os::unix::fs::MetadataExt;
+    let facts = std::fs::metadata(folder.at("page")).expect("it is there");
+    format!("\"{:x}.{:x}-{:x}\"", facts.ctime(), facts.ctime_nsec(), facts.size())
 }
 
 #[test]
