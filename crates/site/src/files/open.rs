@@ -30,6 +30,8 @@ pub(crate) struct Files {
 #[derive(Debug)]
 pub(crate) struct LookupName {
     name: String,
+    /// The result if the name is a file; None: the file itself.
+    file: Option<Absence>,
     /// The result if the name is a directory.
     directory: Absence,
     /// Whether every path leads to this file.
@@ -48,7 +50,12 @@ impl LookupName {
 
     /// A file, or `directory` if the name is a directory.
     pub(crate) fn file_or(name: &str, directory: Absence) -> LookupName {
-        LookupName { name: name.to_owned(), directory, fixed: false }
+        LookupName { name: name.to_owned(), file: None, directory, fixed: false }
+    }
+
+    /// An index whose existence leads to its folder with a slash at the end.
+    pub(crate) fn index_elsewhere(name: &str) -> LookupName {
+        LookupName { file: Some(Absence::Directory), ..LookupName::file(name) }
     }
 
     /// Marks the file as the same for every path.
@@ -71,7 +78,7 @@ impl LookupName {
 
     fn servable(&self, facts: FileStat) -> Result<FileStat, Absence> {
         match facts.kind {
-            FileKind::File => Ok(facts),
+            FileKind::File => self.file.map_or(Ok(facts), Err),
             FileKind::Directory => Err(self.directory),
             FileKind::Special => Err(Absence::Forbidden),
         }

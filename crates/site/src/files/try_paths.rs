@@ -14,13 +14,20 @@ pub(crate) struct TryPaths(Vec<LookupName>);
 impl TryPaths {
     /// Returns the candidates of `path` under the policy `here`.
     pub(crate) fn of(path: &SitePath, here: &Effective, settings: &Settings) -> TryPaths {
-        let mut all = Vec::new();
+        // A folder without an index comes last: `/about` can be `about.html` although `about/` exists.
+        let (mut all, mut without_index) = (Vec::new(), None);
         match &here.policy.try_files {
             None => itself(path, settings, &mut all),
             Some(files) => {
-                for file in files {
+                for (at, file) in files.iter().enumerate() {
                     let first = all.len();
                     match file.apply(path) {
+                        Tried::Itself if at + 1 < files.len() && adds_slash(path, settings) => {
+                            all.push(LookupName::file(path.relative()));
+                            let indexes = names_of_indexes(path.relative(), settings);
+                            all.extend(indexes.map(|name| LookupName::index_elsewhere(&name)));
+                            without_index = Some(LookupName::file_or(path.relative(), Absence::Directory));
+                        }
                         Tried::Itself => itself(path, settings, &mut all),
                         Tried::File(name) => all.push(LookupName::file(&name)),
                         Tried::IndexOf(folder) => indexes_of(&folder, settings, &mut all),
@@ -30,6 +37,7 @@ impl TryPaths {
                         all.extend(names);
                     }
                 }
+                all.extend(without_index);
             }
         }
         if let Some(Some(name)) = &here.policy.fallback
@@ -70,10 +78,19 @@ fn itself(path: &SitePath, settings: &Settings, all: &mut Vec<LookupName>) {
 }
 
 fn indexes_of(folder: &str, settings: &Settings, all: &mut Vec<LookupName>) {
-    all.extend(settings.index.iter().map(|index| match folder {
-        "" => LookupName::file(index),
-        folder => LookupName::file(&format!("{folder}/{index}")),
-    }));
+    all.extend(names_of_indexes(folder, settings).map(|name| LookupName::file(&name)));
+}
+
+fn names_of_indexes(folder: &str, settings: &Settings) -> impl Iterator<Item = String> {
+    settings.index.iter().map(move |index| match folder {
+        "" => index.clone(),
+        folder => format!("{folder}/{index}"),
+    })
+}
+
+/// Whether a folder of this path is requested with a slash that `path` lacks.
+fn adds_slash(path: &SitePath, settings: &Settings) -> bool {
+    !path.asks_for_directory() && !path.relative().is_empty() && settings.routes.slash == Slash::Add
 }
 
 fn last(relative: &str) -> &str {

@@ -222,6 +222,29 @@ fn files_are_tried_in_order_and_changes_are_seen() {
 }
 
 #[test]
+fn a_page_precedes_a_folder_without_an_index() {
+    let folder = folder();
+    folder.write("about.html", "about");
+    folder.write("about/team.html", "team");
+    folder.write("only/deep.html", "deep");
+    let tried = ["{path}", "{path}.html"].map(|text| TryFile::new(text).expect(text)).to_vec();
+    let policy = Policy { try_files: Some(tried), ..Policy::default() };
+    let site = with_policies(&folder, policy, Vec::new());
+    let asked = |target: &str| {
+        let response = get_later(&site, target);
+        (response.status(), response.field("Location").unwrap_or(response.text()).to_owned())
+    };
+    assert_eq!(asked("/about"), (200, "about".to_owned()));
+    assert_eq!(asked("/about/team"), (200, "team".to_owned()));
+    assert_eq!(asked("/only"), (301, "/only/".to_owned()));
+    folder.write("about/index.html", "index");
+    assert_eq!(asked("/about"), (301, "/about/".to_owned()));
+    assert_eq!(asked("/about/"), (200, "index".to_owned()));
+    fs::remove_file(folder.at("about/index.html")).expect("our own folder");
+    assert_eq!(asked("/about"), (200, "about".to_owned()));
+}
+
+#[test]
 fn an_application_answers_paths_without_a_file() {
     let folder = folder();
     let policy = Policy { fallback: Some(Some("index.html".into())), ..Policy::default() };
