@@ -124,10 +124,12 @@ fn users(given: &GivenValue<'_>, reader: &TableReader<'_>) -> Result<BTreeMap<St
     entries.map(|(name, hash)| Ok((name.text().to_owned(), hash.parse(StoredHash::new)?))).collect()
 }
 
-/// Reads a file of lines, each with a name, a colon and a hash. Empty lines and lines that begin with `#` are ignored.
+/// Reads a file of lines, each with a name, a colon and a hash. As in Apache and nginx, further columns, a byte-order
+/// mark, empty lines and lines that begin with `#` are ignored.
 fn read_users(path: &Path) -> Result<BTreeMap<String, StoredHash>, String> {
     let content = location::read_text(path, MOST_USERS)
         .map_err(|error| format!("cannot read the users in {}: {error}", path.display()))?;
+    let content = content.strip_prefix('\u{feff}').unwrap_or(&content);
     let mut users = BTreeMap::new();
     for (number, line) in (1..).zip(content.lines().map(str::trim)) {
         if line.is_empty() || line.starts_with('#') {
@@ -135,6 +137,7 @@ fn read_users(path: &Path) -> Result<BTreeMap<String, StoredHash>, String> {
         }
         let wrong = |why: &str| format!("{}, line {number}: {why}", path.display());
         let (name, hash) = line.split_once(':').ok_or_else(|| wrong("a line is name:hash"))?;
+        let hash = hash.split_once(':').map_or(hash, |(hash, _)| hash).trim_end();
         let hash = StoredHash::new(hash).map_err(|why| wrong(&why))?;
         if users.insert(name.to_owned(), hash).is_some() {
             return Err(wrong(&format!("there is a user called {name} already")));

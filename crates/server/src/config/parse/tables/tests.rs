@@ -127,7 +127,7 @@ fn a_wrong_value_is_refused_with_line_column_and_remedy() {
         (9, "headers.drop = \"ETag\"", "the keys of headers are set, add, remove"),
         (15, "early-hints = \" x\"", "begin or end with a space"),
         (13, "try-files = []", "1 to 8 files"),
-        (14, "try-files = [\"$uri\"]", "begins with {path} or with a slash"),
+        (14, "try-files = [\"$uri\"]", "write [\"{path}\"]"),
         (12, "fallback = \"index.html\"", "write \"/index.html\""),
         (12, "fallback = true", "a text in quotes is needed, not a TOML boolean"),
         (18, "trailing-slash = \"both\"", "there are add, remove, either"),
@@ -145,6 +145,7 @@ fn a_wrong_value_is_refused_with_line_column_and_remedy() {
         refused(&format!("[site]\n{line}"), &format!("2:{column}"), mend);
     }
     refused("[site.headers.set]\ncompress = \"on\"", "2:1", "compress is a setting of the whole server");
+    refused("[site]\nlisten = \"127.0.0.1:80\"", "2:1", "listen is a setting of the whole server");
     refused("[[site.path]]\ncache = \"1h\"", "1:1", "match = ");
     refused("[[site.path]]\nmatch = \"*.css\"", "2:9", "write \"/*.css\"");
     refused("[[site.redirect]]\nfrom = \"/a\"\nto = \"/a\"", "3:6", "would be a loop");
@@ -179,6 +180,11 @@ fn users_may_be_in_a_separate_file() {
         problems.first().map(Problem::to_string)
     };
     assert_eq!(read(&format!("# members\n\nalice:{HASH}\n  bob:{HASH}\n")), None);
+    // Apache and nginx ignore further columns and a byte-order mark.
+    assert_eq!(read(&format!("alice:{HASH}:Alice, on loan:\nbob:{HASH} :x\n")), None);
+    let marked = read(&format!("\u{feff}alice:{HASH}\nalice:{HASH}\n"));
+    assert!(marked.is_some_and(|told| told.contains("a user called alice already")));
+    assert_eq!(read(&format!("\u{feff}# members\nalice:{HASH}\n")), None);
     for (users, said) in [
         ("alice", "users, line 1: a line is name:hash"),
         (&format!("\nalice:{HASH}\nbob:$apr1$x$y\n"), "users, line 3: it is neither"),
