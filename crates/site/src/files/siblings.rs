@@ -39,7 +39,7 @@ pub fn stale_files(root: &Root, codings: &Codings) -> Vec<String> {
         if codings.siblings.is_empty() || names == 0 {
             break;
         }
-        let Ok(listing) = root.entries(&folder, names, |name| !name.starts_with('.')) else { continue };
+        let Ok(listing) = root.entries(&folder, names, |name| !name.starts_with(b".")) else { continue };
         // Through links, a folder can have several names.
         if !seen.insert(listing.identity) {
             continue;

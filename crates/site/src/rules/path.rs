@@ -52,7 +52,7 @@ impl SitePath {
             }
             relative.push_str(&name);
             is_none |= is_nothing(&name);
-            if is_hidden(&name) {
+            if is_hidden(name.as_bytes()) {
                 hidden.push(relative.len());
             }
         }
@@ -132,11 +132,13 @@ fn decode(segment: &str) -> Result<String, PathError> {
             byte => byte,
         });
     }
-    let name = String::from_utf8(bytes).map_err(|_| PathError::Malformed)?;
-    if name.bytes().any(|byte| byte.is_ascii_control() || byte == b'\\') {
-        return Err(PathError::Malformed);
-    }
-    Ok(name)
+    url_name(&bytes).map(str::to_owned).ok_or(PathError::Malformed)
+}
+
+/// Returns a name that URLs can contain: UTF-8 without control characters and backslashes.
+pub(crate) fn url_name(name: &[u8]) -> Option<&str> {
+    let name = std::str::from_utf8(name).ok()?;
+    (!name.bytes().any(|byte| byte.is_ascii_control() || byte == b'\\')).then_some(name)
 }
 
 fn digit(byte: &u8) -> Option<u8> {
@@ -148,8 +150,9 @@ fn is_nothing(name: &str) -> bool {
     name == "." || name.starts_with("..") || name.contains('/')
 }
 
-fn is_hidden(name: &str) -> bool {
-    name.starts_with('.') || name.ends_with('~')
+/// Whether files with this name are not served, unless the configuration shows them.
+pub(crate) fn is_hidden(name: &[u8]) -> bool {
+    name.starts_with(b".") || name.ends_with(b"~")
 }
 
 /// Patterns of hidden names that are served, with the hidden folders above them. The default is

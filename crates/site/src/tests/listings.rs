@@ -191,6 +191,32 @@ fn listings_are_bounded_and_report_it() {
 }
 
 #[test]
+fn a_listing_counts_the_names_that_no_url_can_contain() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let folder = several();
+    let site = listing(&folder, Listing::Html);
+    assert!(!get(&site, "/docs/").text().contains("not shown"));
+    for (names, note) in [
+        (
+            &[&b"back\\slash"[..], b".hid\\den", b".\xff"][..],
+            "1 name is not shown, because no URL can contain it.",
+        ),
+        (&[&b"latin\xe9"[..], b"line\nbreak", b"old\xff~"], "3 names are not shown"),
+    ] {
+        for name in names {
+            fs::write(folder.at("docs").join(OsStr::from_bytes(name)), "").expect("our own folder");
+        }
+        let page = get(&site, "/docs/");
+        assert!(page.text().contains(note), "{}", page.text());
+        assert_eq!(links(&page).len(), 5);
+    }
+    let json = ask(&site, "GET", "/docs/", &["Accept: application/json"]);
+    let value: serde_json::Value = serde_json::from_slice(&json.body).expect("it is JSON");
+    assert_eq!(value["unshown"], 3);
+}
+
+#[test]
 fn listings_are_current_and_conditional() {
     let folder = several();
     let site = listing(&folder, Listing::Html);

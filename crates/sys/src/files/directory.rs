@@ -26,8 +26,8 @@ pub struct DirectoryListing {
 }
 
 impl Root {
-    /// Reads at most `most` names of the directory `relative`, and looks at the UTF-8 names that `wants` accepts.
-    /// Entries that vanish meanwhile are omitted, and so are symbolic links that are broken or leave the root.
+    /// Reads at most `most` names of the directory `relative`, and looks at the names that `wants` accepts. Names
+    /// that are not UTF-8 are omitted after that call. Entries that vanish meanwhile are omitted, and so are symbolic links that are broken or leave the root.
     ///
     /// # Errors
     /// It is no directory, this process may not read it, or a resource is exhausted.
@@ -35,7 +35,7 @@ impl Root {
         &self,
         relative: &str,
         most: usize,
-        wants: impl Fn(&str) -> bool,
+        mut wants: impl FnMut(&[u8]) -> bool,
     ) -> Result<DirectoryListing, FileError> {
         let directory = self.resolve(relative, OFlags::RDONLY | OFlags::DIRECTORY)?;
         let identity = FileStat::of(&rustix::fs::fstat(&directory)?).identity();
@@ -52,7 +52,10 @@ impl Root {
                 break;
             }
             read += 1;
-            let Some(name) = name.to_str().ok().filter(|name| wants(name)) else { continue };
+            if !wants(name.to_bytes()) {
+                continue;
+            }
+            let Ok(name) = name.to_str() else { continue };
             let Ok(stat) = rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
             let facts = match FileType::from_raw_mode(stat.st_mode) {
                 // The root resolves the link, so its target cannot be outside.
@@ -96,7 +99,7 @@ mod tests {
             symlink(target, inner.join(name)).expect("our own folder");
         }
         fs::write(inner.join("unwanted"), "").expect("our own folder");
-        let found = root.entries("inner", 100, |name| name != "unwanted").expect("it can be read");
+        let found = root.entries("inner", 100, |name| name != b"unwanted").expect("it can be read");
         let mut seen: Vec<_> =
             found.entries.iter().map(|entry| (&entry.name[..], entry.facts.kind, entry.facts.size)).collect();
         seen.iter_mut().filter(|(_, kind, _)| *kind == FileKind::Directory).for_each(|(.., size)| *size = 0);

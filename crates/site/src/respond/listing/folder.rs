@@ -28,6 +28,8 @@ pub(super) struct FolderEntries {
     pub(super) entries: Vec<ListedEntry>,
     /// The bound on names, if the folder has more.
     pub(super) cut: Option<usize>,
+    /// Entries with a name that no URL can contain.
+    pub(super) nameless: usize,
 }
 
 /// An entry that can be requested.
@@ -49,6 +51,7 @@ impl FolderEntries {
         order: SortOrder,
         entries: Vec<DirectoryEntry>,
         cut: Option<usize>,
+        nameless: usize,
     ) -> FolderEntries {
         let shown = |entry: DirectoryEntry| {
             let folder = match entry.facts.kind {
@@ -62,7 +65,7 @@ impl FolderEntries {
         entries.sort_by_cached_key(|shown| (shown.entry.name.to_lowercase(), shown.entry.name.clone()));
         // Stable: equal entries stay in the order of names.
         entries.sort_by(|one, other| order.compare(one, other));
-        FolderEntries { links, order, entries, cut }
+        FolderEntries { links, order, entries, cut, nameless }
     }
 }
 

@@ -21,7 +21,7 @@ use crate::representation::summary::ResponseSummary;
 use crate::representation::tags::digest;
 use crate::respond::message;
 use crate::rules::fields::ResponseFields;
-use crate::rules::path::SitePath;
+use crate::rules::path::{SitePath, is_hidden, url_name};
 use crate::rules::policy::Listing;
 use crate::site::Site;
 use folder::{FolderEntries, SortOrder};
@@ -83,11 +83,18 @@ impl Reading {
     /// its name by now.
     pub(crate) fn read(self, guarded: Identity) -> Result<ListingBody, FileError> {
         let Reading { links, root, order, most, json, chosen } = self;
-        let found = root.entries(links.folder.relative(), most, |name| links.to(name, false).is_some())?;
+        let mut nameless = 0;
+        let found = root.entries(links.folder.relative(), most, |name| match url_name(name) {
+            Some(name) => links.to(name, false).is_some(),
+            None => {
+                nameless += usize::from(!is_hidden(name));
+                false
+            }
+        })?;
         if found.identity != guarded {
             return Err(FileError::Absent);
         }
-        let folder = FolderEntries::new(links, order, found.entries, found.more.then_some(most));
+        let folder = FolderEntries::new(links, order, found.entries, found.more.then_some(most), nameless);
         let body = if json { page::json(&folder) } else { page::html(&folder) };
         let tag = format!("\"{}\"", digest(body.as_bytes()));
         Ok(ListingBody { body, tag, json, chosen })

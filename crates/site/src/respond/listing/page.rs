@@ -51,11 +51,13 @@ fn write_content(page: &mut String, folder: &FolderEntries) -> fmt::Result {
         write_row(page, shown)?;
     }
     write!(page, "\n</tbody>\n<tfoot><tr><td colspan=\"3\">{}</td></tr></tfoot>\n</table>", total(folder))?;
-    match folder.cut {
-        None => Ok(()),
-        Some(most) => {
-            write!(page, "\n<p>There is more here than is shown: the first {most} names were read.</p>")
-        }
+    if let Some(most) = folder.cut {
+        write!(page, "\n<p>There is more here than is shown: the first {most} names were read.</p>")?;
+    }
+    match folder.nameless {
+        0 => Ok(()),
+        1 => write!(page, "\n<p>1 name is not shown, because no URL can contain it.</p>"),
+        count => write!(page, "\n<p>{count} names are not shown, because no URL can contain them.</p>"),
     }
 }
 
@@ -161,6 +163,9 @@ struct Document<'a> {
     path: &'a str,
     /// Whether the folder has more entries than the listing.
     truncated: bool,
+    /// Entries with a name that no URL can contain.
+    #[serde(skip_serializing_if = "is_zero")]
+    unshown: usize,
     entries: Vec<Item<'a>>,
 }
 
@@ -176,6 +181,10 @@ struct Item<'a> {
     modified: i64,
 }
 
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
 /// Returns the listing as JSON.
 pub(super) fn json(folder: &FolderEntries) -> String {
     let entries = folder.entries.iter().map(|shown| Item {
@@ -187,6 +196,7 @@ pub(super) fn json(folder: &FolderEntries) -> String {
     let document = Document {
         path: folder.links.address().canonical(),
         truncated: folder.cut.is_some(),
+        unshown: folder.nameless,
         entries: entries.collect(),
     };
     let mut text = serde_json::to_string(&document).expect("strings and numbers are valid JSON");
