@@ -29,4 +29,4 @@ pub mod server;
 pub mod site;
 pub mod strace;
 
-pub use tenfold_testkit::{address, http2, process, response, seal, time, tools, visitor, wire};
+pub use tenfold_testkit::{address, http2, process, program, response, seal, time, tools, visitor, wire};

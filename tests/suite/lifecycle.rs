@@ -11,15 +11,18 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use rustix::process::Signal;
 use tenfold_tests::address::ReservedAddress;
+use tenfold_tests::binary;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::Launch;
 use tenfold_tests::process::Process;
+use tenfold_tests::program::Program;
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::strace::{Calls, Tracer};
 use tenfold_tests::time::{SOON, becomes_true, eventually, not_before};
+use tenfold_tests::tools;
 use tenfold_tests::wire::request;
 
 pub(crate) const THEME: Theme = Theme {
@@ -27,6 +30,7 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![
         Own on WORKERS + ANOTHER: h73_a_worker_that_is_killed_is_replaced,
             queued_connections_outlive_their_worker, a_second_term_does_not_wait, int_ends_it;
+        Own on DRIVERS: a_closed_terminal_ends_it;
         Own on TOPOLOGIES: a_download_outlives_quit, an_idle_connection_does_not_delay_a_drain,
             a_drain_has_a_bound;
         Own on PROCESSES: h73_other_workers_do_not_notice, a_socket_that_listened_stays_open_at_the_start;
@@ -60,6 +64,39 @@ fn h73_a_worker_that_is_killed_is_replaced(config: &Config) {
         }
     }
     server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// `script` makes a terminal, which is closed when `script` dies. A parent such as `nohup` ignores HUP.
+fn a_closed_terminal_ends_it(config: &Config) {
+    for (ignored, ends) in [("", true), ("trap '' HUP; ", false)] {
+        let folder = TempFolder::new("terminal");
+        let (errors, control) = (folder.at("errors"), folder.at("control"));
+        let script = format!("exec script -qefc \"{ignored}exec $0 $* 2>{}\" /dev/null", errors.display());
+        let binary = binary::server().unwrap_or_else(|why| panic!("{why}"));
+        let words = [binary.path.display().to_string(), "serve".into(), site::shared().display().to_string()];
+        let more =
+            ["--listen", "127.0.0.1:0", "--control", &control.display().to_string()].map(str::to_owned);
+        let terminal = Program::new(tools::program("sh"))
+            .args(["-c", &script])
+            .args(words.into_iter().chain(more).chain(config.flags()))
+            .start();
+        let said = || fs::read_to_string(&errors).unwrap_or_default();
+        becomes_true(SOON, "it serves", || said().contains("  serves "));
+        let server = terminal.process().children()[0];
+        terminal.signal(Signal::KILL);
+        if ends {
+            becomes_true(SOON, "it ends", || !server.is_running());
+            assert!(said().contains("the terminal was closed"), "{}", said());
+        } else {
+            assert!(terminal.ends_within(SOON).code().is_none());
+            // The HUP of a process reloads.
+            server.signal(Signal::HUP);
+            becomes_true(SOON, "it reloads", || said().contains("configuration was read again"));
+            server.signal(Signal::INT);
+            becomes_true(SOON, "it ends", || !server.is_running());
+            assert!(!said().contains("the terminal was closed"), "{}", said());
+        }
+    }
 }
 
 /// Connections that the kernel completed and no process accepted stay with the socket, which the next worker inherits.

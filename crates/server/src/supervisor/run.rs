@@ -116,6 +116,10 @@ impl Supervisor {
         match signal {
             Signal::Interrupt | Signal::Terminate | Signal::Quit => self.leave(signal),
             Signal::HangUp => self.generations.reload_asked = true,
+            Signal::TerminalLost => {
+                info!("the terminal was closed");
+                self.leave(Signal::Terminate);
+            }
             Signal::Reopen => {
                 if self.reopen_log() {
                     info!("the access log was opened again");

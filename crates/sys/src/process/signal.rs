@@ -7,6 +7,9 @@ use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
 /// A signal with a meaning for a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
@@ -18,6 +21,9 @@ pub enum Signal {
     Quit,
     /// HUP: reload the configuration.
     HangUp,
+    /// HUP because the controlling terminal is gone; only for reading. It is not read if the parent of this process
+    /// ignored HUP, as nohup(1) does.
+    TerminalLost,
     /// USR1: reopen the logs.
     Reopen,
     /// USR2: finish, because a successor serves. For the supervisor: execute the new program.
@@ -44,7 +50,7 @@ impl Signal {
             Signal::Interrupt => libc::SIGINT,
             Signal::Terminate => libc::SIGTERM,
             Signal::Quit => libc::SIGQUIT,
-            Signal::HangUp => libc::SIGHUP,
+            Signal::HangUp | Signal::TerminalLost => libc::SIGHUP,
             Signal::Reopen => libc::SIGUSR1,
             Signal::Retire => libc::SIGUSR2,
             Signal::Child => libc::SIGCHLD,
@@ -110,7 +116,11 @@ fn set_of(signals: &[Signal]) -> libc::sigset_t {
 /// The signals of [`Signal`], blocked in this process and readable from a descriptor. A forked child inherits the mask
 /// until [`crate::process::lifecycle::install_worker_signals`] unblocks them, so no signal is lost in between.
 #[derive(Debug)]
-pub struct Signals(OwnedFd);
+pub struct Signals {
+    descriptor: OwnedFd,
+    /// Whether the parent ignored HUP. The kernel still queues it, because it is blocked.
+    ignores_hangup: bool,
+}
 
 impl Signals {
     /// Blocks the signals of the calling thread, which must be the only one, and opens the descriptor. A parent may have
@@ -134,27 +144,58 @@ impl Signals {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: the descriptor is new and has no other owner.
-        Ok(Signals(unsafe { OwnedFd::from_raw_fd(number) }))
+        let descriptor = unsafe { OwnedFd::from_raw_fd(number) };
+        Ok(Signals { descriptor, ignores_hangup: ignores(libc::SIGHUP) })
     }
 
     /// The next pending signal, if any. Several signals of the same kind count as one.
     pub fn next(&self) -> Option<Signal> {
-        // `struct signalfd_siginfo` is 128 bytes and begins with the signal's number in 32 bits.
-        let mut information = [0u8; 128];
-        match rustix::io::read(&self.0, &mut information) {
-            Ok(128) => {
-                let number = u32::from_ne_bytes(information[..4].try_into().expect("4 bytes are 4 bytes"));
-                Signal::READ.into_iter().find(|signal| signal.number() as u32 == number)
-            }
-            _ => None,
+        loop {
+            let mut information = [0u8; 128];
+            let Ok(128) = rustix::io::read(&self.descriptor, &mut information) else { return None };
+            // `struct signalfd_siginfo` begins with the signal's number, an error, the code and the sender.
+            let word = |at: usize| {
+                u32::from_ne_bytes(information[4 * at..4 * at + 4].try_into().expect("4 bytes are 4 bytes"))
+            };
+            let signal = Signal::READ.into_iter().find(|signal| signal.number() as u32 == word(0))?;
+            return match signal {
+                Signal::HangUp if !is_terminal_lost(word(2), word(3)) => Some(Signal::HangUp),
+                Signal::HangUp if self.ignores_hangup => continue,
+                Signal::HangUp => Some(Signal::TerminalLost),
+                other => Some(other),
+            };
         }
     }
 }
 
 impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.descriptor.as_fd()
     }
+}
+
+/// Whether a HUP with this code and sender reports the loss of the controlling terminal. The kernel sends it to the
+/// foreground, and a shell that leads the session sends it to its other jobs.
+fn is_terminal_lost(code: u32, sender: u32) -> bool {
+    /// `SI_KERNEL` (`man 2 sigaction`).
+    const KERNEL: u32 = 0x80;
+    let leader = rustix::process::getsid(None).ok().map(|leader| leader.as_raw_pid().unsigned_abs());
+    code == KERNEL || leader == Some(sender) && !has_terminal()
+}
+
+/// Whether this process has a controlling terminal (`man 4 tty`).
+fn has_terminal() -> bool {
+    let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    !matches!(rustix::fs::open("/dev/tty", flags, Mode::empty()), Err(Errno::NXIO | Errno::IO))
+}
+
+/// Whether this process ignores a signal.
+fn ignores(signal: libc::c_int) -> bool {
+    // SAFETY: all-zero bytes are a valid `sigaction`.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: no action is set, and `action` outlives the call.
+    let result = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) };
+    result == 0 && action.sa_sigaction == libc::SIG_IGN
 }
 
 #[cfg(test)]
