@@ -13,7 +13,7 @@ use tenfold_tests::wire::Wire;
 pub(crate) const THEME: Theme = Theme {
     name: "first-steps",
     cases: cases![
-        Own on EPOLL: an_address_has_short_forms, a_taken_port_is_passed_over_only_with_auto;
+        Own on EPOLL: an_address_has_short_forms, without_ipv6_all_addresses_are_those_of_ipv4, a_taken_port_is_passed_over_only_with_auto;
         Once: the_name_alone_offers_the_next_step, words_of_other_servers_lead_to_settings,
             words_of_other_programs_lead_to_commands, completions_offer_values;
     ],
@@ -49,6 +49,26 @@ fn an_address_has_short_forms(config: &Config) {
             assert_eq!(from(server.address), 200, "{form}");
         }
     }
+}
+
+/// The filter refuses sockets of IPv6 (family 10) with EAFNOSUPPORT (97), as a kernel without IPv6 does.
+fn without_ipv6_all_addresses_are_those_of_ipv4(config: &Config) {
+    const FILTER: &str = "import ctypes, os, struct, sys\n\
+        number = {'x86_64': 41, 'aarch64': 198}[os.uname().machine]\n\
+        steps = [(0x20, 0, 0, 0), (0x15, 0, 3, number), (0x20, 0, 0, 16), (0x15, 0, 1, 10), (6, 0, 0, 0x50061), \
+        (6, 0, 0, 0x7fff0000)]\n\
+        code = b''.join(struct.pack('HBBI', *step) for step in steps)\n\
+        room = ctypes.create_string_buffer(code)\n\
+        program = struct.pack('HxxxxxxP', len(steps), ctypes.addressof(room))\n\
+        libc = ctypes.CDLL(None, use_errno=True)\n\
+        assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program, 0, 0) == 0\n\
+        os.execv(sys.argv[1], sys.argv[1:])";
+    let launch = Launch::new(config, site::shared()).through("python3", &["-c", FILTER]);
+    let server = launch.word("-v").flag("--listen", ":0").start_configured();
+    assert!(server.address.is_ipv4());
+    assert_eq!(server.get("/1k.html").status, 200);
+    server.expect_report("no IPv6, so :PORT");
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
 fn a_taken_port_is_passed_over_only_with_auto(config: &Config) {

@@ -7,6 +7,7 @@ use tenfold_engine::Dispatch;
 use tenfold_sys::limits;
 use tenfold_sys::process::{self, Pid};
 use tenfold_sys::signal::Signals;
+use tenfold_sys::socket::ListenAddress;
 
 use super::children::Children;
 use super::children::accounts::AccountsProcess;
@@ -35,7 +36,8 @@ use crate::config::parse::problem::refuse;
 use crate::config::resolve::certificates;
 use crate::config::resolve::{ResolvedConfig, warn};
 use crate::config::values::Settings;
-use crate::diagnostics::{self, error, warning};
+use crate::config::values::tls::has_ipv6;
+use crate::diagnostics::{self, debug, error, warning};
 use crate::sandbox;
 use crate::status::report::ReloadCounts;
 
@@ -101,6 +103,9 @@ fn begin(
         Err(why) => return refuse(&[Problem::new(why)]),
     };
     warn(&settings, &config);
+    if settings.addresses().any(is_everywhere) && !has_ipv6() {
+        debug!("this machine has no IPv6, so :PORT and the usual addresses of tls mean IPv4 only");
+    }
     if is_check {
         // The keys were checked, and the child that checks the database must not have them.
         (config.certificates, config.keys) = (None, None);
@@ -124,6 +129,11 @@ fn begin(
             ExitCode::FAILURE
         }
     }
+}
+
+/// Whether an address means all addresses of IPv4.
+fn is_everywhere(address: &ListenAddress) -> bool {
+    matches!(address, ListenAddress::Internet(at) if at.is_ipv4() && at.ip().is_unspecified())
 }
 
 /// Refuses flags about reading requests with `--null`, which reads none.

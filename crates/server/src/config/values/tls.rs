@@ -1,6 +1,9 @@
 //! Settings of certificates that the server makes or obtains.
 
+use std::net::Ipv6Addr;
 use std::path::PathBuf;
+
+use tenfold_sys::socket::{ListenOptions, Listener};
 
 use super::members::usual_folder;
 
@@ -54,9 +57,13 @@ impl TlsNames {
     }
 }
 
-/// Whether this machine has an IPv6 address: without one, binding `[::]` fails (`man 7 ipv6`).
+/// Whether a server can listen on `[::]`. The kernel may lack IPv6, no interface may have an address, or a filter of
+/// system calls may refuse the family.
 pub(crate) fn has_ipv6() -> bool {
-    std::fs::read("/proc/net/if_inet6").is_ok_and(|addresses| !addresses.is_empty())
+    let any = (Ipv6Addr::UNSPECIFIED, 0).into();
+    let addresses = std::fs::read("/proc/net/if_inet6");
+    addresses.is_ok_and(|addresses| !addresses.is_empty())
+        && Listener::expect_free(&any, &ListenOptions::default()).is_ok()
 }
 
 impl NamesSettings {
