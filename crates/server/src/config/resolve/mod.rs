@@ -179,13 +179,26 @@ pub(crate) fn warn(settings: &Settings, config: &ResolvedConfig) {
     for warning in config.certificates.iter().flat_map(|all| &all.warnings) {
         warning!("{warning}");
     }
-    if let Some(warning) = warning_of(settings) {
+    for warning in [open_passwords(settings), tls_on_http_port(settings)].into_iter().flatten() {
         warning!("{warning}");
     }
 }
 
+/// The warning if the port of plain HTTP has TLS: browsers then get 400 from `http://`.
+fn tls_on_http_port(settings: &Settings) -> Option<String> {
+    const HTTP: u16 = 80;
+    let is_http = |entry: &&ListenEntry| {
+        let port = matches!(entry.address, ListenAddress::Internet(at) if at.port() == HTTP);
+        port && settings.has_tls(entry)
+    };
+    let address = &settings.listen.iter().find(is_http)?.address;
+    Some(format!(
+        "{address} has TLS, but browsers send plain HTTP to port {HTTP} and would get 400; write http:{address} in listen"
+    ))
+}
+
 /// The warning if anyone on the network path can read passwords.
-fn warning_of(settings: &Settings) -> Option<String> {
+fn open_passwords(settings: &Settings) -> Option<String> {
     let is_open = |entry: &&ListenEntry| entry.address.is_off_loopback() && !settings.has_tls(entry);
     let entry = settings.listen.iter().find(is_open).filter(|_| settings.asks_for_passwords())?;
     let address = &entry.address;

@@ -350,9 +350,24 @@ fn h85_passwords_over_plain_http_are_warned_about_off_loopback() {
     ] {
         let text = format!("[site]\ncharset = false\n[[site.path]]\nmatch = \"/a/**\"\n{rule}");
         let settings = of_file("plain", &text, &[("listen", listen)]);
-        let warned = warning_of(&settings);
+        let warned = open_passwords(&settings);
         assert_eq!(warned.is_some(), expected, "{rule}{listen}");
         assert!(warned.is_none_or(|warning| warning.contains(listen)));
+    }
+}
+
+#[test]
+fn tls_on_port_80_is_warned_about() {
+    for (listen, expected) in [
+        ("0.0.0.0:80", Some("write http:0.0.0.0:80")),
+        ("[::]:80", Some("write http:[::]:80")),
+        ("http:0.0.0.0:80", None),
+        ("0.0.0.0:8080", None),
+    ] {
+        let flags = [("tls", "internal"), ("listen", listen)];
+        let warned = tls_on_http_port(&of_file("http-port", "", &flags));
+        assert_eq!(warned.is_some(), expected.is_some(), "{listen}");
+        assert!(warned.zip(expected).is_none_or(|(warned, expected)| warned.contains(expected)));
     }
 }
 
