@@ -211,7 +211,11 @@ fn check_looks_with_the_rights_of_the_workers() {
         let file = folder.write("tenfold.toml", text);
         tenfold(&["check", &file.display().to_string()])
     };
-    expect_refused(&check("root = \"site\""), 1, &["cannot read the root", "site as user nobody"]);
+    expect_refused(
+        &check("root = \"site\""),
+        1,
+        &["user nobody cannot enter", "site: move the site", "--user"],
+    );
     folder.allow("site", 0o755);
     let text = "root = \"site\"\naccounts = \"sqlite:private/members.db\"\naccounts-user = \"nobody\"";
     expect_refused(&check(text), 1, &["user nobody", "private", "give the folder to that user"]);

@@ -108,7 +108,7 @@ pub(super) fn a_server_ends_if_no_worker_can_start(config: &Config) {
     let end = server.ends_within(SOON);
     folder.allow("site", 0o755);
     assert_eq!(end.code(), Some(1), "{}", server.errors());
-    server.expect_report("cannot read the root");
+    server.expect_report("cannot enter");
     assert!(!server.at("control").exists(), "the file of the control socket is left");
 }
 

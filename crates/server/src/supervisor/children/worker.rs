@@ -7,7 +7,7 @@ use tenfold_accounts::web::protect::ProtectedFolder;
 use tenfold_engine::layer::Layered;
 use tenfold_engine::{Dispatch, Engine, run};
 use tenfold_site::{Hosts, MemberFolders, Remarks, Site};
-use tenfold_sys::file::Root;
+use tenfold_sys::file::{FileError, Root};
 use tenfold_sys::process::Pid;
 use tenfold_sys::sacrifice;
 use tenfold_sys::select::FD_SETSIZE;
@@ -221,9 +221,15 @@ fn hosts(
 
 /// Checks that this process, which is `user`, can read the files beneath `root`.
 pub(crate) fn readable(root: &Root, user: Option<&SystemUser>) -> Result<(), String> {
-    let whom = user.map(|user| format!(" as user {}", user.name)).unwrap_or_default();
-    let looked = root.look("").map(drop);
-    looked.map_err(|why| format!("cannot read the root {}{whom}: {why}", root.path().display()))
+    let path = root.path().display();
+    root.look("").map(drop).map_err(|why| match (user, why) {
+        (Some(user), FileError::Forbidden) => format!(
+            "user {} cannot enter {path}: move the site, for example to /srv, or name a user with --user",
+            user.name
+        ),
+        (Some(user), _) => format!("cannot read the root {path} as user {}: {why}", user.name),
+        (None, _) => format!("cannot read the root {path}: {why}"),
+    })
 }
 
 fn member_folders(protect: &[ProtectedFolder]) -> MemberFolders {
