@@ -19,6 +19,7 @@ pub(crate) fn check(config: Option<PathBuf>) -> ExitCode {
     let mut given = GivenSettings { config, ..GivenSettings::default() };
     given.take_variables();
     warn_of_slips();
+    given.warn_of_unread_file("tenfold check");
     let settings = match given.resolve() {
         Ok(settings) => settings,
         Err(problems) => return refuse(&problems),
@@ -41,7 +42,7 @@ pub(crate) fn check(config: Option<PathBuf>) -> ExitCode {
     end(print(
         match &given.config {
             Some(path) => format!("{}: OK\n", path.display()),
-            None => "no file was named; the settings are OK\n".to_owned(),
+            None => "no file was named; the variables and defaults are OK\n".to_owned(),
         }
         .as_bytes(),
     ))

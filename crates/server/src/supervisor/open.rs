@@ -53,6 +53,7 @@ pub(crate) fn serve(serve: Serve) -> ExitCode {
         diagnostics::set_level(settings.log_level);
     }
     warn_of_slips();
+    serve.given.warn_of_unread_file("tenfold serve -c");
     let start = match start {
         Ok(start) => start,
         Err(why) => return refuse(&[Problem::new(why)]),

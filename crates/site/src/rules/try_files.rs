@@ -24,6 +24,9 @@ pub(crate) enum Tried {
 impl TryFile {
     /// Parses `{path}`, `{path}.html`, `{path}/`, `/en/{path}`, `/index.html`.
     pub fn new(text: &str) -> Result<TryFile, String> {
+        if text.contains('$') {
+            return Err(format!("$uri of nginx is {{path}}; write {}", from_nginx(text)));
+        }
         let (before, after) = match text.split_once("{path}") {
             Some((before, after)) => (before, Some(after)),
             None => (text, None),
@@ -69,6 +72,13 @@ impl TryFile {
     }
 }
 
+/// Returns the list that has the meaning of `try_files` of nginx. `=404` is the meaning of every list.
+fn from_nginx(text: &str) -> String {
+    let files = text.split_ascii_whitespace().filter(|file| !file.starts_with('='));
+    let files: Vec<_> = files.map(|file| format!("{:?}", file.replace("$uri", "{path}"))).collect();
+    format!("[{}]", files.join(", "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,6 +99,12 @@ mod tests {
             let file = TryFile::new(text).expect(text);
             assert_eq!(file.apply(&SitePath::parse(path).expect(path)), tried, "{text} {path}");
         }
+    }
+
+    #[test]
+    fn try_files_of_nginx_are_translated() {
+        let why = TryFile::new("$uri $uri.html $uri/ =404").expect_err("it is not a file");
+        assert!(why.ends_with(r#"write ["{path}", "{path}.html", "{path}/"]"#), "{why}");
     }
 
     #[test]

@@ -46,7 +46,10 @@ pub(super) fn read_text(path: &Path, content: &str, settings: &mut Settings, pro
                 Some(server) => format!(
                     "this is {server}; `tenfold book` shows the same in TOML (Moving from another server)"
                 ),
-                None => error.message().into(),
+                None => error
+                    .span()
+                    .and_then(|place| in_quotes(content, place))
+                    .unwrap_or_else(|| error.message().into()),
             };
             return complain("this is not TOML".into(), error.span().unwrap_or(end..end), mend);
         }
@@ -91,6 +94,15 @@ pub(super) fn read_text(path: &Path, content: &str, settings: &mut Settings, pro
             complain(format!("invalid value of {name}"), value.span(), why);
         }
     }
+}
+
+/// The remedy if the line of an error has a text without quotes as its value.
+fn in_quotes(content: &str, error: Range<usize>) -> Option<String> {
+    let line = content[..error.start.min(content.len())].matches('\n').count();
+    let (key, value) = content.lines().nth(line)?.split_once('=')?;
+    let value = value.split('#').next()?.trim();
+    let begins = value.starts_with(|first: char| first.is_alphanumeric() || "./~:*".contains(first));
+    begins.then(|| format!("a text is in quotes: {} = {value:?}", key.trim()))
 }
 
 /// The name of the other server that reads this kind of file.

@@ -80,6 +80,16 @@ impl GivenSettings {
     }
 }
 
+impl GivenSettings {
+    /// Warns of a configuration in the current folder that no flag or variable names; `remedy` names it.
+    pub(crate) fn warn_of_unread_file(&self, remedy: &str) {
+        const USUAL: &str = "tenfold.toml";
+        if self.config.is_none() && Path::new(USUAL).is_file() {
+            warning!("{USUAL} in this folder is not read; name it: {remedy} {USUAL}");
+        }
+    }
+}
+
 /// Warns of variables that begin like settings but are unknown, such as misspelled ones.
 pub(crate) fn warn_of_slips() {
     for (variable, _) in std::env::vars_os() {

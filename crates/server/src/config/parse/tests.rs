@@ -233,6 +233,8 @@ fn a_wrong_value_is_shown_at_its_place() {
 fn a_file_that_is_not_toml_is_shown_where_it_breaks() {
     let said = refusal("root = \"site\"\nindex = \n");
     assert!(said.starts_with("error: this is not TOML\n --> conf/tenfold.toml:2:"), "{said}");
+    let said = refusal("listen = 127.0.0.1:8080 # loopback\n");
+    assert!(said.contains("a text is in quotes: listen = \"127.0.0.1:8080\""), "{said}");
 }
 
 #[test]

@@ -163,6 +163,12 @@ impl<T> TableKeys<T> {
     fn mend(&self, name: &str, is_setting: fn(&str) -> bool) -> String {
         let all: Vec<_> = self.keys().into_iter().map(|(name, ..)| name).collect();
         match (meant(name, all.iter().copied()), counterpart(name)) {
+            // A setting in the wrong place resembles other keys, such as `listen` and `listing`.
+            _ if is_setting(name) => {
+                format!(
+                    "{name} is a setting of the whole server, not of a host or a path: write it above all tables"
+                )
+            }
             (Some(near), _) => format!("did you mean {near}?"),
             (None, Some(Counterpart::Setting(key) | Counterpart::Key(key))) if all.contains(&key) => {
                 format!("did you mean {key}?")
@@ -171,11 +177,6 @@ impl<T> TableKeys<T> {
                 format!("the setting {setting} does this; write it above all tables")
             }
             (None, Some(Counterpart::Advice(advice))) => advice.to_owned(),
-            (None, _) if is_setting(name) => {
-                format!(
-                    "{name} is a setting of the whole server, not of a host or a path: write it above all tables"
-                )
-            }
             (None, _) => format!("the keys of {} are {}{}", self.of, all.join(", "), self.example()),
         }
     }
