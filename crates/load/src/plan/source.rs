@@ -64,6 +64,11 @@ impl FromStr for SourceAddresses {
 }
 
 fn range(text: &str) -> Option<AddressRange> {
+    // A link-local source has the zone of the server's address.
+    let text = match text.split_once('%') {
+        Some((address, zone)) if address.contains(':') && !zone.is_empty() => address,
+        _ => text,
+    };
     let bits = |text: &str| match text.parse().ok()? {
         IpAddr::V4(address) => Some((u128::from(u32::from(address)), true)),
         IpAddr::V6(address) => Some((u128::from(address), false)),
@@ -97,6 +102,8 @@ mod tests {
         assert_eq!(all("127.0.0.9-127.0.0.11"), ["127.0.0.9", "127.0.0.10", "127.0.0.11"]);
         assert_eq!(all("10.0.0.7/31,10.9.0.1"), ["10.0.0.6", "10.0.0.7", "10.9.0.1"]);
         assert_eq!(all("::1-::2"), ["::1", "::2"]);
+        assert_eq!(all("fe80::2%eth0"), ["fe80::2"]);
+        assert_eq!(all("fe80::2%25eth0"), ["fe80::2"]);
         assert_eq!(
             "127.0.0.2-127.0.0.3".parse::<SourceAddresses>().expect("a range").nth(5),
             "127.0.0.3".parse().ok()
@@ -106,9 +113,17 @@ mod tests {
 
     #[test]
     fn invalid_ranges_are_refused() {
-        for wrong in
-            ["", "a", "127.0.0.2-127.0.0.1", "127.0.0.1-::1", "127.0.0.1/33", "127.0.0.1,::1", "::/0"]
-        {
+        for wrong in [
+            "",
+            "a",
+            "127.0.0.2-127.0.0.1",
+            "127.0.0.1-::1",
+            "127.0.0.1/33",
+            "127.0.0.1,::1",
+            "::/0",
+            "fe80::2%",
+            "127.0.0.1%lo",
+        ] {
             assert!(wrong.parse::<SourceAddresses>().is_err(), "{wrong}");
         }
     }

@@ -23,21 +23,20 @@ pub struct TargetUrl {
 /// The address of a server as the user typed it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ServerAddress {
-    /// A host, without the brackets of an IPv6 literal, and a port.
+    /// A host, without the brackets of an IPv6 literal, and a port. An IPv6 literal can have a zone after `%`, which
+    /// only this machine understands (RFC 4007 §11).
     Host(String, u16),
     /// A Unix socket.
     Unix(PathBuf),
 }
 
 impl ServerAddress {
-    /// The address with brackets around an IPv6 literal, and without the port if it is `default_port`.
+    /// The address with brackets around an IPv6 literal, without its zone, and without the port if it is
+    /// `default_port`.
     pub fn authority(&self, default_port: u16) -> String {
         match self {
             ServerAddress::Unix(_) => "localhost".to_owned(),
-            ServerAddress::Host(host, port) => {
-                let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
-                if *port == default_port { host } else { format!("{host}:{port}") }
-            }
+            ServerAddress::Host(host, port) => with_port(without_zone(host), *port, default_port),
         }
     }
 
@@ -62,7 +61,7 @@ impl TargetUrl {
     /// The name of the server, which a certificate must cover.
     pub(crate) fn host(&self) -> &str {
         match &self.server {
-            ServerAddress::Host(host, _) => host,
+            ServerAddress::Host(host, _) => without_zone(host),
             ServerAddress::Unix(_) => "localhost",
         }
     }
@@ -71,6 +70,15 @@ impl TargetUrl {
     pub(crate) fn origin(&self) -> (bool, &ServerAddress) {
         (self.tls, &self.server)
     }
+}
+
+fn without_zone(host: &str) -> &str {
+    host.split('%').next().unwrap_or(host)
+}
+
+fn with_port(host: &str, port: u16, default_port: u16) -> String {
+    let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+    if port == default_port { host } else { format!("{host}:{port}") }
 }
 
 /// The port of a URL without one.
@@ -83,7 +91,11 @@ impl fmt::Display for TargetUrl {
         let scheme = if self.tls { "https" } else { "http" };
         match &self.server {
             ServerAddress::Unix(path) => write!(f, "{scheme}://unix:{}:{}", path.display(), self.target),
-            ServerAddress::Host(..) => write!(f, "{scheme}://{}{}", self.authority(), self.target),
+            ServerAddress::Host(host, port) => {
+                // A zone is encoded in a URL (RFC 6874).
+                let address = with_port(&host.replace('%', "%25"), *port, default_port(self.tls));
+                write!(f, "{scheme}://{address}{}", self.target)
+            }
         }
     }
 }
@@ -141,28 +153,30 @@ fn host_and_port(authority: &str, default_port: u16) -> Result<(String, u16), St
         Some(rest) => {
             let (literal, port) =
                 rest.split_once(']').ok_or("the bracket of an IPv6 address is not closed")?;
-            literal.parse::<Ipv6Addr>().map_err(|_| format!("{literal:?} is not an IPv6 address"))?;
+            let address = without_zone(literal);
+            address.parse::<Ipv6Addr>().map_err(|_| format!("{literal:?} is not an IPv6 address"))?;
             let port = match port {
                 "" => None,
                 _ => {
                     Some(port.strip_prefix(':').ok_or("only a colon and a port may follow an IPv6 address")?)
                 }
             };
-            (literal, port)
+            (decoded_zone(literal)?, port)
         }
         None if authority.matches(':').count() > 1 => {
             return Err("an IPv6 address needs brackets, as in http://[::1]:8080/".into());
         }
         None => match authority.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (authority, None),
+            Some((host, port)) => (host.to_owned(), Some(port)),
+            None => (authority.to_owned(), None),
         },
     };
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte);
     if host.is_empty() {
         return Err("it has no host".into());
     }
-    if !host.bytes().all(allowed) {
+    let name = if host.contains(':') { without_zone(&host) } else { &host };
+    if !name.bytes().all(allowed) {
         return Err(format!("{host:?} is not a host name"));
     }
     // The resolver reads a number as an IPv4 address, so a misplaced value of a flag would be a host.
@@ -171,13 +185,22 @@ fn host_and_port(authority: &str, default_port: u16) -> Result<(String, u16), St
     }
     match port {
         // An empty port means the scheme's port (RFC 3986 §6.2.3).
-        None | Some("") => Ok((host.to_owned(), default_port)),
+        None | Some("") => Ok((host, default_port)),
         Some(port) => match port.parse() {
-            Ok(number @ 1..) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
-                Ok((host.to_owned(), number))
-            }
+            Ok(number @ 1..) if port.bytes().all(|byte| byte.is_ascii_digit()) => Ok((host, number)),
             _ => Err(format!("{port:?} is not a port from 1 to 65535")),
         },
+    }
+}
+
+/// Returns an IPv6 literal with its zone after `%`, which a URL may encode as `%25` (RFC 6874).
+fn decoded_zone(literal: &str) -> Result<String, String> {
+    let Some((address, zone)) = literal.split_once('%') else { return Ok(literal.to_owned()) };
+    let zone = zone.strip_prefix("25").filter(|zone| !zone.is_empty()).unwrap_or(zone);
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    match !zone.is_empty() && zone.bytes().all(allowed) {
+        true => Ok(format!("{address}%{zone}")),
+        false => Err(format!("{zone:?} is not the zone of an IPv6 address, such as eth0")),
     }
 }
 
@@ -212,6 +235,9 @@ mod tests {
             ("localhost/a://b", "http://localhost/a://b"),
             ("http://[::1]", "http://[::1]/"),
             ("[::1]:8080/x", "http://[::1]:8080/x"),
+            ("http://[fe80::1%25eth0]:8080/", "http://[fe80::1%25eth0]:8080/"),
+            ("[fe80::1%eth0.7]", "http://[fe80::1%25eth0.7]/"),
+            ("[fe80::1%2]", "http://[fe80::1%252]/"),
             ("http://127.0.0.1:8080/a#b", "http://127.0.0.1:8080/a"),
             ("https://localhost", "https://localhost/"),
             ("HTTPS://localhost:443/a", "https://localhost/a"),
@@ -237,6 +263,9 @@ mod tests {
             ("ftp://localhost", "only http"),
             ("http://[::1", "not closed"),
             ("http://[::x]/", "not an IPv6"),
+            ("http://[fe80::1%]/", "not the zone"),
+            ("http://[fe80::1%e/h0]/", "not closed"),
+            ("http://a%25b/", "not a host name"),
             ("http://[::1]8080/", "colon and a port"),
             ("http://::1/", "brackets"),
             ("http://localhost:0/", "not a port"),

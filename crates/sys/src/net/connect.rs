@@ -55,7 +55,7 @@ pub fn connect(to: &Remote, options: &ConnectOptions) -> io::Result<Socket> {
         Remote::Internet(at) => {
             let family = if at.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
             let socket = option::new_socket(family, SocketFlags::NONBLOCK)?;
-            set_options(&socket, options)?;
+            set_options(&socket, at, options)?;
             let result = rustix::net::connect(&socket, at);
             (socket, result)
         }
@@ -72,7 +72,7 @@ pub fn connect(to: &Remote, options: &ConnectOptions) -> io::Result<Socket> {
     }
 }
 
-fn set_options(socket: &OwnedFd, options: &ConnectOptions) -> io::Result<()> {
+fn set_options(socket: &OwnedFd, to: &SocketAddr, options: &ConnectOptions) -> io::Result<()> {
     if options.tcp_nodelay {
         sockopt::set_tcp_nodelay(socket, true)?;
     }
@@ -84,7 +84,12 @@ fn set_options(socket: &OwnedFd, options: &ConnectOptions) -> io::Result<()> {
     }
     if let Some(source) = options.source {
         option::set_option(socket.as_fd(), libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)?;
-        rustix::net::bind(socket, &SocketAddr::new(source, 0))?;
+        let mut from = SocketAddr::new(source, 0);
+        if let (SocketAddr::V6(from), SocketAddr::V6(to)) = (&mut from, to) {
+            // A link-local address needs the interface (`man 7 ipv6`), which is that of the server.
+            from.set_scope_id(to.scope_id());
+        }
+        rustix::net::bind(socket, &from)?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -11,6 +11,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use rustix::fs::Mode;
+use rustix::net::netdevice::name_to_index;
 use rustix::net::{AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use rustix::process::umask;
 
@@ -56,11 +57,25 @@ impl FromStr for ListenAddress {
                 _ => Ok(ListenAddress::Unix(path.into())),
             };
         }
-        text.parse().map(ListenAddress::Internet).map_err(|_| match text.parse::<IpAddr>() {
-            Ok(alone) => format!("{text:?} has no port; write {}", SocketAddr::new(alone, 8080)),
-            Err(_) => format!("{text:?} is not an address; write 127.0.0.1:8080, [::]:80 or unix:PATH"),
+        with_zone(text).or_else(|| text.parse().ok()).map(ListenAddress::Internet).ok_or_else(|| {
+            match text.parse::<IpAddr>() {
+                Ok(alone) => format!("{text:?} has no port; write {}", SocketAddr::new(alone, 8080)),
+                Err(_) => format!("{text:?} is not an address; write 127.0.0.1:8080, [::]:80 or unix:PATH"),
+            }
         })
     }
+}
+
+/// Parses `[fe80::1%eth0]:80` or, as in a URL, `[fe80::1%25eth0]:80` (RFC 6874). A zone is the name or the number of an
+/// interface of this machine; None without such a zone.
+fn with_zone(text: &str) -> Option<SocketAddr> {
+    let (address, rest) = text.split_once('%')?;
+    let (zone, port) = rest.split_once(']')?;
+    let mut at: SocketAddrV6 = format!("{address}]{port}").parse().ok()?;
+    let socket = new_socket(AddressFamily::INET6, SocketFlags::empty()).ok()?;
+    let index = |zone: &str| name_to_index(&socket, zone).ok().or_else(|| zone.parse().ok());
+    at.set_scope_id(zone.strip_prefix("25").and_then(index).or_else(|| index(zone))?);
+    Some(at.into())
 }
 
 /// Options of a listening socket. Its connections inherit `tcp_nodelay`, `linger` and `notsent_lowat`; the others apply
@@ -337,6 +352,17 @@ mod tests {
 
     fn any() -> ListenAddress {
         ListenAddress::Internet("127.0.0.1:0".parse().expect("an address"))
+    }
+
+    #[test]
+    fn a_zone_is_an_interface_in_both_spellings() {
+        for text in ["[fe80::1%lo]:80", "[fe80::1%25lo]:80", "[fe80::1%1]:80", "[fe80::1%251]:80"] {
+            let address = text.parse::<ListenAddress>().expect(text).to_string();
+            assert_eq!(address, "[fe80::1%1]:80", "{text}");
+        }
+        for wrong in ["[fe80::1%]:80", "[fe80::1%none0]:80", "127.0.0.1%lo:80", "[fe80::1%lo]"] {
+            assert!(wrong.parse::<ListenAddress>().is_err(), "{wrong}");
+        }
     }
 
     /// Creates a listener with these options, and a connection to it.
