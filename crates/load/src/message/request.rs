@@ -73,8 +73,28 @@ fn write(plan: &LoadPlan, url: &TargetUrl) -> Vec<u8> {
         field(name, value);
     }
     let mut bytes = (head + "\r\n").into_bytes();
-    bytes.extend_from_slice(&plan.body);
+    match transfer_coding(plan) {
+        Some(_) => write_chunks(&plan.body, &mut bytes),
+        None => bytes.extend_from_slice(&plan.body),
+    }
     bytes
+}
+
+/// The last transfer coding that the fields of the plan name; None without such a field.
+pub(crate) fn transfer_coding(plan: &LoadPlan) -> Option<&str> {
+    let mut codings = plan.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("transfer-encoding"));
+    let (_, value) = codings.next_back()?;
+    Some(value.rsplit(',').next().unwrap_or_default().trim())
+}
+
+/// Writes a body as chunks (RFC 9112 §7.1).
+fn write_chunks(body: &[u8], bytes: &mut Vec<u8>) {
+    if !body.is_empty() {
+        bytes.extend_from_slice(format!("{:x}\r\n", body.len()).as_bytes());
+        bytes.extend_from_slice(body);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes.extend_from_slice(b"0\r\n\r\n");
 }
 
 /// Whether requests have a length, even of an empty body (RFC 9110 §8.6).
@@ -141,6 +161,26 @@ mod tests {
             }),
             "POST / HTTP/1.1\r\nContent-Length: 3\r\nhost: other\r\n\r\nx=1"
         );
+    }
+
+    #[test]
+    fn a_chunked_body_is_encoded() {
+        let chunked = |body: &str| {
+            written("h", |plan| {
+                plan.method = "POST".into();
+                plan.body = body.into();
+                plan.headers = vec![field("transfer-encoding: chunked").expect("a field")];
+            })
+        };
+        let head = "POST / HTTP/1.1\r\nHost: h\r\ntransfer-encoding: chunked\r\n\r\n";
+        assert_eq!(chunked("0123456789abcdef"), format!("{head}10\r\n0123456789abcdef\r\n0\r\n\r\n"));
+        assert_eq!(chunked(""), format!("{head}0\r\n\r\n"));
+    }
+
+    #[test]
+    fn a_zone_is_not_sent() {
+        let sent = written("http://[fe80::1%25eth0]:8080/", |_| {});
+        assert_eq!(sent, "GET / HTTP/1.1\r\nHost: [fe80::1]:8080\r\n\r\n");
     }
 
     #[test]

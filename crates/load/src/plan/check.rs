@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use tenfold_sys::uring::Ring;
 
 use crate::error::LoadError;
+use crate::message::request::transfer_coding;
 use crate::plan::expect::Expect;
 use crate::plan::io::{ChosenIo, IoBackend, IoChoice};
 use crate::plan::pacer::Arrivals;
@@ -204,6 +205,18 @@ impl LoadPlan {
             || self.completion != ResponseEnd::default()
             || self.order != UrlOrder::default()
             || self.expect != Expect::default();
+        let given = |name: &str| self.headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
+        if let Some(coding) = transfer_coding(self).filter(|_| self.version != RequestVersion::Http2) {
+            if !coding.eq_ignore_ascii_case("chunked") {
+                return Some(format!("a request cannot end with transfer coding {coding:?}; use chunked"));
+            }
+            if self.version == RequestVersion::Http10 || given("content-length") {
+                return Some(
+                    "Transfer-Encoding goes neither with HTTP/1.0 nor with Content-Length; remove one of them"
+                        .into(),
+                );
+            }
+        }
         first(&[
             (
                 about_requests && u64::from(self.idle) == self.all_connections(),
@@ -226,7 +239,7 @@ impl LoadPlan {
             return Some(format!("--io uring: {why}; use --io epoll"));
         }
         let literal = |url: &TargetUrl| match &url.server {
-            ServerAddress::Host(host, _) => host.parse::<IpAddr>().ok(),
+            ServerAddress::Host(..) => url.host().parse::<IpAddr>().ok(),
             ServerAddress::Unix(_) => None,
         };
         let from = self.sources.nth(0)?;
