@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
+use rustls::pki_types::UnixTime;
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, RootCertStore};
+use tenfold_http::clock::format_date;
 use tenfold_tls::certificates::roots::root_store;
 
 use crate::error::LoadError;
@@ -24,10 +26,7 @@ pub(crate) fn failure(error: &Error, handshaking: bool, first: Option<&[u8]>) ->
     match error {
         Error::InvalidCertificate(reason) => (
             ErrorKind::Certificate,
-            format!(
-                "the server's certificate is not trusted: {}; name its authority with --ca FILE, or accept any certificate with --insecure",
-                distrust(reason)
-            ),
+            format!("{}, or accept any certificate with --insecure", distrust(reason)),
         ),
         Error::InvalidMessage(_) if plain => {
             (ErrorKind::Tls, "the server sent plain HTTP instead of TLS; use http://".into())
@@ -51,7 +50,40 @@ pub(crate) fn failure(error: &Error, handshaking: bool, first: Option<&[u8]>) ->
     }
 }
 
+/// The reason of an invalid certificate, and its remedy.
 fn distrust(reason: &CertificateError) -> String {
+    let date = |time: UnixTime| String::from_utf8_lossy(&format_date(time.as_secs())).into_owned();
+    match reason {
+        CertificateError::ExpiredContext { not_after, .. } => {
+            format!("the server's certificate expired on {}; renew it", date(*not_after))
+        }
+        CertificateError::NotValidYetContext { time, not_before } => format!(
+            "the server's certificate is valid from {}, and the clock of this machine shows {}; correct the clock",
+            date(*not_before),
+            date(*time)
+        ),
+        CertificateError::NotValidForNameContext { expected, presented } => {
+            let names: Vec<_> = presented.iter().map(|name| bare(name)).collect();
+            format!(
+                "the server's certificate is for {}, not for {}; use one of these names in the URL or with --sni",
+                if names.is_empty() { "no name".to_owned() } else { names.join(", ") },
+                expected.to_str()
+            )
+        }
+        _ => format!(
+            "the server's certificate is not trusted: {}; name its authority with --ca FILE",
+            unknown(reason)
+        ),
+    }
+}
+
+/// Returns the name in a word of rustls, such as `DnsName("a.example")` or `IpAddress(192.0.2.1)`.
+fn bare(name: &str) -> &str {
+    let inner = name.split_once('(').map_or(name, |(_, inner)| inner);
+    inner.strip_suffix(')').unwrap_or(inner).trim_matches('"')
+}
+
+fn unknown(reason: &CertificateError) -> String {
     match reason {
         CertificateError::UnknownIssuer => "its issuer is unknown".to_owned(),
         // `openssl req -x509` marks a certificate as an authority's.
@@ -88,6 +120,32 @@ mod tests {
         assert!(said(broken.as_bytes()).is_err_and(|why| why.starts_with("cannot use --ca ")));
         std::fs::remove_file(&file).expect("the file is there");
         assert!(roots(Some(&file)).is_err());
+    }
+
+    #[test]
+    fn a_date_or_a_name_has_its_own_remedy() {
+        let time = |seconds| UnixTime::since_unix_epoch(std::time::Duration::from_secs(seconds));
+        let (now, then) = (time(784_111_800), time(784_111_777));
+        let expected = "localhost".try_into().expect("a name");
+        let presented = ["DnsName(\"a.example\")", "IpAddress(192.0.2.1)"].map(str::to_owned).to_vec();
+        for (reason, says) in [
+            (
+                CertificateError::ExpiredContext { time: now, not_after: then },
+                "expired on Sun, 06 Nov 1994 08:49:37 GMT; renew it",
+            ),
+            (
+                CertificateError::NotValidYetContext { time: then, not_before: now },
+                "valid from Sun, 06 Nov 1994 08:50:00 GMT, and the clock of this machine shows Sun, 06 Nov 1994",
+            ),
+            (
+                CertificateError::NotValidForNameContext { expected, presented },
+                "is for a.example, 192.0.2.1, not for localhost; use one of these names",
+            ),
+        ] {
+            let (kind, said) = failure(&Error::InvalidCertificate(reason), true, None);
+            assert!(kind == ErrorKind::Certificate && said.contains(says), "{said}");
+            assert!(!said.contains("--ca") && said.ends_with("--insecure"), "{said}");
+        }
     }
 
     #[test]
