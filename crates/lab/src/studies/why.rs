@@ -12,7 +12,6 @@ use crate::plan::RunPlan;
 use crate::record::{Blocks, Trial};
 use crate::statistics::decision::Direction;
 use crate::statistics::effect::Difference;
-use crate::verdict::ruling::middle;
 
 /// The experiment of times.
 pub const TIMES: &str = "why";
@@ -90,11 +89,11 @@ pub fn experiments(a: &Cell, b: &Cell) -> Vec<Experiment> {
 pub struct SplitRow {
     /// The part or the count.
     pub name: String,
-    /// The median of A.
+    /// The mean of A.
     pub a: Option<f64>,
-    /// The median of B.
+    /// The mean of B.
     pub b: Option<f64>,
-    /// A − B, from paired blocks.
+    /// The mean of A − B in the same blocks.
     pub difference: Option<Difference>,
     /// The difference of the second trial of B and its first: the noise.
     pub noise: Option<Difference>,
@@ -129,17 +128,20 @@ impl Split {
             Blocks::of(trials, name).complete(cells)
         };
         let (times, traced) = (blocks(TIMES), blocks(CALLS));
-        let differences = |of, to, measure| {
-            let all: Vec<f64> = times.paired(of, to, measure).map(|(of, to)| of - to).collect();
-            Difference::of(&all)
-        };
+        let pairs = |of, measure| -> Vec<(f64, f64)> { times.paired(of, ("B", false), measure).collect() };
+        let difference =
+            |pairs: &[(f64, f64)]| Difference::of(&pairs.iter().map(|(of, to)| of - to).collect::<Vec<_>>());
         let rows = |table: &[(Measure, &str)]| -> Vec<SplitRow> {
-            let row = |(measure, name): &(Measure, &str)| SplitRow {
-                name: (*name).to_owned(),
-                a: middle(&times.values("A", *measure)),
-                b: middle(&times.values("B", *measure)),
-                difference: differences(("A", false), ("B", false), *measure),
-                noise: differences(("B", true), ("B", false), *measure),
+            let row = |(measure, name): &(Measure, &str)| {
+                let (values, again) = (pairs(("A", false), *measure), pairs(("B", true), *measure));
+                // Means of the same blocks, so that their difference is the difference of the row.
+                SplitRow {
+                    name: (*name).to_owned(),
+                    a: mean(values.iter().map(|(a, _)| *a)),
+                    b: mean(values.iter().map(|(_, b)| *b)),
+                    difference: difference(&values),
+                    noise: difference(&again),
+                }
             };
             table.iter().map(row).collect()
         };
@@ -169,17 +171,22 @@ impl Split {
     }
 }
 
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> Option<f64> {
+    let count = values.len();
+    (count > 0).then(|| values.sum::<f64>() / count as f64)
+}
+
 /// A row for each system call of A or B.
 fn calls(blocks: &Blocks<'_>) -> Vec<SplitRow> {
     let (a, b) = (blocks.calls("A"), blocks.calls("B"));
     let names: BTreeSet<&String> = a.iter().chain(&b).flat_map(|calls| calls.keys()).collect();
-    let median = |all: &[&BTreeMap<String, f64>], name: &String| {
-        middle(&all.iter().map(|calls| calls.get(name).copied().unwrap_or_default()).collect::<Vec<_>>())
+    let of = |all: &[&BTreeMap<String, f64>], name: &String| {
+        mean(all.iter().map(|calls| calls.get(name).copied().unwrap_or_default()))
     };
     let row = |name: &String| SplitRow {
         name: name.clone(),
-        a: median(&a, name),
-        b: median(&b, name),
+        a: of(&a, name),
+        b: of(&b, name),
         difference: None,
         noise: None,
     };
@@ -192,7 +199,7 @@ impl fmt::Display for Split {
         let [a, b] = &self.names;
         writeln!(f, "A: {a}\nB: {b}")?;
         writeln!(f, "{}, {} with a flag for noise\n", show_count(self.blocks, "block"), self.flagged)?;
-        line(f, "time of a request, µs", ["A", "B", "A − B [95 % interval]", "B again − B"])?;
+        line(f, "mean time of a request, µs", ["A", "B", "A − B [95 % interval]", "B again − B"])?;
         for row in &self.parts {
             if row.name == "latency" {
                 writeln!(f, "{}", "-".repeat(88))?;
@@ -200,7 +207,7 @@ impl fmt::Display for Split {
             row_line(f, row)?;
         }
         writeln!(f)?;
-        line(f, "counts of a request", ["A", "B", "A − B [95 % interval]", "B again − B"])?;
+        line(f, "mean counts of a request", ["A", "B", "A − B [95 % interval]", "B again − B"])?;
         for row in &self.counts {
             row_line(f, row)?;
         }
@@ -295,6 +302,11 @@ mod tests {
         }
         trials.extend(["A", "B"].map(|cell| trial(CALLS, cell, 0, false)));
         let split = Split::of(&plan(), &trials);
+        // With eight blocks, the medians of A and B differ by another number than the mean difference.
+        for row in split.parts.iter().chain(&split.counts) {
+            let (Some(a), Some(b), Some(difference)) = (row.a, row.b, row.difference) else { continue };
+            assert!((a - b - difference.mean).abs() < 1e-6, "{row:?}");
+        }
         let part = |name: &str| split.parts.iter().find(|row| row.name == name).expect(name).difference;
         let system = part("system").expect("eight blocks");
         assert!((system.mean - 8.0).abs() < 1e-6 && !system.may_be_zero(), "{system:?}");
