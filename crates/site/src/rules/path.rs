@@ -12,6 +12,7 @@
 //! - A segment that begins with a dot, encoded or not, names nothing: 404. This covers `..`, an encoded `.`,
 //!   and every dotfile. Names that are [`Shown`] are served; by default only `/.well-known` as the first
 //!   segment (RFC 8615).
+//! - A segment of more than 255 bytes, or a path of more than 4,095, names nothing: 404.
 //! - A segment that ends with `~`, an editor's backup, names nothing: 404.
 
 use tenfold_http::encode_path;
@@ -24,6 +25,11 @@ pub struct SitePath {
     relative: String,
     canonical: String,
 }
+
+/// The most bytes of a name, and of a path, that a file can have (`man 3 limits.h`: `NAME_MAX`, and `PATH_MAX` without its
+/// end). Longer ones reach no rule, whose stars would cost time for each byte.
+const LONGEST_NAME: usize = 255;
+const LONGEST_PATH: usize = 4095;
 
 /// The reason why a path names nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +57,7 @@ impl SitePath {
                 relative.push('/');
             }
             relative.push_str(&name);
-            is_none |= is_nothing(&name);
+            is_none |= is_nothing(&name) || name.len() > LONGEST_NAME || relative.len() > LONGEST_PATH;
             if is_hidden(name.as_bytes()) {
                 hidden.push(relative.len());
             }
@@ -192,6 +198,20 @@ mod tests {
 
     fn relative(path: &str) -> Result<String, PathError> {
         SitePath::parse(path).map(|path| path.relative)
+    }
+
+    #[test]
+    fn a_path_that_no_file_can_have_names_nothing() {
+        let path = |length: usize| "/a".repeat(length / 2);
+        for (path, is_path) in [
+            (format!("/{}", "a".repeat(255)), true),
+            (format!("/{}", "%61".repeat(255)), true),
+            (format!("/{}", "a".repeat(256)), false),
+            (path(4096), true),
+            (path(4098), false),
+        ] {
+            assert_eq!(relative(&path).is_ok(), is_path, "{} bytes", path.len());
+        }
     }
 
     /// Parses each path of a list that is separated by spaces.
