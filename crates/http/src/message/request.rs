@@ -2,6 +2,7 @@
 
 use std::net::Ipv6Addr;
 
+use super::connection::Scheme;
 use super::refusal::Refusal;
 
 /// A version of HTTP. HTTP/1 versions above 1.1 are served as 1.1 (RFC 9110 §6.2).
@@ -233,6 +234,14 @@ impl<'a> Target<'a> {
         };
         // The part after an authority was parsed like a target of its own.
         target.map(|target| Target { text, ..target })
+    }
+
+    /// Whether an absolute-form target has another scheme than `own`.
+    #[inline]
+    pub(crate) fn is_of_other_scheme(&self, own: Scheme) -> bool {
+        let scheme = self.authority.and_then(|_| self.text.split_once("://"));
+        let own = if own == Scheme::Https { "https" } else { "http" };
+        scheme.is_some_and(|(scheme, _)| !scheme.eq_ignore_ascii_case(own))
     }
 
     fn authority_form(text: &'a str) -> Result<Target<'a>, Refusal> {

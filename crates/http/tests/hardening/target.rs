@@ -78,7 +78,7 @@ fn h14_the_authority_of_an_absolute_target_wins() {
     for (target, understood_as) in [
         ("http://there/a", "/a None host=there"),
         ("HTTP://there:80/a?b=c", "/a Some(\"b=c\") host=there:80"),
-        ("https://[::1]:8443/a", "/a None host=[::1]:8443"),
+        ("http://[::1]:8443/a", "/a None host=[::1]:8443"),
         ("http://there", "/ None host=there"),
         ("http://there?b", "/ Some(\"b\") host=there"),
         ("http://there//a", "//a None host=there"),
@@ -86,6 +86,10 @@ fn h14_the_authority_of_an_absolute_target_wins() {
     ] {
         let text = understood(&format!("GET {target} HTTP/1.1\r\nHost: here\r\n\r\n"));
         assert_eq!(text, format!("GET {understood_as} Empty\n"), "{target}");
+    }
+    // The connection has no TLS (RFC 9110 §7.4).
+    for target in ["https://here/a", "HTTPS://here", "https://here?b"] {
+        refused(format!("GET {target} HTTP/1.1\r\nHost: here\r\n\r\n"), 421);
     }
     for target in [
         "http://",

@@ -264,6 +264,10 @@ impl HeadHandler<'_> {
     /// head follows.
     #[inline(always)]
     fn answer(&mut self, head: &Head<'_>, more: bool, out: &mut Out) -> Option<ParseOutcome> {
+        if head.request.target.is_of_other_scheme(self.connection.scheme) {
+            self.session.count();
+            return Some(self.refuse(Refusal::Misdirected, head.request.bytes, out));
+        }
         let HeadHandler { service, limits, session, connection, draining, .. } = self;
         session.count();
         let request = &head.request;
