@@ -99,7 +99,10 @@ fn read_chunks(input: &[u8], most_content: usize, most_extra: usize) -> Option<(
         let digits = size_line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
         let (digits, extension) = size_line.split_at(digits);
         let size = u128::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-        if digits.len() > 16 || size > i64::MAX as u128 || !are_extensions(extension) {
+        let zeros = digits.iter().take_while(|digit| **digit == b'0').count();
+        // Zeros before a size count like an extension, except the only digit of the last chunk.
+        extra += if zeros == digits.len() { zeros - 1 } else { zeros };
+        if digits.len() - zeros > 16 || size > i64::MAX as u128 || !are_extensions(extension) {
             return None;
         }
         extra += extension.len();

@@ -123,7 +123,10 @@ fn check_strictly(bytes: &[u8], request: &Request<'_>) {
     };
     let (hosts, lengths, codings) = (values("host"), values("content-length"), values("transfer-encoding"));
     assert!(hosts.len() == 1 || hosts.is_empty() && request.version == Version::Http10);
-    assert!(lengths.len() + codings.len() <= 1, "two framings");
+    assert!(lengths.len() <= 1 && (lengths.is_empty() || codings.is_empty()), "two framings");
+    let codings: Vec<_> = codings.iter().flat_map(|value| value.split(|&byte| byte == b',')).collect();
+    let codings: Vec<_> = codings.iter().map(|one| one.trim_ascii()).filter(|one| !one.is_empty()).collect();
+    assert!(codings.len() <= 1, "more than one coding");
     let length = lengths
         .first()
         .map(|value| std::str::from_utf8(value).expect("digits").parse::<u64>().expect("digits"));

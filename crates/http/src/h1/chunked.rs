@@ -156,6 +156,11 @@ impl Decoder {
 
     fn size(&mut self, byte: u8) -> Result<State, Refusal> {
         if let Some(digit) = (byte as char).to_digit(16) {
+            if self.digits > 0 && self.chunk == 0 {
+                // The size began with a zero.
+                self.chunk = u64::from(digit);
+                return self.extra(State::Size);
+            }
             if self.digits == MOST_DIGITS {
                 return Err(Refusal::Malformed("the size of a chunk has too many digits"));
             }

@@ -22,19 +22,20 @@ pub(crate) struct Framing<'a> {
 struct FramingFields<'a> {
     host: Option<&'a [u8]>,
     length: Option<u64>,
-    coding: Option<TransferCoding>,
+    codings: Option<TransferCodings>,
     close: bool,
     keep_alive: bool,
     expects: bool,
     selective: bool,
 }
 
-/// A transfer coding that ends with `chunked`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum TransferCoding {
-    Chunked,
-    /// Another coding precedes it.
-    Unknown,
+/// The list of transfer codings, of all fields together (RFC 9110 §5.3).
+#[derive(Clone, Copy, Default)]
+struct TransferCodings {
+    /// Whether the list contains another coding than `chunked`.
+    others: bool,
+    /// Whether the list ends with `chunked`.
+    chunked: bool,
 }
 
 #[inline(always)]
@@ -46,12 +47,15 @@ pub(crate) fn read<'a>(fields: &[Header<'a>], version: Version) -> Result<Framin
     if seen.host.is_none() && version == Version::Http11 {
         return Err(Refusal::Malformed("Host is missing"));
     }
-    let body = match (seen.coding, seen.length) {
+    let body = match (seen.codings, seen.length) {
         (Some(_), Some(_)) => {
             return Err(Refusal::Malformed("both Content-Length and Transfer-Encoding are given"));
         }
-        (Some(TransferCoding::Unknown), None) => return Err(Refusal::UnknownTransferCoding),
-        (Some(TransferCoding::Chunked), None) => Body::Streamed,
+        (Some(TransferCodings { chunked: false, .. }), None) => {
+            return Err(Refusal::Malformed("Transfer-Encoding does not end with chunked"));
+        }
+        (Some(TransferCodings { others: true, .. }), None) => return Err(Refusal::UnknownTransferCoding),
+        (Some(_), None) => Body::Streamed,
         (None, None | Some(0)) => Body::Empty,
         (None, Some(length)) => Body::Length(length),
     };
@@ -121,20 +125,18 @@ impl<'a> FramingFields<'a> {
         if version == Version::Http10 {
             return Err(Refusal::Malformed("an HTTP/1.0 request has Transfer-Encoding"));
         }
-        if self.coding.is_some() {
-            return Err(Refusal::Malformed("Transfer-Encoding is given twice"));
+        let seen = self.codings.get_or_insert_default();
+        // Empty elements are ignored (RFC 9110 §5.6.1.2).
+        let codings = value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
+        for coding in codings.filter(|coding| !coding.is_empty()) {
+            if seen.chunked {
+                return Err(Refusal::Malformed("Transfer-Encoding has another coding after chunked"));
+            }
+            match coding.eq_ignore_ascii_case(b"chunked") {
+                true => seen.chunked = true,
+                false => seen.others = true,
+            }
         }
-        let mut codings = value.rsplit(|&byte| byte == b',').map(<[u8]>::trim_ascii);
-        let ends = codings.next().is_some_and(|last| last.eq_ignore_ascii_case(b"chunked"));
-        // Two chunked codings or an empty member are refused, because parsers may disagree about them.
-        if !ends || codings.clone().any(|coding| coding.is_empty() || coding.eq_ignore_ascii_case(b"chunked"))
-        {
-            return Err(Refusal::Malformed(
-                "Transfer-Encoding does not contain chunked exactly once, at the end",
-            ));
-        }
-        self.coding =
-            Some(if codings.next().is_none() { TransferCoding::Chunked } else { TransferCoding::Unknown });
         Ok(())
     }
 }
@@ -153,9 +155,11 @@ pub(crate) fn is_selective(name: &[u8]) -> bool {
     }
 }
 
-/// Parses a decimal number that fits 63 bits.
+/// Parses a decimal number that fits 63 bits. It may begin with zeros.
 pub(crate) fn decimal(value: &[u8]) -> Option<u64> {
-    if value.is_empty() || value.len() > 19 || !value.iter().all(u8::is_ascii_digit) {
+    let digits = value.len();
+    let value = &value[value.iter().take_while(|byte| **byte == b'0').count()..];
+    if digits == 0 || value.len() > 19 || !value.iter().all(u8::is_ascii_digit) {
         return None;
     }
     let number = value.iter().fold(0u64, |sum, digit| sum * 10 + u64::from(digit - b'0'));

@@ -77,7 +77,7 @@ fn h11_a_size_is_hexadecimal_digits_and_nothing_else() {
         "\u{ff13}",
         "\0",
         "3\0",
-        "00000000000000003",
+        "10000000000000003",
         "10000000000000000",
         "8000000000000000",
         "ffffffffffffffff",
