@@ -87,6 +87,12 @@ impl AttemptHistory {
         self.all = self.all.failed(now);
     }
 
+    /// Delays the next attempt by the wait that the authority demanded at `now`, at most six hours.
+    pub(super) fn delay(&mut self, now: i64, demanded: Duration) {
+        let seconds = i64::try_from(demanded.as_secs()).unwrap_or(MAX_WAIT).min(MAX_WAIT);
+        self.all.not_before = self.all.not_before.max(now.saturating_add(seconds));
+    }
+
     /// Records that the authority refused a name at `now`. Returns the wait until the next attempt for it.
     pub(super) fn refuse(&mut self, name: &str, now: i64) -> Duration {
         let former = self.refused.iter().position(|refused| refused.name == name);
@@ -156,6 +162,20 @@ mod tests {
         }
         let last = &seen[20..];
         assert!(last.iter().any(|wait| wait != &last[0]), "the waits do not differ");
+    }
+
+    #[test]
+    fn a_demanded_wait_lengthens_but_never_shortens() {
+        let now = 1_800_000_000;
+        let mut attempts = AttemptHistory::default();
+        attempts.fail(now);
+        let own = attempts.wait(now);
+        attempts.delay(now, Duration::from_secs(1));
+        assert_eq!(attempts.wait(now), own);
+        attempts.delay(now, Duration::from_secs(3600));
+        assert_eq!(attempts.wait(now).as_secs(), 3600);
+        attempts.delay(now, Duration::from_secs(86_400));
+        assert_eq!(attempts.wait(now).as_secs(), 6 * 3600);
     }
 
     #[test]

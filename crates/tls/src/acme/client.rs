@@ -15,6 +15,7 @@ use super::refusal::{OrderError, RefusedName};
 use super::renewal::{self, RenewalWindow};
 use super::settings::{AcmeSettings, Validation};
 use super::stored::{self, StoredCertificate};
+use super::transport::take_demanded_wait;
 use crate::certificates::facts::KeyId;
 use crate::challenges::{ChallengeBoard, PendingChallenges};
 use crate::state::{FolderLock, StateFolder};
@@ -166,6 +167,8 @@ impl AcmeClient {
         if let Some(changed) = self.changed(stored.as_ref()) {
             return changed;
         }
+        // Another request, such as for the renewal window, may have left one.
+        let _ = take_demanded_wait();
         let mut refused = Vec::new();
         for _ in 0..MAX_ORDERS {
             let names = self.attempts.orderable(&self.settings.names, now);
@@ -229,6 +232,7 @@ impl AcmeClient {
 
     fn failed(&mut self, error: AcmeError, now: i64, lock: Option<&FolderLock>) -> AcmeStep {
         self.attempts.fail(now);
+        self.attempts.delay(now, take_demanded_wait());
         if let Some(lock) = lock {
             self.attempts.save(&self.folder, lock);
         }

@@ -2,6 +2,7 @@
 //!
 //! The calls block, because the process does nothing else. Only the library's interface is asynchronous.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,8 +10,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
-use ureq::http::header::{HeaderMap, HeaderValue, RETRY_AFTER};
-use ureq::http::{Method, Request, Response};
+use ureq::http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use ureq::http::{Method, Request, Response, StatusCode};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, Body};
 
@@ -69,16 +70,43 @@ impl HttpClient for HttpsTransport {
                 Method::POST => agent.run(Request::from_parts(parts, body.to_vec())),
                 _ => agent.run(Request::from_parts(parts, ())),
             };
-            received(answer).map_err(|error| Error::Other(Box::new(error)))
+            received(answer)
         })
     }
 }
 
-fn received(answer: Result<Response<Body>, ureq::Error>) -> Result<BytesResponse, ureq::Error> {
-    let (mut parts, mut body) = answer?.into_parts();
+fn received(answer: Result<Response<Body>, ureq::Error>) -> Result<BytesResponse, Error> {
+    let other = |error: ureq::Error| Error::Other(Box::new(error));
+    let (mut parts, mut body) = answer.map_err(other)?.into_parts();
     limit_wait(&mut parts.headers);
-    let bytes = body.with_config().limit(MAX_RESPONSE).read_to_vec()?;
+    if matches!(parts.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+        DEMANDED.set(seconds(&parts.headers));
+    }
+    let is_json = parts.headers.get(CONTENT_TYPE).is_some_and(|value| {
+        value.to_str().is_ok_and(|value| value.split(';').next().is_some_and(|kind| kind.trim_end().ends_with("json")))
+    });
+    if (parts.status.is_client_error() || parts.status.is_server_error()) && !is_json {
+        // The library would report that the page is not JSON.
+        return Err(Error::Other(format!("the response is {}, without a reason", parts.status).into()));
+    }
+    let bytes = body.with_config().limit(MAX_RESPONSE).read_to_vec().map_err(other)?;
     Ok(BytesResponse { parts, body: Box::new(Bytes::from(bytes)) })
+}
+
+thread_local! {
+    /// The seconds that the last refusal demanded to wait. The requests of a client are sequential, on its thread.
+    static DEMANDED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Returns the wait that the authority demanded since the last call, by `Retry-After` of a 429 or 503; zero: none.
+pub(super) fn take_demanded_wait() -> Duration {
+    Duration::from_secs(DEMANDED.take())
+}
+
+/// The seconds of `Retry-After`; 0 without the field, or if it is a date.
+fn seconds(headers: &HeaderMap) -> u64 {
+    let value = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+    value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
 }
 
 /// Limits the wait that an authority demands. The library adds it to the time, which could overflow.
@@ -116,6 +144,22 @@ mod tests {
         let ended =
             runtime.block_on(async { tokio::time::timeout(Duration::from_millis(50), endless).await });
         assert!(ended.is_err(), "the attempt did not time out");
+    }
+
+    #[test]
+    fn a_refusal_without_json_names_its_status_and_its_wait() {
+        let answer = |status: u16, kind: &str, wait: &str| {
+            let response = Response::builder().status(status).header(CONTENT_TYPE, kind);
+            let response = response.header(RETRY_AFTER, wait).body(Body::builder().data("<html>"));
+            let failed = received(Ok(response.expect("legal"))).err().map(|error| error.to_string());
+            (failed, take_demanded_wait().as_secs())
+        };
+        let (failed, wait) = answer(503, "text/html", "120");
+        assert!(failed.is_some_and(|why| why.contains("503 Service Unavailable, without a reason")));
+        assert_eq!((wait, take_demanded_wait()), (120, Duration::ZERO));
+        assert_eq!(answer(429, "application/problem+json; charset=utf-8", "7"), (None, 7));
+        assert_eq!(answer(429, "application/problem+json", "Fri, 31 Dec 9999 23:59:59 GMT"), (None, 0));
+        assert_eq!(answer(200, "text/html", "7"), (None, 0));
     }
 
     #[test]
