@@ -26,7 +26,7 @@ pub(crate) const THEME: Theme = Theme {
         Own on WORKERS + ANOTHER: status_counts, the_start_says_what_runs;
         Own on DRIVERS: a_port_in_use_is_reported;
         Once: errors_name_the_valid_words, illegal_combinations, a_root_that_is_not_a_directory,
-            check_shows_line_and_column, check_looks_at_what_serve_would_use,
+            check_shows_line_and_column, check_looks_at_what_serve_would_use, check_names_an_unread_file,
             a_closed_pipe_ends_a_command_quietly, engines_agree_with_the_table, status_without_a_server,
             status_escapes_what_a_server_sends, manuals_and_completions_are_read;
         OnceAsRoot: an_unreadable_root, check_looks_with_the_rights_of_the_workers;
@@ -199,6 +199,25 @@ fn check_looks_at_what_serve_would_use() {
     let right = check("root = \"site\"\naccess-log = \"access.log\"\naccounts = \"sqlite:members.db\"");
     assert_eq!((right.status.code(), said(&right).contains("error")), (Some(0), false), "{}", said(&right));
     assert!(!folder.at("access.log").exists() && !folder.at("members.db").exists(), "check makes nothing");
+}
+
+fn check_names_an_unread_file() {
+    let folder = TempFolder::new("check-unread");
+    folder.write("tenfold.toml", "root = \".\"\n");
+    let binary = binary::server().unwrap_or_else(|why| panic!("{why}"));
+    let check = |words: &[&str]| {
+        let mut command = Command::new(&binary.path);
+        said(&command.arg("check").args(words).current_dir(folder.path()).output().expect("it runs"))
+    };
+    assert!(check(&[]).contains("tenfold.toml in this folder is not read; name it: tenfold check tenfold.toml"));
+    assert!(!check(&["tenfold.toml"]).contains("is not read"));
+    // The database is not reached, but the file is examined.
+    let url = "postgres://ann:secret@127.0.0.1:1/members";
+    let file = folder.write("members.toml", format!("root = \".\"\naccounts = \"{url}\"\n"));
+    let warning = format!("all users can read {}", file.display());
+    assert!(check(&[&file.display().to_string()]).contains(&warning));
+    folder.allow("members.toml", 0o640);
+    assert!(!check(&[&file.display().to_string()]).contains(&warning));
 }
 
 fn check_looks_with_the_rights_of_the_workers() {

@@ -46,6 +46,16 @@ impl FromStr for DatabaseUrl {
 }
 
 impl DatabaseUrl {
+    /// The file that contains the password of the database server, if it has one: a file of its own, or `config`, which
+    /// names this database.
+    pub fn password_file<'a>(&'a self, config: &'a Path) -> Option<&'a Path> {
+        match &self.0 {
+            Sqlite(_) => None,
+            InFile(path) => Some(path),
+            Postgres(url) | Mysql(url) => holds_password(url).then_some(config),
+        }
+    }
+
     /// The SQLite database in this file.
     pub fn sqlite(path: &Path) -> Result<DatabaseUrl, String> {
         super::sqlite::check(path).map(|()| DatabaseUrl(Sqlite(path.to_owned())))
@@ -124,6 +134,12 @@ fn read(path: &Path) -> Result<String, String> {
         return Err(format!("{} is longer than {LONGEST} bytes, so it cannot be a URL", path.display()));
     }
     Ok(text.trim().to_owned())
+}
+
+/// Whether a URL contains a password, before its host or in its query.
+fn holds_password(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.rsplit_once('@').is_some_and(|(user, _)| user.contains(':')) || rest.contains("password=")
 }
 
 /// Removes the password and the query, which may contain one, from a URL. An invalid URL is reduced to its scheme.

@@ -32,6 +32,7 @@ pub(crate) fn check(config: Option<PathBuf>) -> ExitCode {
         Err(why) => return refuse(&[Problem::new(why)]),
     };
     warn(&settings, &config);
+    given.warn_of_readable_password(&settings);
     // The certificates and keys were checked. The child process that opens the database must not have them.
     (config.certificates, config.keys) = (None, None);
     let problems = examine::examine(&settings, &config);

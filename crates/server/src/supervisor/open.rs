@@ -104,6 +104,7 @@ fn begin(
         Err(why) => return refuse(&[Problem::new(why)]),
     };
     warn(&settings, &config);
+    serve.given.warn_of_readable_password(&settings);
     if settings.addresses().any(is_everywhere) && !has_ipv6() {
         debug!("this machine has no IPv6, so :PORT and the usual addresses of tls mean IPv4 only");
     }

@@ -1,5 +1,6 @@
 //! The sources of settings: flags, variables, a file and defaults, in this order.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use tenfold_http::WriteMode;
@@ -12,6 +13,7 @@ use super::row::{Initial, Set, SettingRow, Text};
 use super::rows::{row, rows};
 use super::tables::site::SiteTable;
 use super::units::meant;
+use crate::config::values::members::AccountsLocation;
 use crate::config::values::tls::TlsNames;
 use crate::config::values::{HttpsRedirect, KernelTlsChoice, ListenEntry, Said, SettingSource, Settings};
 use crate::diagnostics::warning;
@@ -81,6 +83,20 @@ impl GivenSettings {
 }
 
 impl GivenSettings {
+    /// Warns of a file that all users can read and that contains the password of the database.
+    pub(crate) fn warn_of_readable_password(&self, settings: &Settings) {
+        const READ_BY_OTHERS: u32 = 0o004;
+        let (Some(config), Some(AccountsLocation::At(url))) = (&self.config, &settings.members.accounts) else {
+            return;
+        };
+        let Some(path) = url.password_file(config) else { return };
+        let is_readable = std::fs::metadata(path).is_ok_and(|facts| facts.mode() & READ_BY_OTHERS != 0);
+        if is_readable && settings.source("accounts") == SettingSource::File {
+            let path = path.display();
+            warning!("all users can read {path}, which has the password of the database; chmod o-r {path}");
+        }
+    }
+
     /// Warns of a configuration in the current folder that no flag or variable names; `remedy` names it.
     pub(crate) fn warn_of_unread_file(&self, remedy: &str) {
         const USUAL: &str = "tenfold.toml";
