@@ -122,7 +122,6 @@ fn words_of_other_servers_lead_to_settings() {
         ("error-pages.404 = \"/missing.html\"", "[site.error-pages]"),
         ("server_name = \"a.example\"", "[[host]] with name"),
         ("server_tokens = \"off\"", "never names a version"),
-        ("http2 = true", "speaks HTTP/1.1 alone"),
         ("[site]\nprecompressed = \"gzip\"", "a setting of the whole server"),
         ("[[site.path]]\nmatch = \"/a/**\"\nexpires = \"1h\"", "did you mean cache?"),
         ("[[host]]\nserver_name = \"a.example\"", "did you mean name?"),
