@@ -209,7 +209,9 @@ fn check_names_an_unread_file() {
         let mut command = Command::new(&binary.path);
         said(&command.arg("check").args(words).current_dir(folder.path()).output().expect("it runs"))
     };
-    assert!(check(&[]).contains("tenfold.toml in this folder is not read; name it: tenfold check tenfold.toml"));
+    assert!(
+        check(&[]).contains("tenfold.toml in this folder is not read; name it: tenfold check tenfold.toml")
+    );
     assert!(!check(&["tenfold.toml"]).contains("is not read"));
     // The database is not reached, but the file is examined.
     let url = "postgres://ann:secret@127.0.0.1:1/members";

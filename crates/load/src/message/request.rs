@@ -73,18 +73,11 @@ fn write(plan: &LoadPlan, url: &TargetUrl) -> Vec<u8> {
         field(name, value);
     }
     let mut bytes = (head + "\r\n").into_bytes();
-    match transfer_coding(plan) {
+    match plan.transfer_coding() {
         Some(_) => write_chunks(&plan.body, &mut bytes),
         None => bytes.extend_from_slice(&plan.body),
     }
     bytes
-}
-
-/// The last transfer coding that the fields of the plan name; None without such a field.
-pub(crate) fn transfer_coding(plan: &LoadPlan) -> Option<&str> {
-    let mut codings = plan.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("transfer-encoding"));
-    let (_, value) = codings.next_back()?;
-    Some(value.rsplit(',').next().unwrap_or_default().trim())
 }
 
 /// Writes a body as chunks (RFC 9112 §7.1).

@@ -6,7 +6,6 @@ use std::net::IpAddr;
 use tenfold_sys::uring::Ring;
 
 use crate::error::LoadError;
-use crate::message::request::transfer_coding;
 use crate::plan::expect::Expect;
 use crate::plan::io::{ChosenIo, IoBackend, IoChoice};
 use crate::plan::pacer::Arrivals;
@@ -66,6 +65,13 @@ impl LoadPlan {
             .or_else(|| self.check_connections())
             .or_else(|| self.check_tls());
         why.map_or(Ok(()), |why| Err(LoadError::Usage(why)))
+    }
+
+    /// The last transfer coding that the fields of requests name; None without such a field.
+    pub(crate) fn transfer_coding(&self) -> Option<&str> {
+        let is_coding = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("transfer-encoding");
+        let (_, value) = self.headers.iter().rfind(is_coding)?;
+        Some(value.rsplit(',').next().unwrap_or_default().trim())
     }
 
     fn check_sizes(&self) -> Option<String> {
@@ -206,7 +212,7 @@ impl LoadPlan {
             || self.order != UrlOrder::default()
             || self.expect != Expect::default();
         let given = |name: &str| self.headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
-        if let Some(coding) = transfer_coding(self).filter(|_| self.version != RequestVersion::Http2) {
+        if let Some(coding) = self.transfer_coding().filter(|_| self.version != RequestVersion::Http2) {
             if !coding.eq_ignore_ascii_case("chunked") {
                 return Some(format!("a request cannot end with transfer coding {coding:?}; use chunked"));
             }

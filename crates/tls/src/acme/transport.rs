@@ -83,7 +83,9 @@ fn received(answer: Result<Response<Body>, ureq::Error>) -> Result<BytesResponse
         DEMANDED.set(seconds(&parts.headers));
     }
     let is_json = parts.headers.get(CONTENT_TYPE).is_some_and(|value| {
-        value.to_str().is_ok_and(|value| value.split(';').next().is_some_and(|kind| kind.trim_end().ends_with("json")))
+        value
+            .to_str()
+            .is_ok_and(|value| value.split(';').next().is_some_and(|kind| kind.trim_end().ends_with("json")))
     });
     if (parts.status.is_client_error() || parts.status.is_server_error()) && !is_json {
         // The library would report that the page is not JSON.

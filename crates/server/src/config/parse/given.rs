@@ -86,7 +86,8 @@ impl GivenSettings {
     /// Warns of a file that all users can read and that contains the password of the database.
     pub(crate) fn warn_of_readable_password(&self, settings: &Settings) {
         const READ_BY_OTHERS: u32 = 0o004;
-        let (Some(config), Some(AccountsLocation::At(url))) = (&self.config, &settings.members.accounts) else {
+        let (Some(config), Some(AccountsLocation::At(url))) = (&self.config, &settings.members.accounts)
+        else {
             return;
         };
         let Some(path) = url.password_file(config) else { return };
