@@ -102,7 +102,7 @@ impl ResponseWriter<'_> {
                 let staged = if whole { body.body() } else { b"" };
                 if !http2.prepared(block, staged) {
                     // A body that waits for its turn is not copied: a client can let many of them wait.
-                    self.out.push(Part::Shared(Arc::clone(&body.bytes), body.body..body.bytes.len()));
+                    self.out.push(body.shared_body());
                 }
                 http2.stream.priority = template.priority;
                 true
@@ -117,8 +117,11 @@ impl ResponseWriter<'_> {
     #[cold]
     fn template_fields(&mut self, template: &Template, whole: bool) {
         self.head(template.status).fields(&template.fields);
-        if whole {
-            self.out.stage(template.body());
+        match &self.encoder {
+            _ if !whole => {}
+            // A response that waits for its turn shares the bytes.
+            Encoder::Value(_) | Encoder::Http2(_) => self.out.push(template.h1.shared_body()),
+            Encoder::Http1(_) => self.out.stage(template.body()),
         }
     }
 }
@@ -190,6 +193,11 @@ impl Prepared {
     /// Returns the body that follows the head.
     fn body(&self) -> &[u8] {
         &self.bytes[self.body..]
+    }
+
+    /// Returns the body without a copy.
+    fn shared_body(&self) -> Part {
+        Part::Shared(Arc::clone(&self.bytes), self.body..self.bytes.len())
     }
 
     /// Returns the bytes of memory besides this value itself.
