@@ -141,7 +141,12 @@ impl FileSender {
                 return Ok(count);
             }
         }
-        socket.send_slices(slices, more).map_err(Failure::Call)
+        let sent = match slices {
+            // Observers divide bytes that are contiguous.
+            [bytes] if !more => socket.send(bytes, false),
+            _ => socket.send_slices(slices, more),
+        };
+        sent.map_err(Failure::Call)
     }
 
     /// Whether the kernel has not reported the release of all sent memory.

@@ -90,6 +90,9 @@ impl Template {
     }
 }
 
+/// The longest body that is copied into a response that waits for its turn. A longer body is shared.
+const COPIED_BYTES: usize = 1024;
+
 impl ResponseWriter<'_> {
     /// Writes a prepared response. Without `whole`, its body is omitted.
     #[inline]
@@ -117,11 +120,11 @@ impl ResponseWriter<'_> {
     #[cold]
     fn template_fields(&mut self, template: &Template, whole: bool) {
         self.head(template.status).fields(&template.fields);
-        match &self.encoder {
-            _ if !whole => {}
-            // A response that waits for its turn shares the bytes.
-            Encoder::Value(_) | Encoder::Http2(_) => self.out.push(template.h1.shared_body()),
-            Encoder::Http1(_) => self.out.stage(template.body()),
+        let waits = !matches!(self.encoder, Encoder::Http1(_)) && template.body().len() > COPIED_BYTES;
+        match whole {
+            true if waits => self.out.push(template.h1.shared_body()),
+            true => self.out.stage(template.body()),
+            false => {}
         }
     }
 }
@@ -218,6 +221,8 @@ impl Prepared {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use super::*;
     use crate::clock::{self, Instant};
     use crate::h1::encode::Http1Encoder;
@@ -241,12 +246,13 @@ mod tests {
         sent
     }
 
-    const SECURITY: FieldName<'_> = FieldName::STRICT_TRANSPORT_SECURITY;
+    static SECURITY: LazyLock<HeaderLines> = LazyLock::new(|| constant(FieldName::STRICT_TRANSPORT_SECURITY));
+    static CACHING: LazyLock<HeaderLines> = LazyLock::new(|| constant(FieldName::CACHE_CONTROL));
 
-    fn constant(name: FieldName<'_>) -> &'static HeaderLines {
+    fn constant(name: FieldName<'_>) -> HeaderLines {
         let mut fields = HeaderLines::default();
         fields.field(name, FieldValue::constant("constant"));
-        Box::leak(Box::new(fields))
+        fields
     }
 
     #[test]
@@ -256,7 +262,7 @@ mod tests {
         // Only the prepared bytes have this name of the server.
         let name = template.h1.bytes.windows(7).position(|bytes| bytes == b"tenfold").expect("Server");
         Arc::make_mut(&mut template.h1.bytes)[name..name + 7].copy_from_slice(b"TENFOLD");
-        for (fields, copied) in [(constant(SECURITY), true), (constant(FieldName::CACHE_CONTROL), false)] {
+        for (fields, copied) in [(&SECURITY, true), (&CACHING, false)] {
             let mut out = Out::new();
             let mut response = ResponseWriter::http1(&mut out);
             response.set_constant_fields(fields);
@@ -275,7 +281,7 @@ mod tests {
         let mut added = HeaderLines::default();
         added.field(FieldName::VARY, FieldValue::constant("Origin"));
         let private = FieldValue::constant("private");
-        let constants = [None, Some(constant(SECURITY)), Some(constant(FieldName::CACHE_CONTROL))];
+        let constants = [None, Some(&*SECURITY), Some(&*CACHING)];
         for case in 0..2 * 2 * 2 * 2 * 2 * 3 * 3_u64 {
             clock::set(Instant(0), 784_111_777 + case);
             let chosen = |bit: u64| case >> bit & 1 == 1;
