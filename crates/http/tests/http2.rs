@@ -582,9 +582,9 @@ fn requests_and_copied_bodies_of_all_streams_have_a_common_bound() {
     assert_eq!(responses(&outcome.sent)[&1].1, b"abc");
     // Copied bodies that wait for a window: the request is in the body of this service.
     let limits = Limits { max_target: 4096, ..limits };
-    let path: &'static str = Box::leak(format!("/{}", "b".repeat(3000)).into_boxed_str());
+    let path = format!("/{}", "b".repeat(3000));
     let zero = [Setting::InitialWindowSize(0)];
-    let client = (0..60).fold(Client::new(&zero), |made, at| made.get(2 * at + 1, path));
+    let client = (0..60).fold(Client::new(&zero), |made, at| made.get(2 * at + 1, &path));
     let outcome = Script::new().sends(&client.0).run(&Site::default(), &limits);
     let is_refused = |event: &&Event| matches!(event, Event::Reset(_, ErrorCode::REFUSED_STREAM));
     let refused = codes(&outcome.sent).iter().filter(is_refused).count();
