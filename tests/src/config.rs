@@ -34,6 +34,11 @@ pub struct Config {
 }
 
 impl Config {
+    /// The scheme of the server's URLs.
+    pub fn scheme(&self) -> &'static str {
+        if self.tls { "https" } else { "http" }
+    }
+
     /// The first configuration of an engine: first topology, first sender, default triggers.
     pub fn of(engine: Engine) -> Config {
         let model = engine.model();

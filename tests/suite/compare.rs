@@ -75,9 +75,27 @@ fn summed(answer: &[u8]) -> OutputHash {
 /// The whole output on a new connection, without dates.
 fn answer(server: &Server, at: usize) -> Vec<u8> {
     let bytes = exchange(seed(), at).bytes;
-    let mut all = if server.config.tls { server.exchange(&bytes) } else { plainly(server, &bytes) };
+    let mut all = match server.config.tls {
+        true => server.exchange(&with_schemes_of_tls(&bytes)),
+        false => plainly(server, &bytes),
+    };
     blot_dates(&mut all);
     all
+}
+
+/// The same exchange over TLS: a target with the scheme of the connection keeps it, and so does a target with another
+/// (RFC 9110 §7.4).
+fn with_schemes_of_tls(bytes: &[u8]) -> Vec<u8> {
+    let mut swapped = Vec::with_capacity(bytes.len() + 16);
+    let mut rest = bytes;
+    while let Some((first, after)) = rest.split_first() {
+        let schemes: [(&[u8], &[u8]); 2] = [(b" http://", b" https://"), (b" https://", b" http://")];
+        match schemes.into_iter().find(|(from, _)| rest.starts_with(from)) {
+            Some((from, to)) => (swapped.extend_from_slice(to), rest = &rest[from.len()..]),
+            None => (swapped.push(*first), rest = after),
+        };
+    }
+    swapped
 }
 
 /// [`Server::exchange`] with the fewest calls.

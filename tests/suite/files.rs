@@ -76,6 +76,7 @@ fn text(bytes: Vec<u8>) -> String {
 
 fn names_and_types(server: &Server) {
     let mut wire = server.connect();
+    let absolute = format!("{}://localhost/folder/page.html", server.config.scheme());
     let places = [
         ("/style.css", "style.css", "text/css; charset=utf-8"),
         ("/style.css?version=2", "style.css", "text/css; charset=utf-8"),
@@ -83,7 +84,7 @@ fn names_and_types(server: &Server) {
         ("/with%20space.txt", "with space.txt", "text/plain; charset=utf-8"),
         ("/%C3%BCml%c3%a4ut.txt", "\u{fc}ml\u{e4}ut.txt", "text/plain; charset=utf-8"),
         ("/folder/page.html", "folder/page.html", "text/html; charset=utf-8"),
-        ("http://localhost/folder/page.html", "folder/page.html", "text/html; charset=utf-8"),
+        (&absolute, "folder/page.html", "text/html; charset=utf-8"),
         ("/16k.bin", "16k.bin", "application/octet-stream"),
     ];
     for (target, name, media_type) in places {

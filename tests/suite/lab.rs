@@ -74,7 +74,7 @@ fn expect_output(output: Output, code: i32, words: &[&str], expected: &[&str]) -
 fn experiments_are_listed_and_shown() {
     let listed =
         expect_code(0, &["list"], &["n16-tcp", "t23-timers", "ab-models", "se20-404", "w12-libraries"]);
-    assert_eq!(listed.lines().count(), 27, "{listed}");
+    assert_eq!(listed.lines().count(), 28, "{listed}");
     expect_code(0, &["show", "n16-tcp"], &["every response waits about 40 ms", "40.05 ms", "--tcp-cork on"]);
     expect_code(0, &["show", "n16-engines"], &["NOT TESTABLE HERE: it needs"]);
     expect_code(0, &["show", "se20-404", "--file"], &["name = \"se20-404\"", "[[claims]]"]);

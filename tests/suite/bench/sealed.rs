@@ -166,7 +166,10 @@ pub(super) fn https_refuses_what_it_cannot_trust() {
     for (words, says) in [
         (&["--ca", &other][..], &["is not trusted: no trusted certificate has signed it", "--insecure"][..]),
         (&[], &["--ca FILE", "--insecure"]),
-        (&["--ca", &trusted, "--sni", "example.org"], &["is not trusted", "\"example.org\"", "localhost"]),
+        (
+            &["--ca", &trusted, "--sni", "example.org"],
+            &["is for localhost, not for example.org", "--insecure"],
+        ),
         (&["--ca", &empty], &["it has no CERTIFICATE section"]),
         (&["--ca", "/no/such/file"], &["cannot use --ca /no/such/file"]),
     ] {
@@ -175,7 +178,7 @@ pub(super) fn https_refuses_what_it_cannot_trust() {
     }
     expect_code(0, &["-n", "5", "--insecure", &url], &["5 responses OK"]);
     let by_address = url.replace("localhost", "127.0.0.1");
-    expect_code(1, &["-n", "5", "--ca", &trusted, &by_address], &["is not trusted"]);
+    expect_code(1, &["-n", "5", "--ca", &trusted, &by_address], &["is for localhost, not for 127.0.0.1"]);
     expect_code(0, &["-n", "5", "--ca", &trusted, "--sni", "localhost", &by_address], &["5 responses OK"]);
 }
 

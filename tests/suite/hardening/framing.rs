@@ -164,9 +164,10 @@ fn h14_the_authority_of_an_absolute_target_wins(server: &Server) {
         wire.response()
     };
     let plain = ask("/1k.html", "localhost");
-    let absolute = ask("http://localhost/1k.html", "evil.example");
+    let scheme = server.config.scheme();
+    let absolute = ask(&format!("{scheme}://localhost/1k.html"), "evil.example");
     assert!(plain.dateless() == absolute.dateless(), "{}", absolute.head);
-    let folder = ask("http://localhost/folder", "evil.example");
+    let folder = ask(&format!("{scheme}://localhost/folder"), "evil.example");
     assert!(!folder.need("Location").contains("evil"), "{}", folder.head);
     for target in
         ["http://a b/1k.html", "http://user@localhost/1k.html", "http:///1k.html", "ftp://localhost/"]
