@@ -310,9 +310,10 @@ impl Out {
         self.tail == 0 && self.segments.is_empty()
     }
 
-    /// Returns the number of staged bytes, which belong to this output only.
-    pub(crate) fn staged_bytes(&self) -> usize {
-        self.staged.len() - self.gone
+    /// Returns the memory for staged bytes, which belong to this output only. The memory of sent bytes is kept until all
+    /// are sent.
+    pub(crate) fn staged_memory(&self) -> usize {
+        self.staged.len()
     }
 
     /// Whether there are bytes to send. Observers have none.

@@ -741,3 +741,53 @@ fn a_file_that_shrinks_resets_its_stream() {
     assert_eq!((&*found[&3].0, found[&3].2), ("200", true));
     assert!(matches!(outcome.next, Next::Park(_)));
 }
+
+#[test]
+fn a_stream_that_waits_for_its_turn_is_not_cancelled() {
+    // The urgent stream takes every byte of the window of the connection.
+    let urgent = [&request("GET", "/large")[..], &[("priority", "u=0")]].concat();
+    let client = Client::new(&[Setting::InitialWindowSize(MOST_31_BITS)])
+        .headers(1, END_STREAM, &urgent)
+        .get(3, "/large");
+    let mut script = Script::new().sends(&client.0);
+    for _ in 0..200 {
+        script = script.waits(SECOND).sends(&Client::default().window(0, 10_000).0);
+    }
+    let outcome = script.run(&Site::default(), &Limits { idle_timeout: 300 * SECOND, ..limits() });
+    assert_eq!(codes(&outcome.sent), []);
+    assert!(responses(&outcome.sent)[&3].1.len() > 500_000);
+}
+
+#[test]
+fn the_idle_time_begins_after_the_last_byte_of_a_response() {
+    let client = Client::new(&[Setting::InitialWindowSize(MOST_31_BITS)]).window(0, 1 << 30).get(1, "/large");
+    let outcome = Script::new().sends(&client.0).takes(10_000, SECOND).run(&Site::default(), &limits());
+    let Next::Park(by) = outcome.next else { panic!("{:?}", outcome.next) };
+    assert!(outcome.took >= 100 * SECOND && by >= BEGIN + 99 * SECOND + limits().idle_timeout, "{by:?}");
+    assert_eq!(responses(&outcome.sent)[&1].1.len() as u64, LARGE);
+}
+
+#[test]
+fn drops_of_a_frame_do_not_keep_a_connection() {
+    let mut script = Script::new().sends(&Client::new(&[]).get(1, "/a").0);
+    for byte in Client::default().data(1, 0, &[0; 1000]).0 {
+        script = script.waits(SECOND).sends([byte]);
+    }
+    let outcome = script.run(&Site::default(), &limits());
+    assert!(outcome.took <= limits().idle_timeout + 2 * limits().head_timeout, "{:?}", outcome.took);
+}
+
+#[test]
+fn a_path_has_only_bytes_of_a_path() {
+    for path in ["/a b", "/a\tb", "/a#b", "/a\u{e4}", "/<", "a"] {
+        let outcome = run(&Client::new(&[]).get(1, path));
+        let refused = codes(&outcome.sent) == [Event::Reset(1, ErrorCode::PROTOCOL_ERROR)];
+        assert!(refused || responses(&outcome.sent)[&1].0 == "400", "{path}: {:?}", events(&outcome.sent));
+    }
+    let trailers = Client::new(&[]).headers(1, 0, &request("POST", "/echo")).headers(
+        1,
+        END_STREAM,
+        &[("transfer-encoding", "chunked")],
+    );
+    assert_eq!(codes(&run(&trailers).sent), [Event::Reset(1, ErrorCode::PROTOCOL_ERROR)]);
+}

@@ -80,7 +80,7 @@ impl Http2Connection {
         }
         self.requests_left -= 1;
         self.rest.requests = self.rest.requests.saturating_add(1);
-        self.rest.last_request = now();
+        self.rest.last_use = now();
         let new = NewStream { id: block.stream, end_stream: block.end_stream, weight: block.weight };
         self.answer(&new, out, service, limits, connection)
     }
@@ -152,7 +152,7 @@ impl Http2Connection {
             heads.end(out);
             self.body.take_front(0, out);
             self.rest.send_window -= heads.complete.unwrap_or(0).cast_signed();
-            self.rest.account.pay();
+            self.end_response();
             self.early.retain(|(id, _)| *id > new.id);
             return Ok(());
         }
@@ -180,7 +180,7 @@ impl Http2Connection {
             response,
             body: Out::new(),
             stalled: None,
-            sent: 0,
+            progress: 0,
             request: self.list.bytes().len(),
             kept_content: 0,
         });
@@ -208,7 +208,7 @@ impl Http2Connection {
         if let Some(sent) = heads.complete {
             stream.send_window -= sent.cast_signed();
             self.rest.send_window -= sent.cast_signed();
-            stream.sent += sent;
+            stream.progress += sent;
         }
         std::mem::swap(&mut stream.body, &mut self.body);
         if !stream.body.has_bytes() {
@@ -251,7 +251,8 @@ impl Http2Connection {
         connection: &Connection,
     ) {
         // All streams of a connection together hold at most `max-body`.
-        let held: u64 = self.streams.iter().map(Stream::held_content).sum();
+        let held = self.streams.iter().map(Stream::held_content);
+        let held: u64 = held.chain(self.abandoned.iter().map(|work| work.kept_content)).sum();
         let stream = &mut self.streams[index];
         let StreamResponse::Upload(upload) = &mut stream.response else { return };
         let fits = upload.content.len() as u64 + content.len() as u64 <= upload.most;
@@ -351,8 +352,8 @@ impl Http2Connection {
                     stream.stalled = None;
                     return true;
                 }
-                let sent = stream.sent;
-                if stream.stalled.as_mut().is_some_and(|pace| pace.renew(sent).is_ok()) {
+                let progress = stream.progress;
+                if stream.stalled.as_mut().is_some_and(|pace| pace.renew(progress).is_ok()) {
                     return true;
                 }
                 let id = stream.id;

@@ -73,8 +73,8 @@ pub(crate) struct Rest {
     pub(super) stage: Stage,
     /// Whether weights of RFC 7540 mean priorities.
     pub(super) weights: bool,
-    /// The time of the last request, or of the begin.
-    pub(super) last_request: Instant,
+    /// The time of the last request or the end of its response, or of the begin.
+    pub(super) last_use: Instant,
 }
 
 /// The stage of a connection.
@@ -106,7 +106,7 @@ impl Rest {
             account: Account::new(now),
             stage: Stage::Preface,
             weights: true,
-            last_request: now,
+            last_use: now,
         }
     }
 }
@@ -145,6 +145,8 @@ pub(super) struct Http2Connection {
     untried: u8,
     /// Requests that may still be answered in this turn.
     pub(super) requests_left: usize,
+    /// Whether a response is complete since the last flush: the idle time begins after its last byte.
+    answered: bool,
 }
 
 /// The beginning of a field block.
@@ -242,13 +244,14 @@ impl Http2Connection {
             turns: 0,
             untried: 0,
             requests_left: 0,
+            answered: false,
         })
     }
 
     /// Keeps the memory for the next connection, and returns the rest.
     fn finish(mut self: Box<Http2Connection>) -> Rest {
         let rest = std::mem::replace(&mut self.rest, Rest::new(now()));
-        (self.block, self.turns, self.untried) = (None, 0, 0);
+        (self.block, self.turns, self.untried, self.answered) = (None, 0, 0, false);
         self.streams.clear();
         self.abandoned.clear();
         self.early.clear();
@@ -287,7 +290,7 @@ impl Http2Connection {
             let woken = poll_fn(|cx| self.poll(cx, io, service, limits, more, &mut pace)).await?;
             match woken {
                 Woken::Progress => {}
-                Woken::Idle => return Ok(Next::Park(self.rest.last_request + limits.idle_timeout)),
+                Woken::Idle => return Ok(Next::Park(self.rest.last_use + limits.idle_timeout)),
                 Woken::End => return Ok(finish(io, limits, Finish::Close).await),
                 Woken::TimedOut => self.expire(io, service, limits)?,
             }
@@ -322,6 +325,9 @@ impl Http2Connection {
                 Poll::Pending => {}
                 Poll::Ready(Ok(Flushed::All)) => {
                     *pace = None;
+                    if std::mem::take(&mut self.answered) {
+                        self.rest.last_use = now();
+                    }
                     // Frames in hand may have waited for room in the output.
                     ready |= !io.split().0.is_empty();
                     ready |= self.rest.stage == Stage::Leaving && self.streams.is_empty();
@@ -362,7 +368,7 @@ impl Http2Connection {
             () if io.blocks() && waits_for_response => Patience::Try,
             () => Patience::Wait,
         };
-        let by = self.deadline(limits, io.split().0.is_empty());
+        let by = self.deadline(limits, pace.is_some(), io.split().0.is_empty());
         match io.poll_receive(cx, ROOM, patience, by) {
             Poll::Ready(Ok(Received::Bytes)) => ready = true,
             Poll::Ready(Ok(Received::Idle)) if patience == Patience::Park => {
@@ -422,16 +428,18 @@ impl Http2Connection {
         ready || self.abandoned.len() < before
     }
 
-    /// Returns the earliest deadline.
-    fn deadline(&self, limits: &Limits, no_input: bool) -> Instant {
+    /// Returns the earliest deadline. A flush has its own.
+    fn deadline(&self, limits: &Limits, flushes: bool, no_input: bool) -> Instant {
         let streams = self.streams.iter().map(Stream::deadline);
         let abandoned = self.abandoned.iter().map(|work| work.by);
         let streams = streams.chain(abandoned).min().unwrap_or(Instant::NEVER);
         let block = self.block.as_ref().map_or(Instant::NEVER, |block| block.by);
-        let idle = match self.places() == 0 {
-            true if self.rest.requests == 0 => self.rest.last_request + limits.head_timeout,
-            true if no_input => self.rest.last_request + limits.idle_timeout,
-            true => now() + limits.head_timeout,
+        let idle = match self.places() == 0 && !flushes {
+            true if self.rest.requests == 0 => self.rest.last_use + limits.head_timeout,
+            true if no_input => self.rest.last_use + limits.idle_timeout,
+            // Drops of a frame do not prolong the idle time for ever.
+            true => (now() + limits.head_timeout)
+                .min(self.rest.last_use + limits.idle_timeout + limits.head_timeout),
             false => Instant::NEVER,
         };
         let announced = match self.rest.stage {
@@ -478,7 +486,8 @@ impl Http2Connection {
         let stream = self.streams.remove(index);
         match stream.response {
             StreamResponse::Later(deferred, by) if deferred.has_begun() => {
-                self.abandoned.push(Abandoned { deferred, by, request: stream.request });
+                let Stream { request, kept_content, .. } = stream;
+                self.abandoned.push(Abandoned { deferred, by, request, kept_content });
                 Account::ABANDONED
             }
             StreamResponse::Later(..) => Account::ABANDONED,
@@ -526,7 +535,11 @@ impl Http2Connection {
             stream.body.take_front(count, out);
             stream.send_window -= count.cast_signed();
             self.rest.send_window -= count.cast_signed();
-            stream.sent += count;
+            for (at, stream) in self.streams.iter_mut().enumerate() {
+                if at == index || stream.send_window > 0 {
+                    stream.progress += count;
+                }
+            }
             if is_last {
                 self.finish_stream(index, out);
             }
@@ -544,7 +557,13 @@ impl Http2Connection {
         if stream.content.open {
             self.reset_stream(stream.id, ErrorCode::NO_ERROR, out);
         }
+        self.end_response();
+    }
+
+    /// Records that a response is complete in the output.
+    pub(super) fn end_response(&mut self) {
         self.rest.account.pay();
+        self.answered = true;
     }
 
     /// Sends RST_STREAM. The client may send frames before it receives it.

@@ -144,9 +144,16 @@ pub(super) fn read<'a>(
     Ok(StreamHead { request, declared, priority: seen.priority })
 }
 
+/// Whether a field is for a connection of HTTP/1 (§8.2.2).
+fn is_of_connection(name: &[u8]) -> bool {
+    matches!(name, b"connection" | b"proxy-connection" | b"keep-alive" | b"transfer-encoding" | b"upgrade")
+}
+
 /// Whether `list` may be the trailers of a request: they are dropped, but must be well-formed (§8.1).
 pub(super) fn are_trailers(list: &FieldList) -> bool {
-    list.iter().all(|(name, value)| is_lower_case_token(name) && FieldValue::new(value).is_some())
+    list.iter().all(|(name, value)| {
+        is_lower_case_token(name) && !is_of_connection(name) && FieldValue::new(value).is_some()
+    })
 }
 
 impl<'a> SeenFields<'a> {
@@ -166,9 +173,7 @@ impl<'a> SeenFields<'a> {
 
     fn field(&mut self, name: &[u8], value: &'a [u8]) -> Result<(), &'static str> {
         match name {
-            b"connection" | b"proxy-connection" | b"keep-alive" | b"transfer-encoding" | b"upgrade" => {
-                return Err("a field is for connections of HTTP/1");
-            }
+            name if is_of_connection(name) => return Err("a field is for connections of HTTP/1"),
             b"te" if !value.eq_ignore_ascii_case(b"trailers") => return Err("TE is not trailers"),
             b"host" if self.host.replace(value).is_some() => return Err("Host is given twice"),
             b"content-length" => {

@@ -27,8 +27,9 @@ pub(super) struct Stream {
     pub(super) body: Out,
     /// The minimum rate while the body waits for a window. Small increments do not end it.
     pub(super) stalled: Option<Pace>,
-    /// Bytes of the body given to the output of the connection.
-    pub(super) sent: u64,
+    /// Bytes given to the output of the connection: of the body, and of other bodies while this body waited only for the
+    /// connection.
+    pub(super) progress: u64,
     /// The bytes of the request.
     pub(super) request: usize,
     /// The bytes of content that a deferred response may hold.
@@ -39,8 +40,9 @@ pub(super) struct Stream {
 pub(super) struct Abandoned {
     pub(super) deferred: DeferredResponse,
     pub(super) by: Instant,
-    /// The bytes of the request.
+    /// The bytes of the request, and of its content.
     pub(super) request: usize,
+    pub(super) kept_content: u64,
 }
 
 /// The content of a request as it arrives.
@@ -109,7 +111,7 @@ impl Stream {
     /// The bytes of its request, or of its body without shared bytes and files.
     pub(super) fn held(&self) -> usize {
         match self.response {
-            StreamResponse::Sending => self.body.staged_bytes(),
+            StreamResponse::Sending => self.body.staged_memory(),
             _ => self.request,
         }
     }
@@ -135,7 +137,7 @@ impl Stream {
     /// Begins the wait for a window. `window` is the window of the connection.
     pub(super) fn note_stall(&mut self, limits: &Limits, window: i64) {
         if self.stalled.is_none() && self.is_stalled(window) {
-            self.stalled = Some(Pace::begin(limits.send_timeout, limits.min_rate, Some(self.sent)));
+            self.stalled = Some(Pace::begin(limits.send_timeout, limits.min_rate, Some(self.progress)));
         }
     }
 }
