@@ -326,13 +326,7 @@ impl Http2Connection {
 
     /// Ends the wait of the stream at `index`, whose deadline has passed. Returns whether the stream is still at this
     /// index.
-    pub(super) fn expire_stream<I: Io>(
-        &mut self,
-        index: usize,
-        io: &mut I,
-        service: &dyn Service,
-        _limits: &Limits,
-    ) -> bool {
+    pub(super) fn expire_stream<I: Io>(&mut self, index: usize, io: &mut I, service: &dyn Service) -> bool {
         let connection = io.connection().clone();
         let out = io.split().1;
         let (count, window) = (self.streams.len(), self.rest.send_window);

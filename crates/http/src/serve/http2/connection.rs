@@ -287,12 +287,12 @@ impl Http2Connection {
             if pace.is_none() && !io.split().1.is_empty() {
                 pace = Some(Pace::begin(limits.send_timeout, limits.min_rate, None));
             }
-            let woken = poll_fn(|cx| self.poll(cx, io, service, limits, more, &mut pace)).await?;
+            let woken = poll_fn(|cx| self.poll(cx, io, limits, more, &mut pace)).await?;
             match woken {
                 Woken::Progress => {}
                 Woken::Idle => return Ok(Next::Park(self.rest.last_use + limits.idle_timeout)),
                 Woken::End => return Ok(finish(io, limits, Finish::Close).await),
-                Woken::TimedOut => self.expire(io, service, limits)?,
+                Woken::TimedOut => self.expire(io, service)?,
             }
         }
     }
@@ -309,7 +309,6 @@ impl Http2Connection {
         &mut self,
         cx: &mut Context<'_>,
         io: &mut I,
-        service: &dyn Service,
         limits: &Limits,
         more: bool,
         pace: &mut Option<Pace>,
@@ -342,7 +341,7 @@ impl Http2Connection {
                 Poll::Ready(Err(_)) => return Poll::Ready(Err(Fatal::Lost)),
             }
         }
-        ready |= self.poll_deferred(cx, io, service, limits);
+        ready |= self.poll_deferred(cx, io);
         let fills = self.can_fill() && io.split().1.is_empty();
         // Between two parts of long bodies, frames of the client are received. A shorter turn goes on at once.
         if ready && !fills && !(io.blocks() && pace.is_some()) {
@@ -401,13 +400,7 @@ impl Http2Connection {
     }
 
     /// Polls deferred responses, and writes those that are ready. Returns whether there was one.
-    fn poll_deferred<I: Io>(
-        &mut self,
-        cx: &mut Context<'_>,
-        io: &mut I,
-        service: &dyn Service,
-        limits: &Limits,
-    ) -> bool {
+    fn poll_deferred<I: Io>(&mut self, cx: &mut Context<'_>, io: &mut I) -> bool {
         let mut ready = false;
         let mut index = 0;
         while index < self.streams.len() {
@@ -419,7 +412,6 @@ impl Http2Connection {
             }
             index += 1;
         }
-        let _ = (service, limits);
         if ready {
             self.remove_finished(io.split().1);
         }
@@ -622,7 +614,7 @@ impl Http2Connection {
     }
 
     /// Processes a deadline that has passed.
-    fn expire<I: Io>(&mut self, io: &mut I, service: &dyn Service, limits: &Limits) -> Result<(), Fatal> {
+    fn expire<I: Io>(&mut self, io: &mut I, service: &dyn Service) -> Result<(), Fatal> {
         let time = now();
         if self.block.as_ref().is_some_and(|block| block.by <= time) {
             return Err(Fatal::GoAway(ErrorCode::ENHANCE_YOUR_CALM));
@@ -637,7 +629,7 @@ impl Http2Connection {
                 continue;
             }
             expired = true;
-            index += usize::from(self.expire_stream(index, io, service, limits));
+            index += usize::from(self.expire_stream(index, io, service));
         }
         self.remove_finished(io.split().1);
         match expired || !self.streams.is_empty() || matches!(self.rest.stage, Stage::Announced(_)) {
