@@ -57,7 +57,7 @@ impl Refusal {
             Refusal::BodyTooLarge => "the body is too large",
             Refusal::UnknownMethod => "the method is unknown",
             Refusal::UnknownTransferCoding => "the transfer coding is unknown",
-            Refusal::UnknownVersion => "only HTTP/1.0 and HTTP/1.1 are supported",
+            Refusal::UnknownVersion => "a request line has HTTP/1.0 or HTTP/1.1",
             Refusal::UnknownExpectation => "the expectation cannot be met",
             Refusal::Misdirected => "the request is for another scheme than the connection's",
             Refusal::Overdue => "the response took too long",

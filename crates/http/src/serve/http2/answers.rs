@@ -3,14 +3,12 @@
 use tenfold_wire::frame::{ErrorCode, FrameError};
 use tenfold_wire::hpack::ListLimits;
 
-use super::connection::{Http2Connection, INITIAL_WINDOW, Stage, list_size};
+use super::connection::{Http2Connection, list_size};
 use super::frames::protocol;
 use super::head::{self, HeadContext, HeadError};
-use super::stream::{Content, Stream, StreamResponse, Upload, now};
+use super::rest::{INITIAL_WINDOW, Stage};
+use super::stream::{Content, Server, Stream, StreamResponse, Upload, now};
 use crate::h1::head::FieldTable;
-use crate::io::Io;
-use crate::limits::Limits;
-use crate::message::connection::Connection;
 use crate::message::header_lines::HeaderLines;
 use crate::message::refusal::Refusal;
 use crate::message::request::{Body, Method, Request, RequestSummary};
@@ -22,13 +20,14 @@ use crate::response::http2::{Http2Encoder, StreamHeads};
 use crate::response::value::Response;
 use crate::response::writer::ResponseWriter;
 use crate::serve::session::Pace;
-use crate::service::{Answer, Service};
+use crate::service::Answer;
 
 /// The pseudo-fields of a request, which count as fields of its list.
 const PSEUDO_FIELDS: u32 = 4;
 
-/// The most bytes of PRIORITY_UPDATE frames that come before their streams, and the most such frames.
+/// The most PRIORITY_UPDATE frames that come before their streams, and the most bytes of a value of theirs.
 const MOST_EARLY: usize = 16;
+const MOST_EARLY_BYTES: usize = 64;
 
 /// The facts of a new stream besides its request.
 struct NewStream {
@@ -44,14 +43,12 @@ impl Http2Connection {
         fragment: &[u8],
         end_headers: bool,
         out: &mut Out,
-        service: &dyn Service,
-        limits: &Limits,
-        connection: &Connection,
+        server: Server<'_>,
     ) -> Result<(), FrameError> {
         let Some(block) = &mut self.block else { return Err(protocol("no field block is open")) };
         if !end_headers || !block.fragment.is_empty() {
             // Huffman codes have at least 5 bits a byte, and a field of the list counts 32 bytes.
-            if block.fragment.len() + fragment.len() > 2 * limits.max_head {
+            if block.fragment.len() + fragment.len() > 2 * server.limits.max_head {
                 let reason = "a field block is too large";
                 return Err(FrameError::Connection(ErrorCode::ENHANCE_YOUR_CALM, reason));
             }
@@ -62,27 +59,33 @@ impl Http2Connection {
         }
         let Some(block) = self.block.take() else { return Ok(()) };
         let whole = if block.fragment.is_empty() { fragment } else { &block.fragment };
-        let fields = u32::try_from(limits.max_headers).unwrap_or(u32::MAX).saturating_add(PSEUDO_FIELDS);
-        self.list.clear(ListLimits { size: list_size(limits), fields });
+        let fields =
+            u32::try_from(server.limits.max_headers).unwrap_or(u32::MAX).saturating_add(PSEUDO_FIELDS);
+        self.list.clear(ListLimits { size: list_size(server.limits), fields });
         if self.rest.decoder.decode(whole, true, &mut self.list).is_err() {
             return Err(FrameError::Connection(ErrorCode::COMPRESSION_ERROR, "a field block is wrong"));
         }
+        if block.depends_on_itself {
+            // The block has changed the table of the header compression.
+            self.rest.last_stream = self.rest.last_stream.max(block.stream);
+            return Err(FrameError::Stream(ErrorCode::PROTOCOL_ERROR, "a stream depends on itself"));
+        }
         if block.stream <= self.rest.last_stream {
-            return self.receive_trailers(block.stream, block.end_stream, out, service, limits, connection);
+            return self.receive_trailers(block.stream, block.end_stream, out, server);
         }
         self.rest.last_stream = block.stream;
-        if self.rest.stage == Stage::Leaving {
+        if matches!(self.rest.stage, Stage::Leaving(_)) {
             // The GOAWAY states that the stream is not processed.
             return self.charge(Account::RESET);
         }
-        if self.places() >= limits.max_streams || self.refuses_requests() {
+        if self.places() >= server.limits.max_streams || self.refuses_requests() {
             return Err(FrameError::Stream(ErrorCode::REFUSED_STREAM, "too many streams"));
         }
         self.requests_left -= 1;
         self.rest.requests = self.rest.requests.saturating_add(1);
         self.rest.last_use = now();
         let new = NewStream { id: block.stream, end_stream: block.end_stream, weight: block.weight };
-        self.answer(&new, out, service, limits, connection)
+        self.answer(&new, out, server)
     }
 
     /// Processes the fields after the content, which are dropped (§8.1).
@@ -91,9 +94,7 @@ impl Http2Connection {
         id: u32,
         end_stream: bool,
         out: &mut Out,
-        service: &dyn Service,
-        limits: &Limits,
-        connection: &Connection,
+        server: Server<'_>,
     ) -> Result<(), FrameError> {
         let closed = FrameError::Connection(ErrorCode::STREAM_CLOSED, "HEADERS for a closed stream");
         let Some(index) = self.find(id) else {
@@ -107,20 +108,14 @@ impl Http2Connection {
         if !end_stream || !head::are_trailers(&self.list) || !content.end() {
             return Err(FrameError::Stream(ErrorCode::PROTOCOL_ERROR, "the trailers are malformed"));
         }
-        self.receive_content(index, b"", true, out, service, limits, connection);
+        self.receive_content(index, b"", true, out, server);
         Ok(())
     }
 
     /// Answers the request of the decoded list.
-    fn answer(
-        &mut self,
-        new: &NewStream,
-        out: &mut Out,
-        service: &dyn Service,
-        limits: &Limits,
-        connection: &Connection,
-    ) -> Result<(), FrameError> {
+    fn answer(&mut self, new: &NewStream, out: &mut Out, server: Server<'_>) -> Result<(), FrameError> {
         let mut table = FieldTable::new();
+        let Server { service, limits, connection } = server;
         let context = HeadContext { scheme: connection.scheme, end_stream: new.end_stream, limits };
         let room = self.room(self.rest.peer_window, out);
         let mut heads = StreamHeads::new(new.id, self.rest.peer_frame, room);
@@ -133,7 +128,7 @@ impl Http2Connection {
             Ok(head) => {
                 let request = &head.request;
                 let answer = service.answer(request, connection, &mut writer);
-                let response = continue_answer(answer, request, service, limits, connection, &mut writer);
+                let response = continue_answer(answer, request, server, &mut writer);
                 (response, request.method, head.declared, head.priority.map(<[u8]>::to_vec))
             }
             Err(HeadError::Malformed(reason)) => {
@@ -220,35 +215,41 @@ impl Http2Connection {
     /// Writes a response value to the stream at `index`.
     pub(super) fn write_value(&mut self, index: usize, response: Response, out: &mut Out) {
         let stream = &mut self.streams[index];
-        let (id, window) = (stream.id, stream.send_window);
         stream.response = StreamResponse::Sending;
-        let mut heads = StreamHeads::new(id, self.rest.peer_frame, self.room(window, out));
         if response.heads.last.is_none() {
-            self.streams.remove(index);
-            self.reset_stream(id, ErrorCode::INTERNAL_ERROR, out);
-            return;
+            return self.drop_stream(index, ErrorCode::INTERNAL_ERROR, out);
         }
+        let ((), mut heads) = self.write(index, out, |writer| writer.append(response));
+        self.settle(index, &mut heads, out);
+    }
+
+    /// Writes the response of the stream at `index`. Returns the result of `write` and the written heads.
+    fn write<T>(
+        &mut self,
+        index: usize,
+        out: &mut Out,
+        write: impl FnOnce(&mut ResponseWriter<'_>) -> T,
+    ) -> (T, StreamHeads) {
+        let (id, window) = (self.streams[index].id, self.streams[index].send_window);
+        let mut heads = StreamHeads::new(id, self.rest.peer_frame, self.room(window, out));
         let Http2Connection { rest, head: block, body, .. } = self;
         let mut writer = ResponseWriter::new(
             body,
             Encoder::Http2(Http2Encoder { stream: &mut heads, out, hpack: &mut rest.encoder, block }),
         );
-        writer.append(response);
+        let written = write(&mut writer);
         writer.end();
-        self.settle(index, &mut heads, out);
+        (written, heads)
     }
 
     /// Receives content for a service that needs it, and answers at its end.
-    #[expect(clippy::too_many_arguments, reason = "the context of a frame")]
     pub(super) fn receive_content(
         &mut self,
         index: usize,
         content: &[u8],
         end_stream: bool,
         out: &mut Out,
-        service: &dyn Service,
-        limits: &Limits,
-        connection: &Connection,
+        server: Server<'_>,
     ) {
         // All streams of a connection together hold at most `max-body`.
         let held = self.streams.iter().map(Stream::held_content);
@@ -256,8 +257,8 @@ impl Http2Connection {
         let stream = &mut self.streams[index];
         let StreamResponse::Upload(upload) = &mut stream.response else { return };
         let fits = upload.content.len() as u64 + content.len() as u64 <= upload.most;
-        if !fits || held + content.len() as u64 > limits.max_body {
-            self.refuse_stream(index, Refusal::BodyTooLarge, out, service, connection);
+        if !fits || held + content.len() as u64 > server.limits.max_body {
+            self.refuse_stream(index, Refusal::BodyTooLarge, out, server);
             return;
         }
         upload.content.extend_from_slice(content);
@@ -268,22 +269,15 @@ impl Http2Connection {
         else {
             return;
         };
-        let (id, window) = (stream.id, stream.send_window);
-        let mut heads = StreamHeads::new(id, self.rest.peer_frame, self.room(window, out));
-        let Http2Connection { rest, head: block, body, .. } = self;
-        let mut writer = ResponseWriter::new(
-            body,
-            Encoder::Http2(Http2Encoder { stream: &mut heads, out, hpack: &mut rest.encoder, block }),
-        );
-        let response = upload.request.read(|request| {
-            let answer = service.answer_body(request, &upload.content, connection, &mut writer);
-            continue_answer(answer, request, service, limits, connection, &mut writer)
+        let (response, mut heads) = self.write(index, out, |writer| {
+            upload.request.read(|request| {
+                let answer = server.service.answer_body(request, &upload.content, server.connection, writer);
+                continue_answer(answer, request, server, writer)
+            })
         });
-        writer.end();
         match response {
             Some(StreamResponse::Upload(_)) | None => {
-                self.streams.remove(index);
-                self.reset_stream(id, ErrorCode::INTERNAL_ERROR, out);
+                self.drop_stream(index, ErrorCode::INTERNAL_ERROR, out);
             }
             Some(response) => {
                 let stream = &mut self.streams[index];
@@ -294,41 +288,26 @@ impl Http2Connection {
     }
 
     /// Responds to a stream with a refusal.
-    fn refuse_stream(
-        &mut self,
-        index: usize,
-        refusal: Refusal,
-        out: &mut Out,
-        service: &dyn Service,
-        connection: &Connection,
-    ) {
+    fn refuse_stream(&mut self, index: usize, refusal: Refusal, out: &mut Out, server: Server<'_>) {
+        let Server { service, connection, .. } = server;
         let stream = &mut self.streams[index];
-        let (id, window, method) = (stream.id, stream.send_window, stream.method);
+        let method = stream.method;
         let before = std::mem::replace(&mut stream.response, StreamResponse::Sending);
-        let mut heads = StreamHeads::new(id, self.rest.peer_frame, self.room(window, out));
-        let Http2Connection { rest, head: block, body, .. } = self;
-        let mut writer = ResponseWriter::new(
-            body,
-            Encoder::Http2(Http2Encoder { stream: &mut heads, out, hpack: &mut rest.encoder, block }),
-        );
-        match &before {
+        let ((), mut heads) = self.write(index, out, |writer| match &before {
             StreamResponse::Upload(upload) => upload.request.read(|request| {
-                service.refuse(refusal, request.summary(), connection, &mut writer);
+                service.refuse(refusal, request.summary(), connection, writer);
             }),
             _ => {
                 let summary = RequestSummary::Unparsed(method.as_str().as_bytes());
-                service.refuse(refusal, summary, connection, &mut writer);
+                service.refuse(refusal, summary, connection, writer);
             }
-        }
-        writer.end();
+        });
         self.settle(index, &mut heads, out);
     }
 
     /// Ends the wait of the stream at `index`, whose deadline has passed. Returns whether the stream is still at this
     /// index.
-    pub(super) fn expire_stream<I: Io>(&mut self, index: usize, io: &mut I, service: &dyn Service) -> bool {
-        let connection = io.connection().clone();
-        let out = io.split().1;
+    pub(super) fn expire_stream(&mut self, index: usize, out: &mut Out, server: Server<'_>) -> bool {
         let (count, window) = (self.streams.len(), self.rest.send_window);
         let stream = &mut self.streams[index];
         match &mut stream.response {
@@ -336,11 +315,9 @@ impl Http2Connection {
                 if upload.pace.renew(stream.content.received).is_ok() {
                     return true;
                 }
-                self.refuse_stream(index, Refusal::TimedOut, out, service, &connection);
+                self.refuse_stream(index, Refusal::TimedOut, out, server);
             }
-            StreamResponse::Later(..) => {
-                self.refuse_stream(index, Refusal::Overdue, out, service, &connection)
-            }
+            StreamResponse::Later(..) => self.refuse_stream(index, Refusal::Overdue, out, server),
             StreamResponse::Sending => {
                 if !stream.is_stalled(window) {
                     stream.stalled = None;
@@ -350,9 +327,7 @@ impl Http2Connection {
                 if stream.stalled.as_mut().is_some_and(|pace| pace.renew(progress).is_ok()) {
                     return true;
                 }
-                let id = stream.id;
-                self.streams.remove(index);
-                self.reset_stream(id, ErrorCode::CANCEL, out);
+                self.drop_stream(index, ErrorCode::CANCEL, out);
             }
         }
         self.streams.len() == count
@@ -361,7 +336,7 @@ impl Http2Connection {
     /// Keeps the value of a PRIORITY_UPDATE for a stream that is not open yet.
     pub(super) fn remember_priority(&mut self, stream: u32, value: &[u8]) {
         self.early.retain(|(id, _)| *id != stream && *id > self.rest.last_stream);
-        if self.early.len() < MOST_EARLY && value.len() <= 64 {
+        if self.early.len() < MOST_EARLY && value.len() <= MOST_EARLY_BYTES {
             self.early.push((stream, value.into()));
         }
     }
@@ -377,11 +352,10 @@ impl Http2Connection {
 fn continue_answer(
     answer: Answer,
     request: &Request<'_>,
-    service: &dyn Service,
-    limits: &Limits,
-    connection: &Connection,
+    server: Server<'_>,
     writer: &mut ResponseWriter<'_>,
 ) -> Option<StreamResponse> {
+    let Server { service, limits, connection } = server;
     match answer {
         Answer::Done => Some(StreamResponse::Sending),
         Answer::Close => writer.has_begun().then_some(StreamResponse::Sending),
@@ -391,7 +365,7 @@ fn continue_answer(
             if request.body == Body::Empty {
                 return match service.answer_body(request, b"", connection, writer) {
                     Answer::NeedBody { .. } => None,
-                    answer => continue_answer(answer, request, service, limits, connection, writer),
+                    answer => continue_answer(answer, request, server, writer),
                 };
             }
             if matches!(request.body, Body::Length(length) if length > most) {

@@ -4,11 +4,12 @@ use tenfold_wire::frame::{
     ErrorCode, Frame, FrameError, FrameHeader, FrameKind, Receiver, Setting, SettingIter, write,
 };
 
-use super::connection::{FAREWELL, Fatal, Http2Connection, INITIAL_WINDOW, MOST_FRAME, OpenBlock, Stage};
-use super::stream::{StreamResponse, now};
+use super::connection::{Fatal, Http2Connection, OpenBlock};
+use super::leaving::FAREWELL;
+use super::rest::{INITIAL_WINDOW, MOST_FRAME, Stage};
+use super::stream::{Server, StreamResponse, now};
 use crate::io::Io;
 use crate::limits::Limits;
-use crate::message::connection::Connection;
 use crate::mux::account::Account;
 use crate::mux::priority::Priority;
 use crate::out::Out;
@@ -30,7 +31,8 @@ impl Http2Connection {
         service: &dyn Service,
         limits: &Limits,
     ) -> Result<bool, Fatal> {
-        let connection = io.connection().clone();
+        let connection = &io.connection().clone();
+        let server = Server { service, limits, connection };
         loop {
             if self.rest.stage == Stage::Preface && !self.read_preface(io)? {
                 return Ok(false);
@@ -40,7 +42,8 @@ impl Http2Connection {
             if out.full() || self.requests_left == 0 {
                 return Ok(!out.full());
             }
-            if header.kind == FrameKind::HEADERS && self.defers_requests() {
+            let is_request = header.kind == FrameKind::HEADERS && header.stream > self.rest.last_stream;
+            if is_request && self.defers_requests() {
                 return Ok(false);
             }
             let open_block = self.block.as_ref().map(|block| block.stream);
@@ -51,11 +54,15 @@ impl Http2Connection {
             let length = FrameHeader::LENGTH + header.length as usize;
             let Some(payload) = input.get(FrameHeader::LENGTH..length) else { return Ok(false) };
             let outcome = match Frame::parse(header, payload, Receiver::Server) {
-                Ok(frame) => self.process(header, frame, out, service, limits, &connection),
+                Ok(frame) => self.process(header, frame, out, server),
                 Err(error) => Err(error),
             };
             match outcome {
                 Ok(()) => {}
+                // An idle stream cannot be reset (§5.1).
+                Err(FrameError::Stream(code, _)) if self.is_idle(header.stream) => {
+                    return Err(Fatal::GoAway(code));
+                }
                 Err(FrameError::Stream(code, _)) => self.fail_stream(header.stream, code, out)?,
                 Err(error) => return Err(fatal(error)),
             }
@@ -68,33 +75,29 @@ impl Http2Connection {
         header: FrameHeader,
         frame: Frame<'_>,
         out: &mut Out,
-        service: &dyn Service,
-        limits: &Limits,
-        connection: &Connection,
+        server: Server<'_>,
     ) -> Result<(), FrameError> {
         match frame {
             Frame::Data { content, end_stream } => {
-                self.receive_data(header, content, end_stream, out, service, limits, connection)
+                self.receive_data(header, content, end_stream, out, server)
             }
             Frame::Headers { fragment, priority, end_stream, end_headers } => {
                 if header.stream.is_multiple_of(2) {
                     return Err(protocol("a client's stream is even"));
                 }
-                if priority.is_some_and(|priority| priority.dependency == header.stream) {
-                    return Err(FrameError::Stream(ErrorCode::PROTOCOL_ERROR, "a stream depends on itself"));
-                }
                 self.block = Some(OpenBlock {
                     stream: header.stream,
                     end_stream,
                     weight: priority.map(|priority| priority.weight),
+                    depends_on_itself: priority.is_some_and(|priority| priority.dependency == header.stream),
                     fragment: Vec::new(),
-                    by: now() + limits.head_timeout,
+                    by: now() + server.limits.head_timeout,
                 });
-                self.receive_block(fragment, end_headers, out, service, limits, connection)
+                self.receive_block(fragment, end_headers, out, server)
             }
             Frame::Continuation { fragment, end_headers } => {
                 self.charge(Account::FRAME)?;
-                self.receive_block(fragment, end_headers, out, service, limits, connection)
+                self.receive_block(fragment, end_headers, out, server)
             }
             Frame::Priority(priority) => {
                 self.charge(Account::FRAME)?;
@@ -105,7 +108,7 @@ impl Http2Connection {
                 Ok(())
             }
             Frame::ResetStream(_) => {
-                if header.stream > self.rest.last_stream {
+                if self.is_idle(header.stream) {
                     return Err(protocol("RST_STREAM for an idle stream"));
                 }
                 self.counts.client_resets += 1;
@@ -128,7 +131,7 @@ impl Http2Connection {
             }
             Frame::GoAway { .. } => {
                 // The client opens no further streams; the open ones finish.
-                if self.rest.stage != Stage::Leaving {
+                if !matches!(self.rest.stage, Stage::Leaving(_)) {
                     self.fix_last_stream(out);
                 }
                 self.charge(Account::FRAME)
@@ -157,6 +160,11 @@ impl Http2Connection {
     /// Returns the index of an open stream.
     pub(super) fn find(&self, id: u32) -> Option<usize> {
         self.streams.binary_search_by_key(&id, |stream| stream.id).ok()
+    }
+
+    /// Whether the client has not opened this stream. Streams with even numbers are never opened.
+    fn is_idle(&self, id: u32) -> bool {
+        id > self.rest.last_stream || id.is_multiple_of(2)
     }
 
     /// Charges unpaid work to the connection.
@@ -222,7 +230,7 @@ impl Http2Connection {
                 false => Ok(()),
             };
         }
-        if id > self.rest.last_stream {
+        if self.is_idle(id) {
             return Err(protocol("WINDOW_UPDATE for an idle stream"));
         }
         // An update for a closed stream may have crossed its end.
@@ -235,16 +243,13 @@ impl Http2Connection {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the context of a frame")]
     fn receive_data(
         &mut self,
         header: FrameHeader,
         content: &[u8],
         end_stream: bool,
         out: &mut Out,
-        service: &dyn Service,
-        limits: &Limits,
-        connection: &Connection,
+        server: Server<'_>,
     ) -> Result<(), FrameError> {
         // Flow control counts the padding (§6.9.1).
         let length = i64::from(header.length);
@@ -257,7 +262,7 @@ impl Http2Connection {
         if content.len() < TINY && !end_stream {
             self.charge(Account::FRAME)?;
         }
-        if header.stream > self.rest.last_stream {
+        if self.is_idle(header.stream) {
             return Err(protocol("DATA for an idle stream"));
         }
         let closed = FrameError::Stream(ErrorCode::STREAM_CLOSED, "DATA for a closed stream");
@@ -287,7 +292,7 @@ impl Http2Connection {
             out.stage_by(|bytes| write::window_update(id, due, bytes));
         }
         if matches!(stream.response, StreamResponse::Upload(_)) {
-            self.receive_content(index, content, end_stream, out, service, limits, connection);
+            self.receive_content(index, content, end_stream, out, server);
         }
         Ok(())
     }

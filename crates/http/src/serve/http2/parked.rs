@@ -4,7 +4,8 @@ use std::sync::{Mutex, PoisonError};
 
 use tenfold_wire::frame::{ErrorCode, write};
 
-use super::connection::{Rest, serve};
+use super::connection::serve;
+use super::rest::Rest;
 use crate::io::Io;
 use crate::limits::Limits;
 use crate::out::Out;

@@ -1,13 +1,22 @@
-//! An open stream.
+//! An open stream, and the server that answers it.
 
 use crate::clock::{self, Instant};
 use crate::limits::Limits;
+use crate::message::connection::Connection;
 use crate::message::owned::OwnedRequest;
 use crate::message::request::Method;
 use crate::mux::priority::Priority;
 use crate::out::Out;
 use crate::serve::session::Pace;
-use crate::service::DeferredResponse;
+use crate::service::{DeferredResponse, Service};
+
+/// The server of a stream, and the facts of its connection.
+#[derive(Clone, Copy)]
+pub(super) struct Server<'a> {
+    pub(super) service: &'a dyn Service,
+    pub(super) limits: &'a Limits,
+    pub(super) connection: &'a Connection,
+}
 
 /// A stream from its HEADERS to the last byte of its response.
 pub(super) struct Stream {

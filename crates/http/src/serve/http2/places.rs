@@ -1,0 +1,60 @@
+//! The places of streams, and the memory that streams hold together.
+
+use super::connection::Http2Connection;
+use super::stream::{Abandoned, Stream, StreamResponse};
+use crate::mux::account::Account;
+
+/// The bytes of waiting requests and copied bodies that all streams of a connection hold together, besides
+/// [`STREAM_MEMORY`] of each.
+const MOST_HELD: usize = 64 * 1024;
+
+/// The bytes of a stream that count with the stream itself.
+const STREAM_MEMORY: usize = 1024;
+
+impl Http2Connection {
+    /// The places of [`Limits::max_streams`] that are taken.
+    pub(super) fn places(&self) -> usize {
+        self.streams.len() + self.abandoned.len()
+    }
+
+    /// Whether new requests wait, because the streams hold [`MOST_HELD`] until their work is done or their bodies are
+    /// sent. Neither needs a frame of the client.
+    pub(super) fn defers_requests(&self) -> bool {
+        self.held(false).0 > MOST_HELD
+    }
+
+    /// Whether a new request is refused, because the streams hold [`MOST_HELD`] until the client sends content or widens
+    /// a window. A single body of any size does not count.
+    pub(super) fn refuses_requests(&self) -> bool {
+        let (all, largest) = self.held(true);
+        all - largest > MOST_HELD
+    }
+
+    /// The bytes that streams hold, and the most bytes of a single stream: of all streams, or of streams that do not
+    /// wait for the client.
+    fn held(&self, is_all: bool) -> (usize, usize) {
+        let window = self.rest.send_window;
+        let waits = |stream: &&Stream| is_all || !stream.waits_for_client(window);
+        let streams = self.streams.iter().filter(waits).map(Stream::held);
+        let held = streams.chain(self.abandoned.iter().map(|work| work.request));
+        held.fold((0, 0), |(all, largest), held| {
+            let held = held.saturating_sub(STREAM_MEMORY);
+            (all + held, largest.max(held))
+        })
+    }
+
+    /// Removes a stream that either side has reset, and returns the price of the reset. Work that has begun keeps its
+    /// place until it is done.
+    pub(super) fn abandon(&mut self, index: usize) -> u32 {
+        let stream = self.streams.remove(index);
+        match stream.response {
+            StreamResponse::Later(deferred, by) if deferred.has_begun() => {
+                let Stream { request, kept_content, .. } = stream;
+                self.abandoned.push(Abandoned { deferred, by, request, kept_content });
+                Account::ABANDONED
+            }
+            StreamResponse::Later(..) => Account::ABANDONED,
+            _ => Account::RESET,
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The bounds that all streams of a connection share.
+
+use super::*;
+
+#[test]
+fn the_work_of_a_reset_stream_keeps_its_place_until_it_is_done() {
+    let limits = Limits { max_streams: 2, ..limits() };
+    let refused = Event::Reset(5, ErrorCode::REFUSED_STREAM);
+    // The client resets the stream, or provokes a reset of the server.
+    for (reset, code) in [
+        (Client::default().reset(1), None),
+        (Client::default().window(1, MOST_31_BITS), Some(Event::Reset(1, ErrorCode::FLOW_CONTROL_ERROR))),
+    ] {
+        let gate = Gate::default();
+        let site = Site { gate: gate.clone(), ..Site::default() };
+        let script = Script::new()
+            .sends(&Client::new(&[]).get(1, "/later").0)
+            .waits(SECOND)
+            .sends(&reset.get(3, "/later").get(5, "/a").0)
+            .waits(SECOND)
+            .meanwhile(move || gate.keep())
+            .waits(SECOND)
+            .sends(&Client::default().get(7, "/a").get(9, "/a").0);
+        let outcome = script.run(&site, &limits);
+        let expected: Vec<_> = code.into_iter().chain([refused.clone()]).collect();
+        assert_eq!(codes(&outcome.sent), expected);
+        let found = responses(&outcome.sent);
+        assert_eq!(found.keys().copied().collect::<Vec<_>>(), [3, 7, 9], "a reset stream has no response");
+    }
+    // Abandoned work has the deadline of its response; a connection with such work is not idle.
+    let client = Client::new(&[]).get(1, "/never").get(3, "/never");
+    let script = Script::new()
+        .sends(&client.0)
+        .waits(SECOND)
+        .sends(&Client::default().reset(1).reset(3).get(5, "/a").0)
+        .waits(31 * SECOND)
+        .sends(&Client::default().get(7, "/a").0);
+    let outcome = script.run(&Site::default(), &limits);
+    assert_eq!((codes(&outcome.sent), outcome.parked), (vec![refused], 1));
+    assert_eq!(responses(&outcome.sent)[&7].0, "200");
+    // Work that has not begun is dropped.
+    let client = (0..10).fold(Client::new(&[]), |made, at| made.get(2 * at + 1, "/never").reset(2 * at + 1));
+    let outcome = Script::new().sends(&client.get(21, "/a").0).run(&Site::default(), &limits);
+    assert_eq!((codes(&outcome.sent), outcome.next), (vec![], Next::Park(BEGIN + limits.idle_timeout)));
+}
+
+#[test]
+fn requests_and_copied_bodies_of_all_streams_have_a_common_bound() {
+    let limits = Limits { max_head: 8192, ..limits() };
+    let long = "a".repeat(4000);
+    let with = |stream: u32, path: &'static str, client: Client| {
+        let fields = [&request("GET", path)[..], &[("a", &*long)]].concat();
+        client.headers(stream, END_STREAM, &fields)
+    };
+    let many = |path: &'static str| (0..40).fold(Client::new(&[]), |made, at| with(2 * at + 1, path, made));
+    // Further requests wait for deferred responses.
+    let gate = Gate::default();
+    let site = Site { gate: gate.clone(), ..Site::default() };
+    let script = Script::new().sends(&many("/later").0).waits(SECOND).meanwhile(move || gate.keep());
+    let outcome = script.run(&site, &limits);
+    assert_eq!(responses(&outcome.sent).len(), 40);
+    assert_eq!(codes(&outcome.sent), []);
+    let waiting = Site::default();
+    Script::new().sends(&many("/later").0).waits(SECOND).resets().run(&waiting, &limits);
+    let asked = waiting.asked.lock().expect("no test panics here").len();
+    assert!((20..=25).contains(&asked), "{asked} requests of about 3 KiB besides the first KiB hold 64 KiB");
+    // Requests that wait for content are refused past the bound, because the content may follow them.
+    let uploads = (0..40).fold(Client::new(&[]), |made, at| {
+        let fields = [&request("POST", "/echo")[..], &[("a", &*long)]].concat();
+        made.headers(2 * at + 1, 0, &fields)
+    });
+    let outcome = Script::new().sends(&uploads.data(1, END_STREAM, b"abc").0).run(&Site::default(), &limits);
+    assert!(codes(&outcome.sent).contains(&Event::Reset(79, ErrorCode::REFUSED_STREAM)));
+    assert!(!codes(&outcome.sent).contains(&Event::Reset(1, ErrorCode::REFUSED_STREAM)));
+    assert_eq!(responses(&outcome.sent)[&1].1, b"abc");
+    // Copied bodies that wait for a window: the request is in the body of this service.
+    let limits = Limits { max_target: 4096, ..limits };
+    let path = format!("/{}", "b".repeat(3000));
+    let zero = [Setting::InitialWindowSize(0)];
+    let client = (0..60).fold(Client::new(&zero), |made, at| made.get(2 * at + 1, &path));
+    let outcome = Script::new().sends(&client.0).run(&Site::default(), &limits);
+    let is_refused = |event: &&Event| matches!(event, Event::Reset(_, ErrorCode::REFUSED_STREAM));
+    let refused = codes(&outcome.sent).iter().filter(is_refused).count();
+    assert!((20..=30).contains(&refused), "{refused} of 60 bodies of 3 KB are refused");
+}
+
+#[test]
+fn more_streams_than_allowed_are_refused() {
+    let client = (0..102).fold(Client::new(&[]), |made, at| made.get(2 * at + 1, "/never"));
+    let outcome = run(&client);
+    let refused: Vec<_> =
+        codes(&outcome.sent).into_iter().filter(|event| matches!(event, Event::Reset(..))).collect();
+    let expected = [201, 203].map(|stream| Event::Reset(stream, ErrorCode::REFUSED_STREAM));
+    assert_eq!(refused, expected);
+}
