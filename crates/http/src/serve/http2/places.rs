@@ -12,7 +12,7 @@ const MOST_HELD: usize = 64 * 1024;
 const STREAM_MEMORY: usize = 1024;
 
 impl Http2Connection {
-    /// The places of [`Limits::max_streams`] that are taken.
+    /// The places of [`max_streams`](crate::limits::Limits::max_streams) that are taken.
     pub(super) fn places(&self) -> usize {
         self.streams.len() + self.abandoned.len()
     }
