@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -17,10 +18,11 @@ use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::{ANY_PORT, Launch};
 use tenfold_tests::process::Process;
-use tenfold_tests::server::Server;
+use tenfold_tests::server::{Server, ask_status};
 use tenfold_tests::site::TempFolder;
 use tenfold_tests::strace::{CallFailure, Tracer};
 use tenfold_tests::time::{EndOnDrop, SOON, becomes_true};
+use tenfold_tests::tools;
 use tenfold_tests::wire::request;
 
 pub(crate) const THEME: Theme = Theme {
@@ -37,7 +39,7 @@ pub(crate) const THEME: Theme = Theme {
         Own on EPOLL + URING, Measure: a_sender_changes_if_the_sockets_permit_it;
         Own on EPOLL: workers_accept_when_all_can_serve;
         Own on URING, Measure: clients_that_do_not_read_leave_memory_for_new_workers;
-        OwnAsRoot on EPOLL: the_last_reload_wins_even_after_a_failed_one;
+        OwnAsRoot on EPOLL: the_last_reload_wins_even_after_a_failed_one, a_server_in_a_container_reloads;
     ],
 };
 
@@ -392,6 +394,27 @@ fn the_last_reload_wins_even_after_a_failed_one(config: &Config) {
         becomes_true(SOON, "the last configuration is served", || server.get("/").body == page);
     }
     server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// In a container, the leader of the session and the process that sends HUP have no number if they are outside.
+fn a_server_in_a_container_reloads(_: &Config) {
+    let folder = folder();
+    let control = folder.at("control");
+    let binary = binary::server().unwrap_or_else(|why| panic!("{why}"));
+    let mut container = Command::new(tools::program("unshare"))
+        .args(["--pid", "--fork", "--mount-proc"])
+        .args([&binary.path, Path::new("serve"), &folder.at("site")])
+        .args(["--listen", "127.0.0.1:0", "--access-log", "off", "--control"])
+        .arg(&control)
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it runs");
+    becomes_true(SOON, "it serves", || ask_status(&control).is_ok());
+    let server = Process(container.id()).children()[0];
+    server.signal(Signal::HUP);
+    becomes_true(SOON, "it reloads", || ask_status(&control).is_ok_and(|status| status["generation"] == 2));
+    server.signal(Signal::TERM);
+    assert!(container.wait().expect("it is our child").success());
 }
 
 /// A download in each of many configurations. Above the bound, the oldest download ends within its time.
