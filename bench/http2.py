@@ -11,6 +11,7 @@ Workloads:
   16x128k   128 KiB, 16 streams of a connection (HTTP/1.1: 16 connections), TLS
   connect   a connection with a full handshake for each request, 1 KiB
   idle      memory of an idle connection after a request of h2load, TLS
+  urgent    bytes in front of an urgent stream that begins behind ten of 66 MiB, TLS, at 2 Mbit/s
 or all.
 
 Each round drives every server once with h2load, in random order, and reads the CPU time of all its processes. Prints CPU
@@ -20,6 +21,9 @@ In place of 32 streams, HTTP/1.1 has 32 pipelined requests. The floor of `connec
 
 `idle` opens 2 N connections to a fresh server in two steps, each with a request. It prints the private memory of the
 second step per connection, which excludes one-time allocations. The floor is left out.
+
+`urgent` counts the bytes of frames that arrive after its request with urgency 0 and before its first frame. The client
+has a receive buffer of 16 KiB and reads 250 kB/s. The floor and HTTP/1.1 are left out.
 
 Needs: the release binary, null_h2 and www/ (`cargo xtask bench` makes both), h2load (package nghttp2-client), openssl,
 ss, taskset, and the peers (--peers none leaves them out). Traffic goes only to 127.0.0.1.
@@ -38,7 +42,8 @@ from tls import PEERS as TLS_PEERS, make_certificate
 HERE = pathlib.Path(__file__).resolve().parent
 WWW = HERE / "www"
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-SETTINGS = 4  # the type of the frame (RFC 9113 §6.5)
+HEADERS, SETTINGS, WINDOW_UPDATE = 1, 4, 8  # types of frames (RFC 9113 §6)
+END_STREAM_AND_HEADERS = 0x5
 
 
 class Workload(NamedTuple):
@@ -62,11 +67,12 @@ WORKLOADS = {
     "connect": Workload("a connection with a full handshake for each request, 1 KiB", per_second=300, close=True),
 }
 IDLE_RUNS, IDLE_SECONDS = 3, 14
+URGENT_RATE, URGENT_SECONDS = 250_000, 4
 
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = [*WORKLOADS, "idle"]
+    names = [*WORKLOADS, "idle", "urgent"]
     parser.add_argument("workloads", nargs="+", metavar="WORKLOAD", help=f"of {', '.join(names)}, or all")
     parser.add_argument("--tenfold", default=str(HERE.parent / "target/release/tenfold"), help="the release binary")
     parser.add_argument("--engines", default="epoll", help="engines of Tenfold, or none; default: epoll")
@@ -262,17 +268,74 @@ def idle(run_folder, args):
     return "\n".join(lines)
 
 
+def frame(kind, flags, stream, payload):
+    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+
+
+def get(stream, path, priority):
+    """A request whose fields are literals without Huffman code (RFC 7541 §6.2.2)."""
+    literal = lambda text: bytes([len(text)]) + text.encode()
+    block = b"\x82\x87" + b"\x04" + literal(path) + b"\x01" + literal("localhost") + b"\x00" + literal("priority") + literal(priority)
+    return frame(HEADERS, END_STREAM_AND_HEADERS, stream, block)
+
+
+def bytes_in_front(port):
+    """The bytes of frames between the request of an urgent stream and its first frame."""
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16384)
+    sock.settimeout(30)
+    sock.connect(("127.0.0.1", port))
+    context = ssl._create_unverified_context()
+    context.set_alpn_protocols(["h2"])
+    with context.wrap_socket(sock, server_hostname="localhost") as sock:
+        window = (2**31 - 1).to_bytes(4, "big")
+        begin = PREFACE + frame(SETTINGS, 0, 0, b"\x00\x04" + window) + frame(WINDOW_UPDATE, 0, 0, (2**30).to_bytes(4, "big"))
+        sock.sendall(begin + b"".join(get(1 + 2 * index, "/video.mp4", "u=4,i") for index in range(10)))
+        received, start, asked, pending = 0, time.monotonic(), None, b""
+        while True:
+            if asked is None and time.monotonic() - start > URGENT_SECONDS / 2:
+                sock.sendall(get(21, "/1k.html", "u=0"))
+                asked = received
+            data = sock.recv(4096)
+            if not data:
+                raise SystemExit(f"port {port}: the connection ended before the urgent stream")
+            pending += data
+            while len(pending) >= 9 and len(pending) >= (size := 9 + int.from_bytes(pending[:3], "big")):
+                if int.from_bytes(pending[5:9], "big") == 21:
+                    return received - asked
+                received, pending = received + size, pending[size:]
+            time.sleep(max(0, start + received / URGENT_RATE - time.monotonic()))
+
+
+def urgent(run_folder, args):
+    """Counts the bytes in front of an urgent stream and returns the text."""
+    counts = {}
+    with Fleet(run_folder, WWW, args.server_cpu, args.first_port) as fleet:
+        servers = Servers(fleet, args, tls=True)
+        ports = {engine: servers.tenfold(engine)[engine] for engine in args.engines}
+        for peer in args.peers:
+            ports |= servers.peer(peer)
+        for _ in range(args.rounds):
+            for name, port in ports.items():
+                counts.setdefault(name, []).append(bytes_in_front(port))
+    lines = ["== bytes in front of an urgent stream, ten streams of 66 MiB, TLS, 2 Mbit/s", f"{'server':<18}{'bytes':>8}{'min':>8}{'max':>8}"]
+    lines += [f"{name:<18}{statistics.median(all):>8.0f}{min(all):>8}{max(all):>8}" for name, all in counts.items()]
+    return "\n".join(lines)
+
+
 def main():
     args = parse()
     rows = 2 + 2 * len(args.engines) + len(args.peers)
-    measured = len([name for name in args.workloads if name != "idle"]) * (rows * args.rounds * (args.seconds + 0.5) + 5)
+    measured = len([name for name in args.workloads if name in WORKLOADS]) * (rows * args.rounds * (args.seconds + 0.5) + 5)
     resting = IDLE_SECONDS * min(args.rounds, IDLE_RUNS) * (rows - 2) if "idle" in args.workloads else 0
+    resting += URGENT_SECONDS * args.rounds * rows if "urgent" in args.workloads else 0
     print(f"at most about {(measured + resting) / 60:.0f} minutes ...", file=sys.stderr, flush=True)
     print(describe(args, TLS_PEERS), f"h2load   {version(['h2load', '--version'])}", sep="\n", end="\n\n", flush=True)
     with tempfile.TemporaryDirectory(prefix="bench-") as run_folder:
         make_certificate(run_folder)
         for name in args.workloads:
-            text = idle(run_folder, args) if name == "idle" else run(WORKLOADS[name], run_folder, args)
+            other = {"idle": idle, "urgent": urgent}.get(name)
+            text = other(run_folder, args) if other else run(WORKLOADS[name], run_folder, args)
             print(text + "\n", flush=True)
 
 

@@ -196,7 +196,10 @@ impl Http2Connection {
             }
             let more = self.receive_frames(io, service, limits)?;
             self.leave(io, limits);
-            self.fill(io, limits);
+            // Only a complete flush is followed by more DATA: less is in front of a late urgent stream.
+            if pace.is_none() {
+                self.fill(io, limits);
+            }
             if self.has_left() && pace.is_none() && io.split().1.is_empty() {
                 return Ok(finish(io, limits, Finish::Linger).await);
             }
@@ -261,7 +264,7 @@ impl Http2Connection {
             }
         }
         ready |= self.poll_deferred(cx, io);
-        let fills = self.can_fill() && io.split().1.is_empty();
+        let fills = pace.is_none() && self.can_fill() && io.split().1.is_empty();
         // Between two parts of long bodies, frames of the client are received. A shorter turn goes on at once.
         if ready && !fills && !(io.blocks() && pace.is_some()) {
             return Poll::Ready(Ok(Woken::Progress));
