@@ -316,6 +316,14 @@ impl Out {
         self.staged.len()
     }
 
+    /// Returns the shared bytes of which parts are in the output. A part keeps all of them in memory.
+    pub(crate) fn shared(&self) -> impl Iterator<Item = &Arc<[u8]>> {
+        self.segments.iter().filter_map(|segment| match segment {
+            Segment::Shared(bytes, _) => Some(bytes),
+            _ => None,
+        })
+    }
+
     /// Whether there are bytes to send. Observers have none.
     pub(crate) fn has_bytes(&self) -> bool {
         self.tail > 0 || self.segments.iter().any(|segment| segment.len() > 0)

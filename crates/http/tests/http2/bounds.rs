@@ -85,6 +85,20 @@ fn requests_and_copied_bodies_of_all_streams_have_a_common_bound() {
 }
 
 #[test]
+fn content_in_unsent_bodies_counts_with_the_content_of_later_requests() {
+    let limits = Limits { max_body: 2000, ..limits() };
+    let post = |client: Client, stream: u32| {
+        client.headers(stream, 0, &request("POST", "/echo")).data(stream, END_STREAM, &[b'a'; 1500])
+    };
+    let zero = Client::new(&[Setting::InitialWindowSize(0)]);
+    let client = post(post(zero, 1), 3).window(1, 1500).get(5, "/a");
+    let script = Script::new().sends(&client.window(5, 1000).0).waits(SECOND);
+    let outcome = script.sends(&post(Client::default(), 7).window(7, 1500).0).run(&Site::default(), &limits);
+    let statuses: Vec<_> = responses(&outcome.sent).into_values().map(|response| response.0).collect();
+    assert_eq!(statuses, ["200", "413", "200", "200"]);
+}
+
+#[test]
 fn more_streams_than_allowed_are_refused() {
     let client = (0..102).fold(Client::new(&[]), |made, at| made.get(2 * at + 1, "/never"));
     let outcome = run(&client);

@@ -41,7 +41,7 @@ pub(super) struct Stream {
     pub(super) progress: u64,
     /// The bytes of the request.
     pub(super) request: usize,
-    /// The bytes of content that a deferred response may hold.
+    /// The bytes of content that a deferred response or its body may hold.
     pub(super) kept_content: u64,
 }
 
@@ -125,12 +125,15 @@ impl Stream {
         }
     }
 
-    /// The content of the request in memory.
+    /// The content of the request in memory. A body may hold it, but not more than its own bytes.
     pub(super) fn held_content(&self) -> u64 {
         match &self.response {
             StreamResponse::Upload(upload) => upload.content.len() as u64,
             StreamResponse::Later(..) => self.kept_content,
-            StreamResponse::Sending => 0,
+            StreamResponse::Sending => {
+                let shared: usize = self.body.shared().map(|bytes| bytes.len()).sum();
+                self.kept_content.min((self.body.staged_memory() + shared) as u64)
+            }
         }
     }
 
