@@ -19,7 +19,7 @@ pub(crate) struct Account {
 pub(crate) struct Overdrawn;
 
 impl Account {
-    /// The most points. A browser that cancels a page of 100 images stays below it.
+    /// The most points. A browser that cancels 100 images, or 66 with deferred responses, stays below it.
     const MOST: u32 = 2000;
     /// The points that a second pays back.
     const A_SECOND: u64 = 200;

@@ -69,6 +69,11 @@ fn urgent_streams_come_first() {
     assert_eq!(order(client.get(1, "/large").get(3, "/large")), [3, 1]);
     let client = Client::new(&settings).get(1, "/large").get(3, "/large");
     assert_eq!(order(client.with(|bytes| write::priority_update(3, b"u=0", bytes))), [3, 1]);
+    // A value that is not a dictionary states nothing, and the lines of a field are a list.
+    let client = Client::new(&settings).with(|bytes| write::priority_update(3, b"?", bytes)).get(1, "/large");
+    assert_eq!(order(client.headers(3, END_STREAM, &urgent("u=1"))), [3, 1]);
+    let lines = [&urgent("u=1")[..], &[("priority", "i")]].concat();
+    assert_eq!(order(Client::new(&settings).get(1, "/large").headers(3, END_STREAM, &lines)), [3, 1]);
     // Chromium's weights, which setting 9 cancels.
     let weighted = |client: Client, stream, weight: u8| {
         let payload = [&[0, 0, 0, 0, weight][..], &block(&request("GET", "/large"))].concat();

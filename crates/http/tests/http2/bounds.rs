@@ -107,3 +107,43 @@ fn more_streams_than_allowed_are_refused() {
     let expected = [201, 203].map(|stream| Event::Reset(stream, ErrorCode::REFUSED_STREAM));
     assert_eq!(refused, expected);
 }
+
+#[test]
+fn content_under_way_is_ignored_after_a_reset_also_if_the_connection_was_parked() {
+    // The response does not need the content, so the client is told to stop.
+    let refused = |client: Client, stream| client.headers(stream, 0, &request("POST", "/a"));
+    let mut script = Script::new().sends(&refused(Client::new(&[]), 1).0);
+    let late = Client::default().data(1, 0, &[b'a'; 1000]).headers(1, END_STREAM, &[("a", "b")]);
+    script = script.waits(SECOND / 10).sends(&late.0).waits(SECOND / 10);
+    // More resets than a short list holds.
+    let many = (0..30).fold(Client::default(), |client, index| refused(client, 3 + 2 * index));
+    let late = (0..30).fold(many, |client, index| client.data(3 + 2 * index, 0, &[b'a'; 1000]));
+    let outcome = script.sends(&late.0).run(&Site::default(), &limits());
+    assert!(outcome.parked > 0);
+    assert_eq!(responses(&outcome.sent).len(), 31);
+    let errors: Vec<_> = codes(&outcome.sent)
+        .into_iter()
+        .filter(|event| !matches!(event, Event::Reset(_, ErrorCode::NO_ERROR)))
+        .collect();
+    assert_eq!(errors, []);
+}
+
+#[test]
+fn a_frame_that_widens_many_windows_a_little_is_charged_for_each() {
+    let mut client = Client::new(&[Setting::InitialWindowSize(0)]).window(0, 1 << 20);
+    for index in 0..50 {
+        client = client.get(1 + 2 * index, "/large");
+    }
+    for size in 1..=100 {
+        client = client.with(|bytes| write::settings(&[Setting::InitialWindowSize(size)], bytes));
+    }
+    assert!(matches!(codes(&run(&client).sent)[..], [Event::GoAway(_, ErrorCode::ENHANCE_YOUR_CALM)]));
+}
+
+#[test]
+fn a_priority_of_a_stream_that_never_opens_keeps_no_memory_in_use() {
+    let client = Client::new(&[]).get(1, "/a").with(|bytes| write::priority_update(3, b"u=1", bytes));
+    let outcome = run(&client);
+    assert_eq!(outcome.next, Next::Park(BEGIN + limits().idle_timeout));
+    assert_eq!(outcome.took, Duration::ZERO);
+}

@@ -84,3 +84,37 @@ fn the_last_stream_of_a_goaway_never_increases() {
     let expected = [Event::GoAway(1, ErrorCode::NO_ERROR), Event::GoAway(1, ErrorCode::PROTOCOL_ERROR)];
     assert_eq!(codes(&outcome.sent), expected);
 }
+
+#[test]
+fn a_connection_whose_end_is_announced_waits_for_the_answer() {
+    let gate = Gate::default();
+    let site = Site { gate: gate.clone(), ..Site::default() };
+    let script = Script::new()
+        .sends(&Client::new(&[]).get(1, "/later").0)
+        .waits(SECOND)
+        .drains()
+        .meanwhile(move || gate.keep())
+        .waits(SECOND / 4)
+        .sends(&Client::default().with(|bytes| write::ping(*b"farewell", true, bytes)).0);
+    let outcome = script.run(&site, &limits());
+    assert_eq!((outcome.parked, outcome.next), (0, Next::Linger));
+    let expected = [Event::GoAway(MOST_31_BITS, ErrorCode::NO_ERROR), Event::GoAway(1, ErrorCode::NO_ERROR)];
+    assert_eq!(codes(&outcome.sent), expected);
+}
+
+#[test]
+fn frames_of_streams_after_the_last_are_ignored() {
+    let gate = Gate::default();
+    let site = Site { gate: gate.clone(), ..Site::default() };
+    let post = request("POST", "/echo");
+    let client = Client::new(&[])
+        .get(1, "/later")
+        .with(|bytes| write::goaway(0, ErrorCode::NO_ERROR, b"", bytes))
+        .headers(3, 0, &post)
+        .data(3, 0, &[b'a'; 1000])
+        .headers(3, END_STREAM, &[("a", "b")]);
+    let script = Script::new().sends(&client.0).waits(SECOND).meanwhile(move || gate.keep()).waits(SECOND);
+    let outcome = script.run(&site, &limits());
+    assert_eq!(codes(&outcome.sent), [Event::GoAway(1, ErrorCode::NO_ERROR)]);
+    assert!(responses(&outcome.sent)[&1].2);
+}

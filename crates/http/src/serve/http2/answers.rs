@@ -6,7 +6,7 @@ use tenfold_wire::hpack::ListLimits;
 use super::connection::{Http2Connection, list_size};
 use super::frames::protocol;
 use super::head::{self, HeadContext, HeadError};
-use super::rest::{INITIAL_WINDOW, Stage};
+use super::rest::{INITIAL_WINDOW, Rest, Stage};
 use super::stream::{Content, Server, Stream, StreamResponse, Upload, now};
 use crate::h1::head::FieldTable;
 use crate::message::header_lines::HeaderLines;
@@ -25,9 +25,8 @@ use crate::service::Answer;
 /// The pseudo-fields of a request, which count as fields of its list.
 const PSEUDO_FIELDS: u32 = 4;
 
-/// The most PRIORITY_UPDATE frames that come before their streams, and the most bytes of a value of theirs.
+/// The most PRIORITY_UPDATE frames that come before their streams.
 const MOST_EARLY: usize = 16;
-const MOST_EARLY_BYTES: usize = 64;
 
 /// The facts of a new stream besides its request.
 struct NewStream {
@@ -99,7 +98,7 @@ impl Http2Connection {
         let closed = FrameError::Connection(ErrorCode::STREAM_CLOSED, "HEADERS for a closed stream");
         let Some(index) = self.find(id) else {
             self.charge(Account::FRAME)?;
-            return if self.was_reset(id) { Ok(()) } else { Err(closed) };
+            return if self.ignores(id) { Ok(()) } else { Err(closed) };
         };
         let content = &mut self.streams[index].content;
         if !content.open {
@@ -129,7 +128,7 @@ impl Http2Connection {
                 let request = &head.request;
                 let answer = service.answer(request, connection, &mut writer);
                 let response = continue_answer(answer, request, server, &mut writer);
-                (response, request.method, head.declared, head.priority.map(<[u8]>::to_vec))
+                (response, request.method, head.declared, head.priority)
             }
             Err(HeadError::Malformed(reason)) => {
                 return Err(FrameError::Stream(ErrorCode::PROTOCOL_ERROR, reason));
@@ -148,16 +147,14 @@ impl Http2Connection {
             self.body.take_front(0, out);
             self.rest.send_window -= heads.complete.unwrap_or(0).cast_signed();
             self.end_response();
-            self.early.retain(|(id, _)| *id > new.id);
+            self.rest.early.retain(|(id, _)| *id > new.id);
             return Ok(());
         }
         let mut priority = None;
         if let Some(weight) = new.weight.filter(|_| self.rest.weights) {
             priority = Priority::of_weight(weight);
         }
-        if let Some(value) = self.early_priority(new.id).or(stated) {
-            priority = Priority::default().apply(&value).or(priority);
-        }
+        priority = self.early_priority(new.id).or(stated).or(priority);
         let content =
             Content { open: !new.end_stream, declared, received: 0, window: INITIAL_WINDOW, due: 0 };
         let Some(response) = response else {
@@ -335,16 +332,19 @@ impl Http2Connection {
 
     /// Keeps the value of a PRIORITY_UPDATE for a stream that is not open yet.
     pub(super) fn remember_priority(&mut self, stream: u32, value: &[u8]) {
-        self.early.retain(|(id, _)| *id != stream && *id > self.rest.last_stream);
-        if self.early.len() < MOST_EARLY && value.len() <= MOST_EARLY_BYTES {
-            self.early.push((stream, value.into()));
+        let Rest { early, last_stream, .. } = &mut self.rest;
+        early.retain(|(id, _)| *id != stream && *id > *last_stream);
+        if early.len() < MOST_EARLY
+            && let Some(priority) = Priority::default().apply(value)
+        {
+            early.push((stream, priority));
         }
     }
 
-    /// Takes the value of an earlier PRIORITY_UPDATE for this stream.
-    fn early_priority(&mut self, stream: u32) -> Option<Vec<u8>> {
-        let index = self.early.iter().position(|(id, _)| *id == stream)?;
-        Some(self.early.swap_remove(index).1)
+    /// Takes the priority of an earlier PRIORITY_UPDATE for this stream.
+    fn early_priority(&mut self, stream: u32) -> Option<Priority> {
+        let index = self.rest.early.iter().position(|(id, _)| *id == stream)?;
+        Some(self.rest.early.swap_remove(index).1)
     }
 }
 

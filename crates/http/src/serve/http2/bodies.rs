@@ -1,9 +1,12 @@
 //! Bodies of responses: DATA by the priorities of the streams, and the end of a stream.
 
+use std::time::Duration;
+
 use tenfold_wire::frame::{ErrorCode, FrameHeader, write};
 
 use super::connection::Http2Connection;
-use super::stream::{Stream, StreamResponse};
+use super::rest::Stage;
+use super::stream::{Stream, StreamResponse, now};
 use crate::io::Io;
 use crate::limits::Limits;
 use crate::mux::schedule::{self, Ready};
@@ -14,6 +17,9 @@ const QUANTUM: u64 = 64 * 1024;
 
 /// The most content of a frame that we send: with its header it fills one TLS record.
 const MOST_DATA: u64 = 16_384 - FrameHeader::LENGTH as u64;
+
+/// The time after a RST_STREAM of ours during which frames of its stream may arrive.
+const UNDER_WAY: Duration = Duration::from_secs(5);
 
 impl Http2Connection {
     /// Whether a stream can send.
@@ -95,15 +101,14 @@ impl Http2Connection {
     pub(super) fn reset_stream(&mut self, id: u32, code: ErrorCode, out: &mut Out) {
         out.stage_by(|bytes| write::reset_stream(id, code, bytes));
         self.counts.server_resets += u32::from(code != ErrorCode::NO_ERROR);
-        if self.reset.is_full() {
-            self.reset.remove(0);
-        }
-        self.reset.push(id);
+        self.rest.reset = (self.rest.reset.0.max(id), now() + UNDER_WAY);
     }
 
-    /// Whether we reset this stream lately.
-    pub(super) fn was_reset(&self, id: u32) -> bool {
-        self.reset.contains(&id)
+    /// Whether frames of a closed stream are ignored, because the client may have sent them before it knew of the end
+    /// (§5.1, §6.8).
+    pub(super) fn ignores(&self, id: u32) -> bool {
+        let (last, until) = self.rest.reset;
+        matches!(self.rest.stage, Stage::Leaving(last) if id > last) || id <= last && now() < until
     }
 
     /// Removes the streams whose responses are complete.

@@ -5,7 +5,6 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use arrayvec::ArrayVec;
 use tenfold_wire::frame::{ErrorCode, FrameHeader, PREFACE, Setting, write};
 use tenfold_wire::hpack::{Block, FieldList, ListLimits};
 
@@ -49,10 +48,6 @@ pub(super) struct Http2Connection {
     pub(super) cookie: Vec<u8>,
     /// Memory for the body of the next response.
     pub(super) body: Out,
-    /// The values of PRIORITY_UPDATE frames that came before their streams.
-    pub(super) early: Vec<(u32, Vec<u8>)>,
-    /// The streams that we reset last, whose further frames are ignored.
-    pub(super) reset: ArrayVec<u32, 16>,
     /// The frames that are not reported to the service.
     pub(super) counts: Http2Counts,
     /// The number of turns in which a stream has sent.
@@ -155,8 +150,6 @@ impl Http2Connection {
             head: Block::new(),
             cookie: Vec::new(),
             body: Out::new(),
-            early: Vec::new(),
-            reset: ArrayVec::new(),
             counts: Http2Counts::default(),
             turns: 0,
             untried: 0,
@@ -171,8 +164,6 @@ impl Http2Connection {
         (self.block, self.turns, self.untried, self.answered) = (None, 0, 0, false);
         self.streams.clear();
         self.abandoned.clear();
-        self.early.clear();
-        self.reset.clear();
         let fields = self.list.heap_bytes().max(self.cookie.capacity());
         if fields <= MOST_SCRATCH && self.body.is_empty() {
             SCRATCH.set(Some(self));
@@ -242,6 +233,13 @@ impl Http2Connection {
                 true => io.poll_send(cx, waiting.by()),
                 false => io.poll_flush(cx, waiting.by()).map_ok(|()| Flushed::All),
             };
+            let sent = match sent {
+                // A driver that owns bytes in flight takes no more DATA, which would be in front of a late urgent stream.
+                Poll::Ready(Ok(Flushed::All)) if self.can_fill() => {
+                    io.poll_submitted(cx, waiting.by()).map_ok(|()| Flushed::All)
+                }
+                other => other,
+            };
             match sent {
                 Poll::Pending => {}
                 Poll::Ready(Ok(Flushed::All)) => {
@@ -279,7 +277,7 @@ impl Http2Connection {
             || self.streams.iter().any(|stream| matches!(stream.response, StreamResponse::Later(..)));
         let idle = self.places() == 0
             && self.block.is_none()
-            && self.early.is_empty()
+            && !matches!(self.rest.stage, Stage::Announced(_))
             && pace.is_none()
             && io.split().0.is_empty();
         let patience = match () {

@@ -113,8 +113,6 @@ impl Http2Connection {
                 }
                 self.counts.client_resets += 1;
                 let price = self.find(header.stream).map_or(Account::RESET, |index| self.abandon(index));
-                // The client sends no further frames on the stream (§5.1).
-                self.reset.retain(|id| *id != header.stream);
                 self.charge(price)
             }
             Frame::Settings(settings) => self.receive_settings(settings, out),
@@ -210,6 +208,10 @@ impl Http2Connection {
                 return Err(flow("a change of the initial window makes a window too large"));
             }
         }
+        if (1..i64::from(MOST_FRAME)).contains(&change) {
+            // Each stream may send a short frame.
+            self.charge(Account::FRAME.saturating_mul(self.streams.len() as u32))?;
+        }
         out.stage_by(write::settings_ack);
         if self.rest.stage == Stage::FirstSettings {
             self.rest.stage = Stage::Open;
@@ -267,9 +269,8 @@ impl Http2Connection {
         }
         let closed = FrameError::Stream(ErrorCode::STREAM_CLOSED, "DATA for a closed stream");
         let Some(index) = self.find(header.stream) else {
-            // The client may not know yet that the stream has ended.
             self.charge(Account::FRAME)?;
-            return if self.was_reset(header.stream) { Ok(()) } else { Err(closed) };
+            return if self.ignores(header.stream) { Ok(()) } else { Err(closed) };
         };
         let stream = &mut self.streams[index];
         if !stream.content.open {

@@ -9,6 +9,7 @@ use crate::message::connection::Scheme;
 use crate::message::field::{FieldValue, is_lower_case_token, is_token};
 use crate::message::refusal::Refusal;
 use crate::message::request::{Body, FieldSpan, Method, Request, Target, Version, valid_host};
+use crate::mux::priority::Priority;
 
 /// The request of a stream.
 pub(super) struct StreamHead<'a> {
@@ -16,7 +17,7 @@ pub(super) struct StreamHead<'a> {
     /// The value of `Content-Length`.
     pub(super) declared: Option<u64>,
     /// The value of the `Priority` field (RFC 9218 §5).
-    pub(super) priority: Option<&'a [u8]>,
+    pub(super) priority: Option<Priority>,
 }
 
 /// The reason why a field block is not served as a request.
@@ -44,7 +45,7 @@ struct SeenFields<'a> {
     path: Option<&'a [u8]>,
     host: Option<&'a [u8]>,
     declared: Option<u64>,
-    priority: Option<&'a [u8]>,
+    priority: Option<Priority>,
     expects: bool,
     unknown_expectation: bool,
     selective: bool,
@@ -186,7 +187,10 @@ impl<'a> SeenFields<'a> {
                 true => self.expects = true,
                 false => self.unknown_expectation = true,
             },
-            b"priority" => self.priority = Some(value),
+            b"priority" => {
+                let before = self.priority.unwrap_or_default();
+                self.priority = before.apply(value).or(self.priority);
+            }
             b"cookie" => self.cookies += 1,
             name => self.selective |= is_selective(name),
         }

@@ -62,7 +62,7 @@ impl ParkedHttp2 {
         if let Some(key) = session.http2_key()
             && let Some(Entry::Parked(rest)) = table.entries.get(key as usize)
         {
-            let last_stream = rest.last_stream;
+            let last_stream = rest.last_goaway();
             out.stage_by(|bytes| write::goaway(last_stream, ErrorCode::NO_ERROR, b"", bytes));
             counts.goaway = Some(GoAwayClass::NoError);
         }

@@ -4,6 +4,7 @@ use tenfold_wire::hpack::{self, Decoder};
 
 use crate::clock::Instant;
 use crate::mux::account::Account;
+use crate::mux::priority::Priority;
 
 /// The window of a connection and of a stream at its start (§6.9.2).
 pub(super) const INITIAL_WINDOW: i64 = 65_535;
@@ -30,6 +31,11 @@ pub(crate) struct Rest {
     pub(super) stage: Stage,
     /// Whether weights of RFC 7540 mean priorities.
     pub(super) weights: bool,
+    /// The priorities of PRIORITY_UPDATE frames that came before their streams.
+    pub(super) early: Vec<(u32, Priority)>,
+    /// The highest stream that we reset, and the time until which frames may be under way that the client sent before it
+    /// received a RST_STREAM.
+    pub(super) reset: (u32, Instant),
     /// The time of the last request or the end of its response, or of the begin.
     pub(super) last_use: Instant,
 }
@@ -63,6 +69,8 @@ impl Rest {
             account: Account::new(now),
             stage: Stage::Preface,
             weights: true,
+            early: Vec::new(),
+            reset: (0, now),
             last_use: now,
         }
     }

@@ -386,6 +386,10 @@ impl<I: Io, L: Layer, F: FileReader> Io for LayeredIo<'_, I, L, F> {
         self.last = true;
     }
 
+    fn poll_submitted(&mut self, cx: &mut Context<'_>, by: Instant) -> Poll<Result<(), IoError>> {
+        self.below.poll_submitted(cx, by)
+    }
+
     fn poll_finish(&mut self, cx: &mut Context<'_>, how: Finish, by: Instant) -> Poll<()> {
         if self.closing == Closing::No {
             if let Some(state) = self.state.as_mut()
