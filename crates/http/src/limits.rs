@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+#[cfg(doc)]
+use crate::out::OpenFile;
+
 /// The bounds of a connection. Each is exact: the value itself is allowed, and one more is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -23,6 +26,10 @@ pub struct Limits {
     /// Open requests of an HTTP/2 connection. Default 100; beyond it a request is refused, and the client may try
     /// again.
     pub max_streams: usize,
+    /// Open files of the process, as [`OpenFile::count`] counts them. Default: unlimited. Beyond it, an HTTP/2
+    /// connection opens one file at a time: a request waits until an earlier body has left, or is refused if that body
+    /// waits for the client.
+    pub open_files: usize,
     /// The time from the first byte of a head, or from the connection's beginning, to the head's end. Default
     /// 10 s; beyond it: 408. It does not depend on the rate of the bytes.
     pub head_timeout: Duration,
@@ -76,6 +83,7 @@ impl Default for Limits {
             max_discard: 64 * 1024,
             requests_per_connection: None,
             max_streams: 100,
+            open_files: usize::MAX,
             head_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
             send_timeout: Duration::from_secs(60),

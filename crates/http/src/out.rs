@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::IoSlice;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// A regular file opened for sending.
 #[derive(Debug)]
@@ -27,12 +27,39 @@ pub struct OpenFile {
     pub quick: AtomicBool,
     /// The time, in milliseconds of the clock, until which all of it counts as in memory. For the engine.
     pub resident_until: AtomicU64,
+    _counted: CountedFile,
+}
+
+/// The number of [`OpenFile`] values in this process.
+static OPEN_FILES: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts its file until it is dropped.
+#[derive(Debug)]
+struct CountedFile;
+
+impl CountedFile {
+    fn new() -> CountedFile {
+        OPEN_FILES.fetch_add(1, Ordering::Relaxed);
+        CountedFile
+    }
+}
+
+impl Drop for CountedFile {
+    fn drop(&mut self) {
+        OPEN_FILES.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl OpenFile {
     /// Returns an open file that had `size` bytes.
     pub fn new(file: File, size: u64) -> OpenFile {
-        OpenFile { file, size, cold: false.into(), quick: false.into(), resident_until: 0.into() }
+        let (cold, quick, resident_until) = (false.into(), false.into(), 0.into());
+        OpenFile { file, size, cold, quick, resident_until, _counted: CountedFile::new() }
+    }
+
+    /// Returns the number of files that this process has open for sending.
+    pub fn count() -> usize {
+        OPEN_FILES.load(Ordering::Relaxed)
     }
 }
 

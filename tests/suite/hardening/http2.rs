@@ -7,7 +7,7 @@ use tenfold_tests::harness::Theme;
 use tenfold_tests::http2::{Http2Wire, block, frame};
 use tenfold_tests::launch::Launch;
 use tenfold_tests::server::Server;
-use tenfold_tests::site;
+use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_wire::frame::header::{END_HEADERS, END_STREAM, PADDED};
 use tenfold_wire::frame::{ErrorCode, FrameKind, MOST_31_BITS, Setting, write};
@@ -17,7 +17,7 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![
         Own on DRIVERS: h102_h103_h107_work_without_responses_ends_the_connection,
             h104_h105_small_blocks_have_bounded_lists_and_tables, h106_streams_without_a_window_end,
-            h108_open_requests_have_common_bounds;
+            h108_open_requests_have_common_bounds, h106_files_without_a_window_leave_descriptors_to_others;
     ],
 };
 
@@ -238,4 +238,37 @@ fn h108_open_requests_have_common_bounds(config: &Config) {
     counts(&server, "/refusals/timed-out", held as u64);
     counts(&server, "/refusals/body-too-large", 100 - held as u64);
     counts(&server, "/http2/server_resets", 1);
+}
+
+fn h106_files_without_a_window_leave_descriptors_to_others(config: &Config) {
+    if config.serial() || config.process_per_connection() {
+        // Other connections do not share the descriptors.
+        return;
+    }
+    let folder = TempFolder::new("many-files");
+    // Larger files are not read into memory.
+    (0..400).for_each(|at| {
+        folder.write(&format!("{at}.bin"), vec![b'x'; 1 << 18]);
+    });
+    let server = Launch::new(config, folder.path()).descriptors(256 * config.workers() as u32).start();
+    let mut zero = Vec::new();
+    write::settings(&[Setting::InitialWindowSize(0)], &mut zero);
+    let mut attackers = Vec::new();
+    for number in 0..3 {
+        let mut attacker = connect(&server);
+        attacker.send(&zero);
+        (0..100).for_each(|at| {
+            attacker.begin("GET", &format!("/{}.bin", 100 * number + at), &[], b"");
+        });
+        let last = attacker.begin("GET", "/none", &[], b"");
+        if number == 2 {
+            assert_eq!(attacker.reset(last), ErrorCode::REFUSED_STREAM);
+        }
+        attackers.push(attacker);
+    }
+    for at in 300..310 {
+        assert_eq!(server.get(&format!("/{at}.bin")).status, 200, "an HTTP/1 connection opens file {at}");
+        let found = connect(&server).ask("GET", &format!("/{}.bin", 20 + at), &[], b"");
+        assert_eq!(found.status, 200, "an HTTP/2 connection opens a file after {at}");
+    }
 }

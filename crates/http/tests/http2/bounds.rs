@@ -99,6 +99,32 @@ fn content_in_unsent_bodies_counts_with_the_content_of_later_requests() {
 }
 
 #[test]
+fn a_connection_opens_one_file_at_a_time_if_the_process_has_many() {
+    let large = |client: Client| (0..10).fold(client, |made, at| made.get(2 * at + 1, "/large"));
+    let run = |settings: &[Setting], open_files| {
+        let limits = Limits { open_files, ..limits() };
+        let client = large(Client::new(settings)).get(21, "/a");
+        let outcome = Script::new().sends(&client.0).run(&Site::default(), &limits);
+        let found = responses(&outcome.sent).values().filter(|response| response.0 == "200").count();
+        let is_refused = |event: &&Event| matches!(event, Event::Reset(_, ErrorCode::REFUSED_STREAM));
+        (found, codes(&outcome.sent).iter().filter(is_refused).count())
+    };
+    let closed = [Setting::InitialWindowSize(0)];
+    assert_eq!(run(&closed, 0), (1, 10));
+    assert_eq!(run(&closed, usize::MAX), (11, 0));
+    // The first fills the window of the connection.
+    assert_eq!(run(&[], 0), (1, 10));
+    assert_eq!(run(&[], usize::MAX), (11, 0));
+    // A body that needs no frame of the client delays further requests instead.
+    let limits = Limits { open_files: 0, ..limits() };
+    let client = large(Client::new(&[Setting::InitialWindowSize(MOST_31_BITS)]).window(0, 1 << 30));
+    let outcome = Script::new().sends(&client.0).run(&Site::default(), &limits);
+    assert_eq!(codes(&outcome.sent), []);
+    let found = responses(&outcome.sent);
+    assert!(found.len() == 10 && found.values().all(|response| response.1.len() as u64 == LARGE));
+}
+
+#[test]
 fn more_streams_than_allowed_are_refused() {
     let client = (0..102).fold(Client::new(&[]), |made, at| made.get(2 * at + 1, "/never"));
     let outcome = run(&client);

@@ -77,7 +77,7 @@ impl Http2Connection {
             // The GOAWAY states that the stream is not processed.
             return self.charge(Account::RESET);
         }
-        if self.places() >= server.limits.max_streams || self.refuses_requests() {
+        if self.places() >= server.limits.max_streams || self.refuses_requests(server.limits) {
             return Err(FrameError::Stream(ErrorCode::REFUSED_STREAM, "too many streams"));
         }
         self.requests_left -= 1;

@@ -43,7 +43,7 @@ impl Http2Connection {
                 return Ok(!out.full());
             }
             let is_request = header.kind == FrameKind::HEADERS && header.stream > self.rest.last_stream;
-            if is_request && self.defers_requests() {
+            if is_request && self.defers_requests(limits) {
                 return Ok(false);
             }
             let open_block = self.block.as_ref().map(|block| block.stream);

@@ -2,7 +2,9 @@
 
 use super::connection::Http2Connection;
 use super::stream::{Abandoned, Stream, StreamResponse};
+use crate::limits::Limits;
 use crate::mux::account::Account;
+use crate::out::OpenFile;
 
 /// The bytes of waiting requests and copied bodies that all streams of a connection hold together, besides
 /// [`STREAM_MEMORY`] of each.
@@ -17,25 +19,36 @@ impl Http2Connection {
         self.streams.len() + self.abandoned.len()
     }
 
-    /// Whether new requests wait, because the streams hold [`MOST_HELD`] until their work is done or their bodies are
-    /// sent. Neither needs a frame of the client.
-    pub(super) fn defers_requests(&self) -> bool {
-        self.held(false).0 > MOST_HELD
+    /// Whether new requests wait, because the streams hold [`MOST_HELD`] or a scarce file until their work is done or
+    /// their bodies are sent. Neither needs a frame of the client.
+    pub(super) fn defers_requests(&self, limits: &Limits) -> bool {
+        self.held(false).0 > MOST_HELD || self.hold_scarce_file(false, limits)
     }
 
-    /// Whether a new request is refused, because the streams hold [`MOST_HELD`] until the client sends content or widens
-    /// a window. A single body of any size does not count.
-    pub(super) fn refuses_requests(&self) -> bool {
+    /// Whether a new request is refused, because the streams hold [`MOST_HELD`] or a scarce file until the client sends
+    /// content or widens a window. A single body of any size does not count.
+    pub(super) fn refuses_requests(&self, limits: &Limits) -> bool {
         let (all, largest) = self.held(true);
-        all - largest > MOST_HELD
+        all - largest > MOST_HELD || self.hold_scarce_file(true, limits)
+    }
+
+    /// Whether a body has a file while the process has many open files: all streams, or streams that do not wait for the
+    /// client.
+    fn hold_scarce_file(&self, is_all: bool, limits: &Limits) -> bool {
+        OpenFile::count() > limits.open_files
+            && self.select(is_all).any(|stream| stream.body.next_file().is_some())
+    }
+
+    /// Returns all streams, or the streams that do not wait for the client.
+    fn select(&self, is_all: bool) -> impl Iterator<Item = &Stream> {
+        let window = self.rest.send_window;
+        self.streams.iter().filter(move |stream| is_all || !stream.waits_for_client(window))
     }
 
     /// The bytes that streams hold, and the most bytes of a single stream: of all streams, or of streams that do not
     /// wait for the client.
     fn held(&self, is_all: bool) -> (usize, usize) {
-        let window = self.rest.send_window;
-        let waits = |stream: &&Stream| is_all || !stream.waits_for_client(window);
-        let streams = self.streams.iter().filter(waits).map(Stream::held);
+        let streams = self.select(is_all).map(Stream::held);
         let held = streams.chain(self.abandoned.iter().map(|work| work.request));
         held.fold((0, 0), |(all, largest), held| {
             let held = held.saturating_sub(STREAM_MEMORY);

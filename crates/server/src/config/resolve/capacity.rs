@@ -104,6 +104,19 @@ pub(super) fn host_site(
     }
 }
 
+/// Open files of a process beyond which an HTTP/2 connection opens one file at a time: the files that are kept open, and
+/// half of the other descriptors that connections leave.
+pub(super) fn open_files(plan: &Plan, site: &tenfold_site::Settings, descriptors: u64) -> usize {
+    let connections = match plan.engine {
+        Engine::Fork => 1,
+        _ => plan.bounds.connections as u64 * workers_per_process(plan),
+    };
+    let left = descriptors.saturating_sub(OWN_DESCRIPTORS + of_pipes(plan) + connections);
+    let caches = if has_connection_caches(plan) { connections } else { stores(plan) };
+    let kept = (site.open_files as u64 * caches).min(left);
+    usize::try_from(kept + (left - kept) / 2).unwrap_or(usize::MAX)
+}
+
 /// Descriptors for the pipes of a process.
 fn of_pipes(plan: &Plan) -> u64 {
     if plan.sender == Sender::Splice { 2 * plan.bounds.pipes as u64 } else { 0 }

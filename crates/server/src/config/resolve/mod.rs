@@ -35,6 +35,8 @@ pub(crate) struct ResolvedConfig {
     /// The kernel's bound on the backlog, if it is below the default.
     pub(crate) kernel_backlog: Option<u64>,
     pub(crate) descriptors: u64,
+    /// [`Limits::open_files`](tenfold_http::Limits::open_files) of a process.
+    pub(crate) open_files: usize,
     /// The bounds of one address; `None` without bounds.
     pub(crate) shares: Option<AddressShares>,
     /// The certificates; `None` without TLS.
@@ -98,6 +100,7 @@ impl ResolvedConfig {
         let site = capacity::site(settings, &plan, descriptors);
         let hosts = settings.hosts.iter().map(|host| capacity::host_site(settings, host, &site)).collect();
         plan.bounds.connections = capacity::connections(settings, &plan, &site, descriptors)?;
+        let open_files = capacity::open_files(&plan, &site, descriptors);
         let shares = shares::of(settings, &plan);
         let (certificates, keys) = certificates::load(settings, running)?;
         let acme = certificates::task(settings)?.map(Arc::new);
@@ -125,6 +128,7 @@ impl ResolvedConfig {
                 options,
                 kernel_backlog,
                 descriptors,
+                open_files,
                 shares,
                 certificates,
                 kernel_tls,

@@ -467,6 +467,24 @@ fn hosts_share_the_files_that_are_kept_open() {
 }
 
 #[test]
+fn open_files_leave_descriptors_to_connections_and_their_first_files() {
+    for (flags, expected) in [
+        // 32 of the process itself, and half of what connections and kept files leave.
+        (vec![("engine", "epoll"), ("max-connections", "1000")], 256 + (4096 - 32 - 1000 - 256) / 2),
+        (vec![("engine", "epoll"), ("max-connections", "4064")], 0),
+        (
+            vec![("engine", "epoll"), ("workers", "2"), ("topology", "threads"), ("max-connections", "500")],
+            512 + (4096 - 32 - 1000 - 512) / 2,
+        ),
+        (vec![("engine", "fork"), ("max-connections", "9000")], 1 + (4096 - 32 - 1 - 1) / 2),
+        (vec![("engine", "thread"), ("max-connections", "1000")], 1000 + (4096 - 32 - 2000) / 2),
+    ] {
+        let config = resolve(&flags, 4096).expect("it can be done");
+        assert_eq!(config.open_files, expected, "{flags:?}");
+    }
+}
+
+#[test]
 fn fields_of_proxies_need_a_trusted_proxy() {
     let (proxy, fields) = (("trusted-proxy", "192.0.2.1"), ("forwarded-fields", "forwarded"));
     let said = refusal(&[fields], DESCRIPTORS);

@@ -75,9 +75,11 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
     let addresses = generation.addresses.map(|addresses| &**Box::leak(Box::new(addresses)));
     let admission = addresses.map(|addresses| Admission::new(addresses, lane, shares));
     let has_book = generation.book.is_some();
-    let Generation { settings, config, mut roots, log, rows, gate, reports, remarks, web, signing, .. } =
-        generation;
+    let Generation {
+        mut settings, config, mut roots, log, rows, gate, reports, remarks, web, signing, ..
+    } = generation;
     let signing = signing.map(|signing| signing.into_ends(place));
+    settings.limits.open_files = config.open_files;
     // The user of the workers may not be able to enter protected folders.
     let protect = if web.is_some() { &settings.members.protect[..] } else { &[] };
     for (root, site) in roots.iter_mut().zip(std::iter::once(&config.site).chain(&config.hosts)) {
