@@ -82,6 +82,12 @@ pub fn format_date(unix_seconds: u64) -> [u8; DATE_BYTES] {
     text
 }
 
+/// Returns the seconds since 1970 of an HTTP date in any of its formats (RFC 9110 §5.6.7); `None` if it is invalid.
+pub fn parse_date(value: &[u8]) -> Option<u64> {
+    let date = httpdate::parse_http_date(std::str::from_utf8(value).ok()?).ok()?;
+    Some(date.duration_since(UNIX_EPOCH).ok()?.as_secs())
+}
+
 fn at(unix_seconds: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(unix_seconds)
 }

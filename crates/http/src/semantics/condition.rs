@@ -1,8 +1,6 @@
 //! Conditional requests (RFC 9110 §13).
 
-use std::time::UNIX_EPOCH;
-
-use crate::clock;
+use crate::clock::{self, parse_date};
 use crate::message::request::Method;
 use crate::message::request::Request;
 
@@ -116,11 +114,6 @@ impl<'a> Iterator for Tags<'a> {
 /// Returns the date in the only field called `name`. An invalid date is ignored.
 fn date(request: &Request<'_>, name: &str) -> Option<u64> {
     parse_date(request.only(name)?)
-}
-
-fn parse_date(value: &[u8]) -> Option<u64> {
-    let date = httpdate::parse_http_date(std::str::from_utf8(value).ok()?).ok()?;
-    Some(date.duration_since(UNIX_EPOCH).ok()?.as_secs())
 }
 
 #[cfg(test)]

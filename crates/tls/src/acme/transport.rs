@@ -6,10 +6,11 @@ use std::cell::Cell;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
+use tenfold_http::clock::parse_date;
 use ureq::http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use ureq::http::{Method, Request, Response, StatusCode};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
@@ -78,7 +79,8 @@ impl HttpClient for HttpsTransport {
 fn received(answer: Result<Response<Body>, ureq::Error>) -> Result<BytesResponse, Error> {
     let other = |error: ureq::Error| Error::Other(Box::new(error));
     let (mut parts, mut body) = answer.map_err(other)?.into_parts();
-    limit_wait(&mut parts.headers);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    limit_wait(&mut parts.headers, now.as_secs());
     if matches!(parts.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
         DEMANDED.set(seconds(&parts.headers));
     }
@@ -105,22 +107,26 @@ pub(super) fn take_demanded_wait() -> Duration {
     Duration::from_secs(DEMANDED.take())
 }
 
-/// The seconds of `Retry-After`; 0 without the field, or if it is a date.
+/// The seconds of `Retry-After`, after [`limit_wait`]; 0 without the field.
 fn seconds(headers: &HeaderMap) -> u64 {
     let value = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
     value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
 }
 
-/// Limits the wait that an authority demands. The library adds it to the time, which could overflow.
-fn limit_wait(headers: &mut HeaderMap) {
+/// Limits the wait that an authority demands at `now`, and makes a date (RFC 9110 §10.2.3) a number of seconds. The
+/// library adds the wait to the time, which could overflow.
+fn limit_wait(headers: &mut HeaderMap, now: u64) {
     let Some(value) = headers.get(RETRY_AFTER) else { return };
-    let number = value.as_bytes().trim_ascii();
+    let value = value.as_bytes().trim_ascii();
     // The library also accepts a sign.
-    let digits = number.strip_prefix(b"+").unwrap_or(number);
+    let digits = value.strip_prefix(b"+").unwrap_or(value);
     let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-    let seconds = std::str::from_utf8(digits).ok().and_then(|text| text.parse().ok()).unwrap_or(u64::MAX);
-    if is_number && seconds > MAX_WAIT {
-        headers.insert(RETRY_AFTER, HeaderValue::from(MAX_WAIT));
+    let seconds = match is_number {
+        true => std::str::from_utf8(digits).ok().and_then(|text| text.parse().ok()).or(Some(u64::MAX)),
+        false => parse_date(value).map(|until| until.saturating_sub(now)),
+    };
+    if let Some(seconds) = seconds {
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds.min(MAX_WAIT)));
     }
 }
 
@@ -160,7 +166,9 @@ mod tests {
         assert!(failed.is_some_and(|why| why.contains("503 Service Unavailable, without a reason")));
         assert_eq!((wait, take_demanded_wait()), (120, Duration::ZERO));
         assert_eq!(answer(429, "application/problem+json; charset=utf-8", "7"), (None, 7));
-        assert_eq!(answer(429, "application/problem+json", "Fri, 31 Dec 9999 23:59:59 GMT"), (None, 0));
+        let last = "Fri, 31 Dec 9999 23:59:59 GMT";
+        assert_eq!(answer(429, "application/problem+json", last), (None, MAX_WAIT));
+        assert_eq!(answer(429, "application/problem+json", "tomorrow"), (None, 0));
         assert_eq!(answer(200, "text/html", "7"), (None, 0));
     }
 
@@ -174,16 +182,20 @@ mod tests {
             ("99999999999999999999", "86400"),
             (" 18446744073709551615 ", "86400"),
             ("+18446744073709551615", "86400"),
-            ("Fri, 31 Dec 9999 23:59:59 GMT", "Fri, 31 Dec 9999 23:59:59 GMT"),
+            ("Fri, 31 Dec 9999 23:59:59 GMT", "86400"),
+            ("Sun, 06 Nov 1994 08:51:37 GMT", "120"),
+            (" Sunday, 06-Nov-94 08:51:37 GMT", "120"),
+            ("Sun Nov  6 08:49:36 1994", "0"),
+            ("Sun, 06 Nov 1994 08:51:37", "Sun, 06 Nov 1994 08:51:37"),
             ("", ""),
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(RETRY_AFTER, HeaderValue::from_str(sent).expect("a value"));
-            limit_wait(&mut headers);
+            limit_wait(&mut headers, 784_111_777);
             assert_eq!(headers[RETRY_AFTER], expected, "{sent}");
         }
         let mut headers = HeaderMap::new();
-        limit_wait(&mut headers);
+        limit_wait(&mut headers, 784_111_777);
         assert!(headers.is_empty());
     }
 }
