@@ -29,18 +29,21 @@ pub enum Next {
 pub struct Session(u32);
 
 impl Session {
-    /// The bit of a connection that speaks HTTP/2. The other bits are its key.
+    /// The bit of a connection that speaks HTTP/2.
     const HTTP2: u32 = 1 << 31;
 
-    /// Returns the session of a parked HTTP/2 connection.
-    pub(crate) fn http2(key: u32) -> Session {
-        debug_assert!(key < Session::HTTP2, "31 bits");
-        Session(Session::HTTP2 | key)
+    /// The bit of an HTTP/2 connection that has answered a request. The other bits are its key.
+    const ANSWERED: u32 = 1 << 30;
+
+    /// Returns the session of a parked HTTP/2 connection. `answered`: it has answered a request.
+    pub(crate) fn http2(key: u32, answered: bool) -> Session {
+        debug_assert!(key < Session::ANSWERED, "30 bits");
+        Session(Session::HTTP2 | if answered { Session::ANSWERED } else { 0 } | key)
     }
 
     /// Returns the key of a parked HTTP/2 connection.
     pub(crate) fn http2_key(self) -> Option<u32> {
-        (self.0 & Session::HTTP2 != 0).then_some(self.0 & !Session::HTTP2)
+        (self.0 & Session::HTTP2 != 0).then_some(self.0 & (Session::ANSWERED - 1))
     }
 
     /// Returns the number of requests answered so far by HTTP/1, saturating.
@@ -50,7 +53,10 @@ impl Session {
 
     /// Whether a request was answered.
     pub fn has_answered(self) -> bool {
-        self.0 != 0
+        match self.http2_key() {
+            Some(_) => self.0 & Session::ANSWERED != 0,
+            None => self.0 != 0,
+        }
     }
 
     /// Counts a request of HTTP/1.

@@ -68,6 +68,8 @@ fn a_client_that_ends_its_output_gets_its_response_or_an_error_in_time() {
 fn a_connection_without_a_request_has_the_time_of_a_head() {
     let outcome = run(&Client::new(&[]));
     assert_eq!(outcome.next, Next::Park(BEGIN + limits().head_timeout));
+    assert!(!outcome.session.has_answered(), "a draining server would close it");
+    assert!(run(&Client::new(&[]).get(1, "/a")).session.has_answered());
 }
 
 #[test]

@@ -49,7 +49,8 @@ pub(crate) async fn serve_http2<I: Io>(
     let rest = std::mem::take(session).http2_key().and_then(|key| parked.take(key));
     let (next, rest) = serve(io, service, limits, rest).await;
     if let Some(rest) = rest {
-        *session = Session::http2(parked.put(rest));
+        let answered = rest.requests > 0;
+        *session = Session::http2(parked.put(rest), answered);
     }
     next
 }
@@ -76,7 +77,7 @@ impl ParkedHttp2 {
         }
     }
 
-    /// Keeps the state of a connection. Returns its key, which is less than 2^31.
+    /// Keeps the state of a connection. Returns its key, which is less than 2^30.
     pub(crate) fn put(&self, rest: Rest) -> u32 {
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(key) = table.free else {
