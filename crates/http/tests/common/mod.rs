@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use tenfold_http::script::{Outcome, Script};
 use tenfold_http::{
-    Answer, Connection, Limits, Method, OpenFile, PLAIN_TEXT, Part, Request, ResponseWriter, Service, echo,
+    Answer, Connection, Limits, Method, OpenFile, PLAIN_TEXT, Part, Request, ResponseWriter, Service, clock,
+    echo,
 };
 
 /// Responds to every request with a line that describes it; some paths are special:
@@ -20,6 +21,7 @@ use tenfold_http::{
 /// - `/close`: closes the connection after the response
 /// - `/later`: a deferred response, ready when the [`Gate`] opens
 /// - `/soon`: a deferred response that is ready immediately
+/// - `/slow`: a deferred response that takes a second of the thread
 /// - `/never`: a deferred response that is never ready
 /// - `/echo`: the request body, of at most [`ECHOED`] bytes
 /// - `/echo/later`: the same in a deferred response that is ready immediately
@@ -73,6 +75,12 @@ impl Service for Site {
                 });
             }
             "/soon" => return Answer::later(std::future::ready(tenfold_http::Response::of(reply))),
+            "/slow" => {
+                return Answer::later(async move {
+                    clock::set(clock::now() + SECOND, 0);
+                    tenfold_http::Response::of(reply)
+                });
+            }
             "/echo" | "/echo/later" => return Answer::NeedBody { max: ECHOED },
             "/never" => {
                 let guard = Dropped(self.gate.clone());

@@ -224,6 +224,16 @@ fn deferred_responses_do_not_delay_other_streams() {
 }
 
 #[test]
+fn a_blocking_driver_sends_and_receives_between_deferred_responses() {
+    let client = Client::new(&[]).get(1, "/slow").get(3, "/slow").get(5, "/slow");
+    let script = Script::new().blocking().sends(&client.0).waits(SECOND / 2);
+    let outcome = script.sends(&Client::default().reset(5).0).run(&Site::default(), &limits());
+    assert_eq!(responses(&outcome.sent).keys().copied().collect::<Vec<_>>(), [1, 3]);
+    // SETTINGS come before these responses, and GOAWAY after the idle time.
+    assert_eq!((outcome.took, outcome.flushes), (2 * SECOND + limits().idle_timeout, 4));
+}
+
+#[test]
 fn a_path_has_only_bytes_of_a_path() {
     for path in ["/a b", "/a\tb", "/a#b", "/a\u{e4}", "/<", "a"] {
         let outcome = run(&Client::new(&[]).get(1, path));

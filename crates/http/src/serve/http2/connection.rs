@@ -261,10 +261,12 @@ impl Http2Connection {
                 Poll::Ready(Err(_)) => return Poll::Ready(Err(Fatal::Lost)),
             }
         }
-        ready |= self.poll_deferred(cx, io);
+        let answered = self.poll_deferred(cx, io);
+        ready |= answered;
         let fills = pace.is_none() && self.can_fill() && io.split().1.is_empty();
-        // Between two parts of long bodies, frames of the client are received. A shorter turn goes on at once.
-        if ready && !fills && !(io.blocks() && pace.is_some()) {
+        // Between two parts of long bodies, frames of the client are received. A shorter turn goes on immediately, unless
+        // it took the time of deferred work.
+        if ready && !fills && !(io.blocks() && (pace.is_some() || answered)) {
             return Poll::Ready(Ok(Woken::Progress));
         }
         ready |= fills;
@@ -324,6 +326,10 @@ impl Http2Connection {
             {
                 ready = true;
                 self.write_value(index, response, io.split().1);
+                // A blocking engine works during the poll: this response is sent before the next work.
+                if io.blocks() {
+                    break;
+                }
             }
             index += 1;
         }
