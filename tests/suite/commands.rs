@@ -186,6 +186,14 @@ fn check_looks_at_what_serve_would_use() {
     assert_eq!(used.status.code(), Some(0), "{}", said(&used));
     assert!(said(&used).contains("warning: ") && said(&used).contains("in use"), "{}", said(&used));
     drop(held);
+    // The server of this configuration has the address.
+    let server = Launch::new(&Config::of(Engine::Epoll), site::shared()).start();
+    let control = server.at("control").display().to_string();
+    let text = format!("control = \"{control}\"\nroot = \"site\"\nlisten = \"{}\"", server.address);
+    let file = folder.write("tenfold.toml", text);
+    let own = tenfold(&["check", &file.display().to_string()]);
+    assert_eq!((own.status.code(), said(&own).contains("in use")), (Some(0), false), "{}", said(&own));
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
     let absent =
         check("root = \"site\"\n[site]\nfallback = \"/index.html\"\nerror-pages = { 404 = \"/gone.html\" }");
     assert_eq!(absent.status.code(), Some(0), "{}", said(&absent));

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
+use rustix::process::Signal;
 use tenfold_engine::Engine;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
@@ -12,7 +13,7 @@ use tenfold_tests::http2::Http2Wire;
 use tenfold_tests::launch::{ANY_PORT, Launch};
 use tenfold_tests::response::WireResponse;
 use tenfold_tests::server::Server;
-use tenfold_tests::site::{self, MODIFIED_DATE};
+use tenfold_tests::site::{self, MODIFIED_DATE, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::tools;
 use tenfold_tests::wire::{Wire, request};
@@ -22,7 +23,7 @@ pub(crate) const THEME: Theme = Theme {
     name: "http2",
     cases: cases![
         Shared on SENDERS + TLS + ANOTHER_TLS: answers_are_those_of_http_1, a_large_file_arrives_beside_small_files;
-        Own on DRIVERS: versions_resets_and_goaways_are_counted;
+        Own on DRIVERS: versions_resets_and_goaways_are_counted, the_server_field_can_be_hidden;
         Own on DRIVERS + TLS: h2spec_finds_only_the_listed_differences;
     ],
 };
@@ -112,6 +113,25 @@ fn a_large_file_arrives_beside_small_files(server: &Server) {
         "the large file differs: {} bytes",
         response.body.len()
     );
+}
+
+/// In prepared and other responses of both versions. A reload shows it again.
+fn the_server_field_can_be_hidden(config: &Config) {
+    let folder = TempFolder::new("hidden");
+    let text = |value| format!("root = \"{}\"\nserver-field = {value}\n", site::shared().display());
+    let file = folder.write("tenfold.toml", text(false));
+    let server = Launch::bare(config).flag("--config", file.display()).start();
+    let shown = || {
+        let targets = ["/1k.html", "/1k.html", "/folder", "/missing", "/%00"];
+        let http1 = targets.map(|target| server.get(target));
+        let http2 = targets.map(|target| connect(&server).ask("GET", target, &[], b""));
+        http1.iter().chain(&http2).filter(|response| response.field("server").is_some()).count()
+    };
+    assert_eq!(shown(), 0);
+    fs::write(&file, text(true)).expect("our own file");
+    server.process.signal(Signal::HUP);
+    becomes_true(SOON, "the field is shown", || shown() == 10);
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
 fn versions_resets_and_goaways_are_counted(config: &Config) {

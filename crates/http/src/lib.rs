@@ -37,6 +37,7 @@ pub use message::owned::OwnedRequest;
 pub use message::refusal::Refusal;
 pub use message::request::{Body, Method, Request, RequestSummary, Target, Version, encode_path};
 pub use message::request_id::RequestId;
+pub use message::server_field::show_server;
 pub use message::status::{PLAIN_TEXT, reason};
 pub use message::trust::TrustedProxy;
 pub use out::{Memory, OpenFile, Out, Part, SendObserver, SendReport};

@@ -5,6 +5,7 @@ use crate::limits::WriteMode;
 use crate::message::decimal::Decimal;
 use crate::message::header_lines::HeaderLines;
 use crate::message::request::Version;
+use crate::message::server_field;
 use crate::message::status::with_statuses;
 use crate::out::Out;
 
@@ -43,12 +44,13 @@ impl Http1Encoder {
 
     /// Stages a status line, `Server`, `Date` and `Connection`.
     pub(crate) fn begin(self, status: u16, out: &mut Out) {
-        match preamble(status) {
+        let shown = server_field::is_shown();
+        match preamble(status, shown) {
             Some(text) => out.stage(text.as_bytes()),
             None => {
                 out.stage(b"HTTP/1.1 ");
                 out.stage(Decimal::new(u64::from(status)).as_bytes());
-                out.stage(b" \r\nServer: tenfold\r\nDate: ");
+                out.stage(if shown { b" \r\nServer: tenfold\r\nDate: " } else { b" \r\nDate: " });
             }
         }
         clock::with_date(|date| out.stage(date));
@@ -86,10 +88,11 @@ impl Http1Encoder {
 
 macro_rules! preambles {
     ($($code:literal $reason:literal)*) => {
-                /// Returns the part of a head before its date.
-        const fn preamble(status: u16) -> Option<&'static str> {
-            Some(match status {
-                $($code => concat!("HTTP/1.1 ", $code, " ", $reason, "\r\nServer: tenfold\r\nDate: "),)*
+        /// Returns the part of a head before its date. `shown`: with `Server`.
+        const fn preamble(status: u16, shown: bool) -> Option<&'static str> {
+            Some(match (status, shown) {
+                $(($code, true) => concat!("HTTP/1.1 ", $code, " ", $reason, "\r\nServer: tenfold\r\nDate: "),)*
+                $(($code, false) => concat!("HTTP/1.1 ", $code, " ", $reason, "\r\nDate: "),)*
                 _ => return None,
             })
         }

@@ -8,5 +8,6 @@ pub mod owned;
 pub mod refusal;
 pub mod request;
 pub mod request_id;
+pub mod server_field;
 pub mod status;
 pub mod trust;

@@ -9,6 +9,7 @@ use tenfold_wire::hpack::{self, Block, Constants};
 
 use crate::clock;
 use crate::message::header_lines::HeaderLines;
+use crate::message::server_field;
 use crate::out::Out;
 
 /// Encodes a response on a stream. Its heads, and the body of a short prepared response, go to the output of the
@@ -79,7 +80,9 @@ pub(crate) fn constants() -> &'static Constants {
 pub(crate) fn begin(status: u16, block: &mut Block) {
     block.clear();
     block.status(status);
-    block.field(constants(), b"server", b"tenfold");
+    if server_field::is_shown() {
+        block.field(constants(), b"server", b"tenfold");
+    }
     block.date();
 }
 

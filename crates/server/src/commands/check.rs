@@ -6,11 +6,14 @@ use std::process::ExitCode;
 use tenfold_sys::limits;
 
 use super::output::{end, print};
+use super::status::source::StatusSource;
 use crate::config::parse::given::{GivenSettings, warn_of_slips};
 use crate::config::parse::problem::{Problem, refuse};
 use crate::config::parse::schema;
 use crate::config::resolve::{ResolvedConfig, warn};
+use crate::config::values::{Control, Settings};
 use crate::diagnostics::error;
+use crate::status::place;
 use crate::supervisor::children::privileges;
 use crate::supervisor::examine;
 
@@ -35,7 +38,7 @@ pub(crate) fn check(config: Option<PathBuf>) -> ExitCode {
     given.warn_of_readable_password(&settings);
     // The certificates and keys were checked. The child process that opens the database must not have them.
     (config.certificates, config.keys) = (None, None);
-    let problems = examine::examine(&settings, &config);
+    let problems = examine::examine(&settings, &config, &running(&settings));
     if !problems.is_empty() {
         problems.iter().for_each(|why| error!("{why}"));
         return ExitCode::FAILURE;
@@ -47,6 +50,16 @@ pub(crate) fn check(config: Option<PathBuf>) -> ExitCode {
         }
         .as_bytes(),
     ))
+}
+
+/// The addresses of the running server of this configuration.
+fn running(settings: &Settings) -> Vec<String> {
+    let control = match (&settings.control, settings.addresses().next()) {
+        (Control::At(path), _) => path.clone(),
+        (Control::Usual, Some(first)) => place::usual(first),
+        _ => return Vec::new(),
+    };
+    StatusSource::Control(control).ask().map(|(_, report)| report.listen).unwrap_or_default()
 }
 
 /// `tenfold check --schema`: prints the schema of the configuration file.

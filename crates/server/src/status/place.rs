@@ -1,5 +1,6 @@
 //! The location of control sockets.
 
+use std::fmt::Display;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
@@ -85,6 +86,11 @@ fn is_private(path: &Path) -> io::Result<()> {
 /// The name of the control socket of a server that listens on `address`.
 pub(crate) fn socket_name(address: &str) -> String {
     format!("{PREFIX}{}{SUFFIX}", address.replace(['/', ' '], "_"))
+}
+
+/// The control socket of a server of this user whose first address is `address`, unless its configuration names another.
+pub(crate) fn usual(address: &impl Display) -> PathBuf {
+    RuntimeFolder::find().path().join(socket_name(&address.to_string()))
 }
 
 /// The control socket of the only running server of this user or root.

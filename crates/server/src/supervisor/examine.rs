@@ -26,11 +26,12 @@ use crate::sandbox::apart::problems_in_child;
 /// The most stale compressed files that a check names.
 const MOST_SHOWN: usize = 20;
 
-/// Returns the reasons why a server with this configuration could not serve. An address in use is a warning, because the
-/// server of this configuration may be running.
-pub(crate) fn examine(settings: &Settings, config: &ResolvedConfig) -> Vec<String> {
+/// Returns the reasons why a server with this configuration could not serve. `running` has the addresses of the server of
+/// this configuration, if it runs. Another address in use is a warning, because a server that cannot be asked may have it.
+pub(crate) fn examine(settings: &Settings, config: &ResolvedConfig, running: &[String]) -> Vec<String> {
     let mut problems = startable(settings, config);
-    problems.extend(settings.listen.iter().filter_map(|entry| listening(&entry.address, config).err()));
+    let others = settings.addresses().filter(|address| !running.contains(&address.to_string()));
+    problems.extend(others.filter_map(|address| listening(address, config).err()));
     missing_files(settings).iter().for_each(|warning| warning!("{warning}"));
     stale_files(settings, config).iter().for_each(|warning| warning!("{warning}"));
     problems

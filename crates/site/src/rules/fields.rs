@@ -27,7 +27,6 @@ const PROTOCOL: &[&str] = &[
     "Date",
     "Keep-Alive",
     "Proxy-Connection",
-    "Server",
     "TE",
     "Trailer",
     "Transfer-Encoding",
@@ -45,6 +44,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("Allow", "the site decides which methods are served"),
     ("Content-Type", "use the keys types and charset"),
     ("Location", "use a redirect"),
+    ("Server", "the setting server-field removes it"),
     ("WWW-Authenticate", "use the key auth"),
 ];
 

@@ -77,7 +77,10 @@ const TABLE: &[(&[&str], Counterpart)] = &[
         ),
     ),
     (&["map", "if", "set"], Advice("there are no variables and no conditions: rules match paths and hosts")),
-    (&["server-tokens", "servertokens"], Advice("remove it: the field Server never names a version")),
+    (
+        &["server-tokens", "servertokens"],
+        Advice("the field Server never names a version; server-field off removes it"),
+    ),
     (&["gzip-vary"], Advice("remove it: Vary is sent whenever a client has a choice")),
     (
         &["daemon", "background", "detach"],

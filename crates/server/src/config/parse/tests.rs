@@ -165,6 +165,7 @@ etag=inode => there is no source of entity tags "inode"; there are time, content
 listing=xml => there is no listing "xml"; there are off, html, json
 watch=yes => "yes" is neither on nor off
 work-threads=0 => "0" is not a number from 1 to 256
+server-field=hidden => "hidden" is neither on nor off
 http2=yes => "yes" is neither on nor off
 http2-streams=0 => "0" is not a number from 1 to 1000
 requests-per-connection=0 => "0" is not a number from 1 to 4294967295, or off

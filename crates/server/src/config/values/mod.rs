@@ -62,6 +62,7 @@ pub(crate) struct Settings {
     /// Bytes.
     pub(crate) notsent_lowat: Option<u32>,
     pub(crate) limits: Limits,
+    pub(crate) server_field: bool,
     /// `None`: see [`Settings::http2`].
     pub(crate) http2: Option<bool>,
     pub(crate) codings: Codings,

@@ -123,6 +123,7 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
             run(plan, &listeners, null)
         }
         None => {
+            tenfold_http::show_server(settings.server_field);
             let mut hosts = hosts(roots, has_book, &settings, &config, user)?;
             let remarks: &'static _ = Box::leak(Box::new(remarks));
             hosts =

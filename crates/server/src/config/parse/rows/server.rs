@@ -131,7 +131,10 @@ pub(super) static TIME: &[SettingRow] = rows! { "Time":
         "time for running responses to finish after TERM";
 };
 
-pub(super) static HTTP: &[SettingRow] = rows! { "HTTP/2":
+pub(super) static HTTP: &[SettingRow] = rows! { "HTTP":
+    One "server-field" "on|off" = Value("on"), not_null;
+        server_field = switch;
+        "whether responses have the field Server, which never names a version";
     One "http2" "on|off" = Follows("on, but off with write split or per-header and with tls-kernel on"), fixed;
         http2 = some(switch);
         "whether clients may choose HTTP/2, by ALPN with TLS and by its preface without";
