@@ -22,6 +22,7 @@ use tenfold_http::{
 /// - `/later`: a deferred response, ready when the [`Gate`] opens
 /// - `/soon`: a deferred response that is ready immediately
 /// - `/slow`: a deferred response that takes a second of the thread
+/// - `/copied`: a deferred response of [`COPIED`] bytes, ready when the [`Gate`] opens
 /// - `/never`: a deferred response that is never ready
 /// - `/echo`: the request body, of at most [`ECHOED`] bytes
 /// - `/echo/later`: the same in a deferred response that is ready immediately
@@ -38,6 +39,9 @@ pub const LARGE: u64 = 1_000_000;
 
 /// The most bytes that `/echo` takes.
 pub const ECHOED: u64 = 2000;
+
+/// Bytes of the body of `/copied`.
+pub const COPIED: usize = 32 * 1024;
 
 /// The body of `/shared`.
 pub const SHARED: &[u8] = b"bytes that several connections send";
@@ -79,6 +83,16 @@ impl Service for Site {
                 return Answer::later(async move {
                     clock::set(clock::now() + SECOND, 0);
                     tenfold_http::Response::of(reply)
+                });
+            }
+            "/copied" => {
+                let kept = self.gate.clone();
+                return Answer::later(async move {
+                    kept.await;
+                    tenfold_http::Response::of(|response| {
+                        begin(response, COPIED as u64);
+                        response.body(&[b'c'; COPIED]);
+                    })
                 });
             }
             "/echo" | "/echo/later" => return Answer::NeedBody { max: ECHOED },

@@ -85,6 +85,27 @@ fn requests_and_copied_bodies_of_all_streams_have_a_common_bound() {
 }
 
 #[test]
+fn deferred_responses_have_a_common_bound() {
+    let run = |settings: &[Setting], end: Client| {
+        let gate = Gate::default();
+        let site = Site { gate: gate.clone(), ..Site::default() };
+        let client = (0..20).fold(Client::new(settings), |made, at| made.get(2 * at + 1, "/copied"));
+        let script =
+            Script::new().sends(&client.0).waits(SECOND).meanwhile(move || gate.keep()).waits(SECOND);
+        let outcome = script.sends(&end.0).run(&site, &limits());
+        let found = responses(&outcome.sent);
+        let is_calm = |event: &&Event| matches!(event, Event::Reset(_, ErrorCode::ENHANCE_YOUR_CALM));
+        let whole = found.values().filter(|response| response.1.len() == COPIED).count();
+        (found.len(), whole, codes(&outcome.sent).iter().filter(is_calm).count())
+    };
+    let closed = [Setting::InitialWindowSize(0)];
+    // 256 KiB besides the largest and a KiB of each.
+    assert_eq!(run(&closed, Client::default()), (10, 0, 10));
+    let open = [Setting::InitialWindowSize(MOST_31_BITS)];
+    assert_eq!(run(&open, Client::default().window(0, 1 << 20)), (10, 10, 10));
+}
+
+#[test]
 fn content_in_unsent_bodies_counts_with_the_content_of_later_requests() {
     let limits = Limits { max_body: 2000, ..limits() };
     let post = |client: Client, stream: u32| {

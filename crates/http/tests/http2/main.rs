@@ -12,7 +12,7 @@ mod requests;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use common::{Gate, LARGE, SECOND, SHARED, Site, limits};
+use common::{COPIED, Gate, LARGE, SECOND, SHARED, Site, limits};
 use tenfold_http::script::{BEGIN, Outcome, Script};
 use tenfold_http::{IoError, Limits, Next, clock};
 use tenfold_wire::frame::header::{END_HEADERS, END_STREAM, PADDED, PRIORITY};

@@ -1,5 +1,9 @@
 //! Listings of folders without an index page.
 
+use std::sync::Arc;
+
+use tenfold_http::Memory;
+
 use super::*;
 use crate::rules::policy::{Policies, Policy, PolicyRule};
 use crate::{Listing, Pattern, Rewrite, Routes, Slash};
@@ -45,6 +49,25 @@ fn a_folder_is_listed_where_that_is_asked_for_and_nowhere_else() {
     assert_eq!(get(&site, "/docs/b.txt/").status(), 404);
     folder.write("docs/index.html", "a page of its own");
     assert_eq!(get_later(&site, "/docs/").text(), "a page of its own");
+}
+
+/// HTTP/2 has many responses in one connection, and bounds the bodies that are copied.
+#[test]
+fn unsent_listings_of_the_same_content_share_their_memory() {
+    let folder = several();
+    (0..100).for_each(|number| folder.write(&format!("docs/many/{number}"), ""));
+    let site = listing(&folder, Listing::Json);
+    let shared = |out: &mut Out| {
+        stage(&site, "GET /docs/many/ HTTP/1.1\r\nHost: here\r\n\r\n", out);
+        match (out.pop_memory(Vec::new()), out.pop_memory(Vec::new())) {
+            (_, Some(Memory::Shared(content, _))) => content,
+            _ => panic!("the body is copied"),
+        }
+    };
+    let (mut first, mut second) = (Out::new(), Out::new());
+    let (content, again) = (shared(&mut first), shared(&mut second));
+    assert!(content.len() < 16 << 10, "{} bytes", content.len());
+    assert!(Arc::ptr_eq(&content, &again));
 }
 
 /// The guard of a folder is checked first, and a thread reads the folder later.

@@ -325,7 +325,10 @@ impl Http2Connection {
                 && let Poll::Ready(response) = Pin::new(deferred).poll(cx)
             {
                 ready = true;
-                self.write_value(index, response, io.split().1);
+                match self.drops_deferred() {
+                    true => self.drop_stream(index, ErrorCode::ENHANCE_YOUR_CALM, io.split().1),
+                    false => self.write_value(index, response, io.split().1),
+                }
                 // A blocking engine works during the poll: this response is sent before the next work.
                 if io.blocks() {
                     break;

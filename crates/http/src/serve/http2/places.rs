@@ -10,6 +10,9 @@ use crate::out::OpenFile;
 /// [`STREAM_MEMORY`] of each.
 const MOST_HELD: usize = 64 * 1024;
 
+/// The bytes beyond which a deferred response is dropped. Requests in progress pass [`MOST_HELD`] by their responses.
+const MOST_DEFERRED: usize = 256 * 1024;
+
 /// The bytes of a stream that count with the stream itself.
 const STREAM_MEMORY: usize = 1024;
 
@@ -30,6 +33,13 @@ impl Http2Connection {
     pub(super) fn refuses_requests(&self, limits: &Limits) -> bool {
         let (all, largest) = self.held(true);
         all - largest > MOST_HELD || self.hold_scarce_file(true, limits)
+    }
+
+    /// Whether a deferred response is dropped, because the streams hold [`MOST_DEFERRED`]. A single body of any size does
+    /// not count.
+    pub(super) fn drops_deferred(&self) -> bool {
+        let (all, largest) = self.held(true);
+        all - largest > MOST_DEFERRED
     }
 
     /// Whether a body has a file while the process has many open files: all streams, or streams that do not wait for the

@@ -19,6 +19,7 @@ use crate::cache::unsent;
 use crate::representation::status_text::{self, NOSNIFF};
 use crate::representation::summary::ResponseSummary;
 use crate::representation::tags::digest;
+use crate::representation::variant::JOINED_UP_TO;
 use crate::respond::message;
 use crate::rules::fields::ResponseFields;
 use crate::rules::path::{SitePath, is_hidden, url_name};
@@ -135,9 +136,9 @@ impl ListingBody {
         };
         let is_sent = status == 200 && request.method != Method::Head;
         let mut shared = None;
-        if is_sent && self.body.len() >= unsent::LONG {
+        if is_sent && self.body.len() > JOINED_UP_TO {
             shared = unsent::PAGES.share(self.tag.clone(), self.body.len(), || self.body.as_bytes().into());
-            if shared.is_none() {
+            if shared.is_none() && self.body.len() >= unsent::LONG {
                 return message::unavailable(request, response);
             }
         }
