@@ -321,6 +321,7 @@ impl Http2Connection {
         let mut ready = false;
         let mut index = 0;
         while index < self.streams.len() {
+            let count = self.streams.len();
             if let StreamResponse::Later(deferred, _) = &mut self.streams[index].response
                 && let Poll::Ready(response) = Pin::new(deferred).poll(cx)
             {
@@ -334,7 +335,8 @@ impl Http2Connection {
                     break;
                 }
             }
-            index += 1;
+            // The next stream has the index of a removed stream.
+            index += usize::from(self.streams.len() == count);
         }
         if ready {
             self.remove_finished(io.split().1);
