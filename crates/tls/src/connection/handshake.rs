@@ -10,9 +10,10 @@ use rustls::{
 use tenfold_http::{Out, TlsFacts};
 
 use super::capture::{ALL_PROTOCOLS, Captured};
+use super::hello::FirstHello;
 use super::keys::{Suite, TrafficKey};
 use super::records::{HEADER_BYTES, Records};
-use super::unbuffered::{Processed, Unbuffered, Waits, length, process};
+use super::unbuffered::{Processed, Unbuffered, Waits, length, process, stage_alerts};
 use crate::challenges::ACME_TLS_1;
 use crate::failure::signing_failure;
 
@@ -20,6 +21,7 @@ use crate::failure::signing_failure;
 pub(super) struct Handshake {
     connection: Box<UnbufferedServerConnection>,
     captured: Captured,
+    hello: FirstHello,
     /// Bytes at the front of the input that rustls has processed but not discarded: the beginning of a
     /// message.
     seen: usize,
@@ -49,7 +51,8 @@ pub(super) enum Established {
 impl Handshake {
     pub(super) fn new(config: &Arc<ServerConfig>, running: Arc<()>) -> Result<Handshake, Error> {
         let connection = Box::new(UnbufferedServerConnection::new(config.clone())?);
-        Ok(Handshake { connection, captured: Captured::default(), seen: 0, _running: running })
+        let (captured, hello) = (Captured::default(), FirstHello::default());
+        Ok(Handshake { connection, captured, hello, seen: 0, _running: running })
     }
 
     /// Returns the part of `input` that rustls has not processed.
@@ -61,12 +64,20 @@ impl Handshake {
     pub(super) fn advance(&mut self, input: &mut [u8], out: &mut Out) -> Result<HandshakeStep, Error> {
         let Some(length) = length(self.unseen(input)) else { return Ok(HandshakeStep::Incomplete) };
         let end = self.seen + length;
+        if let Some(alert) = self.hello.refuse(&input[self.seen..end]) {
+            self.stage_alert(alert, out);
+            return Err(Error::General("the hello is refused".into()));
+        }
         let sealed = self.may_be_skipped(&input[..end]).then(|| input[..end].to_vec());
         let (mut plaintext, before) = (Vec::new(), out.len());
         let processed = process(&mut self.connection, &mut input[..end], out, &mut plaintext);
         self.captured.collect();
         let Processed { discard, waits } = processed.inspect_err(|error| {
-            if let Some(alert) = missing_alert(error, out.len() > before) {
+            let alert = self.hello.alert(error);
+            if alert.is_none() {
+                stage_alerts(&mut self.connection, out);
+            }
+            if let Some(alert) = alert.or_else(|| missing_alert(error, out.len() > before)) {
                 self.stage_alert(alert, out);
             }
         })?;

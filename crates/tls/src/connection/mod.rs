@@ -6,6 +6,7 @@
 
 mod capture;
 mod handshake;
+mod hello;
 mod kernel;
 mod keys;
 mod records;

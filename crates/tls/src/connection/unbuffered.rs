@@ -32,7 +32,7 @@ pub(super) struct Processed {
 }
 
 /// Lets `connection` process `input`, which ends with a record. Its own records go to `out`, and opened
-/// content to `plaintext`.
+/// content to `plaintext`. After an error, the caller stages an alert.
 pub(super) fn process(
     connection: &mut UnbufferedServerConnection,
     input: &mut [u8],
@@ -68,10 +68,7 @@ pub(super) fn process(
             }
             Ok(ConnectionState::WriteTraffic(_) | ConnectionState::Closed) => Some(Waits::Sending),
             Ok(_) => return Err(Error::General("early data is disabled".into())),
-            Err(error) => {
-                stage_alerts(connection, out);
-                return Err(error);
-            }
+            Err(error) => return Err(error),
         };
         discarded += discard;
         // rustls must not process records after the handshake. They stay in the input once rustls has nothing
@@ -85,7 +82,7 @@ pub(super) fn process(
 
 /// Stages the alert of an error. Without a record to send, rustls would process the input again, and panic
 /// because of a wrong message or a missing part of a message.
-fn stage_alerts(connection: &mut UnbufferedServerConnection, out: &mut Out) {
+pub(super) fn stage_alerts(connection: &mut UnbufferedServerConnection, out: &mut Out) {
     while connection.wants_write()
         && let Ok(ConnectionState::EncodeTlsData(data)) = connection.process_tls_records(&mut []).state
         && encode(data, out).is_ok()
@@ -171,7 +168,11 @@ impl Unbuffered {
             }
             // A handshake message split over records: no client starts another handshake like
             // this.
-            Ok(_) | Err(_) => LayerProgress::Failed,
+            Ok(_) => LayerProgress::Failed,
+            Err(_) => {
+                stage_alerts(&mut self.connection, out);
+                LayerProgress::Failed
+            }
         }
     }
 

@@ -199,7 +199,7 @@ fn long_hello(length: u32) -> Vec<u8> {
 #[test]
 fn a_wrong_hello_gets_an_alert() {
     let hello = Fixture::new(&TLS13).client().wire();
-    refused(&[22, 3, 1, 255, 255], AlertDescription::DecodeError);
+    refused(&[22, 3, 1, 255, 255], AlertDescription::RecordOverflow);
     refused(&[22, 3, 1, 0, 0], AlertDescription::DecodeError);
     refused(&[128, 46, 1, 3, 1], AlertDescription::DecodeError);
     refused(&[1, 3, 1, 0, 5, 1, 2, 3, 4, 5], AlertDescription::DecodeError);
@@ -217,12 +217,78 @@ fn a_wrong_hello_gets_an_alert() {
     // A wrong record after a part of a hello.
     let part = [&[22, 3, 1, 0, 9][..], &hello[5..14]].concat();
     refused(&[&part[..], &[23, 3, 3, 0, 1, 1]].concat(), AlertDescription::UnexpectedMessage);
-    refused(&[&part[..], &[22, 3, 1, 255, 255]].concat(), AlertDescription::DecodeError);
+    refused(&[&part[..], &[22, 3, 1, 255, 255]].concat(), AlertDescription::RecordOverflow);
     // TLS 1.0 in the hello, without the extension for newer versions, is too old.
     let mut old = vec![22, 3, 1, 0, 55, 1, 0, 0, 51, 3, 1];
     old.extend([7; 32]);
     old.extend([0, 0, 2, 0, 47, 1, 0, 0, 8, 0, 13, 0, 4, 0, 2, 4, 3]);
     refused(&old, AlertDescription::ProtocolVersion);
+}
+
+/// Returns a record with a hello of this version and these extensions, with a suite of TLS 1.2 and one of TLS 1.3.
+fn hello(version: u8, extensions: &[(u16, &[u8])]) -> Vec<u8> {
+    let mut content = vec![3, version];
+    content.extend([7; 32]);
+    content.extend([0, 0, 4, 0xc0, 0x2b, 0x13, 1, 1, 0]);
+    let length = |bytes: &[u8]| u16::try_from(bytes.len()).expect("it is short").to_be_bytes();
+    let of = |(kind, bytes): &(u16, &[u8])| [&kind.to_be_bytes()[..], &length(bytes), bytes].concat();
+    let extensions: Vec<u8> = extensions.iter().flat_map(of).collect();
+    content.extend([&length(&extensions)[..], &extensions].concat());
+    let message = [&[1, 0][..], &length(&content), &content].concat();
+    [&[22, 3, 1][..], &length(&message), &message].concat()
+}
+
+const VERSIONS: (u16, &[u8]) = (43, &[4, 3, 4, 3, 3]);
+const SCHEMES: (u16, &[u8]) = (13, &[0, 2, 4, 3]);
+const GROUPS: (u16, &[u8]) = (10, &[0, 2, 0, 23]);
+const NO_SHARES: (u16, &[u8]) = (51, &[0, 0]);
+
+#[test]
+fn a_hello_without_a_required_extension_gets_the_alert_of_its_version() {
+    refused(&hello(3, &[VERSIONS, SCHEMES, GROUPS]), AlertDescription::MissingExtension);
+    refused(&hello(3, &[VERSIONS, GROUPS, NO_SHARES]), AlertDescription::MissingExtension);
+    refused(&hello(3, &[VERSIONS, SCHEMES, NO_SHARES]), AlertDescription::MissingExtension);
+    refused(&hello(3, &[(43, &[2, 3, 3]), SCHEMES]), AlertDescription::HandshakeFailure);
+    refused(&hello(3, &[GROUPS]), AlertDescription::HandshakeFailure);
+    for version in [1, 2] {
+        refused(&hello(version, &[GROUPS]), AlertDescription::ProtocolVersion);
+    }
+    refused(&hello(3, &[(43, &[2, 3, 2]), GROUPS]), AlertDescription::ProtocolVersion);
+}
+
+#[test]
+fn a_hello_of_ssl_3_or_of_a_renegotiation_is_refused_however_it_is_split() {
+    let served = [VERSIONS, SCHEMES, GROUPS, NO_SHARES];
+    let renegotiates = [VERSIONS, SCHEMES, GROUPS, NO_SHARES, (0xff01, &[2, 7, 7])];
+    for (wire, alert) in [
+        (hello(0, &served), AlertDescription::ProtocolVersion),
+        (hello(3, &renegotiates), AlertDescription::HandshakeFailure),
+        (hello(3, &[SCHEMES, GROUPS, (0xff01, &[1, 7])]), AlertDescription::HandshakeFailure),
+    ] {
+        refused(&wire, alert);
+        for size in [1, 7, 60] {
+            let record =
+                |part: &[u8]| [&[22, 3, 1, 0, u8::try_from(part.len()).expect("at most 60")], part].concat();
+            refused(&wire[5..].chunks(size).flat_map(record).collect::<Vec<_>>(), alert);
+        }
+    }
+    let again = |extensions: &[(u16, &[u8])]| {
+        Fixture::new(&TLS13).play(Script::new().sends(hello(3, extensions))).sent
+    };
+    assert_eq!(again(&served)[..3], [22, 3, 3], "a request for another hello");
+    assert_eq!(again(&[SCHEMES, GROUPS, (0xff01, &[0])])[..3], [22, 3, 3], "TLS 1.2");
+}
+
+#[test]
+fn a_record_of_a_hello_has_at_most_16_kib() {
+    let padded = |record: usize| {
+        let bytes = vec![0; record - hello(3, &[VERSIONS, SCHEMES, GROUPS, NO_SHARES, (21, &[])]).len() + 5];
+        hello(3, &[VERSIONS, SCHEMES, GROUPS, NO_SHARES, (21, &bytes)])
+    };
+    let most = padded(1 << 14);
+    assert_eq!(most[3..5], [64, 0]);
+    assert_eq!(Fixture::new(&TLS13).play(Script::new().sends(&most)).sent[..3], [22, 3, 3]);
+    refused(&padded((1 << 14) + 1), AlertDescription::RecordOverflow);
 }
 
 /// Stores the client's handshake secret, to seal messages that its rustls does not send.
