@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -18,6 +18,8 @@ use tenfold_http::{
 ///
 /// - `/large`: [`LARGE`] bytes of a file
 /// - `/shared`: bytes that are not copied
+/// - `/image`: 65,535 bytes that are not copied, and that no other response has
+/// - `/same`: the same number of bytes, which all responses share
 /// - `/close`: closes the connection after the response
 /// - `/later`: a deferred response, ready when the [`Gate`] opens
 /// - `/soon`: a deferred response that is ready immediately
@@ -70,6 +72,12 @@ impl Service for Site {
             "/shared" => {
                 begin(response, SHARED.len() as u64);
                 response.push(Part::Shared(SHARED.into(), 0..SHARED.len()));
+            }
+            path @ ("/image" | "/same") => {
+                static SAME: LazyLock<Arc<[u8]>> = LazyLock::new(|| [b'i'; 65_535].into());
+                let content = if path == "/same" { SAME.clone() } else { SAME.to_vec().into() };
+                begin(response, content.len() as u64);
+                response.push(Part::Shared(content, 0..65_535));
             }
             "/later" => {
                 let kept = self.gate.clone();

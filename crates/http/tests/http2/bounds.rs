@@ -106,6 +106,27 @@ fn deferred_responses_have_a_common_bound() {
 }
 
 #[test]
+fn different_shared_content_has_a_bound_in_the_process() {
+    let limits = Limits { max_streams: 2000, ..limits() };
+    let run = |path: &str, begin: Client| {
+        let client = (0..1150).fold(begin, |made, at| made.get(2 * at + 1, path));
+        let outcome = Script::new().sends(&client.0).run(&Site::default(), &limits);
+        let is_refused = |event: &&Event| matches!(event, Event::Reset(_, ErrorCode::REFUSED_STREAM));
+        (responses(&outcome.sent).len(), codes(&outcome.sent).iter().filter(is_refused).count())
+    };
+    let closed = || Client::new(&[Setting::InitialWindowSize(0)]);
+    let (found, refused) = run("/image", closed());
+    assert!(
+        (1024..1024 + 40).contains(&found) && found + refused == 1150,
+        "{found} of 64 KiB, {refused} refused"
+    );
+    assert_eq!(run("/same", closed()), (1150, 0));
+    // Bodies that leave are not counted.
+    let open = Client::new(&[Setting::InitialWindowSize(MOST_31_BITS)]).window(0, 1 << 30);
+    assert_eq!(run("/image", open), (1150, 0));
+}
+
+#[test]
 fn content_in_unsent_bodies_counts_with_the_content_of_later_requests() {
     let limits = Limits { max_body: 2000, ..limits() };
     let post = |client: Client, stream: u32| {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Content of this many bytes or more is long. A connection's output holds little more than this of shorter
-/// content.
+/// content. HTTP/2 counts the shorter content of its streams.
 pub(crate) const LONG: usize = 64 << 10;
 /// The bound of unsent content of a kind in a process. A single content may exceed it.
 const MOST: usize = 64 << 20;

@@ -171,6 +171,7 @@ impl Http2Connection {
             content,
             response,
             body: Out::new(),
+            waiting: None,
             stalled: None,
             progress: 0,
             request: self.list.bytes().len(),

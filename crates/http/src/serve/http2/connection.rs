@@ -191,6 +191,7 @@ impl Http2Connection {
             if pace.is_none() {
                 self.fill(io, limits);
             }
+            self.streams.iter_mut().for_each(Stream::count_waiting);
             if self.has_left() && pace.is_none() && io.split().1.is_empty() {
                 return Ok(finish(io, limits, Finish::Linger).await);
             }

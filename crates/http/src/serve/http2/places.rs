@@ -4,6 +4,7 @@ use super::connection::Http2Connection;
 use super::stream::{Abandoned, Stream, StreamResponse};
 use crate::limits::Limits;
 use crate::mux::account::Account;
+use crate::mux::waiting;
 use crate::out::OpenFile;
 
 /// The bytes of waiting requests and copied bodies that all streams of a connection hold together, besides
@@ -25,20 +26,20 @@ impl Http2Connection {
     /// Whether new requests wait, because the streams hold [`MOST_HELD`] or a scarce file until their work is done or
     /// their bodies are sent. Neither needs a frame of the client.
     pub(super) fn defers_requests(&self, limits: &Limits) -> bool {
-        self.held(false).0 > MOST_HELD || self.hold_scarce_file(false, limits)
+        self.held(false, waiting::is_beyond_bound()).0 > MOST_HELD || self.hold_scarce_file(false, limits)
     }
 
     /// Whether a new request is refused, because the streams hold [`MOST_HELD`] or a scarce file until the client sends
     /// content or widens a window. A single body of any size does not count.
     pub(super) fn refuses_requests(&self, limits: &Limits) -> bool {
-        let (all, largest) = self.held(true);
+        let (all, largest) = self.held(true, waiting::is_beyond_bound());
         all - largest > MOST_HELD || self.hold_scarce_file(true, limits)
     }
 
     /// Whether a deferred response is dropped, because the streams hold [`MOST_DEFERRED`]. A single body of any size does
     /// not count.
     pub(super) fn drops_deferred(&self) -> bool {
-        let (all, largest) = self.held(true);
+        let (all, largest) = self.held(true, false);
         all - largest > MOST_DEFERRED
     }
 
@@ -56,9 +57,9 @@ impl Http2Connection {
     }
 
     /// The bytes that streams hold, and the most bytes of a single stream: of all streams, or of streams that do not
-    /// wait for the client.
-    fn held(&self, is_all: bool) -> (usize, usize) {
-        let streams = self.select(is_all).map(Stream::held);
+    /// wait for the client. `shared`: with shared content.
+    fn held(&self, is_all: bool, shared: bool) -> (usize, usize) {
+        let streams = self.select(is_all).map(|stream| stream.held(shared));
         let held = streams.chain(self.abandoned.iter().map(|work| work.request));
         held.fold((0, 0), |(all, largest), held| {
             let held = held.saturating_sub(STREAM_MEMORY);

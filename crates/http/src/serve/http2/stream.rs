@@ -6,6 +6,7 @@ use crate::message::connection::Connection;
 use crate::message::owned::OwnedRequest;
 use crate::message::request::Method;
 use crate::mux::priority::Priority;
+use crate::mux::waiting::{self, WaitingContent};
 use crate::out::Out;
 use crate::serve::session::Pace;
 use crate::service::{DeferredResponse, Service};
@@ -34,6 +35,8 @@ pub(super) struct Stream {
     pub(super) response: StreamResponse,
     /// The part of the body that is not in the output of the connection.
     pub(super) body: Out,
+    /// The shared content of a body that remained after a turn.
+    pub(super) waiting: Option<WaitingContent>,
     /// The minimum rate while the body waits for a window. Small increments do not end it.
     pub(super) stalled: Option<Pace>,
     /// Bytes given to the output of the connection: of the body, and of other bodies while this body waited only for the
@@ -117,9 +120,10 @@ impl Stream {
         matches!(self.response, StreamResponse::Upload(_)) || self.is_stalled(window)
     }
 
-    /// The bytes of its request, or of its body without shared bytes and files.
-    pub(super) fn held(&self) -> usize {
+    /// The bytes of its request, or of its body without files. `shared`: the body with its shared content.
+    pub(super) fn held(&self, shared: bool) -> usize {
         match self.response {
+            StreamResponse::Sending if shared => self.body.staged_memory() + waiting::bytes_of(&self.body),
             StreamResponse::Sending => self.body.staged_memory(),
             _ => self.request,
         }
@@ -143,6 +147,13 @@ impl Stream {
             StreamResponse::Upload(upload) => upload.pace.by(),
             StreamResponse::Later(_, by) => *by,
             StreamResponse::Sending => self.stalled.as_ref().map_or(Instant::NEVER, Pace::by),
+        }
+    }
+
+    /// Counts the shared content of a body that remains after a turn.
+    pub(super) fn count_waiting(&mut self) {
+        if self.waiting.is_none() && matches!(self.response, StreamResponse::Sending) {
+            self.waiting = WaitingContent::of(&self.body);
         }
     }
 
