@@ -1,5 +1,9 @@
 //! The bounds that all streams of a connection share.
 
+use std::fs::File;
+
+use tenfold_http::OpenFile;
+
 use super::*;
 
 #[test]
@@ -82,6 +86,23 @@ fn requests_and_copied_bodies_of_all_streams_have_a_common_bound() {
     let is_refused = |event: &&Event| matches!(event, Event::Reset(_, ErrorCode::REFUSED_STREAM));
     let refused = codes(&outcome.sent).iter().filter(is_refused).count();
     assert!((20..=30).contains(&refused), "{refused} of 60 bodies of 3 KB are refused");
+}
+
+#[test]
+fn a_deferred_response_counts_as_a_file_if_the_process_has_many() {
+    let file = File::open("/dev/null").expect("/dev/null opens");
+    let _open = OpenFile::new(file, 0);
+    for (open_files, asked) in [(0, 1), (usize::MAX, 3)] {
+        let limits = Limits { open_files, ..limits() };
+        let client = Client::new(&[]).get(1, "/later").get(3, "/later").get(5, "/a");
+        let waiting = Site::default();
+        Script::new().sends(&client.0).waits(SECOND).resets().run(&waiting, &limits);
+        assert_eq!(waiting.asked.lock().expect("no test panics here").len(), asked);
+        let gate = Gate::default();
+        let site = Site { gate: gate.clone(), ..Site::default() };
+        let script = Script::new().sends(&client.0).waits(SECOND).meanwhile(move || gate.keep());
+        assert_eq!(responses(&script.run(&site, &limits).sent).len(), 3);
+    }
 }
 
 #[test]

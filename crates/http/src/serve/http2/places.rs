@@ -44,10 +44,13 @@ impl Http2Connection {
     }
 
     /// Whether a body has a file while the process has many open files: all streams, or streams that do not wait for the
-    /// client.
+    /// client. A deferred response may have a file.
     fn hold_scarce_file(&self, is_all: bool, limits: &Limits) -> bool {
         OpenFile::count() > limits.open_files
-            && self.select(is_all).any(|stream| stream.body.next_file().is_some())
+            && self.select(is_all).any(|stream| match stream.response {
+                StreamResponse::Later(..) => true,
+                _ => stream.body.next_file().is_some(),
+            })
     }
 
     /// Returns all streams, or the streams that do not wait for the client.
