@@ -436,6 +436,10 @@ fn check_tells_what_a_start_would_find_and_makes_nothing(_: &Config) {
         ("tls = \"a.test\"\ntls-directory = \"http://a\"\n", "is not a URL that begins with https://"),
         ("tls = \"a.test\"\ntls-directory-root = \"site/index.html\"\n", "it has no CERTIFICATE section"),
         (
+            "tls = \"a.test\"\ntls-external-account = \"site/index.html\"\n",
+            "it does not have two words, a key identifier and a key in base64url",
+        ),
+        (
             "tls = \"internal\"\ntls-contact = \"a@b.test\"\n",
             "tls-contact has no effect without a domain to certify",
         ),

@@ -1,9 +1,12 @@
 //! The account at a certificate authority.
 
 use aws_lc_rs::digest;
-use instant_acme::{Account, AccountCredentials, CertificateIdentifier, NewAccount, RevocationRequest};
+use instant_acme::{
+    Account, AccountCredentials, CertificateIdentifier, ExternalAccountKey, NewAccount, RevocationRequest,
+};
 
 use super::error::AcmeError;
+use super::external::ExternalAccount;
 use super::renewal::RenewalWindow;
 use super::settings::AcmeSettings;
 use super::stored::hex;
@@ -30,9 +33,12 @@ pub(super) async fn account(
     let contact = settings.contact.as_ref().map(|address| format!("mailto:{address}"));
     let contact: Vec<&str> = contact.as_deref().into_iter().collect();
     let new = NewAccount { contact: &contact, terms_of_service_agreed: true, only_return_existing: false };
+    let external = settings.external_account.as_deref().map(ExternalAccount::read).transpose();
+    let external = external.map_err(AcmeError::at("read tls-external-account"))?;
+    let external = external.map(|account| ExternalAccountKey::new(account.identifier, &account.key));
     let builder =
         Account::builder_with_http(Box::new(HttpsTransport::new(settings.authority_roots.as_deref())?));
-    let created = builder.create(&new, settings.directory.clone(), None).await;
+    let created = builder.create(&new, settings.directory.clone(), external.as_ref()).await;
     let (account, credentials) = created.map_err(AcmeError::at("create the account"))?;
     let bytes = serde_json::to_vec(&credentials).map_err(AcmeError::at("store the account"))?;
     folder

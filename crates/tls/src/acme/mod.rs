@@ -6,6 +6,7 @@
 
 #[cfg(feature = "acme")]
 pub mod client;
+pub mod external;
 pub mod settings;
 #[cfg_attr(not(feature = "acme"), expect(dead_code, reason = "only the client writes"))]
 pub mod stored;

@@ -20,6 +20,8 @@ pub struct AcmeSettings {
     pub authority_roots: Option<PathBuf>,
     /// The email address for messages from the authority.
     pub contact: Option<String>,
+    /// The file with the key of an external account, if the authority requires one.
+    pub external_account: Option<PathBuf>,
     /// The proof of control over the names.
     pub validation: Validation,
 }
@@ -95,7 +97,15 @@ mod tests {
     fn check(names: &[&str], validation: Validation) -> Result<(), String> {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
         let directory = LETS_ENCRYPT.to_owned();
-        AcmeSettings { names, directory, authority_roots: None, contact: None, validation }.check()
+        AcmeSettings {
+            names,
+            directory,
+            validation,
+            authority_roots: None,
+            contact: None,
+            external_account: None,
+        }
+        .check()
     }
 
     #[test]

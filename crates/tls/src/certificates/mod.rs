@@ -9,7 +9,7 @@ pub mod resolver;
 pub mod roots;
 pub mod unverified;
 
-mod file;
+pub(crate) mod file;
 mod pem;
 
 #[cfg(test)]

@@ -57,6 +57,8 @@ const NAMES_MANAGEMENT: u16 = 11_704;
 const HTTP: u16 = 11_705;
 const TLS: u16 = 11_706;
 
+const LIFETIME: Duration = Duration::from_secs(90 * 86_400);
+
 /// Returns a loopback address that no other test or process uses, because all tests use the same ports.
 fn own_address() -> Ipv4Addr {
     static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -90,11 +92,19 @@ fn wait_for(at: SocketAddr) {
 impl Pebble {
     /// Starts an authority that rejects `reject` percent of all nonces.
     pub(crate) fn start(reject: u8) -> Pebble {
-        Pebble::start_with(reject, Duration::from_secs(90 * 86_400))
+        Pebble::start_with(reject, LIFETIME, "")
     }
 
-    /// Starts an authority whose certificates are valid for `lifetime`.
-    pub(crate) fn start_with(reject: u8, lifetime: Duration) -> Pebble {
+    /// Starts an authority that requires an external account, with this identifier and key in base64url.
+    pub(crate) fn start_with_account(identifier: &str, key: &str) -> Pebble {
+        let keys = format!(r#"{{"{identifier}": "{key}"}}"#);
+        let required =
+            format!(r#""externalAccountBindingRequired": true, "externalAccountMACKeys": {keys},"#);
+        Pebble::start_with(0, LIFETIME, &required)
+    }
+
+    /// Starts an authority whose certificates are valid for `lifetime`, with more settings.
+    pub(crate) fn start_with(reject: u8, lifetime: Duration, more: &str) -> Pebble {
         let scratch = TestFolder::new();
         let own = StateFolder::open(&scratch.0.join("authority")).expect("a folder of our own");
         let address = own_address();
@@ -105,7 +115,7 @@ impl Pebble {
             "managementListenAddress": "{address}:{MANAGEMENT}",
             "certificate": {:?}, "privateKey": {:?}, "httpPort": {HTTP}, "tlsPort": {TLS},
             "retryAfter": {{"authz": 1, "order": 1}}, "keyAlgorithm": "ecdsa",
-            "domainBlocklist": ["blocked.test"],
+            "domainBlocklist": ["blocked.test"], {more}
             "profiles": {{"default": {{"description": "of a test", "validityPeriod": {}}}}}}}}}"#,
             own.certificate,
             own.key,
@@ -191,6 +201,7 @@ impl Pebble {
             directory: format!("https://{}/dir", self.at(DIRECTORY)),
             authority_roots: Some(self.root.clone()),
             contact: Some("admin@example.org".to_owned()),
+            external_account: None,
             validation,
         };
         settings.check().expect("settings that check accepts");

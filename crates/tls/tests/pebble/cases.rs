@@ -73,6 +73,39 @@ fn names_are_validated_over_http() {
 
 #[test]
 #[ignore = "needs pebble and curl: cargo xtask test --only unit"]
+fn an_account_is_bound_to_an_external_account() {
+    const KEY: &str = "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W";
+    let pebble = Pebble::start_with_account("kid-1", KEY);
+    let (board, _responder) = pebble.responder();
+    let file = pebble.scratch.0.join("external");
+    let settings = pebble.settings(&["a.test"], Validation::TlsAlpn01);
+    let bound = AcmeSettings { external_account: Some(file.clone()), ..settings.clone() };
+    let failure = |settings: &AcmeSettings| match pebble.client(settings.clone(), &board).step().event {
+        Some(AcmeEvent::Failed { error, .. }) => error.to_string(),
+        other => panic!("an account was created: {other:?}"),
+    };
+    assert!(failure(&settings).starts_with("cannot create the account: "));
+    for (content, expected) in [
+        (format!("kid-2 {KEY}"), "cannot create the account: "),
+        (format!("kid-1 {}", KEY.to_lowercase()), "cannot create the account: "),
+        (KEY.to_owned(), "cannot read tls-external-account: "),
+    ] {
+        fs::write(&file, content).expect("our own folder");
+        pebble.forget_wait();
+        let error = failure(&bound);
+        assert!(error.starts_with(expected) && !error.contains(KEY), "{error}");
+    }
+    fs::write(&file, format!("kid-1\n{KEY}\n")).expect("our own folder");
+    pebble.forget_wait();
+    assert!(obtained(&mut pebble.client(bound.clone(), &board)).chain.facts().covers("a.test"));
+    // The account exists, so another name needs neither the file nor the setting.
+    fs::remove_file(&file).expect("it was written");
+    let more = pebble.settings(&["a.test", "b.test"], Validation::TlsAlpn01);
+    assert!(obtained(&mut pebble.client(more, &board)).chain.facts().covers("b.test"));
+}
+
+#[test]
+#[ignore = "needs pebble and curl: cargo xtask test --only unit"]
 fn a_wildcard_is_validated_by_dns() {
     let pebble = Pebble::start(0);
     let command = pebble.scratch.0.join("dns");
@@ -151,7 +184,7 @@ fn one_refused_name_does_not_stop_the_others() {
 #[ignore = "needs pebble and curl: cargo xtask test --only unit"]
 fn a_certificate_of_seconds_is_renewed_in_time() {
     const LIFETIME: Duration = Duration::from_secs(9);
-    let pebble = Pebble::start_with(0, LIFETIME);
+    let pebble = Pebble::start_with(0, LIFETIME, "");
     let (board, _responder) = pebble.responder();
     let mut client = pebble.client(pebble.settings(&["a.test"], Validation::TlsAlpn01), &board);
     let first = obtained(&mut client);

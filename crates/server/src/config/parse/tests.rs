@@ -184,6 +184,7 @@ tls= => a name is missing
 tls-directory=http://a.test => "http://a.test" is not a URL that begins with https://
 tls-directory-root= => a path is missing, or off
 tls-contact=admin => "admin" is not an address such as admin@example.org, or off
+tls-external-account= => a path is missing, or off
 tls-challenge=dns-01 => there is no challenge "dns-01"; there are tls-alpn-01, http-01
 tls-dns-command= => a path is missing, or off
 tls-state= => a path is missing

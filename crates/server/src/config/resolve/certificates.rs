@@ -11,6 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tenfold_sys::folder::OpenFolder;
 use tenfold_sys::socket::ListenAddress;
 use tenfold_sys::user;
+use tenfold_tls::acme::external::ExternalAccount;
 use tenfold_tls::acme::settings::{AcmeSettings, Validation};
 use tenfold_tls::acme::stored;
 use tenfold_tls::certificates::chain::Chain;
@@ -132,8 +133,14 @@ impl AcmeTask {
 }
 
 /// Settings for an authority on the network.
-const OF_ACME: [&str; 5] =
-    ["tls-directory", "tls-directory-root", "tls-contact", "tls-challenge", "tls-dns-command"];
+const OF_ACME: [&str; 6] = [
+    "tls-directory",
+    "tls-directory-root",
+    "tls-contact",
+    "tls-external-account",
+    "tls-challenge",
+    "tls-dns-command",
+];
 
 /// Refuses settings without effect for this source of certificates, and names that no authority issues a certificate
 /// for.
@@ -187,6 +194,9 @@ fn refuse_files(settings: &Settings) -> Result<(), String> {
             format!("cannot read tls-directory-root {why}; name a PEM file with certificates")
         })?;
     }
+    if let Some(path) = &settings.names.external_account {
+        ExternalAccount::read(path).map_err(|why| format!("cannot read tls-external-account {why}"))?;
+    }
     if let Some(path) = &settings.names.dns_command {
         let failed = |why: String| {
             format!("cannot run tls-dns-command {}: {why}; name an executable file", path.display())
@@ -211,6 +221,7 @@ fn acme(settings: &Settings, wanted: &[String]) -> AcmeSettings {
         directory: names.directory.clone(),
         authority_roots: names.directory_root.clone(),
         contact: names.contact.clone(),
+        external_account: names.external_account.clone(),
         validation,
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct NamesSettings {
     pub(crate) directory_root: Option<PathBuf>,
     /// The address at which the authority can contact the owner.
     pub(crate) contact: Option<String>,
+    /// The file with the key of an external account.
+    pub(crate) external_account: Option<PathBuf>,
     pub(crate) challenge: Challenge,
     /// The program that sets DNS records.
     pub(crate) dns_command: Option<PathBuf>,

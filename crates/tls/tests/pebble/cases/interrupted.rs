@@ -29,6 +29,7 @@ fn child(words: &str) {
         directory: directory.to_owned(),
         authority_roots: Some(PathBuf::from(roots)),
         contact: None,
+        external_account: None,
         validation: Validation::TlsAlpn01,
     };
     let board = authority::board();

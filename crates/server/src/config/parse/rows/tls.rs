@@ -46,6 +46,9 @@ pub(super) static ROWS: &[SettingRow] = rows! { "TLS":
     One "tls-contact" "EMAIL|off" = Value("off"), not_null;
         names.contact = or_off(email);
         "the address that the authority may write to, given when the account is created";
+    One "tls-external-account" "FILE|off" = Value("off"), not_null;
+        names.external_account = or_off(path);
+        "the external account that the authority requires (EAB): a file with its key identifier and its key in base64url";
     One "tls-challenge" "tls-alpn-01|http-01" = Value("tls-alpn-01"), not_null;
         names.challenge = word("challenge", &[("tls-alpn-01", Challenge::TlsAlpn01), ("http-01", Challenge::Http01)]);
         "how the authority checks that names are yours: tls-alpn-01 (it connects to port 443) or http-01 (port 80)";
