@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 
 use rustix::process::Signal;
@@ -22,6 +23,7 @@ use tenfold_tests::seal::{client_of, get_once};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true, eventually};
+use tenfold_tests::tools::program;
 use tenfold_tests::wire::{Wire, request};
 
 pub(crate) const THEME: Theme = Theme {
@@ -33,6 +35,7 @@ pub(crate) const THEME: Theme = Theme {
             a_wildcard_is_obtained_by_a_program_that_sets_records,
             a_damaged_certificate_stays_in_memory_until_another_is_obtained,
             an_internal_certificate_covers_each_printed_address,
+            an_internal_certificate_omits_a_host_that_its_root_does_not_permit,
             an_internal_certificate_stays_in_memory_without_its_root,
             check_tells_what_a_start_would_find_and_makes_nothing;
     ],
@@ -223,6 +226,33 @@ fn an_internal_certificate_covers_each_printed_address(config: &Config) {
     for name in names.chain(["localhost".to_owned(), machine]) {
         get_once(server.address, &client, &name, "/1k.html").unwrap_or_else(|why| panic!("{name}: {why}"));
     }
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn an_internal_certificate_omits_a_host_that_its_root_does_not_permit(config: &Config) {
+    let folder = TempFolder::new("internal-hosts");
+    folder.write("site/index.html", "here");
+    let root = folder.at("state/internal/root.pem");
+    let start = |hosts: &[&str]| {
+        let hosts = hosts.iter().map(|host| format!("[[host]]\nname = \"{host}\"\n")).collect::<String>();
+        let text = format!("root = \"site\"\ntls = \"internal\"\ntls-state = \"state\"\n{hosts}");
+        Launch::bare(config).flag("--config", folder.write("tenfold.toml", text).display()).start()
+    };
+    let fetched = |server: &Server, host: &str| {
+        let port = server.address.port();
+        let mut curl = Command::new(program("curl"));
+        curl.args(["--silent", "--fail", "--cacert"]).arg(&root);
+        curl.args(["--resolve", &format!("{host}:{port}:{}", server.address.ip())]);
+        curl.arg(format!("https://{host}:{port}/")).output().expect("curl runs").stdout == b"here"
+    };
+    let server = start(&["a.example", "*.b.example"]);
+    assert!(["localhost", "a.example", "www.b.example"].iter().all(|host| fetched(&server, host)));
+    assert!(!server.errors().contains("does not permit"), "{}", server.errors());
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+    let server = start(&["a.example", "*.b.example", "c.example", "d.test"]);
+    server.expect_report("does not permit these names, so the certificate omits them: c.example;");
+    assert!(["localhost", "a.example", "www.b.example", "d.test"].iter().all(|host| fetched(&server, host)));
+    assert!(!fetched(&server, "c.example"));
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 

@@ -1,5 +1,7 @@
 //! A certificate authority of this machine: HTTPS for local development, without any other service.
 
+mod constraints;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,6 +12,7 @@ use rcgen::{
 };
 use x509_parser::time::ASN1Time;
 
+use self::constraints::Permitted;
 use crate::certificates::chain::Chain;
 use crate::certificates::facts::KeyId;
 use crate::certificates::files::CertificateFiles;
@@ -74,6 +77,9 @@ pub fn root(folder: &StateFolder) -> PathBuf {
 /// at `now` (seconds since 1970), or if it lacks a name. `may_begin` allows an empty folder, and thus a first
 /// root.
 ///
+/// A new root permits `names` and private names. The certificate omits names that an earlier root does not permit,
+/// because clients would refuse the whole certificate.
+///
 /// # Errors
 /// Fails if the root is damaged or missing: it is not replaced, because clients trust it. Fails also if
 /// another process holds the folder's lock for seconds.
@@ -86,14 +92,34 @@ pub fn certificate(
     let lock = lock(folder)?;
     let (root, root_origin) = match RootAuthority::load(folder, now)? {
         FoundRoot::Usable(root) => (*root, RootOrigin::Kept),
-        FoundRoot::Ends => (RootAuthority::make(folder, &lock, now)?, RootOrigin::Replaced),
-        FoundRoot::Absent if may_begin => (RootAuthority::make(folder, &lock, now)?, RootOrigin::Made),
+        FoundRoot::Ends => (RootAuthority::make(folder, &lock, names, now)?, RootOrigin::Replaced),
+        FoundRoot::Absent if may_begin => (RootAuthority::make(folder, &lock, names, now)?, RootOrigin::Made),
         FoundRoot::Absent => return Err(lost(folder, ROOT, "it is missing")),
     };
-    if root_origin != RootOrigin::Kept || !is_usable(folder, &root, names, now)? {
-        root.issue(folder, &lock, names, now)?;
+    let names: Vec<String> = names.iter().filter(|name| root.permitted.permits(name)).cloned().collect();
+    if root_origin != RootOrigin::Kept || !is_usable(folder, &root, &names, now)? {
+        root.issue(folder, &lock, &names, now)?;
     }
     Ok(root_origin)
+}
+
+/// Returns a warning about the names that the certificate omits, because the root does not permit them.
+pub fn omitted(folder: &StateFolder, names: &[String]) -> Option<String> {
+    let root = Chain::read(&folder.path_of(ROOT)).ok()?;
+    let permitted = Permitted::read(&root.certificates[0]).ok()?;
+    // No root permits a malformed name.
+    let possible = Permitted::with(names);
+    let is_omitted = |name: &&str| !permitted.permits(name) && possible.permits(name);
+    let omitted: Vec<&str> = names.iter().map(String::as_str).filter(is_omitted).collect();
+    (!omitted.is_empty()).then(|| {
+        format!(
+            "the root certificate {} does not permit these names, so the certificate omits them: {}; to make a root \
+             that permits them, which clients must trust, stop the server, remove {} and start it",
+            root.path.display(),
+            omitted.join(", "),
+            folder.path_of("").display()
+        )
+    })
 }
 
 /// Takes the lock, which another starting server may hold for some milliseconds.
@@ -128,6 +154,7 @@ struct RootAuthority {
     chain: Chain,
     key: KeyPair,
     pem: String,
+    permitted: Permitted,
 }
 
 /// The state of the authority in a folder.
@@ -174,14 +201,21 @@ impl RootAuthority {
         let text = String::from_utf8(text).map_err(|error| bad_key(&error))?;
         let key = KeyPair::from_pem(&text).map_err(|error| bad_key(&error))?;
         let pem = String::from_utf8(pem).map_err(|error| lost(folder, ROOT, error))?;
-        Ok(FoundRoot::Usable(Box::new(RootAuthority { chain, key, pem })))
+        let permitted = Permitted::read(&chain.certificates[0]).map_err(|error| lost(folder, ROOT, error))?;
+        Ok(FoundRoot::Usable(Box::new(RootAuthority { chain, key, pem, permitted })))
     }
 
-    fn make(folder: &StateFolder, lock: &FolderLock, now: i64) -> Result<RootAuthority, String> {
+    fn make(
+        folder: &StateFolder,
+        lock: &FolderLock,
+        names: &[String],
+        now: i64,
+    ) -> Result<RootAuthority, String> {
         let key = KeyPair::generate().map_err(failed)?;
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        params.name_constraints = Permitted::with(names).into_extension();
         params.distinguished_name = DistinguishedName::new();
         // Trust stores distinguish authorities by name.
         let [a, b, c, d, ..] = KeyId::of(key.public_key_raw()).0;
@@ -193,7 +227,8 @@ impl RootAuthority {
         folder.write(lock, ROOT_KEY, key.serialize_pem().as_bytes(), Secrecy::Private).map_err(failed)?;
         folder.write(lock, ROOT, pem.as_bytes(), Secrecy::Public).map_err(failed)?;
         let chain = Chain::parse(&folder.path_of(ROOT), pem.as_bytes()).map_err(failed)?;
-        Ok(RootAuthority { chain, key, pem })
+        let permitted = Permitted::read(&chain.certificates[0]).map_err(failed)?;
+        Ok(RootAuthority { chain, key, pem, permitted })
     }
 
     /// Creates and writes a certificate for the server.
@@ -265,6 +300,81 @@ mod tests {
         (Chain::read(&files(folder).certificate).expect("a certificate"), origin)
     }
 
+    /// Verifies a certificate as a client that trusts the root.
+    fn verify(folder: &StateFolder, chain: &Chain, name: &str) -> Result<(), rustls::Error> {
+        let mut roots = RootCertStore::empty();
+        roots.add(Chain::read(&root(folder)).expect("a root").certificates.remove(0)).expect("a root");
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider());
+        let verifier = verifier.build().expect("a verifier");
+        let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(NOW.unsigned_abs()));
+        let name = ServerName::try_from(name).expect("a name").to_owned();
+        let own = &chain.certificates[0];
+        rustls::client::danger::ServerCertVerifier::verify_server_cert(&*verifier, own, &[], &name, &[], now)
+            .map(|_| ())
+    }
+
+    /// Issues a certificate, whether the root permits the names or not.
+    fn forged(folder: &StateFolder, wanted: &[&str]) -> Chain {
+        let lock = lock(folder).expect("it is free");
+        let FoundRoot::Usable(root) = RootAuthority::load(folder, NOW).expect("a root") else {
+            panic!("there is a root")
+        };
+        root.issue(folder, &lock, &names(wanted), NOW).expect("a certificate");
+        Chain::read(&files(folder).certificate).expect("a certificate")
+    }
+
+    #[test]
+    fn the_root_permits_only_private_names_and_those_of_its_first_certificate() {
+        let scratch = ScratchState::new("constraints");
+        let folder = scratch.folder();
+        made(&folder, &["localhost", "shop.example", "192.0.2.7"], NOW);
+        for name in ["shop.example", "www.shop.example", "nas.lan", "192.0.2.7", "127.0.0.9", "fd00::1"] {
+            verify(&folder, &forged(&folder, &[name]), name)
+                .unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+        let wildcard = forged(&folder, &["*.shop.example"]);
+        verify(&folder, &wildcard, "www.shop.example").expect("its domain is permitted");
+        for name in ["bank.example", "192.0.2.8", "2001:db8::1"] {
+            assert!(verify(&folder, &forged(&folder, &[name]), name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_the_root_does_not_permit_is_omitted() {
+        let scratch = ScratchState::new("omitted");
+        let folder = scratch.folder();
+        made(&folder, &["localhost"], NOW);
+        let wanted = ["localhost", "renamed.example", "new.lan", "203.0.113.9"];
+        let (first, origin) = made(&folder, &wanted, NOW);
+        assert_eq!(origin, RootOrigin::Kept);
+        for name in ["localhost", "new.lan"] {
+            verify(&folder, &first, name).unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+        assert!(!first.facts().covers("renamed.example") && !first.facts().covers("203.0.113.9"));
+        let (again, _) = made(&folder, &wanted, NOW);
+        assert_eq!(again.certificates, first.certificates, "it is kept");
+        let warning = omitted(&folder, &names(&wanted)).expect("two names");
+        assert!(warning.contains("omits them: renamed.example, 203.0.113.9; "), "{warning}");
+        assert_eq!(omitted(&folder, &names(&["localhost", "b.lan", "12"])), None);
+    }
+
+    #[test]
+    fn a_root_of_an_earlier_version_permits_all_names() {
+        let scratch = ScratchState::new("unconstrained");
+        let folder = scratch.folder();
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        validity(&mut params, NOW - SKEW, NOW + ROOT_LIFETIME).expect("times");
+        let pem = params.self_signed(&key).expect("a root").pem();
+        std::fs::write(folder.path_of(ROOT), &pem).expect("our own folder");
+        std::fs::write(folder.path_of(ROOT_KEY), key.serialize_pem()).expect("our own folder");
+        let (chain, origin) = made(&folder, &["localhost", "shop.example"], NOW);
+        assert_eq!((origin, omitted(&folder, &names(&["shop.example"]))), (RootOrigin::Kept, None));
+        verify(&folder, &chain, "shop.example").expect("it is permitted");
+        assert_eq!(std::fs::read_to_string(root(&folder)).expect("it is there"), pem);
+    }
+
     #[test]
     fn a_client_that_trusts_the_root_accepts_the_certificate_for_each_name() {
         let scratch = ScratchState::new("trust");
@@ -273,27 +383,10 @@ mod tests {
         assert!(certificate(&folder, &wanted, NOW, true) == Ok(RootOrigin::Made) && wanted.len() >= 3);
         let chain = Chain::read(&files(&folder).certificate).expect("a certificate");
         let path = root(&folder);
-        let mut roots = RootCertStore::empty();
-        roots.add(Chain::read(&path).expect("a root").certificates.remove(0)).expect("a root");
-        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider());
-        let verifier = verifier.build().expect("a verifier");
-        let verify = |name: &str| {
-            let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(NOW.unsigned_abs()));
-            let name = ServerName::try_from(name).expect("a name").to_owned();
-            let own = &chain.certificates[0];
-            rustls::client::danger::ServerCertVerifier::verify_server_cert(
-                &*verifier,
-                own,
-                &[],
-                &name,
-                &[],
-                now,
-            )
-        };
         for name in &wanted {
-            verify(name).unwrap_or_else(|error| panic!("{name}: {error}"));
+            verify(&folder, &chain, name).unwrap_or_else(|error| panic!("{name}: {error}"));
         }
-        assert!(verify("other.test").is_err());
+        assert!(verify(&folder, &chain, "other.test").is_err());
         assert!(how_to_trust(&path, "8443").contains(&format!("curl --cacert {}", path.display())));
     }
 

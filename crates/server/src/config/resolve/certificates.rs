@@ -268,8 +268,9 @@ pub(crate) fn prepare(settings: &Settings, running: Option<&RunningTls>) -> Resu
         return Ok(());
     }
     let runs = running.is_some_and(|running| has_pair_in(&running.certificates, &path));
+    let names = internal_names(settings);
     let made = apart(None, LATEST, || {
-        let made = internal::certificate(&folder, &internal_names(settings), unix_now(), !runs);
+        let made = internal::certificate(&folder, &names, unix_now(), !runs);
         made.map(|origin| (origin != RootOrigin::Kept, origin == RootOrigin::Replaced))
     });
     let made = made
@@ -282,6 +283,9 @@ pub(crate) fn prepare(settings: &Settings, running: Option<&RunningTls>) -> Resu
         }
         Err(why) => return Err(why),
     };
+    if let Some(why) = internal::omitted(&folder, &names) {
+        warning!("{why}");
+    }
     if replaces {
         warning!("the root certificate expires in less than 90 days; clients must trust its successor");
     }
