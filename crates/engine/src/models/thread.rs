@@ -9,7 +9,8 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::thread;
+
+use tenfold_sys::process::threads;
 
 use super::threads::{STACK_BYTES, Served, Threads, lock};
 use crate::drivers::blocking::accept::accept_each;
@@ -21,7 +22,7 @@ use crate::worker::intake::{Intake, of_accepted};
 /// Starts a thread for each connection until the server leaves, and waits for all of them.
 pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
     let threads = Mutex::<Threads>::default();
-    thread::scope(|scope| {
+    threads::scope(|scope| {
         accept_each(
             intake.listeners,
             false,
@@ -41,8 +42,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
                     protocol.drain();
                     lock(threads_too).remove(place);
                 };
-                let thread = thread::Builder::new().name("connection".into()).stack_size(STACK_BYTES);
-                if thread.spawn_scoped(scope, serve).is_err() {
+                if scope.spawn(c"connection", STACK_BYTES, serve).is_err() {
                     // The socket was dropped with the closure.
                     lock(&threads).remove(place);
                     protocol.on_close(|| of_accepted(peer));

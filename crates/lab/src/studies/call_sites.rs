@@ -115,7 +115,7 @@ fn of_model(engine: Engine) -> &'static [CallSite] {
             END, "", "closes the parent's copy", FORK, "children.each.insert(";
         },
         Engine::Thread => sites! {
-            &["clone", "clone3"], "", "starts a thread", THREAD, "thread.spawn_scoped(";
+            &["clone", "clone3"], "", "starts a thread", THREAD, "scope.spawn(";
             &["exit"], "", "ends the thread", THREAD, "lock(threads_too).remove(";
             END, "", CLOSE, THREAD, "drop(served)";
         },

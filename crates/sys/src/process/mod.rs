@@ -11,6 +11,7 @@ pub mod seccomp;
 pub mod signal;
 pub mod task;
 pub mod terminal;
+pub mod threads;
 pub mod usage;
 pub mod user;
 
