@@ -82,6 +82,8 @@ pub const EPOLL: List = each(|| vec![Config::of(Engine::Epoll)], || vec![Config:
 pub const EPOLL_OR_ALL: List = each(|| vec![Config::of(Engine::Epoll)], engines);
 /// `uring`.
 pub const URING: List = each(|| vec![Config::of(Engine::Uring)], || vec![Config::of(Engine::Uring)]);
+/// `fork` only.
+pub const FORK: List = each(|| vec![Config::of(Engine::Fork)], || vec![Config::of(Engine::Fork)]);
 
 /// One engine of each driver.
 const REPRESENTATIVES: [Engine; 3] = [Engine::Thread, Engine::Epoll, Engine::Uring];

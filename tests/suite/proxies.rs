@@ -23,7 +23,8 @@ use fronts::*;
 pub(crate) const THEME: Theme = Theme {
     name: "proxies",
     cases: cases![
-        Own on DRIVERS: fields_of_a_trusted_proxy_name_the_client_in_the_log, h100_forged_fields_are_ignored,
+        Own on DRIVERS + FORK: fields_of_a_trusted_proxy_name_the_client_in_the_log;
+        Own on DRIVERS: h100_forged_fields_are_ignored,
             haproxy_names_the_client, nginx_names_the_client, caddy_names_the_client_the_host_and_the_scheme;
         Own on DRIVERS + ANOTHER: a_proxy_header_names_the_client_in_the_log, a_proxy_header_precedes_tls;
         Own on ENGINES: h100_wrong_proxy_headers_close_the_connection;
@@ -97,7 +98,11 @@ fn fields_of_a_trusted_proxy_name_the_client_in_the_log(config: &Config) {
             "127.0.0.1",
         ],
     );
+    // Each connection of `fork` has a process of its own.
+    let ambiguous = [("X-Forwarded-For", "192.0.2.1"), ("Forwarded", "for=192.0.2.2")];
+    assert_eq!(server.ask("GET", "/1k.html", &ambiguous).status, 200);
     server.expect_report("name different clients: neither is used");
+    assert_eq!(server.errors().matches("name different clients").count(), 1, "{}", server.errors());
     stop(server);
 }
 

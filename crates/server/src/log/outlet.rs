@@ -2,10 +2,11 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tenfold_sys::lifecycle;
+use tenfold_sys::shared::SharedRows;
 
 use super::file;
 use super::open::{Log, Open};
@@ -25,7 +26,8 @@ pub(crate) struct Outlet {
     path: Option<PathBuf>,
     /// The sink, and the value of [`lifecycle::reopened`] when it was opened.
     current: Mutex<(u32, Arc<Sink>)>,
-    failing: AtomicBool,
+    /// Whether a failure was reported: a word that the processes of `fork` share.
+    failing: SharedRows,
     /// The queue of the mode `async`.
     pub(super) queue: Option<LogQueue>,
 }
@@ -41,7 +43,7 @@ impl Outlet {
             manner,
             path,
             current: Mutex::new((lifecycle::reopened(), sink)),
-            failing: AtomicBool::new(false),
+            failing: SharedRows::new(1, 1)?,
         });
         if outlet.queue.is_some() {
             let (writing, tally) = (outlet.clone(), tally.among_others());
@@ -94,16 +96,17 @@ impl Outlet {
     /// Writes whole lines, and counts written and lost lines.
     pub(super) fn write(&self, sink: &Sink, lines: &[u8], tally: Tally) {
         let all = count(lines);
+        let failing = &self.failing.row(0)[0];
         let lost = match sink.write(lines) {
             Ok(()) => {
-                if self.failing.swap(false, Ordering::Relaxed) {
+                if failing.swap(0, Ordering::Relaxed) != 0 {
                     info!("the access log can be written again");
                 }
                 0
             }
             Err((lost, error)) => {
                 tally.add(Counter::LinesLost, lost);
-                if !self.failing.swap(true, Ordering::Relaxed) {
+                if failing.swap(1, Ordering::Relaxed) == 0 {
                     warning!("cannot write the access log: {error}; serving goes on, lost lines are counted");
                 }
                 lost

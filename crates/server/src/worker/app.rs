@@ -7,7 +7,6 @@ mod respond;
 mod server_timing;
 mod transport;
 
-use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Weak};
 use std::time;
 
@@ -22,6 +21,7 @@ use tenfold_http::{
     Session, clock, echo, serve_connection,
 };
 use tenfold_site::{Answered, Hosts, Need, ResponseSummary, Work};
+use tenfold_sys::shared::SharedRows;
 use tenfold_tls::challenges::{ChallengeBoard, HTTP_PREFIX};
 
 use crate::admission::Admission;
@@ -61,6 +61,8 @@ impl App {
         let RequestRules { members, challenges, transport } = before;
         let passwords = Passwords::new(plan, settings)
             .map_err(|error| format!("cannot allocate memory to count passwords: {error}"))?;
+        let reported =
+            SharedRows::new(1, 2).map_err(|error| format!("cannot allocate memory for reports: {error}"))?;
         let shared = Arc::new_cyclic(|this| SharedService {
             this: this.clone(),
             hosts,
@@ -84,11 +86,10 @@ impl App {
             worker,
             lane: WorkLane::new(plan, settings.work_threads, WORK_QUEUE),
             passwords,
-            complained: AtomicU64::new(0),
+            reported,
             describes: settings.request_id || settings.proxies.any(),
             proxies: settings.proxies.clone(),
             request_ids: settings.request_id.then(RequestIds::new),
-            said_ambiguous: AtomicBool::new(false),
         });
         let proactor = match plan.dispatch {
             Dispatch::Proactor => Some(Arc::new(proactor(&shared, plan)?)),
@@ -435,16 +436,15 @@ struct SharedService {
     lane: WorkLane,
     /// The verification of passwords of basic authentication.
     passwords: Passwords,
-    /// The time of the last report of a system error, in seconds since 1970.
-    complained: AtomicU64,
+    /// Words that the processes of `fork` share: the time of the last report of a system error, in seconds since 1970,
+    /// and whether it was reported that a proxy's fields name different clients.
+    reported: SharedRows,
     /// Whether requests may have an identifier, or another client than the peer of their connection.
     describes: bool,
     /// The proxies whose fields name the clients of requests.
     proxies: TrustedProxies,
     /// The identifiers of requests, if they have any.
     request_ids: Option<RequestIds>,
-    /// Whether it was reported that a proxy's fields name different clients.
-    said_ambiguous: AtomicBool,
 }
 
 /// A request with a deferred answer.

@@ -30,7 +30,7 @@ impl SharedService {
             true => self.proxies.client(request),
             false => ForwardedClient::default(),
         };
-        if client.ambiguous && !self.said_ambiguous.swap(true, Ordering::Relaxed) {
+        if client.ambiguous && self.reported.row(0)[1].swap(1, Ordering::Relaxed) == 0 {
             warning!(
                 "X-Forwarded-For and Forwarded of a trusted proxy name different clients: neither is used; name the \
                  field that the proxy sets with forwarded-fields (logged once)"
@@ -186,7 +186,7 @@ impl SharedService {
     #[cold]
     fn complain(&self, request: &Request<'_>, outcome: ResponseSummary, number: i32) {
         let second = clock::unix_seconds();
-        if self.complained.swap(second, Ordering::Relaxed) != second {
+        if self.reported.row(0)[0].swap(second, Ordering::Relaxed) != second {
             let mut path = Vec::new();
             escape(&mut path, request.target.path.as_bytes());
             let (path, why) = (String::from_utf8_lossy(&path), std::io::Error::from_raw_os_error(number));
