@@ -1,7 +1,10 @@
 //! The listing of a folder without an index page.
 
 use std::os::unix::fs::symlink;
+use std::thread;
+use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::Value;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
@@ -17,6 +20,7 @@ pub(crate) const THEME: Theme = Theme {
         Own on DRIVERS: h58_a_folder_is_a_page_for_people_and_json_for_programs;
         Own on EPOLL: the_page_of_the_book_holds, a_folder_is_listed_by_default_and_a_configured_site_is_not,
             the_first_index_that_exists_stands_for_its_folder, unread_pages_share_their_memory;
+        Own on FORK: listings_of_processes_are_bounded;
     ],
 };
 
@@ -128,6 +132,35 @@ fn the_first_index_that_exists_stands_for_its_folder(config: &Config) {
     }
     let none = server.get("/");
     assert!(String::from_utf8_lossy(&none.body).contains("no index.html or start.htm."), "{}", none.head);
+}
+
+/// A process that is stopped during its listing keeps its place, and its end frees the place.
+fn listings_of_processes_are_bounded(config: &Config) {
+    const PAUSES: u64 = 40;
+    let folder = TempFolder::new("bounded-listings");
+    for number in 0..10_000 {
+        folder.write(&format!("all/{number}"), "");
+    }
+    let launch = Launch::new(config, folder.path()).flag("--listing", "json");
+    let server = launch.flag("--work-threads", "1").start();
+    let before = server.process.with_descendants();
+    // A pause after which the first process has begun its listing and has not finished it.
+    let stopped = (1..=PAUSES).find_map(|pause| {
+        let mut wire = server.connect();
+        wire.get("/all/");
+        thread::sleep(Duration::from_millis(5 * pause));
+        let descendants = server.process.with_descendants();
+        let process = *descendants.iter().find(|process| !before.contains(process))?;
+        process.signal(Signal::STOP);
+        let is_refused = server.get("/all/").status == 503;
+        if !is_refused {
+            process.signal(Signal::KILL);
+        }
+        is_refused.then_some((process, wire))
+    });
+    let (process, _wire) = stopped.expect("a second process lists while the first one does");
+    process.signal(Signal::KILL);
+    assert_eq!(server.get("/all/").status, 200, "a process that has ended keeps no place");
 }
 
 /// A page of 5 MB is sent slowly, and other clients request it concurrently.

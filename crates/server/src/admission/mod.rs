@@ -6,6 +6,7 @@
 mod addresses;
 pub(crate) mod lane;
 pub(crate) mod places;
+pub(crate) mod shared_places;
 mod sync;
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -26,6 +26,7 @@ use tenfold_tls::challenges::{ChallengeBoard, HTTP_PREFIX};
 
 use crate::admission::Admission;
 use crate::admission::lane::WorkLane;
+use crate::admission::shared_places::SharedPlaces;
 use crate::config::values::Settings;
 use crate::config::values::bounds::WORK_QUEUE;
 use crate::log::line::{LogFields, Times};
@@ -61,6 +62,8 @@ impl App {
         let RequestRules { members, challenges, transport } = before;
         let passwords = Passwords::new(plan, settings)
             .map_err(|error| format!("cannot allocate memory to count passwords: {error}"))?;
+        let places = SharedPlaces::of(plan, settings.work_threads)
+            .map_err(|error| format!("cannot allocate memory to bound work: {error}"))?;
         let reported =
             SharedRows::new(1, 2).map_err(|error| format!("cannot allocate memory for reports: {error}"))?;
         let shared = Arc::new_cyclic(|this| SharedService {
@@ -84,7 +87,7 @@ impl App {
             shows_user: worker.shows_user(),
             observed: worker.is_observed(),
             worker,
-            lane: WorkLane::new(plan, settings.work_threads, WORK_QUEUE),
+            lane: WorkLane::new(plan, settings.work_threads, WORK_QUEUE).with_shared(places),
             passwords,
             reported,
             describes: settings.request_id || settings.proxies.any(),

@@ -193,8 +193,8 @@ pub(super) fn of_stalled(settings: &Settings, plan: &Plan) -> u64 {
     STALLED_CONNECTION + streams + unread + (head + cache) as u64 + body + work
 }
 
-/// The memory of listing a folder and of compressing a file. The processes of `fork` share neither threads for this
-/// work nor its results.
+/// The memory of listing a folder and of compressing a file. The processes of `fork` do not share the results of this
+/// work.
 fn of_work(settings: &Settings) -> u64 {
     let lists = settings.lists_folders();
     let listing =
