@@ -130,6 +130,8 @@ fn a_worker_that_is_stuck_is_replaced(config: &Config) {
 fn a_former_worker_that_is_stuck_takes_no_connections(config: &Config) {
     let folder = TempFolder::new("stuck");
     let server = with_processes(config, &folder);
+    // The supervisor watches a loop from its first turn on.
+    all_are_served(&server, SOON);
     let stopped = stop_one(&server);
     server.process.signal(Signal::HUP);
     server.expect_report("serving with the new configuration");
