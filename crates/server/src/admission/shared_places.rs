@@ -15,12 +15,12 @@ use tenfold_sys::task;
 /// The places, in memory that all processes share.
 #[derive(Debug)]
 pub(crate) struct SharedPlaces {
-    /// The number of the process that holds a place, or 0; and a digest of the address for which it does.
+    /// The number of the process that holds a place, or 0; and a digest of the address of its client.
     places: SharedRows,
     digests: RandomState,
 }
 
-/// A place. It is free when this is dropped, or its process has ended.
+/// A place, which is free after the drop of this value or the end of its process.
 #[derive(Debug)]
 pub(crate) struct SharedPlace {
     of: Arc<SharedPlaces>,
@@ -33,7 +33,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 const PAUSES: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(80)];
 
 impl SharedPlaces {
-    /// As many places as processes may work concurrently; `None` if connections have no processes of their own.
+    /// Returns memory for this number of places; `None` if the engine starts no process for each connection.
     pub(crate) fn of(plan: &Plan, places: usize) -> io::Result<Option<Arc<SharedPlaces>>> {
         (plan.engine == Engine::Fork).then(|| SharedPlaces::new(places.max(1))).transpose()
     }

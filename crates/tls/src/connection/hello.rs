@@ -1,4 +1,4 @@
-//! The checks of a client's hello that rustls does not make, and the alerts that it sends otherwise.
+//! Checks of a client's hello that rustls lacks, and alerts in place of its own.
 
 use rustls::{AlertDescription, ContentType, Error, PeerIncompatible};
 
@@ -73,7 +73,7 @@ impl FirstHello {
         }
     }
 
-    /// Returns the alert for an error for which rustls sends another alert.
+    /// Returns the alert that replaces the alert of rustls for an error; `None` if it is right.
     pub(super) fn alert(&self, error: &Error) -> Option<AlertDescription> {
         let Error::PeerIncompatible(reason) = error else { return None };
         let facts = self.facts.as_ref()?;

@@ -150,11 +150,8 @@ impl Http2Connection {
             self.rest.early.retain(|(id, _)| *id > new.id);
             return Ok(());
         }
-        let mut priority = None;
-        if let Some(weight) = new.weight.filter(|_| self.rest.weights) {
-            priority = Priority::of_weight(weight);
-        }
-        priority = self.early_priority(new.id).or(stated).or(priority);
+        let weight = new.weight.filter(|_| self.rest.weights).and_then(Priority::of_weight);
+        let priority = self.early_priority(new.id).or(stated).or(weight);
         let content =
             Content { open: !new.end_stream, declared, received: 0, window: INITIAL_WINDOW, due: 0 };
         let Some(response) = response else {
@@ -331,7 +328,7 @@ impl Http2Connection {
         self.streams.len() == count
     }
 
-    /// Keeps the value of a PRIORITY_UPDATE for a stream that is not open yet.
+    /// Keeps the priority of a PRIORITY_UPDATE for a stream that is not open yet.
     pub(super) fn remember_priority(&mut self, stream: u32, value: &[u8]) {
         let Rest { early, last_stream, .. } = &mut self.rest;
         early.retain(|(id, _)| *id != stream && *id > *last_stream);

@@ -187,7 +187,7 @@ impl Http2Connection {
             }
             let more = self.receive_frames(io, service, limits)?;
             self.leave(io, limits);
-            // Only a complete flush is followed by more DATA: less is in front of a late urgent stream.
+            // More DATA follows only a complete flush, so that few bytes are in front of a late urgent stream.
             if pace.is_none() {
                 self.fill(io, limits);
             }

@@ -33,8 +33,7 @@ pub(crate) struct Rest {
     pub(super) weights: bool,
     /// The priorities of PRIORITY_UPDATE frames that came before their streams.
     pub(super) early: Vec<(u32, Priority)>,
-    /// The highest stream that we reset, and the time until which frames may be under way that the client sent before it
-    /// received a RST_STREAM.
+    /// The highest stream that we reset, and the time until which late frames of closed streams up to it are ignored.
     pub(super) reset: (u32, Instant),
     /// The time of the last request or the end of its response, or of the begin.
     pub(super) last_use: Instant,
