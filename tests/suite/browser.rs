@@ -8,6 +8,7 @@ use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::Launch;
 use tenfold_tests::server::Server;
+use tenfold_tests::site::TempFolder;
 use tenfold_tests::time::{SOON, becomes_true};
 
 use crate::clients::http2::{FILES, ManyFiles, hashes};
@@ -16,7 +17,7 @@ pub(crate) const THEME: Theme = Theme {
     name: "browser",
     cases: cases![
         Own on EPOLL: the_site_opens_and_the_film_seeks, light_and_dark_at_every_width, from_page_to_page,
-            the_book_is_searched_by_keyboard;
+            the_book_is_searched_by_keyboard, a_listing_is_filtered_live_and_fits_a_phone;
         Own on EPOLL_OR_ALL: the_browser_takes_a_large_file_and_a_thousand_at_once;
     ],
 };
@@ -224,6 +225,44 @@ fn the_book_is_searched_by_keyboard(config: &Config) {
     assert_eq!(page.evaluate("document.activeElement.id"), "find");
     assert_eq!(page.evaluate("document.querySelector('.search [role=status]').textContent"), "");
     is_well(&mut page, "the search");
+    drop(page);
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// The names that the listing shows.
+const SHOWN: &str = "[...document.querySelectorAll('tbody tr')].filter(entry => entry.checkVisibility())
+    .map(entry => entry.querySelector('a').textContent).join(' ')";
+
+fn a_listing_is_filtered_live_and_fits_a_phone(config: &Config) {
+    let folder = TempFolder::new("listing-in-a-browser");
+    for name in ["IMG_10.jpg", "IMG_2.jpg", "notes.txt"] {
+        folder.write(name, "x");
+    }
+    let server = Launch::new(config, folder.path()).flag("--listing", "html").start();
+    let mut page = BrowserPage::open();
+    page.resize(390, 800, true);
+    page.go(&url(&server, "/?sort=size"));
+    assert_eq!(page.evaluate(SHOWN), "IMG_2.jpg IMG_10.jpg notes.txt");
+    let below = "(() => {
+        const row = document.querySelector('tbody tr'), [name, , date] = row.children;
+        return date.checkVisibility() && date.getBoundingClientRect().top >= name.getBoundingClientRect().bottom;
+    })()";
+    assert_eq!(page.evaluate(below), true, "the date is below the name");
+    let width = page.evaluate("document.documentElement.scrollWidth");
+    assert!(width.as_u64() <= Some(390), "{width}");
+    page.evaluate("document.forms[0].filter.focus()");
+    page.call("Input.insertText", json!({ "text": "iMg" }));
+    becomes_true(SOON, "the script filters", || page.evaluate(SHOWN) == "IMG_2.jpg IMG_10.jpg");
+    assert_eq!(page.evaluate("location.search"), "?sort=size", "no other page was requested");
+    page.go_by("document.querySelector('th.modified a').click()");
+    assert_eq!(page.evaluate("location.search"), "?sort=date&filter=img", "the link keeps the filter");
+    assert_eq!(page.evaluate(SHOWN), "IMG_2.jpg IMG_10.jpg");
+    // This page has only the filtered names, so the script requests another page.
+    page.go_by(
+        "{ const field = document.forms[0].filter; field.value = 'no'; field.dispatchEvent(new Event('input')) }",
+    );
+    assert_eq!(page.evaluate(SHOWN), "notes.txt");
+    is_well(&mut page, "the listing");
     drop(page);
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }

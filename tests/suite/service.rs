@@ -288,13 +288,13 @@ fn lines_for_the_journal_have_priorities(config: &Config) {
     server.workers()[0].signal(Signal::KILL);
     server.expect_report("another takes its place");
     let errors = server.errors();
-    assert!(errors.starts_with("<6>tenfold "), "{errors}");
+    assert!(errors.starts_with("<6>  serves "), "{errors}");
     assert!(errors.lines().all(|line| line.starts_with("<6>") || line.starts_with("<4>")), "{errors}");
     assert!(errors.contains("\n<4>tenfold: warning: worker 1 "), "{errors}");
     plain(server);
     // Another descriptor was the journal's.
     let other = Launch::new(config, site::shared()).through("env", &["JOURNAL_STREAM=8:1"]).start();
-    assert!(other.errors().starts_with("tenfold "), "{}", other.errors());
+    assert!(other.errors().starts_with("  serves "), "{}", other.errors());
     plain(other);
 }
 

@@ -126,7 +126,7 @@ fn is_here(segment: &str) -> bool {
 }
 
 /// Decodes percent-encoding, once.
-fn decode(segment: &str) -> Result<String, PathError> {
+pub(crate) fn decode(segment: &str) -> Result<String, PathError> {
     let mut bytes = Vec::with_capacity(segment.len());
     let mut rest = segment.as_bytes().iter();
     while let Some(&byte) = rest.next() {

@@ -1,5 +1,5 @@
-//! The start block: links, who can reach them, the folder, and features that are off. With `-v` also the engine,
-//! bounds, sandbox and control socket.
+//! The start block: links, who can reach them, and the folder. For a configured server also its log and the features
+//! that are off. With `-v` all of these, the engine, bounds, sandbox and control socket.
 
 mod details;
 mod facts;
@@ -41,7 +41,13 @@ const INDENT: usize = 11;
 
 fn block(facts: &StartFacts<'_>, coloured: bool) -> String {
     let (strong, faint, plain) = if coloured { ("\x1b[1m", "\x1b[2m", "\x1b[0m") } else { ("", "", "") };
-    let mut text = format!("{strong}tenfold {}{plain}\n", env!("CARGO_PKG_VERSION"));
+    let detailed = facts.settings.log_level >= Level::Debug;
+    // A user who shares a folder needs the link, and how to end it.
+    let is_brief = !detailed && !facts.settings.configured;
+    let mut text = match is_brief {
+        true => String::new(),
+        false => format!("{strong}tenfold {}{plain}\n", env!("CARGO_PKG_VERSION")),
+    };
     let links = links(facts);
     for Link { link, reach, .. } in &links {
         let _ = writeln!(text, "  {faint}serves{plain}   {strong}{link}{plain}   {reach}");
@@ -54,16 +60,18 @@ fn block(facts: &StartFacts<'_>, coloured: bool) -> String {
         ("folder", root(facts)),
         ("tls", tls(facts)),
         ("members", members(facts)),
-        ("log", log(facts)),
+        ("log", log(facts).filter(|_| !is_brief)),
         ("user", user(facts)),
-        ("off", off(facts)),
+        ("off", off(facts).filter(|_| !is_brief)),
     ];
-    let detailed = facts.settings.log_level >= Level::Debug;
     let details = detailed.then(|| details::lines(facts)).into_iter().flatten();
     for (name, value) in lines.into_iter().chain(details) {
         if let Some(value) = value {
             let _ = writeln!(text, "  {faint}{name:<8}{plain} {}", wrapped(&value));
         }
+    }
+    if is_brief {
+        text += "  Ctrl-C stops it; -v shows more\n";
     }
     text
 }

@@ -1,4 +1,4 @@
-//! The entries of a folder, sorted by a query.
+//! The entries of a folder, filtered and sorted by a query.
 
 use std::cmp::Ordering;
 
@@ -6,26 +6,16 @@ use tenfold_sys::directory::DirectoryEntry;
 use tenfold_sys::file::FileKind;
 
 use crate::respond::listing::links::FolderLinks;
-
-/// The order of a listing, by its query.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SortOrder {
-    pub(super) by: By,
-    pub(super) descending: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum By {
-    Name,
-    Size,
-    Date,
-}
+use crate::respond::listing::natural::NaturalName;
+use crate::respond::listing::view::{By, SortOrder, View};
 
 /// The entries of a folder, in the order in which they are shown.
 pub(super) struct FolderEntries {
     pub(super) links: FolderLinks,
-    pub(super) order: SortOrder,
+    pub(super) view: View,
     pub(super) entries: Vec<ListedEntry>,
+    /// Entries that the filter hides.
+    pub(super) filtered: usize,
     /// The bound on names, if the folder has more.
     pub(super) cut: Option<usize>,
     /// Entries with a name that no URL can contain.
@@ -48,7 +38,7 @@ impl ListedEntry {
 impl FolderEntries {
     pub(super) fn new(
         links: FolderLinks,
-        order: SortOrder,
+        view: View,
         entries: Vec<DirectoryEntry>,
         cut: Option<usize>,
         nameless: usize,
@@ -62,63 +52,28 @@ impl FolderEntries {
             Some(ListedEntry { entry, link })
         };
         let mut entries: Vec<_> = entries.into_iter().filter_map(shown).collect();
-        entries.sort_by_cached_key(|shown| (shown.entry.name.to_lowercase(), shown.entry.name.clone()));
+        let all = entries.len();
+        entries.retain(|shown| view.admits(&shown.entry.name));
+        let filtered = all - entries.len();
+        entries.sort_by_cached_key(|shown| NaturalName::new(&shown.entry.name));
+        if view.order == (SortOrder { by: By::Name, descending: true }) {
+            entries.reverse();
+        }
         // Stable: equal entries stay in the order of names.
-        entries.sort_by(|one, other| order.compare(one, other));
-        FolderEntries { links, order, entries, cut, nameless }
+        entries.sort_by(|one, other| compare(view.order, one, other));
+        FolderEntries { links, view, entries, filtered, cut, nameless }
     }
 }
 
-impl SortOrder {
-    /// Parses a query such as `sort=size&order=desc`. The default is ascending by name.
-    pub(super) fn of(query: &str) -> SortOrder {
-        let mut order = SortOrder { by: By::Name, descending: false };
-        for pair in query.split('&') {
-            match pair {
-                "sort=name" => order.by = By::Name,
-                "sort=size" => order.by = By::Size,
-                "sort=date" => order.by = By::Date,
-                "order=asc" => order.descending = false,
-                "order=desc" => order.descending = true,
-                _ => {}
-            }
-        }
-        order
-    }
-
-    /// Folders precede files in every order.
-    fn compare(self, one: &ListedEntry, other: &ListedEntry) -> Ordering {
-        let (a, b) = (&one.entry.facts, &other.entry.facts);
-        let by = match self.by {
-            // The entries are sorted by name already, so only the reverse order needs a comparison.
-            By::Name if self.descending => {
-                let key = |shown: &ListedEntry| (shown.entry.name.to_lowercase(), shown.entry.name.clone());
-                key(one).cmp(&key(other))
-            }
-            By::Name => Ordering::Equal,
-            By::Size if one.is_folder() => Ordering::Equal,
-            By::Size => a.size.cmp(&b.size),
-            By::Date => a.modified.cmp(&b.modified),
-        };
-        let folders = other.is_folder().cmp(&one.is_folder());
-        folders.then(if self.descending { by.reverse() } else { by })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_query_has_the_order_and_unknown_orders_are_ignored() {
-        for (query, by, descending) in [
-            ("", By::Name, false),
-            ("sort=size", By::Size, false),
-            ("sort=date&order=desc", By::Date, true),
-            ("order=desc&x=y", By::Name, true),
-            ("sort=colour&order=up&sort", By::Name, false),
-        ] {
-            assert_eq!(SortOrder::of(query), SortOrder { by, descending }, "{query}");
-        }
-    }
+/// Compares entries that are in the order of names already. Folders precede files in every order.
+fn compare(order: SortOrder, one: &ListedEntry, other: &ListedEntry) -> Ordering {
+    let (a, b) = (&one.entry.facts, &other.entry.facts);
+    let by = match order.by {
+        By::Name => Ordering::Equal,
+        By::Size if one.is_folder() => Ordering::Equal,
+        By::Size => a.size.cmp(&b.size),
+        By::Date => a.modified.cmp(&b.modified),
+    };
+    let folders = other.is_folder().cmp(&one.is_folder());
+    folders.then(if order.descending { by.reverse() } else { by })
 }

@@ -5,9 +5,11 @@
 
 mod folder;
 mod links;
+mod natural;
 mod page;
+mod view;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use tenfold_http::semantics::condition::{self, ConditionResult, Validators};
 use tenfold_http::semantics::negotiate;
@@ -25,13 +27,14 @@ use crate::rules::fields::ResponseFields;
 use crate::rules::path::{SitePath, is_hidden, url_name};
 use crate::rules::policy::Listing;
 use crate::site::Site;
-use folder::{FolderEntries, SortOrder};
+use folder::FolderEntries;
 use links::FolderLinks;
+use view::View;
 
 const HTML: FieldValue<'static> = FieldValue::constant("text/html; charset=utf-8");
 const JSON: FieldValue<'static> = FieldValue::constant("application/json");
-/// The page has inline styles and loads nothing, so a script injected by a file name does not run.
-const POLICY: FieldValue<'static> = FieldValue::constant("default-src 'none'; style-src 'unsafe-inline'");
+/// The policy of the page. Only its own style and script apply, so a script injected by a file name does not run.
+static POLICY: LazyLock<String> = LazyLock::new(page::policy);
 const VARY: FieldValue<'static> = FieldValue::constant("Accept");
 /// Caches may store a listing, but must revalidate it each time.
 const REVALIDATE: FieldValue<'static> = FieldValue::constant("no-cache");
@@ -40,7 +43,7 @@ const REVALIDATE: FieldValue<'static> = FieldValue::constant("no-cache");
 pub(crate) struct Reading {
     links: FolderLinks,
     root: Arc<Root>,
-    order: SortOrder,
+    view: View,
     /// The most names to read.
     most: usize,
     json: bool,
@@ -58,7 +61,7 @@ pub(crate) struct ListingBody {
 }
 
 impl Reading {
-    /// Returns the folder found at `canonical`, in the format and order of the request.
+    /// Returns the folder found at `canonical`, in the format and view of the request.
     pub(crate) fn of(canonical: &str, listing: Listing, site: &Site, request: &Request<'_>) -> Reading {
         let routes = &site.settings.routes;
         let links = match SitePath::parse_showing(canonical, &routes.shown) {
@@ -69,10 +72,10 @@ impl Reading {
             Listing::Json => true,
             Listing::Html | Listing::Off => prefers_json(request),
         };
-        let order = SortOrder::of(request.target.query.unwrap_or_default());
+        let view = View::of(request.target.query.unwrap_or_default());
         let root = Arc::clone(site.files.roots.of(links.folder.relative()));
         let most = site.settings.listing_entries;
-        Reading { links, root, order, most, json, chosen: listing == Listing::Html }
+        Reading { links, root, view, most, json, chosen: listing == Listing::Html }
     }
 
     /// Returns the path of the folder beneath the root.
@@ -83,7 +86,7 @@ impl Reading {
     /// Reads the folder. It must still be `guarded`, whose guard admitted the client: another folder may have
     /// its name by now.
     pub(crate) fn read(self, guarded: Identity) -> Result<ListingBody, FileError> {
-        let Reading { links, root, order, most, json, chosen } = self;
+        let Reading { links, root, view, most, json, chosen } = self;
         let mut nameless = 0;
         let found = root.entries(links.folder.relative(), most, |name| match url_name(name) {
             Some(name) => links.to(name, false).is_some(),
@@ -95,7 +98,7 @@ impl Reading {
         if found.identity != guarded {
             return Err(FileError::Absent);
         }
-        let folder = FolderEntries::new(links, order, found.entries, found.more.then_some(most), nameless);
+        let folder = FolderEntries::new(links, view, found.entries, found.more.then_some(most), nameless);
         let body = if json { page::json(&folder) } else { page::html(&folder) };
         let tag = format!("\"{}\"", digest(body.as_bytes()));
         Ok(ListingBody { body, tag, json, chosen })
@@ -152,7 +155,8 @@ impl ListingBody {
         fields.own(&mut head, FieldName::CACHE_CONTROL, REVALIDATE);
         if status == 200 {
             fields.own(&mut head, FieldName::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
-            fields.own(&mut head, FieldName::constant("Content-Security-Policy"), POLICY);
+            let policy = FieldValue::new(POLICY.as_bytes()).expect("words and digests are a field value");
+            fields.own(&mut head, FieldName::constant("Content-Security-Policy"), policy);
         }
         fields.write(&mut head);
         head.end();

@@ -1,12 +1,15 @@
-//! Writes listings as HTML pages without scripts, and as JSON.
+//! Writes listings as HTML pages that need no script, and as JSON.
 
 use std::fmt::{self, Write};
 
+use base64ct::{Base64, Encoding};
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 use tenfold_http::clock;
 
 use crate::files::media_type;
-use crate::respond::listing::folder::{By, FolderEntries, ListedEntry, SortOrder};
+use crate::respond::listing::folder::{FolderEntries, ListedEntry};
+use crate::respond::listing::view::{By, SortOrder, View};
 use crate::rules::policy::Policy;
 
 /// The page, with placeholders for its title and content.
@@ -14,6 +17,20 @@ const PAGE: &str = include_str!("../../../templates/listing.html");
 
 /// The displayed name of the root folder.
 const TOP: &str = "Files";
+
+/// Returns the `Content-Security-Policy` of the page: it loads nothing, and only its own style and script apply.
+pub(super) fn policy() -> String {
+    let digest = |tag: &str| {
+        let (_, rest) = PAGE.split_once(&format!("<{tag}>")).expect("the template has the element");
+        let (content, _) = rest.split_once(&format!("</{tag}>")).expect("the element ends");
+        Base64::encode_string(&Sha256::digest(content))
+    };
+    format!(
+        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'self'",
+        digest("style"),
+        digest("script")
+    )
+}
 
 /// Returns the listing as an HTML page.
 pub(super) fn html(folder: &FolderEntries) -> String {
@@ -28,27 +45,34 @@ pub(super) fn html(folder: &FolderEntries) -> String {
 fn write_content(page: &mut String, folder: &FolderEntries) -> fmt::Result {
     let path = folder.links.requested.relative();
     let names: Vec<_> = path.split('/').filter(|name| !name.is_empty()).collect();
+    // Other folders are shown in the same order.
+    let query = View { filter: String::new(), ..folder.view.clone() }.query();
     page.push_str("<h1>");
     for (at, name) in std::iter::once(TOP).chain(names.iter().copied()).enumerate().take(names.len()) {
         let link = folder.links.above(names.len() - at);
-        write!(page, "<a href=\"{}\">{}</a> / ", Escaped(&link), Escaped(name))?;
+        write!(page, "<a href=\"{}{}\">{}</a> / ", Escaped(&link), Escaped(&query), Escaped(name))?;
     }
-    write!(page, "{}</h1>\n<table>\n<thead><tr>", Escaped(names.last().copied().unwrap_or(TOP)))?;
+    writeln!(page, "{}</h1>", Escaped(names.last().copied().unwrap_or(TOP)))?;
+    if !folder.entries.is_empty() || folder.filtered > 0 {
+        write_form(page, &folder.view)?;
+    }
+    page.push_str("<table>\n<thead><tr>");
     for by in [By::Name, By::Size, By::Date] {
-        write_column(page, by, folder.order)?;
+        write_column(page, by, &folder.view)?;
     }
     page.push_str("\n</tr></thead>\n<tbody>");
     if !names.is_empty() {
         let link = folder.links.above(1);
         write!(
             page,
-            "\n<tr><td><a class=\"up\" href=\"{}\" aria-label=\"Parent folder\">..</a></td>\
+            "\n<tr><td><a class=\"up\" href=\"{}{}\" aria-label=\"Parent folder\">..</a></td>\
              <td class=\"size\"></td><td class=\"modified\"></td></tr>",
-            Escaped(&link)
+            Escaped(&link),
+            Escaped(&query)
         )?;
     }
     for shown in &folder.entries {
-        write_row(page, shown)?;
+        write_row(page, shown, if shown.is_folder() { &query } else { "" })?;
     }
     write!(page, "\n</tbody>\n<tfoot><tr><td colspan=\"3\">{}</td></tr></tfoot>\n</table>", total(folder))?;
     if let Some(most) = folder.cut {
@@ -61,23 +85,39 @@ fn write_content(page: &mut String, folder: &FolderEntries) -> fmt::Result {
     }
 }
 
-/// Writes the header of a column. Its link sorts by the column, in descending order if the listing is already
-/// in ascending order.
-fn write_column(page: &mut String, by: By, order: SortOrder) -> fmt::Result {
-    let (name, class, ascending, descending) = match by {
-        By::Name => ("Name", "name", "?sort=name", "?sort=name&#38;order=desc"),
-        By::Size => ("Size", "size", "?sort=size", "?sort=size&#38;order=desc"),
-        By::Date => ("Modified (UTC)", "modified", "?sort=date", "?sort=date&#38;order=desc"),
-    };
-    let (link, aria, mark) = match (order.by == by, order.descending) {
-        (false, _) => (ascending, "", ""),
-        (true, false) => (descending, " aria-sort=\"ascending\"", " \u{2191}"),
-        (true, true) => (ascending, " aria-sort=\"descending\"", " \u{2193}"),
-    };
-    write!(page, "\n<th class=\"{class}\"{aria}><a href=\"{link}\">{name}{mark}</a></th>")
+/// Writes the form of the filter, which keeps the rest of the query.
+fn write_form(page: &mut String, view: &View) -> fmt::Result {
+    page.push_str("<form role=\"search\">");
+    for (name, value) in view.pairs().filter(|(name, _)| *name != "filter") {
+        write!(page, "<input type=\"hidden\" name=\"{name}\" value=\"{value}\">")?;
+    }
+    writeln!(
+        page,
+        "<input type=\"search\" name=\"filter\" value=\"{}\" placeholder=\"Filter names\" \
+         aria-label=\"Filter names\" autocomplete=\"off\"><button>Filter</button></form>",
+        Escaped(&view.filter)
+    )
 }
 
-fn write_row(page: &mut String, shown: &ListedEntry) -> fmt::Result {
+/// Writes the header of a column. Its link sorts by the column, in descending order if the listing is already
+/// in ascending order.
+fn write_column(page: &mut String, by: By, view: &View) -> fmt::Result {
+    let (name, class) = match by {
+        By::Name => ("Name", "name"),
+        By::Size => ("Size", "size"),
+        By::Date => ("Modified (UTC)", "modified"),
+    };
+    let (descending, aria, mark) = match (view.order.by == by, view.order.descending) {
+        (false, _) => (false, "", ""),
+        (true, false) => (true, " aria-sort=\"ascending\"", " \u{2191}"),
+        (true, true) => (false, " aria-sort=\"descending\"", " \u{2193}"),
+    };
+    let link = View { order: SortOrder { by, descending }, ..view.clone() }.link();
+    write!(page, "\n<th class=\"{class}\"{aria}><a href=\"{}\">{name}{mark}</a></th>", Escaped(&link))
+}
+
+/// Writes the row of an entry. Its link has this query.
+fn write_row(page: &mut String, shown: &ListedEntry, query: &str) -> fmt::Result {
     let facts = &shown.entry.facts;
     let (slash, bytes, size) = match shown.is_folder() {
         true => ("/", String::new(), String::new()),
@@ -87,8 +127,9 @@ fn write_row(page: &mut String, shown: &ListedEntry) -> fmt::Result {
     let (icon, link, name) = (icon(shown), Escaped(&shown.link), Escaped(&shown.entry.name));
     write!(
         page,
-        "\n<tr><td><a class=\"{icon}\" href=\"{link}\">{name}{slash}</a></td>\
-         <td class=\"size\" title=\"{bytes}\">{size}</td><td class=\"modified\">{modified}</td></tr>"
+        "\n<tr><td><a class=\"{icon}\" href=\"{link}{}\">{name}{slash}</a></td>\
+         <td class=\"size\" title=\"{bytes}\">{size}</td><td class=\"modified\">{modified}</td></tr>",
+        Escaped(query)
     )
 }
 
@@ -137,7 +178,12 @@ fn total(folder: &FolderEntries) -> String {
     let size = (files > 0).then(|| short(sizes.fold(0, u64::saturating_add)));
     let parts: Vec<_> =
         [count(folders, "folder"), count(files, "file"), size].into_iter().flatten().collect();
-    if parts.is_empty() { "This folder is empty.".to_owned() } else { parts.join(", ") }
+    match (parts.is_empty(), folder.filtered) {
+        (true, 0) => "This folder is empty.".to_owned(),
+        (true, _) => format!("No name contains \u{201c}{}\u{201d}.", Escaped(&folder.view.filter)),
+        (false, 0) => parts.join(", "),
+        (false, filtered) => format!("{} (the filter hides {filtered} more)", parts.join(", ")),
+    }
 }
 
 /// Formats a size in units of powers of 1024: `17 B`, `1.2 KiB`, `340 MiB`.
