@@ -74,8 +74,11 @@ fn a_listing_breaks_no_rule_of_accessibility(config: &Config) {
     let folder = TempFolder::new("accessible-listing");
     folder.write("a file.txt", "text");
     folder.write("folder/film.mp4", "no film");
+    folder.write("folder/song.ogg", "no song");
+    folder.write("folder/README.md", "# About this folder");
+    folder.write("folder/picture.svg", "<svg xmlns='http://www.w3.org/2000/svg' width='8' height='8'/>");
     let server =
         Launch::bare(config).flag("--root", folder.path().display()).flag("--listing", "html").start();
-    break_no_rule(&server, &["/", "/folder/"]);
+    break_no_rule(&server, &["/", "/folder/", "/folder/?view=grid", "/?filter=none"]);
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }

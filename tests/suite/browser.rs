@@ -262,6 +262,19 @@ fn a_listing_is_filtered_live_and_fits_a_phone(config: &Config) {
         "{ const field = document.forms[0].filter; field.value = 'no'; field.dispatchEvent(new Event('input')) }",
     );
     assert_eq!(page.evaluate(SHOWN), "notes.txt");
+    folder.write("a.svg", "<svg xmlns='http://www.w3.org/2000/svg' width='8' height='8'/>");
+    folder.write("song.ogg", "no song");
+    page.go_by("[...document.links].find(link => link.textContent == 'Grid').click()");
+    assert_eq!(page.evaluate("location.search"), "?sort=date&filter=no&view=grid");
+    page.go(&url(&server, "/?view=grid&filter=a.svg"));
+    let width = "document.images[0].decode().then(() => document.images[0].naturalWidth)";
+    assert_eq!(page.evaluate(width), 8, "the policy permits images");
+    page.go(&url(&server, "/?filter=ogg"));
+    page.evaluate("document.querySelector('summary').click()");
+    assert_eq!(page.evaluate("document.querySelector('audio').checkVisibility()"), true);
+    // HAVE_NOTHING and NETWORK_IDLE.
+    let states = "['readyState', 'networkState'].map(state => document.querySelector('audio')[state])";
+    assert_eq!(page.evaluate(states), json!([0, 1]), "nothing is loaded");
     is_well(&mut page, "the listing");
     drop(page);
     server.stop().unwrap_or_else(|why| panic!("{why}"));

@@ -273,8 +273,8 @@ fn last_names(path: &str, count: usize) -> &str {
     if count == 0 { "" } else { &path[begin..] }
 }
 
-/// The protection of a site's files.
-#[derive(Debug)]
+/// The protection of a site's files. Cheap to clone.
+#[derive(Clone, Debug)]
 pub(crate) struct Protection {
     own: Arc<Area>,
     others: Vec<Arc<Area>>,

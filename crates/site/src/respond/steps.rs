@@ -18,7 +18,7 @@ use crate::respond::listing::Reading;
 use crate::respond::store::{self, ResponseStore};
 use crate::respond::work::{Answered, Work};
 use crate::respond::{message, negotiate};
-use crate::rules::access::{Access, Denied, STRANGER};
+use crate::rules::access::{Access, Denied, Guard, STRANGER};
 use crate::rules::policy::{Effective, Listing};
 use crate::rules::precheck::{EarlyResponse, Precheck, Route};
 use crate::rules::realm::PasswordVerdict;
@@ -205,7 +205,7 @@ impl ResponseSteps<'_> {
         });
         match guarded {
             Ok((Some(guard), folder)) => match self.access.admit(&guard, here, self.request) {
-                Ok(()) => list(reading, folder, here.clone()),
+                Ok(()) => list(reading, folder, guard, here.clone()),
                 Err(denied) => self.deny(denied, here, response),
             },
             Ok((None, _)) => self.refuse(Absence::NotFound, canonical, here, response),
@@ -318,9 +318,9 @@ fn tag(key: &str, loaded: Loaded, site: &Site) -> Answered {
 }
 
 /// Reads a folder, and answers with its entries.
-fn list(reading: Reading, folder: Identity, here: Effective) -> Answered {
+fn list(reading: Reading, folder: Identity, guard: Guard, here: Effective) -> Answered {
     let work = Work::new(
-        move || reading.read(folder),
+        move || reading.read(folder, &guard),
         move |page, site, request, response| match page {
             Ok(page) => page.respond(&here.fields, request, response).into(),
             Err(error) => {

@@ -8,7 +8,7 @@ use tenfold_http::Memory;
 
 use super::*;
 use crate::rules::policy::{Policies, Policy, PolicyRule};
-use crate::{Listing, Pattern, Rewrite, Routes, Slash};
+use crate::{Listing, Pattern, Redirect, Rewrite, Routes, Slash};
 
 fn listing(folder: &Folder, listing: Listing) -> Site {
     folder.site(Settings { listing, ..Settings::default() })
@@ -209,7 +209,8 @@ fn the_policy_of_the_page_permits_only_its_own_style_and_script() {
         Base64::encode_string(&Sha256::digest(content))
     };
     let policy = format!(
-        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'self'",
+        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; img-src 'self'; \
+         media-src 'self'; base-uri 'none'; form-action 'self'",
         digest("style"),
         digest("script")
     );
@@ -465,4 +466,77 @@ fn a_listing_has_the_right_links_for_each_spelling_of_a_folder() {
         text.contains("<a href=\"../../docs\">docs</a>") && text.contains("<a href=\"../z\">z</a>"),
         "{text}"
     );
+}
+
+#[test]
+fn a_grid_shows_images_lazily_and_players_that_load_nothing() {
+    let folder = several();
+    for name in ["a&b.JPG", "raw.tiff", "song.ogg", "film.mp4"] {
+        folder.write(&format!("media/{name}"), "1");
+    }
+    folder.write("media/more/x", "");
+    let site = listing(&folder, Listing::Html);
+    let grid = get(&site, "/media/?view=grid&sort=date");
+    let grid = content(&grid);
+    for shown in [
+        "<li><a class=\"up\" href=\"../?sort=date&#38;view=grid\"",
+        "<li><a class=\"dir\" href=\"./more/?sort=date&#38;view=grid\">more/</a></li>",
+        "<li><a class=\"image\" href=\"./a&#38;b.JPG\"><img loading=\"lazy\" decoding=\"async\" alt=\"\" \
+         src=\"./a&#38;b.JPG\">a&#38;b.JPG</a></li>",
+        "<li><a class=\"image\" href=\"./raw.tiff\">raw.tiff</a></li>",
+        "<li><audio controls preload=\"none\" src=\"./song.ogg\"></audio><a class=\"media\"",
+        "<li><video controls preload=\"none\" src=\"./film.mp4\"></video><a class=\"media\"",
+        "<a href=\"?sort=size&#38;view=grid\">Size</a>",
+        "<a href=\"?sort=date\">List</a> <a href=\"?sort=date&#38;view=grid\" aria-current=\"true\">Grid</a>",
+        "<input type=\"hidden\" name=\"view\" value=\"grid\">",
+        "1 folder, 4 files",
+    ] {
+        assert!(grid.contains(shown), "{shown}: {grid}");
+    }
+    let list = get(&site, "/media/?view=unknown");
+    let list = content(&list);
+    let player = "<details><summary aria-label=\"Play song.ogg\">Play</summary>\
+                  <audio controls preload=\"none\" src=\"./song.ogg\"></audio></details>";
+    assert!(list.contains(player) && !list.contains("<img"), "{list}");
+}
+
+#[test]
+fn a_readme_is_escaped_text_below_the_list() {
+    let folder = several();
+    let below = |folder: &Folder| {
+        let page = get(&listing(folder, Listing::Html), "/docs/");
+        content(&page).split_once("</table>").expect("a list").1.to_owned()
+    };
+    assert!(!below(&folder).contains("<pre>"));
+    for (name, text, shown) in [
+        ("README", "plain", "<h2>README</h2>\n<pre>plain</pre>"),
+        ("ReadMe.txt", "# <script>&", "<h2>ReadMe.txt</h2>\n<pre># &#60;script&#62;&#38;</pre>"),
+        ("README.md", "\u{fc}", "<h2>README.md</h2>\n<pre>\u{fc}</pre>"),
+    ] {
+        folder.write(&format!("docs/{name}"), text);
+        assert!(below(&folder).contains(shown), "{name}: {}", below(&folder));
+    }
+    // The bound divides a character.
+    let long = format!("{}\u{fc}{}", "x".repeat((64 << 10) - 1), "y".repeat(9));
+    folder.write("docs/README.md", &long);
+    let cut = below(&folder);
+    assert!(cut.contains("x</pre>\n<p>The file is longer.</p>") && !cut.contains('y'), "{}", cut.len());
+    let json = ask(&listing(&folder, Listing::Html), "GET", "/docs/", &["Accept: application/json"]);
+    assert!(!json.text().contains("xxx"));
+    fs::remove_file(folder.at("docs/README.md")).expect("it is ours");
+    fs::remove_file(folder.at("docs/ReadMe.txt")).expect("it is ours");
+    fs::remove_file(folder.at("docs/README")).expect("it is ours");
+    folder.link("docs/README", "../../secret");
+    assert!(!below(&folder).contains("<pre>"), "it is outside the root");
+}
+
+#[test]
+fn a_readme_that_a_rule_leads_elsewhere_is_not_shown() {
+    let folder = several();
+    folder.write("docs/README", "old text");
+    let redirects =
+        vec![Redirect::new(Pattern::new("/docs/README").expect("legal"), "/", 301).expect("legal")];
+    let routes = Routes { redirects, ..Routes::default() };
+    let site = folder.site(Settings { routes, listing: Listing::Html, ..Settings::default() });
+    assert!(!get(&site, "/docs/").text().contains("old text"));
 }

@@ -20,6 +20,15 @@ pub(super) struct FolderEntries {
     pub(super) cut: Option<usize>,
     /// Entries with a name that no URL can contain.
     pub(super) nameless: usize,
+    pub(super) readme: Option<Readme>,
+}
+
+/// The text below a listing.
+pub(super) struct Readme {
+    pub(super) name: String,
+    pub(super) text: String,
+    /// Whether the file has more.
+    pub(super) is_cut: bool,
 }
 
 /// An entry that can be requested.
@@ -42,6 +51,7 @@ impl FolderEntries {
         entries: Vec<DirectoryEntry>,
         cut: Option<usize>,
         nameless: usize,
+        readme: Option<Readme>,
     ) -> FolderEntries {
         let shown = |entry: DirectoryEntry| {
             let folder = match entry.facts.kind {
@@ -61,7 +71,7 @@ impl FolderEntries {
         }
         // Stable: equal entries stay in the order of names.
         entries.sort_by(|one, other| compare(view.order, one, other));
-        FolderEntries { links, view, entries, filtered, cut, nameless }
+        FolderEntries { links, view, entries, filtered, cut, nameless, readme }
     }
 }
 

@@ -7,6 +7,7 @@ mod folder;
 mod links;
 mod natural;
 mod page;
+mod readme;
 mod view;
 
 use std::sync::{Arc, LazyLock};
@@ -18,14 +19,17 @@ use tenfold_sys::file::{FileError, Root};
 use tenfold_sys::resolved_path::Identity;
 
 use crate::cache::unsent;
+use crate::files::protection::Protection;
 use crate::representation::status_text::{self, NOSNIFF};
 use crate::representation::summary::ResponseSummary;
 use crate::representation::tags::digest;
 use crate::representation::variant::JOINED_UP_TO;
 use crate::respond::message;
+use crate::rules::access::Guard;
 use crate::rules::fields::ResponseFields;
 use crate::rules::path::{SitePath, is_hidden, url_name};
 use crate::rules::policy::Listing;
+use crate::rules::routes::Routes;
 use crate::site::Site;
 use folder::FolderEntries;
 use links::FolderLinks;
@@ -49,6 +53,9 @@ pub(crate) struct Reading {
     json: bool,
     /// Whether `Accept` chose the format.
     chosen: bool,
+    /// For the text below the list.
+    protection: Protection,
+    routes: Routes,
 }
 
 /// A listing, ready to be sent.
@@ -75,7 +82,8 @@ impl Reading {
         let view = View::of(request.target.query.unwrap_or_default());
         let root = Arc::clone(site.files.roots.of(links.folder.relative()));
         let most = site.settings.listing_entries;
-        Reading { links, root, view, most, json, chosen: listing == Listing::Html }
+        let (chosen, protection) = (listing == Listing::Html, site.files.protection.clone());
+        Reading { links, root, view, most, json, chosen, protection, routes: routes.clone() }
     }
 
     /// Returns the path of the folder beneath the root.
@@ -83,10 +91,10 @@ impl Reading {
         self.links.folder.relative()
     }
 
-    /// Reads the folder. It must still be `guarded`, whose guard admitted the client: another folder may have
+    /// Reads the folder. It must still be `folder`, whose guard admitted the client: another folder may have
     /// its name by now.
-    pub(crate) fn read(self, guarded: Identity) -> Result<ListingBody, FileError> {
-        let Reading { links, root, view, most, json, chosen } = self;
+    pub(crate) fn read(self, folder: Identity, guard: &Guard) -> Result<ListingBody, FileError> {
+        let Reading { links, root, view, most, json, chosen, protection, routes } = self;
         let mut nameless = 0;
         let found = root.entries(links.folder.relative(), most, |name| match url_name(name) {
             Some(name) => links.to(name, false).is_some(),
@@ -95,10 +103,15 @@ impl Reading {
                 false
             }
         })?;
-        if found.identity != guarded {
+        if found.identity != folder {
             return Err(FileError::Absent);
         }
-        let folder = FolderEntries::new(links, view, found.entries, found.more.then_some(most), nameless);
+        let readme = match json {
+            true => None,
+            false => readme::of(&found.entries, &links.folder, &root, &protection, &routes, guard),
+        };
+        let cut = found.more.then_some(most);
+        let folder = FolderEntries::new(links, view, found.entries, cut, nameless, readme);
         let body = if json { page::json(&folder) } else { page::html(&folder) };
         let tag = format!("\"{}\"", digest(body.as_bytes()));
         Ok(ListingBody { body, tag, json, chosen })

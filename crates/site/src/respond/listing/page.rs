@@ -8,17 +8,21 @@ use sha2::{Digest, Sha256};
 use tenfold_http::clock;
 
 use crate::files::media_type;
-use crate::respond::listing::folder::{FolderEntries, ListedEntry};
+use crate::respond::listing::folder::{FolderEntries, ListedEntry, Readme};
 use crate::respond::listing::view::{By, SortOrder, View};
 use crate::rules::policy::Policy;
 
 /// The page, with placeholders for its title and content.
 const PAGE: &str = include_str!("../../../templates/listing.html");
 
+/// The columns in order.
+const BY: [By; 3] = [By::Name, By::Size, By::Date];
+
 /// The displayed name of the root folder.
 const TOP: &str = "Files";
 
-/// Returns the `Content-Security-Policy` of the page: it loads nothing, and only its own style and script apply.
+/// Returns the `Content-Security-Policy` of the page: it loads only images and media of the same site, and
+/// only its own style and script apply.
 pub(super) fn policy() -> String {
     let digest = |tag: &str| {
         let (_, rest) = PAGE.split_once(&format!("<{tag}>")).expect("the template has the element");
@@ -26,7 +30,8 @@ pub(super) fn policy() -> String {
         Base64::encode_string(&Sha256::digest(content))
     };
     format!(
-        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'self'",
+        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; img-src 'self'; media-src 'self'; \
+         base-uri 'none'; form-action 'self'",
         digest("style"),
         digest("script")
     )
@@ -56,36 +61,83 @@ fn write_content(page: &mut String, folder: &FolderEntries) -> fmt::Result {
     if !folder.entries.is_empty() || folder.filtered > 0 {
         write_form(page, &folder.view)?;
     }
-    page.push_str("<table>\n<thead><tr>");
-    for by in [By::Name, By::Size, By::Date] {
-        write_column(page, by, &folder.view)?;
+    match folder.view.grid {
+        true => write_grid(page, folder, &query, names.is_empty())?,
+        false => write_table(page, folder, &query, names.is_empty())?,
     }
-    page.push_str("\n</tr></thead>\n<tbody>");
-    if !names.is_empty() {
-        let link = folder.links.above(1);
-        write!(
-            page,
-            "\n<tr><td><a class=\"up\" href=\"{}{}\" aria-label=\"Parent folder\">..</a></td>\
-             <td class=\"size\"></td><td class=\"modified\"></td></tr>",
-            Escaped(&link),
-            Escaped(&query)
-        )?;
-    }
-    for shown in &folder.entries {
-        write_row(page, shown, if shown.is_folder() { &query } else { "" })?;
-    }
-    write!(page, "\n</tbody>\n<tfoot><tr><td colspan=\"3\">{}</td></tr></tfoot>\n</table>", total(folder))?;
     if let Some(most) = folder.cut {
         write!(page, "\n<p>There is more here than is shown: the first {most} names were read.</p>")?;
     }
     match folder.nameless {
-        0 => Ok(()),
-        1 => write!(page, "\n<p>1 name is not shown, because no URL can contain it.</p>"),
-        count => write!(page, "\n<p>{count} names are not shown, because no URL can contain them.</p>"),
+        0 => {}
+        1 => page.push_str("\n<p>1 name is not shown, because no URL can contain it.</p>"),
+        count => {
+            write!(page, "\n<p>{count} names are not shown, because no URL can contain them.</p>")?;
+        }
     }
+    let Some(Readme { name, text, is_cut }) = &folder.readme else { return Ok(()) };
+    write!(page, "\n<h2>{}</h2>\n<pre>{}</pre>", Escaped(name), Escaped(text))?;
+    if *is_cut {
+        page.push_str("\n<p>The file is longer.</p>");
+    }
+    Ok(())
 }
 
-/// Writes the form of the filter, which keeps the rest of the query.
+/// Writes the entries as a table. Links to folders have this query. The root has no link to its parent.
+fn write_table(page: &mut String, folder: &FolderEntries, query: &str, is_root: bool) -> fmt::Result {
+    page.push_str("<table>\n<thead><tr>");
+    for by in BY {
+        let (class, aria, link) = column(by, &folder.view);
+        write!(page, "\n<th class=\"{class}\"{aria}>{link}</th>")?;
+    }
+    page.push_str("\n</tr></thead>\n<tbody>");
+    if !is_root {
+        page.push_str("\n<tr><td>");
+        write_parent(page, folder, query)?;
+        page.push_str("</td><td class=\"size\"></td><td class=\"modified\"></td></tr>");
+    }
+    for shown in &folder.entries {
+        write_row(page, shown, if shown.is_folder() { query } else { "" })?;
+    }
+    write!(page, "\n</tbody>\n<tfoot><tr><td colspan=\"3\">{}</td></tr></tfoot>\n</table>", total(folder))
+}
+
+/// Writes the entries as a grid: images, which the browser loads when they come into view, and players.
+fn write_grid(page: &mut String, folder: &FolderEntries, query: &str, is_root: bool) -> fmt::Result {
+    page.push_str("<nav aria-label=\"Order\">");
+    for by in BY {
+        let (_, _, link) = column(by, &folder.view);
+        write!(page, "{link} ")?;
+    }
+    page.push_str("</nav>\n<ul>");
+    if !is_root {
+        page.push_str("\n<li>");
+        write_parent(page, folder, query)?;
+        page.push_str("</li>");
+    }
+    for shown in &folder.entries {
+        let (kind, link, name) = (Kind::of(shown), Escaped(&shown.link), Escaped(&shown.entry.name));
+        page.push_str("\n<li>");
+        if let Some(player) = kind.player() {
+            write!(page, "<{player} controls preload=\"none\" src=\"{link}\"></{player}>")?;
+        }
+        let image = match kind {
+            Kind::Image => format!("<img loading=\"lazy\" decoding=\"async\" alt=\"\" src=\"{link}\">"),
+            _ => String::new(),
+        };
+        let (slash, query) = if shown.is_folder() { ("/", query) } else { ("", "") };
+        let query = Escaped(query);
+        write!(page, "<a class=\"{}\" href=\"{link}{query}\">{image}{name}{slash}</a></li>", kind.icon())?;
+    }
+    write!(page, "\n</ul>\n<p>{}</p>", total(folder))
+}
+
+fn write_parent(page: &mut String, folder: &FolderEntries, query: &str) -> fmt::Result {
+    let (link, query) = (folder.links.above(1), Escaped(query));
+    write!(page, "<a class=\"up\" href=\"{}{query}\" aria-label=\"Parent folder\">..</a>", Escaped(&link))
+}
+
+/// Writes the form of the filter, which keeps the rest of the query, and the links to the views.
 fn write_form(page: &mut String, view: &View) -> fmt::Result {
     page.push_str("<form role=\"search\">");
     for (name, value) in view.pairs().filter(|(name, _)| *name != "filter") {
@@ -96,12 +148,20 @@ fn write_form(page: &mut String, view: &View) -> fmt::Result {
         "<input type=\"search\" name=\"filter\" value=\"{}\" placeholder=\"Filter names\" \
          aria-label=\"Filter names\" autocomplete=\"off\"><button>Filter</button></form>",
         Escaped(&view.filter)
-    )
+    )?;
+    page.push_str("<nav aria-label=\"View\">");
+    for (grid, name) in [(false, "List"), (true, "Grid")] {
+        let current = if grid == view.grid { " aria-current=\"true\"" } else { "" };
+        let link = View { grid, ..view.clone() }.link();
+        write!(page, "<a href=\"{}\"{current}>{name}</a> ", Escaped(&link))?;
+    }
+    page.push_str("</nav>\n");
+    Ok(())
 }
 
-/// Writes the header of a column. Its link sorts by the column, in descending order if the listing is already
-/// in ascending order.
-fn write_column(page: &mut String, by: By, view: &View) -> fmt::Result {
+/// Returns the class of a column, its attribute of order, and its link. The link sorts by the column, in descending
+/// order if the listing is already in ascending order.
+fn column(by: By, view: &View) -> (&'static str, &'static str, String) {
     let (name, class) = match by {
         By::Name => ("Name", "name"),
         By::Size => ("Size", "size"),
@@ -113,7 +173,7 @@ fn write_column(page: &mut String, by: By, view: &View) -> fmt::Result {
         (true, true) => (false, " aria-sort=\"descending\"", " \u{2193}"),
     };
     let link = View { order: SortOrder { by, descending }, ..view.clone() }.link();
-    write!(page, "\n<th class=\"{class}\"{aria}><a href=\"{}\">{name}{mark}</a></th>", Escaped(&link))
+    (class, aria, format!("<a href=\"{}\">{name}{mark}</a>", Escaped(&link)))
 }
 
 /// Writes the row of an entry. Its link has this query.
@@ -124,12 +184,19 @@ fn write_row(page: &mut String, shown: &ListedEntry, query: &str) -> fmt::Result
         false => ("", format!("{} bytes", facts.size), short(facts.size)),
     };
     let modified = u64::try_from(facts.modified.seconds).map(date).unwrap_or_default();
-    let (icon, link, name) = (icon(shown), Escaped(&shown.link), Escaped(&shown.entry.name));
+    let (kind, link, name) = (Kind::of(shown), Escaped(&shown.link), Escaped(&shown.entry.name));
+    let (icon, query) = (kind.icon(), Escaped(query));
+    write!(page, "\n<tr><td><a class=\"{icon}\" href=\"{link}{query}\">{name}{slash}</a>")?;
+    if let Some(player) = kind.player() {
+        write!(
+            page,
+            "<details><summary aria-label=\"Play {name}\">Play</summary>\
+             <{player} controls preload=\"none\" src=\"{link}\"></{player}></details>"
+        )?;
+    }
     write!(
         page,
-        "\n<tr><td><a class=\"{icon}\" href=\"{link}{}\">{name}{slash}</a></td>\
-         <td class=\"size\" title=\"{bytes}\">{size}</td><td class=\"modified\">{modified}</td></tr>",
-        Escaped(query)
+        "</td><td class=\"size\" title=\"{bytes}\">{size}</td><td class=\"modified\">{modified}</td></tr>"
     )
 }
 
@@ -147,21 +214,61 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-/// The CSS class of an entry's icon, chosen by media type.
-fn icon(shown: &ListedEntry) -> &'static str {
-    const ARCHIVES: [&str; 8] = [".zip", ".gz", ".xz", ".zst", ".bz2", ".tar", ".7z", ".deb"];
-    if shown.is_folder() {
-        return "dir";
+/// The kind of an entry, by its media type.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Folder,
+    /// An image that browsers show.
+    Image,
+    /// An image that some browsers lack.
+    OtherImage,
+    Audio,
+    Video,
+    Text,
+    Archive,
+    Other,
+}
+
+impl Kind {
+    fn of(shown: &ListedEntry) -> Kind {
+        const ARCHIVES: [&str; 8] = [".zip", ".gz", ".xz", ".zst", ".bz2", ".tar", ".7z", ".deb"];
+        const IMAGES: [&str; 7] = ["jpeg", "png", "gif", "webp", "avif", "svg+xml", "bmp"];
+        if shown.is_folder() {
+            return Kind::Folder;
+        }
+        let name = shown.entry.name.to_ascii_lowercase();
+        let essence = media_type::of(&name, &Policy::default());
+        let archive = ARCHIVES.iter().any(|ending| name.ends_with(ending));
+        match essence.split(';').next().and_then(|essence| essence.split_once('/')) {
+            Some(("image", subtype)) if IMAGES.contains(&subtype) => Kind::Image,
+            Some(("image", _)) => Kind::OtherImage,
+            Some(("audio", _)) => Kind::Audio,
+            Some(("video", _)) => Kind::Video,
+            Some(("text", _)) => Kind::Text,
+            _ if archive => Kind::Archive,
+            _ => Kind::Other,
+        }
     }
-    let name = shown.entry.name.to_ascii_lowercase();
-    let essence = media_type::of(&name, &Policy::default());
-    let archive = ARCHIVES.iter().any(|ending| name.ends_with(ending));
-    match essence.split('/').next() {
-        Some("image") => "image",
-        Some("audio" | "video") => "media",
-        Some("text") => "text",
-        _ if archive => "archive",
-        _ => "file",
+
+    /// The CSS class of its icon.
+    fn icon(self) -> &'static str {
+        match self {
+            Kind::Folder => "dir",
+            Kind::Image | Kind::OtherImage => "image",
+            Kind::Audio | Kind::Video => "media",
+            Kind::Text => "text",
+            Kind::Archive => "archive",
+            Kind::Other => "file",
+        }
+    }
+
+    /// The element that plays it.
+    fn player(self) -> Option<&'static str> {
+        match self {
+            Kind::Audio => Some("audio"),
+            Kind::Video => Some("video"),
+            _ => None,
+        }
     }
 }
 

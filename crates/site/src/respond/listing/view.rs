@@ -8,6 +8,8 @@ pub(super) struct View {
     pub(super) order: SortOrder,
     /// Text that the shown names contain, in lower case; empty: all names are shown.
     pub(super) filter: String,
+    /// Whether images and media are shown as a grid.
+    pub(super) grid: bool,
 }
 
 /// The order of a listing.
@@ -29,13 +31,14 @@ impl View {
     /// values are ignored.
     pub(super) fn of(query: &str) -> View {
         let order = SortOrder { by: By::Name, descending: false };
-        let mut view = View { order, filter: String::new() };
+        let mut view = View { order, filter: String::new(), grid: false };
         for pair in query.split('&') {
             match pair.split_once('=') {
                 Some(("sort", "name")) => view.order.by = By::Name,
                 Some(("sort", "size")) => view.order.by = By::Size,
                 Some(("sort", "date")) => view.order.by = By::Date,
                 Some(("order", order)) => view.order.descending = order == "desc",
+                Some(("view", view_as)) => view.grid = view_as == "grid",
                 Some(("filter", text)) => view.filter = filter_of(text),
                 _ => {}
             }
@@ -54,7 +57,8 @@ impl View {
         let by = (!is_default).then_some(self.order.by.word());
         let descending = self.order.descending.then_some("desc");
         let filter = Some(&self.filter[..]).filter(|text| !text.is_empty());
-        let pairs = [("sort", by), ("order", descending), ("filter", filter)];
+        let grid = self.grid.then_some("grid");
+        let pairs = [("sort", by), ("order", descending), ("filter", filter), ("view", grid)];
         pairs.into_iter().filter_map(|(name, value)| Some((name, value?)))
     }
 
@@ -136,8 +140,8 @@ mod tests {
             assert_eq!(view.filter, filter, "{query}");
             assert_eq!(View::of(view.query().trim_start_matches('?')), view, "{query}");
         }
-        let view = View::of("order=desc&sort=date&filter=A%22%3E<&x=y");
-        assert_eq!(view.query(), "?sort=date&order=desc&filter=a%22%3E%3C");
+        let view = View::of("view=grid&order=desc&sort=date&filter=A%22%3E<&x=y");
+        assert_eq!(view.query(), "?sort=date&order=desc&filter=a%22%3E%3C&view=grid");
         assert_eq!(View::of("sort=name&order=asc&filter=").query(), "");
     }
 

@@ -213,3 +213,30 @@ fn h83_a_file_of_members_waits_for_a_login_and_costs_no_look_when_it_is_remember
         }
     });
 }
+
+#[test]
+fn the_text_below_a_listing_needs_the_password_of_its_file() {
+    let folder = folder();
+    folder.write("open/README", "for everybody");
+    folder.write("shut/README", "for members");
+    folder.write("mixed/README.md", "for members");
+    folder.write("linked/x", "");
+    folder.link("linked/README", "../shut/README");
+    let rules = vec![rule("/shut/**", members()), rule("/mixed/README.md", members())];
+    let policies = Policies::new(Policy::default(), rules);
+    let site = folder.site(Settings { policies, listing: crate::Listing::Html, ..Settings::default() });
+    let right = "Authorization: Basic YWxpY2U6c2VjcmV0\r\n";
+    for (target, fields, is_shown) in [
+        ("/open/", "", true),
+        ("/shut/", right, true),
+        ("/mixed/", "", false),
+        ("/linked/", "", false),
+        ("/shut/", right, true),
+    ] {
+        let (page, _) = ask_with_work(&site, target, fields);
+        assert_eq!(page.status(), 200, "{target}");
+        let is_found = page.text().contains("<pre>for ");
+        assert_eq!(is_found, is_shown, "{target}");
+    }
+    assert_eq!(ask_with_work(&site, "/shut/", "").0.status(), 401);
+}
