@@ -83,6 +83,9 @@ const SERVER_TOOLS: &[&str] = &[
     "h2spec",
 ];
 
+/// The tools of `packaging/kubernetes/check.sh`. It fetches the schemas by go.
+const KUBERNETES_TOOLS: &[&str] = &["golang-go", "kubeconform", "kustomize", "python3"];
+
 /// The packages that the address sanitizer tests.
 const SANITIZED: &[&str] = &["tenfold-http", "tenfold-sys", "tenfold-engine", "tenfold-accounts"];
 
@@ -147,6 +150,12 @@ pub(crate) const STEPS: &[TestStep] = &[
         step("threads", "sys and engine under the thread sanitizer", &["nightly", "rust-src"], |scope| {
             checks::thread_sanitizer(&scope.root, &scope.select(THREADED))
         }),
+    ),
+    step(
+        "kubernetes",
+        "the objects of packaging/kubernetes conform to their schemas",
+        KUBERNETES_TOOLS,
+        |scope| shell::run(&scope.root, "sh", &["packaging/kubernetes/check.sh"], &[]),
     ),
     step("units", "systemd accepts the units, and they confine the server", &["systemd"], |scope| {
         package::units::check(&scope.root)

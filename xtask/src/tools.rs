@@ -97,6 +97,8 @@ pub(crate) const TOOLS: &[Tool] = tools! {
     "pebble" "an authority that issues certificates to tests", Program("pebble"), PEBBLE;
     "pebble-challtestsrv" "the name server of that authority", Program("pebble-challtestsrv"), PEBBLE_NAMES;
     "h2spec" "the conformance of HTTP/2", Program("h2spec"), H2SPEC;
+    "kustomize" "the objects of Kubernetes", Program("kustomize"), KUSTOMIZE;
+    "kubeconform" "the schemas of these objects", Program("kubeconform"), KUBECONFORM;
     "axe-core" "the accessibility of pages in a browser", File(AXE), Npm(AXE_FOLDER);
     "nginx-light" "the proxy in front of two nodes; also measured against", Program("nginx"), Debian;
     "haproxy" "a proxy in front, with PROXY headers", Program("haproxy"), Debian;
@@ -118,6 +120,8 @@ const CARGO_SBOM: Installation = ByHand("cargo install cargo-sbom --version 0.10
 const PEBBLE: Installation = Go("github.com/letsencrypt/pebble/v2/cmd/pebble@v2.10.1");
 const PEBBLE_NAMES: Installation = Go("github.com/letsencrypt/pebble/v2/cmd/pebble-challtestsrv@v2.10.1");
 const H2SPEC: Installation = Go("github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible");
+const KUSTOMIZE: Installation = Go("sigs.k8s.io/kustomize/kustomize/v5@v5.8.1");
+const KUBECONFORM: Installation = Go("github.com/yannh/kubeconform/cmd/kubeconform@v0.7.0");
 
 const AXE_FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/axe");
 const AXE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/axe/node_modules/axe-core/axe.min.js");
