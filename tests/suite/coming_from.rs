@@ -16,7 +16,10 @@ use tenfold_tests::wire::Wire;
 
 pub(crate) const THEME: Theme = Theme {
     name: "coming-from",
-    cases: cases![Once: every_documented_command_serves, every_documented_configuration_serves],
+    cases: cases![
+        Once: every_documented_command_serves, every_documented_configuration_serves,
+            every_documented_file_of_another_server_is_migrated;
+    ],
 };
 
 /// The fenced blocks of this language on the pages.
@@ -126,4 +129,49 @@ fn every_documented_configuration_serves() {
         assert!(checked.status.success(), "{}\n{content}", String::from_utf8_lossy(&checked.stderr));
         serves(&folder, ["serve", "--config", "tenfold.toml"].map(str::to_owned).to_vec());
     }
+}
+
+/// The files on the pages for nginx, Apache, Caddy and lighttpd, translated, checked and served.
+fn every_documented_file_of_another_server_is_migrated() {
+    let files = [
+        ("nginx", "nginx.conf"),
+        ("apache", "httpd.conf"),
+        ("caddy", "Caddyfile"),
+        ("lighttpd", "lighttpd.conf"),
+    ];
+    for (server, name) in files {
+        let page = binary::workspace().join(format!("docs/how-to/migrate/{server}.md"));
+        let page =
+            fs::read_to_string(&page).unwrap_or_else(|error| panic!("read {}: {error}", page.display()));
+        let block = page.split("\n```\n").nth(2).unwrap_or_else(|| panic!("{server}.md has no file"));
+        let folder = folder();
+        fs::create_dir_all(folder.at("site/errors")).expect("our own folder");
+        for page in ["missing.html", "errors/server.html", "errors/404.html"] {
+            folder.write(&format!("site/{page}"), "an error");
+        }
+        let mut text = block.to_owned();
+        for (theirs, ours) in
+            [("/srv/example", "site"), ("/srv/app", "app"), ("/var/log/nginx/", ""), ("logs/", "")]
+        {
+            text = text.replace(theirs, ours);
+        }
+        let hash = fs::read_to_string(folder.at("members.htpasswd")).expect("it was written");
+        let text = text.replace("$2a$14$...", hash.trim().trim_start_matches("Bob:"));
+        let input = folder.write(name, &text).display().to_string();
+        let output = folder.at("tenfold.toml").display().to_string();
+        let migrated = tenfold(&["migrate", &input, "--output", &output]);
+        let report = String::from_utf8_lossy(&migrated.stderr).into_owned();
+        assert_eq!(migrated.status.code(), Some(0), "{report}");
+        assert!(report.contains(" directives: ") && report.ends_with(" 0 not translated\n"), "{report}");
+        let again = tenfold(&["migrate", &input, "--output", &output]);
+        assert_eq!(again.status.code(), Some(1), "a file is never replaced");
+        let checked = tenfold(&["check", &output]);
+        let toml = fs::read_to_string(&output).unwrap_or_default();
+        assert!(checked.status.success(), "{}\n{toml}", String::from_utf8_lossy(&checked.stderr));
+        serves(&folder, ["serve", "--config", "tenfold.toml"].map(str::to_owned).to_vec());
+    }
+    let refused = tenfold(&["migrate", "--from", "miniserve", "--", "miniserve", "-u", "site"]);
+    assert_eq!(refused.status.code(), Some(3), "{}", String::from_utf8_lossy(&refused.stderr));
+    assert_eq!(tenfold(&["migrate", "--from", "iis", "x"]).status.code(), Some(2));
+    assert_eq!(tenfold(&["migrate", "/nonexistent.conf"]).status.code(), Some(1));
 }

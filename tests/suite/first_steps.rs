@@ -142,7 +142,7 @@ fn words_of_other_servers_lead_to_settings() {
         ("example.org {\n  file_server\n}\n", "a Caddyfile"),
     ] {
         let said = text(&tenfold(&["check", &folder.write("foreign", content).display().to_string()]).stderr);
-        assert!(said.contains(hint) && said.contains("(Moving from another server)"), "{content}: {said}");
+        assert!(said.contains(hint) && said.contains("`tenfold migrate "), "{content}: {said}");
     }
 }
 

@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches, value_parser};
 
 use super::advice::advise;
 use super::manual::SHELLS;
-use super::{bench, book, check, engines, lab, manual, serve, status, upgrade, users};
+use super::{bench, book, check, engines, lab, manual, migrate, serve, status, upgrade, users};
 use crate::supervisor::open;
 
 /// Parses the command line; `None` without any word. Ends the process with 2 if the command line is wrong, and with 0
@@ -27,6 +27,7 @@ pub(crate) fn run(name: &str, typed: &ArgMatches) -> ExitCode {
         "book" => book::serve(text("listen").expect("it has a default")),
         "check" if typed.get_flag("schema") => check::print_schema(),
         "check" => check::check(path("config")),
+        "migrate" => migrate::run(typed),
         "engines" => engines::show(text("NAME").as_deref(), typed.get_flag("matrix"), typed.get_flag("json")),
         "status" => status::show(
             text("address"),
@@ -79,6 +80,7 @@ pub(crate) fn program() -> clap::Command {
                 .arg(check)
                 .arg(schema),
         )
+        .subcommand(migrate::command())
         .subcommand(
             clap::Command::new("book")
                 .about("Serve the manual of this version locally, for reading offline")

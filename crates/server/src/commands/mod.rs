@@ -8,6 +8,7 @@ pub(crate) mod cli;
 mod engines;
 mod lab;
 mod manual;
+mod migrate;
 pub(crate) mod next;
 mod output;
 mod serve;

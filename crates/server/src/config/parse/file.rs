@@ -43,9 +43,9 @@ pub(super) fn read_text(path: &Path, content: &str, settings: &mut Settings, pro
         Err(error) => {
             let end = content.len();
             let mend = match foreign(content) {
-                Some(server) => format!(
-                    "this is {server}; `tenfold book` shows the same in TOML (Moving from another server)"
-                ),
+                Some(server) => {
+                    format!("this is {server}; `tenfold migrate {}` translates it", path.display())
+                }
                 None => error
                     .span()
                     .and_then(|place| in_quotes(content, place))
@@ -94,6 +94,13 @@ pub(super) fn read_text(path: &Path, content: &str, settings: &mut Settings, pro
             complain(format!("invalid value of {name}"), value.span(), why);
         }
     }
+}
+
+/// Returns the first problem of a piece of a configuration, without its place.
+pub(crate) fn first_problem(piece: &str) -> Option<String> {
+    let (mut settings, mut problems) = (Settings::default(), Vec::new());
+    read_text(Path::new(""), piece, &mut settings, &mut problems);
+    problems.first().map(Problem::remedy)
 }
 
 /// The remedy if the line of an error has a text without quotes as its value.

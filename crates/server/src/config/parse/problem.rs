@@ -55,6 +55,11 @@ impl Problem {
         self.place.is_some()
     }
 
+    /// The remedy, or the problem if it has no place in a file.
+    pub(crate) fn remedy(&self) -> String {
+        self.place.as_ref().map_or_else(|| self.what.clone(), |place| place.mend.clone())
+    }
+
     /// The problem with its lines of the file; `styled` for a terminal.
     pub(crate) fn render(&self, styled: bool) -> String {
         let Some(place) = &self.place else { return self.what.clone() };

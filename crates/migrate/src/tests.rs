@@ -1,0 +1,209 @@
+use proptest::prelude::*;
+
+use crate::tree::Directive;
+use crate::{Format, Input, Outcome, Translation, translate, tree};
+
+fn of(format: Format, text: &str) -> Translation {
+    let input = Input { format, name: "file", text, folder: "/srv/site" };
+    translate(input, &|_| Ok(())).unwrap_or_else(|why| panic!("{why}\n{text}"))
+}
+
+/// The outcome of the first directive with this name.
+#[track_caller]
+fn outcome(translation: &Translation, directive: &str) -> Outcome {
+    let entry = translation.entries.iter().find(|entry| entry.directive == directive);
+    entry.unwrap_or_else(|| panic!("no {directive} in {:#?}", translation.entries)).outcome.clone()
+}
+
+#[track_caller]
+fn has(translation: &Translation, lines: &[&str]) {
+    for line in lines {
+        assert!(translation.toml.contains(line), "{line} is not in:\n{}", translation.toml);
+    }
+}
+
+#[test]
+fn formats_are_found_by_name_and_content() {
+    for (name, text, format) in [
+        ("/etc/nginx/sites-available/x.conf", "", Format::Nginx),
+        ("site/.htaccess", "", Format::Apache),
+        ("Caddyfile.prod", "", Format::Caddy),
+        ("/etc/lighttpd/lighttpd.conf", "", Format::Lighttpd),
+        ("x.conf", "server {\n  listen 80;\n}\n", Format::Nginx),
+        ("x.conf", "RewriteEngine On\n", Format::Apache),
+        ("x.conf", "# a\nserver.document-root = \"/srv\"\n", Format::Lighttpd),
+        ("x", "example.org {\n  file_server\n}\n", Format::Caddy),
+        ("x.service", "[Service]\nExecStart=/usr/bin/miniserve -p 80 /srv\n", Format::Miniserve),
+        ("-", "miniserve /srv", Format::Miniserve),
+    ] {
+        assert_eq!(Format::detect(name, text), Some(format), "{name}");
+    }
+    assert_eq!(Format::detect("x", "hello"), None);
+}
+
+#[test]
+fn what_cannot_be_translated_closes_its_paths() {
+    let nginx = of(
+        Format::Nginx,
+        "server {\n root /srv/a;\n location /api/ { proxy_pass http://app; }\n location ~ \\.php$ { \
+            fastcgi_pass x; }\n \
+         location /private/ { allow 10.0.0.0/8; deny all; }\n location /internal/ { deny all; }\n \
+         location /private/open/ { expires 1h; }\n location ~ /\\.ht { deny all; }\n}\n",
+    );
+    has(
+        &nginx,
+        &["from = \"/api/**\"", "from = \"/**.php\"", "from = \"/private/**\"", "from = \"/internal/**\""],
+    );
+    let order = |text: &str| nginx.toml.find(text).unwrap_or_else(|| panic!("{text}:\n{}", nginx.toml));
+    assert!(order("from = \"/private/open/**\"") < order("from = \"/private/**\""), "{}", nginx.toml);
+    assert_eq!(outcome(&nginx, "deny"), Outcome::Refused(crate::reasons::ADDRESSES.into()));
+    let htaccess = of(
+        Format::Apache,
+        "<Files secret.txt>\nRequire ip 10.0.0.1\n</Files>\nRewriteRule . /index.php [L]\n",
+    );
+    has(&htaccess, &["from = \"/secret.txt\"", "from = \"/**/secret.txt\"", "from = \"/**.php\""]);
+    let caddy = of(
+        Format::Caddy,
+        "a.example {\n root * /srv\n reverse_proxy app:80\n handle /static/* {\n file_server\n }\n}\n",
+    );
+    has(&caddy, &["from = \"/static/**\", to = \"/static/**\"", "from = \"/**\", to = \"/.closed\""]);
+    let lighttpd =
+        of(Format::Lighttpd, "server.document-root = \"/srv\"\nurl.access-deny = (\"~\", \".inc\")\n");
+    has(&lighttpd, &["from = \"/**.inc\""]);
+    let miniserve = of(Format::Miniserve, "miniserve -a bob:secret /srv");
+    has(&miniserve, &["from = \"/**\", to = \"/.closed\""]);
+    assert!(!miniserve.toml.contains("secret"), "a password is not repeated:\n{}", miniserve.toml);
+}
+
+#[test]
+fn a_hostile_file_ends_with_an_error() {
+    for (format, text) in [
+        (Format::Nginx, "a {".repeat(1000)),
+        (Format::Nginx, "a \"".into()),
+        (Format::Nginx, "}".into()),
+        (Format::Nginx, "a;".repeat(30_000)),
+        (
+            Format::Nginx,
+            format!(
+                "server {{ {} }}",
+                "location ~ (a|b|c|d|e|f)(a|b|c|d|e|f)/x { deny all; }\n".repeat(4000)
+            ),
+        ),
+        (Format::Caddy, "a {\n".repeat(1000)),
+        (Format::Caddy, "a <<END\nb".into()),
+        (Format::Caddy, "(a) {\nimport a\n}\nx {\nimport a\n}\n".into()),
+        (
+            Format::Caddy,
+            (0..8).fold("(s0) {\nroot x\n}\n".to_owned(), |all, at| {
+                format!("{all}(s{}) {{\n{}}}\n", at + 1, format!("import s{at}\n").repeat(20))
+            }) + "x {\nimport s8\n}\n",
+        ),
+        (Format::Apache, "<a>\n".repeat(1000)),
+        (Format::Apache, "<a>\n</b>".into()),
+        (Format::Lighttpd, "a = (".to_owned() + &"(".repeat(100_000)),
+        (Format::Lighttpd, "$HTTP[\"url\"] == \"a\" {".repeat(1000)),
+        (Format::Lighttpd, "a = \"".into()),
+        (Format::Miniserve, "nothing\nhere".into()),
+        (Format::Nginx, "x".repeat(crate::MOST_BYTES + 1)),
+    ] {
+        let input = Input { format, name: "file", text: &text, folder: "." };
+        assert!(translate(input, &|_| Ok(())).is_err(), "{}: {}", format.name(), &text[..text.len().min(60)]);
+    }
+}
+
+/// The directives of a tree that get an outcome: entries of types and maps are values.
+fn count(directives: &[Directive]) -> usize {
+    let of_values = |directive: &Directive| ["types", "map"].contains(&directive.name.as_str());
+    let inner = |directive: &Directive| if of_values(directive) { 0 } else { count(directive.inner()) };
+    directives.iter().map(|directive| 1 + inner(directive)).sum()
+}
+
+/// Words that a translator knows, in any order.
+fn words() -> impl Strategy<Value = String> {
+    let known = [
+        "server",
+        "location",
+        "/",
+        "/a/",
+        "= /a",
+        "~ \\.php$",
+        "~* \\.(css|js)$",
+        "return 301 https://$host$request_uri",
+        "return 404",
+        "if ($host = a.example)",
+        "root /srv",
+        "alias /srv/a/",
+        "try_files $uri /index.html",
+        "listen 80",
+        "listen 443 ssl",
+        "server_name a.example b.example",
+        "deny all",
+        "allow 10.0.0.1",
+        "proxy_pass http://x",
+        "expires 1d",
+        "add_header A b",
+        "add_header Cache-Control public",
+        "gzip on",
+        "auth_basic x",
+        "error_page 404 /404.html",
+        "types",
+        "rewrite ^/a/(.*)$ /b/$1 last",
+        "include x",
+        "http",
+        "limit_except GET",
+        "location @x",
+        "internal",
+        "index index.php",
+    ];
+    let piece = (prop::sample::select(known.to_vec()), prop::sample::select(vec![";", "{", "}", ";", ";"]));
+    prop::collection::vec(piece, 0..40).prop_map(|pieces| {
+        let (mut text, mut depth) = (String::new(), 0);
+        for (word, end) in pieces {
+            match end {
+                "}" if depth > 0 => {
+                    text.push('}');
+                    depth -= 1;
+                }
+                "{" => {
+                    text.push_str(&format!("{word} {{\n"));
+                    depth += 1;
+                }
+                _ => text.push_str(&format!("{word};\n")),
+            }
+        }
+        text + &"}".repeat(depth)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    /// A directive that is dropped silently would be a rule that nobody misses until the site is open.
+    #[test]
+    fn every_directive_of_nginx_has_one_outcome(text in words()) {
+        let tree = tree::nginx(&text).expect("the braces are balanced");
+        prop_assert_eq!(of(Format::Nginx, &text).entries.len(), count(&tree), "{}", text);
+    }
+
+    #[test]
+    fn no_text_panics(
+        text in "\\PC{0,200}",
+        lines in prop::collection::vec("[-$@<>(){}\\[\\]\"'`~^*=|:;,.#/%\\\\ a-zA-Z0-9]{0,30}", 0..12),
+    ) {
+        for text in [text, lines.join("\n")] {
+            for format in Format::ALL {
+                let input = Input { format, name: "file", text: &text, folder: "." };
+                let _ = translate(input, &|_| Ok(()));
+                let _ = Format::detect("", &text);
+            }
+        }
+    }
+
+    #[test]
+    fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let text = String::from_utf8_lossy(&bytes);
+        for format in Format::ALL {
+            let _ = translate(Input { format, name: "file", text: &text, folder: "." }, &|_| Err("no".into()));
+        }
+    }
+}
