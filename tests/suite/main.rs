@@ -8,6 +8,7 @@ mod accessibility;
 mod acme;
 mod admin;
 mod admission;
+mod archives;
 mod bench;
 mod bodies;
 mod bounds;
@@ -77,6 +78,7 @@ const THEMES: &[Theme] = &[
     conditions::THEME,
     codings::THEME,
     listings::THEME,
+    archives::THEME,
     file_server::THEME,
     tags::THEME,
     refusals::THEME,

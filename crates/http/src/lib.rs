@@ -40,7 +40,7 @@ pub use message::request_id::RequestId;
 pub use message::server_field::show_server;
 pub use message::status::{PLAIN_TEXT, reason};
 pub use message::trust::TrustedProxy;
-pub use out::{Memory, OpenFile, Out, Part, SendObserver, SendReport};
+pub use out::{Memory, OpenFile, Out, Part, PartSource, SendObserver, SendReport};
 pub use response::echo::echo;
 pub use response::template::Template;
 pub use response::value::Response;

@@ -3,6 +3,7 @@
 //! A response consists of staged bytes, shared bytes and files in any sequence. The responses to pipelined
 //! requests are sent in one flush. A typical response has only staged bytes, in a single `Vec`.
 
+mod source;
 mod taken;
 #[cfg(test)]
 mod tests;
@@ -72,6 +73,17 @@ pub enum Part {
     File(Arc<OpenFile>, Range<u64>),
 }
 
+/// The end of a body, of which each part is made when all earlier output has been sent or taken. A body of many
+/// files thus keeps one of them open.
+pub trait PartSource: Send {
+    /// The bytes of all parts that are still to come.
+    fn left(&self) -> u64;
+
+    /// Makes the next part, which is not empty. It runs on the thread of the connection, and waits no longer than
+    /// the opening of a file.
+    fn next(&mut self) -> Part;
+}
+
 /// The result of sending the bytes between an observer and the previous observer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendReport {
@@ -92,9 +104,6 @@ pub enum Memory {
     /// A range of shared bytes.
     Shared(Arc<[u8]>, Range<usize>),
 }
-
-/// The most shared bytes that are copied to another output: a part costs more.
-const COPIED: u64 = 4096;
 
 /// The ordered output of a connection. Adding to it cannot fail. [`Out::full`] is checked before each
 /// response, so at most one response exceeds the bound.
@@ -163,60 +172,10 @@ impl Out {
         &mut self.staged[index]
     }
 
-    /// Moves the first `count` bytes to the end of `to`, and the observers that follow them. Short parts of shared bytes
-    /// are copied. Panics if there are fewer.
-    pub(crate) fn take_front(&mut self, count: u64, to: &mut Out) {
-        let mut left = count;
-        while let Some(segment) = self.segments.front_mut() {
-            let step = left.min(segment.len());
-            left -= step;
-            match segment {
-                Segment::Staged(size) | Segment::Alone(size) | Segment::Record(_, size) => {
-                    to.stage(&self.staged[self.gone..self.gone + step as usize]);
-                    *size -= step as usize;
-                    self.gone += step as usize;
-                }
-                Segment::Shared(bytes, range) if step <= COPIED => {
-                    let end = range.start + step as usize;
-                    to.stage(&bytes[range.start..end]);
-                    range.start = end;
-                }
-                Segment::Shared(bytes, range) => {
-                    let end = range.start + step as usize;
-                    to.push(Part::Shared(bytes.clone(), range.start..end));
-                    range.start = end;
-                }
-                Segment::File(file, range) => {
-                    let end = range.start + step;
-                    to.push(Part::File(file.clone(), range.start..end));
-                    range.start = end;
-                }
-                Segment::Observer(_) => {}
-            }
-            if segment.len() > 0 {
-                return;
-            }
-            if let Some(Segment::Observer(observer)) = self.segments.pop_front() {
-                to.observe(observer);
-            }
-        }
-        let step = usize::try_from(left).expect("staged bytes fit a usize");
-        self.tail = self.tail.checked_sub(step).expect("no more bytes are taken than were added");
-        to.stage(&self.staged[self.gone..self.gone + step]);
-        self.gone += step;
-        self.rewind_where_empty();
-    }
-
     /// Adds `part` to the end without copying it. An empty part is ignored. Panics if a range of shared bytes
     /// exceeds them.
     pub fn push(&mut self, part: Part) {
-        let segment = match part {
-            Part::Shared(bytes, range) => {
-                assert!(range.end <= bytes.len(), "the range {range:?} exceeds {} bytes", bytes.len());
-                Segment::Shared(bytes, range)
-            }
-            Part::File(file, range) => Segment::File(file, range),
-        };
+        let segment = Segment::of(part);
         if segment.len() > 0 {
             self.push_segment(segment);
         }
@@ -324,7 +283,7 @@ impl Out {
                 // A part of shared bytes keeps all of them in memory.
                 Segment::Shared(bytes, _) => kept += bytes.len(),
                 // Otherwise, a client that does not read would keep many files open.
-                Segment::File(..) => return true,
+                Segment::File(..) | Segment::Source(_) => return true,
                 _ => {}
             }
         }
@@ -382,7 +341,7 @@ impl Out {
                     &self.staged[at - count..at]
                 }
                 Segment::Shared(bytes, range) => &bytes[range.clone()],
-                Segment::File(..) => return (filled, true),
+                Segment::File(..) | Segment::Source(_) => return (filled, true),
                 Segment::Observer(_) => {
                     taken += 1;
                     continue;
@@ -444,7 +403,8 @@ impl Out {
     /// Returns the first file of the output and its range to send. It follows the bytes of [`Out::memory`],
     /// if that returned all of them.
     pub fn next_file(&self) -> Option<(&Arc<OpenFile>, Range<u64>)> {
-        self.segments.iter().find_map(|segment| match segment {
+        let is_source = |segment: &&Segment| matches!(segment, Segment::Source(_));
+        self.segments.iter().take_while(|segment| !is_source(segment)).find_map(|segment| match segment {
             Segment::File(file, range) => Some((file, range.clone())),
             _ => None,
         })
@@ -462,12 +422,14 @@ impl Out {
         self.rewind_where_empty();
     }
 
-    /// Resets the output if it has neither bytes nor observers.
+    /// Resets the output if it has neither bytes nor observers. Otherwise its front is a part.
     #[inline]
     fn rewind_where_empty(&mut self) {
         if self.is_empty() {
             self.staged.clear();
             (self.gone, self.sends) = (0, 0);
+        } else if matches!(self.segments.front(), Some(Segment::Source(_))) {
+            self.unfold();
         }
     }
 
@@ -545,16 +507,30 @@ enum Segment {
     Record(u8, usize),
     Shared(Arc<[u8]>, Range<usize>),
     File(Arc<OpenFile>, Range<u64>),
+    /// Further parts; never at the front.
+    Source(Box<dyn PartSource>),
     Observer(SendObserver),
 }
 
 impl Segment {
+    /// Returns the segment of a part. Panics if a range of shared bytes exceeds them.
+    fn of(part: Part) -> Segment {
+        match part {
+            Part::Shared(bytes, range) => {
+                assert!(range.end <= bytes.len(), "the range {range:?} exceeds {} bytes", bytes.len());
+                Segment::Shared(bytes, range)
+            }
+            Part::File(file, range) => Segment::File(file, range),
+        }
+    }
+
     /// Returns the number of bytes to send.
     fn len(&self) -> u64 {
         match self {
             Segment::Staged(count) | Segment::Alone(count) | Segment::Record(_, count) => *count as u64,
             Segment::Shared(_, range) => range.len() as u64,
             Segment::File(_, range) => range.end.saturating_sub(range.start),
+            Segment::Source(source) => source.left(),
             Segment::Observer(_) => 0,
         }
     }
@@ -569,6 +545,7 @@ impl Segment {
             }
             Segment::Shared(_, range) => range.start += count as usize,
             Segment::File(_, range) => range.start += count,
+            Segment::Source(_) => assert!(count == 0, "bytes were sent before they were made"),
             Segment::Observer(_) => {}
         }
         0

@@ -1,5 +1,6 @@
 //! A temporary folder for a test, requests to it, and their responses.
 
+mod archives;
 mod cache;
 mod codings;
 mod files;

@@ -1,7 +1,10 @@
 //! Output that a driver takes: it owns the bytes until the kernel has processed them, and then reports the
 //! result.
 
-use super::{Memory, Out, Segment, SendObserver};
+use super::{Memory, Out, Part, Segment, SendObserver};
+
+/// The most shared bytes that are copied to another output: a part costs more.
+const COPIED: u64 = 4096;
 
 impl Out {
     /// Takes the first piece of memory, for a driver that owns bytes until the kernel has processed them.
@@ -20,7 +23,10 @@ impl Out {
             return Some(Memory::Staged(std::mem::replace(&mut self.staged, spare), from));
         }
         // An observer waits until the preceding bytes are sent: see `advance`.
-        if matches!(self.segments.front()?, Segment::File(..) | Segment::Record(..) | Segment::Observer(_)) {
+        let is_memory = |segment: &Segment| {
+            matches!(segment, Segment::Shared(..) | Segment::Staged(_) | Segment::Alone(_))
+        };
+        if !is_memory(self.segments.front()?) {
             return None;
         }
         let memory = match self.segments.pop_front()? {
@@ -30,7 +36,7 @@ impl Out {
                 self.gone += count;
                 Memory::Staged(spare, 0)
             }
-            Segment::File(..) | Segment::Record(..) | Segment::Observer(_) => return None,
+            _ => return None,
         };
         self.sends += 1;
         self.rewind_where_empty();
@@ -65,6 +71,76 @@ impl Out {
         self.sends = 0;
         self.rewind_where_empty();
         Some(observer)
+    }
+
+    /// Moves the first `count` bytes to the end of `to`, and the observers that follow them. Short parts of shared bytes
+    /// are copied. Panics if there are fewer.
+    pub(crate) fn take_front(&mut self, count: u64, to: &mut Out) {
+        let mut left = count;
+        while let Some(segment) = self.segments.front_mut() {
+            if matches!(segment, Segment::Source(_)) {
+                self.unfold();
+                continue;
+            }
+            let step = left.min(segment.len());
+            left -= step;
+            match segment {
+                Segment::Staged(size) | Segment::Alone(size) | Segment::Record(_, size) => {
+                    to.stage(&self.staged[self.gone..self.gone + step as usize]);
+                    *size -= step as usize;
+                    self.gone += step as usize;
+                }
+                Segment::Shared(bytes, range) if step <= COPIED => {
+                    let end = range.start + step as usize;
+                    to.stage(&bytes[range.start..end]);
+                    range.start = end;
+                }
+                Segment::Shared(bytes, range) => {
+                    let end = range.start + step as usize;
+                    to.push(Part::Shared(bytes.clone(), range.start..end));
+                    range.start = end;
+                }
+                Segment::File(file, range) => {
+                    let end = range.start + step;
+                    to.push(Part::File(file.clone(), range.start..end));
+                    range.start = end;
+                }
+                // A source is not at the front.
+                Segment::Observer(_) | Segment::Source(_) => {}
+            }
+            if segment.len() > 0 {
+                return;
+            }
+            if let Some(Segment::Observer(observer)) = self.segments.pop_front() {
+                to.observe(observer);
+            }
+        }
+        let step = usize::try_from(left).expect("staged bytes fit a usize");
+        self.tail = self.tail.checked_sub(step).expect("no more bytes are taken than were added");
+        to.stage(&self.staged[self.gone..self.gone + step]);
+        self.gone += step;
+        self.rewind_where_empty();
+    }
+
+    /// Drops the output up to the next observer. Returns the number of dropped bytes, and the observer.
+    pub(crate) fn drop_to_observer(&mut self) -> (u64, Option<SendObserver>) {
+        let mut dropped = 0;
+        while let Some(mut segment) = self.segments.pop_front() {
+            dropped += segment.len();
+            match segment {
+                Segment::Observer(observer) => {
+                    self.sends = 0;
+                    return (dropped, Some(observer));
+                }
+                // Its parts are not made.
+                Segment::Source(_) => {}
+                _ => self.gone += segment.drop_first(segment.len()),
+            }
+        }
+        dropped += self.tail as u64;
+        self.drop_tail(self.tail as u64);
+        self.rewind_where_empty();
+        (dropped, None)
     }
 
     /// Records bytes that a driver took but did not send. The next observer receives their number when the

@@ -124,3 +124,106 @@ fn a_response_waits_for_the_file_of_the_previous_response() {
     assert!(out.is_empty() && !out.full());
     std::fs::remove_file(path).expect("our own file");
 }
+
+/// Parts of these lengths, alternately of bytes and of a file, and the number of parts that were made.
+struct Parts(std::vec::IntoIter<u64>, Arc<AtomicUsize>);
+
+impl Parts {
+    fn new(lengths: &[u64]) -> (Box<Parts>, Arc<AtomicUsize>) {
+        let made = Arc::new(AtomicUsize::new(0));
+        (Box::new(Parts(Vec::from(lengths).into_iter(), made.clone())), made)
+    }
+}
+
+impl PartSource for Parts {
+    fn left(&self) -> u64 {
+        self.0.as_slice().iter().sum()
+    }
+
+    fn next(&mut self) -> Part {
+        let length = self.0.next().expect("it is asked for no more parts than it has");
+        match self.1.fetch_add(1, Ordering::Relaxed) % 2 {
+            0 => Part::Shared(vec![b'm'; length as usize].into(), 0..length as usize),
+            _ => {
+                let file = File::open("/dev/null").expect("Linux has it");
+                Part::File(Arc::new(OpenFile::new(file, length)), 0..length)
+            }
+        }
+    }
+}
+
+/// A body of many files would otherwise keep all of them open.
+#[test]
+fn the_parts_of_a_source_are_made_when_earlier_output_has_left() {
+    for by_taking in [false, true] {
+        let (mut out, (source, made)) = (Out::new(), Parts::new(&[5, 7, 3]));
+        let leave = |out: &mut Out, count| if by_taking { out.pop_bytes(count) } else { out.advance(count) };
+        let made = || made.load(Ordering::Relaxed);
+        out.stage(b"head");
+        out.push_source(source);
+        out.stage(b"next");
+        assert_eq!((made(), out.len(), out.full()), (0, 23, true));
+        assert_eq!(out.memory(&mut [IoSlice::new(&[]); 4]), (1, true), "the head, and more follows");
+        assert!(out.next_file().is_none());
+        leave(&mut out, 4);
+        assert_eq!((made(), out.len()), (1, 19));
+        assert_eq!(out.memory(&mut [IoSlice::new(&[]); 4]), (1, true));
+        leave(&mut out, 2);
+        assert_eq!(made(), 1);
+        leave(&mut out, 3);
+        assert_eq!(made(), 2);
+        assert!(out.file().is_some_and(|(_, range, follows)| range == (0..7) && follows));
+        leave(&mut out, 7);
+        assert_eq!((made(), out.len()), (3, 7));
+        assert_eq!(out.memory(&mut [IoSlice::new(&[]); 4]), (2, false));
+        leave(&mut out, 3);
+        leave(&mut out, 4);
+        assert!(out.is_empty());
+    }
+}
+
+#[test]
+fn a_source_is_taken_from_the_front_in_any_steps() {
+    for step in 1..=30 {
+        let (mut body, mut out, reports) = (Out::new(), Out::new(), Arc::<Mutex<Vec<_>>>::default());
+        let (source, made) = Parts::new(&[5, 7, 1, 9]);
+        body.push_source(source);
+        assert_eq!(made.load(Ordering::Relaxed), 1, "the front of a body is a part");
+        let recorded = reports.clone();
+        body.observe_later(Box::new(move |report| recorded.lock().expect("no panic").push(report)));
+        let mut total = 0;
+        while body.has_bytes() {
+            let count = body.len().min(step);
+            body.take_front(count, &mut out);
+            total += count;
+            assert_eq!((out.len(), body.len()), (total, 22 - total));
+        }
+        body.take_front(0, &mut out);
+        assert!(body.is_empty());
+        out.advance(22);
+        assert_eq!(reports.lock().expect("no panic")[0].unsent, 0);
+    }
+}
+
+#[test]
+fn parts_of_dropped_output_are_not_made_and_count_as_unsent() {
+    for by_observer in [false, true] {
+        let (mut out, reports, (source, made)) = (Out::new(), Arc::default(), Parts::new(&[5, 7, 3]));
+        out.stage(b"head");
+        out.push_source(source);
+        observed(&mut out, b"tail", &reports);
+        out.advance(4);
+        out.advance(2);
+        match by_observer {
+            true => {
+                let (unsent, observer) = out.drop_to_observer();
+                observer.expect("there is one")(SendReport { unsent, sends: 1 });
+                assert_eq!(out.drop_to_observer().0, 0);
+            }
+            false => out.clear(0),
+        }
+        let unsent: Vec<_> = reports.lock().expect("no panic").iter().map(|report| report.unsent).collect();
+        assert_eq!(unsent, [17]);
+        assert_eq!(made.load(Ordering::Relaxed), 1);
+    }
+}

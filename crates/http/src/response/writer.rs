@@ -13,7 +13,7 @@ use crate::message::field::{FieldName, FieldValue};
 use crate::message::header_lines::HeaderLines;
 use crate::message::refusal::Refusal;
 use crate::message::status::{PLAIN_TEXT, reason};
-use crate::out::{Out, Part, SendObserver};
+use crate::out::{Out, Part, PartSource, SendObserver};
 
 /// Writes the response to a request in the wire format of its version, after the connection's present output.
 ///
@@ -91,6 +91,11 @@ impl<'o> ResponseWriter<'o> {
     /// Adds `part` to the body without copying it. Panics if a range of shared bytes exceeds them.
     pub fn push(&mut self, part: Part) {
         self.out.push(part);
+    }
+
+    /// Adds the parts of `source` to the end of the body. The head has their length.
+    pub fn push_source(&mut self, source: Box<dyn PartSource>) {
+        self.out.push_source(source);
     }
 
     /// Calls `observer` when all output so far has been sent or dropped.

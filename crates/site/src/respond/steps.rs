@@ -14,7 +14,8 @@ use crate::files::try_paths::TryPaths;
 use crate::representation::resource::{Loaded, Resource};
 use crate::representation::status_text;
 use crate::representation::summary::ResponseSummary;
-use crate::respond::listing::Reading;
+use crate::respond::listing::archive::{Packing, Unpacked};
+use crate::respond::listing::{Reading, archive};
 use crate::respond::store::{self, ResponseStore};
 use crate::respond::work::{Answered, Work};
 use crate::respond::{message, negotiate};
@@ -205,6 +206,9 @@ impl ResponseSteps<'_> {
         });
         match guarded {
             Ok((Some(guard), folder)) => match self.access.admit(&guard, here, self.request) {
+                Ok(()) if site.settings.archives && archive::is_wanted(self.request) => {
+                    pack(reading.packing(site), folder, guard, here.clone())
+                }
                 Ok(()) => list(reading, folder, guard, here.clone()),
                 Err(denied) => self.deny(denied, here, response),
             },
@@ -324,6 +328,27 @@ fn list(reading: Reading, folder: Identity, guard: Guard, here: Effective) -> An
         move |page, site, request, response| match page {
             Ok(page) => page.respond(&here.fields, request, response).into(),
             Err(error) => {
+                let path = request.target.path;
+                ResponseSteps::with(site, request, &STRANGER, |steps| {
+                    steps.refuse(error.into(), path, &here, response)
+                })
+            }
+        },
+    );
+    Answered::Work(work)
+}
+
+/// Collects the files of a folder, and answers with them as an archive.
+fn pack(packing: Packing, folder: Identity, guard: Guard, here: Effective) -> Answered {
+    let work = Work::new(
+        move || packing.pack(folder, &guard),
+        move |archive, site, request, response| match archive {
+            Ok(archive) => archive.respond(&here.fields, site, request, response).into(),
+            Err(Unpacked::Busy) => message::unavailable(request, response).into(),
+            Err(Unpacked::TooLarge) => {
+                archive::too_large(site.settings.listing_entries, request, response).into()
+            }
+            Err(Unpacked::Failed(error)) => {
                 let path = request.target.path;
                 ResponseSteps::with(site, request, &STRANGER, |steps| {
                     steps.refuse(error.into(), path, &here, response)

@@ -48,6 +48,8 @@ pub struct Settings {
     pub explain_listing: bool,
     /// The most names in a listing. Default: 10,000.
     pub listing_entries: usize,
+    /// Whether listed folders are also archives. Default: no.
+    pub archives: bool,
     /// The source of entity tags. Default: time and size.
     pub tags: TagFrom,
     /// The largest file that is read for its tag, in bytes. Default: 64 MiB.
@@ -81,6 +83,7 @@ impl Default for Settings {
             listing: Listing::Off,
             explain_listing: false,
             listing_entries: 10_000,
+            archives: false,
             tags: TagFrom::Time,
             tags_up_to: 64 << 20,
             watched_folders: 0,

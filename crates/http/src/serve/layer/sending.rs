@@ -175,21 +175,9 @@ impl<T> Sending<T> {
     pub(super) fn give_up(&mut self, to: &mut Out) {
         (self.reading, self.chunk) = (None, 0..0);
         self.observers.pass(to);
-        let mut unsealed = 0;
-        loop {
-            let mut slices = [IoSlice::new(&[])];
-            if let Some(observer) = self.out.pop_observer() {
-                self.observers.add(observer, std::mem::take(&mut self.taken), std::mem::take(&mut unsealed));
-                self.observers.pass(to);
-                continue;
-            }
-            let count = match self.out.file() {
-                Some((_, range, _)) => range.end - range.start,
-                None if self.out.memory(&mut slices).0 > 0 => slices[0].len() as u64,
-                None => return,
-            };
-            self.out.pop_bytes(count);
-            unsealed += count;
+        while let (unsealed, Some(observer)) = self.out.drop_to_observer() {
+            self.observers.add(observer, std::mem::take(&mut self.taken), unsealed);
+            self.observers.pass(to);
         }
     }
 }

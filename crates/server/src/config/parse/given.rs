@@ -223,6 +223,11 @@ impl Settings {
         self.listing.unwrap_or(usual)
     }
 
+    /// Whether listed folders are also archives. By default, only for a user who shares a folder from the command line.
+    pub(crate) fn archives(&self) -> bool {
+        self.archives.unwrap_or(!self.configured)
+    }
+
     /// Whether folders are listed on any path of any host.
     pub(crate) fn lists_folders(&self) -> bool {
         let said = self.all_policies().filter_map(|policy| policy.listing);

@@ -163,6 +163,7 @@ compress-types=html => "html" is not a media type, such as text/html or text/*
 compress-from=0 => "0" is not a size from 1 bytes to 2 MiB, such as 4096, 16k, 64 KiB or 1 MiB
 etag=inode => there is no source of entity tags "inode"; there are time, content
 listing=xml => there is no listing "xml"; there are off, html, json
+archives=zip => "zip" is neither on nor off
 watch=yes => "yes" is neither on nor off
 work-threads=0 => "0" is not a number from 1 to 256
 server-field=hidden => "hidden" is neither on nor off

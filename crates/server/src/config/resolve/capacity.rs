@@ -61,6 +61,7 @@ pub(super) fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfol
         tags: settings.tags,
         listing: settings.listing(),
         explain_listing: settings.is_local(),
+        archives: settings.archives(),
         watched_folders: if settings.watch { WATCHED_FOLDERS } else { 0 },
         ..Default::default()
     };

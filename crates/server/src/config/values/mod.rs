@@ -69,6 +69,8 @@ pub(crate) struct Settings {
     pub(crate) tags: TagFrom,
     /// `None`: the command line decides, see [`Settings::listing`].
     pub(crate) listing: Option<Listing>,
+    /// `None`: see [`Settings::archives`].
+    pub(crate) archives: Option<bool>,
     pub(crate) watch: bool,
     pub(crate) drain_timeout: Duration,
     pub(crate) work_threads: usize,

@@ -3,6 +3,7 @@
 //! Listings are off by default. A folder is read outside the loop and never cached, so a listing is always
 //! current.
 
+pub(crate) mod archive;
 mod folder;
 mod links;
 mod natural;
@@ -31,6 +32,7 @@ use crate::rules::path::{SitePath, is_hidden, url_name};
 use crate::rules::policy::Listing;
 use crate::rules::routes::Routes;
 use crate::site::Site;
+use archive::{Packing, REVALIDATE};
 use folder::FolderEntries;
 use links::FolderLinks;
 use view::View;
@@ -40,14 +42,14 @@ const JSON: FieldValue<'static> = FieldValue::constant("application/json");
 /// The policy of the page. Only its own style and script apply, so a script injected by a file name does not run.
 static POLICY: LazyLock<String> = LazyLock::new(page::policy);
 const VARY: FieldValue<'static> = FieldValue::constant("Accept");
-/// Caches may store a listing, but must revalidate it each time.
-const REVALIDATE: FieldValue<'static> = FieldValue::constant("no-cache");
 
 /// A folder to read.
 pub(crate) struct Reading {
     links: FolderLinks,
     root: Arc<Root>,
     view: View,
+    /// Whether the page has a link to an archive.
+    archives: bool,
     /// The most names to read.
     most: usize,
     json: bool,
@@ -83,7 +85,13 @@ impl Reading {
         let root = Arc::clone(site.files.roots.of(links.folder.relative()));
         let most = site.settings.listing_entries;
         let (chosen, protection) = (listing == Listing::Html, site.files.protection.clone());
-        Reading { links, root, view, most, json, chosen, protection, routes: routes.clone() }
+        let archives = site.settings.archives;
+        Reading { links, root, view, archives, most, json, chosen, protection, routes: routes.clone() }
+    }
+
+    /// Returns the packing of the folder.
+    pub(crate) fn packing(&self, site: &Site) -> Packing {
+        Packing::of(&self.links.folder, site)
     }
 
     /// Returns the path of the folder beneath the root.
@@ -94,7 +102,7 @@ impl Reading {
     /// Reads the folder. It must still be `folder`, whose guard admitted the client: another folder may have
     /// its name by now.
     pub(crate) fn read(self, folder: Identity, guard: &Guard) -> Result<ListingBody, FileError> {
-        let Reading { links, root, view, most, json, chosen, protection, routes } = self;
+        let Reading { links, root, view, archives, most, json, chosen, protection, routes } = self;
         let mut nameless = 0;
         let found = root.entries(links.folder.relative(), most, |name| match url_name(name) {
             Some(name) => links.to(name, false).is_some(),
@@ -112,7 +120,7 @@ impl Reading {
         };
         let cut = found.more.then_some(most);
         let folder = FolderEntries::new(links, view, found.entries, cut, nameless, readme);
-        let body = if json { page::json(&folder) } else { page::html(&folder) };
+        let body = if json { page::json(&folder) } else { page::html(&folder, archives) };
         let tag = format!("\"{}\"", digest(body.as_bytes()));
         Ok(ListingBody { body, tag, json, chosen })
     }

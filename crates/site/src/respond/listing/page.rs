@@ -37,17 +37,17 @@ pub(super) fn policy() -> String {
     )
 }
 
-/// Returns the listing as an HTML page.
-pub(super) fn html(folder: &FolderEntries) -> String {
+/// Returns the listing as an HTML page, with a link to an archive if the site has `archives`.
+pub(super) fn html(folder: &FolderEntries, archives: bool) -> String {
     let title = format!("Index of /{}", folder.links.requested.relative());
     let (before, rest) = PAGE.split_once("{title}").expect("the template has a title");
     let (between, after) = rest.split_once("{content}").expect("the template has a content");
     let mut page = format!("{before}{}{between}", Escaped(&title));
-    write_content(&mut page, folder).expect("writing to a String does not fail");
+    write_content(&mut page, folder, archives).expect("writing to a String does not fail");
     page + after
 }
 
-fn write_content(page: &mut String, folder: &FolderEntries) -> fmt::Result {
+fn write_content(page: &mut String, folder: &FolderEntries, archives: bool) -> fmt::Result {
     let path = folder.links.requested.relative();
     let names: Vec<_> = path.split('/').filter(|name| !name.is_empty()).collect();
     // Other folders are shown in the same order.
@@ -59,7 +59,7 @@ fn write_content(page: &mut String, folder: &FolderEntries) -> fmt::Result {
     }
     writeln!(page, "{}</h1>", Escaped(names.last().copied().unwrap_or(TOP)))?;
     if !folder.entries.is_empty() || folder.filtered > 0 {
-        write_form(page, &folder.view)?;
+        write_form(page, &folder.view, archives)?;
     }
     match folder.view.grid {
         true => write_grid(page, folder, &query, names.is_empty())?,
@@ -137,8 +137,9 @@ fn write_parent(page: &mut String, folder: &FolderEntries, query: &str) -> fmt::
     write!(page, "<a class=\"up\" href=\"{}{query}\" aria-label=\"Parent folder\">..</a>", Escaped(&link))
 }
 
-/// Writes the form of the filter, which keeps the rest of the query, and the links to the views.
-fn write_form(page: &mut String, view: &View) -> fmt::Result {
+/// Writes the form of the filter, which keeps the rest of the query, and the links to the views and
+/// to the archive.
+fn write_form(page: &mut String, view: &View, archives: bool) -> fmt::Result {
     page.push_str("<form role=\"search\">");
     for (name, value) in view.pairs().filter(|(name, _)| *name != "filter") {
         write!(page, "<input type=\"hidden\" name=\"{name}\" value=\"{value}\">")?;
@@ -154,6 +155,9 @@ fn write_form(page: &mut String, view: &View) -> fmt::Result {
         let current = if grid == view.grid { " aria-current=\"true\"" } else { "" };
         let link = View { grid, ..view.clone() }.link();
         write!(page, "<a href=\"{}\"{current}>{name}</a> ", Escaped(&link))?;
+    }
+    if archives {
+        page.push_str("<a href=\"?archive=tar\">Download\u{a0}all</a>");
     }
     page.push_str("</nav>\n");
     Ok(())

@@ -97,7 +97,7 @@ fn filter_of(encoded: &str) -> String {
 }
 
 /// Appends a value of a query, percent-encoded.
-fn encode_value(value: &str, query: &mut String) {
+pub(super) fn encode_value(value: &str, query: &mut String) {
     for byte in value.bytes() {
         match byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             true => query.push(char::from(byte)),

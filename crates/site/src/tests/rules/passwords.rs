@@ -240,3 +240,31 @@ fn the_text_below_a_listing_needs_the_password_of_its_file() {
     }
     assert_eq!(ask_with_work(&site, "/shut/", "").0.status(), 401);
 }
+
+#[test]
+fn an_archive_omits_files_with_another_password_than_its_folder() {
+    let folder = folder();
+    for name in ["docs/open", "docs/shut/a", "docs/shut/b/c", "docs/secret.txt", "docs/.hidden"] {
+        folder.write(name, "x");
+    }
+    folder.link("docs/link", "shut/a");
+    folder.link("docs/linked", "../docs/shut/b");
+    let rules = vec![rule("/docs/shut/**", members()), rule("/docs/secret.txt", members())];
+    let policies = Policies::new(Policy::default(), rules);
+    let listing = crate::Listing::Html;
+    let site = folder.site(Settings { policies, listing, archives: true, ..Settings::default() });
+    let right = "Authorization: Basic YWxpY2U6c2VjcmV0\r\n";
+    let names = |target: &str, fields: &str| -> Vec<_> {
+        let (archive, _) = ask_with_work(&site, target, fields);
+        assert_eq!(archive.status(), 200, "{target}");
+        let mut archive = tar::Archive::new(&archive.body[..]);
+        let entries =
+            archive.entries().expect("it is an archive").map(|entry| entry.expect("it has a header"));
+        let path = |entry: tar::Entry<'_, _>| entry.path().expect("a path").to_string_lossy().into_owned();
+        entries.map(path).filter(|name| !name.ends_with('/')).collect()
+    };
+    assert_eq!(names("/docs/?archive=tar", ""), ["docs/open"]);
+    assert_eq!(names("/docs/?archive=tar", right), ["docs/open"], "an archive has the files of one realm");
+    assert_eq!(names("/docs/shut/?archive=tar", right), ["shut/a", "shut/b/c"]);
+    assert_eq!(ask_with_work(&site, "/docs/shut/?archive=tar", "").0.status(), 401);
+}

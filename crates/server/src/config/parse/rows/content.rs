@@ -48,6 +48,9 @@ pub(super) static CONTENT: &[SettingRow] = rows! { "Content":
     One "listing" "html|json|off" = Follows("off; without a configuration file: html if only this machine can connect, or if the root has no index and --listen opens it"), not_null;
         listing = |given: Text<'_>| units::listing(given.text).map(Some);
         "the response for a folder without an index: html (JSON if the client prefers it), json, or off";
+    One "archives" "on|off" = Follows("off; without a configuration file: on"), not_null;
+        archives = some(switch);
+        "whether a listed folder can be downloaded as a tar archive (?archive=tar)";
     One "watch" "on|off" = Value("off"), not_null;
         watch = switch;
         "notice changed files immediately (inotify) instead of after a second";
