@@ -246,9 +246,8 @@ impl Miniserve<'_, '_> {
             | "--web-upload-files-concurrency"
             | "--chmod"
             | "--enable-webdav" => refused("Tenfold accepts no uploads and no WebDAV"),
-            "--enable-tar" | "--enable-tar-gz" | "--enable-zip" => {
-                refused("folders are not sent as an archive")
-            }
+            "--enable-tar" => self.draft.set("archives", &["on"], line),
+            "--enable-tar-gz" | "--enable-zip" => refused("archives of folders are tar; use archives"),
             "--dirs-first" => default("folders come first"),
             "--readme" => default("a listing ends with the text of the README file"),
             "--hide-version-footer" | "--hide-theme-selector" => {

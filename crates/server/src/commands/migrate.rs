@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     fn miniserve_is_translated() {
-        let unit = "[Service]\nExecStart=/usr/bin/miniserve -p 8000 -i 127.0.0.1 --spa --index index.html -Pu \
+        let unit = "[Service]\nExecStart=/usr/bin/miniserve -p 8000 -i 127.0.0.1 --spa --index index.html -Pruz \
             \\\n  --header \"X-A: b\" /srv/a\n";
         let translation = migrated(Format::Miniserve, unit);
         has(
@@ -356,8 +356,10 @@ mod tests {
                 "try-files = [\"{path}\", \"/index.html\"]",
                 "symlinks = \"none\"",
                 "headers.set.X-A = \"b\"",
+                "archives = \"on\"",
             ],
         );
         refused(&translation, "--upload-files", "no uploads");
+        refused(&translation, "--enable-zip", "use archives");
     }
 }
