@@ -14,7 +14,14 @@ use state::{Caddy, Global, only_redirects};
 
 pub(crate) fn translate(text: &str, draft: &mut Draft<'_>) -> Result<(), String> {
     let tree = snippets::expand(tree::caddy(text)?, draft)?;
-    let mut caddy = Caddy { draft, matchers: BTreeMap::new(), global: Global::default(), has_log: false };
+    let mut caddy = Caddy {
+        draft,
+        matchers: BTreeMap::new(),
+        global: Global::default(),
+        has_log: false,
+        plain: Vec::new(),
+        has_tries: false,
+    };
     let (global, sites): (Vec<&Directive>, Vec<&Directive>) =
         tree.iter().partition(|directive| directive.name.is_empty() && directive.block.is_some());
     global.iter().for_each(|block| addresses::global(&mut caddy, block));

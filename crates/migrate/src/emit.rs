@@ -156,6 +156,14 @@ fn site(text: &mut String, draft: &Draft<'_>, at: usize) {
         line(text, "match", &list(&path.patterns), path.line);
         rules(text, &path.rules);
     }
+    // A closed path has no file, and must not get the page for missing files.
+    let tries = |rules: &Rules| rules.keys.contains_key("try-files");
+    let may_try = [&draft.sites[0], site]
+        .iter()
+        .any(|site| tries(&site.rules) || site.paths.iter().any(|path| tries(&path.rules)));
+    if may_try && (!site.gates.is_empty() || !draft.programs.is_empty()) {
+        let _ = writeln!(text, "\n[[{table}.path]]\nmatch = \"{CLOSED}\"\ntry-files = [\"{{path}}\"]");
+    }
     site.redirects.iter().for_each(|redirect| way(text, table, redirect));
 }
 

@@ -15,7 +15,14 @@ impl Caddy<'_, '_> {
         self.matchers.clear();
         self.find_matchers(site.inner());
         let scope = Scope::of(at);
+        (self.plain, self.has_tries) = (Vec::new(), false);
         self.block(site.inner(), &scope);
+        // One `handle` applies, so the tried files of another one do not.
+        for (scope, line) in std::mem::take(&mut self.plain) {
+            if self.has_tries && !self.draft.has_rule(&scope, "try-files") {
+                self.draft.rule(&scope, "try-files", "[\"{path}\"]".into(), line);
+            }
+        }
     }
 
     pub(super) fn block(&mut self, directives: &[Directive], scope: &Scope) {
@@ -102,6 +109,10 @@ impl Caddy<'_, '_> {
         let forwards = directive.inner().iter().any(|inner| is_forwarding(&inner.name));
         if !here.is_whole() && !forwards {
             self.draft.open(&here, directive.line);
+        }
+        match here.is_whole() {
+            true => self.has_tries |= directive.find("try_files").is_some(),
+            false => self.plain.push((here.clone(), directive.line)),
         }
         let mut outcome = Outcome::Translated;
         if directive.name == "handle_path" && !forwards {

@@ -33,6 +33,10 @@ pub(super) struct Caddy<'a, 'b> {
     pub(super) matchers: BTreeMap<String, Matcher>,
     pub(super) global: Global,
     pub(super) has_log: bool,
+    /// Paths of `handle` without `try_files`, with their lines.
+    pub(super) plain: Vec<(Scope, usize)>,
+    /// Whether a `handle` for the other paths has `try_files`.
+    pub(super) has_tries: bool,
 }
 
 pub(super) fn is_forwarding(name: &str) -> bool {

@@ -245,6 +245,7 @@ mod tests {
                 "from = \"/old\"",
                 "status = 302",
                 "{ from = \"/docs/**\", to = \"/manual/**\" }",
+                "match = \"/.closed\"\ntry-files = [\"{path}\"]",
                 "name = \"www.a.example\"",
                 "to = \"https://a.example/**\"",
             ],
