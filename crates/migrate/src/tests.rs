@@ -111,6 +111,20 @@ fn a_hostile_file_ends_with_an_error() {
     }
 }
 
+#[test]
+fn a_redirect_of_apache_keeps_the_rest_of_the_path() {
+    let translation = of(Format::Apache, "Redirect permanent /a https://b.example/c\n");
+    has(
+        &translation,
+        &[
+            "from = \"/a\"",
+            "to = \"https://b.example/c\"\n",
+            "from = \"/a/**\"",
+            "to = \"https://b.example/c/**\"",
+        ],
+    );
+}
+
 /// The directives of a tree that get an outcome: entries of types and maps are values.
 fn count(directives: &[Directive]) -> usize {
     let of_values = |directive: &Directive| ["types", "map"].contains(&directive.name.as_str());

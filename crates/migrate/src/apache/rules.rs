@@ -68,6 +68,10 @@ impl<'t> Apache<'t, '_, '_> {
                     true => ((*from).to_owned(), rest[1].to_owned()),
                     false => (globs::beneath(from), format!("{to}**")),
                 };
+                // The path itself leads to the target without a slash.
+                if pair.1.ends_with("/**") && !rest[1].ends_with('/') {
+                    self.draft.redirect(scope.site, (from, rest[1]), status, line);
+                }
                 self.draft.redirect(scope.site, (&pair.0, &pair.1), status, line)
             }
             _ => refused("a path and a target are needed"),
