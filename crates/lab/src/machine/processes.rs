@@ -1,11 +1,11 @@
 //! Resources of processes from `/proc`: CPU time, context switches, page faults, memory.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use tenfold_sys::process::Pid;
+use tenfold_sys::process::{self, Pid, descendants};
 use tenfold_sys::{usage, user};
 
 /// Clock ticks per second in `/proc`; the same on every architecture since Linux 2.6.
@@ -64,7 +64,6 @@ impl Resources {
 }
 
 struct Stat {
-    parent: u32,
     user: f64,
     system: f64,
     children: f64,
@@ -77,7 +76,6 @@ fn stat(process: u32) -> Option<Stat> {
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
     let number = |at: usize| fields.get(at)?.parse::<f64>().ok();
     Some(Stat {
-        parent: number(1)? as u32,
         user: number(11)?,
         system: number(12)?,
         children: number(13)? + number(14)?,
@@ -97,27 +95,9 @@ pub(crate) fn proportional_memory(root: u32) -> Option<u64> {
     descendants(root).into_iter().map(of).sum()
 }
 
-/// `root` and every process below it.
-pub(crate) fn descendants(root: u32) -> BTreeSet<u32> {
-    let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let number = entry.file_name().to_str().and_then(|name| name.parse().ok());
-        if let Some((number, stat)) = number.and_then(|number| Some((number, stat(number)?))) {
-            children.entry(stat.parent).or_default().push(number);
-        }
-    }
-    let (mut found, mut left) = (BTreeSet::new(), vec![root]);
-    while let Some(process) = left.pop() {
-        if found.insert(process) {
-            left.extend(children.get(&process).into_iter().flatten());
-        }
-    }
-    found
-}
-
 /// A child of a process.
 pub(crate) fn child(parent: u32) -> Option<u32> {
-    let is_child = |process: &u32| stat(*process).is_some_and(|stat| stat.parent == parent);
+    let is_child = |process: &u32| process::parent(*process) == Some(parent);
     descendants(parent).into_iter().find(is_child)
 }
 

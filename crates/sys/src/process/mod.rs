@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 pub(crate) mod alone;
+mod descendants;
 pub mod exec;
 pub mod landlock;
 pub mod lifecycle;
@@ -23,6 +24,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+pub use descendants::{adopt_orphans, descendants, end_descendants, parent};
 pub use rustix::process::Pid;
 use rustix::process::{
     DumpableBehavior, WaitId, WaitIdOptions, WaitOptions, getpid, getppid, kill_process,
@@ -204,6 +206,13 @@ pub fn end_with(parent: Pid, signal: Signal) -> io::Result<bool> {
     set_parent_process_death_signal(Some(signal.to_rustix()))?;
     // The parent may have ended before the call; then this process has another parent.
     Ok(getppid() == Some(parent))
+}
+
+/// Replaces standard input and output of this process by `/dev/null`.
+pub fn leave_streams() -> io::Result<()> {
+    let null = fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    Ok(rustix::stdio::dup2_stdout(&null)?)
 }
 
 /// Closes the memory of this process to every process without capabilities, including those of its own user: no

@@ -1,10 +1,11 @@
 //! One wait for a few descriptors (`man 2 poll`).
 
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 /// The state of a descriptor after a wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,6 +28,13 @@ pub fn for_input(descriptors: &[BorrowedFd<'_>], limit: Option<Duration>) -> io:
         hung_up: one.revents().contains(PollFlags::HUP),
     };
     Ok(all.iter().map(report).collect())
+}
+
+/// Makes reads and writes of `descriptor` fail with `WouldBlock` instead of waiting. The flag belongs to the open file:
+/// it also applies to other processes with the same open file, such as the shell of a terminal.
+pub fn never_block(descriptor: impl AsFd) -> io::Result<()> {
+    let flags = fcntl_getfl(&descriptor)?;
+    Ok(fcntl_setfl(&descriptor, flags | OFlags::NONBLOCK)?)
 }
 
 /// Waits until `descriptor` can be written, at most for `limit`. Returns whether it can, or has an error.

@@ -1,0 +1,263 @@
+//! The side of the controller: agents on other machines.
+
+pub mod command;
+mod copy;
+mod link;
+mod refusal;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use tenfold_sys::lifecycle::{self, Phase};
+use tenfold_sys::poll::PollList;
+
+use self::command::{AgentPlace, MOST_AGENTS, StartCommand};
+pub use self::link::ClockEstimate;
+use self::link::{FIRST_PINGS, Link, LinkState};
+use self::refusal::refusal;
+use crate::build;
+use crate::message::Order;
+
+pub use crate::text::safe;
+
+/// The longest start of an agent.
+const START: Duration = Duration::from_secs(30);
+/// The longest end of all agents. A program that still runs is killed; its agent ends with its input.
+const END: Duration = Duration::from_secs(2);
+/// The most bytes of incomplete messages of all agents.
+const MOST_HELD: usize = 1 << 30;
+/// The longest wait for readiness, so that pings are sent in time.
+const TICK: Duration = Duration::from_millis(100);
+/// The lines of standard error that are quoted for a lost agent.
+const LINES: usize = 3;
+
+/// The agents of a run, and the way to start them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FleetPlan {
+    /// The places of agents.
+    pub places: Vec<AgentPlace>,
+    /// The command that starts an agent.
+    pub command: StartCommand,
+    /// Copy this program first, by OpenSSH.
+    pub copy: bool,
+}
+
+impl FleetPlan {
+    /// Checks the plan as a whole.
+    pub fn check(&self) -> Result<(), String> {
+        let count: usize = self.places.iter().map(|place| place.count).sum();
+        if count > MOST_AGENTS {
+            return Err(format!("{count} agents are more than {MOST_AGENTS}"));
+        }
+        let mut names: Vec<&str> = self.places.iter().map(|place| place.name.as_str()).collect();
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(format!("{:?} is named twice; use {}*2 for two agents", pair[0], pair[0]));
+        }
+        if self.copy && !self.command.is_default() {
+            return Err("--on-copy copies by OpenSSH; remove --on-command".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// News of an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FleetEvent {
+    /// It has started, and is the same program.
+    Ready,
+    /// Its task sent this message, as JSON. It is as trustworthy as the machine of the agent.
+    Said(String),
+    /// Its task failed, for this reason.
+    Failed(String),
+    /// Its task has ended: empty if it succeeded, otherwise the way.
+    Ended(String),
+    /// It is lost, for this reason. No other event follows.
+    Lost(String),
+}
+
+/// Agents that run until this value is dropped.
+#[derive(Debug)]
+pub struct Fleet {
+    links: Vec<Link>,
+    /// The build id of this program.
+    ours: String,
+}
+
+impl Fleet {
+    /// Starts all agents, and waits until each is ready and its clock is known.
+    ///
+    /// # Errors
+    /// A line for each agent that did not start; then all agents are ended. Or a signal asked this process to stop.
+    pub fn start(plan: &FleetPlan) -> Result<Fleet, Vec<String>> {
+        let ours = build::id().map_err(|error| vec![format!("cannot read this program: {error}")])?;
+        let agents: Vec<(String, &str)> = plan
+            .places
+            .iter()
+            .flat_map(|place| place.labels().map(|label| (label, place.name.as_str())))
+            .collect();
+        let mut refused = Vec::new();
+        let mut links = Vec::new();
+        for (result, (label, name)) in commands(plan, &agents).into_iter().zip(&agents) {
+            let started = result.and_then(|words| {
+                Link::start(label.clone(), (*name).to_owned(), &words).map_err(|error| {
+                    format!("the agent on {label}: cannot start {}: {error}", safe(&words[0]))
+                })
+            });
+            match started {
+                Ok(link) => links.push(link),
+                Err(why) => refused.push(why),
+            }
+        }
+        let mut fleet = Fleet { links, ours };
+        fleet.until_ready(&plan.command, &mut refused);
+        if lifecycle::phase() != Phase::Serving {
+            return Err(vec!["interrupted".to_owned()]);
+        }
+        if refused.is_empty() { Ok(fleet) } else { Err(refused) }
+    }
+
+    fn until_ready(&mut self, command: &StartCommand, refused: &mut Vec<String>) {
+        let until = Instant::now() + START;
+        let waits = |link: &Link| link.state != LinkState::Gone && link.pongs < FIRST_PINGS;
+        while self.links.iter().any(waits) && lifecycle::phase() == Phase::Serving {
+            for (number, event) in self.wait(TICK) {
+                let FleetEvent::Lost(why) = event else { continue };
+                let link = &self.links[number];
+                refused.push(refusal(&link.label, &link.name, &why, &link.written.lines(LINES), command));
+            }
+            if Instant::now() > until {
+                for link in self.links.iter().filter(|link| waits(link)) {
+                    let why = format!("did not start within {} s{}", START.as_secs(), link.quoted());
+                    refused.push(refusal(&link.label, &link.name, &why, &link.written.lines(LINES), command));
+                }
+                return;
+            }
+        }
+    }
+
+    /// The labels of the agents, in order.
+    pub fn labels(&self) -> impl Iterator<Item = &str> {
+        self.links.iter().map(|link| link.label.as_str())
+    }
+
+    /// Returns the number of agents.
+    pub fn len(&self) -> usize {
+        self.links.len()
+    }
+
+    /// Whether there are no agents.
+    pub fn is_empty(&self) -> bool {
+        self.links.is_empty()
+    }
+
+    /// Returns the clock of an agent.
+    pub fn clock(&self, agent: usize) -> ClockEstimate {
+        self.links[agent].clock.unwrap_or(ClockEstimate { offset: 0, round_trip: u64::MAX })
+    }
+
+    /// Returns the last lines that an agent, or the program that started it, wrote to standard error.
+    pub fn last_lines(&self, agent: usize) -> Vec<String> {
+        self.links[agent].written.lines(LINES)
+    }
+
+    /// Begins a task, which is killed after `limit`. The agent must not have another.
+    pub fn begin(&mut self, agent: usize, task: &str, limit: Duration) -> Result<(), String> {
+        self.order(agent, &Order::Begin { task: task.into(), seconds: limit.as_secs() + 1 })
+    }
+
+    /// Sends a message to the task of an agent. A lost agent is ignored.
+    pub fn say(&mut self, agent: usize, message: &impl Serialize) -> Result<(), String> {
+        let raw = serde_json::value::to_raw_value(message).map_err(|error| error.to_string())?;
+        self.order(agent, &Order::Say(&raw))
+    }
+
+    /// Sends SIGINT to the task of an agent.
+    pub fn interrupt(&mut self, agent: usize) {
+        // The message is short.
+        let _ = self.order(agent, &Order::Interrupt);
+    }
+
+    /// Kills the task of an agent.
+    pub fn end_task(&mut self, agent: usize) {
+        let _ = self.order(agent, &Order::End);
+    }
+
+    fn order(&mut self, agent: usize, order: &Order<'_>) -> Result<(), String> {
+        let link = &mut self.links[agent];
+        link.order(order).map_err(|error| format!("{}: {error}", link.label))
+    }
+
+    /// Gives up an agent. No event of it follows.
+    pub fn forget(&mut self, agent: usize) {
+        let link = &mut self.links[agent];
+        link.state = LinkState::Gone;
+        link.close();
+    }
+
+    /// Exchanges messages for at most `limit`, and returns the events with the numbers of their agents. A signal ends the
+    /// wait.
+    pub fn wait(&mut self, limit: Duration) -> Vec<(usize, FleetEvent)> {
+        let mut list = PollList::new();
+        (0..).zip(&self.links).for_each(|(word, link)| link.watch(&mut list, word));
+        // A failed wait is as good as a short wait: the exchange below finds the reason.
+        let _ = list.wait(Some(limit.min(TICK).as_millis() as u32), |_| {});
+        let mut all = Vec::new();
+        for (number, link) in self.links.iter_mut().enumerate() {
+            let mut events = Vec::new();
+            let result = link.exchange(&self.ours, &mut events);
+            all.extend(events.into_iter().map(|event| (number, event)));
+            if let Err(why) = result {
+                link.state = LinkState::Gone;
+                link.close();
+                all.push((number, FleetEvent::Lost(why)));
+            }
+        }
+        self.bound_memory(&mut all);
+        all
+    }
+
+    /// Gives up the agent with the longest incomplete message if all of them are too long together.
+    fn bound_memory(&mut self, events: &mut Vec<(usize, FleetEvent)>) {
+        if self.links.iter().map(Link::held).sum::<usize>() <= MOST_HELD {
+            return;
+        }
+        let longest = (0..).zip(&self.links).max_by_key(|(_, link)| link.held());
+        if let Some((number, _)) = longest {
+            self.forget(number);
+            events.push((number, FleetEvent::Lost("sent more than the memory for messages".to_owned())));
+        }
+    }
+}
+
+/// Returns the command of each agent.
+fn commands(plan: &FleetPlan, agents: &[(String, &str)]) -> Vec<Result<Vec<String>, String>> {
+    if !plan.copy {
+        return agents.iter().map(|(_, name)| Ok(plan.command.words(name))).collect();
+    }
+    thread::scope(|scope| {
+        let copies: Vec<_> = agents.iter().map(|(_, name)| scope.spawn(move || copy::copy(name))).collect();
+        let failed = |_| Err("a thread panicked".to_owned());
+        copies.into_iter().map(|copy| copy.join().unwrap_or_else(failed)).collect()
+    })
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        self.links.iter_mut().for_each(Link::close);
+        let until = Instant::now() + END;
+        loop {
+            let mut run: Vec<&mut Link> =
+                self.links.iter_mut().filter_map(|link| (!link.has_ended()).then_some(link)).collect();
+            if run.is_empty() {
+                return;
+            }
+            if Instant::now() > until {
+                run.iter_mut().for_each(|link| link.kill());
+                return;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
