@@ -6,6 +6,9 @@
 //! worker), and `report` (the [`summary`], validity, output, comparisons, assertions). `tls` has the certificates that a
 //! client trusts and the sessions that it resumes.
 //!
+//! Several machines can share a plan: `run/task.rs` makes the load of one machine for the controller in
+//! `run/controller.rs`, through [`tenfold_agents`].
+//!
 //! Three things differ from most load generators. Latency counts from the time at which a request was due, so a
 //! stalled server cannot hide it. A response is checked before it counts. The generator measures itself (processor
 //! time, its own delay, Little's law) and marks numbers as invalid if they show its own limit.
@@ -28,4 +31,6 @@ pub use message::{request, response};
 pub use plan::{LoadPlan, expect, io, pacer, source, url};
 pub use report::summary::{LoadReport, RunSummary};
 pub use report::{assertion, compare, environment, metrics, output, summary, warmup};
+pub use run::controller::{LoadFleet, ShareBy, run_on};
 pub use run::run;
+pub use run::task::{LOAD_TASK, task};

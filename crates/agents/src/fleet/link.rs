@@ -1,5 +1,6 @@
 //! The connection with one agent.
 
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -127,7 +128,7 @@ impl Link {
     ///
     /// # Errors
     /// The reason why the agent is lost or did not start.
-    pub(super) fn exchange(&mut self, ours: &str, events: &mut Vec<FleetEvent>) -> Result<(), String> {
+    pub(super) fn exchange(&mut self, ours: &str, events: &mut VecDeque<FleetEvent>) -> Result<(), String> {
         self.read_errors();
         if self.state == LinkState::Gone {
             return Ok(());
@@ -153,7 +154,7 @@ impl Link {
         }
     }
 
-    fn read(&mut self, ours: &str, events: &mut Vec<FleetEvent>) -> Result<(), String> {
+    fn read(&mut self, ours: &str, events: &mut VecDeque<FleetEvent>) -> Result<(), String> {
         let mut buffer = vec![0; PIECE];
         let count = match self.stream.read(&mut buffer) {
             Ok(0) => return Err(self.end_of_output()),
@@ -168,7 +169,7 @@ impl Link {
                 if !self.find_magic(ours)? {
                     return Ok(());
                 }
-                events.push(FleetEvent::Ready);
+                events.push_back(FleetEvent::Ready);
             }
         }
         let wrong = |error: &dyn std::fmt::Display| {
@@ -189,9 +190,9 @@ impl Link {
                         self.clock = Some(found);
                     }
                 }
-                Report::Say(message) => events.push(FleetEvent::Said(message.get().to_owned())),
-                Report::Failed(why) => events.push(FleetEvent::Failed(safe(&why))),
-                Report::Ended(how) => events.push(FleetEvent::Ended(safe(&how))),
+                Report::Say(message) => events.push_back(FleetEvent::Said(message.get().to_owned())),
+                Report::Failed(why) => events.push_back(FleetEvent::Failed(safe(&why))),
+                Report::Ended(how) => events.push_back(FleetEvent::Ended(safe(&how))),
             }
         }
         Ok(())

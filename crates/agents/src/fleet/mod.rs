@@ -5,6 +5,7 @@ mod copy;
 mod link;
 mod refusal;
 
+use std::collections::VecDeque;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,8 +26,10 @@ pub use crate::text::safe;
 const START: Duration = Duration::from_secs(30);
 /// The longest end of all agents. A program that still runs is killed; its agent ends with its input.
 const END: Duration = Duration::from_secs(2);
-/// The most bytes of incomplete messages of all agents.
+/// The most bytes of the messages of all agents.
 const MOST_HELD: usize = 1 << 30;
+/// The most events of an agent that nobody takes.
+const MOST_EVENTS: usize = 10_000;
 /// The longest wait for readiness, so that pings are sent in time.
 const TICK: Duration = Duration::from_millis(100);
 /// The lines of standard error that are quoted for a lost agent.
@@ -81,6 +84,8 @@ pub enum FleetEvent {
 #[derive(Debug)]
 pub struct Fleet {
     links: Vec<Link>,
+    /// The events of each agent that nobody has taken.
+    inboxes: Vec<VecDeque<FleetEvent>>,
     /// The build id of this program.
     ours: String,
 }
@@ -110,7 +115,8 @@ impl Fleet {
                 Err(why) => refused.push(why),
             }
         }
-        let mut fleet = Fleet { links, ours };
+        let inboxes = vec![VecDeque::new(); links.len()];
+        let mut fleet = Fleet { links, inboxes, ours };
         fleet.until_ready(&plan.command, &mut refused);
         if lifecycle::phase() != Phase::Serving {
             return Err(vec!["interrupted".to_owned()]);
@@ -122,10 +128,12 @@ impl Fleet {
         let until = Instant::now() + START;
         let waits = |link: &Link| link.state != LinkState::Gone && link.pongs < FIRST_PINGS;
         while self.links.iter().any(waits) && lifecycle::phase() == Phase::Serving {
-            for (number, event) in self.wait(TICK) {
-                let FleetEvent::Lost(why) = event else { continue };
-                let link = &self.links[number];
-                refused.push(refusal(&link.label, &link.name, &why, &link.written.lines(LINES), command));
+            self.exchange(TICK);
+            for (link, inbox) in self.links.iter().zip(&mut self.inboxes) {
+                for event in inbox.drain(..) {
+                    let FleetEvent::Lost(why) = event else { continue };
+                    refused.push(refusal(&link.label, &link.name, &why, &link.written.lines(LINES), command));
+                }
             }
             if Instant::now() > until {
                 for link in self.links.iter().filter(|link| waits(link)) {
@@ -137,9 +145,9 @@ impl Fleet {
         }
     }
 
-    /// The labels of the agents, in order.
-    pub fn labels(&self) -> impl Iterator<Item = &str> {
-        self.links.iter().map(|link| link.label.as_str())
+    /// Returns the name of an agent, with a number if there are several of that name.
+    pub fn label(&self, agent: usize) -> &str {
+        &self.links[agent].label
     }
 
     /// Returns the number of agents.
@@ -189,44 +197,51 @@ impl Fleet {
         link.order(order).map_err(|error| format!("{}: {error}", link.label))
     }
 
-    /// Gives up an agent. No event of it follows.
-    pub fn forget(&mut self, agent: usize) {
+    /// Gives up an agent for this reason.
+    pub fn give_up(&mut self, agent: usize, why: &str) {
         let link = &mut self.links[agent];
-        link.state = LinkState::Gone;
-        link.close();
+        if link.state != LinkState::Gone {
+            link.state = LinkState::Gone;
+            link.close();
+            self.inboxes[agent].push_back(FleetEvent::Lost(why.to_owned()));
+        }
     }
 
-    /// Exchanges messages for at most `limit`, and returns the events with the numbers of their agents. A signal ends the
-    /// wait.
-    pub fn wait(&mut self, limit: Duration) -> Vec<(usize, FleetEvent)> {
+    /// Returns the next event of an agent, in the order in which they came.
+    pub fn take(&mut self, agent: usize) -> Option<FleetEvent> {
+        self.inboxes[agent].pop_front()
+    }
+
+    /// Exchanges messages for at most `limit` and 100 ms. A signal ends the wait. An agent whose controller does not call
+    /// this for some seconds ends.
+    pub fn exchange(&mut self, limit: Duration) {
         let mut list = PollList::new();
         (0..).zip(&self.links).for_each(|(word, link)| link.watch(&mut list, word));
         // A failed wait is as good as a short wait: the exchange below finds the reason.
         let _ = list.wait(Some(limit.min(TICK).as_millis() as u32), |_| {});
-        let mut all = Vec::new();
-        for (number, link) in self.links.iter_mut().enumerate() {
-            let mut events = Vec::new();
-            let result = link.exchange(&self.ours, &mut events);
-            all.extend(events.into_iter().map(|event| (number, event)));
-            if let Err(why) = result {
-                link.state = LinkState::Gone;
-                link.close();
-                all.push((number, FleetEvent::Lost(why)));
+        for agent in 0..self.links.len() {
+            let inbox = &mut self.inboxes[agent];
+            if let Err(why) = self.links[agent].exchange(&self.ours, inbox) {
+                self.give_up(agent, &why);
+            } else if inbox.len() > MOST_EVENTS {
+                self.give_up(agent, "sent messages without end");
             }
         }
-        self.bound_memory(&mut all);
-        all
+        self.bound_memory();
     }
 
-    /// Gives up the agent with the longest incomplete message if all of them are too long together.
-    fn bound_memory(&mut self, events: &mut Vec<(usize, FleetEvent)>) {
-        if self.links.iter().map(Link::held).sum::<usize>() <= MOST_HELD {
+    /// Gives up the agent with the most bytes if the messages of all agents are too long together.
+    fn bound_memory(&mut self) {
+        let text = |event: &FleetEvent| if let FleetEvent::Said(text) = event { text.len() } else { 0 };
+        let held =
+            |agent: usize| self.links[agent].held() + self.inboxes[agent].iter().map(text).sum::<usize>();
+        let all: Vec<usize> = (0..self.links.len()).map(held).collect();
+        if all.iter().sum::<usize>() <= MOST_HELD {
             return;
         }
-        let longest = (0..).zip(&self.links).max_by_key(|(_, link)| link.held());
-        if let Some((number, _)) = longest {
-            self.forget(number);
-            events.push((number, FleetEvent::Lost("sent more than the memory for messages".to_owned())));
+        if let Some((agent, _)) = all.iter().enumerate().max_by_key(|(_, held)| **held) {
+            self.inboxes[agent].clear();
+            self.give_up(agent, "sent more than there is memory for messages");
         }
     }
 }

@@ -65,6 +65,11 @@ impl Counts {
         self.0.iter().map(|(_, count)| count).sum()
     }
 
+    /// The number of samples; `None` if it overflows.
+    pub(crate) fn checked_len(&self) -> Option<u64> {
+        self.0.iter().try_fold(0, |sum: u64, (_, count)| sum.checked_add(*count))
+    }
+
     /// Whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -218,8 +218,8 @@ impl Record {
         self.tls.add(other.tls);
         self.http2.add(other.http2);
         self.processor_times.append(&mut other.processor_times);
-        self.area += other.area;
-        self.lost_time += other.lost_time;
+        self.area = self.area.saturating_add(other.area);
+        self.lost_time = self.lost_time.saturating_add(other.lost_time);
         self.unfinished += other.unfinished;
         self.longest_wait = self.longest_wait.max(other.longest_wait);
         self.due += other.due;

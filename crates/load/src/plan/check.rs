@@ -288,6 +288,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::plan::TrustFile;
     use crate::plan::pacer::ArrivalRate;
 
     fn plan(change: impl FnOnce(&mut LoadPlan)) -> Result<(), LoadError> {
@@ -438,7 +439,8 @@ mod tests {
             (
                 |plan| {
                     https(plan);
-                    (plan.tls.insecure, plan.tls.ca) = (true, Some("a.pem".into()));
+                    let ca = TrustFile { path: "a.pem".into(), pem: Vec::new() };
+                    (plan.tls.insecure, plan.tls.ca) = (true, Some(ca));
                 },
                 "remove --ca",
             ),

@@ -60,7 +60,7 @@ impl LoadPlan {
             ("source", format!("{} addresses", self.sources.count())),
             ("join-ack", switch(self.join_ack)),
             ("insecure", switch(self.tls.insecure)),
-            ("ca", optional(self.tls.ca.as_ref().map(|file| file.display()))),
+            ("ca", optional(self.tls.ca.as_ref().map(|file| file.path.display()))),
             ("sni", optional(self.tls.sni.as_ref())),
             ("tls-resume", switch(self.tls.resume)),
             ("expect-status", optional(Some(statuses.join(",")).filter(|text| !text.is_empty()))),

@@ -2,8 +2,9 @@
 
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 /// The expected properties of a response.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Expect {
     /// Accepted statuses; if empty, every status below 400.
     pub statuses: Vec<u16>,
@@ -14,7 +15,7 @@ pub struct Expect {
 }
 
 /// A SHA-256 digest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BodyHash(pub [u8; 32]);
 
 impl FromStr for BodyHash {

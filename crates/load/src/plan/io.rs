@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// The I/O that a plan asks for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum IoChoice {
     /// `uring` if each request has its own connection without TLS and the kernel supports it, otherwise `epoll`.
     #[default]
@@ -34,7 +34,7 @@ pub enum IoBackend {
 }
 
 /// The choice and its reason.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChosenIo {
     /// The I/O of the run.
     pub means: IoBackend,

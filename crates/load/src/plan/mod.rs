@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
+use serde::{Deserialize, Serialize};
 
 use crate::plan::expect::Expect;
 use crate::plan::io::IoChoice;
@@ -20,7 +21,7 @@ use crate::plan::source::SourceAddresses;
 use crate::plan::url::TargetUrl;
 
 /// The order of requests among several URLs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum UrlOrder {
     /// In turn.
     #[default]
@@ -30,7 +31,7 @@ pub enum UrlOrder {
 }
 
 /// The HTTP version of requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RequestVersion {
     /// HTTP/1.0
     Http10,
@@ -46,7 +47,7 @@ pub(crate) const FORBIDDEN_FIELDS: [&str; 5] =
     ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
 
 /// The condition that completes a response.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ResponseEnd {
     /// Its framing: a length or chunks; without both, the end of the connection.
     #[default]
@@ -56,7 +57,7 @@ pub enum ResponseEnd {
 }
 
 /// The part at the start of a run that its numbers leave out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WarmUp {
     /// The part that [`crate::report::warmup`] computes.
     #[default]
@@ -68,7 +69,7 @@ pub enum WarmUp {
 }
 
 /// The settings of a run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct LoadPlan {
     /// URLs to request. Connections are spread over their servers in turn.
     pub urls: Vec<TargetUrl>,
@@ -136,6 +137,22 @@ pub struct LoadPlan {
     pub warm_up: WarmUp,
     /// Runs, one after the other.
     pub repeat: u32,
+    /// The part of the work that belongs to this machine, if several machines share the plan. The numbers of connections,
+    /// requests and the rate are those of all machines; threads and processes are those of this machine.
+    pub part: Option<MachinePart>,
+}
+
+/// The workers of one machine among those of several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachinePart {
+    /// The index of its first worker.
+    pub first: u32,
+    /// The number of workers of all machines.
+    pub workers: u32,
+    /// The index of the machine.
+    pub machine: u32,
+    /// The number of machines.
+    pub machines: u32,
 }
 
 impl LoadPlan {
@@ -171,8 +188,13 @@ impl LoadPlan {
         self.urls.iter().any(|url| url.tls)
     }
 
-    /// Workers of all processes.
+    /// Workers of all processes, on all machines.
     pub fn workers(&self) -> u32 {
+        self.part.map_or(self.workers_here(), |part| part.workers)
+    }
+
+    /// Workers of all processes on this machine.
+    pub fn workers_here(&self) -> u32 {
         self.threads.saturating_mul(self.processes)
     }
 
@@ -234,16 +256,25 @@ pub(crate) fn nanoseconds(time: Duration) -> u64 {
 }
 
 /// The settings of TLS, for `https` URLs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlsOptions {
     /// Accept every certificate.
     pub insecure: bool,
-    /// A PEM file of certificates to trust instead of those of the system.
-    pub ca: Option<PathBuf>,
+    /// The certificates to trust instead of those of the system.
+    pub ca: Option<TrustFile>,
     /// The name for SNI and for the check of the certificate, instead of the URL's host.
     pub sni: Option<String>,
     /// New connections resume earlier sessions.
     pub resume: bool,
+}
+
+/// A PEM file of certificates.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrustFile {
+    /// Its path, for messages.
+    pub path: PathBuf,
+    /// Its content.
+    pub pem: Vec<u8>,
 }
 
 impl Default for TlsOptions {

@@ -11,8 +11,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 /// A rate that may change during a run.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ArrivalRate {
     /// Per second, at the start of the run.
     pub from: f64,
@@ -96,7 +97,7 @@ impl fmt::Display for ArrivalRate {
 }
 
 /// The distribution of arrivals around their rate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Arrivals {
     /// Evenly.
     #[default]

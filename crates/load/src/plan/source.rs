@@ -4,8 +4,10 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 /// Ranges of addresses, used in turn.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct SourceAddresses(Vec<AddressRange>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +46,21 @@ impl AddressRange {
             true => Ipv4Addr::from(u32::try_from(bits).unwrap_or(u32::MAX)).into(),
             false => Ipv6Addr::from(bits).into(),
         }
+    }
+}
+
+impl From<SourceAddresses> for String {
+    fn from(sources: SourceAddresses) -> String {
+        let shown = |range: &AddressRange| format!("{}-{}", range.at(0), range.at(range.count - 1));
+        sources.0.iter().map(shown).collect::<Vec<_>>().join(",")
+    }
+}
+
+impl TryFrom<String> for SourceAddresses {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<SourceAddresses, String> {
+        if text.is_empty() { Ok(SourceAddresses::default()) } else { text.parse() }
     }
 }
 

@@ -7,10 +7,11 @@ use std::net::{Ipv6Addr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use tenfold_sys::connect::Remote;
 
 /// An `http` or `https` URL.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetUrl {
     /// Whether the scheme is `https`.
     pub tls: bool,
@@ -21,7 +22,7 @@ pub struct TargetUrl {
 }
 
 /// The address of a server as the user typed it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ServerAddress {
     /// A host, without the brackets of an IPv6 literal, and a port. An IPv6 literal can have a zone after `%`, which
     /// only this machine understands (RFC 4007 §11).

@@ -180,6 +180,7 @@ mod tests {
             settings: BTreeMap::new(),
             io: ChosenIo::default(),
             environment: Environment::default(),
+            agents: Vec::new(),
             runs,
         }
     }

@@ -24,11 +24,34 @@ pub struct LoadReport {
     pub io: ChosenIo,
     /// The environment of the measurement.
     pub environment: Environment,
+    /// The environments of agents, if other machines made the load.
+    #[serde(default)]
+    pub agents: Vec<AgentEnvironment>,
     /// The runs in order.
     pub runs: Vec<RunSummary>,
 }
 
+/// The environment of an agent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentEnvironment {
+    /// Its name.
+    pub name: String,
+    /// The machine and the versions.
+    pub environment: Environment,
+    /// The I/O of its connections, and the reason for it.
+    pub io: ChosenIo,
+}
+
 impl LoadReport {
+    /// The reasons why other programs spoil the measurement on a machine that made load.
+    pub fn crowded(&self) -> Vec<String> {
+        let on = |agent: &AgentEnvironment| Some(format!("{}: {}", agent.name, agent.environment.crowded()?));
+        match self.agents.is_empty() {
+            true => self.environment.crowded().into_iter().collect(),
+            false => self.agents.iter().filter_map(on).collect(),
+        }
+    }
+
     /// Whether a run was interrupted.
     pub fn interrupted(&self) -> bool {
         self.runs.iter().any(|run| run.interrupted)
@@ -37,7 +60,7 @@ impl LoadReport {
     /// The reasons why the numbers are invalid; empty if they are valid.
     pub fn invalid(&self) -> Vec<String> {
         let of_runs = self.runs.iter().flat_map(|run| run.invalid.clone());
-        let mut all: Vec<String> = self.environment.crowded().into_iter().chain(of_runs).collect();
+        let mut all: Vec<String> = self.crowded().into_iter().chain(of_runs).collect();
         all.dedup();
         all
     }
@@ -236,6 +259,40 @@ pub struct RunSummary {
     pub notes: Vec<String>,
     /// Whether the run was interrupted.
     pub interrupted: bool,
+    /// The parts of agents, if other machines made the load.
+    #[serde(default)]
+    pub agents: Vec<AgentSummary>,
+}
+
+/// The part of an agent in a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentSummary {
+    /// Its name.
+    pub name: String,
+    /// The seed of its random choices.
+    pub seed: u64,
+    /// Correct responses in the measured time.
+    pub answers: u64,
+    /// Correct responses per second.
+    pub rate: f64,
+    /// The 99th percentile of its latencies in microseconds, if it has enough responses.
+    pub p99_us: Option<f64>,
+    /// Processor time of its busiest thread, relative to the elapsed time.
+    pub busiest: f64,
+    /// With a schedule, the longest own delay in microseconds.
+    pub delay_us: Option<f64>,
+    /// The number of errors of all kinds.
+    pub errors: u64,
+    /// Milliseconds from the begin of the first agent to its begin.
+    pub late_ms: f64,
+    /// Milliseconds of the shortest round trip to it. `late_ms` is exact to half of it.
+    pub round_trip_ms: f64,
+    /// The reason why it was a limit of the measurement, if it was.
+    pub limit: Option<String>,
+    /// The reason why its part is lost, if it is.
+    pub lost: Option<String>,
+    /// The last lines that it wrote to standard error.
+    pub written: Vec<String>,
 }
 
 impl RunSummary {

@@ -10,7 +10,7 @@ use tenfold_sys::terminal;
 
 use crate::plan::LoadPlan;
 use crate::report::output::units;
-use crate::worker::LiveCounter;
+use crate::worker::{LIVE_COUNTERS, LiveCounter};
 
 /// The most points that are kept of a run. At this number, pairs of points are joined.
 const MOST_POINTS: usize = 4096;
@@ -19,6 +19,15 @@ const HEIGHT: usize = 5;
 /// The columns and rows of the smallest terminal with room for two curves.
 const ROOM: (usize, usize) = (60, 2 * HEIGHT + 6);
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// A value for each [`LiveCounter`].
+pub(crate) type LiveCounters = [u64; LIVE_COUNTERS];
+
+/// Returns the sums over the rows of all workers.
+pub(crate) fn sums(rows: &SharedRows) -> LiveCounters {
+    let sum = |word: usize| (0..rows.rows()).map(|row| rows.row(row)[word].load(Ordering::Relaxed)).sum();
+    std::array::from_fn(sum)
+}
 
 /// The display, which shows nothing without a terminal.
 pub(crate) struct LiveDisplay {
@@ -67,18 +76,16 @@ impl LiveDisplay {
         }
     }
 
-    /// Shows the current counters.
-    pub(crate) fn update(&mut self, rows: &SharedRows) {
+    /// Shows the current counters, which are the sums over all workers.
+    pub(crate) fn update(&mut self, counters: &LiveCounters) {
         let Some(bar) = &self.bar else { return };
-        let sum = |word: LiveCounter| {
-            (0..rows.rows()).map(|row| rows.row(row)[word as usize].load(Ordering::Relaxed)).sum::<u64>()
-        };
+        let of = |word: LiveCounter| counters[word as usize];
         let now = Totals {
             at: Instant::now(),
-            answers: sum(LiveCounter::Answers),
-            errors: sum(LiveCounter::Errors),
-            latency: sum(LiveCounter::Latency),
-            open: sum(LiveCounter::Open),
+            answers: of(LiveCounter::Answers),
+            errors: of(LiveCounter::Errors),
+            latency: of(LiveCounter::Latency),
+            open: of(LiveCounter::Open),
         };
         let answers = now.answers.saturating_sub(self.before.answers);
         let latency = now.latency.saturating_sub(self.before.latency) as f64 / 1e3 / answers.max(1) as f64;

@@ -1,15 +1,19 @@
 //! The execution of a plan.
 
-mod fleet;
+pub(crate) mod controller;
 mod live;
+pub(crate) mod task;
+mod workers;
 
 use std::net::TcpStream;
 use std::time::Duration;
 
 use tenfold_sys::connect::Remote;
+use tenfold_sys::shared::SharedRows;
 use tenfold_sys::{lifecycle, limits};
 
 use self::live::LiveDisplay;
+use self::workers::Course;
 use crate::error::{LoadError, failed};
 use crate::message::http2::PreparedRequest;
 use crate::message::request::EncodedRequest;
@@ -36,7 +40,8 @@ pub fn run(plan: &LoadPlan, live: bool) -> Result<LoadReport, LoadError> {
     let mut runs = Vec::new();
     for number in 1..=plan.repeat {
         let mut display = LiveDisplay::new(plan, number, live);
-        let record = fleet::run(plan, &targets, io.means, &mut display)?;
+        let watch = &mut |rows: &SharedRows| display.update(&live::sums(rows));
+        let (_, record) = workers::run(plan, &targets, io.means, Course { begin: None, watch })?;
         display.end();
         if let Some(why) = record.failure {
             return Err(LoadError::Failed(why));
@@ -49,25 +54,23 @@ pub fn run(plan: &LoadPlan, live: bool) -> Result<LoadReport, LoadError> {
         }
     }
     let urls = plan.urls.iter().map(ToString::to_string).collect();
-    Ok(LoadReport { urls, plan: plan.to_string(), settings: plan.settings(), io, environment, runs })
+    let agents = Vec::new();
+    Ok(LoadReport { urls, plan: plan.to_string(), settings: plan.settings(), io, environment, agents, runs })
 }
 
 fn check_descriptors(plan: &LoadPlan) -> Result<(), LoadError> {
     let most =
         limits::raise_descriptors().map_err(|error| failed("raise the limit of descriptors", &error))?;
     let (process, thread) = SPARE;
-    let needed = plan.all_connections().div_ceil(u64::from(plan.processes))
-        + process
-        + thread * u64::from(plan.threads);
+    let all =
+        (plan.all_connections() * u64::from(plan.workers_here())).div_ceil(u64::from(plan.workers().max(1)));
+    let needed = all.div_ceil(u64::from(plan.processes)) + process + thread * u64::from(plan.threads);
     if needed <= most {
         return Ok(());
     }
-    let processes = plan
-        .all_connections()
-        .div_ceil(most.saturating_sub(process + thread * u64::from(plan.threads)).max(1));
+    let processes = all.div_ceil(most.saturating_sub(process + thread * u64::from(plan.threads)).max(1));
     Err(LoadError::Usage(format!(
-        "{} connections in {} process{} need {needed} descriptors each, and the limit is {most}; use --processes {processes}, or raise `ulimit -n`",
-        plan.all_connections(),
+        "{all} connections in {} process{} need {needed} descriptors each, and the limit is {most}; use --processes {processes}, or raise `ulimit -n`",
         plan.processes,
         if plan.processes == 1 { "" } else { "es" },
     )))

@@ -29,7 +29,7 @@ pub(crate) fn config(plan: &LoadPlan) -> Result<Arc<ClientConfig>, LoadError> {
         .map_err(|error| LoadError::Failed(format!("cannot set TLS up: {error}")))?;
     let mut config = match plan.tls.insecure {
         true => builder.dangerous().with_custom_certificate_verifier(unverified(&provider)),
-        false => builder.with_root_certificates(trust::roots(plan.tls.ca.as_deref())?),
+        false => builder.with_root_certificates(trust::roots(plan.tls.ca.as_ref())?),
     }
     .with_no_client_auth();
     // The plan asks for one version, so no other version is offered.

@@ -1,18 +1,26 @@
 //! The certificates that the generator trusts, and the reasons for distrust.
 
-use std::path::Path;
-
 use rustls::pki_types::UnixTime;
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, RootCertStore};
 use tenfold_http::clock::format_date;
-use tenfold_tls::certificates::roots::root_store;
+use tenfold_tls::certificates::roots::{trusted, trusted_in};
 
 use crate::error::LoadError;
 use crate::measure::record::ErrorKind;
+use crate::plan::TrustFile;
 
 /// The certificates of a PEM file. Without a file, the certificates of the system.
-pub(super) fn roots(file: Option<&Path>) -> Result<RootCertStore, LoadError> {
-    root_store(file).map_err(|why| {
+pub(super) fn roots(file: Option<&TrustFile>) -> Result<RootCertStore, LoadError> {
+    let found = match file {
+        Some(file) => trusted_in(&file.path, &file.pem),
+        None => trusted(None),
+    };
+    let store = found.map(|certificates| {
+        let mut store = RootCertStore::empty();
+        store.add_parsable_certificates(certificates);
+        store
+    });
+    store.map_err(|why| {
         LoadError::Failed(match file {
             Some(_) => format!("cannot use --ca {why}"),
             None => format!("cannot verify a server: {why}, name some with --ca FILE, or use --insecure"),
@@ -106,9 +114,8 @@ mod tests {
 
     #[test]
     fn a_file_without_usable_certificates_is_refused() {
-        let file = std::env::temp_dir().join(format!("tenfold-load-ca-{}", std::process::id()));
         let said = |bytes: &[u8]| {
-            std::fs::write(&file, bytes).expect("a file in the folder for temporary files");
+            let file = TrustFile { path: "ca.pem".into(), pem: bytes.to_vec() };
             roots(Some(&file)).map(|roots| roots.len()).map_err(|error| error.to_string())
         };
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
@@ -118,8 +125,6 @@ mod tests {
         assert!(said(b"").is_err_and(|why| why.ends_with("it has no CERTIFICATE section")));
         let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         assert!(said(broken.as_bytes()).is_err_and(|why| why.starts_with("cannot use --ca ")));
-        std::fs::remove_file(&file).expect("the file is there");
-        assert!(roots(Some(&file)).is_err());
     }
 
     #[test]

@@ -13,5 +13,5 @@ mod state;
 pub(crate) use self::completion::UringBackend;
 pub(crate) use self::event_loop::run;
 pub(crate) use self::readiness::EpollBackend;
-pub(crate) use self::share::{Share, Targets};
+pub(crate) use self::share::{Share, Targets, slice_length};
 pub(crate) use self::state::{LIVE_COUNTERS, LiveCounter};

@@ -9,7 +9,7 @@ use crate::message::http2::{LIST_LIMITS, PreparedRequest, RequestsToSend};
 use crate::message::request::{self, EncodedRequest};
 use crate::message::response::HeadCache;
 use crate::plan::pacer::{Pacer, ScheduleShare};
-use crate::plan::{LoadPlan, RequestVersion, UrlOrder, nanoseconds};
+use crate::plan::{LoadPlan, MachinePart, RequestVersion, UrlOrder, nanoseconds};
 use crate::tls::TlsTarget;
 
 /// The number of failed connects without a success that ends a run with a schedule of connections.
@@ -121,8 +121,6 @@ impl<'a> Share<'a> {
 
     /// The state that the connections share.
     pub(crate) fn context(&self, buffer: usize) -> WorkerContext<'a> {
-        let length = self.end.map(|end| end - self.begin).filter(|_| self.plan.requests.is_none());
-        let slice = length.map_or(SLICE, |length| (length / SLICES).max(10_000_000));
         WorkerContext {
             encoded: &self.targets.encoded,
             http2: RequestsToSend {
@@ -136,7 +134,7 @@ impl<'a> Share<'a> {
             known: vec![HeadCache::default(); self.targets.encoded.len()],
             buffer: vec![0; buffer].into(),
             gathered: Vec::new(),
-            recorder: Recorder::new(self.begin, slice),
+            recorder: Recorder::new(self.begin, slice_length(self.plan)),
             pending: 0,
         }
     }
@@ -187,6 +185,12 @@ impl<'a> Share<'a> {
     }
 }
 
+/// Returns the length of the first slices of a plan in nanoseconds. A long run joins slices.
+pub(crate) fn slice_length(plan: &LoadPlan) -> u64 {
+    let length = plan.duration.map(nanoseconds).filter(|_| plan.requests.is_none());
+    length.map_or(SLICE, |length| (length / SLICES).max(10_000_000))
+}
+
 /// The choice of the next request among those of a server.
 pub(crate) struct TargetPicker<'a> {
     lists: &'a [Vec<u32>],
@@ -199,7 +203,10 @@ impl<'a> TargetPicker<'a> {
         let lists = &share.targets.lists;
         let seed = share.plan.seed.wrapping_add(u64::from(share.index));
         let random = (share.plan.order == UrlOrder::Random).then(|| fastrand::Rng::with_seed(seed));
-        TargetPicker { lists, cursors: vec![0; lists.len()], random }
+        // The machines begin at different URLs.
+        let part = share.plan.part.unwrap_or(MachinePart { machines: 1, ..MachinePart::default() });
+        let begin = |list: &Vec<u32>| list.len() * part.machine as usize / part.machines.max(1) as usize;
+        TargetPicker { lists, cursors: lists.iter().map(begin).collect(), random }
     }
 
     #[inline]

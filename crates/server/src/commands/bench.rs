@@ -12,12 +12,14 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::ArgMatches;
+use tenfold_agents::fleet::FleetPlan;
 use tenfold_load::assertion::{Assertion, AssertionResult};
 use tenfold_load::io::IoChoice;
 use tenfold_load::pacer::{ArrivalRate, Arrivals, scaled};
-use tenfold_load::plan::{LoadPlan, RequestVersion, ResponseEnd, UrlOrder, WarmUp};
+use tenfold_load::plan::{LoadPlan, RequestVersion, ResponseEnd, TrustFile, UrlOrder, WarmUp};
 use tenfold_load::url::TargetUrl;
-use tenfold_load::{LoadError, LoadReport, compare, output, request};
+use tenfold_load::{LoadError, LoadReport, ShareBy, compare, output, request};
+use tenfold_tls::certificates::roots;
 
 pub(crate) use self::flags::command;
 use crate::config::parse::units;
@@ -69,7 +71,11 @@ fn bench(matches: &ArgMatches) -> Result<ExitCode, LoadError> {
     // Creates the files before the run, so that an error does not come after it.
     let file = |name: &str| matches.get_one::<PathBuf>(name).map(|path| OutputFile::create(path)).transpose();
     let (curve, page) = (file("hdr")?, file("report")?);
-    let report = tenfold_load::run(&plan, !matches.get_flag("quiet"))?;
+    let live = !matches.get_flag("quiet");
+    let report = match fleet(matches)? {
+        Some(fleet) => tenfold_load::run_on(&plan, &fleet, share(matches), live)?,
+        None => tenfold_load::run(&plan, live)?,
+    };
     let text = match (matches.get_flag("json"), matches.get_flag("csv")) {
         (true, _) => output::json(&report),
         (_, true) => output::csv(&report),
@@ -186,7 +192,10 @@ fn plan(matches: &ArgMatches) -> Result<LoadPlan, LoadError> {
     plan.sources = typed.of("source")?.unwrap_or_default();
     plan.join_ack = matches.get_flag("join-ack");
     plan.tls.insecure = matches.get_flag("insecure");
-    plan.tls.ca = matches.get_one::<PathBuf>("ca").cloned();
+    if let Some(path) = matches.get_one::<PathBuf>("ca") {
+        let pem = roots::pem(path).map_err(|why| LoadError::Failed(format!("cannot use --ca {why}")))?;
+        plan.tls.ca = Some(TrustFile { path: path.clone(), pem });
+    }
     plan.tls.sni = matches.get_one::<String>("sni").cloned();
     plan.tls.resume = !typed.is("tls-resume", "off");
     if let Some((_, io)) = IoChoice::ALL.into_iter().find(|(name, _)| typed.is("io", name)) {
@@ -197,6 +206,31 @@ fn plan(matches: &ArgMatches) -> Result<LoadPlan, LoadError> {
     plan.expect.length = typed.parsed("expect-length", |text| units::size(text, 0..=u64::MAX >> 1))?;
     plan.expect.hash = typed.of("expect-hash")?;
     Ok(plan)
+}
+
+/// The agents that make the load, if other machines make it.
+fn fleet(matches: &ArgMatches) -> Result<Option<FleetPlan>, LoadError> {
+    let typed = BenchArgs(matches);
+    let names = matches.get_many::<String>("on");
+    let places = names.into_iter().flatten().map(|text| text.parse().map_err(|why| wrong("on", why)));
+    let places = places.collect::<Result<Vec<_>, _>>()?;
+    let copy = matches.get_flag("on-copy");
+    if places.is_empty() {
+        typed.needs("on-command", &["on"])?;
+        typed.needs("share", &["on"])?;
+        return match copy {
+            true => Err(LoadError::Usage("--on-copy has no effect without --on".into())),
+            false => Ok(None),
+        };
+    }
+    Ok(Some(FleetPlan { places, command: typed.of("on-command")?.unwrap_or_default(), copy }))
+}
+
+/// The division of a plan among agents.
+fn share(matches: &ArgMatches) -> ShareBy {
+    let typed = BenchArgs(matches);
+    let found = ShareBy::ALL.into_iter().find(|(name, _)| typed.is("share", name));
+    found.map_or_else(ShareBy::default, |(_, share)| share)
 }
 
 fn shape(typed: &BenchArgs<'_>, plan: &mut LoadPlan) -> Result<(), LoadError> {

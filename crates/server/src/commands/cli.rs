@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches, value_parser};
 
 use super::advice::advise;
 use super::manual::SHELLS;
-use super::{bench, book, check, engines, lab, manual, migrate, serve, status, upgrade, users};
+use super::{agent, bench, book, check, engines, lab, manual, migrate, serve, status, upgrade, users};
 use crate::supervisor::open;
 
 /// Parses the command line; `None` without any word. Ends the process with 2 if the command line is wrong, and with 0
@@ -37,6 +37,7 @@ pub(crate) fn run(name: &str, typed: &ArgMatches) -> ExitCode {
         ),
         "upgrade" => upgrade::upgrade(read_control(typed)),
         "bench" => bench::run(typed),
+        "agent" => agent::run(typed),
         "lab" => lab::run(typed),
         "tune" => lab::tune::run(typed),
         "users" => users::run(typed),
@@ -107,6 +108,7 @@ pub(crate) fn program() -> clap::Command {
                 .arg(control),
         )
         .subcommand(super::bench::command())
+        .subcommand(agent::command())
         .subcommand(super::lab::command())
         .subcommand(super::lab::tune::command())
         .subcommand(super::users::command())

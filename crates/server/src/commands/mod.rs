@@ -1,6 +1,7 @@
 //! The command line, and the commands. [`serve`] only reads the flags of its command.
 
 mod advice;
+mod agent;
 mod bench;
 mod book;
 mod check;

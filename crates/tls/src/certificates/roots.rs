@@ -12,8 +12,8 @@ use super::pem;
 /// Returns the authorities of a PEM file, which must all be usable, or without a file the system's usable
 /// authorities; at least one. An error begins with the path.
 pub fn trusted(file: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, String> {
-    let mut roots = RootCertStore::empty();
     let Some(path) = file else {
+        let mut roots = RootCertStore::empty();
         let mut found = rustls_native_certs::load_native_certs().certs;
         found.retain(|certificate| roots.add(certificate.clone()).is_ok());
         return match found.is_empty() {
@@ -21,8 +21,14 @@ pub fn trusted(file: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, Stri
             false => Ok(found),
         };
     };
+    trusted_in(path, &pem(path)?)
+}
+
+/// Returns the authorities of the content of the PEM file `path`, which must all be usable. An error begins with the path.
+pub fn trusted_in(path: &Path, content: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let mut roots = RootCertStore::empty();
     let wrong = |why: &dyn Display| format!("{}: {why}", path.display());
-    let located = pem::certificates(&pem(path)?).map_err(|error| wrong(&error))?;
+    let located = pem::certificates(content).map_err(|error| wrong(&error))?;
     if located.is_empty() {
         return Err(wrong(&"it has no CERTIFICATE section"));
     }

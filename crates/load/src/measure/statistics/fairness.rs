@@ -24,6 +24,12 @@ impl FairnessSums {
         self.squares += other.squares;
     }
 
+    /// Whether some shares have these sums.
+    pub(crate) fn is_possible(&self) -> bool {
+        let is_size = |sum: f64| sum.is_finite() && sum >= 0.0;
+        self.count <= 1 << 40 && is_size(self.sum) && is_size(self.squares)
+    }
+
     /// Jain's index: 1 if all shares are equal, 1/n if all but one of n shares are zero (Jain, Chiu and Hawe 1984).
     /// `None` if all shares are zero.
     pub fn jain(&self) -> Option<f64> {

@@ -9,7 +9,9 @@ use crate::report::metrics::{self, LATENCIES};
 use crate::report::output::bars::bars;
 use crate::report::output::units::{bytes, number, time};
 use crate::report::summarize::{BATCHES, FEWEST_ANSWERS};
-use crate::report::summary::{Distribution, LittlesLaw, LoadReport, PERCENTILES, RunSummary, Schedule};
+use crate::report::summary::{
+    AgentSummary, Distribution, LittlesLaw, LoadReport, PERCENTILES, RunSummary, Schedule,
+};
 
 /// Formats the report.
 pub fn text(report: &LoadReport) -> String {
@@ -18,12 +20,15 @@ pub fn text(report: &LoadReport) -> String {
         let more = report.urls.len() - 1;
         let _ = writeln!(text, "and {more} more URL{}", if more == 1 { "" } else { "s" });
     }
-    let _ = writeln!(text, "{}", report.io);
-    let here = &report.environment;
-    let Environment { version, kernel, processors, processor, load, .. } = here;
-    let _ =
-        writeln!(text, "tenfold {version}, Linux {kernel}, {processors} x {processor}, load before {load}");
-    here.crowded().iter().for_each(|why| line(&mut text, "INVALID", why));
+    if report.agents.is_empty() {
+        let _ = writeln!(text, "{}", report.io);
+        machine(&mut text, &report.environment);
+    }
+    for agent in &report.agents {
+        let _ = write!(text, "{}: {}; ", agent.name, agent.io);
+        machine(&mut text, &agent.environment);
+    }
+    report.crowded().iter().for_each(|why| line(&mut text, "INVALID", why));
     for (number, run) in (1..).zip(&report.runs) {
         text.push('\n');
         if report.runs.len() > 1 {
@@ -35,6 +40,12 @@ pub fn text(report: &LoadReport) -> String {
         over_runs(&mut text, report);
     }
     text
+}
+
+fn machine(text: &mut String, found: &Environment) {
+    let Environment { version, kernel, processors, processor, load, .. } = found;
+    let _ =
+        writeln!(text, "tenfold {version}, Linux {kernel}, {processors} x {processor}, load before {load}");
 }
 
 fn line(text: &mut String, name: &str, said: &str) {
@@ -65,7 +76,44 @@ fn write_run(text: &mut String, run: &RunSummary) {
         text.push('\n');
     }
     connections(text, run);
+    agents(text, run);
     write_validity(text, run);
+}
+
+/// A row for each agent.
+fn agents(text: &mut String, run: &RunSummary) {
+    if run.agents.is_empty() {
+        return;
+    }
+    let width = run.agents.iter().map(|agent| agent.name.chars().count()).max().unwrap_or_default().max(12);
+    let _ = writeln!(
+        text,
+        "\n  {:<width$} {:>12} {:>9} {:>10} {:>9} {:>8} {:>10}  seed",
+        "agent", "rate", "p99", "processor", "late by", "errors", "begin"
+    );
+    for agent in &run.agents {
+        let AgentSummary { name, seed, rate, busiest, errors, late_ms, .. } = agent;
+        if let Some(why) = &agent.lost {
+            let _ = writeln!(text, "  {name:<width$} LOST: it {why}");
+            for line in &agent.written {
+                let _ = writeln!(text, "  {:<width$}   {line}", "");
+            }
+            continue;
+        }
+        let or_none = |time_us: Option<f64>| time_us.map_or_else(|| "-".to_owned(), time);
+        let (p99, delay) = (or_none(agent.p99_us), or_none(agent.delay_us));
+        let _ = writeln!(
+            text,
+            "  {name:<width$} {:>10}/s {p99:>9} {:>8.0} % {delay:>9} {errors:>8} {:>10}  {seed}",
+            number(*rate),
+            100.0 * busiest,
+            format!("+{late_ms:.2} ms"),
+        );
+        if let Some(why) = &agent.limit {
+            let _ = writeln!(text, "  {:<width$} a limit: {why}", "");
+        }
+    }
+    text.push('\n');
 }
 
 /// The interval of the rate, or the reason why there is none.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, value_parser};
+use tenfold_load::ShareBy;
 use tenfold_load::io::IoChoice;
 
 const ABOUT_CODES: &str = "\
@@ -103,6 +104,12 @@ fn flags() -> Vec<Arg> {
             flag("source", "ADDRESSES") => "Source addresses, used in turn: 127.0.0.2-127.0.0.9, 127.1.0.0/24, or a list of these";
             word("io", "MODEL", &IoChoice::ALL.map(|(name, _)| name)) => "The I/O of the generator: epoll, uring, or auto (uring with a connection per request without TLS) [default: auto]";
             switch("join-ack") => "Send the handshake's last packet with the request: one packet fewer than browsers send";
+        }
+        "Several machines" {
+            many("on", "NAME[*N]") => "Make the load on this host, with N agents; repeatable, and divides connections, rate and requests";
+            flag("on-command", "COMMAND") => "The command that starts an agent on {}; its words are separated by spaces [default: ssh -o BatchMode=yes -- {} tenfold agent]";
+            switch("on-copy") => "Copy this program to each host first, by ssh, and remove it at the end";
+            word("share", "HOW", &ShareBy::ALL.map(|(name, _)| name)) => "Divide among agents equally, or by processors, with a thread for each [default: equal]";
         }
         "TLS" {
             switch("insecure") => "Accept every certificate";

@@ -15,7 +15,6 @@ use crate::error::{LoadError, failed};
 use crate::measure::record::Record;
 use crate::plan::LoadPlan;
 use crate::plan::io::IoBackend;
-use crate::run::live::LiveDisplay;
 use crate::worker::{self, EpollBackend, Share, Targets, UringBackend};
 
 /// Nanoseconds from the start of the workers to the common start of the run.
@@ -33,22 +32,37 @@ struct WorkerSetup<'a> {
     means: IoBackend,
 }
 
-/// Runs all workers to their end.
+/// The start of a run, in nanoseconds of the monotonic clock, and the observer of its counters.
+pub(crate) struct Course<'a> {
+    /// The time at which the workers begin; `None`: as soon as they all can.
+    pub(crate) begin: Option<u64>,
+    /// Is called about every 100 ms with the counters of the workers.
+    pub(crate) watch: &'a mut dyn FnMut(&SharedRows),
+}
+
+/// Runs all workers of this machine to their end. Returns the time at which they began, and their record.
 pub(crate) fn run(
     plan: &LoadPlan,
     targets: &Targets,
     means: IoBackend,
-    display: &mut LiveDisplay,
-) -> Result<Record, LoadError> {
+    course: Course<'_>,
+) -> Result<(u64, Record), LoadError> {
     let work = WorkerSetup { plan, targets, means };
-    let rows = SharedRows::new(plan.workers() as usize, worker::LIVE_COUNTERS)
+    let rows = SharedRows::new(plan.workers_here() as usize, worker::LIVE_COUNTERS)
         .map_err(|error| failed("allocate shared memory for the workers", &error))?;
-    if plan.processes == 1 {
-        let begin = clock::monotonic() + LEAD;
-        return threads(work, (0, begin), &rows, || display.update(&rows));
-    }
-    let begin = clock::monotonic() + LEAD_OF_PROCESS * u64::from(plan.processes);
-    processes(work, begin, &rows, display)
+    let lead = if plan.processes == 1 { LEAD } else { LEAD_OF_PROCESS * u64::from(plan.processes) };
+    let soonest = clock::monotonic() + lead;
+    let begin = course.begin.map_or(soonest, |begin| begin.max(soonest));
+    let record = match plan.processes {
+        1 => threads(work, (0, begin), &rows, || (course.watch)(&rows))?,
+        _ => processes(work, begin, &rows, course.watch)?,
+    };
+    Ok((begin, record))
+}
+
+/// Returns the nanoseconds that the workers of this machine need from their start to a common begin.
+pub(crate) fn lead(plan: &LoadPlan) -> u64 {
+    LEAD + LEAD_OF_PROCESS * u64::from(plan.processes)
 }
 
 /// Runs the threads of process `process`.
@@ -63,8 +77,9 @@ fn threads(
         for number in 0..plan.threads {
             let sender = sender.clone();
             let index = process * plan.threads + number;
+            let first = plan.part.map_or(0, |part| part.first);
             let work = move || {
-                let share = Share::new(plan, targets, index, begin);
+                let share = Share::new(plan, targets, first + index, begin);
                 let row = rows.row(index as usize);
                 let result = match means {
                     IoBackend::Epoll => worker::run::<EpollBackend>(&share, row),
@@ -94,7 +109,7 @@ fn processes(
     work: WorkerSetup<'_>,
     begin: u64,
     rows: &SharedRows,
-    display: &mut LiveDisplay,
+    watch: &mut dyn FnMut(&SharedRows),
 ) -> Result<Record, LoadError> {
     let parent = process::own();
     let (sender, receiver) = mpsc::channel();
@@ -125,7 +140,7 @@ fn processes(
         })
         .collect();
     drop(sender);
-    let result = gather(&receiver, &children, rows, display);
+    let result = gather(&receiver, &children, rows, watch);
     for reader in readers {
         let _ = reader.join();
     }
@@ -137,7 +152,7 @@ fn gather(
     receiver: &mpsc::Receiver<Result<Record, String>>,
     children: &[Pid],
     rows: &SharedRows,
-    display: &mut LiveDisplay,
+    watch: &mut dyn FnMut(&SharedRows),
 ) -> Result<Record, LoadError> {
     let (mut all, mut stopped) = (Record::default(), false);
     let mut failure = None;
@@ -145,7 +160,7 @@ fn gather(
         match receiver.recv_timeout(UPDATE) {
             Ok(Ok(record)) => all.add(record),
             Ok(Err(why)) => failure = failure.or(Some(why)),
-            Err(RecvTimeoutError::Timeout) => display.update(rows),
+            Err(RecvTimeoutError::Timeout) => watch(rows),
             Err(RecvTimeoutError::Disconnected) => break,
         }
         if (lifecycle::phase() != Phase::Serving || failure.is_some()) && !stopped {

@@ -1,0 +1,436 @@
+//! A plan whose load several agents make.
+
+use std::time::{Duration, Instant};
+
+use tenfold_agents::fleet::{FleetPlan, safe};
+use tenfold_agents::{Fleet, FleetEvent};
+use tenfold_sys::lifecycle::{self, Phase};
+use tenfold_sys::{clock, limits};
+
+use crate::error::{LoadError, failed};
+use crate::measure::record::Record;
+use crate::plan::{LoadPlan, MachinePart};
+use crate::report::environment::{self, Environment};
+use crate::report::summary::{AgentEnvironment, AgentSummary, LoadReport, RunSummary};
+use crate::run::live::{LiveCounters, LiveDisplay};
+use crate::run::task::{FromTask, LOAD_TASK, ToTask};
+use crate::run::workers;
+use crate::worker::{LIVE_COUNTERS, slice_length};
+
+/// The division of a plan among agents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ShareBy {
+    /// Each agent has the same share.
+    #[default]
+    Equal,
+    /// Each agent has a thread, and so a share, for each of its processors.
+    Processors,
+}
+
+impl ShareBy {
+    /// Every division and its name.
+    pub const ALL: [(&'static str, ShareBy); 2] =
+        [("equal", ShareBy::Equal), ("processors", ShareBy::Processors)];
+}
+
+/// The longest wait for an agent that prepares: it resolves names.
+const PREPARE: Duration = Duration::from_secs(30);
+/// The longest time without a report of a running task.
+const LOST: Duration = Duration::from_secs(5);
+/// The longest end of a run that was stopped.
+const STOP: Duration = Duration::from_secs(2);
+/// The time after its deadline at which a run is given up.
+const LATE: Duration = Duration::from_secs(10);
+/// The longest run without a duration.
+const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
+/// The time from the message that starts a run to its begin, in addition to round trips.
+const LEAD: u64 = 100_000_000;
+/// The difference between the begins of two agents, in milliseconds and as a part of the run, above which the run is
+/// invalid. Both must be exceeded.
+const SKEW: (f64, f64) = (50.0, 0.01);
+/// The pause of an agent in seconds that makes a run invalid.
+const PAUSE: f64 = 1.0;
+/// The part of a processor above which a thread is saturated.
+const BUSY: f64 = 0.95;
+/// The most bytes of a body that goes to each agent.
+const MOST_BODY: usize = 4 << 20;
+
+/// Runs `plan` on the agents of `fleet`, as [`crate::run()`] does on this machine. `share` divides it.
+pub fn run_on(
+    plan: &LoadPlan,
+    fleet: &FleetPlan,
+    share: ShareBy,
+    live: bool,
+) -> Result<LoadReport, LoadError> {
+    fleet.check().map_err(LoadError::Usage)?;
+    if plan.body.len() > MOST_BODY {
+        return Err(LoadError::Usage(format!("--on sends a --body of at most {} MiB", MOST_BODY >> 20)));
+    }
+    if share == ShareBy::Processors && (plan.threads > 1 || plan.processes > 1) {
+        return Err(LoadError::Usage(
+            "--share processors starts a thread for each processor; remove --threads and --processes"
+                .to_owned(),
+        ));
+    }
+    lifecycle::install_worker_signals().map_err(|error| failed("install signal handlers", &error))?;
+    limits::raise_descriptors().map_err(|error| failed("raise the limit of descriptors", &error))?;
+    let mut fleet = Fleet::start(fleet).map_err(|lines| LoadError::Failed(lines.join("\n")))?;
+    let agents: Vec<usize> = (0..fleet.len()).collect();
+    LoadFleet::prepare(plan, &mut fleet, &agents, share)?.run(live)
+}
+
+/// Agents that are prepared for a plan.
+#[derive(Debug)]
+pub struct LoadFleet<'a> {
+    fleet: &'a mut Fleet,
+    /// The plan of all machines together.
+    plan: LoadPlan,
+    agents: Vec<LoadAgent>,
+}
+
+#[derive(Debug)]
+struct LoadAgent {
+    /// Its number in the fleet.
+    number: usize,
+    /// Its part of the plan.
+    plan: LoadPlan,
+    environment: AgentEnvironment,
+    /// The reason why it is lost, if it is.
+    lost: Option<String>,
+}
+
+/// The state of an agent during a run.
+struct Running {
+    counters: LiveCounters,
+    reported: Instant,
+    result: Option<Measured>,
+}
+
+struct Measured {
+    /// The begin in nanoseconds of the clock of this machine.
+    begun: i128,
+    pause: u64,
+    record: Record,
+}
+
+impl<'a> LoadFleet<'a> {
+    /// Begins the task on `agents`, which must have none, and divides `plan`.
+    ///
+    /// # Errors
+    /// The plan is contradictory, or an agent cannot make its part.
+    pub fn prepare(
+        plan: &LoadPlan,
+        fleet: &'a mut Fleet,
+        agents: &[usize],
+        share: ShareBy,
+    ) -> Result<LoadFleet<'a>, LoadError> {
+        let each = plan.duration.map_or(LONGEST, |time| time + plan.timeout + LATE);
+        let limit = each.saturating_mul(plan.repeat).saturating_add(PREPARE);
+        for agent in agents {
+            fleet.begin(*agent, LOAD_TASK, limit).map_err(LoadError::Failed)?;
+        }
+        let mut environments = Vec::new();
+        for agent in agents {
+            match next_message(fleet, *agent)? {
+                FromTask::Here(found) => environments.push(made_safe(found)),
+                _ => return Err(unexpected(fleet, *agent)),
+            }
+        }
+        let mut parts = divided(plan, &environments, share);
+        let whole = MachinePart { first: 0, machine: 0, ..parts[0].part.unwrap_or_default() };
+        let mut all = LoadPlan { part: Some(whole), ..plan.clone() };
+        all.connections = Some(all.active());
+        all.check()?;
+        for (agent, part) in agents.iter().zip(&mut parts) {
+            part.connections = all.connections;
+            fleet.say(*agent, &ToTask::Plan(Box::new(part.clone()))).map_err(LoadError::Failed)?;
+        }
+        let mut ready = Vec::new();
+        for ((number, plan), environment) in agents.iter().zip(parts).zip(environments) {
+            let FromTask::Ready(mut io) = next_message(fleet, *number)? else {
+                return Err(unexpected(fleet, *number));
+            };
+            io.why = safe(&io.why);
+            let name = fleet.label(*number).to_owned();
+            let environment = AgentEnvironment { name, environment, io };
+            ready.push(LoadAgent { number: *number, plan, environment, lost: None });
+        }
+        Ok(LoadFleet { fleet, plan: all, agents: ready })
+    }
+
+    /// Runs the plan, once or repeatedly. The tasks end with it.
+    pub fn run(mut self, live: bool) -> Result<LoadReport, LoadError> {
+        let mut runs = Vec::new();
+        for number in 1..=self.plan.repeat {
+            let mut display = LiveDisplay::new(&self.plan, number, live);
+            let summary = self.run_once(&mut display);
+            display.end();
+            let summary = summary?;
+            let ends = summary.interrupted || self.agents.iter().any(|agent| agent.lost.is_some());
+            runs.push(summary);
+            if ends {
+                break;
+            }
+        }
+        self.end();
+        let mut settings = self.plan.settings();
+        settings.insert("agents".to_owned(), self.agents.len().to_string());
+        let plan = format!("{}, on each of {} agents", self.plan, self.agents.len());
+        Ok(LoadReport {
+            urls: self.plan.urls.iter().map(ToString::to_string).collect(),
+            plan,
+            settings,
+            io: self.agents[0].environment.io.clone(),
+            environment: environment::find(),
+            agents: self.agents.into_iter().map(|agent| agent.environment).collect(),
+            runs,
+        })
+    }
+
+    /// Ends the tasks, and waits for their ends, so that the agents can begin others.
+    fn end(&mut self) {
+        let until = Instant::now() + STOP;
+        self.agents.iter().for_each(|agent| self.fleet.end_task(agent.number));
+        for agent in self.agents.iter().filter(|agent| agent.lost.is_none()) {
+            while Instant::now() < until {
+                match self.fleet.take(agent.number) {
+                    Some(FleetEvent::Ended(_) | FleetEvent::Lost(_)) => break,
+                    Some(_) => {}
+                    None => self.fleet.exchange(STOP),
+                }
+            }
+        }
+    }
+
+    fn run_once(&mut self, display: &mut LiveDisplay) -> Result<RunSummary, LoadError> {
+        let far = self.agents.iter().map(|agent| self.fleet.clock(agent.number).round_trip).max();
+        let begin = clock::monotonic() + LEAD + workers::lead(&self.plan) + 2 * far.unwrap_or_default();
+        for agent in &self.agents {
+            let theirs = i128::from(begin) + i128::from(self.fleet.clock(agent.number).offset);
+            let at = u64::try_from(theirs).unwrap_or_default();
+            self.fleet.say(agent.number, &ToTask::Run(at)).map_err(LoadError::Failed)?;
+        }
+        let started = Instant::now();
+        let idle = || Running { counters: [0; LIVE_COUNTERS], reported: started, result: None };
+        let mut running: Vec<Running> = self.agents.iter().map(|_| idle()).collect();
+        let most = self.plan.duration.map(|time| time + self.plan.timeout + LATE);
+        let mut stopped: Option<Instant> = None;
+        while self
+            .agents
+            .iter()
+            .zip(&running)
+            .any(|(agent, run)| agent.lost.is_none() && run.result.is_none())
+        {
+            self.fleet.exchange(Duration::from_millis(100));
+            for (agent, run) in self.agents.iter_mut().zip(&mut running) {
+                while let Some(event) = self.fleet.take(agent.number) {
+                    agent.hear(event, run, self.fleet, started);
+                }
+                if agent.lost.is_some() || run.result.is_some() {
+                    continue;
+                }
+                let late = most.is_some_and(|most| started.elapsed() > most);
+                if run.reported.elapsed() > LOST {
+                    agent.lost = Some(format!("has not reported its load for {} s", LOST.as_secs()));
+                } else if late {
+                    agent.lost = Some("did not end its load in time".to_owned());
+                } else if stopped.is_some_and(|since| since.elapsed() > STOP) {
+                    agent.lost = Some(format!("did not stop within {} s", STOP.as_secs()));
+                }
+            }
+            let sum =
+                |place: usize| running.iter().fold(0u64, |sum, run| sum.saturating_add(run.counters[place]));
+            display.update(&std::array::from_fn(sum));
+            let is_lost = self.agents.iter().any(|agent| agent.lost.is_some());
+            if stopped.is_none() && (is_lost || lifecycle::phase() != Phase::Serving) {
+                stopped = Some(Instant::now());
+                self.agents.iter().for_each(|agent| self.fleet.interrupt(agent.number));
+            }
+        }
+        let results = running.into_iter().map(|run| run.result).collect();
+        self.summary(results)
+    }
+
+    /// Merges the results of one run.
+    fn summary(&self, results: Vec<Option<Measured>>) -> Result<RunSummary, LoadError> {
+        let first = results.iter().flatten().map(|found| found.begun).min().unwrap_or_default();
+        let mut merged = Record::default();
+        let (mut rows, mut invalid) = (Vec::new(), Vec::new());
+        for (agent, result) in self.agents.iter().zip(results) {
+            let name = &agent.environment.name;
+            let row = self.row(agent, result.as_ref(), first);
+            if let Some(why) = &row.lost {
+                let said = row.written.last().map_or_else(String::new, |line| format!("; it wrote: {line}"));
+                invalid.push(format!("{name}: it {why}{said}; the results are those of the other agents"));
+            }
+            let pause = result.as_ref().map_or(0.0, |found| found.pause as f64 / 1e9);
+            if pause > PAUSE {
+                invalid.push(format!("{name}: the agent did not run for {pause:.1} s"));
+            }
+            rows.push(row);
+            let Some(Measured { record, .. }) = result else { continue };
+            if let Some(why) = &record.failure {
+                return Err(LoadError::Failed(format!("{name}: {why}")));
+            }
+            invalid.extend(
+                RunSummary::new(&agent.plan, &record).invalid.iter().map(|why| format!("{name}: {why}")),
+            );
+            merged.add(record);
+        }
+        // The controller stopped the others after a loss; no user did.
+        merged.interrupted = lifecycle::phase() != Phase::Serving;
+        let mut summary = RunSummary::new(&self.plan, &merged);
+        invalid.extend(skew(&rows, summary.elapsed));
+        // A reason of one agent is also that of the sum.
+        invalid.extend(std::mem::take(&mut summary.invalid));
+        invalid.dedup();
+        summary.invalid = invalid;
+        summary.agents = rows;
+        Ok(summary)
+    }
+
+    fn row(&self, agent: &LoadAgent, result: Option<&Measured>, first: i128) -> AgentSummary {
+        let (name, seed) = (agent.environment.name.clone(), agent.plan.seed);
+        let round_trip_ms = self.fleet.clock(agent.number).round_trip as f64 / 1e6;
+        let (lost, written) = (agent.lost.clone(), self.fleet.last_lines(agent.number));
+        let row = AgentSummary { name, seed, round_trip_ms, lost, ..AgentSummary::default() };
+        let Some(result) = result else { return AgentSummary { written, ..row } };
+        let summary = RunSummary::new(&agent.plan, &result.record);
+        let busiest = summary.generator.busiest;
+        let saturated = (busiest > BUSY)
+            .then(|| format!("its busiest thread used {:.0} % of a processor", 100.0 * busiest));
+        AgentSummary {
+            answers: summary.answers,
+            rate: summary.rate,
+            p99_us: summary.latency_us.as_ref().and_then(|latency| latency.percentile("p99")),
+            busiest,
+            delay_us: summary.generator.delay_us.as_ref().map(|delay| delay.max),
+            errors: summary.errors(),
+            late_ms: (result.begun - first) as f64 / 1e6,
+            limit: saturated.or_else(|| summary.invalid.first().cloned()),
+            written: if row.lost.is_some() { written } else { Vec::new() },
+            ..row
+        }
+    }
+}
+
+impl LoadAgent {
+    fn hear(&mut self, event: FleetEvent, run: &mut Running, fleet: &Fleet, started: Instant) {
+        let wrong = |why: String| Some(format!("sent an impossible result: {why}"));
+        let said = match event {
+            FleetEvent::Said(said) => said,
+            FleetEvent::Lost(why) => return self.lose(why),
+            FleetEvent::Failed(why) => return self.lose(format!("failed: {why}")),
+            FleetEvent::Ended(how) => return self.lose(format!("lost its task, which {}", ended(&how))),
+            FleetEvent::Ready => return,
+        };
+        match serde_json::from_str(&said) {
+            Ok(FromTask::Progress(counters)) => {
+                // Sums of a thousand agents fit.
+                run.counters = counters.map(|count| count.min(1 << 53));
+                run.reported = Instant::now();
+            }
+            Ok(FromTask::Done { begun, pause, mut record }) => {
+                match record.check(&self.plan, slice_length(&self.plan), started.elapsed()) {
+                    Err(why) => self.lost = wrong(why),
+                    Ok(()) => {
+                        let begun = i128::from(begun) - i128::from(fleet.clock(self.number).offset);
+                        run.result = Some(Measured { begun, pause, record: *record });
+                    }
+                }
+            }
+            Ok(_) => self.lost = wrong("a message out of order".to_owned()),
+            Err(error) => self.lost = wrong(safe(&error.to_string())),
+        }
+    }
+
+    /// Notes the first reason.
+    fn lose(&mut self, why: String) {
+        self.lost.get_or_insert(why);
+    }
+}
+
+fn ended(how: &str) -> &str {
+    if how.is_empty() { "ended" } else { how }
+}
+
+/// Returns the plans of the agents: the same plan, and a part for each.
+fn divided(plan: &LoadPlan, environments: &[Environment], share: ShareBy) -> Vec<LoadPlan> {
+    let threads = |found: &Environment| match share {
+        ShareBy::Equal => plan.threads,
+        ShareBy::Processors => (found.processors as u32).clamp(1, LoadPlan::MOST_THREADS),
+    };
+    let of = |found: &Environment| LoadPlan { threads: threads(found), part: None, ..plan.clone() };
+    let mut parts: Vec<LoadPlan> = environments.iter().map(of).collect();
+    let workers = parts.iter().fold(0, |sum: u32, part| sum.saturating_add(part.workers_here()));
+    let (machines, mut first) = (parts.len() as u32, 0u32);
+    for (machine, part) in (0..).zip(&mut parts) {
+        part.part = Some(MachinePart { first, workers, machine, machines });
+        part.seed = plan.seed.wrapping_add(u64::from(machine));
+        first = first.saturating_add(part.workers_here());
+    }
+    parts
+}
+
+/// The reason why the begins of the agents differ too much, if they do.
+fn skew(rows: &[AgentSummary], seconds: f64) -> Option<String> {
+    let (most, part) = SKEW;
+    let measured = rows.iter().filter(|row| row.lost.is_none());
+    let late = |row: &AgentSummary| row.late_ms + row.round_trip_ms / 2.0;
+    let last = measured.max_by(|a, b| late(a).total_cmp(&late(b)))?;
+    let milliseconds = late(last);
+    (milliseconds > most && milliseconds > part * seconds * 1e3).then(|| {
+        format!(
+            "{}: the agent began up to {milliseconds:.0} ms after the first: use hosts with a shorter round trip, or a longer run",
+            last.name
+        )
+    })
+}
+
+/// Waits for the next message of an agent's task.
+fn next_message(fleet: &mut Fleet, agent: usize) -> Result<FromTask, LoadError> {
+    let until = Instant::now() + PREPARE;
+    let mut said = String::new();
+    loop {
+        let why = match fleet.take(agent) {
+            Some(FleetEvent::Said(text)) => match serde_json::from_str(&text) {
+                Ok(message) => return Ok(message),
+                Err(error) => format!("sent an unknown message: {}", safe(&error.to_string())),
+            },
+            Some(FleetEvent::Failed(why)) => {
+                said = why;
+                continue;
+            }
+            Some(FleetEvent::Ended(_)) if !said.is_empty() => {
+                return Err(LoadError::Failed(format!("{}: {said}", fleet.label(agent))));
+            }
+            Some(FleetEvent::Ended(how)) => format!("lost its task, which {}", ended(&how)),
+            Some(FleetEvent::Lost(why)) => why,
+            Some(FleetEvent::Ready) => continue,
+            None if lifecycle::phase() != Phase::Serving => "was interrupted".to_owned(),
+            None if Instant::now() > until => format!("did not prepare within {} s", PREPARE.as_secs()),
+            None => {
+                fleet.exchange(Duration::from_millis(100));
+                continue;
+            }
+        };
+        return Err(LoadError::Failed(format!("the agent on {} {why}", fleet.label(agent))));
+    }
+}
+
+fn unexpected(fleet: &Fleet, agent: usize) -> LoadError {
+    LoadError::Failed(format!("the agent on {} sent a message out of order", fleet.label(agent)))
+}
+
+/// Texts of another machine, made safe for a terminal, and numbers within reason.
+fn made_safe(found: Environment) -> Environment {
+    Environment {
+        version: safe(&found.version),
+        kernel: safe(&found.kernel),
+        processor: safe(&found.processor),
+        load: safe(&found.load),
+        others: if found.others.is_finite() { found.others } else { f64::MAX },
+        processors: found.processors.min(1 << 16),
+        online: found.online.min(1 << 16),
+    }
+}
