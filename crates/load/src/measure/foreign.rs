@@ -101,3 +101,134 @@ impl Record {
         all.max().unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::measure::record::{ErrorKind, ProcessorTime};
+    use crate::measure::recorder::Recorder;
+    use crate::plan::LoadPlan;
+    use crate::report::output;
+    use crate::report::summary::{LoadReport, RunSummary};
+
+    const SLICE: u64 = 10_000_000;
+    const PASSED: Duration = Duration::from_secs(2);
+
+    fn plan() -> LoadPlan {
+        let urls = vec!["http://127.0.0.1/".parse().expect("a URL")];
+        LoadPlan { duration: Some(Duration::from_secs(1)), ..LoadPlan::new(urls) }
+    }
+
+    /// The record of these response times in nanoseconds, of a run of a second.
+    fn record(times: &[u64]) -> Record {
+        let mut recorder = Recorder::new(0, SLICE);
+        for (number, time) in (0..).zip(times) {
+            let at = 1_000_000_000 * number / times.len() as u64;
+            recorder.end_slices(at);
+            recorder.answered(at.saturating_sub(*time), at.saturating_sub(*time), at, at);
+        }
+        let mut record = recorder.finish(1_000_000_000);
+        record.elapsed = 1_000_000_000;
+        record.processor_times = vec![ProcessorTime { used: 1, passed: 1_000_000_000 }];
+        record.fail(ErrorKind::Reset, 1, || "reset\x1b[31m".to_owned());
+        record.statuses.insert(200, times.len() as u64);
+        record
+    }
+
+    /// Replaces the numbers, texts and lists at some places by other values.
+    fn spoil(value: &mut Value, places: &mut dyn Iterator<Item = Option<Value>>) {
+        match value {
+            Value::Array(all) => all.iter_mut().for_each(|one| spoil(one, places)),
+            Value::Object(all) => all.values_mut().for_each(|one| spoil(one, places)),
+            _ => {}
+        }
+        if let Some(Some(other)) = places.next() {
+            *value = other;
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn a_record_of_any_numbers_is_refused_or_harmless(
+            begin in 0usize..400,
+            kinds in proptest::collection::vec(0usize..10, 1..6),
+        ) {
+            let others = [
+                json!(u64::MAX), json!(0), json!(1u64 << 49), json!(-1), json!(1e308), json!(null),
+                json!([]), json!("\u{1b}[2J"), json!([[u64::MAX, u64::MAX], [1, u64::MAX]]), json!(7),
+            ];
+            let mut text = serde_json::to_value(record(&[1_000, 2_000_000, 5])).expect("a record");
+            let spoiled = kinds.iter().map(|kind| Some(others[*kind].clone()));
+            let mut places = std::iter::repeat_n(None, begin).chain(spoiled);
+            spoil(&mut text, &mut places);
+            let Ok(mut found) = serde_json::from_value::<Record>(text) else { return Ok(()) };
+            let plan = plan();
+            if found.check(&plan, SLICE, PASSED).is_ok() {
+                let mut sum = record(&[1, 2, 3]);
+                (0..3).for_each(|_| sum.add(found.clone()));
+                let runs = vec![RunSummary::new(&plan, &sum)];
+                let text = output::text(&LoadReport { runs, ..LoadReport::default() });
+                // The example of our own record is not from another machine.
+                prop_assert!(!text.replace("reset\x1b[31m", "").contains('\x1b'), "{text}");
+            }
+        }
+
+        #[test]
+        fn percentiles_of_several_machines_are_those_of_one(
+            times in proptest::collection::vec(1u64..5_000_000_000, 3..300),
+            machines in 1usize..5,
+        ) {
+            let plan = plan();
+            let mut parts: Vec<Vec<u64>> = vec![Vec::new(); machines];
+            times.iter().enumerate().for_each(|(number, time)| parts[number % machines].push(*time));
+            let mut sum = Record::default();
+            for part in parts.iter().filter(|part| !part.is_empty()) {
+                // Through JSON, as the record of an agent arrives.
+                let text = serde_json::to_string(&whole(part)).expect("a record");
+                sum.add(serde_json::from_str(&text).expect("a record"));
+            }
+            let (ours, theirs) = (RunSummary::new(&plan, &sum), RunSummary::new(&plan, &whole(&times)));
+            let values = |found: &RunSummary| found.latency_us.as_ref().map(|latency| {
+                (latency.count, latency.percentiles.clone(), latency.min.to_bits(), latency.max.to_bits())
+            });
+            prop_assert_eq!(values(&ours), values(&theirs));
+        }
+    }
+
+    /// A record with these response times in one slice.
+    fn whole(times: &[u64]) -> Record {
+        let mut recorder = Recorder::new(0, SLICE);
+        let end = 6_000_000_000;
+        times.iter().for_each(|time| recorder.answered(end - time, end - time, end, end));
+        let mut record = recorder.finish(SLICE / 2);
+        record.elapsed = SLICE;
+        record.processor_times = vec![ProcessorTime { used: 1, passed: SLICE }];
+        record
+    }
+
+    #[test]
+    fn a_true_record_passes_and_an_impossible_record_has_a_reason() {
+        let plan = plan();
+        let mut good = record(&[1_000, 2_000]);
+        assert_eq!(good.check(&plan, SLICE, PASSED), Ok(()));
+        assert_eq!(good.examples[&ErrorKind::Reset], "reset [31m");
+        for (change, says) in [
+            ((|record| record.slice_length = 0) as fn(&mut Record), "slices of 0 ns"),
+            (|record| record.slice_length = 3 * SLICE, "slices of 30000000 ns"),
+            (|record| record.elapsed = u64::MAX, "a run of"),
+            (|record| record.slices.resize_with(100_000, Default::default), "100000 slices"),
+            (|record| record.processor_times.clear(), "0 workers instead of 1"),
+            (|record| record.unfinished = u64::MAX, "a count of"),
+        ] {
+            let mut bad = record(&[1_000]);
+            change(&mut bad);
+            let why = bad.check(&plan, SLICE, PASSED).expect_err(says);
+            assert!(why.contains(says), "{why}");
+        }
+    }
+}

@@ -434,3 +434,69 @@ fn made_safe(found: Environment) -> Environment {
         online: found.online.min(1 << 16),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::pacer::ArrivalRate;
+    use crate::worker::{Share, Targets};
+
+    fn machines(processors: &[usize]) -> Vec<Environment> {
+        processors.iter().map(|count| Environment { processors: *count, ..Environment::default() }).collect()
+    }
+
+    #[test]
+    fn shares_of_agents_are_a_plan_without_rest_or_overlap() {
+        let mut plan = LoadPlan::new(vec!["http://127.0.0.1/".parse().expect("a URL")]);
+        (plan.connections, plan.requests, plan.seed) = (Some(103), Some(1_009), 40);
+        plan.rate = Some(ArrivalRate::constant(1_000.0));
+        let targets = Targets {
+            encoded: Vec::new(),
+            prepared: Vec::new(),
+            remotes: Vec::new(),
+            tls: Vec::new(),
+            lists: vec![vec![0]],
+        };
+        for (share, processors, threads) in [
+            (ShareBy::Equal, [2, 8, 1], [1, 1, 1]),
+            (ShareBy::Processors, [2, 8, 1], [2, 8, 1]),
+            (ShareBy::Processors, [0, 5_000, 3], [1, 1024, 3]),
+        ] {
+            let parts = divided(&plan, &machines(&processors), share);
+            assert_eq!(parts.iter().map(|part| part.threads).collect::<Vec<_>>(), threads);
+            assert_eq!(parts.iter().map(|part| part.seed).collect::<Vec<_>>(), [40, 41, 42]);
+            if threads.iter().sum::<u32>() > 103 {
+                continue;
+            }
+            let (mut slots, mut due) = (0, Vec::new());
+            for part in &parts {
+                for number in 0..part.workers_here() {
+                    let index = part.part.expect("a part").first + number;
+                    let share = Share::new(part, &targets, index, 0);
+                    slots += share.slot_count();
+                    let mut requests = share.requests();
+                    due.extend(std::iter::from_fn(|| requests.take(u64::MAX)));
+                }
+            }
+            assert_eq!((slots, due.len()), (103, 1_009), "{share:?}");
+            due.sort_unstable();
+            // The schedule of one machine, in which each millisecond has one request.
+            assert!((0..).zip(&due).all(|(number, due)| due.abs_diff(number * 1_000_000) < 10), "{due:?}");
+        }
+    }
+
+    #[test]
+    fn a_late_agent_spoils_a_short_run() {
+        let rows = |late_ms: f64, round_trip_ms: f64| {
+            let row =
+                AgentSummary { name: "b".to_owned(), late_ms, round_trip_ms, ..AgentSummary::default() };
+            [AgentSummary::default(), row]
+        };
+        assert_eq!(skew(&rows(49.0, 0.1), 1.0), None);
+        assert!(
+            skew(&rows(40.0, 30.0), 1.0).is_some_and(|why| why.starts_with("b: ") && why.contains("55 ms"))
+        );
+        assert_eq!(skew(&rows(60.0, 0.1), 10.0), None, "it is below a hundredth of the run");
+        assert!(skew(&rows(120.0, 0.1), 10.0).is_some());
+    }
+}

@@ -61,13 +61,17 @@ fn compare_files(matches: &ArgMatches) -> Result<ExitCode, LoadError> {
 }
 
 fn bench(matches: &ArgMatches) -> Result<ExitCode, LoadError> {
-    let plan = plan(matches)?;
+    let mut plan = plan(matches)?;
     let mut assertions = Vec::new();
     for text in matches.get_many::<String>("assert").into_iter().flatten() {
         assertions
             .push(text.parse::<Assertion>().map_err(|why| LoadError::Usage(format!("--assert: {why}")))?);
     }
     plan.check()?;
+    if let Some(file) = &mut plan.tls.ca {
+        file.pem =
+            roots::pem(&file.path).map_err(|why| LoadError::Failed(format!("cannot use --ca {why}")))?;
+    }
     // Creates the files before the run, so that an error does not come after it.
     let file = |name: &str| matches.get_one::<PathBuf>(name).map(|path| OutputFile::create(path)).transpose();
     let (curve, page) = (file("hdr")?, file("report")?);
@@ -192,10 +196,8 @@ fn plan(matches: &ArgMatches) -> Result<LoadPlan, LoadError> {
     plan.sources = typed.of("source")?.unwrap_or_default();
     plan.join_ack = matches.get_flag("join-ack");
     plan.tls.insecure = matches.get_flag("insecure");
-    if let Some(path) = matches.get_one::<PathBuf>("ca") {
-        let pem = roots::pem(path).map_err(|why| LoadError::Failed(format!("cannot use --ca {why}")))?;
-        plan.tls.ca = Some(TrustFile { path: path.clone(), pem });
-    }
+    let unread = |path: &PathBuf| TrustFile { path: path.clone(), pem: Vec::new() };
+    plan.tls.ca = matches.get_one::<PathBuf>("ca").map(unread);
     plan.tls.sni = matches.get_one::<String>("sni").cloned();
     plan.tls.resume = !typed.is("tls-resume", "off");
     if let Some((_, io)) = IoChoice::ALL.into_iter().find(|(name, _)| typed.is("io", name)) {
