@@ -23,10 +23,7 @@ mod frame;
 mod message;
 mod text;
 
-use std::time::Duration;
-
 pub use agent::task::{Task, TaskPipe};
-pub use fleet::{Fleet, FleetEvent};
-
-/// The time without a message after which an agent, or a warden, ends.
-pub const SILENCE: Duration = Duration::from_secs(10);
+pub use fleet::Fleet;
+pub use fleet::event::FleetEvent;
+pub use message::SILENCE;

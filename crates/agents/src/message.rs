@@ -1,12 +1,16 @@
 //! The messages between a controller and an agent.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 /// The line before the first frame of an agent begins with this word. The build id follows.
 pub(crate) const MAGIC: &str = "tenfold-agent";
+
+/// The time without a message after which an agent, or a warden, ends.
+pub const SILENCE: Duration = Duration::from_secs(10);
 
 /// A message to an agent.
 #[derive(Debug, Serialize, Deserialize)]

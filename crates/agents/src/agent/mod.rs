@@ -17,9 +17,9 @@ use tenfold_sys::{clock, wait};
 
 use self::task::Task;
 use self::warden::{BEAT, LAST, Watch};
+use crate::build;
 use crate::frame::{self, FrameReader};
-use crate::message::{MAGIC, Order, Report};
-use crate::{SILENCE, build};
+use crate::message::{MAGIC, Order, Report, SILENCE};
 
 /// Bytes for the controller in memory, above which the task waits.
 const MOST_UNSENT: usize = 1 << 20;

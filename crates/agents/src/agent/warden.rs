@@ -9,9 +9,8 @@ use tenfold_sys::process::{self, Fork, Pid, WaitStatus};
 use tenfold_sys::signal::Signal;
 use tenfold_sys::{lifecycle, wait};
 
-use crate::SILENCE;
 use crate::agent::task::{Task, TaskPipe};
-use crate::message::Report;
+use crate::message::{Report, SILENCE};
 
 /// The interval of the signs of life between an agent and its warden.
 pub(super) const BEAT: Duration = Duration::from_millis(500);

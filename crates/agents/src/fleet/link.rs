@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tenfold_sys::clock;
 use tenfold_sys::poll::PollList;
 
-use super::FleetEvent;
+use super::event::FleetEvent;
 use crate::frame::{self, FrameReader};
 use crate::message::{MAGIC, Order, Report};
 use crate::text::{LastWords, safe};

@@ -2,6 +2,7 @@
 
 pub mod command;
 mod copy;
+pub mod event;
 mod link;
 mod refusal;
 
@@ -14,6 +15,7 @@ use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::poll::PollList;
 
 use self::command::{AgentPlace, MOST_AGENTS, StartCommand};
+use self::event::FleetEvent;
 pub use self::link::ClockEstimate;
 use self::link::{FIRST_PINGS, Link, LinkState};
 use self::refusal::refusal;
@@ -63,21 +65,6 @@ impl FleetPlan {
         }
         Ok(())
     }
-}
-
-/// News of an agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FleetEvent {
-    /// It has started, and is the same program.
-    Ready,
-    /// Its task sent this message, as JSON. It is as trustworthy as the machine of the agent.
-    Said(String),
-    /// Its task failed, for this reason.
-    Failed(String),
-    /// Its task has ended: empty if it succeeded, otherwise the way.
-    Ended(String),
-    /// It is lost, for this reason. No other event follows.
-    Lost(String),
 }
 
 /// Agents that run until this value is dropped.

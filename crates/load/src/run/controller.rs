@@ -55,7 +55,7 @@ const BUSY: f64 = 0.95;
 /// The most bytes of a body that goes to each agent.
 const MOST_BODY: usize = 4 << 20;
 
-/// Runs `plan` on the agents of `fleet`, as [`crate::run()`] does on this machine. `share` divides it.
+/// Runs `plan` on the agents of `fleet`, as `run` does on this machine. `share` divides it.
 pub fn run_on(
     plan: &LoadPlan,
     fleet: &FleetPlan,

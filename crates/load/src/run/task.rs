@@ -7,6 +7,7 @@ use tenfold_agents::TaskPipe;
 use tenfold_sys::shared::SharedRows;
 use tenfold_sys::{clock, lifecycle};
 
+use crate::error::LoadError;
 use crate::measure::record::Record;
 use crate::plan::LoadPlan;
 use crate::plan::io::ChosenIo;
@@ -56,7 +57,7 @@ pub fn task(pipe: &mut TaskPipe) -> Result<(), String> {
     pipe.send(&FromTask::Here(environment::find()))?;
     let Some(message) = pipe.receive()? else { return Ok(()) };
     let ToTask::Plan(plan) = message else { return Err("the plan of the run is missing".to_owned()) };
-    let said = |error: crate::LoadError| error.to_string();
+    let said = |error: LoadError| error.to_string();
     let io = plan.choose_io().map_err(said)?;
     check_descriptors(&plan).map_err(said)?;
     let targets = find(&plan).map_err(said)?;

@@ -6,8 +6,7 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Pid, own, reap, send_signal};
-use crate::process::signal::Signal;
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
 
 /// The interval between two rounds of signals.
 const TICK: Duration = Duration::from_millis(2);
@@ -40,7 +39,7 @@ pub fn parent(process: u32) -> Option<u32> {
 /// Makes this process the parent of its descendants whose own parent ends (`PR_SET_CHILD_SUBREAPER`), so that none of
 /// them escapes [`end_descendants`].
 pub fn adopt_orphans() -> io::Result<()> {
-    Ok(rustix::process::set_child_subreaper(Some(own()))?)
+    Ok(set_child_subreaper(Some(getpid()))?)
 }
 
 /// Kills and reaps every process below this one, for at most `limit`. Returns whether all have ended. A process that
@@ -48,14 +47,16 @@ pub fn adopt_orphans() -> io::Result<()> {
 pub fn end_descendants(limit: Duration) -> bool {
     let by = Instant::now() + limit;
     loop {
-        while let Ok(Some(_)) = reap() {}
-        let own = own().as_raw_nonzero().get() as u32;
+        while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+        let own = std::process::id();
         let left: Vec<u32> = descendants(own).into_iter().filter(|process| *process != own).collect();
         if left.is_empty() {
             return true;
         }
-        let numbers = left.into_iter().filter_map(|number| Pid::from_raw(i32::try_from(number).ok()?));
-        numbers.for_each(|process| send_signal(process, Signal::Kill));
+        for process in left.into_iter().filter_map(|number| Pid::from_raw(i32::try_from(number).ok()?)) {
+            // A process that has ended meanwhile is reaped in the next round.
+            let _ = kill_process(process, Signal::KILL);
+        }
         if by <= Instant::now() {
             return false;
         }
