@@ -95,7 +95,7 @@ fn sleep(pipe: &mut TaskPipe) -> Result<(), String> {
     let agent = process::parent(warden).expect("a parent");
     pipe.send(&[agent, warden, own, child.id(), line(), line()])?;
     while pipe.receive::<String>()?.is_some() {}
-    Ok(())
+    child.wait().map(|_| ()).map_err(|error| error.to_string())
 }
 
 fn own() -> String {

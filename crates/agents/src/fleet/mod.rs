@@ -15,6 +15,7 @@ use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::poll::PollList;
 
 use self::command::{AgentPlace, MOST_AGENTS, StartCommand};
+use self::copy::Copy;
 use self::event::FleetEvent;
 pub use self::link::ClockEstimate;
 use self::link::{FIRST_PINGS, Link, LinkState};
@@ -75,6 +76,8 @@ pub struct Fleet {
     inboxes: Vec<VecDeque<FleetEvent>>,
     /// The build id of this program.
     ours: String,
+    /// The copies of this program, which are removed after the agents have ended.
+    _copies: Vec<Copy>,
 }
 
 impl Fleet {
@@ -91,7 +94,21 @@ impl Fleet {
             .collect();
         let mut refused = Vec::new();
         let mut links = Vec::new();
-        for (result, (label, name)) in commands(plan, &agents).into_iter().zip(&agents) {
+        let mut copies = Vec::new();
+        let mut commands: Vec<Result<Vec<String>, String>> = Vec::new();
+        if plan.copy {
+            let names: Vec<&str> = agents.iter().map(|(_, name)| *name).collect();
+            for result in copy::copy_all(&names) {
+                commands.push(result.map(|copy| {
+                    let words = copy.words.clone();
+                    copies.push(copy);
+                    words
+                }));
+            }
+        } else {
+            commands.extend(agents.iter().map(|(_, name)| Ok(plan.command.words(name))));
+        }
+        for (result, (label, name)) in commands.into_iter().zip(&agents) {
             let started = result.and_then(|words| {
                 Link::start(label.clone(), (*name).to_owned(), &words).map_err(|error| {
                     format!("the agent on {label}: cannot start {}: {error}", safe(&words[0]))
@@ -103,7 +120,7 @@ impl Fleet {
             }
         }
         let inboxes = vec![VecDeque::new(); links.len()];
-        let mut fleet = Fleet { links, inboxes, ours };
+        let mut fleet = Fleet { links, inboxes, ours, _copies: copies };
         fleet.until_ready(&plan.command, &mut refused);
         if lifecycle::phase() != Phase::Serving {
             return Err(vec!["interrupted".to_owned()]);
@@ -236,18 +253,6 @@ impl Fleet {
             self.give_up(agent, "sent more than there is memory for messages");
         }
     }
-}
-
-/// Returns the command of each agent.
-fn commands(plan: &FleetPlan, agents: &[(String, &str)]) -> Vec<Result<Vec<String>, String>> {
-    if !plan.copy {
-        return agents.iter().map(|(_, name)| Ok(plan.command.words(name))).collect();
-    }
-    thread::scope(|scope| {
-        let copies: Vec<_> = agents.iter().map(|(_, name)| scope.spawn(move || copy::copy(name))).collect();
-        let failed = |_| Err("a thread panicked".to_owned());
-        copies.into_iter().map(|copy| copy.join().unwrap_or_else(failed)).collect()
-    })
 }
 
 impl Drop for Fleet {
