@@ -20,8 +20,8 @@ use http2::{
     http2_obeys_the_limits_of_the_server, http2_resets_and_goaways_are_errors_by_kind,
 };
 use machines::{
-    agents_share_a_plan, an_agent_that_fails_is_named, an_interrupt_ends_all_agents,
-    lost_agents_make_a_run_invalid, nothing_of_one_machine_changes,
+    a_paused_agent_makes_a_run_invalid, agents_share_a_plan, an_agent_that_fails_is_named,
+    an_interrupt_ends_all_agents, lost_agents_make_a_run_invalid, nothing_of_one_machine_changes,
 };
 use peer::{FaultyServer, ok};
 use ring::*;
@@ -70,7 +70,7 @@ pub(crate) const THEME: Theme = Theme {
             a_request_without_room_is_sent_later, ring_a_request_without_room,
             http2_closed_and_open_loops_make_their_requests, http2_needs_a_server_with_http2,
             http2_obeys_the_limits_of_the_server, http2_resets_and_goaways_are_errors_by_kind,
-            agents_share_a_plan, lost_agents_make_a_run_invalid, an_interrupt_ends_all_agents,
+            a_paused_agent_makes_a_run_invalid, agents_share_a_plan, lost_agents_make_a_run_invalid, an_interrupt_ends_all_agents,
             an_agent_that_fails_is_named, nothing_of_one_machine_changes;
     ],
 };

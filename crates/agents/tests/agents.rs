@@ -42,7 +42,7 @@ fn exit(result: Result<(), String>) -> ! {
 }
 
 fn test() {
-    let cases: [fn(); 10] = [
+    let cases: [fn(); 11] = [
         messages_go_both_ways,
         a_task_ends_with_its_reason,
         a_start_that_fails_is_one_line_with_a_remedy,
@@ -53,6 +53,7 @@ fn test() {
         nothing_is_left_after_a_killed_controller,
         nothing_is_left_after_a_stopped_controller,
         nothing_is_left_after_the_deadline,
+        nothing_is_left_after_two_losses,
     ];
     // Most of them wait for a silence to end.
     let running: Vec<_> = cases.into_iter().map(thread::spawn).collect();
@@ -88,14 +89,18 @@ fn sleep(pipe: &mut TaskPipe) -> Result<(), String> {
         .stdout(Stdio::piped())
         .spawn()
         .expect("a shell");
-    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let output = child.stdout.take().expect("a pipe");
+    let number = child.id();
+    // Nobody waits for it: the warden reaps it.
+    drop(child);
+    let mut lines = BufReader::new(output).lines();
     let mut line = || lines.next().expect("two lines").expect("text").parse::<u32>().expect("a number");
     let own = std::process::id();
     let warden = process::parent(own).expect("a parent");
     let agent = process::parent(warden).expect("a parent");
-    pipe.send(&[agent, warden, own, child.id(), line(), line()])?;
+    pipe.send(&[agent, warden, own, number, line(), line()])?;
     while pipe.receive::<String>()?.is_some() {}
-    child.wait().map(|_| ()).map_err(|error| error.to_string())
+    Ok(())
 }
 
 fn own() -> String {
@@ -306,6 +311,17 @@ fn expect_gone(numbers: &[u32], after: &str) {
         }
         thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// A stopped warden continues when its agent is killed.
+fn nothing_is_left_after_two_losses() {
+    let (mut fleet, numbers) = sleeping();
+    // Below sshd, an agent has a session of its own, so no signal of the terminal continues its warden.
+    signal(numbers[1], "STOP");
+    signal(numbers[0], "KILL");
+    assert!(matches!(next(&mut fleet, 0), FleetEvent::Lost(_)));
+    drop(fleet);
+    expect_gone(&numbers, "stopped warden and killed agent");
 }
 
 const PARTS: [&str; 3] = ["agent", "warden", "task"];

@@ -9,12 +9,16 @@ pub enum LoadError {
     Usage(String),
     /// The system or the server refused an operation: exit code 1.
     Failed(String),
+    /// A signal ended the preparation: exit code 130.
+    Interrupted,
 }
 
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (LoadError::Usage(what) | LoadError::Failed(what)) = self;
-        f.write_str(what)
+        match self {
+            LoadError::Usage(what) | LoadError::Failed(what) => f.write_str(what),
+            LoadError::Interrupted => f.write_str("interrupted before the run"),
+        }
     }
 }
 

@@ -58,6 +58,7 @@ pub(super) fn agents_share_a_plan() {
         assert_eq!(all("seed"), [json!(1), json!(2), json!(3)]);
         let answers: f64 = all("answers").iter().filter_map(Value::as_f64).sum();
         assert_eq!(answers, number(&run, "/answers"), "{words:?}: {run:#}");
+        assert!(!run["invalid"].to_string().contains("no response"), "{run:#}");
     }
 }
 
@@ -88,6 +89,13 @@ pub(super) fn an_agent_that_fails_is_named() {
     let on = ["--on", "a", "--on", "b", "--on-command", &agent];
     let (peer, _) = counting(u64::MAX);
     let address = peer.address.to_string();
+    // Two requests leave nothing for the third agent, which is no fault.
+    let three = ["--on", "a*3", "--on-command", &agent];
+    expect_code(
+        0,
+        &[&["-n", "2", "-c", "3", &address], &three[..]].concat(),
+        &["2 responses OK", "3 agents"],
+    );
     // Agents with fewer connections than threads.
     expect_code(
         2,
@@ -113,7 +121,7 @@ struct Measuring {
 }
 
 impl Measuring {
-    fn start() -> Measuring {
+    fn start(seconds: &str) -> Measuring {
         let folder = TempFolder::new("bench-machines");
         let script = "echo $$ >$0.$1; echo note of $1 >&2; exec PROGRAM agent";
         let server = binary::server().unwrap_or_else(|why| panic!("{why}"));
@@ -126,7 +134,7 @@ impl Measuring {
             ok(stream, "hello")
         });
         let mut command = Command::new(&server.path);
-        command.args(["bench", "--json", "-d", "60s", "-c", "4", "--on", "a", "--on", "b"]);
+        command.args(["bench", "--json", "-d", seconds, "-c", "4", "--on", "a", "--on", "b"]);
         command
             .arg("--on-command")
             .arg(format!("sh {} {{}}", script.display()))
@@ -165,10 +173,11 @@ pub(super) fn lost_agents_make_a_run_invalid() {
         ("agent", Signal::STOP, "it has not answered for 5 s", 9),
         ("warden", Signal::KILL, "warden was killed", 4),
         ("task", Signal::KILL, "was killed by signal 9", 4),
+        ("task", Signal::TERM, "was stopped on its machine", 4),
         ("task", Signal::STOP, "it has not reported its load for 5 s", 9),
     ];
     let run = |(part, signal, says, seconds): (&str, Signal, &str, u64)| {
-        let run = Measuring::start();
+        let run = Measuring::start("60s");
         let agent = run.agent("a");
         let process = match part {
             "agent" => agent,
@@ -199,8 +208,21 @@ pub(super) fn lost_agents_make_a_run_invalid() {
     cases.into_iter().for_each(run);
 }
 
+pub(super) fn a_paused_agent_makes_a_run_invalid() {
+    let run = Measuring::start("5s");
+    let task = Measuring::child_of(Measuring::child_of(run.agent("a")));
+    task.signal(Signal::STOP);
+    // The fault that the controller must see.
+    thread::sleep(Duration::from_millis(1_500));
+    task.signal(Signal::CONT);
+    let output = run.output();
+    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    let text = said(&output);
+    assert!(text.contains("invalid: a: a thread of the agent did not run for 1."), "{text}");
+}
+
 pub(super) fn an_interrupt_ends_all_agents() {
-    let run = Measuring::start();
+    let run = Measuring::start("60s");
     let agents = ["a", "b"].map(|name| run.agent(name));
     let begin = Instant::now();
     Process(run.child.id()).signal(Signal::INT);

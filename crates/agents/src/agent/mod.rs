@@ -23,6 +23,8 @@ use crate::message::{MAGIC, Order, Report, SILENCE};
 
 /// Bytes for the controller in memory, above which the task waits.
 const MOST_UNSENT: usize = 1 << 20;
+/// Reads of the rest of a task's messages after its end.
+const LAST_READS: usize = 64;
 /// The longest time of a task.
 const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
 
@@ -105,6 +107,7 @@ struct Work {
 impl Agent<'_> {
     fn run(&mut self) -> Result<(), String> {
         let mut beat = Instant::now();
+        self.write()?;
         loop {
             self.wait().map_err(|error| format!("cannot wait for messages: {error}"))?;
             if !self.read()? {
@@ -178,8 +181,12 @@ impl Agent<'_> {
                 _ => "was ended, because its warden was killed".to_owned(),
             },
         };
-        // The last messages of the task come before its end.
-        while work.relay(&mut self.output) {}
+        // The last messages of the task come before its end: those in the socket.
+        for _ in 0..LAST_READS {
+            if !work.relay(&mut self.output) {
+                break;
+            }
+        }
         self.work = None;
         process::end_descendants(LAST);
         push(&mut self.output, &Report::Ended(how.into()));

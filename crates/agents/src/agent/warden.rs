@@ -41,11 +41,17 @@ pub(super) struct Watch {
 pub(super) fn run(watch: Watch) -> ! {
     let Watch { task, limit, data, mut control, agent } = watch;
     let own = process::own();
-    let prepared = process::leave_streams().and_then(|()| process::adopt_orphans());
+    // A stopped warden continues when its agent is killed, and then ends the task.
+    let _ = process::end_with(agent, Signal::Continue);
+    // The controller kills the group of the agent; the warden must survive it.
+    let prepared = process::leave_group().and_then(|()| process::leave_streams());
+    let prepared = prepared.and_then(|()| process::adopt_orphans());
     let how = match prepared.and_then(|()| process::fork()) {
         Err(error) => format!("cannot be started: {error}"),
         Ok(Fork::Child) => {
             drop(control);
+            // If both the agent and the warden are stopped, nothing else ends the task.
+            process::end_after(limit + SILENCE);
             // Without its warden, nothing would end the task.
             let alive = process::end_with(own, Signal::Kill).unwrap_or(true);
             std::process::exit(if alive { work(task, data) } else { 1 });

@@ -7,11 +7,12 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use tenfold_sys::clock;
 use tenfold_sys::poll::PollList;
+use tenfold_sys::process::{Pid, send_signal_to_group};
+use tenfold_sys::signal::Signal;
 
 use super::event::FleetEvent;
 use crate::frame::{self, FrameReader};
@@ -22,14 +23,18 @@ use crate::text::{LastWords, safe};
 const MOST_BANNER: usize = 64 << 10;
 /// The longest silence of an agent, which answers at least every second.
 const LOST: Duration = Duration::from_secs(5);
+/// The longest wait for the status of a program whose output has ended.
+const ENDING: Duration = Duration::from_millis(500);
 /// The interval of pings.
 const PING: Duration = Duration::from_secs(1);
 /// The pings in a row from which the clock of an agent is estimated.
 pub(super) const FIRST_PINGS: u32 = 8;
+/// The unsent bytes from which an agent that reads counts as alive.
+const LONG: usize = 1 << 20;
 /// The bytes that are read at once from an agent, so that no agent keeps the others waiting.
 const PIECE: usize = 256 << 10;
 
-/// The clock of an agent, from the round trip that was shortest so far.
+/// The clock of an agent, from the shortest of the last eight round trips. Clocks drift, so older times do not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockEstimate {
     /// Nanoseconds that the agent's monotonic clock is ahead of the clock of this machine.
@@ -43,6 +48,8 @@ pub(super) enum LinkState {
     /// The magic line did not arrive yet.
     Starting,
     Ready,
+    /// Its output has ended since this time. Its errors and its status follow within a moment.
+    Ending(Instant),
     /// It failed, and its event was reported.
     Gone,
 }
@@ -64,7 +71,8 @@ pub(super) struct Link {
     ping: Option<(u64, u64)>,
     next_ping: u64,
     pub(super) pongs: u32,
-    pub(super) clock: Option<ClockEstimate>,
+    /// The last estimates, one for each ping.
+    clocks: VecDeque<ClockEstimate>,
 }
 
 impl Link {
@@ -98,17 +106,27 @@ impl Link {
             ping: None,
             next_ping: 1,
             pongs: 0,
-            clock: None,
+            clocks: VecDeque::new(),
         })
     }
 
     pub(super) fn watch(&self, list: &mut PollList, word: u64) {
-        if self.state != LinkState::Gone {
+        if matches!(self.state, LinkState::Starting | LinkState::Ready) {
             list.set(self.stream.as_raw_fd(), word, true, !self.output.is_empty());
         }
         if let Some(errors) = &self.errors {
             list.set(errors.as_raw_fd(), word, true, false);
         }
+    }
+
+    /// Returns the clock of the agent, if it has answered a ping.
+    pub(super) fn clock(&self) -> Option<ClockEstimate> {
+        self.clocks.iter().min_by_key(|clock| clock.round_trip).copied()
+    }
+
+    /// Forgives a silence in which this process did not listen.
+    pub(super) fn forgive(&mut self, pause: Duration) {
+        self.heard += pause;
     }
 
     /// Returns the bytes in memory of messages that are incomplete.
@@ -130,10 +148,11 @@ impl Link {
     /// The reason why the agent is lost or did not start.
     pub(super) fn exchange(&mut self, ours: &str, events: &mut VecDeque<FleetEvent>) -> Result<(), String> {
         self.read_errors();
-        if self.state == LinkState::Gone {
-            return Ok(());
+        match self.state {
+            LinkState::Gone => return Ok(()),
+            LinkState::Ending(since) => return self.end(since),
+            LinkState::Starting | LinkState::Ready => self.read(ours, events)?,
         }
-        self.read(ours, events)?;
         if self.state == LinkState::Ready {
             self.ping()?;
             if self.heard.elapsed() > LOST {
@@ -157,7 +176,10 @@ impl Link {
     fn read(&mut self, ours: &str, events: &mut VecDeque<FleetEvent>) -> Result<(), String> {
         let mut buffer = vec![0; PIECE];
         let count = match self.stream.read(&mut buffer) {
-            Ok(0) => return Err(self.end_of_output()),
+            Ok(0) => {
+                self.state = LinkState::Ending(Instant::now());
+                return Ok(());
+            }
             Ok(count) => count,
             Err(error) if is_no_failure(&error) => return Ok(()),
             Err(error) => return Err(format!("cannot be read: {error}")),
@@ -186,9 +208,8 @@ impl Link {
                     self.pongs = self.pongs.saturating_add(1);
                     self.heard = Instant::now();
                     let found = estimate(sent, clock::monotonic(), theirs);
-                    if self.clock.is_none_or(|known| found.round_trip < known.round_trip) {
-                        self.clock = Some(found);
-                    }
+                    self.clocks.truncate(FIRST_PINGS as usize - 1);
+                    self.clocks.push_front(found);
                 }
                 Report::Say(message) => events.push_back(FleetEvent::Said(message.get().to_owned())),
                 Report::Failed(why) => events.push_back(FleetEvent::Failed(safe(&why))),
@@ -235,20 +256,15 @@ impl Link {
         }
     }
 
-    fn end_of_output(&mut self) -> String {
-        // The rest of its errors, and its status, follow within a moment.
-        let until = Instant::now() + Duration::from_millis(500);
-        let status = loop {
-            self.read_errors();
-            match self.child.try_wait() {
-                Ok(None) if Instant::now() < until => thread::sleep(Duration::from_millis(5)),
-                Ok(status) => break status,
-                Err(_) => break None,
-            }
+    /// Waits for the status of the program whose output has ended.
+    fn end(&mut self, since: Instant) -> Result<(), String> {
+        let how = match self.child.try_wait() {
+            Ok(None) if since.elapsed() < ENDING => return Ok(()),
+            Ok(Some(status)) => format!(" ({status})"),
+            _ => String::new(),
         };
         self.read_errors();
-        let how = status.map_or_else(String::new, |status| format!(" ({status})"));
-        format!("ended{how}{}", self.quoted())
+        Err(format!("ended{how}{}", self.quoted()))
     }
 
     /// Sends the next ping when it is due. Each also tells the agent that this process is alive.
@@ -267,7 +283,13 @@ impl Link {
     fn write(&mut self) -> Result<(), String> {
         while !self.output.is_empty() {
             match self.stream.write(&self.output) {
-                Ok(count) => drop(self.output.drain(..count)),
+                Ok(count) => {
+                    if self.output.len() > LONG {
+                        // An answer waits until the agent has read the rest.
+                        self.heard = Instant::now();
+                    }
+                    self.output.drain(..count);
+                }
                 Err(error) if is_no_failure(&error) => return Ok(()),
                 // The reader finds the reason.
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => self.output.clear(),
@@ -285,14 +307,17 @@ impl Link {
     /// Whether the program that started the agent has ended.
     pub(super) fn has_ended(&mut self) -> bool {
         // A program that waits for room in its output would never end.
-        let mut buffer = [0; 4096];
-        while matches!(self.stream.read(&mut buffer), Ok(1..)) {}
+        let mut buffer = [0; 64 << 10];
+        let _ = self.stream.read(&mut buffer);
         self.read_errors();
         !matches!(self.child.try_wait(), Ok(None))
     }
 
+    /// Kills the program with its process group.
     pub(super) fn kill(&mut self) {
-        let _ = self.child.kill();
+        if let Some(leader) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            send_signal_to_group(leader, Signal::Kill);
+        }
         let _ = self.child.wait();
     }
 }

@@ -35,6 +35,8 @@ const MOST_HELD: usize = 1 << 30;
 const MOST_EVENTS: usize = 10_000;
 /// The longest wait for readiness, so that pings are sent in time.
 const TICK: Duration = Duration::from_millis(100);
+/// The time without an exchange that does not count as silence of agents: this process was stopped or busy.
+const PAUSE: Duration = Duration::from_secs(1);
 /// The lines of standard error that are quoted for a lost agent.
 const LINES: usize = 3;
 
@@ -76,6 +78,8 @@ pub struct Fleet {
     inboxes: Vec<VecDeque<FleetEvent>>,
     /// The build id of this program.
     ours: String,
+    /// The end of the last exchange.
+    exchanged: Instant,
     /// The copies of this program, which are removed after the agents have ended.
     _copies: Vec<Copy>,
 }
@@ -84,7 +88,7 @@ impl Fleet {
     /// Starts all agents, and waits until each is ready and its clock is known.
     ///
     /// # Errors
-    /// A line for each agent that did not start; then all agents are ended. Or a signal asked this process to stop.
+    /// A line for each agent that did not start; then all agents are ended. No line if a signal asked this process to stop.
     pub fn start(plan: &FleetPlan) -> Result<Fleet, Vec<String>> {
         let ours = build::id().map_err(|error| vec![format!("cannot read this program: {error}")])?;
         let agents: Vec<(String, &str)> = plan
@@ -120,10 +124,10 @@ impl Fleet {
             }
         }
         let inboxes = vec![VecDeque::new(); links.len()];
-        let mut fleet = Fleet { links, inboxes, ours, _copies: copies };
+        let mut fleet = Fleet { links, inboxes, ours, exchanged: Instant::now(), _copies: copies };
         fleet.until_ready(&plan.command, &mut refused);
         if lifecycle::phase() != Phase::Serving {
-            return Err(vec!["interrupted".to_owned()]);
+            return Err(Vec::new());
         }
         if refused.is_empty() { Ok(fleet) } else { Err(refused) }
     }
@@ -166,7 +170,7 @@ impl Fleet {
 
     /// Returns the clock of an agent.
     pub fn clock(&self, agent: usize) -> ClockEstimate {
-        self.links[agent].clock.unwrap_or(ClockEstimate { offset: 0, round_trip: u64::MAX })
+        self.links[agent].clock().unwrap_or(ClockEstimate { offset: 0, round_trip: u64::MAX })
     }
 
     /// Returns the last lines that an agent, or the program that started it, wrote to standard error.
@@ -224,6 +228,10 @@ impl Fleet {
     /// Exchanges messages for at most `limit` and 100 ms. A signal ends the wait. An agent whose controller does not call
     /// this for some seconds ends.
     pub fn exchange(&mut self, limit: Duration) {
+        let pause = self.exchanged.elapsed();
+        if pause > PAUSE {
+            self.links.iter_mut().for_each(|link| link.forgive(pause));
+        }
         let mut list = PollList::new();
         (0..).zip(&self.links).for_each(|(word, link)| link.watch(&mut list, word));
         // A failed wait is as good as a short wait: the exchange below finds the reason.
@@ -237,6 +245,7 @@ impl Fleet {
             }
         }
         self.bound_memory();
+        self.exchanged = Instant::now();
     }
 
     /// Gives up the agent with the most bytes if the messages of all agents are too long together.

@@ -5,13 +5,17 @@ use std::time::Duration;
 use tenfold_agents::fleet::safe;
 
 use crate::measure::histogram::Counts;
-use crate::measure::record::Record;
+use crate::measure::record::{ProcessorTime, Record, Timing};
 use crate::plan::{LoadPlan, nanoseconds};
 
 /// The largest count. Sums of a thousand records fit.
 const MOST: u64 = 1 << 50;
-/// The most entries of a list or a map.
-const MOST_ENTRIES: usize = 1 << 16;
+/// The most entries of a map.
+const MOST_ENTRIES: usize = 64;
+/// The most slices of a record.
+const MOST_SLICES: usize = 1 << 12;
+/// The precision of processor times in nanoseconds.
+const TICK: u64 = 10_000_000;
 /// The time that an agent may add to a run.
 const SLACK: Duration = Duration::from_secs(2);
 
@@ -30,16 +34,11 @@ impl Record {
         if self.elapsed > most_time {
             return Err(format!("a run of {} ns within {} ns", self.elapsed, most_time));
         }
-        let long = (self.slices.len() as u64).saturating_mul(self.slice_length);
-        if long > most_time.saturating_add(2 * self.slice_length) {
-            return Err(format!("{} slices of {} ns", self.slices.len(), self.slice_length));
-        }
         let threads = plan.workers_here() as usize;
         let sizes = [
             (self.processor_times.len(), threads),
-            (self.errors.len(), MOST_ENTRIES),
-            (self.examples.len(), MOST_ENTRIES),
-            (self.statuses.len(), MOST_ENTRIES),
+            (self.slices.len(), MOST_SLICES),
+            (self.statuses.len(), 500),
             (self.tls.ciphers.len(), MOST_ENTRIES),
             (self.http2.resets.len(), MOST_ENTRIES),
             (self.http2.goaways.len(), MOST_ENTRIES),
@@ -47,8 +46,30 @@ impl Record {
         if let Some((count, most)) = sizes.into_iter().find(|(count, most)| count > most) {
             return Err(format!("a list of {count} entries; the limit is {most}"));
         }
+        let long = (self.slices.len() as u64).saturating_mul(self.slice_length);
+        if long > most_time.saturating_add(2 * self.slice_length) {
+            return Err(format!("{} slices of {} ns", self.slices.len(), self.slice_length));
+        }
         if self.processor_times.len() != threads {
             return Err(format!("{} workers instead of {threads}", self.processor_times.len()));
+        }
+        if self.elapsed < nanoseconds(plan.duration.unwrap_or_default())
+            && self.is_whole()
+            && plan.requests.is_none()
+        {
+            return Err(format!("a run of {} ns, which is shorter than planned", self.elapsed));
+        }
+        // Times of processors are exact to a tick of the kernel.
+        let is_time = |time: &ProcessorTime| time.passed <= self.elapsed && time.used <= time.passed + TICK;
+        if !self.processor_times.iter().all(is_time) {
+            return Err("more processor time than the run".to_owned());
+        }
+        if self.statuses.keys().any(|status| !(100..600).contains(status)) {
+            return Err("a status that is not of HTTP".to_owned());
+        }
+        let slots = plan.share_of(u64::from(plan.active()));
+        if plan.hold.is_none() && self.connections.slots != slots {
+            return Err(format!("{} connections instead of {slots}", self.connections.slots));
         }
         let greatest = self.greatest_count();
         if greatest > MOST {
@@ -57,6 +78,16 @@ impl Record {
         let times = self.slices.iter().flat_map(|slice| &slice.times).chain([&self.delay]);
         if times.map(Counts::checked_len).any(|count| count.is_none_or(|count| count > MOST)) {
             return Err("more latencies than a run can have".to_owned());
+        }
+        let answers: u64 = self.slices.iter().map(|slice| slice.answers).sum();
+        let timed =
+            |kind: Timing| self.slices.iter().map(|slice| slice.times[kind as usize].len()).sum::<u64>();
+        let latencies = timed(Timing::Same) + timed(Timing::Latency);
+        if answers != latencies {
+            return Err(format!("{answers} responses with {latencies} latencies"));
+        }
+        if let Some(all) = plan.requests.map(|all| plan.share_of(all)).filter(|all| answers > *all) {
+            return Err(format!("{answers} responses to {all} requests"));
         }
         if !self.connections.shares.is_possible() {
             return Err("impossible sums of shares".to_owned());
@@ -67,6 +98,11 @@ impl Record {
             *map = std::mem::take(map).into_iter().map(|(name, count)| (safe(&name), count)).collect();
         }
         Ok(())
+    }
+
+    /// Whether the run ended by its plan.
+    fn is_whole(&self) -> bool {
+        !self.interrupted && self.failure.is_none()
     }
 
     /// Returns the greatest number that sums over machines contain.
@@ -135,6 +171,7 @@ mod tests {
         record.processor_times = vec![ProcessorTime { used: 1, passed: 1_000_000_000 }];
         record.fail(ErrorKind::Reset, 1, || "reset\x1b[31m".to_owned());
         record.statuses.insert(200, times.len() as u64);
+        record.connections.slots = 10;
         record
     }
 
@@ -221,7 +258,13 @@ mod tests {
             ((|record| record.slice_length = 0) as fn(&mut Record), "slices of 0 ns"),
             (|record| record.slice_length = 3 * SLICE, "slices of 30000000 ns"),
             (|record| record.elapsed = u64::MAX, "a run of"),
-            (|record| record.slices.resize_with(100_000, Default::default), "100000 slices"),
+            (|record| record.slices.resize_with(4_000, Default::default), "4000 slices"),
+            (|record| record.slices.resize_with(5_000, Default::default), "a list of 5000 entries"),
+            (|record| record.elapsed = 900_000_000, "shorter than planned"),
+            (|record| record.slices[0].answers += 1, "2 responses with 1 latencies"),
+            (|record| record.processor_times[0].used = 2_000_000_000, "more processor time"),
+            (|record| record.connections.slots = 9, "9 connections instead of 10"),
+            (|record| record.statuses.extend([(65_535, 1)]), "not of HTTP"),
             (|record| record.processor_times.clear(), "0 workers instead of 1"),
             (|record| record.unfinished = u64::MAX, "a count of"),
         ] {

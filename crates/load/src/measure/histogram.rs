@@ -10,6 +10,9 @@ pub const HIGHEST: u64 = 3_600_000_000_000;
 /// The precision in decimal digits.
 pub const DIGITS: u8 = 3;
 
+/// More values than a histogram with these bounds has.
+const MOST_VALUES: usize = 1 << 16;
+
 /// An empty histogram.
 pub fn new() -> Histogram<u64> {
     Histogram::new_with_bounds(LOWEST, HIGHEST, DIGITS).expect("the bounds are those of a histogram")
@@ -65,8 +68,11 @@ impl Counts {
         self.0.iter().map(|(_, count)| count).sum()
     }
 
-    /// The number of samples; `None` if it overflows.
+    /// The number of samples; `None` if it overflows, or if there are more values than a histogram has.
     pub(crate) fn checked_len(&self) -> Option<u64> {
+        if self.0.len() > MOST_VALUES {
+            return None;
+        }
         self.0.iter().try_fold(0, |sum: u64, (_, count)| sum.checked_add(*count))
     }
 

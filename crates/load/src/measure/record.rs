@@ -186,6 +186,9 @@ pub struct Record {
     pub delay: Counts,
     /// Nanoseconds from the start to the end of sending.
     pub elapsed: u64,
+    /// The longest time in nanoseconds in which a worker did not run, although it had a timer.
+    #[serde(default)]
+    pub pause: u64,
     /// Whether the run was interrupted.
     pub interrupted: bool,
     /// The error that ended the run, if any.
@@ -225,6 +228,7 @@ impl Record {
         self.due += other.due;
         self.delay.add(&other.delay);
         self.elapsed = self.elapsed.max(other.elapsed);
+        self.pause = self.pause.max(other.pause);
         self.interrupted |= other.interrupted;
         self.failure = self.failure.take().or(other.failure);
     }

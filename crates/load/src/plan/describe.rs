@@ -30,6 +30,7 @@ impl LoadPlan {
             ("connections", self.active().to_string()),
             ("threads", self.threads.to_string()),
             ("processes", self.processes.to_string()),
+            ("agents", optional(self.part.map(|part| part.machines))),
             ("duration", optional(self.duration.map(time))),
             ("requests", optional(self.requests)),
             ("rate", optional(self.rate)),
@@ -118,6 +119,10 @@ impl fmt::Display for LoadPlan {
             (None, _) => f.write_str(", closed loop")?,
             (Some(rate), Arrivals::Constant) => write!(f, ", {rate} evenly spaced requests/s")?,
             (Some(rate), Arrivals::Poisson) => write!(f, ", {rate} requests/s, Poisson")?,
+        }
+        if let Some(part) = self.part {
+            let (agents, threads) = (part.machines.into(), part.workers.into());
+            return write!(f, ", divided among {}, {}", plural(agents, "agent"), plural(threads, "thread"));
         }
         write!(f, ", {}", plural(u64::from(self.threads), "thread"))?;
         if self.processes > 1 {

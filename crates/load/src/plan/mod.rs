@@ -3,6 +3,7 @@
 mod check;
 mod describe;
 pub mod expect;
+mod hex;
 pub mod io;
 pub mod pacer;
 pub mod source;
@@ -102,6 +103,7 @@ pub struct LoadPlan {
     /// Fields of every request.
     pub headers: Vec<(String, String)>,
     /// The body of every request.
+    #[serde(with = "hex")]
     pub body: Vec<u8>,
     /// The version of every request.
     pub version: RequestVersion,
@@ -198,6 +200,14 @@ impl LoadPlan {
         self.threads.saturating_mul(self.processes)
     }
 
+    /// This machine's share of a count, such as that of connections.
+    pub(crate) fn share_of(&self, all: u64) -> u64 {
+        let first = self.part.map_or(0, |part| part.first);
+        let workers = u64::from(self.workers().max(1));
+        let over = (all % workers).saturating_sub(u64::from(first)).min(u64::from(self.workers_here()));
+        all / workers * u64::from(self.workers_here()) + over
+    }
+
     /// Connections that make requests. With `hold`, the number that the schedule keeps open in this run, and a quarter
     /// more.
     pub fn active(&self) -> u32 {
@@ -274,6 +284,7 @@ pub struct TrustFile {
     /// Its path, for messages.
     pub path: PathBuf,
     /// Its content.
+    #[serde(with = "hex")]
     pub pem: Vec<u8>,
 }
 

@@ -1,10 +1,12 @@
 //! `compare A.json B.json`: ratios of B to A, with intervals.
 
+use std::collections::BTreeSet;
+
 use crate::measure::statistics::estimate::{self, Estimate, FEWEST_SAMPLES};
 use crate::measure::statistics::holm;
 use crate::measure::statistics::sample::{ALPHA, moments};
 use crate::report::output::units;
-use crate::report::summary::{LoadReport, RunSummary};
+use crate::report::summary::{AgentEnvironment, LoadReport, RunSummary};
 use crate::report::{metrics, validity};
 
 /// The compared metrics, and whether a higher value is better.
@@ -102,11 +104,28 @@ fn middle(samples: &[f64]) -> Option<f64> {
 
 /// A line for each setting that differs.
 fn differences(a: &LoadReport, b: &LoadReport) -> String {
-    let differs = |(key, value): &(&String, &String)| b.settings.get(*key) != Some(*value);
+    let keys: BTreeSet<&String> = a.settings.keys().chain(b.settings.keys()).collect();
     let mut text = String::new();
-    for (key, value) in a.settings.iter().filter(differs) {
-        let other = b.settings.get(key).map_or("unknown", String::as_str);
-        text += &format!("differs  --{key}: {value} in A, {other} in B\n");
+    for key in keys.into_iter().filter(|key| a.settings.get(*key) != b.settings.get(*key)) {
+        let of = |report: &'static str, found: &LoadReport| {
+            format!("{} in {report}", found.settings.get(key).map_or("unknown", String::as_str))
+        };
+        text += &format!("differs  --{key}: {}, {}\n", of("A", a), of("B", b));
+    }
+    let machines = |report: &LoadReport| -> Vec<String> {
+        let found = |agent: &AgentEnvironment| {
+            let here = &agent.environment;
+            format!("{} x {}, Linux {}", here.processors, here.processor, here.kernel)
+        };
+        report.agents.iter().map(found).collect()
+    };
+    let (of_a, of_b) = (machines(a), machines(b));
+    if of_a != of_b && !of_a.is_empty() && !of_b.is_empty() {
+        text += &format!(
+            "differs  agents of A: {}\ndiffers  agents of B: {}\n",
+            of_a.join("; "),
+            of_b.join("; ")
+        );
     }
     if a.io.means != b.io.means {
         text += &format!("differs  A: {}\ndiffers  B: {}\n", a.io, b.io);

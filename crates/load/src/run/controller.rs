@@ -9,7 +9,7 @@ use tenfold_sys::{clock, limits};
 
 use crate::error::{LoadError, failed};
 use crate::measure::record::Record;
-use crate::plan::{LoadPlan, MachinePart};
+use crate::plan::{LoadPlan, MachinePart, WarmUp};
 use crate::report::environment::{self, Environment};
 use crate::report::summary::{AgentEnvironment, AgentSummary, LoadReport, RunSummary};
 use crate::run::live::{LiveCounters, LiveDisplay};
@@ -48,8 +48,10 @@ const LEAD: u64 = 100_000_000;
 /// The difference between the begins of two agents, in milliseconds and as a part of the run, above which the run is
 /// invalid. Both must be exceeded.
 const SKEW: (f64, f64) = (50.0, 0.01);
-/// The pause of an agent in seconds that makes a run invalid.
-const PAUSE: f64 = 1.0;
+/// The pause of a worker that makes a run invalid: a part of the run, but at least and at most these seconds.
+const PAUSE: (f64, f64, f64) = (0.05, 0.25, 1.0);
+/// Nanoseconds by which an agent may begin before its time: the drift of clocks.
+const EARLY: i128 = 100_000_000;
 /// The part of a processor above which a thread is saturated.
 const BUSY: f64 = 0.95;
 /// The most bytes of a body that goes to each agent.
@@ -74,7 +76,10 @@ pub fn run_on(
     }
     lifecycle::install_worker_signals().map_err(|error| failed("install signal handlers", &error))?;
     limits::raise_descriptors().map_err(|error| failed("raise the limit of descriptors", &error))?;
-    let mut fleet = Fleet::start(fleet).map_err(|lines| LoadError::Failed(lines.join("\n")))?;
+    let mut fleet = Fleet::start(fleet).map_err(|lines| match lines.is_empty() {
+        true => LoadError::Interrupted,
+        false => LoadError::Failed(lines.join("\n")),
+    })?;
     let agents: Vec<usize> = (0..fleet.len()).collect();
     LoadFleet::prepare(plan, &mut fleet, &agents, share)?.run(live)
 }
@@ -85,6 +90,7 @@ pub struct LoadFleet<'a> {
     fleet: &'a mut Fleet,
     /// The plan of all machines together.
     plan: LoadPlan,
+    share: ShareBy,
     agents: Vec<LoadAgent>,
 }
 
@@ -97,19 +103,32 @@ struct LoadAgent {
     environment: AgentEnvironment,
     /// The reason why it is lost, if it is.
     lost: Option<String>,
+    /// Whether its load failed, so that `lost` is the failure of the plan and not of the machine.
+    failed: bool,
 }
 
 /// The state of an agent during a run.
 struct Running {
     counters: LiveCounters,
     reported: Instant,
+    /// The last change of the counters.
+    changed: Instant,
     result: Option<Measured>,
+}
+
+/// A run under way.
+struct Course {
+    number: u32,
+    /// The planned begin in nanoseconds of the clock of this machine.
+    begin: u64,
+    started: Instant,
+    /// The time at which the agents were told to stop.
+    stopped: Option<Instant>,
 }
 
 struct Measured {
     /// The begin in nanoseconds of the clock of this machine.
     begun: i128,
-    pause: u64,
     record: Record,
 }
 
@@ -153,20 +172,28 @@ impl<'a> LoadFleet<'a> {
             io.why = safe(&io.why);
             let name = fleet.label(*number).to_owned();
             let environment = AgentEnvironment { name, environment, io };
-            ready.push(LoadAgent { number: *number, plan, environment, lost: None });
+            ready.push(LoadAgent { number: *number, plan, environment, lost: None, failed: false });
         }
-        Ok(LoadFleet { fleet, plan: all, agents: ready })
+        Ok(LoadFleet { fleet, plan: all, share, agents: ready })
     }
 
     /// Runs the plan, once or repeatedly. The tasks end with it.
     pub fn run(mut self, live: bool) -> Result<LoadReport, LoadError> {
-        let mut runs = Vec::new();
+        let mut runs: Vec<RunSummary> = Vec::new();
         for number in 1..=self.plan.repeat {
+            if let Some(lost) = self.agents.iter().find(|agent| agent.lost.is_some()) {
+                let (name, why) = (&lost.environment.name, lost.lost.as_deref().unwrap_or_default());
+                let left = self.plan.repeat + 1 - number;
+                let why =
+                    format!("{name}: it {why}; the last {left} of {} runs are missing", self.plan.repeat);
+                runs.iter_mut().last().iter_mut().for_each(|run| run.invalid.push(why.clone()));
+                break;
+            }
             let mut display = LiveDisplay::new(&self.plan, number, live);
-            let summary = self.run_once(&mut display);
+            let results = self.run_once(number, &mut display);
             display.end();
-            let summary = summary?;
-            let ends = summary.interrupted || self.agents.iter().any(|agent| agent.lost.is_some());
+            let summary = self.summary(results?)?;
+            let ends = summary.interrupted || summary.agents.iter().any(|agent| agent.lost.is_some());
             runs.push(summary);
             if ends {
                 break;
@@ -174,11 +201,11 @@ impl<'a> LoadFleet<'a> {
         }
         self.end();
         let mut settings = self.plan.settings();
-        settings.insert("agents".to_owned(), self.agents.len().to_string());
-        let plan = format!("{}, on each of {} agents", self.plan, self.agents.len());
+        let share = ShareBy::ALL.into_iter().find(|(_, share)| *share == self.share);
+        settings.insert("share".to_owned(), share.map_or("", |(name, _)| name).to_owned());
         Ok(LoadReport {
             urls: self.plan.urls.iter().map(ToString::to_string).collect(),
-            plan,
+            plan: self.plan.to_string(),
             settings,
             io: self.agents[0].environment.io.clone(),
             environment: environment::find(),
@@ -202,100 +229,108 @@ impl<'a> LoadFleet<'a> {
         }
     }
 
-    fn run_once(&mut self, display: &mut LiveDisplay) -> Result<RunSummary, LoadError> {
+    /// Makes one run. Returns the results of the agents that were not lost.
+    fn run_once(
+        &mut self,
+        number: u32,
+        display: &mut LiveDisplay,
+    ) -> Result<Vec<Option<Measured>>, LoadError> {
         let far = self.agents.iter().map(|agent| self.fleet.clock(agent.number).round_trip).max();
         let begin = clock::monotonic() + LEAD + workers::lead(&self.plan) + 2 * far.unwrap_or_default();
         for agent in &self.agents {
             let theirs = i128::from(begin) + i128::from(self.fleet.clock(agent.number).offset);
             let at = u64::try_from(theirs).unwrap_or_default();
-            self.fleet.say(agent.number, &ToTask::Run(at)).map_err(LoadError::Failed)?;
+            self.fleet.say(agent.number, &ToTask::Run { number, at }).map_err(LoadError::Failed)?;
         }
-        let started = Instant::now();
-        let idle = || Running { counters: [0; LIVE_COUNTERS], reported: started, result: None };
+        let mut course = Course { number, begin, started: Instant::now(), stopped: None };
+        let now = course.started;
+        let idle = || Running { counters: [0; LIVE_COUNTERS], reported: now, changed: now, result: None };
         let mut running: Vec<Running> = self.agents.iter().map(|_| idle()).collect();
-        let most = self.plan.duration.map(|time| time + self.plan.timeout + LATE);
-        let mut stopped: Option<Instant> = None;
-        while self
-            .agents
-            .iter()
-            .zip(&running)
-            .any(|(agent, run)| agent.lost.is_none() && run.result.is_none())
-        {
+        loop {
             self.fleet.exchange(Duration::from_millis(100));
             for (agent, run) in self.agents.iter_mut().zip(&mut running) {
                 while let Some(event) = self.fleet.take(agent.number) {
-                    agent.hear(event, run, self.fleet, started);
+                    agent.hear(event, run, self.fleet, &course);
                 }
-                if agent.lost.is_some() || run.result.is_some() {
-                    continue;
-                }
-                let late = most.is_some_and(|most| started.elapsed() > most);
-                if run.reported.elapsed() > LOST {
-                    agent.lost = Some(format!("has not reported its load for {} s", LOST.as_secs()));
-                } else if late {
-                    agent.lost = Some("did not end its load in time".to_owned());
-                } else if stopped.is_some_and(|since| since.elapsed() > STOP) {
-                    agent.lost = Some(format!("did not stop within {} s", STOP.as_secs()));
+                if agent.lost.is_none() && run.result.is_none() {
+                    agent.lost = late(&self.plan, run, &course);
                 }
             }
             let sum =
                 |place: usize| running.iter().fold(0u64, |sum, run| sum.saturating_add(run.counters[place]));
             display.update(&std::array::from_fn(sum));
-            let is_lost = self.agents.iter().any(|agent| agent.lost.is_some());
-            if stopped.is_none() && (is_lost || lifecycle::phase() != Phase::Serving) {
-                stopped = Some(Instant::now());
-                self.agents.iter().for_each(|agent| self.fleet.interrupt(agent.number));
+            let mut work = self.agents.iter().zip(&running).filter(|(_, run)| run.result.is_none());
+            let is_lost = work.clone().any(|(agent, _)| agent.lost.is_some());
+            if course.stopped.is_none() && (is_lost || lifecycle::phase() != Phase::Serving) {
+                course.stopped = Some(Instant::now());
+                // An agent with a result waits for the next run.
+                work.clone().for_each(|(agent, _)| self.fleet.interrupt(agent.number));
+            }
+            if work.all(|(agent, _)| agent.lost.is_some()) {
+                return Ok(running.into_iter().map(|run| run.result).collect());
             }
         }
-        let results = running.into_iter().map(|run| run.result).collect();
-        self.summary(results)
     }
 
     /// Merges the results of one run.
     fn summary(&self, results: Vec<Option<Measured>>) -> Result<RunSummary, LoadError> {
-        let first = results.iter().flatten().map(|found| found.begun).min().unwrap_or_default();
+        if results.iter().all(Option::is_none)
+            && let Some(agent) = self.agents.iter().find(|agent| agent.failed)
+        {
+            let why = agent.lost.as_deref().unwrap_or_default().trim_start_matches("failed: ");
+            return Err(LoadError::Failed(format!("{}: {why}", agent.environment.name)));
+        }
         let mut merged = Record::default();
-        let (mut rows, mut invalid) = (Vec::new(), Vec::new());
-        for (agent, result) in self.agents.iter().zip(results) {
+        results.iter().flatten().for_each(|found| merged.add(found.record.clone()));
+        // The controller stopped the others after a loss; no user did.
+        merged.interrupted = lifecycle::phase() != Phase::Serving;
+        let mut summary = RunSummary::new(&self.plan, &merged);
+        let first = results.iter().flatten().map(|found| found.begun).min().unwrap_or_default();
+        let mut invalid = Vec::new();
+        for (agent, result) in self.agents.iter().zip(&results) {
             let name = &agent.environment.name;
-            let row = self.row(agent, result.as_ref(), first);
+            let row = self.row(agent, result.as_ref(), first, &summary);
             if let Some(why) = &row.lost {
                 let said = row.written.last().map_or_else(String::new, |line| format!("; it wrote: {line}"));
                 invalid.push(format!("{name}: it {why}{said}; the results are those of the other agents"));
             }
-            let pause = result.as_ref().map_or(0.0, |found| found.pause as f64 / 1e9);
-            if pause > PAUSE {
-                invalid.push(format!("{name}: the agent did not run for {pause:.1} s"));
-            }
-            rows.push(row);
+            summary.agents.push(row);
             let Some(Measured { record, .. }) = result else { continue };
-            if let Some(why) = &record.failure {
-                return Err(LoadError::Failed(format!("{name}: {why}")));
+            let pause = record.pause as f64 / 1e9;
+            let (part, least, most) = PAUSE;
+            if pause > (part * summary.elapsed).clamp(least, most) {
+                invalid.push(format!("{name}: a thread of the agent did not run for {pause:.1} s"));
             }
-            invalid.extend(
-                RunSummary::new(&agent.plan, &record).invalid.iter().map(|why| format!("{name}: {why}")),
-            );
-            merged.add(record);
+            let alone = RunSummary::new(&agent.plan, record);
+            // A small plan may leave nothing for an agent.
+            let is_idle = record.errors.is_empty() && alone.answers == 0;
+            invalid.extend(alone.invalid.iter().filter(|_| !is_idle).map(|why| format!("{name}: {why}")));
         }
-        // The controller stopped the others after a loss; no user did.
-        merged.interrupted = lifecycle::phase() != Phase::Serving;
-        let mut summary = RunSummary::new(&self.plan, &merged);
-        invalid.extend(skew(&rows, summary.elapsed));
-        // A reason of one agent is also that of the sum.
-        invalid.extend(std::mem::take(&mut summary.invalid));
+        invalid.extend(skew(&summary.agents, summary.elapsed));
+        invalid.append(&mut summary.invalid);
         invalid.dedup();
         summary.invalid = invalid;
-        summary.agents = rows;
         Ok(summary)
     }
 
-    fn row(&self, agent: &LoadAgent, result: Option<&Measured>, first: i128) -> AgentSummary {
+    /// Returns the row of an agent. It has the measured time of all agents.
+    fn row(
+        &self,
+        agent: &LoadAgent,
+        result: Option<&Measured>,
+        first: i128,
+        all: &RunSummary,
+    ) -> AgentSummary {
         let (name, seed) = (agent.environment.name.clone(), agent.plan.seed);
         let round_trip_ms = self.fleet.clock(agent.number).round_trip as f64 / 1e6;
-        let (lost, written) = (agent.lost.clone(), self.fleet.last_lines(agent.number));
-        let row = AgentSummary { name, seed, round_trip_ms, lost, ..AgentSummary::default() };
-        let Some(result) = result else { return AgentSummary { written, ..row } };
-        let summary = RunSummary::new(&agent.plan, &result.record);
+        let row = AgentSummary { name, seed, round_trip_ms, ..AgentSummary::default() };
+        let Some(result) = result else {
+            let (lost, written) = (agent.lost.clone(), self.fleet.last_lines(agent.number));
+            return AgentSummary { lost, written, ..row };
+        };
+        let cut = Duration::try_from_secs_f64(all.warm_up.seconds).unwrap_or_default();
+        let warm_up = if cut.is_zero() { WarmUp::Nothing } else { WarmUp::For(cut) };
+        let summary = RunSummary::new(&LoadPlan { warm_up, ..agent.plan.clone() }, &result.record);
         let busiest = summary.generator.busiest;
         let saturated = (busiest > BUSY)
             .then(|| format!("its busiest thread used {:.0} % of a processor", 100.0 * busiest));
@@ -307,40 +342,65 @@ impl<'a> LoadFleet<'a> {
             delay_us: summary.generator.delay_us.as_ref().map(|delay| delay.max),
             errors: summary.errors(),
             late_ms: (result.begun - first) as f64 / 1e6,
-            limit: saturated.or_else(|| summary.invalid.first().cloned()),
-            written: if row.lost.is_some() { written } else { Vec::new() },
+            limit: saturated.or_else(|| summary.invalid.first().filter(|_| summary.answers > 0).cloned()),
             ..row
         }
     }
 }
 
 impl LoadAgent {
-    fn hear(&mut self, event: FleetEvent, run: &mut Running, fleet: &Fleet, started: Instant) {
-        let wrong = |why: String| Some(format!("sent an impossible result: {why}"));
+    fn hear(&mut self, event: FleetEvent, run: &mut Running, fleet: &Fleet, course: &Course) {
         let said = match event {
             FleetEvent::Said(said) => said,
             FleetEvent::Lost(why) => return self.lose(why),
-            FleetEvent::Failed(why) => return self.lose(format!("failed: {why}")),
+            FleetEvent::Failed(why) => return self.fail(&why),
             FleetEvent::Ended(how) => return self.lose(format!("lost its task, which {}", ended(&how))),
             FleetEvent::Ready => return,
         };
         match serde_json::from_str(&said) {
             Ok(FromTask::Progress(counters)) => {
                 // Sums of a thousand agents fit.
-                run.counters = counters.map(|count| count.min(1 << 53));
+                let counters = counters.map(|count| count.min(1 << 53));
                 run.reported = Instant::now();
-            }
-            Ok(FromTask::Done { begun, pause, mut record }) => {
-                match record.check(&self.plan, slice_length(&self.plan), started.elapsed()) {
-                    Err(why) => self.lost = wrong(why),
-                    Ok(()) => {
-                        let begun = i128::from(begun) - i128::from(fleet.clock(self.number).offset);
-                        run.result = Some(Measured { begun, pause, record: *record });
-                    }
+                if run.counters != counters {
+                    (run.counters, run.changed) = (counters, run.reported);
                 }
             }
-            Ok(_) => self.lost = wrong("a message out of order".to_owned()),
-            Err(error) => self.lost = wrong(safe(&error.to_string())),
+            Ok(FromTask::Done { number, begun, record }) => {
+                if number != course.number || run.result.is_some() {
+                    return self.lose("sent an impossible result: of another run".to_owned());
+                }
+                match self.measured(begun, *record, fleet, course) {
+                    Ok(found) => run.result = Some(found),
+                    Err(why) => self.lose(format!("sent an impossible result: {why}")),
+                }
+            }
+            Ok(_) => self.lose("sent an impossible result: a message out of order".to_owned()),
+            Err(error) => self.lose(format!("sent an impossible result: {}", safe(&error.to_string()))),
+        }
+        let record = run.result.as_ref().map(|found| &found.record);
+        if let Some(why) = record.and_then(|record| record.failure.clone()) {
+            run.result = None;
+            self.fail(&why);
+        } else if record.is_some_and(|record| record.interrupted) && course.stopped.is_none() {
+            run.result = None;
+            self.lose("was stopped on its machine".to_owned());
+        }
+    }
+
+    /// Checks a result, and converts its begin to the clock of this machine.
+    fn measured(
+        &self,
+        begun: u64,
+        mut record: Record,
+        fleet: &Fleet,
+        course: &Course,
+    ) -> Result<Measured, String> {
+        record.check(&self.plan, slice_length(&self.plan), course.started.elapsed())?;
+        let begun = i128::from(begun) - i128::from(fleet.clock(self.number).offset);
+        match (i128::from(course.begin) - EARLY..=i128::from(clock::monotonic()) + EARLY).contains(&begun) {
+            true => Ok(Measured { begun, record }),
+            false => Err("a begin outside of the run".to_owned()),
         }
     }
 
@@ -348,6 +408,28 @@ impl LoadAgent {
     fn lose(&mut self, why: String) {
         self.lost.get_or_insert(why);
     }
+
+    /// Notes that the load itself failed, for example because no server answers.
+    fn fail(&mut self, why: &str) {
+        self.failed |= self.lost.is_none();
+        self.lose(format!("failed: {why}"));
+    }
+}
+
+/// The reason why an agent without a result counts as lost, if there is one.
+fn late(plan: &LoadPlan, run: &Running, course: &Course) -> Option<String> {
+    let most = plan.duration.map(|time| time + plan.timeout + LATE);
+    if run.reported.elapsed() > LOST {
+        return Some(format!("has not reported its load for {} s", LOST.as_secs()));
+    }
+    if most.is_some_and(|most| course.started.elapsed() > most) {
+        return Some("did not end its load in time".to_owned());
+    }
+    if most.is_none() && run.changed.elapsed() > plan.timeout + LATE {
+        return Some(format!("has made no request for {} s", run.changed.elapsed().as_secs()));
+    }
+    let is_late = course.stopped.is_some_and(|since| since.elapsed() > STOP);
+    is_late.then(|| format!("did not stop within {} s", STOP.as_secs()))
 }
 
 fn ended(how: &str) -> &str {
@@ -376,7 +458,9 @@ fn divided(plan: &LoadPlan, environments: &[Environment], share: ShareBy) -> Vec
 fn skew(rows: &[AgentSummary], seconds: f64) -> Option<String> {
     let (most, part) = SKEW;
     let measured = rows.iter().filter(|row| row.lost.is_none());
-    let late = |row: &AgentSummary| row.late_ms + row.round_trip_ms / 2.0;
+    // Each begin is exact to half of a round trip.
+    let first = measured.clone().min_by(|a, b| a.late_ms.total_cmp(&b.late_ms))?.round_trip_ms;
+    let late = |row: &AgentSummary| row.late_ms + (row.round_trip_ms + first) / 2.0;
     let last = measured.max_by(|a, b| late(a).total_cmp(&late(b)))?;
     let milliseconds = late(last);
     (milliseconds > most && milliseconds > part * seconds * 1e3).then(|| {
@@ -407,7 +491,7 @@ fn next_message(fleet: &mut Fleet, agent: usize) -> Result<FromTask, LoadError> 
             Some(FleetEvent::Ended(how)) => format!("lost its task, which {}", ended(&how)),
             Some(FleetEvent::Lost(why)) => why,
             Some(FleetEvent::Ready) => continue,
-            None if lifecycle::phase() != Phase::Serving => "was interrupted".to_owned(),
+            None if lifecycle::phase() != Phase::Serving => return Err(LoadError::Interrupted),
             None if Instant::now() > until => format!("did not prepare within {} s", PREPARE.as_secs()),
             None => {
                 fleet.exchange(Duration::from_millis(100));

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tenfold_agents::TaskPipe;
+use tenfold_sys::lifecycle;
 use tenfold_sys::shared::SharedRows;
-use tenfold_sys::{clock, lifecycle};
 
 use crate::error::LoadError;
 use crate::measure::record::Record;
@@ -26,8 +26,13 @@ const REPORT: Duration = Duration::from_millis(250);
 pub(super) enum ToTask {
     /// Prepare for runs of this plan.
     Plan(Box<LoadPlan>),
-    /// Run at this time in nanoseconds of the agent's monotonic clock.
-    Run(u64),
+    /// Run.
+    Run {
+        /// The number of the run, from 1.
+        number: u32,
+        /// The time of its begin in nanoseconds of the agent's monotonic clock.
+        at: u64,
+    },
 }
 
 /// A message of the task.
@@ -41,10 +46,10 @@ pub(super) enum FromTask {
     Progress(LiveCounters),
     /// The run has ended.
     Done {
+        /// Its number.
+        number: u32,
         /// The time at which it began, by the agent's monotonic clock.
         begun: u64,
-        /// The longest time in nanoseconds in which the task did not run, although it had a timer.
-        pause: u64,
         /// The measurements.
         record: Box<Record>,
     },
@@ -64,41 +69,18 @@ pub fn task(pipe: &mut TaskPipe) -> Result<(), String> {
     let means = io.means;
     pipe.send(&FromTask::Ready(io))?;
     while let Some(message) = pipe.receive()? {
-        let ToTask::Run(begin) = message else { return Err("there is a plan already".to_owned()) };
-        let mut pulse = Pulse { begin, last: begin, longest: 0, reported: Instant::now() };
+        let ToTask::Run { number, at } = message else { return Err("there is a plan already".to_owned()) };
+        let mut reported = Instant::now();
         let watch = &mut |rows: &SharedRows| {
-            if pulse.beat() {
+            if reported.elapsed() >= REPORT {
+                reported = Instant::now();
                 // Without the controller, the agent ends this process.
                 let _ = pipe.send(&FromTask::Progress(live::sums(rows)));
             }
         };
         let (begun, record) =
-            workers::run(&plan, &targets, means, Course { begin: Some(begin), watch }).map_err(said)?;
-        pipe.send(&FromTask::Done { begun, pause: pulse.longest, record: Box::new(record) })?;
+            workers::run(&plan, &targets, means, Course { begin: Some(at), watch }).map_err(said)?;
+        pipe.send(&FromTask::Done { number, begun, record: Box::new(record) })?;
     }
     Ok(())
-}
-
-/// The times at which this thread ran, in nanoseconds of the monotonic clock.
-struct Pulse {
-    begin: u64,
-    last: u64,
-    longest: u64,
-    reported: Instant,
-}
-
-impl Pulse {
-    /// Notes that the thread runs. Returns whether a report is due.
-    fn beat(&mut self) -> bool {
-        let now = clock::monotonic();
-        if now > self.begin {
-            self.longest = self.longest.max(now.saturating_sub(self.last.max(self.begin)));
-            self.last = now;
-        }
-        let is_due = self.reported.elapsed() >= REPORT;
-        if is_due {
-            self.reported = Instant::now();
-        }
-        is_due
-    }
 }

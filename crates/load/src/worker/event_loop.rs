@@ -87,6 +87,10 @@ impl<B: Backend> LoadWorker<'_, B> {
 
     /// Does the work that is not urgent. Returns whether the run ends.
     fn tick(&mut self) -> bool {
+        if self.next_tick > self.share.begin {
+            let pause = &mut self.context.recorder.record.pause;
+            *pause = (*pause).max(self.now - self.next_tick);
+        }
         self.next_tick = self.now + TICK;
         let recorder = &self.context.recorder;
         let store = |word: LiveCounter, value: u64| self.row[word as usize].store(value, Ordering::Relaxed);

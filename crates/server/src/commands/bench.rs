@@ -41,6 +41,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
         Ok(code) => code,
         Err(LoadError::Usage(why)) => end(&why, 2),
         Err(LoadError::Failed(why)) => end(&why, 1),
+        Err(error @ LoadError::Interrupted) => end(&error.to_string(), INTERRUPTED),
     }
 }
 

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 pub use descendants::{adopt_orphans, descendants, end_descendants, parent};
 pub use rustix::process::Pid;
 use rustix::process::{
-    DumpableBehavior, WaitId, WaitIdOptions, WaitOptions, getpid, getppid, kill_process,
+    DumpableBehavior, WaitId, WaitIdOptions, WaitOptions, getpid, getppid, kill_process, kill_process_group,
     set_dumpable_behavior, set_parent_process_death_signal, wait, waitid,
 };
 
@@ -118,6 +118,24 @@ pub fn own() -> Pid {
 /// Sends a signal. Processes that have ended are ignored.
 pub fn send_signal(process: Pid, signal: Signal) {
     let _ = kill_process(process, signal.to_rustix());
+}
+
+/// Sends a signal to a process group. A group without processes is ignored.
+pub fn send_signal_to_group(leader: Pid, signal: Signal) {
+    let _ = kill_process_group(leader, signal.to_rustix());
+}
+
+/// Makes this process the leader of a new process group, so that no signal to its former group reaches it.
+pub fn leave_group() -> io::Result<()> {
+    Ok(rustix::process::setpgid(None, None)?)
+}
+
+/// Ends this process by ALRM after `time`, and at least a second, unless it ends earlier (`man 2 alarm`). A child does not
+/// inherit the request, a program that this process executes does.
+pub fn end_after(time: Duration) {
+    let seconds = u32::try_from(time.as_secs()).unwrap_or(u32::MAX).max(1);
+    // SAFETY: the call takes a number and touches no memory of this process.
+    unsafe { libc::alarm(seconds) };
 }
 
 /// The way a process ended.

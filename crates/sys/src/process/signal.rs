@@ -32,6 +32,8 @@ pub enum Signal {
     Child,
     /// KILL; only for sending.
     Kill,
+    /// CONT: continue a stopped process; only for sending.
+    Continue,
 }
 
 impl Signal {
@@ -55,6 +57,7 @@ impl Signal {
             Signal::Retire => libc::SIGUSR2,
             Signal::Child => libc::SIGCHLD,
             Signal::Kill => libc::SIGKILL,
+            Signal::Continue => libc::SIGCONT,
         }
     }
 
