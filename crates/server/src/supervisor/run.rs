@@ -126,7 +126,7 @@ impl Supervisor {
                 }
             }
             Signal::Retire => self.upgrades.asked = true,
-            Signal::Child | Signal::Kill => {}
+            Signal::Child | Signal::Kill | Signal::Continue => {}
         }
     }
 
