@@ -1,6 +1,6 @@
 /* A proxy that adds a round trip to each connection: it holds the bytes of either side for half the time. A handshake
    takes a round trip, so the first bytes of a client wait for it. It has no loss, no slow start, and no limit of rate.
-   Usage: delay PORT SERVER-PORT MILLISECONDS */
+   Usage: delay ADDRESS:PORT SERVER:PORT MILLISECONDS */
 #include "museum.h"
 #include <netinet/tcp.h>
 #include <stdatomic.h>
@@ -30,7 +30,7 @@ struct chunk {
     char bytes[BYTES];
 };
 
-static int server_port;
+static struct sockaddr_in server_address;
 static int64_t round_trip;
 
 static int64_t now(void) {
@@ -100,18 +100,12 @@ static void begin_way(struct pair *pair, int from, int to, int64_t earliest) {
     start(run, way);
 }
 
-static struct sockaddr_in local(int port) {
-    return (struct sockaddr_in){
-        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)port)};
-}
-
 static void serve(int client) {
-    struct sockaddr_in address = local(server_port);
     struct pair *pair = malloc(sizeof *pair);
     int64_t accepted = now();
     int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
     expect(pair != NULL, "malloc");
-    if (connect(server, (struct sockaddr *)&address, sizeof address) != 0) {
+    if (connect(server, (struct sockaddr *)&server_address, sizeof server_address) != 0) {
         free(pair);
         close(server);
         close(client);
@@ -127,9 +121,9 @@ static void serve(int client) {
 int main(int argc, char **argv) {
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1, client;
     errno = EINVAL;
-    expect(argc == 4, "three arguments are needed, PORT, SERVER-PORT and MILLISECONDS");
-    struct sockaddr_in address = local(atoi(argv[1]));
-    server_port = atoi(argv[2]);
+    expect(argc == 4, "three arguments are needed, ADDRESS:PORT, SERVER:PORT and MILLISECONDS");
+    struct sockaddr_in address = parse(argv[1]);
+    server_address = parse(argv[2]);
     round_trip = atoi(argv[3]) * (SECOND / 1000);
     signal(SIGPIPE, SIG_IGN);
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);

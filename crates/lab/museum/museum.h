@@ -1,4 +1,4 @@
-/* Shared by the exhibits: a listening socket, a request, a response. Usage: EXHIBIT PORT FILE */
+/* Shared by the exhibits: a listening socket, a request, a response. Usage: EXHIBIT ADDRESS:PORT FILE */
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -30,13 +30,25 @@ static inline void expect(int good, const char *what) {
     }
 }
 
+/* The address in `text`, such as 127.0.0.1:80. */
+static inline struct sockaddr_in parse(const char *text) {
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    const char *colon = strchr(text, ':');
+    char host[INET_ADDRSTRLEN] = "";
+    errno = EINVAL;
+    if (colon && (size_t)(colon - text) < sizeof host)
+        memcpy(host, text, (size_t)(colon - text));
+    expect(inet_pton(AF_INET, host, &address.sin_addr) == 1, text);
+    address.sin_port = htons((uint16_t)atoi(colon + 1));
+    return address;
+}
+
 /* Opens the file, and listens. */
 static inline int begin(int argc, char **argv) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct stat facts;
     int on = 1;
     errno = EINVAL;
-    expect(argc == 3, "two arguments are needed, PORT and FILE");
+    expect(argc == 3, "two arguments are needed, ADDRESS:PORT and FILE");
     signal(SIGPIPE, SIG_IGN);
     file = open(argv[2], O_RDONLY | O_CLOEXEC);
     expect(file >= 0 && fstat(file, &facts) == 0, argv[2]);
@@ -44,7 +56,7 @@ static inline int begin(int argc, char **argv) {
     body = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
     expect(body != MAP_FAILED, "mmap");
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    address.sin_port = htons((uint16_t)atoi(argv[1]));
+    struct sockaddr_in address = parse(argv[1]);
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     expect(bind(listener, (struct sockaddr *)&address, sizeof address) == 0, "bind");
     expect(listen(listener, 1024) == 0, "listen");

@@ -5,11 +5,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::machine::environment::LabEnvironment;
+use crate::machine::hosts::Hosts;
 use crate::plan::{PlannedCell, PlannedExperiment, RunPlan};
 use crate::record::{self, Blocks, Trial, TrialLog};
-use crate::report::results::ENVIRONMENT;
+use crate::report::results::{ENVIRONMENT, HOSTS};
 use crate::statistics::stages::PILOT_BLOCKS;
 use crate::trial::bench::{self, OwnServer, Workbench};
+use crate::trial::far::FarMachines;
 use crate::verdict;
 use crate::verdict::ruling::ClaimVerdict;
 
@@ -51,6 +53,13 @@ pub enum RunProgress<'a> {
     Verdicts(&'a [ClaimVerdict]),
 }
 
+/// Writes the plan and the environments of several machines into the folder of a run.
+pub fn prepare_on(plan: &RunPlan, hosts: &Hosts, folder: &Path) -> Result<(), String> {
+    prepare(plan, &hosts.server.environment, folder)?;
+    let text = serde_json::to_string_pretty(&hosts.list()).map_err(|error| error.to_string())?;
+    record::write(&folder.join(HOSTS), text)
+}
+
 /// Writes the plan and the environment into the folder of a run.
 pub fn prepare(plan: &RunPlan, environment: &LabEnvironment, folder: &Path) -> Result<(), String> {
     let failed = |path: &Path, error: std::io::Error| format!("cannot write {}: {error}", path.display());
@@ -68,14 +77,18 @@ pub fn run(
     own: &OwnServer,
     folder: &Path,
     until: Option<Instant>,
+    machines: Option<&mut FarMachines>,
     tell: &mut dyn FnMut(RunProgress<'_>),
 ) -> Result<RunEnd, String> {
+    if machines.as_deref().map(FarMachines::machines) != plan.machines.as_ref() {
+        return Err("the machines are not those of the plan".to_owned());
+    }
     let bench = bench::make(plan, own, folder, until)?;
     let mut log = TrialLog::open(folder)?;
     let trials = record::read(folder)?;
     let used = trials.iter().map(|trial| plan.milliseconds(trial)).sum::<u64>() / 1000;
     let begin = Instant::now();
-    let mut run = ActiveRun { plan, bench, log: &mut log, trials, tell, begin, used, late: false };
+    let mut run = ActiveRun { plan, bench, machines, log: &mut log, trials, tell, begin, used, late: false };
     let interrupted = run.latest_experiment();
     for (number, experiment) in plan.experiments.iter().enumerate() {
         (run.tell)(RunProgress::Begins(experiment));
@@ -111,6 +124,8 @@ impl RunPlan {
 struct ActiveRun<'a> {
     plan: &'a RunPlan,
     bench: Workbench,
+    /// The machines, if there are several.
+    machines: Option<&'a mut FarMachines>,
     log: &'a mut TrialLog,
     trials: Vec<Trial>,
     tell: &'a mut dyn FnMut(RunProgress<'_>),
@@ -225,6 +240,11 @@ impl ActiveRun<'_> {
                 }
                 let Some(mut trial) = self.trial(planned, &cell, block, blocks) else { return Ok(false) };
                 (trial.block, trial.attempt, trial.order) = (block, attempt, order);
+                if let Some(why) = self.machines.as_deref().and_then(FarMachines::lost) {
+                    // The trial is not recorded, so a continued run repeats it.
+                    (self.tell)(RunProgress::Trouble(&trial));
+                    return Err(why.to_owned());
+                }
                 noisy |= !trial.flags.is_empty();
                 if trial.failed.is_some() || !trial.flags.is_empty() {
                     (self.tell)(RunProgress::Trouble(&trial));
@@ -267,12 +287,14 @@ impl ActiveRun<'_> {
         let name = format!("{}-{}", experiment.name, planned_cell.cell);
         let mut failures = Vec::new();
         loop {
-            let mut trial =
-                self.bench.run(&name, cell, planned.milliseconds, self.plan.seed ^ block as u64)?;
+            let seed = self.plan.seed ^ block as u64;
+            let machines = self.machines.as_deref_mut();
+            let mut trial = self.bench.run(machines, &name, cell, planned.milliseconds, seed)?;
             trial.experiment.clone_from(&experiment.name);
             trial.cell.clone_from(&planned_cell.cell);
             trial.control = planned_cell.control;
-            let last = failures.len() + 1 == TRIES || self.would_be_late(planned, planned_cell);
+            let is_lost = self.machines.as_deref().is_some_and(|machines| machines.lost().is_some());
+            let last = is_lost || failures.len() + 1 == TRIES || self.would_be_late(planned, planned_cell);
             if trial.failed.is_none() || last {
                 trial.notes.extend(failures);
                 return Some(trial);
@@ -329,9 +351,10 @@ rule = { ratio = ["published", "wheel"], is = "greater" }
         let own = OwnServer {
             program: "/no/such/program".into(),
             open_log: |_, _| Err("there is no log".to_owned()),
+            load_plan: |_| Err("there is no load".to_owned()),
         };
         let mut begun = 0;
-        let end = run(&plan, &own, &folder, None, &mut |progress| {
+        let end = run(&plan, &own, &folder, None, None, &mut |progress| {
             begun += usize::from(matches!(progress, RunProgress::Trial { .. }))
         });
         assert_eq!(end, Ok(RunEnd::Done));
@@ -343,7 +366,7 @@ rule = { ratio = ["published", "wheel"], is = "greater" }
         assert_eq!(results.controls.len(), 2);
         crate::report::write(&results, &folder).expect("there is room");
         // The run is complete, so no trial is repeated.
-        let again = run(&plan, &own, &folder, None, &mut |progress| {
+        let again = run(&plan, &own, &folder, None, None, &mut |progress| {
             begun += usize::from(matches!(progress, RunProgress::Trial { .. }))
         });
         assert_eq!((again, begun), (Ok(RunEnd::Done), all));
@@ -352,7 +375,7 @@ rule = { ratio = ["published", "wheel"], is = "greater" }
         let mut trials = record::read(&folder).expect("it is whole");
         trials.retain(is_kept);
         rewrite(&folder, &trials);
-        let again = run(&plan, &own, &folder, None, &mut |progress| {
+        let again = run(&plan, &own, &folder, None, None, &mut |progress| {
             begun += usize::from(matches!(progress, RunProgress::Trial { .. }))
         });
         assert_eq!((again, begun), (Ok(RunEnd::Done), all));
@@ -366,7 +389,7 @@ rule = { ratio = ["published", "wheel"], is = "greater" }
         };
         trials.extend(trials.iter().map(noisy).collect::<Vec<_>>());
         rewrite(&folder, &trials);
-        let again = run(&plan, &own, &folder, None, &mut |progress| {
+        let again = run(&plan, &own, &folder, None, None, &mut |progress| {
             begun += usize::from(matches!(progress, RunProgress::Trial { .. }))
         });
         assert_eq!((again, begun), (Ok(RunEnd::Done), all));
@@ -380,8 +403,9 @@ rule = { ratio = ["published", "wheel"], is = "greater" }
         let plan = RunPlan::new(vec![timers("timers")], &Wishes::default(), &environment);
         prepare(&plan, &environment, &folder).expect("it is written");
         let open_log = |_: &str, _: &Path| Err("there is no log".to_owned());
-        let own = OwnServer { program: "/no/such/program".into(), open_log };
-        let end = run(&plan, &own, &folder, Some(Instant::now()), &mut |_| {});
+        let own =
+            OwnServer { program: "/no/such/program".into(), open_log, load_plan: |_| Err(String::new()) };
+        let end = run(&plan, &own, &folder, Some(Instant::now()), None, &mut |_| {});
         assert_eq!(end, Ok(RunEnd::Done));
         assert!(record::read(&folder).expect("it is whole").is_empty(), "no first blocks either");
         std::fs::remove_dir_all(&folder).expect("it is removed");

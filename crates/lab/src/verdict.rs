@@ -113,7 +113,10 @@ type RuleResult = (Ruling, String, Option<Effect>, bool);
 
 impl Judge<'_> {
     fn verdict(&self, number: usize) -> ClaimVerdict {
-        let (ruling, because, effect, is_ratio) = self.find(number);
+        let (ruling, mut because, effect, is_ratio) = self.find(number);
+        if let Some(machines) = self.planned.decided.get(&number) {
+            because.push_str(&format!("; {machines}"));
+        }
         ClaimVerdict {
             experiment: self.planned.experiment.name.clone(),
             claim: number + 1,

@@ -168,6 +168,11 @@ impl Fleet {
         self.links.is_empty()
     }
 
+    /// Whether an agent is lost.
+    pub fn is_lost(&self, agent: usize) -> bool {
+        self.links[agent].state == LinkState::Gone
+    }
+
     /// Returns the clock of an agent.
     pub fn clock(&self, agent: usize) -> ClockEstimate {
         self.links[agent].clock().unwrap_or(ClockEstimate { offset: 0, round_trip: u64::MAX })

@@ -2,19 +2,21 @@
 
 use std::fs;
 
+use serde::{Deserialize, Serialize};
 use tenfold_engine::MODELS;
 use tenfold_load::environment::{self as load_environment, Environment, FEW_OTHERS};
 
 use crate::experiment::subject::Subject;
 use crate::machine::environment::{LabEnvironment, TRACER, cannot_trace, program};
 use crate::machine::processes;
+use crate::measure::show_count;
 
 /// The descriptors of the largest experiment: 4,000 idle connections, and the program's own.
 const DESCRIPTORS: u64 = 4_200;
 const SOMAXCONN: u64 = 4_096;
 
 /// The gravity of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Gravity {
     /// No fault.
     Good,
@@ -25,7 +27,7 @@ pub enum Gravity {
 }
 
 /// One finding.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Diagnosis {
     /// The effect on results.
     pub gravity: Gravity,
@@ -35,8 +37,24 @@ pub struct Diagnosis {
     pub mend: String,
 }
 
+/// The part of a machine in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MachinePart {
+    /// Servers and their load.
+    Whole,
+    /// Servers.
+    Server,
+    /// Load for servers elsewhere.
+    Client,
+}
+
 /// Examines the machine.
 pub fn examine(environment: &LabEnvironment) -> Vec<Diagnosis> {
+    examine_for(environment, MachinePart::Whole)
+}
+
+/// Examines the machine for a part of a run.
+pub fn examine_for(environment: &LabEnvironment, part: MachinePart) -> Vec<Diagnosis> {
     let mut all = Vec::new();
     let mut add = |gravity, found: String, mend: &str| {
         all.push(Diagnosis { gravity, found, mend: mend.to_owned() });
@@ -49,14 +67,17 @@ pub fn examine(environment: &LabEnvironment) -> Vec<Diagnosis> {
         );
     }
     match environment.processors.len() {
-        0 | 1 => add(
+        count if part == MachinePart::Client => {
+            add(Gravity::Good, show_count(count, "processor"), "");
+        }
+        0 | 1 if part == MachinePart::Whole => add(
             Gravity::Spoils,
             "one processor: server and client share it".to_owned(),
             "use a machine with two processors or more",
         ),
-        count @ 2..4 => add(
+        count @ ..4 => add(
             Gravity::Limits,
-            format!("{count} processors: claims about several workers cannot be tested"),
+            format!("{}: claims about several workers cannot be tested", show_count(count, "processor")),
             "use a machine with four processors or more for these claims",
         ),
         count => add(Gravity::Good, format!("{count} processors"), ""),
@@ -98,6 +119,9 @@ pub fn examine(environment: &LabEnvironment) -> Vec<Diagnosis> {
             "a virtual machine: the host can take time, which is counted as steal".to_owned(),
             "use real hardware for a run that others will quote",
         );
+    }
+    if part == MachinePart::Client {
+        return all;
     }
     permissions(&mut add);
     for subject in Subject::ALL.iter().filter(|subject| subject.is_peer()) {

@@ -1,4 +1,4 @@
-//! The recorded environment of a run, and its test against the requirements of claims.
+//! The recorded environment of a machine.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,11 +7,10 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
+use tenfold_agents::fleet::safe;
 use tenfold_load::environment as load_environment;
 use tenfold_sys::usage;
 
-use crate::experiment::claim::Requirement;
-use crate::experiment::museum::exhibit;
 use crate::experiment::subject::Subject;
 use crate::machine::processes;
 
@@ -20,6 +19,9 @@ pub(crate) const TRACER: &str = "strace";
 
 /// The compiler for the museum.
 pub(crate) const COMPILER: &str = "cc";
+
+/// The most entries of a list of another machine.
+const MOST_ENTRIES: usize = 100;
 
 /// Settings of the kernel that change results.
 const SYSCTLS: [&str; 9] = [
@@ -96,29 +98,23 @@ impl LabEnvironment {
         }
     }
 
-    /// The reason why this machine or this version does not meet a requirement, if there is one.
-    pub fn lacks(&self, requirement: &Requirement) -> Option<String> {
-        match requirement {
-            Requirement::Cores(count) if self.processors.len() >= *count => None,
-            Requirement::Cores(count) => {
-                Some(format!("it needs {count} cores, and this machine has {}", self.processors.len()))
-            }
-            Requirement::SecondMachine => Some("it needs a second machine for the client".to_owned()),
-            Requirement::Network => Some("it needs a network; loopback has the speed of memory".to_owned()),
-            Requirement::MemoryLimit => {
-                Some("it needs a memory limit on the server, so that files are not cached".to_owned())
-            }
-            Requirement::Museum(name) if exhibit(name).is_some() => match installed(COMPILER) {
-                Some(_) => None,
-                None => Some(format!("it needs a C compiler ({COMPILER}), which is not installed")),
-            },
-            Requirement::Museum(name) => Some(format!(
-                "it needs a server with the published mistake ({name}), which this version does not carry"
-            )),
-            Requirement::Instrument(name) if name == TRACER => {
-                cannot_trace().map(|why| format!("it needs {TRACER}: {why}"))
-            }
-            Requirement::Instrument(name) => Some(format!("this version cannot measure it: {name}")),
+    /// The environment that another machine sent, with safe texts and bounded lists.
+    pub(crate) fn made_safe(self) -> LabEnvironment {
+        let list = |map: BTreeMap<String, String>| {
+            map.into_iter().take(MOST_ENTRIES).map(|(name, value)| (safe(&name), safe(&value))).collect()
+        };
+        LabEnvironment {
+            version: safe(&self.version),
+            kernel: safe(&self.kernel),
+            processor: safe(&self.processor),
+            processors: self.processors,
+            memory_mb: self.memory_mb,
+            mitigations: list(self.mitigations),
+            sysctls: list(self.sysctls),
+            descriptors: safe(&self.descriptors),
+            load: safe(&self.load),
+            governor: safe(&self.governor),
+            peers: list(self.peers),
         }
     }
 }
@@ -176,15 +172,5 @@ mod tests {
         assert!(!found.kernel.is_empty() && !found.processors.is_empty() && found.memory_mb > 0);
         let text = serde_json::to_string(&found).expect("it is written");
         assert_eq!(serde_json::from_str::<LabEnvironment>(&text).expect("it is read"), found);
-    }
-
-    #[test]
-    fn a_lack_is_a_reason() {
-        let two = LabEnvironment { processors: vec![0, 1], ..LabEnvironment::default() };
-        assert_eq!(two.lacks(&Requirement::Cores(2)), None);
-        assert!(two.lacks(&Requirement::Cores(4)).expect("too few").contains("has 2"));
-        assert!(two.lacks(&Requirement::SecondMachine).is_some());
-        let said = two.lacks(&Requirement::Museum("sundial".to_owned())).expect("no such exhibit");
-        assert!(said.contains("does not carry"), "{said}");
     }
 }

@@ -3,5 +3,6 @@
 pub mod counters;
 pub mod doctor;
 pub mod environment;
+pub mod hosts;
 pub mod noise;
 pub mod processes;

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tenfold_sys::process::{self, Pid, descendants};
 use tenfold_sys::{usage, user};
 
@@ -12,7 +13,7 @@ use tenfold_sys::{usage, user};
 const TICKS: f64 = 100.0;
 
 /// Resources of a process and its descendants, up to now.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Resources {
     /// CPU seconds, user and system, including reaped descendants.
     pub cpu: f64,

@@ -4,6 +4,7 @@
 pub mod profile;
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -12,8 +13,8 @@ use sha2::{Digest, Sha256};
 use crate::experiment::Experiment;
 use crate::experiment::served::ServedSite;
 use crate::experiment::subject::{Cell, Subject};
-use crate::machine::environment::{self, COMPILER, LabEnvironment};
-use crate::machine::processes;
+use crate::machine::environment::LabEnvironment;
+use crate::machine::hosts::Hosts;
 use crate::measure::Measure;
 use crate::plan::profile::Profile;
 use crate::record;
@@ -41,6 +42,20 @@ pub struct RunPlan {
     /// A user's folder to serve instead of generated files.
     #[serde(default)]
     pub served: Option<ServedSite>,
+    /// The machines, if there are several.
+    #[serde(default)]
+    pub machines: Option<Machines>,
+}
+
+/// The machines of a run. The command that starts their agents is not part of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machines {
+    /// The name of the server's machine; `None` for this machine.
+    pub server: Option<String>,
+    /// The address of servers.
+    pub address: Ipv4Addr,
+    /// The names of the clients' machines, with numbers of agents, such as `b*2`.
+    pub clients: Vec<String>,
 }
 
 /// A trial of each block.
@@ -65,6 +80,9 @@ pub struct PlannedExperiment {
     pub cells: Vec<PlannedCell>,
     /// The claims that cannot be tested here, by number, with the reason.
     pub untestable: BTreeMap<usize, String>,
+    /// The machines that met the needs of claims, by number, if there are several.
+    #[serde(default)]
+    pub decided: BTreeMap<usize, String>,
     /// Whether a block orders its cells by their idle connections, and only equal cells at random.
     #[serde(default)]
     pub growing: bool,
@@ -88,13 +106,13 @@ pub struct Wishes {
 impl RunPlan {
     /// The plan of experiments on this machine.
     pub fn new(experiments: Vec<Experiment>, wishes: &Wishes, environment: &LabEnvironment) -> RunPlan {
-        let chosen =
-            experiments.into_iter().map(|experiment| plan(experiment, wishes, environment)).collect();
-        let (server, client) = match environment.processors.as_slice() {
-            // With one processor, nothing is pinned; `doctor` reports it.
-            [] | [_] => (Vec::new(), Vec::new()),
-            [server @ .., client] => (server.to_vec(), vec![*client]),
-        };
+        RunPlan::on(experiments, wishes, &Hosts::one(environment))
+    }
+
+    /// The plan of experiments on these machines.
+    pub fn on(experiments: Vec<Experiment>, wishes: &Wishes, hosts: &Hosts) -> RunPlan {
+        let chosen = experiments.into_iter().map(|experiment| plan(experiment, wishes, hosts)).collect();
+        let (server, client) = hosts.processors();
         RunPlan {
             seed: wishes.seed,
             profile: wishes.profile,
@@ -104,6 +122,7 @@ impl RunPlan {
             client_processors: client,
             experiments: chosen,
             served: None,
+            machines: None,
         }
     }
 
@@ -142,12 +161,12 @@ impl RunPlan {
     }
 }
 
-fn plan(experiment: Experiment, wishes: &Wishes, environment: &LabEnvironment) -> PlannedExperiment {
+fn plan(experiment: Experiment, wishes: &Wishes, hosts: &Hosts) -> PlannedExperiment {
     let missing = |cell: &str| {
         let Cell { subject, load, .. } = &experiment.cells[cell];
         let subject = *subject;
-        if load.round_trip.is_some() && environment::installed(COMPILER).is_none() {
-            return Some(format!("it needs a C compiler ({COMPILER}), which is not installed"));
+        if let Some(why) = load.round_trip.and_then(|_| hosts.no_compiler()) {
+            return Some(why);
         }
         if !subject.is_peer() {
             return None;
@@ -155,19 +174,20 @@ fn plan(experiment: Experiment, wishes: &Wishes, environment: &LabEnvironment) -
         if wishes.peers.as_ref().is_some_and(|peers| !peers.contains(&subject)) {
             return Some(format!("{} is not among --peers", subject.name()));
         }
-        match environment::program(subject) {
-            Some(_) => None,
-            None => Some(format!("{} is not installed", subject.name())),
-        }
+        hosts.no_peer(subject)
     };
-    let mut untestable = BTreeMap::new();
+    let (mut untestable, mut decided) = (BTreeMap::new(), BTreeMap::new());
     let mut cells: Vec<PlannedCell> = Vec::new();
     for (number, claim) in experiment.claims.iter().enumerate() {
-        let closed = || (claim.measure == Measure::Pss).then(processes::closed_memory).flatten();
-        let lack = claim.needs.iter().find_map(|need| environment.lacks(need)).or_else(closed);
+        let closed = || (claim.measure == Measure::Pss).then(|| hosts.server.closed_memory.clone()).flatten();
+        let lack = claim.needs.iter().find_map(|need| hosts.lacks(need)).or_else(closed);
         if let Some(reason) = lack.or_else(|| claim.cells().into_iter().find_map(missing)) {
             untestable.insert(number, reason);
             continue;
+        }
+        let met: Vec<String> = claim.needs.iter().filter_map(|need| hosts.meets(need)).collect();
+        if !met.is_empty() {
+            decided.insert(number, met.join("; "));
         }
         for cell in claim.cells() {
             if cells.iter().all(|planned| planned.cell != cell) {
@@ -186,6 +206,7 @@ fn plan(experiment: Experiment, wishes: &Wishes, environment: &LabEnvironment) -
         experiment,
         cells,
         untestable,
+        decided,
         growing: false,
     }
 }
@@ -228,7 +249,7 @@ mod tests {
             .replace("[cells.none]", "[cells.none]\nsubject = \"nginx\"");
         let experiment =
             crate::experiment::file::read("x.toml", &text).unwrap_or_else(|problem| panic!("{problem}"));
-        let found = plan(experiment, &wishes, &LabEnvironment::default());
+        let found = plan(experiment, &wishes, &Hosts::one(&LabEnvironment::default()));
         assert_eq!(found.untestable[&0], "nginx is not among --peers");
         assert!(found.cells.iter().all(|cell| cell.cell != "none"));
     }

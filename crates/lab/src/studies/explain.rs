@@ -66,6 +66,7 @@ impl Explanation {
             site,
             served: None,
             kept,
+            address: std::net::Ipv4Addr::LOCALHOST,
             server_processors: processors.clone(),
             client_processors: processors,
             until: None,

@@ -1,10 +1,12 @@
 //! The workbench of a run: folders, processors, signals, descriptors.
 
 use std::fs::{self, DirBuilder};
+use std::net::Ipv4Addr;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use tenfold_load::LoadPlan;
 use tenfold_rounds::log::LineLog;
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::{limits, user};
@@ -19,6 +21,9 @@ pub const KEPT: &str = "subjects";
 /// Opens the access log of the server on a file, given the `log-mode`.
 pub type OpenLog = fn(&str, &Path) -> Result<Box<dyn LineLog>, String>;
 
+/// Makes the plan of a load from the words of a command line of `tenfold`.
+pub type LoadPlanOf = fn(&[String]) -> Result<LoadPlan, String>;
+
 /// The server program that contains the laboratory.
 #[derive(Clone, Debug)]
 pub struct OwnServer {
@@ -26,6 +31,8 @@ pub struct OwnServer {
     pub program: PathBuf,
     /// Its access log.
     pub open_log: OpenLog,
+    /// The plan of a load by its command line.
+    pub load_plan: LoadPlanOf,
 }
 
 /// The programs, processors and folders of all trials.
@@ -39,6 +46,8 @@ pub struct Workbench {
     pub served: Option<ServedSite>,
     /// The folder of configurations and error output of subjects.
     pub kept: PathBuf,
+    /// The address that subjects listen on.
+    pub address: Ipv4Addr,
     /// Processors of servers; empty if nothing is pinned.
     pub server_processors: Vec<usize>,
     /// Processors of clients.
@@ -68,6 +77,34 @@ pub fn interrupted() -> bool {
     lifecycle::phase() != Phase::Serving
 }
 
+/// Makes the workbench of a machine whose controller keeps the run. Its folder is removed with it.
+pub(super) fn far(own: OwnServer, address: Ipv4Addr, processors: Vec<usize>) -> Result<Workbench, String> {
+    let site = TrialSite::new()?;
+    let kept = site.scratch().join(KEPT);
+    DirBuilder::new()
+        .mode(0o755)
+        .create(&kept)
+        .map_err(|error| format!("cannot create {}: {error}", kept.display()))?;
+    prepare()?;
+    Ok(Workbench {
+        own,
+        site,
+        served: None,
+        kept,
+        address,
+        server_processors: processors,
+        client_processors: Vec::new(),
+        until: None,
+    })
+}
+
+/// Catches signals, and raises the limit of descriptors.
+pub(super) fn prepare() -> Result<(), String> {
+    lifecycle::install_worker_signals().map_err(|error| format!("cannot catch signals: {error}"))?;
+    limits::raise_descriptors().map_err(|error| format!("cannot raise the limit of descriptors: {error}"))?;
+    Ok(())
+}
+
 /// Makes the workbench of a run that ends at `until`.
 pub fn make(
     plan: &RunPlan,
@@ -83,13 +120,13 @@ pub fn make(
     };
     made.map_err(|error| format!("cannot create {}: {error}", kept.display()))?;
     let kept = kept.canonicalize().map_err(|error| format!("cannot resolve {}: {error}", kept.display()))?;
-    lifecycle::install_worker_signals().map_err(|error| format!("cannot catch signals: {error}"))?;
-    limits::raise_descriptors().map_err(|error| format!("cannot raise the limit of descriptors: {error}"))?;
+    prepare()?;
     Ok(Workbench {
         own: own.clone(),
         site: TrialSite::new()?,
         served: plan.served.clone(),
         kept,
+        address: plan.machines.as_ref().map_or(Ipv4Addr::LOCALHOST, |machines| machines.address),
         server_processors: plan.server_processors.clone(),
         client_processors: plan.client_processors.clone(),
         until,

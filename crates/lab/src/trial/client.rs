@@ -103,7 +103,8 @@ pub(crate) fn run(bench: &Workbench, words: &[String], milliseconds: u64) -> Res
     report.runs.into_iter().reduce(sum).ok_or_else(|| "the load generator made no run".to_owned())
 }
 
-fn sum(mut all: RunSummary, next: RunSummary) -> RunSummary {
+/// Adds a run to the sum of those before it.
+pub(super) fn sum(mut all: RunSummary, next: RunSummary) -> RunSummary {
     all.elapsed += next.elapsed;
     all.measured += next.measured;
     all.answers += next.answers;

@@ -110,10 +110,15 @@ pub(super) mod tests {
             _ => Err(format!("there is no mode `{mode}`")),
         };
         Workbench {
-            own: OwnServer { program: "/no/such/program".into(), open_log },
+            own: OwnServer {
+                program: "/no/such/program".into(),
+                open_log,
+                load_plan: |_| Err(String::new()),
+            },
             site: TrialSite::new().expect("a folder"),
             served: None,
             kept: std::env::temp_dir(),
+            address: std::net::Ipv4Addr::LOCALHOST,
             server_processors: Vec::new(),
             client_processors: Vec::new(),
             until: None,

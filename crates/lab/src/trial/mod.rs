@@ -3,47 +3,52 @@
 pub mod bench;
 mod check;
 mod client;
+pub mod far;
+mod host;
 mod in_process;
+pub mod link;
 mod museum;
 mod peers;
+pub mod remote;
 pub(crate) mod server;
 pub mod site;
 pub mod survey;
 pub(crate) mod tracer;
 
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tenfold_load::RunSummary;
 
-use crate::experiment::subject::{Cell, Subject, Workload};
-use crate::machine::counters;
-use crate::machine::noise::NoiseWatch;
-use crate::machine::processes::{self, Resources};
+use crate::experiment::subject::{Cell, Workload};
+use crate::machine::processes::Resources;
 use crate::measure::Measure;
 use crate::record::Trial;
 use crate::trial::bench::{Workbench, interrupted};
-use crate::trial::server::RunningServer;
-use crate::trial::tracer::TraceDetail;
-
-/// The time for processes of connections to end before their CPU time is read.
-const SETTLE: Duration = Duration::from_millis(20);
+use crate::trial::far::FarMachines;
+use crate::trial::host::{CheckedSubject, SubjectHost, SubjectUse, TrialOrder, since_1970};
 
 impl Workbench {
     /// Runs one trial of a cell. A failure is part of the trial. Returns `None` if interrupted.
-    pub fn run(&self, name: &str, cell: &Cell, milliseconds: u64, seed: u64) -> Option<Trial> {
+    pub fn run(
+        &self,
+        machines: Option<&mut FarMachines>,
+        name: &str,
+        cell: &Cell,
+        milliseconds: u64,
+        seed: u64,
+    ) -> Option<Trial> {
         let mut trial = Trial { at: since_1970().as_secs(), ..Trial::default() };
         let milliseconds = cell.load.milliseconds.unwrap_or(milliseconds);
-        let result = if cell.subject.is_in_process() {
-            in_process::measure(cell, milliseconds, seed, self).map(|(values, flags)| {
-                trial.values = values;
-                trial.flags = flags;
-            })
-        } else {
-            self.serve(name, cell, milliseconds, seed, &mut trial)
+        let order = TrialOrder { name: name.to_owned(), cell: cell.clone(), milliseconds, seed };
+        let result = match machines {
+            Some(machines) => machines.trial(self, order, &mut trial),
+            None if cell.subject.is_in_process() => {
+                in_process::measure(cell, milliseconds, seed, self).map(|(values, flags)| {
+                    trial.values = values;
+                    trial.flags = flags;
+                })
+            }
+            None => self.serve(order, &mut trial),
         };
         if interrupted() {
             return None;
@@ -52,88 +57,53 @@ impl Workbench {
         Some(trial)
     }
 
-    fn serve(
-        &self,
-        name: &str,
-        cell: &Cell,
-        milliseconds: u64,
-        seed: u64,
-        trial: &mut Trial,
-    ) -> Result<(), String> {
-        let load = &cell.load;
-        let file = match self.served {
-            Some(_) => None,
-            None => Some(self.site.file(load.file_bytes())?),
+    fn serve(&self, order: TrialOrder, trial: &mut Trial) -> Result<(), String> {
+        let mut host = SubjectHost::start(self, order.clone())?;
+        trial.server = host.command().to_vec();
+        let words = self.words_of_load(&order, &host.check()?)?;
+        trial.client.clone_from(&words);
+        host.begin();
+        let loaded = client::run(self, &words, order.milliseconds)?;
+        conclude(&order.cell.load, &loaded, host.end(0.0)?, trial)
+    }
+
+    /// The command of the load of a trial.
+    fn words_of_load(&self, order: &TrialOrder, subject: &CheckedSubject) -> Result<Vec<String>, String> {
+        let urls =
+            subject.urls.as_ref().map(|urls| survey::write_urls(self, &order.name, urls)).transpose()?;
+        let target = client::LoadTarget {
+            address: subject.address,
+            path: &subject.path,
+            status: subject.status,
+            file: subject.file.as_ref(),
+            urls: urls.as_deref(),
+            seed: order.seed,
         };
-        let detail = load.trace.then_some(TraceDetail::Names);
-        let mut server = RunningServer::start(self, name, cell, detail)?;
-        trial.server = server.command.clone();
-        let (path, status, expected) = match (&file, load.bare_url, load.missing) {
-            (_, true, _) => ("/", 404, None),
-            (_, _, true) => ("/no-such-file", 404, None),
-            (Some(file), ..) => (file.path.as_str(), 200, Some(file)),
-            (None, ..) => ("/", 200, None),
-        };
-        let proxy = load.round_trip.map(|time| RunningServer::delay(self, name, server.address, time));
-        let proxy = proxy.transpose()?;
-        let address = proxy.as_ref().map_or(server.address, |proxy| proxy.address);
-        let mut urls = None;
-        if let Some(served) = &self.served {
-            let checked = survey::check_some(self, server.address, served, seed);
-            checked.map_err(|why| server.explain(why))?;
-            urls = Some(survey::write_urls(self, name, &served.urls(address))?);
-        } else if !(cell.subject == Subject::Museum && load.may_fail) {
-            // An exhibit that truncates or loses responses would fail the check.
-            let checked = check::check(self, server.address, path, status, expected);
-            checked.map_err(|why| server.explain(why))?;
-        }
-        if let (Some(files), None) = (load.page, &self.served) {
-            urls = Some(survey::write_urls(self, name, &self.site.page(address, files, load.file_bytes())?)?);
-        }
-        let idle = open_idle(server.address, path, load.idle.unwrap_or(0))?;
-        let (urls, file) = (urls.as_deref(), expected.filter(|_| load.page.is_none()));
-        let target = client::LoadTarget { address, path, status, file, urls, seed };
-        let words = client::words(load, &target, milliseconds);
-        trial.client = words.clone();
-        if load.trace {
-            let begin = since_1970();
-            let loaded = client::run(self, &words, milliseconds)?;
-            let within = begin..since_1970();
-            return traced(&loaded, &tracer::counts(&server.end_trace()?, &within), trial);
-        }
-        let (noise, counted) = (NoiseWatch::start(), counters::now());
-        let before = Resources::of(server.process());
-        let forwarded =
-            |since: f64| proxy.as_ref().map_or(0.0, |proxy| Resources::of(proxy.process()).cpu) - since;
-        let by_proxy = forwarded(0.0);
-        let loaded = client::run(self, &words, milliseconds)?;
-        thread::sleep(SETTLE);
-        let used = Resources::of(server.process()).since(&before);
-        let events = counters::now();
-        trial.flags = noise.flags(used.cpu + forwarded(by_proxy));
-        let pss = processes::proportional_memory(server.process());
-        drop(idle);
-        if !server.is_alive() {
-            return Err(server.explain("the server ended during the trial".to_owned()));
-        }
-        trial.notes.clone_from(&loaded.notes);
-        if let Some(latency) = &loaded.latency_us {
-            trial.latencies.clone_from(&latency.percentiles);
-            trial.latencies.extend([("max".to_owned(), latency.max), ("mean".to_owned(), latency.mean)]);
-        }
-        trial.values = values(&loaded, &used);
-        if load.page.is_some() {
-            trial.values.insert(Measure::Page, loaded.elapsed * 1e3 / f64::from(load.pages()));
-        }
-        let since = |(measure, count): (_, u64)| (measure, count.saturating_sub(counted[&measure]) as f64);
-        trial.values.extend(events.into_iter().map(since));
-        trial.values.extend(pss.map(|kilobytes| (Measure::Pss, kilobytes as f64)));
-        judge(load, &loaded, trial)
+        Ok(client::words(&order.cell.load, &target, order.milliseconds))
     }
 }
 
-fn since_1970() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+/// Adds the results of a load and its effects to a trial.
+fn conclude(load: &Workload, loaded: &RunSummary, used: SubjectUse, trial: &mut Trial) -> Result<(), String> {
+    if let Some(calls) = &used.calls {
+        return traced(loaded, calls, trial);
+    }
+    trial.flags = used.flags;
+    if let Some(why) = used.ended {
+        return Err(why);
+    }
+    trial.notes.clone_from(&loaded.notes);
+    if let Some(latency) = &loaded.latency_us {
+        trial.latencies.clone_from(&latency.percentiles);
+        trial.latencies.extend([("max".to_owned(), latency.max), ("mean".to_owned(), latency.mean)]);
+    }
+    trial.values = values(loaded, &used.resources);
+    if load.page.is_some() {
+        trial.values.insert(Measure::Page, loaded.elapsed * 1e3 / f64::from(load.pages()));
+    }
+    trial.values.extend(used.events.into_iter().map(|(event, count)| (event, count as f64)));
+    trial.values.extend(used.pss.map(|kilobytes| (Measure::Pss, kilobytes as f64)));
+    judge(load, loaded, trial)
 }
 
 /// The responses of the whole run, including the warm-up.
@@ -205,29 +175,4 @@ fn values(loaded: &RunSummary, used: &Resources) -> BTreeMap<Measure, f64> {
         }
     }
     values
-}
-
-/// The longest wait for an idle connection and its response.
-const TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Opens `count` idle connections. Each makes one request, so that the server has accepted it.
-fn open_idle(address: SocketAddr, path: &str, count: u32) -> Result<Vec<TcpStream>, String> {
-    let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
-    let one = || -> std::io::Result<TcpStream> {
-        let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
-        stream.set_read_timeout(Some(TIMEOUT))?;
-        stream.write_all(head.as_bytes())?;
-        let mut buffer = [0; 16 * 1024];
-        match stream.read(&mut buffer)? {
-            0 => Err(ErrorKind::UnexpectedEof.into()),
-            _ => Ok(stream),
-        }
-    };
-    let mut all = Vec::new();
-    for number in 0..count {
-        all.push(one().map_err(|error| {
-            format!("cannot open idle connection {} of {count}: {error}; raise `ulimit -n`", number + 1)
-        })?);
-    }
-    Ok(all)
 }

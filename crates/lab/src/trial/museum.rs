@@ -28,7 +28,7 @@ pub(crate) fn words(bench: &Workbench, cell: &Cell, address: SocketAddr) -> Resu
     let program = compile(found, corrected, &bench.kept, bench.site.scratch())?;
     let file = bench.site.file(cell.load.file_bytes())?;
     let path = bench.site.folder().join(file.path.trim_start_matches('/'));
-    Ok(vec![program.display().to_string(), address.port().to_string(), path.display().to_string()])
+    Ok(vec![program.display().to_string(), address.to_string(), path.display().to_string()])
 }
 
 /// The command of the proxy that adds a round trip of this many milliseconds.
@@ -39,7 +39,7 @@ pub(crate) fn delay(
     round_trip: u32,
 ) -> Result<Vec<String>, String> {
     let program = compile(&DELAY, false, &bench.kept, bench.site.scratch())?.display().to_string();
-    Ok(vec![program, address.port().to_string(), server.port().to_string(), round_trip.to_string()])
+    Ok(vec![program, address.to_string(), server.to_string(), round_trip.to_string()])
 }
 
 /// Compiles a variant of an exhibit from its source in `kept`, unless this process did before.

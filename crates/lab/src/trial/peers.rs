@@ -43,7 +43,8 @@ pub(crate) fn words(
 
 /// The configuration of a peer: one worker, no access log, and room for the connections of a trial.
 fn configuration(peer: Subject, site: &TrialSite, address: SocketAddr, name: &str) -> String {
-    let (site, scratch, port) = (site.folder().display(), site.scratch().display(), address.port());
+    let (site, scratch) = (site.folder().display(), site.scratch().display());
+    let (ip, port) = (address.ip(), address.port());
     match peer {
         Subject::Nginx => format!(
             "worker_processes 1;\ndaemon off;\npid {scratch}/{name}.pid;\nerror_log stderr crit;\n\
@@ -63,13 +64,13 @@ fn configuration(peer: Subject, site: &TrialSite, address: SocketAddr, name: &st
              User nobody\nGroup nogroup\nDefaultRuntimeDir {scratch}\n<Directory {site}>\n    Require all granted\n</Directory>\n"
         ),
         Subject::Lighttpd => format!(
-            "server.document-root = \"{site}\"\nserver.bind = \"127.0.0.1\"\nserver.port = {port}\n\
+            "server.document-root = \"{site}\"\nserver.bind = \"{ip}\"\nserver.port = {port}\n\
              server.max-keep-alive-requests = 100000000\nserver.max-fds = 20000\nserver.max-connections = 8000\n\
              mimetype.assign = (\".bin\" => \"application/octet-stream\")\n"
         ),
         _ => format!(
             "num-threads: 1\nmax-connections: 10000\nhosts:\n  \"default\":\n    \
-             listen: {{host: 127.0.0.1, port: {port}}}\n    paths:\n      \"/\":\n        file.dir: {site}\n"
+             listen: {{host: {ip}, port: {port}}}\n    paths:\n      \"/\":\n        file.dir: {site}\n"
         ),
     }
 }

@@ -28,6 +28,9 @@ const START: Duration = Duration::from_secs(10);
 /// The longest stop of a server before it is killed.
 const STOP: Duration = Duration::from_secs(2);
 
+/// The ports of subjects.
+pub(super) const PORTS: std::ops::RangeInclusive<u16> = 10_000..=11_999;
+
 /// Variables of the service manager of this process (`man 3 sd_notify`, `man 3 sd_listen_fds`). Subjects must not have
 /// them.
 const OF_MANAGER: [&str; 6] =
@@ -56,7 +59,7 @@ impl RunningServer {
         cell: &Cell,
         traced: Option<TraceDetail>,
     ) -> Result<RunningServer, String> {
-        let address = free_address().map_err(|error| format!("cannot find a free port: {error}"))?;
+        let address = free_address(bench)?;
         let words = match cell.subject {
             Subject::Tenfold => tenfold(bench, cell, address),
             Subject::Museum => museum::words(bench, cell, address)?,
@@ -73,7 +76,7 @@ impl RunningServer {
         server: SocketAddr,
         round_trip: u32,
     ) -> Result<RunningServer, String> {
-        let address = free_address().map_err(|error| format!("cannot find a free port: {error}"))?;
+        let address = free_address(bench)?;
         let words = museum::delay(bench, address, server, round_trip)?;
         RunningServer::run(bench, &format!("{name}.delay"), address, words, None, None)
     }
@@ -273,18 +276,28 @@ pub(crate) fn spawn_pinned(mut command: Command, processors: &[usize]) -> io::Re
     })
 }
 
-/// A free address. Its port is below the range of outgoing connections (`man 7 ip`, `ip_local_port_range`), so that no
-/// connection takes the port before the server.
-fn free_address() -> io::Result<SocketAddr> {
-    const FIRST: u16 = 10_000;
-    const COUNT: u16 = 2_000;
+/// A free port of the address of subjects.
+fn free_address(bench: &Workbench) -> Result<SocketAddr, String> {
+    let free = free_listener(bench.address).and_then(|listener| listener.local_addr());
+    free.map_err(|error| match bench.address.is_loopback() {
+        true => format!("cannot find a free port: {error}"),
+        false => format!("cannot find a free port of {}: {error}", bench.address),
+    })
+}
+
+/// A listener on a free port. Its number is below the range of outgoing connections (`man 7 ip`,
+/// `ip_local_port_range`), so that no connection takes the port before the server.
+pub(super) fn free_listener(address: Ipv4Addr) -> io::Result<TcpListener> {
+    let count = u32::from(PORTS.end() - PORTS.start()) + 1;
     static NEXT: AtomicU32 = AtomicU32::new(0);
     // Processes that search concurrently begin at different ports.
     let begin = std::process::id().wrapping_mul(7_919);
-    for _ in 0..COUNT {
-        let number = begin.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % u32::from(COUNT);
-        if let Ok(free) = TcpListener::bind((Ipv4Addr::LOCALHOST, FIRST + number as u16)) {
-            return free.local_addr();
+    for _ in 0..count {
+        let number = begin.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % count;
+        match TcpListener::bind((address, PORTS.start() + number as u16)) {
+            Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => return Err(error),
+            Err(_) => {}
+            found => return found,
         }
     }
     Err(io::ErrorKind::AddrInUse.into())

@@ -8,6 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// A folder of files with known content, and a folder for files that servers write. All users can read them, because a
@@ -21,7 +22,8 @@ pub struct TrialSite {
     files: Mutex<BTreeMap<u64, SiteFile>>,
 }
 
-#[derive(Clone, Debug)]
+/// A file of the site.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SiteFile {
     /// Its path in a URL.
     pub(crate) path: String,

@@ -177,6 +177,11 @@ impl<'a> LoadFleet<'a> {
         Ok(LoadFleet { fleet, plan: all, share, agents: ready })
     }
 
+    /// Returns the fleet, for messages to its other agents before the run.
+    pub fn fleet(&mut self) -> &mut Fleet {
+        self.fleet
+    }
+
     /// Runs the plan, once or repeatedly. The tasks end with it.
     pub fn run(mut self, live: bool) -> Result<LoadReport, LoadError> {
         let mut runs: Vec<RunSummary> = Vec::new();

@@ -6,21 +6,24 @@ use std::time::Duration;
 use clap::{Arg, ArgMatches};
 use tenfold_agents::Task;
 use tenfold_agents::agent;
+use tenfold_lab::trial::remote::SUBJECT_TASK;
 
+use super::lab;
 use crate::config::parse::units;
 use crate::diagnostics;
 
 /// The tasks that a controller can begin.
-const TASKS: [(&str, Task); 1] = [(tenfold_load::LOAD_TASK, tenfold_load::task)];
+const TASKS: [(&str, Task); 2] =
+    [(tenfold_load::LOAD_TASK, tenfold_load::task), (SUBJECT_TASK, lab::subject)];
 
 const ABOUT: &str = "\
-Controllers start this command: `tenfold bench --on NAME` by ssh, or as --on-command says. It ends with its
-input, or 10 seconds after the last message.";
+Controllers start this command: `tenfold bench --on NAME` and `tenfold lab run --server NAME=ADDRESS --client NAME`
+by ssh, or as --on-command says. It ends with its input, or 10 seconds after the last message.";
 
 pub(crate) fn command() -> clap::Command {
     let wait = Arg::new("wait").long("wait").value_name("TIME").allow_hyphen_values(true);
     clap::Command::new("agent")
-        .about("Make load for a controller on another machine, over standard input and output")
+        .about("Make load or run trials for a controller on another machine, over standard input and output")
         .after_help(ABOUT)
         .arg(wait.help("Only keep a container up for TIME, so that a controller can start agents in it"))
 }

@@ -211,6 +211,12 @@ fn plan(matches: &ArgMatches) -> Result<LoadPlan, LoadError> {
     Ok(plan)
 }
 
+/// Returns the plan of a load by the words of its command line, of which the first is `bench`.
+pub(crate) fn plan_of(words: &[String]) -> Result<LoadPlan, String> {
+    let typed = command().try_get_matches_from(words).map_err(|error| error.to_string())?;
+    plan(&typed).map_err(|error| error.to_string())
+}
+
 /// The agents that make the load, if other machines make it.
 fn fleet(matches: &ArgMatches) -> Result<Option<FleetPlan>, LoadError> {
     let typed = BenchArgs(matches);

@@ -1,6 +1,7 @@
 //! `tenfold lab`: published comparisons, repeated on this machine.
 
 mod failure;
+pub(crate) mod far;
 mod flags;
 mod live;
 mod start;
@@ -23,6 +24,7 @@ use tenfold_lab::report::{self as page, FILES, compare};
 use self::failure::{LabFailure, end, print, usage};
 pub(crate) use self::flags::command;
 use self::start::own_folder;
+pub(crate) use self::start::subject;
 
 pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
     let path = |matches: &ArgMatches, name: &str| {

@@ -309,7 +309,7 @@ impl ActiveSearch<'_> {
         runner::prepare(plan, self.tuner.environment, &folder)?;
         let begin = Instant::now();
         let tell = &mut self.tell;
-        let end = runner::run(plan, self.tuner.own, &folder, Some(until), &mut |progress| {
+        let end = runner::run(plan, self.tuner.own, &folder, Some(until), None, &mut |progress| {
             tell(TuneProgress::Trials(progress));
         })?;
         if end == RunEnd::Interrupted {

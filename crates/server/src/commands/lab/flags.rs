@@ -120,6 +120,31 @@ fn shared(profile: &str, folder: &str) -> [Arg; 4] {
     ]
 }
 
+/// The flags of commands on several machines.
+fn machines(server: &'static str) -> [Arg; 4] {
+    [
+        flag("server", "NAME=ADDRESS", server).requires("client"),
+        clients().requires("server"),
+        on_command().requires("server"),
+        on_copy().requires("server"),
+    ]
+}
+
+pub(super) fn clients() -> Arg {
+    let help = "Make the load on this host, with N agents; repeatable, and divides connections and rates";
+    flag("client", "NAME[*N]", help).action(ArgAction::Append)
+}
+
+pub(super) fn on_command() -> Arg {
+    let help = "The command that starts an agent on {}; its words are separated by spaces \
+                [default: ssh -o BatchMode=yes -- {} tenfold agent]";
+    flag("on-command", "COMMAND", help)
+}
+
+pub(super) fn on_copy() -> Arg {
+    switch("on-copy", "Copy this program to each host first, by ssh, and remove it at the end")
+}
+
 fn run_command() -> clap::Command {
     let peers = Subject::ALL.iter().filter(|subject| subject.is_peer()).map(|subject| subject.name());
     let peers = PossibleValuesParser::new(peers.chain(["none"]).collect::<Vec<_>>());
@@ -135,6 +160,7 @@ fn run_command() -> clap::Command {
             .value_delimiter(','),
         )
         .args(shared("quick", "lab-quick"))
+        .args(machines("Run servers on this host, at this IPv4 address"))
         .arg(flag("budget", "TIME", "Time for all trials [default: by profile]"))
         .arg(
             flag("peers", "NAME", "Start only these other servers, or none [default: those installed]")

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ArgMatches;
+use tenfold_agents::TaskPipe;
 use tenfold_lab::experiment::file::is_name;
 use tenfold_lab::experiment::subject::Subject;
 use tenfold_lab::experiment::{Experiment, library};
@@ -16,29 +17,37 @@ use tenfold_lab::plan::profile::Profile;
 use tenfold_lab::plan::{PLAN, RunPlan, Wishes};
 use tenfold_lab::report::results::RunResults;
 use tenfold_lab::report::{self as page, FILES};
-use tenfold_lab::runner::{self, RunEnd};
+use tenfold_lab::runner::{self, RunEnd, RunProgress};
 use tenfold_lab::trial::bench::OwnServer;
+use tenfold_lab::trial::far::FarMachines;
+use tenfold_lab::trial::remote;
 use tenfold_sys::folder::OpenFolder;
 use tenfold_sys::user;
 
 use super::failure::{INTERRUPTED, INVALID, LabFailure, print, usage};
+use super::far;
 use super::live::{self, LiveView, RunView};
+use crate::commands::bench;
 use crate::config::parse::rows::row;
 use crate::config::parse::units;
 use crate::log::measured;
 
 /// Runs or continues experiments.
 pub(super) fn start(typed: &ArgMatches) -> Result<u8, LabFailure> {
-    let (plan, folder) = match typed.get_one::<PathBuf>("resume") {
+    let (plan, folder, mut far) = match typed.get_one::<PathBuf>("resume") {
         Some(folder) => {
             own_folder(folder)?;
             let plan = RunPlan::read(folder)?;
             expect_trials_alone(&plan)?;
-            (plan, folder.clone())
+            let far = far::continued(typed, &plan, folder)?;
+            (plan, folder.clone(), far)
         }
         None => new_run(typed)?,
     };
-    carry_out(&plan, &folder, &mut LiveView::new(&plan), live::verdicts)
+    if let Some(far) = &mut far {
+        far.prepare(&plan.server_processors)?;
+    }
+    carry_out(&plan, &folder, far, &mut LiveView::new(&plan), live::verdicts)
 }
 
 /// Executes the plan of a study in a new folder, and prints the text of its results.
@@ -51,23 +60,28 @@ pub(super) fn study(
 ) -> Result<u8, LabFailure> {
     let folder = folder(typed, stem)?;
     runner::prepare(plan, environment, &folder)?;
-    carry_out(plan, &folder, view, text)
+    carry_out(plan, &folder, None, view, text)
 }
 
 /// Executes a plan, writes its report, and prints the text of its results.
 fn carry_out(
     plan: &RunPlan,
     folder: &Path,
+    mut far: Option<FarMachines>,
     view: &mut dyn RunView,
     text: impl FnOnce(&RunResults) -> String,
 ) -> Result<u8, LabFailure> {
-    let ended = runner::run(plan, &own_server()?, folder, None, &mut |progress| view.tell(&progress));
+    let tell = &mut |progress: RunProgress<'_>| view.tell(&progress);
+    let ended = runner::run(plan, &own_server()?, folder, None, far.as_mut(), tell);
     view.end();
-    let (end, results) = (ended?, RunResults::read(folder)?);
+    let lost = far.as_ref().and_then(FarMachines::lost).is_some();
+    drop(far);
+    let again = far::again(plan, folder);
+    let end = ended.map_err(|why| if lost { format!("{why}; continue with: {again}") } else { why })?;
+    let results = RunResults::read(folder)?;
     page::write(&results, folder)?;
     if end == RunEnd::Interrupted {
-        let shown = folder.display();
-        eprintln!("tenfold lab: interrupted; continue with: tenfold lab run --resume {shown}");
+        eprintln!("tenfold lab: interrupted; continue with: {again}");
         return Ok(INTERRUPTED);
     }
     print(&text(&results))?;
@@ -81,16 +95,20 @@ fn carry_out(
     Ok(0)
 }
 
+/// Makes the server's side of trials for a controller. See [`tenfold_agents::Task`].
+pub(crate) fn subject(pipe: &mut TaskPipe) -> Result<(), String> {
+    remote::task(pipe, &own_server()?)
+}
+
 /// This program as the server of trials.
-pub(super) fn own_server() -> Result<OwnServer, LabFailure> {
-    let program = std::env::current_exe().map_err(|error| {
-        LabFailure(1, format!("cannot find this program, to start it as a server: {error}"))
-    })?;
-    Ok(OwnServer { program, open_log: measured::open })
+pub(super) fn own_server() -> Result<OwnServer, String> {
+    let program = std::env::current_exe()
+        .map_err(|error| format!("cannot find this program, to start it as a server: {error}"))?;
+    Ok(OwnServer { program, open_log: measured::open, load_plan: bench::plan_of })
 }
 
 /// Makes the plan of a new run, and writes it to a new folder.
-fn new_run(typed: &ArgMatches) -> Result<(RunPlan, PathBuf), LabFailure> {
+fn new_run(typed: &ArgMatches) -> Result<(RunPlan, PathBuf, Option<FarMachines>), LabFailure> {
     let wishes = wishes(typed)?;
     let profile = wishes.profile;
     let words: Vec<String> = typed.get_many::<String>("only").into_iter().flatten().cloned().collect();
@@ -98,11 +116,20 @@ fn new_run(typed: &ArgMatches) -> Result<(RunPlan, PathBuf), LabFailure> {
     if profile == Profile::Smoke && words.is_empty() {
         chosen.retain(|experiment| experiment.smoke);
     }
+    let stem = format!("lab-{}", profile.name());
+    if let Some(machines) = far::machines(typed)? {
+        let far = far::start(typed, &machines)?;
+        let mut plan = RunPlan::on(chosen, &wishes, far.hosts());
+        plan.machines = Some(machines);
+        let folder = folder(typed, &stem)?;
+        runner::prepare_on(&plan, far.hosts(), &folder)?;
+        return Ok((plan, folder, Some(far)));
+    }
     let environment = LabEnvironment::find();
     let plan = RunPlan::new(chosen, &wishes, &environment);
-    let folder = folder(typed, &format!("lab-{}", profile.name()))?;
+    let folder = folder(typed, &stem)?;
     runner::prepare(&plan, &environment, &folder)?;
-    Ok((plan, folder))
+    Ok((plan, folder, None))
 }
 
 /// The options of commands with trials. A command may lack some of them.
