@@ -10,9 +10,11 @@ mod bars;
 mod document;
 mod lines;
 mod spreads;
+mod topology;
 
 pub use bars::{Bar, bars, shares};
 pub use document::{FONT_SIZE, escape, figure};
 pub use document::{document, standalone};
 pub use lines::{Curve, GrowthCurve, LatencyCurve, Lines, growth, latencies};
 pub use spreads::{Spread, spreads};
+pub use topology::{Machine, topology};

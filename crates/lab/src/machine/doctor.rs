@@ -3,11 +3,13 @@
 use std::fs;
 
 use serde::{Deserialize, Serialize};
+use tenfold_agents::fleet::ClockEstimate;
 use tenfold_engine::MODELS;
 use tenfold_load::environment::{self as load_environment, Environment, FEW_OTHERS};
 
 use crate::experiment::subject::Subject;
 use crate::machine::environment::{LabEnvironment, TRACER, cannot_trace, program};
+use crate::machine::hosts::{HostFacts, Hosts};
 use crate::machine::processes;
 use crate::measure::show_count;
 
@@ -142,6 +144,63 @@ pub fn examine_for(environment: &LabEnvironment, part: MachinePart) -> Vec<Diagn
     all
 }
 
+/// The round trip to an agent in milliseconds above which the begins of loads differ visibly.
+const FAR: f64 = 20.0;
+
+/// Examines a machine of a run on several machines: its clock, and its link to the server if it is a client.
+pub fn examine_link(hosts: &Hosts, host: &HostFacts, clock: Option<ClockEstimate>) -> Vec<Diagnosis> {
+    let mut all = Vec::new();
+    let mut add = |gravity, found: String, mend: &str| {
+        all.push(Diagnosis { gravity, found, mend: mend.to_owned() });
+    };
+    if let Some(ClockEstimate { offset, round_trip }) = clock {
+        let (offset, round_trip) = (offset as f64 / 1e6, round_trip as f64 / 1e6);
+        let found =
+            format!("clock: {offset:+.1} ms from this machine; round trip of messages {round_trip:.1} ms");
+        match round_trip > FAR {
+            true => add(
+                Gravity::Limits,
+                found,
+                "run the controller near the machines, so that loads begin together",
+            ),
+            false => add(Gravity::Good, found, ""),
+        }
+    }
+    let Some(link) = &host.link else { return all };
+    let server = &hosts.server;
+    if std::ptr::eq(host, server) {
+        add(Gravity::Good, format!("loopback: {:.0} MB/s; {}", link.megabytes, link.interface), "");
+        return all;
+    }
+    let found = format!(
+        "link to {}: TCP round trip {:.0} µs, {:.0} MB/s; {}",
+        server.name, link.round_trip_us, link.megabytes, link.interface
+    );
+    add(Gravity::Good, found, "");
+    if host.is_same_machine(server) {
+        add(
+            Gravity::Limits,
+            format!("{} and {} are one machine (the boot id): they share processors", server.name, host.name),
+            "use another machine for the clients",
+        );
+    } else if hosts.is_network(host) {
+        add(
+            Gravity::Limits,
+            format!("{}: rates of large files are those of the network", hosts.link(host)),
+            "compare the processor time for each response, or use a faster link",
+        );
+    }
+    let mtu = |host: &HostFacts| host.link.as_ref().map_or(0, |link| link.interface.mtu);
+    if mtu(host) != mtu(server) && !host.is_same_machine(server) {
+        add(
+            Gravity::Limits,
+            format!("the MTU is {} on {} and {} on {}", mtu(server), server.name, mtu(host), host.name),
+            "set the same MTU on both sides",
+        );
+    }
+    all
+}
+
 /// Adds the finding about other programs, by the rule of the load generator.
 fn others(here: &Environment, add: &mut impl FnMut(Gravity, String, &str)) {
     match here.crowded() {
@@ -198,6 +257,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::machine::hosts::{InterfaceFacts, LinkFacts};
 
     #[test]
     fn each_fault_comes_with_its_mend() {
@@ -214,6 +274,34 @@ mod tests {
             assert!(faults.iter().any(|fault| fault.found.contains(word)), "{word}: {faults:?}");
         }
         assert!(faults.iter().all(|fault| !fault.mend.is_empty()), "{faults:?}");
+    }
+
+    #[test]
+    fn a_link_is_compared_with_loopback_and_with_the_other_side() {
+        let host = |name: &str, megabytes: f64, mtu: u32| HostFacts {
+            name: name.to_owned(),
+            boot: name.to_owned(),
+            link: Some(LinkFacts {
+                megabytes,
+                interface: InterfaceFacts { mtu, ..InterfaceFacts::default() },
+                ..LinkFacts::default()
+            }),
+            ..HostFacts::default()
+        };
+        let hosts = Hosts { server: host("a", 4000.0, 9000), clients: vec![host("b", 118.0, 1500)] };
+        let far = ClockEstimate { offset: -1_500_000, round_trip: 45_000_000 };
+        let found = examine_link(&hosts, &hosts.clients[0], Some(far));
+        let limits = found.iter().filter(|one| one.gravity == Gravity::Limits);
+        let limits: Vec<&str> = limits.map(|one| one.found.as_str()).collect();
+        assert_eq!(limits.len(), 3, "{found:?}");
+        assert!(
+            limits[0].contains("-1.5 ms")
+                && limits[1].contains("118 MB/s")
+                && limits[2].contains("9000 on a")
+        );
+        let near = ClockEstimate { offset: 0, round_trip: 100_000 };
+        let found = examine_link(&hosts, &hosts.server, Some(near));
+        assert!(found.iter().all(|one| one.gravity == Gravity::Good), "{found:?}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The machines of a run, and their test against the requirements of claims.
 
-use std::fs;
+use std::{fmt, fs};
 
 use serde::{Deserialize, Serialize};
 use tenfold_agents::fleet::safe;
@@ -71,6 +71,21 @@ pub struct Hosts {
     pub server: HostFacts,
     /// The machines of clients; empty if the server's machine makes the load as well.
     pub clients: Vec<HostFacts>,
+}
+
+impl fmt::Display for InterfaceFacts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.name.is_empty() {
+            return f.write_str("unknown interface");
+        }
+        let driver = if self.driver.is_empty() { "no driver of a device" } else { &self.driver };
+        write!(f, "{}: MTU {}, {driver}, ", self.name, self.mtu)?;
+        match &self.offloads {
+            None => f.write_str("offloads unknown (ethtool is not installed)"),
+            Some(all) if all.is_empty() => f.write_str("no offloads"),
+            Some(all) => write!(f, "offloads: {}", all.join(", ")),
+        }
+    }
 }
 
 impl HostFacts {
@@ -250,12 +265,12 @@ impl Hosts {
     }
 
     /// Whether the link of a client is slower than half of loopback on the server's machine.
-    fn is_network(&self, client: &HostFacts) -> bool {
+    pub(crate) fn is_network(&self, client: &HostFacts) -> bool {
         let loopback = self.server.link.as_ref().map_or(0.0, |link| link.megabytes);
         client.link.as_ref().is_some_and(|link| link.megabytes < NETWORK * loopback)
     }
 
-    fn link(&self, client: &HostFacts) -> String {
+    pub(crate) fn link(&self, client: &HostFacts) -> String {
         let speed = |host: &HostFacts| host.link.as_ref().map_or(0.0, |link| link.megabytes);
         let server = &self.server;
         format!(

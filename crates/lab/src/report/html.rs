@@ -12,6 +12,7 @@ use crate::record::{Blocks, Trial};
 use crate::report::curves;
 use crate::report::results::RunResults;
 use crate::report::tables::here;
+use crate::report::topology;
 use crate::statistics::effect::Effect;
 use crate::verdict::ruling::{ClaimVerdict, Ruling, middle, shown};
 
@@ -24,6 +25,9 @@ pub(super) fn page(results: &RunResults) -> String {
         experiment(&mut page, results, planned);
     }
     noise(&mut page, results);
+    if let Some(hosts) = &results.hosts {
+        page.push_str(&topology::section(&results.plan, hosts));
+    }
     environment(&mut page, results);
     document("Tenfold lab: verdicts", &page)
 }
@@ -48,10 +52,11 @@ fn first_screen(page: &mut String, results: &RunResults) {
         results.counts().into_iter().map(|(ruling, count)| format!("{count} {}", badge(ruling))).collect();
     let _ = write!(
         page,
-        "<h1>Which published claims hold on this machine?</h1><p class=\"counts\">{}</p>\
+        "<h1>Which published claims hold {}?</h1><p class=\"counts\">{}</p>\
          <p class=\"facts\">{}, {}, Linux {} · profile {} · seed {} · {}</p>\
          <table class=\"verdicts\"><thead><tr><th>Claim</th><th>Published</th><th>Here, with 95 % interval</th>\
          <th>Verdict</th></tr></thead><tbody>",
+        if results.hosts.is_some() { "on these machines" } else { "on this machine" },
         counts.join(" "),
         escape(&environment.processor),
         show_count(environment.processors.len(), "processor"),

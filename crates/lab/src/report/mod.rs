@@ -5,6 +5,7 @@ mod curves;
 mod html;
 pub mod results;
 mod tables;
+mod topology;
 
 use std::path::Path;
 

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::measure::{Measure, show_count};
 use crate::report::results::RunResults;
+use crate::report::topology;
 use crate::verdict::ruling::{ClaimVerdict, shown};
 
 /// Verdicts, noise and environment as JSON.
@@ -63,6 +64,9 @@ pub(super) fn summary(results: &RunResults) -> String {
         results.plan.profile.name(),
         results.plan.seed,
     );
+    if let Some(hosts) = &results.hosts {
+        text.push_str(&topology::summary(&results.plan, hosts));
+    }
     text.push_str("| claim | published | here | verdict |\n| --- | --- | --- | --- |\n");
     for verdict in &results.verdicts {
         let cells = [&verdict.says, &verdict.published, &here(verdict)].map(|cell| cell.replace('|', "\\|"));

@@ -7,11 +7,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tenfold_agents::fleet::command::{AgentPlace, StartCommand};
-use tenfold_agents::fleet::{ClockEstimate, FleetPlan, safe};
+use tenfold_agents::fleet::{FleetPlan, safe};
 use tenfold_agents::{Fleet, FleetEvent};
 use tenfold_load::{LoadFleet, RunSummary, ShareBy};
 
-use crate::machine::doctor::{Diagnosis, MachinePart};
+use crate::machine::doctor::{self, Diagnosis, MachinePart};
 use crate::machine::environment::LabEnvironment;
 use crate::machine::hosts::{HostFacts, Hosts, InterfaceFacts, LinkFacts};
 use crate::machine::processes::Resources;
@@ -59,8 +59,6 @@ pub struct FarMachines {
 pub struct HostReport<'a> {
     /// The machine.
     pub host: &'a HostFacts,
-    /// Its clock, unless it is this machine.
-    pub clock: Option<ClockEstimate>,
     /// The findings.
     pub diagnoses: Vec<Diagnosis>,
 }
@@ -184,7 +182,10 @@ impl FarMachines {
             };
             all.push((self.fleet.clock(agent), diagnoses.collect()));
         }
-        let report = |(host, (clock, diagnoses))| HostReport { host, clock: Some(clock), diagnoses };
+        let report = |(host, (clock, mut diagnoses)): (_, (_, Vec<Diagnosis>))| {
+            diagnoses.extend(doctor::examine_link(&self.hosts, host, Some(clock)));
+            HostReport { host, diagnoses }
+        };
         let hosts = self.hosts.list().into_iter().skip(usize::from(self.server.is_none()));
         Ok(hosts.zip(all).map(report).collect())
     }

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::ArgMatches;
 use tenfold_lab::experiment::library;
-use tenfold_lab::machine::doctor::{self, Gravity};
+use tenfold_lab::machine::doctor::{self, Diagnosis, Gravity};
 use tenfold_lab::machine::environment::LabEnvironment;
 use tenfold_lab::measure::show_count;
 use tenfold_lab::plan::{RunPlan, Wishes};
@@ -33,7 +33,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
     let done = match matches.subcommand() {
         Some(("list", _)) => list(),
         Some(("show", typed)) => show(typed),
-        Some(("doctor", _)) => examine(),
+        Some(("doctor", typed)) => examine(typed),
         Some(("run", typed)) => start::start(typed),
         Some(("why", typed)) => studies::why(typed),
         Some(("explain", typed)) => studies::explain(typed),
@@ -110,9 +110,26 @@ fn show(typed: &ArgMatches) -> Result<u8, LabFailure> {
     Ok(0)
 }
 
-fn examine() -> Result<u8, LabFailure> {
+fn examine(typed: &ArgMatches) -> Result<u8, LabFailure> {
+    let Some(machines) = far::machines(typed)? else {
+        print(&findings(doctor::examine(&LabEnvironment::find())))?;
+        return Ok(0);
+    };
+    let mut far = far::start(typed, &machines)?;
     let mut text = String::new();
-    for one in doctor::examine(&LabEnvironment::find()) {
+    for (place, report) in far.examine()?.into_iter().enumerate() {
+        let part = if place == 0 { format!("server at {}", machines.address) } else { "client".to_owned() };
+        let _ = writeln!(text, "{} ({part})\n{}", report.host.name, findings(report.diagnoses));
+    }
+    print(text.trim_end_matches('\n'))?;
+    print("\n")?;
+    Ok(0)
+}
+
+/// A line for each finding, and a line for the way to fix it.
+fn findings(all: Vec<Diagnosis>) -> String {
+    let mut text = String::new();
+    for one in all {
         let word = match one.gravity {
             Gravity::Good => "good  ",
             Gravity::Limits => "limits",
@@ -123,8 +140,7 @@ fn examine() -> Result<u8, LabFailure> {
             let _ = writeln!(text, "        {}", one.mend);
         }
     }
-    print(&text)?;
-    Ok(0)
+    text
 }
 
 fn report(folder: &Path) -> Result<u8, LabFailure> {

@@ -25,9 +25,11 @@ pub(crate) fn command() -> clap::Command {
                 .arg(Arg::new("NAME").required(true).help("Its name, or the path of a TOML file"))
                 .arg(switch("file", "Print its file (TOML)")),
         )
-        .subcommand(clap::Command::new("doctor").about(
-            "List faults of this machine that spoil a measurement, and how to fix each; changes nothing",
-        ))
+        .subcommand(
+            clap::Command::new("doctor")
+                .about("List faults of this machine, or of those named, that spoil a measurement; changes nothing")
+                .args(machines("Examine this host as the server, at this IPv4 address")),
+        )
         .subcommand(run_command())
         .subcommand(why_command())
         .subcommand(explain_command())
