@@ -1,5 +1,6 @@
 //! `tenfold lab`: experiments are listed, run, interrupted, continued and reported.
 
+mod machines;
 pub(crate) mod ordinary;
 
 use std::io::Read;
@@ -30,13 +31,19 @@ pub(crate) const THEME: Theme = Theme {
             explain_refuses_with_a_mend, an_interrupted_explanation_ends_with_130,
             an_ordinary_user_measures_compares_and_asks_the_doctor,
             an_ordinary_user_sees_a_request_call_by_call, an_early_end_is_reported_with_its_reason,
-            reports_of_trials_do_not_reach_a_service_manager;
+            reports_of_trials_do_not_reach_a_service_manager,
+            a_run_on_several_machines_is_continued_on_the_same_only, a_run_ends_with_the_agent_of_its_server,
+            machines_are_examined_or_refused_with_a_mend, a_search_takes_the_load_of_another_machine;
         OnceAsRoot, Measure: claims_that_are_counted_hold;
         OwnAsRoot on EPOLL: a_report_is_not_written_for_another_user;
         Own on ANY: explain_shows_each_call_of_the_table_beside_its_source_line;
     ],
 };
 
+use self::machines::{
+    a_run_ends_with_the_agent_of_its_server, a_run_on_several_machines_is_continued_on_the_same_only,
+    a_search_takes_the_load_of_another_machine, machines_are_examined_or_refused_with_a_mend,
+};
 use self::ordinary::{
     an_early_end_is_reported_with_its_reason, an_ordinary_user_measures_compares_and_asks_the_doctor,
     an_ordinary_user_sees_a_request_call_by_call, reports_of_trials_do_not_reach_a_service_manager,

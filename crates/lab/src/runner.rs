@@ -309,8 +309,8 @@ impl ActiveRun<'_> {
 mod tests {
     use super::*;
     use crate::experiment::{Experiment, file};
-    use crate::plan::Wishes;
     use crate::plan::profile::Profile;
+    use crate::plan::{Machines, Wishes};
     use crate::report::results::RunResults;
     use crate::verdict::ruling::Ruling;
 
@@ -409,6 +409,22 @@ rule = { ratio = ["published", "wheel"], is = "greater" }
         assert_eq!(end, Ok(RunEnd::Done));
         assert!(record::read(&folder).expect("it is whole").is_empty(), "no first blocks either");
         std::fs::remove_dir_all(&folder).expect("it is removed");
+    }
+
+    #[test]
+    fn a_plan_of_other_machines_is_not_run_here() {
+        let environment = LabEnvironment::default();
+        let mut plan = RunPlan::new(vec![timers("timers")], &Wishes::default(), &environment);
+        let clients = vec!["b".to_owned()];
+        plan.machines = Some(Machines { server: None, address: [10, 0, 0, 1].into(), clients });
+        let open_log = |_: &str, _: &Path| Err("there is no log".to_owned());
+        let own = OwnServer {
+            program: "/no/such/program".into(),
+            open_log,
+            load_plan: |_| Err("there is no load".to_owned()),
+        };
+        let said = run(&plan, &own, Path::new("/no/such/folder"), None, None, &mut |_| {});
+        assert_eq!(said, Err("the machines are not those of the plan".to_owned()));
     }
 
     fn rewrite(folder: &Path, trials: &[Trial]) {

@@ -19,9 +19,10 @@ use crate::measure::Measure;
 use crate::plan::Machines;
 use crate::record::Trial;
 use crate::trial::bench::{self, Workbench, interrupted};
+use crate::trial::conclusion::conclude;
 use crate::trial::host::{CheckedSubject, SubjectHost, SubjectUse, TrialOrder};
 use crate::trial::remote::{FromHost, SUBJECT_TASK, ToHost};
-use crate::trial::{client, conclude, link};
+use crate::trial::{client, link};
 
 /// The longest wait for an answer, in addition to the time of a measurement: large files are written before a start.
 const ANSWER: Duration = Duration::from_secs(300);

@@ -17,8 +17,9 @@ const TASKS: [(&str, Task); 2] =
     [(tenfold_load::LOAD_TASK, tenfold_load::task), (SUBJECT_TASK, lab::subject)];
 
 const ABOUT: &str = "\
-Controllers start this command: `tenfold bench --on NAME` and `tenfold lab run --server NAME=ADDRESS --client NAME`
-by ssh, or as --on-command says. It ends with its input, or 10 seconds after the last message.";
+Controllers start this command: `tenfold bench --on NAME`, `tenfold lab run --server NAME=ADDRESS`
+and `tenfold tune --client NAME`, by ssh or as --on-command says. It ends with its input, or 10
+seconds after the last message.";
 
 pub(crate) fn command() -> clap::Command {
     let wait = Arg::new("wait").long("wait").value_name("TIME").allow_hyphen_values(true);

@@ -115,14 +115,13 @@ fn examine(typed: &ArgMatches) -> Result<u8, LabFailure> {
         print(&findings(doctor::examine(&LabEnvironment::find())))?;
         return Ok(0);
     };
-    let mut far = far::start(typed, &machines)?;
+    let mut far = far::start(typed, &machines, far::TRANSFER)?;
     let mut text = String::new();
     for (place, report) in far.examine()?.into_iter().enumerate() {
         let part = if place == 0 { format!("server at {}", machines.address) } else { "client".to_owned() };
         let _ = writeln!(text, "{} ({part})\n{}", report.host.name, findings(report.diagnoses));
     }
-    print(text.trim_end_matches('\n'))?;
-    print("\n")?;
+    print(&format!("{}\n", text.trim_end()))?;
     Ok(0)
 }
 

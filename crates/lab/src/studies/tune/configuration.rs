@@ -40,6 +40,10 @@ pub fn text(
     let date = clock::format_date(facts.at);
     let (server, client) = result.processors;
     let processors = match (server, client) {
+        (count, _) if !result.clients.is_empty() => {
+            let server = if count == 0 { "one processor".to_owned() } else { show_count(count, "processor") };
+            format!("{server} for the server, load by {}", result.clients.join(", "))
+        }
         (0, _) => "one processor for server and load".to_owned(),
         _ => format!("{} for the server, {client} for the load", show_count(server, "processor")),
     };

@@ -7,9 +7,10 @@ use crate::experiment::claim::{CellPair, PublishedClaim, VerdictRule};
 use crate::experiment::served::ServedSite;
 use crate::experiment::subject::{Cell, Workload};
 use crate::machine::environment::LabEnvironment;
+use crate::machine::hosts::Hosts;
 use crate::measure::show_count;
 use crate::plan::profile::Profile;
-use crate::plan::{PlannedCell, RunPlan, Wishes};
+use crate::plan::{Machines, PlannedCell, RunPlan, Wishes};
 use crate::studies::tune::candidates::CandidateSettings;
 use crate::studies::tune::goal::Goal;
 
@@ -32,17 +33,33 @@ pub(super) struct SearchPlans<'a> {
     pub(super) load: Workload,
     /// Milliseconds of a trial.
     pub(super) milliseconds: u64,
+    /// The machines that make the load, if others do.
+    pub(super) machines: Option<(Machines, Hosts)>,
 }
 
 impl SearchPlans<'_> {
     /// Returns a cell in which Tenfold serves the load of the search with `settings`.
     pub(super) fn cell(&self, about: &str, settings: &CandidateSettings) -> Cell {
-        let client = processors(self.environment).1;
+        let threads = self.processors().1;
         Cell {
             about: about.to_owned(),
             settings: settings.clone(),
-            load: Workload { threads: Some(client.len()).filter(|count| *count > 1), ..self.load.clone() },
+            load: Workload { threads: Some(threads).filter(|count| *count > 1), ..self.load.clone() },
             ..Cell::default()
+        }
+    }
+
+    /// The number of processors of servers, and of each client.
+    pub(super) fn processors(&self) -> (usize, usize) {
+        match &self.machines {
+            Some((_, hosts)) => {
+                let each = hosts.clients.iter().map(|client| client.environment.processors.len());
+                (hosts.processors().0.len(), each.min().unwrap_or_default())
+            }
+            None => {
+                let (server, client) = processors(self.environment);
+                (server.len(), client.len())
+            }
         }
     }
 
@@ -66,7 +83,11 @@ impl SearchPlans<'_> {
             planned.milliseconds = self.milliseconds;
             planned.margin = MARGIN;
         }
-        (plan.server_processors, plan.client_processors) = processors(self.environment);
+        (plan.server_processors, plan.client_processors) = match &self.machines {
+            Some((_, hosts)) => hosts.processors(),
+            None => processors(self.environment),
+        };
+        plan.machines = self.machines.as_ref().map(|(machines, _)| machines.clone());
         plan.served = Some(self.served.clone());
         plan
     }

@@ -33,6 +33,8 @@ pub struct TuneResult {
     pub late: usize,
     /// The numbers of processors of servers and of clients; 0 if nothing was pinned.
     pub processors: (usize, usize),
+    /// The machines that made the load, if others did.
+    pub clients: Vec<String>,
     /// Scheduled requests per second, if latencies were compared.
     pub rate: Option<u32>,
     /// The number of settings that were tried.

@@ -17,10 +17,11 @@ use crate::statistics::effect::FEWEST_BLOCKS;
 use crate::studies::tune::candidates::{self, CandidateSettings};
 use crate::studies::tune::goal::Goal;
 use crate::studies::tune::halving::{self, Halving};
-use crate::studies::tune::plans::{BEST, DEFAULT, SearchPlans, processors};
+use crate::studies::tune::plans::{BEST, DEFAULT, SearchPlans};
 use crate::studies::tune::requests::RequestMix;
 use crate::studies::tune::result::{Confirmation, TuneResult, usually_unanswered};
 use crate::trial::bench::{self, OwnServer};
+use crate::trial::far::FarMachines;
 use crate::verdict;
 use crate::verdict::ruling::middle;
 
@@ -80,11 +81,12 @@ pub enum TuneProgress<'a> {
 }
 
 impl Tuner<'_> {
-    /// Searches. Returns `None` if interrupted.
+    /// Searches, with the load of `machines` if there are any. Returns `None` if interrupted.
     pub fn run(
         &self,
         root: &Path,
         mix: &RequestMix,
+        machines: Option<&mut FarMachines>,
         tell: &mut dyn FnMut(TuneProgress<'_>),
     ) -> Result<Option<TuneResult>, String> {
         let milliseconds = (self.budget.as_millis() as u64 / 600).clamp(*TRIAL.start(), *TRIAL.end());
@@ -97,7 +99,9 @@ impl Tuner<'_> {
                 served: ServedSite { root: root.to_owned(), requests: Vec::new() },
                 load: Workload::default(),
                 milliseconds,
+                machines: machines.as_deref().map(|far| (far.machines().clone(), far.hosts().clone())),
             },
+            machines,
             trial_seconds: 0.0,
             tell,
         };
@@ -108,6 +112,8 @@ impl Tuner<'_> {
 struct ActiveSearch<'a> {
     tuner: &'a Tuner<'a>,
     plans: SearchPlans<'a>,
+    /// The machines that make the load, if others do.
+    machines: Option<&'a mut FarMachines>,
     /// Seconds of a trial with its start, check and stop, from the last measurement.
     trial_seconds: f64,
     tell: &'a mut dyn FnMut(TuneProgress<'_>),
@@ -129,10 +135,13 @@ impl ActiveSearch<'_> {
             result.invalid = Some(why);
             return Ok(Some(result));
         }
-        let (server, client) = processors(self.tuner.environment);
-        result.processors = (server.len(), client.len());
+        result.processors = self.plans.processors();
+        let server = result.processors.0;
+        let names =
+            |far: &FarMachines| far.hosts().clients.iter().map(|client| client.name.clone()).collect();
+        result.clients = self.machines.as_deref().map(names).unwrap_or_default();
         let able = candidates::able_engines();
-        let all = candidates::candidates(&able, server.len().max(1), self.room(), self.tuner.seed);
+        let all = candidates::candidates(&able, server.max(1), self.room(), self.tuner.seed);
         result.tried = all.len();
         let mut halving = Halving::new(all.len());
         while halving.left().len() > 1 {
@@ -163,7 +172,11 @@ impl ActiveSearch<'_> {
         let plan = self.plans.plan("", BTreeMap::new(), Profile::Smoke, None, 0.0);
         let bench = bench::make(&plan, self.tuner.own, self.tuner.folder, Some(self.end()))?;
         let time = (self.tuner.budget / 10).max(LEAST_SURVEY);
-        let Some(survey) = bench.survey(&mix.paths, time)? else { return Ok(false) };
+        let survey = match &mut self.machines {
+            Some(machines) => machines.meanwhile(|| bench.survey(&mix.paths, time)),
+            None => bench.survey(&mix.paths, time),
+        };
+        let Some(survey) = survey? else { return Ok(false) };
         if survey.requests.is_empty() {
             return Err(format!(
                 "the site {root} answers none of {} with status 200; name the folder that the paths are relative \
@@ -306,10 +319,13 @@ impl ActiveSearch<'_> {
         until: Instant,
     ) -> Result<Option<Vec<Trial>>, String> {
         let folder: PathBuf = self.tuner.folder.join(name);
-        runner::prepare(plan, self.tuner.environment, &folder)?;
+        match &self.plans.machines {
+            Some((_, hosts)) => runner::prepare_on(plan, hosts, &folder)?,
+            None => runner::prepare(plan, self.tuner.environment, &folder)?,
+        }
         let begin = Instant::now();
-        let tell = &mut self.tell;
-        let end = runner::run(plan, self.tuner.own, &folder, Some(until), None, &mut |progress| {
+        let (tell, machines) = (&mut self.tell, self.machines.as_deref_mut());
+        let end = runner::run(plan, self.tuner.own, &folder, Some(until), machines, &mut |progress| {
             tell(TuneProgress::Trials(progress));
         })?;
         if end == RunEnd::Interrupted {

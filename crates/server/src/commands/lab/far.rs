@@ -45,12 +45,16 @@ pub(super) fn address(text: &str) -> Result<Ipv4Addr, String> {
     }
 }
 
-/// Starts the agents.
-pub(super) fn start(typed: &ArgMatches, machines: &Machines) -> Result<FarMachines, LabFailure> {
+/// Starts the agents, and measures links by transfers of this time.
+pub(super) fn start(
+    typed: &ArgMatches,
+    machines: &Machines,
+    transfer: Duration,
+) -> Result<FarMachines, LabFailure> {
     let command = typed.get_one::<String>("on-command").map(|text| text.parse::<StartCommand>());
     let command = command.transpose().map_err(|why| usage(format!("--on-command: {why}")))?;
     let (command, copy) = (command.unwrap_or_default(), typed.get_flag("on-copy"));
-    Ok(FarMachines::start(machines, command, copy, TRANSFER)?)
+    Ok(FarMachines::start(machines, command, copy, transfer)?)
 }
 
 /// Starts the agents of a run that is continued. Only the command line names machines and commands, because the folder
@@ -63,7 +67,7 @@ pub(super) fn continued(
     let named = machines(typed)?;
     match (&named, &plan.machines) {
         (None, None) => Ok(None),
-        (Some(named), Some(planned)) if named == planned => Ok(Some(start(typed, named)?)),
+        (Some(named), Some(planned)) if named == planned => Ok(Some(start(typed, named, TRANSFER)?)),
         (_, None) => Err(usage("this run is on one machine; remove --server and --client")),
         (_, Some(_)) => {
             Err(usage(format!("this run has other machines; continue with: {}", again(plan, folder))))

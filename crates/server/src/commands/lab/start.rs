@@ -25,7 +25,7 @@ use tenfold_sys::folder::OpenFolder;
 use tenfold_sys::user;
 
 use super::failure::{INTERRUPTED, INVALID, LabFailure, print, usage};
-use super::far;
+use super::far::{self, TRANSFER};
 use super::live::{self, LiveView, RunView};
 use crate::commands::bench;
 use crate::config::parse::rows::row;
@@ -118,7 +118,7 @@ fn new_run(typed: &ArgMatches) -> Result<(RunPlan, PathBuf, Option<FarMachines>)
     }
     let stem = format!("lab-{}", profile.name());
     if let Some(machines) = far::machines(typed)? {
-        let far = far::start(typed, &machines)?;
+        let far = far::start(typed, &machines, TRANSFER)?;
         let mut plan = RunPlan::on(chosen, &wishes, far.hosts());
         plan.machines = Some(machines);
         let folder = folder(typed, &stem)?;

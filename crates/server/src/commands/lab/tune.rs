@@ -10,6 +10,7 @@ use clap::{Arg, ArgMatches, value_parser};
 use tenfold_lab::machine::doctor::{self, Gravity};
 use tenfold_lab::machine::environment::LabEnvironment;
 use tenfold_lab::machine::processes;
+use tenfold_lab::plan::Machines;
 use tenfold_lab::runner::RunProgress;
 use tenfold_lab::studies::tune::configuration::{self, ConfigurationFacts};
 use tenfold_lab::studies::tune::goal::Goal;
@@ -18,7 +19,8 @@ use tenfold_lab::studies::tune::tuner::{LEAST_BUDGET, TuneProgress, Tuner};
 use tenfold_lab::trial::bench::interrupted;
 
 use super::failure::{INTERRUPTED, INVALID, LabFailure, end, print, usage};
-use super::flags::flag;
+use super::far;
+use super::flags::{clients, flag, on_command, on_copy};
 use super::live::ProgressLine;
 use super::start::{make_own_folder, new_folder, own_server, wishes};
 use crate::config::parse::row::Initial;
@@ -34,13 +36,15 @@ Nor is one if other programs disturbed the trials.
 Exit codes: 0 done; 1 failed; 2 wrong usage; 4 invalid; 130 interrupted.";
 /// The default time of a search.
 const BUDGET: Duration = Duration::from_secs(300);
+/// The time of a transfer over each link, which only shows that a client reaches this machine.
+const LINK: Duration = Duration::from_millis(100);
 const LONGEST_BUDGET: Duration = Duration::from_secs(24 * 3600);
 
 pub(crate) fn command() -> clap::Command {
     let goals = PossibleValuesParser::new(Goal::WORDS.map(|(name, _)| name));
     let file = |arg: Arg| arg.value_parser(value_parser!(PathBuf));
     clap::Command::new("tune")
-        .about("Find the best settings for a folder by trials on this machine")
+        .about("Find the best settings for a folder by trials")
         .after_help(ABOUT)
         .arg(file(Arg::new("SITE").required(true).help("The folder to serve")))
         .arg(
@@ -52,6 +56,13 @@ pub(crate) fn command() -> clap::Command {
             "FILE",
             "Request paths as often as they occur in this access log (combined, common or JSON) [default: every file]",
         )))
+        .arg(clients().requires("address"))
+        .arg(
+            flag("address", "ADDRESS", "With --client: the IPv4 address of this machine on which servers listen")
+                .requires("client"),
+        )
+        .arg(on_command().requires("client"))
+        .arg(on_copy().requires("client"))
         .arg(flag("budget", "TIME", "Time for everything [default: 5m]"))
         .arg(flag("seed", "N", "Repeat the random choices of an earlier search [default: random]"))
         .arg(file(flag(
@@ -92,9 +103,20 @@ fn tune(typed: &ArgMatches) -> Result<u8, LabFailure> {
         eprintln!("tenfold tune: {}: {}", one.found, one.mend);
     }
     let own = own_server()?;
+    let mut machines = match typed.get_one::<String>("address") {
+        Some(text) => {
+            let address = far::address(text).map_err(|why| usage(format!("--address: {why}")))?;
+            let machines = Machines { server: None, address, clients: far::clients(typed) };
+            let mut far = far::start(typed, &machines, LINK)?;
+            far.prepare(&[])?;
+            Some(far)
+        }
+        None => None,
+    };
     let tuner = Tuner { own: &own, environment: &environment, folder: &folder, goal, begin, budget, seed };
     let mut line = ProgressLine::new();
-    let found = tuner.run(&root, &mix, &mut |progress| tell(&mut line, progress));
+    let found = tuner.run(&root, &mix, machines.as_mut(), &mut |progress| tell(&mut line, progress));
+    drop(machines);
     line.end();
     // A signal may be the reason why a step failed.
     let Some(result) = (if interrupted() { None } else { found? }) else {
@@ -165,6 +187,10 @@ fn repeat(typed: &ArgMatches, goal: Goal, budget: Duration, seed: u64, root: &Pa
     if let Some(log) = typed.get_one::<PathBuf>("log") {
         let log = std::path::absolute(log).unwrap_or_else(|_| log.clone());
         words.push_str(&format!(" --log {}", quoted(&log)));
+    }
+    if let Some(address) = typed.get_one::<String>("address") {
+        words.push_str(&format!(" --address {address}"));
+        far::clients(typed).iter().for_each(|client| words.push_str(&format!(" --client {client}")));
     }
     format!("{words} {}", quoted(root))
 }
