@@ -96,6 +96,8 @@ pub(super) fn a_run_ends_with_the_agent_of_its_server() {
         &on,
     ];
     let mut lab = command(&words);
+    // A killed agent cannot remove its files.
+    lab.env("TMPDIR", folder.path());
     lab.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let lab = lab.spawn().expect("timeout runs");
     let trials = folder.at("run/trials.jsonl");
