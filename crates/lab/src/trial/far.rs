@@ -52,6 +52,8 @@ pub struct FarMachines {
     hosts: Hosts,
     /// The part of the load that the server's machine makes.
     load_on_server: f64,
+    /// Whether clients may have tasks of a load.
+    is_loading: bool,
     lost: Option<String>,
 }
 
@@ -82,8 +84,16 @@ impl FarMachines {
         let server = machines.server.as_ref().map(|_| 0);
         let clients = (server.map_or(0, |agent| agent + 1)..fleet.len()).collect();
         let (hosts, machines) = (Hosts::default(), machines.clone());
-        let mut far =
-            FarMachines { fleet, server, clients, machines, hosts, load_on_server: 0.0, lost: None };
+        let mut far = FarMachines {
+            fleet,
+            server,
+            clients,
+            machines,
+            hosts,
+            load_on_server: 0.0,
+            is_loading: false,
+            lost: None,
+        };
         far.describe(transfer)?;
         Ok(far)
     }
@@ -237,10 +247,10 @@ impl FarMachines {
             self.lost.get_or_insert_with(|| format!("the agent on {label} was lost"));
             return;
         }
-        for agent in &self.clients {
-            self.fleet.end_task(*agent);
+        if std::mem::take(&mut self.is_loading) {
+            self.clients.iter().for_each(|agent| self.fleet.end_task(*agent));
+            self.end_of(&self.clients.clone());
         }
-        self.end_of(&self.clients.clone());
     }
 
     fn attempt(&mut self, bench: &Workbench, order: TrialOrder, trial: &mut Trial) -> Result<(), String> {
@@ -259,6 +269,7 @@ impl FarMachines {
         let words = bench.words_of_load(&order, &checked)?;
         trial.client.clone_from(&words);
         let plan = (bench.own.load_plan)(&words)?;
+        self.is_loading = true;
         let ready = LoadFleet::prepare(&plan, &mut self.fleet, &self.clients, ShareBy::Equal);
         let mut ready = ready.map_err(|error| error.to_string())?;
         match &mut subject {
@@ -276,6 +287,7 @@ impl FarMachines {
             },
         }
         let report = ready.run(false).map_err(|error| error.to_string())?;
+        self.is_loading = false;
         if report.interrupted() {
             return Err("interrupted".to_owned());
         }
