@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs `tenfold bench --on` over OpenSSH between network namespaces, each with its own sshd: two and four machines, and
-# each failure of a start. Needs root, iproute2 and OpenSSH (client and server). The programs run as an ordinary user, who
+# Runs `tenfold bench --on` and `tenfold lab run --server` over OpenSSH between network namespaces, each with its own
+# sshd: two and four machines, and each failure of a start. Needs root, iproute2 and OpenSSH (client and server). The programs run as an ordinary user, who
 # exists for the time of the test.
 #
 #     sudo tests/machines/run.sh target/release/tenfold
@@ -187,6 +187,18 @@ text=$(bench -n 100 -c 4 --on bare --on m2 --on-copy "$url") || code=$?
 [ "$code" = 4 ] && code=0
 expect "a copy" 0 "$code" "$text" "100 responses OK"
 expect "a copy is removed" 0 0 "$(ls /tmp/tenfold.?????? 2>/dev/null | wc -l)" 0
+
+# --- the laboratory: a server and a client, over a link of 1 Gb/s ---
+ip netns exec "$prefix-1" tc qdisc add dev eth0 root tbf rate 1gbit burst 256k latency 10ms
+code=0
+text=$(as_user ctl timeout 300 tenfold lab run --profile smoke --budget 60s --only n16-send --peers none \
+    --server m1=10.77.0.1 --client m2 --client m3 --output "$home/lab" 2>&1) || code=$?
+ip netns exec "$prefix-1" tc qdisc del dev eth0 root
+expect "the laboratory over a slow link" 0 "$code" "$text" "HOLDS             n16-send: Above 128 KB the network is the limit" "the link from m1 to m2 has"
+code=0
+text=$(as_user ctl timeout 120 tenfold lab doctor --server m1=10.77.0.1 --client m2 2>&1) || code=$?
+expect "the doctor of two machines" 0 "$code" "$text" "m1" "m2" "MTU"
+gone 5 || expect "the laboratory leaves nothing" 0 1 "$(pgrep -a -u "$user")"
 
 # --- a lost network ---
 as_user ctl timeout 60 tenfold bench -d 30 -c 8 --on m1 --on m2 "$url" >"$folder/lost" 2>&1 &

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::ArgMatches;
-use tenfold_agents::fleet::command::StartCommand;
+use tenfold_agents::fleet::command::{AgentPlace, StartCommand};
 use tenfold_lab::plan::{Machines, RunPlan};
+use tenfold_lab::trial::bench::interrupted;
 use tenfold_lab::trial::far::FarMachines;
 
-use super::failure::{LabFailure, usage};
+use super::failure::{INTERRUPTED, LabFailure, usage};
 
 /// The time of a transfer over each link.
 pub(super) const TRANSFER: Duration = Duration::from_secs(2);
@@ -23,12 +24,17 @@ pub(super) fn machines(typed: &ArgMatches) -> Result<Option<Machines>, LabFailur
         )));
     };
     let address = address(text).map_err(|why| usage(format!("--server: {why}")))?;
-    Ok(Some(Machines { server: Some(name.to_owned()), address, clients: clients(typed) }))
+    name.parse::<AgentPlace>().map_err(|why| usage(format!("--server: {why}")))?;
+    Ok(Some(Machines { server: Some(name.to_owned()), address, clients: clients(typed)? }))
 }
 
 /// The names of clients on the command line.
-pub(super) fn clients(typed: &ArgMatches) -> Vec<String> {
-    typed.get_many::<String>("client").into_iter().flatten().cloned().collect()
+pub(super) fn clients(typed: &ArgMatches) -> Result<Vec<String>, LabFailure> {
+    let name = |name: &String| match name.parse::<AgentPlace>() {
+        Ok(_) => Ok(name.clone()),
+        Err(why) => Err(usage(format!("--client: {why}"))),
+    };
+    typed.get_many::<String>("client").into_iter().flatten().map(name).collect()
 }
 
 /// An address on which servers can listen.
@@ -54,7 +60,10 @@ pub(super) fn start(
     let command = typed.get_one::<String>("on-command").map(|text| text.parse::<StartCommand>());
     let command = command.transpose().map_err(|why| usage(format!("--on-command: {why}")))?;
     let (command, copy) = (command.unwrap_or_default(), typed.get_flag("on-copy"));
-    Ok(FarMachines::start(machines, command, copy, transfer)?)
+    FarMachines::start(machines, command, copy, transfer).map_err(|why| match interrupted() {
+        true => LabFailure(INTERRUPTED, "interrupted before the first trial".to_owned()),
+        false => why.into(),
+    })
 }
 
 /// Starts the agents of a run that is continued. Only the command line names machines and commands, because the folder
@@ -75,9 +84,18 @@ pub(super) fn continued(
     }
 }
 
-/// The command that continues a run.
+/// The command that continues a run. A folder of another person may have names that a shell would execute; they are left
+/// out.
 pub(super) fn again(plan: &RunPlan, folder: &Path) -> String {
     let mut words = format!("tenfold lab run --resume {}", folder.display());
+    let is_plain = |name: &String| {
+        !name.starts_with('-')
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._@:/-*".contains(&byte))
+    };
+    let names = plan.machines.iter().flat_map(|machines| machines.server.iter().chain(&machines.clients));
+    if !names.clone().all(is_plain) {
+        return format!("{words}, and --server and --client as in plan.json");
+    }
     if let Some(Machines { server: Some(server), address, clients }) = &plan.machines {
         words.push_str(&format!(" --server {server}={address}"));
         clients.iter().for_each(|client| words.push_str(&format!(" --client {client}")));
@@ -88,7 +106,27 @@ pub(super) fn again(plan: &RunPlan, folder: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tenfold_lab::machine::environment::LabEnvironment;
+    use tenfold_lab::plan::Wishes;
+
     use super::*;
+
+    #[test]
+    fn names_of_a_folder_are_no_command() {
+        let plan = |client: &str| RunPlan {
+            machines: Some(Machines {
+                server: Some("a".to_owned()),
+                address: Ipv4Addr::LOCALHOST,
+                clients: vec![client.to_owned()],
+            }),
+            ..RunPlan::new(Vec::new(), &Wishes::default(), &LabEnvironment::default())
+        };
+        let again = |client: &str| again(&plan(client), Path::new("run"));
+        assert!(again("b*2").contains(" --client b*2, and"), "{}", again("b*2"));
+        for name in ["$(reboot)", "b;reboot", "-oProxyCommand=x"] {
+            assert!(!again(name).contains(name), "{}", again(name));
+        }
+    }
 
     #[test]
     fn servers_need_the_ipv4_address_of_a_host() {

@@ -106,7 +106,7 @@ fn tune(typed: &ArgMatches) -> Result<u8, LabFailure> {
     let mut machines = match typed.get_one::<String>("address") {
         Some(text) => {
             let address = far::address(text).map_err(|why| usage(format!("--address: {why}")))?;
-            let machines = Machines { server: None, address, clients: far::clients(typed) };
+            let machines = Machines { server: None, address, clients: far::clients(typed)? };
             let mut far = far::start(typed, &machines, LINK)?;
             far.prepare(&[])?;
             Some(far)
@@ -190,7 +190,10 @@ fn repeat(typed: &ArgMatches, goal: Goal, budget: Duration, seed: u64, root: &Pa
     }
     if let Some(address) = typed.get_one::<String>("address") {
         words.push_str(&format!(" --address {address}"));
-        far::clients(typed).iter().for_each(|client| words.push_str(&format!(" --client {client}")));
+        far::clients(typed)
+            .into_iter()
+            .flatten()
+            .for_each(|client| words.push_str(&format!(" --client {client}")));
     }
     format!("{words} {}", quoted(root))
 }
