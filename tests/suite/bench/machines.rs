@@ -168,13 +168,14 @@ impl Measuring {
 }
 
 pub(super) fn lost_agents_make_a_run_invalid() {
+    // The run would take a minute. The last number is the seconds in which its end is noticed on a busy machine.
     let cases = [
-        ("agent", Signal::KILL, "it ended", 4),
-        ("agent", Signal::STOP, "it has not answered for 5 s", 9),
-        ("warden", Signal::KILL, "warden was killed", 4),
-        ("task", Signal::KILL, "was killed by signal 9", 4),
-        ("task", Signal::TERM, "was stopped on its machine", 4),
-        ("task", Signal::STOP, "it has not reported its load for 5 s", 9),
+        ("agent", Signal::KILL, "it ended", 12),
+        ("agent", Signal::STOP, "it has not answered for 5 s", 20),
+        ("warden", Signal::KILL, "warden was killed", 12),
+        ("task", Signal::KILL, "was killed by signal 9", 12),
+        ("task", Signal::TERM, "was stopped on its machine", 12),
+        ("task", Signal::STOP, "it has not reported its load for 5 s", 20),
     ];
     let run = |(part, signal, says, seconds): (&str, Signal, &str, u64)| {
         let run = Measuring::start("60s");
@@ -227,7 +228,7 @@ pub(super) fn an_interrupt_ends_all_agents() {
     let begin = Instant::now();
     Process(run.child.id()).signal(Signal::INT);
     let output = without_others(run.output());
-    assert!(begin.elapsed() < Duration::from_secs(5), "it took {:?} to end", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(20), "it took {:?} to end", begin.elapsed());
     assert_eq!(output.status.code(), Some(130), "{}", said(&output));
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(report["runs"][0]["interrupted"], json!(true));

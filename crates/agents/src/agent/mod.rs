@@ -181,7 +181,7 @@ impl Agent<'_> {
                 _ => "was ended, because its warden was killed".to_owned(),
             },
         };
-        // The last messages of the task come before its end: those in the socket.
+        // The last messages of the task are in the socket. They come before its end.
         for _ in 0..LAST_READS {
             if !work.relay(&mut self.output) {
                 break;

@@ -31,7 +31,7 @@ const START: Duration = Duration::from_secs(30);
 const END: Duration = Duration::from_secs(2);
 /// The most bytes of the messages of all agents.
 const MOST_HELD: usize = 1 << 30;
-/// The most events of an agent that nobody takes.
+/// The most events of an agent that wait.
 const MOST_EVENTS: usize = 10_000;
 /// The longest wait for readiness, so that pings are sent in time.
 const TICK: Duration = Duration::from_millis(100);
@@ -74,7 +74,7 @@ impl FleetPlan {
 #[derive(Debug)]
 pub struct Fleet {
     links: Vec<Link>,
-    /// The events of each agent that nobody has taken.
+    /// The events of each agent that wait for [`Fleet::take`].
     inboxes: Vec<VecDeque<FleetEvent>>,
     /// The build id of this program.
     ours: String,
@@ -225,7 +225,7 @@ impl Fleet {
         self.inboxes[agent].pop_front()
     }
 
-    /// Returns the number of events of an agent that nobody has taken.
+    /// Returns the number of events of an agent that wait for [`Fleet::take`].
     pub fn waiting(&self, agent: usize) -> usize {
         self.inboxes[agent].len()
     }
@@ -253,7 +253,7 @@ impl Fleet {
         self.exchanged = Instant::now();
     }
 
-    /// Gives up the agent with the most bytes if the messages of all agents are too long together.
+    /// Gives up the agent with the most bytes if the messages of all agents exceed [`MOST_HELD`].
     fn bound_memory(&mut self) {
         let text = |event: &FleetEvent| if let FleetEvent::Said(text) = event { text.len() } else { 0 };
         let held =

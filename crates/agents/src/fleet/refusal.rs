@@ -28,7 +28,7 @@ const REMEDIES: [(&str, &str); 10] = [
     ("not found", "install this tenfold there, name its path in --on-command, or add --on-copy"),
 ];
 
-/// Returns the remedy for what a program wrote, if it is known.
+/// Returns the remedy for the lines of a program, if it is known.
 pub(super) fn remedy(name: &str, written: &[String]) -> Option<String> {
     let is_known = |known: &str| written.iter().any(|line| line.contains(known));
     let (_, remedy) = REMEDIES.into_iter().find(|(known, _)| is_known(known))?;

@@ -319,7 +319,7 @@ impl FarMachines {
             }
             answer => return Err(self.unexpected(agent, answer)),
         };
-        // The clients make requests at no other address, whatever the agent says.
+        // The clients make requests at no other address, also if the agent names another.
         match checked.address.ip() == self.machines.address {
             true => Ok((FarSubject::There(agent), self.expected(*checked, order)?)),
             false => {
@@ -328,7 +328,7 @@ impl FarMachines {
         }
     }
 
-    /// Refuses a target with texts that cannot be those of a trial.
+    /// Refuses a target with texts that no trial has.
     fn expected(&self, checked: CheckedSubject, order: &TrialOrder) -> Result<CheckedSubject, String> {
         let is_path = |path: &str| {
             path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic()) && path.len() < 100

@@ -133,7 +133,7 @@ struct Measured {
 }
 
 impl<'a> LoadFleet<'a> {
-    /// Begins the task on `agents`, which must have none, and divides `plan`.
+    /// Begins the task on `agents`, which must be without a task, and divides `plan`.
     ///
     /// # Errors
     /// The plan is contradictory, or an agent cannot make its part.
@@ -459,7 +459,7 @@ fn divided(plan: &LoadPlan, environments: &[Environment], share: ShareBy) -> Vec
     parts
 }
 
-/// The reason why the begins of the agents differ too much, if they do.
+/// The reason why the begins of the agents are further apart than [`SKEW`] allows, if they are.
 fn skew(rows: &[AgentSummary], seconds: f64) -> Option<String> {
     let (most, part) = SKEW;
     let measured = rows.iter().filter(|row| row.lost.is_none());
