@@ -1,12 +1,14 @@
 //! The computation of a summary from a record.
 
 use crate::measure::histogram::{self, Counts};
-use crate::measure::record::{Record, TimeSlice, Timing};
+use crate::measure::record::{ProcessorTime, Record, TimeSlice, Timing};
 use crate::measure::statistics::estimate::{self, Estimate};
 use crate::plan::{LoadPlan, RequestVersion, WarmUp, nanoseconds};
 use crate::report::summary::{Batch, Distribution, Generator, LittlesLaw, RunSummary, Schedule, WarmUpCut};
 use crate::report::{validity, warmup};
 
+/// The nanoseconds of a run from which processor time has a share.
+const LEAST: u64 = 1_000_000;
 /// The parts of a run whose rates give an interval.
 pub(crate) const BATCHES: usize = 10;
 /// The fewest responses for an interval of the rate: ten in each part.
@@ -124,8 +126,9 @@ fn little(record: &Record) -> LittlesLaw {
 }
 
 fn generator(record: &Record) -> Generator {
-    let shares: Vec<f64> =
-        record.processor_times.iter().map(|one| one.used as f64 / one.passed.max(1) as f64).collect();
+    // A run that ends at its begin has no shares.
+    let share = |time: &ProcessorTime| time.used as f64 / time.passed.max(LEAST) as f64;
+    let shares: Vec<f64> = record.processor_times.iter().map(share).collect();
     let used: u64 = record.processor_times.iter().map(|one| one.used).sum();
     let answers: u64 = record.slices.iter().map(|slice| slice.answers).sum();
     Generator {
