@@ -11,6 +11,8 @@ import argparse, json, os, re, statistics, struct, subprocess, sys, tempfile, ti
 
 SECONDS = 2
 FAILING = 10
+# Of each agent, as in the record.
+CONNECTIONS = 10
 
 
 def read_frame(stream):
@@ -62,7 +64,7 @@ def replay(folder, name):
     kept = json.load(open(os.path.join(folder, "kept")))
     failing = os.path.exists(os.path.join(folder, "failing")) and int(name.removeprefix("stub")) <= FAILING
     done = kept.pop("Done")
-    tail = b',"pause":0,"record":' + json.dumps(done["record"], separators=(",", ":")).encode() + b"}}}"
+    tail = b',"record":' + json.dumps(done["record"], separators=(",", ":")).encode() + b"}}}"
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     sink.write(kept["line"].encode())
     sink.flush()
@@ -73,7 +75,7 @@ def replay(folder, name):
         if at and failing and now > at + SECONDS * 500_000_000:
             sys.exit("the stub was asked to fail")
         if at and now > at + SECONDS * 1_000_000_000:
-            write_frame(sink, b'{"say":{"Done":{"begun":' + str(at).encode() + tail)
+            write_frame(sink, b'{"say":{"Done":{"number":%d,"begun":%d' % (number, at) + tail)
             at = None
         elif at and now > told + 250_000_000:
             told = now
@@ -93,7 +95,7 @@ def replay(folder, name):
         elif "say" in order and "Plan" in order["say"]:
             write_frame(sink, {"say": {"Ready": kept["Ready"]}})
         elif "say" in order:
-            at = order["say"]["Run"]
+            number, at = order["say"]["Run"]["number"], order["say"]["Run"]["at"]
 
 
 def usage(pid):
@@ -105,7 +107,7 @@ def usage(pid):
 
 def run(program, count, command, folder):
     """One run with `count` agents."""
-    words = [program, "bench", "--json", "-d", str(SECONDS), "-c", str(10 * count), "--on-command", command, "127.0.0.1:9"]
+    words = [program, "bench", "--json", "-d", str(SECONDS), "-c", str(CONNECTIONS * count), "--on-command", command, "127.0.0.1:9"]
     for number in range(1, count + 1):
         words += ["--on", f"stub{number}"]
     begin = time.monotonic()
@@ -144,7 +146,7 @@ def main():
         try:
             time.sleep(1)
             command = f"python3 -S -E {own} --record {folder} {program}"
-            words = [program, "bench", "-d", str(SECONDS), "-c", "64", "--on", "one", "--on-command", command, "http://127.0.0.1:18099/file"]
+            words = [program, "bench", "-d", str(SECONDS), "-c", str(CONNECTIONS), "--on", "one", "--on-command", command, "http://127.0.0.1:18099/file"]
             subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         finally:
             server.terminate()
@@ -160,7 +162,7 @@ def main():
         open(os.path.join(folder, "failing"), "w").close()
         runs = [run(program, count, command, folder)]
         rows.append((f"{count}, of which {FAILING} end", runs))
-    kernel = os.uname().release
+    kernel = re.match(r"[0-9.]+", os.uname().release)[0]
     table = [f"Linux {kernel}, {os.cpu_count()} processors. A record of {kept / 1024:.0f} KiB; {options.rounds} rounds; median, and the range in brackets.", "",
              "| agents | controller's CPU, s | its memory, MiB | whole command, s | exit code |", "| --- | --- | --- | --- | --- |"]
     for name, runs in rows:

@@ -4,7 +4,7 @@ use std::io;
 
 use serde::Serialize;
 
-/// The longest frame in bytes. The record of a run takes less than a megabyte, a plan with its body up to 9 MB.
+/// The longest frame in bytes. The record of a run takes about a megabyte, a plan with its body up to 9 MB.
 pub(crate) const MOST: usize = 16 << 20;
 
 /// Returns `message` as a frame.
