@@ -111,6 +111,9 @@ fn h58_names_of_files_are_text(config: &Config) {
     assert_eq!(page.status, 200, "only this machine can connect");
     // The page has a script of its own.
     let text = String::from_utf8_lossy(&page.body);
-    assert!(!text.contains("<script>alert") && text.contains("&#60;script&#62;alert"), "a name is markup: {text}");
+    assert!(
+        !text.contains("<script>alert") && text.contains("&#60;script&#62;alert"),
+        "a name is markup: {text}"
+    );
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
