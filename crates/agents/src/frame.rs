@@ -34,6 +34,11 @@ fn seal(mut bytes: Vec<u8>) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Whether an operation that never blocks should be tried again later.
+pub(crate) fn is_later(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
 /// Bytes that arrive, divided into frames. Memory grows with the bytes that arrived, not with an announced length.
 #[derive(Debug, Default)]
 pub(crate) struct FrameReader {

@@ -208,7 +208,7 @@ fn a_start_that_fails_is_one_line_with_a_remedy() {
     assert!(missing[0].contains("cannot start /no/such/program: No such file"), "{missing:?}");
 }
 
-/// Sends the first line of a true agent, and then what `how` names.
+/// Sends the first line of a true agent, and then the bytes that `how` names.
 fn stub(how: &str) {
     let mut agent = Command::new(own())
         .arg("agent")
@@ -247,8 +247,8 @@ fn a_flood_is_bounded() {
     let until = Instant::now() + SOON;
     let last = loop {
         fleet.exchange(SOON);
-        // The bound holds although nobody takes the events.
-        if fleet.waiting(0) > 10_000 {
+        // The events are not taken, and their number is bounded.
+        if fleet.is_lost(0) {
             break std::iter::from_fn(|| fleet.take(0)).last();
         }
         assert!(Instant::now() < until, "the flood has no end");
@@ -345,7 +345,7 @@ fn nothing_is_left_after_a_stopped_part() {
         thread::spawn(move || {
             let (mut fleet, numbers) = sleeping();
             signal(numbers[part], "STOP");
-            // A load reports that its task is silent; here, nobody does.
+            // The controller of a load notices a silent task; this test has no load.
             if part < 2 {
                 let event = next(&mut fleet, 0);
                 assert!(matches!(event, FleetEvent::Ended(_) | FleetEvent::Lost(_)), "{name}: {event:?}");

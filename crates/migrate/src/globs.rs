@@ -305,7 +305,7 @@ fn glob(front: &str, parts: &[Part], ends: bool, groups: usize, subject: Subject
     pattern.starts_with('/').then_some(Glob { pattern: clean(&pattern), captures })
 }
 
-/// Returns the pattern without what Tenfold ignores.
+/// Returns the pattern without the slash at its end, which Tenfold ignores.
 fn clean(pattern: &str) -> String {
     match pattern.strip_suffix('/') {
         Some("") | None => pattern.to_owned(),

@@ -18,7 +18,7 @@ use tenfold_sys::{clock, wait};
 use self::task::Task;
 use self::warden::{BEAT, LAST, Watch};
 use crate::build;
-use crate::frame::{self, FrameReader};
+use crate::frame::{self, FrameReader, is_later};
 use crate::message::{MAGIC, Order, Report, SILENCE};
 
 /// Bytes for the controller in memory, above which the task waits.
@@ -147,7 +147,7 @@ impl Agent<'_> {
         match self.reader.read(&mut buffer) {
             Ok(0) => return Ok(false),
             Ok(count) => self.input.add(&buffer[..count]),
-            Err(error) if is_no_failure(&error) => return Ok(true),
+            Err(error) if is_later(&error) => return Ok(true),
             Err(error) => return Err(format!("cannot read standard input: {error}")),
         }
         let wrong = |why: &dyn std::fmt::Display| format!("standard input is not from a controller: {why}");
@@ -165,7 +165,7 @@ impl Agent<'_> {
         if !work.to_task.is_empty() {
             match (&work.data).write(&work.to_task) {
                 Ok(count) => drop(work.to_task.drain(..count)),
-                Err(error) if is_no_failure(&error) => {}
+                Err(error) if is_later(&error) => {}
                 // The task has ended; the warden reports it.
                 Err(_) => work.to_task.clear(),
             }
@@ -198,7 +198,7 @@ impl Agent<'_> {
         }
         match self.writer.write(&self.output) {
             Ok(count) => drop(self.output.drain(..count)),
-            Err(error) if is_no_failure(&error) => {}
+            Err(error) if is_later(&error) => {}
             Err(error) => return Err(format!("cannot write to the controller: {error}")),
         }
         Ok(())
@@ -309,8 +309,4 @@ fn begin(tasks: &[(&str, Task)], name: &str, limit: Duration) -> Result<Work, St
 fn push(output: &mut Vec<u8>, report: &Report<'_>) {
     // A report has no map with other keys than text, and no length of its own.
     output.extend(frame::frame(report).unwrap_or_default());
-}
-
-fn is_no_failure(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }

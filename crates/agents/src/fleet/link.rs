@@ -15,7 +15,7 @@ use tenfold_sys::process::{Pid, send_signal_to_group};
 use tenfold_sys::signal::Signal;
 
 use super::event::FleetEvent;
-use crate::frame::{self, FrameReader};
+use crate::frame::{self, FrameReader, is_later};
 use crate::message::{MAGIC, Order, Report};
 use crate::text::{LastWords, safe};
 
@@ -168,7 +168,7 @@ impl Link {
         match errors.read(&mut buffer) {
             Ok(0) => self.errors = None,
             Ok(count) => self.written.add(&buffer[..count]),
-            Err(error) if is_no_failure(&error) => {}
+            Err(error) if is_later(&error) => {}
             Err(_) => self.errors = None,
         }
     }
@@ -181,7 +181,7 @@ impl Link {
                 return Ok(());
             }
             Ok(count) => count,
-            Err(error) if is_no_failure(&error) => return Ok(()),
+            Err(error) if is_later(&error) => return Ok(()),
             Err(error) => return Err(format!("cannot be read: {error}")),
         };
         match self.state {
@@ -290,7 +290,7 @@ impl Link {
                     }
                     self.output.drain(..count);
                 }
-                Err(error) if is_no_failure(&error) => return Ok(()),
+                Err(error) if is_later(&error) => return Ok(()),
                 // The reader finds the reason.
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => self.output.clear(),
                 Err(error) => return Err(format!("cannot be written to: {error}")),
@@ -329,10 +329,6 @@ fn estimate(sent: u64, received: u64, theirs: u64) -> ClockEstimate {
     let offset = i128::from(theirs) - i128::from(middle);
     let offset = offset.clamp(i128::from(i64::MIN), i128::from(i64::MAX));
     ClockEstimate { offset: i64::try_from(offset).unwrap_or_default(), round_trip }
-}
-
-fn is_no_failure(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
 #[cfg(test)]

@@ -225,11 +225,6 @@ impl Fleet {
         self.inboxes[agent].pop_front()
     }
 
-    /// Returns the number of events of an agent that wait for [`Fleet::take`].
-    pub fn waiting(&self, agent: usize) -> usize {
-        self.inboxes[agent].len()
-    }
-
     /// Exchanges messages for at most `limit` and 100 ms. A signal ends the wait. An agent whose controller does not call
     /// this for some seconds ends.
     pub fn exchange(&mut self, limit: Duration) {

@@ -103,7 +103,7 @@ pub(crate) fn run(bench: &Workbench, words: &[String], milliseconds: u64) -> Res
     report.runs.into_iter().reduce(sum).ok_or_else(|| "the load generator made no run".to_owned())
 }
 
-/// Adds a run to the sum of those before it.
+/// Adds a run to the sum of the runs before it.
 pub(super) fn sum(mut all: RunSummary, next: RunSummary) -> RunSummary {
     all.elapsed += next.elapsed;
     all.measured += next.measured;

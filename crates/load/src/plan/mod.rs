@@ -144,7 +144,7 @@ pub struct LoadPlan {
     pub part: Option<MachinePart>,
 }
 
-/// The workers of one machine among those of several.
+/// The workers of one machine among the workers of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachinePart {
     /// The index of its first worker.
@@ -270,7 +270,7 @@ pub(crate) fn nanoseconds(time: Duration) -> u64 {
 pub struct TlsOptions {
     /// Accept every certificate.
     pub insecure: bool,
-    /// The certificates to trust instead of those of the system.
+    /// The certificates to trust instead of the system's.
     pub ca: Option<TrustFile>,
     /// The name for SNI and for the check of the certificate, instead of the URL's host.
     pub sni: Option<String>,

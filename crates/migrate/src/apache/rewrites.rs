@@ -7,7 +7,7 @@ use crate::outcome::{Outcome, default, refused};
 use crate::reasons::{CONDITIONS, HIDDEN, NO_PATTERN, PROGRAMS, TLS_FILE, VARIABLES};
 use crate::tree::Directive;
 
-/// What the conditions of a rule require.
+/// The common requirement of the conditions of a rule.
 enum Requirement {
     /// No condition.
     Nothing,
@@ -270,7 +270,7 @@ impl<'t> Apache<'t, '_, '_> {
     }
 }
 
-/// Returns what all conditions require together.
+/// Returns the common requirement of all conditions.
 fn requirement(conditions: &[&Directive]) -> Requirement {
     let is_file = |condition: &&&Directive| {
         let test = condition.arg(0);

@@ -88,7 +88,7 @@ pub(super) fn duration(text: &str) -> Option<String> {
     seconds(text).map(time)
 }
 
-/// Options of the whole server, and what the sites need.
+/// Options of the whole server, and needs of the sites.
 #[derive(Debug, Default)]
 pub(super) struct Global {
     pub(super) http_port: Option<u16>,

@@ -181,7 +181,7 @@ impl<'t> Nginx<'_, '_> {
         }
     }
 
-    /// Switches off what a shorter location switches on: in nginx, one location applies.
+    /// Switches off the rules of shorter locations: in nginx, one location applies.
     pub(super) fn reset(&mut self, directive: &Directive, context: &Context<'t>, scope: &Scope) {
         let leads = |inner: &Directive| {
             matches!(inner.name.as_str(), "return" | "rewrite") || FORWARDING.contains(&inner.name.as_str())

@@ -113,7 +113,7 @@ pub(super) fn is_error_page(server: &[Directive], pattern: &str) -> bool {
         .any(|page| page == pattern || pattern.trim_end_matches('*') == page)
 }
 
-/// What a `server` is for.
+/// The purpose of a `server`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
     /// It serves the site at this place of the draft.
