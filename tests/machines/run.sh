@@ -190,11 +190,16 @@ expect "a copy is removed" 0 0 "$(ls /tmp/tenfold.?????? 2>/dev/null | wc -l)" 0
 
 # --- the laboratory: a server and a client, over a link of 1 Gb/s ---
 ip netns exec "$prefix-1" tc qdisc add dev eth0 root tbf rate 1gbit burst 256k latency 10ms
-code=0
-text=$(as_user ctl timeout 300 tenfold lab run --profile smoke --budget 60s --only n16-send --peers none \
-    --server m1=10.77.0.1 --client m2 --client m3 --output "$home/lab" 2>&1) || code=$?
+for clients in "m2" "m2 m3 m4"; do
+    load=()
+    for client in $clients; do load+=(--client "$client"); done
+    code=0
+    text=$(as_user ctl timeout 300 tenfold lab run --profile smoke --budget 60s --only n16-send --peers none \
+        --server m1=10.77.0.1 "${load[@]}" --output "$home/lab-${#load[@]}" 2>&1) || code=$?
+    expect "the laboratory over a slow link, clients $clients" 0 "$code" "$text" \
+        "HOLDS             n16-send: Above 128 KB the network is the limit" "the link from m1 to ${clients##* } has"
+done
 ip netns exec "$prefix-1" tc qdisc del dev eth0 root
-expect "the laboratory over a slow link" 0 "$code" "$text" "HOLDS             n16-send: Above 128 KB the network is the limit" "the link from m1 to m2 has"
 code=0
 text=$(as_user ctl timeout 120 tenfold lab doctor --server m1=10.77.0.1 --client m2 2>&1) || code=$?
 expect "the doctor of two machines" 0 "$code" "$text" "m1" "m2" "MTU"
