@@ -1,21 +1,24 @@
 //! The rules of accessibility of axe (WCAG 2.2 AA and good practice) on every kind of page, in a real browser.
 
 use std::fs;
+use std::net::SocketAddr;
 
+use rustix::process::Signal;
 use serde_json::Value;
 use tenfold_tests::binary;
 use tenfold_tests::browser::BrowserPage;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
-use tenfold_tests::launch::Launch;
-use tenfold_tests::server::Server;
-use tenfold_tests::site::TempFolder;
+use tenfold_tests::launch::{ANY_PORT, Launch};
+use tenfold_tests::site::{self, TempFolder};
+use tenfold_tests::time::{SOON, becomes_true};
 
 pub(crate) const THEME: Theme = Theme {
     name: "accessibility",
     cases: cases![
-        Own on EPOLL: pages_break_no_rule_of_accessibility, a_listing_breaks_no_rule_of_accessibility;
+        Own on EPOLL: pages_break_no_rule_of_accessibility, a_listing_breaks_no_rule_of_accessibility,
+            the_status_page_breaks_no_rule_of_accessibility;
     ],
 };
 
@@ -41,7 +44,7 @@ const CHECK: &str = "axe.run().then(result => [result.passes.length, ...result.v
 
 /// Checks pages in both colour schemes, wide and as on a phone.
 #[track_caller]
-fn break_no_rule(server: &Server, pages: &[&str]) {
+fn break_no_rule(address: SocketAddr, pages: &[&str]) {
     let source = binary::workspace().join("tests/axe/node_modules/axe-core/axe.min.js");
     let axe = fs::read_to_string(&source)
         .unwrap_or_else(|error| panic!("{}: {error}; `cargo xtask setup` installs it", source.display()));
@@ -51,7 +54,7 @@ fn break_no_rule(server: &Server, pages: &[&str]) {
         page.prefer(scheme);
         page.resize(width, 900, mobile);
         for path in pages {
-            page.go(&format!("http://{}{path}", server.address));
+            page.go(&format!("http://{address}{path}"));
             page.evaluate(&format!("{axe};0"));
             let outcome = page.evaluate(CHECK);
             let (passed, broken) = outcome.as_array().and_then(|all| all.split_first()).expect("a list");
@@ -66,7 +69,7 @@ fn break_no_rule(server: &Server, pages: &[&str]) {
 fn pages_break_no_rule_of_accessibility(config: &Config) {
     let file = binary::workspace().join("examples/tenfold.toml");
     let server = Launch::bare(config).flag("--config", file.display()).members().start();
-    break_no_rule(&server, &PAGES);
+    break_no_rule(server.address, &PAGES);
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
@@ -79,6 +82,17 @@ fn a_listing_breaks_no_rule_of_accessibility(config: &Config) {
     folder.write("folder/picture.svg", "<svg xmlns='http://www.w3.org/2000/svg' width='8' height='8'/>");
     let server =
         Launch::bare(config).flag("--root", folder.path().display()).flag("--listing", "html").start();
-    break_no_rule(&server, &["/", "/folder/", "/folder/?view=grid", "/?filter=none"]);
+    break_no_rule(server.address, &["/", "/folder/", "/folder/?view=grid", "/?filter=none"]);
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn the_status_page_breaks_no_rule_of_accessibility(config: &Config) {
+    // The page has a certificate, statuses and a warning.
+    let launch = Launch::new(&config.over_tls(), site::shared()).flag("--admin", ANY_PORT);
+    let server = launch.start();
+    assert_eq!(server.get("/1k.html").status, 200);
+    server.process.children()[0].signal(Signal::KILL);
+    becomes_true(SOON, "a warning", || server.status()["diagnostics"]["warnings"].as_u64() >= Some(1));
+    break_no_rule(server.admin(), &["/"]);
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }

@@ -1,5 +1,6 @@
 //! The admin listener: exact numbers on every engine, health, hostile clients, and a process that is replaced.
 
+mod page;
 mod prometheus;
 
 use std::collections::BTreeMap;
@@ -9,6 +10,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
 use std::thread;
 
+use page::{the_page_draws_what_happens, the_page_has_the_numbers_of_metrics};
 use prometheus::scrapes_and_the_dashboard_finds_its_metrics;
 use rustix::process::Signal;
 use tenfold_tests::cases;
@@ -31,7 +33,8 @@ pub(crate) const THEME: Theme = Theme {
         Own on EPOLL: readiness_follows_the_life_of_the_server, h99_stalled_and_wrong_clients_hold_up_nobody,
             incomplete_heads_give_way, h99_the_process_is_replaced, a_scrape_beside_load_is_whole,
             reloads_and_upgrades_are_counted, status_asks_an_admin_listener, an_address_in_use_is_named,
-            scrapes_and_the_dashboard_finds_its_metrics;
+            scrapes_and_the_dashboard_finds_its_metrics, the_page_has_the_numbers_of_metrics,
+            the_page_draws_what_happens;
     ],
 };
 
@@ -210,7 +213,7 @@ fn h99_stalled_and_wrong_clients_hold_up_nobody(config: &Config) {
     assert_eq!((posted.status, posted.need("Allow")), (405, "GET, HEAD"));
     let head = ask(admin, "HEAD", "/metrics");
     assert!(head.status == 200 && head.promised() > 1000 && head.body.is_empty(), "{}", head.head);
-    assert_eq!(ask(admin, "GET", "/").status, 404);
+    assert_eq!(ask(admin, "GET", "/none").status, 404);
     let mut wire = Wire::connect(admin);
     wire.send("no HTTP\r\n\r\n");
     assert_eq!(wire.response().status, 400);

@@ -50,6 +50,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "tenfold-accounts",
             "tenfold-agents",
+            "tenfold-chart",
             "tenfold-http",
             "tenfold-site",
             "tenfold-sys",

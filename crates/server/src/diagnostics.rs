@@ -3,6 +3,7 @@
 //! there is no room, and reports their number later.
 
 pub(crate) mod day;
+pub(crate) mod latest;
 pub(crate) mod pieces;
 
 use std::fmt;
@@ -17,6 +18,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tenfold_sys::shared::SharedRows;
 use tenfold_sys::stderr::{PIECE, StandardError};
 
+use latest::LatestMessages;
 use pieces::{count, whole_lines};
 
 /// The least severe level that is logged.
@@ -69,18 +71,44 @@ pub(crate) fn shows(level: Level) -> bool {
     level as u8 <= LEVEL.load(Ordering::Relaxed)
 }
 
-/// Prints `message` if its level is shown.
+/// Prints `message` if its level is shown. The server keeps its latest errors and warnings for its status.
 pub(crate) fn say(level: Level, message: fmt::Arguments<'_>) {
-    if !shows(level) {
-        return;
+    if shows(level) {
+        let message = visible(&message.to_string());
+        keep(level, Some(&message));
+        print(level, &message);
     }
+}
+
+/// Prints a warning that names a requested file. The status counts it but does not show it, because the name of a file
+/// can be a secret.
+pub(crate) fn warn_of_file(message: &str) {
+    if shows(Level::Warn) {
+        keep(Level::Warn, None);
+        print(Level::Warn, &visible(message));
+    }
+}
+
+/// The latest errors and warnings of the server; `None` in other commands.
+pub(crate) fn latest() -> Option<&'static LatestMessages> {
+    OUTPUT.get().map(|output| &output.latest)
+}
+
+/// Counts an error or a warning, and keeps its text.
+fn keep(level: Level, text: Option<&str>) {
+    if let (Level::Error | Level::Warn, Some(output)) = (level, OUTPUT.get()) {
+        output.latest.note(level == Level::Error, text);
+    }
+}
+
+fn print(level: Level, message: &str) {
     let (name, colour) = match level {
         Level::Error => ("error: ", "\x1b[1;31m"),
         Level::Warn => ("warning: ", "\x1b[1;33m"),
         Level::Info => ("", ""),
         Level::Debug => ("debug: ", "\x1b[2m"),
     };
-    let (time, message) = (time(), visible(&message.to_string()));
+    let time = time();
     let line = match coloured() && !colour.is_empty() {
         true => format!("{time}tenfold: {colour}{name}\x1b[0m{message}\n"),
         false => format!("{time}tenfold: {name}{message}\n"),
@@ -157,8 +185,9 @@ pub(crate) const RETRY: Duration = Duration::from_secs(1);
 /// From now on, this process and its children never wait for the reader of standard error.
 pub(crate) fn never_wait() {
     // Without memory for the counter, later steps of the start also fail.
-    if let Ok(lost) = SharedRows::new(1, 1) {
-        OUTPUT.get_or_init(|| Output { stderr: StandardError::open(), lost, torn: AtomicBool::new(false) });
+    if let (Ok(lost), Ok(latest)) = (SharedRows::new(1, 1), LatestMessages::new()) {
+        let torn = AtomicBool::new(false);
+        OUTPUT.get_or_init(|| Output { stderr: StandardError::open(), lost, latest, torn });
     }
 }
 
@@ -180,6 +209,7 @@ struct Output {
     stderr: StandardError,
     /// The number of lost lines of all processes.
     lost: SharedRows,
+    latest: LatestMessages,
     /// The last write of this process ended within a line.
     torn: AtomicBool,
 }

@@ -27,6 +27,7 @@ pub use files::siblings::{Remarks, stale_files};
 pub use hosts::{HostName, Hosts};
 pub use representation::compress::MADE_CODINGS;
 pub use representation::summary::ResponseSummary;
+pub use respond::listing::page::inline_digest;
 pub use respond::message::{misdirected, redirect, too_many_requests};
 pub use respond::work::{Answered, FinishWork, Need, Otherwise, Work};
 pub use rules::cache_control::CacheControl;

@@ -27,7 +27,8 @@ impl Drop for Prometheus {
 }
 
 pub(super) fn scrapes_and_the_dashboard_finds_its_metrics(config: &Config) {
-    let (server, admin) = start(Launch::new(config, site::shared()));
+    // With certificates, each expression has values.
+    let (server, admin) = start(Launch::new(&config.over_tls(), site::shared()));
     for _ in 0..5 {
         assert_eq!(server.get("/1k.html").status, 200);
     }
@@ -62,13 +63,19 @@ pub(super) fn scrapes_and_the_dashboard_finds_its_metrics(config: &Config) {
             query(sum).is_some_and(|found| found[0]["value"][1] == "5")
         });
     }
-    let text = std::fs::read(workspace().join("examples/grafana.json")).expect("the dashboard");
+    let text = std::fs::read(workspace().join("packaging/grafana/tenfold.json")).expect("the dashboard");
     let dashboard: Value = serde_json::from_slice(&text).expect("the dashboard is JSON");
     let panels = dashboard["panels"].as_array().expect("it has panels");
     let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
     let mut expressions = 0;
+    let text = String::from_utf8(ask(admin, "GET", "/metrics").body).expect("text");
+    let names: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
     for target in targets {
         let expression = target["expr"].as_str().expect("a target has an expression");
+        for name in expression.split(|letter: char| !letter.is_alphanumeric() && letter != '_') {
+            let is_known = names.iter().any(|line| line.split(['{', ' ']).next() == Some(name));
+            assert!(is_known || !name.starts_with("tenfold_"), "{name} is no metric: {expression}");
+        }
         let expression = expression.replace("$__rate_interval", "1m").replace("$instance", ".*");
         // Rates need two scrapes.
         becomes_true(SOON, &format!("{expression} has values"), || {

@@ -1,7 +1,9 @@
-//! The admin listener: metrics, the status, and health checks, over HTTP. Its process has no counters, and requests
+//! The admin listener: a page, metrics, the status, and health checks, over HTTP. Its process has no counters, and requests
 //! each report from the supervisor.
 
 mod giving_way;
+mod page;
+mod readings;
 
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
@@ -18,10 +20,11 @@ use tenfold_sys::socket::Listener;
 use tenfold_tls::internal::machine_names;
 
 use super::metrics::{self, MetricsFormat};
-use super::report::StatusReport;
+use super::report::{self, StatusReport};
 use crate::diagnostics::error;
 use crate::sandbox;
 use giving_way::Waiting;
+use readings::Readings;
 
 /// The longest wait for a report. The supervisor may be reading a configuration meanwhile.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -59,6 +62,7 @@ pub(crate) fn serve(plan: &Plan, listener: Listener, supervisor: UnixStream) -> 
             limits,
             names: machine_names(),
             waiting: Waiting::default(),
+            readings: Mutex::default(),
         })),
     )
 }
@@ -134,7 +138,11 @@ struct AdminService {
     /// The host names of this machine.
     names: Vec<String>,
     waiting: Waiting,
+    readings: Mutex<Readings>,
 }
+
+const SECURITY_POLICY: FieldName<'static> = FieldName::constant("Content-Security-Policy");
+const REFERRER_POLICY: FieldName<'static> = FieldName::constant("Referrer-Policy");
 
 struct AdminResponse {
     status: u16,
@@ -168,6 +176,9 @@ impl Service for AdminService {
         head.content_length(made.body.len() as u64);
         head.field(FieldName::CACHE_CONTROL, FieldValue::constant("no-store"));
         head.field(FieldName::X_CONTENT_TYPE_OPTIONS, FieldValue::constant("nosniff"));
+        let policy = FieldValue::new(page::POLICY.as_bytes()).expect("words and digests are a field value");
+        head.field(SECURITY_POLICY, policy);
+        head.field(REFERRER_POLICY, FieldValue::constant("no-referrer"));
         if made.status == 405 {
             head.field(FieldName::ALLOW, FieldValue::constant("GET, HEAD"));
         }
@@ -193,10 +204,10 @@ impl AdminService {
 
     fn respond(&self, request: &Request<'_>) -> AdminResponse {
         let path = request.target.path;
-        if !["/metrics", "/status", "/healthz", "/readyz"].contains(&path) {
+        if !["/", "/metrics", "/status", "/healthz", "/readyz"].contains(&path) {
             return AdminResponse::text(
                 404,
-                "not found; there are /metrics, /status, /healthz and /readyz\n",
+                "not found; there are /, /metrics, /status, /healthz and /readyz\n",
             );
         }
         let text = self.report();
@@ -205,7 +216,19 @@ impl AdminService {
         }
         let report: StatusReport =
             serde_json::from_slice(&text).expect("the supervisor sends what this version reads");
+        let report = Arc::new(report);
+        let mut readings = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = std::time::Instant::now();
+        readings.note(&report, at);
         match path {
+            "/" => {
+                let page = page::html(&report, &readings.intervals(at), report::now());
+                AdminResponse {
+                    status: 200,
+                    content_type: "text/html; charset=utf-8",
+                    body: page.into_bytes(),
+                }
+            }
             "/metrics" => {
                 let format = MetricsFormat::accepted(request.values("accept"));
                 let body = metrics::text_of(report, format).into_bytes();

@@ -1,6 +1,7 @@
 //! The report as metrics: OpenMetrics 1.0 if the client requests it, otherwise the older text format of Prometheus.
 
 use std::fmt::{Error, Write};
+use std::sync::Arc;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, text};
@@ -42,7 +43,8 @@ impl MetricsFormat {
     }
 }
 
-pub(crate) fn text_of(report: StatusReport, format: MetricsFormat) -> String {
+/// The metrics of a report.
+pub(crate) fn text_of(report: Arc<StatusReport>, format: MetricsFormat) -> String {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(ReportMetrics(report)));
     let mut open = String::new();
@@ -75,7 +77,7 @@ fn older(open: &str) -> String {
 }
 
 #[derive(Debug)]
-struct ReportMetrics(StatusReport);
+struct ReportMetrics(Arc<StatusReport>);
 
 /// A label and its value.
 type Label<'a> = (&'static str, &'a str);
@@ -164,6 +166,22 @@ fn encode_server(report: &StatusReport, to: &mut Encoder<'_>) -> Result<(), Erro
     to.counters(
         ("tenfold_upgrades", "Upgrades to another program, by result"),
         [(vec![("result", "success")], upgrades.succeeded), (vec![("result", "failure")], upgrades.failed)],
+    )?;
+    let ends = report.certificates.iter().map(|certificate| {
+        let end = u64::try_from(certificate.expires_unix_seconds).unwrap_or_default();
+        (vec![("name", certificate.name())], end)
+    });
+    to.gauges(
+        ("tenfold_certificate_expires_timestamp_seconds", "When a certificate expires, by its first name"),
+        ends,
+    )?;
+    metrics! { to:
+        gauge "tenfold_hosts" = report.hosts.len() as u64, "Names of hosts with a site of their own";
+    }
+    let diagnostics = &report.diagnostics;
+    to.counters(
+        ("tenfold_diagnostics", "Messages of the server, by level"),
+        [(vec![("level", "error")], diagnostics.errors), (vec![("level", "warning")], diagnostics.warnings)],
     )
 }
 
@@ -238,14 +256,8 @@ fn encode_connections(total: &Numbers, to: &mut Encoder<'_>) -> Result<(), Error
 }
 
 fn encode_workers(report: &StatusReport, to: &mut Encoder<'_>) -> Result<(), Error> {
-    let names: Vec<_> = report
-        .workers
-        .iter()
-        .map(|worker| {
-            let name = worker.worker.map_or("accepts".to_owned(), |number| number.to_string());
-            (name, worker.generation.to_string())
-        })
-        .collect();
+    let names: Vec<_> =
+        report.workers.iter().map(|worker| (worker.name(), worker.generation.to_string())).collect();
     let all = || report.workers.iter().zip(&names);
     let count = |state: &str| report.workers.iter().filter(|worker| worker.state == state).count() as u64;
     to.gauges(
@@ -261,6 +273,10 @@ fn encode_workers(report: &StatusReport, to: &mut Encoder<'_>) -> Result<(), Err
         Some((vec![("worker", &name[..]), ("generation", &generation[..])], worker.memory?))
     });
     to.gauges(("tenfold_worker_memory_bytes", "Memory that the process of a worker occupies"), memory)?;
+    let requests = all().filter(|(worker, _)| worker.worker.is_some()).map(|(worker, (name, generation))| {
+        (vec![("worker", &name[..]), ("generation", &generation[..])], worker.numbers.requests)
+    });
+    to.counters(("tenfold_worker_requests", "Requests that a worker answered"), requests)?;
     let open = all().map(|(worker, (name, generation))| {
         let labels = vec![("worker", &name[..]), ("generation", &generation[..])];
         (labels, worker.numbers.connections.open)

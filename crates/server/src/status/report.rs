@@ -1,11 +1,15 @@
 //! The report of a running server, as its control socket sends it and as `tenfold status` prints it.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use tenfold_engine::Sender;
+use tenfold_tls::certificates::facts::CertificateFacts;
 
+use crate::diagnostics::day;
+use crate::diagnostics::latest::{LatestMessage, LatestMessages};
 use crate::status::counters::{Counter, REFUSALS, Sums};
 use crate::status::latency::Observed;
 
@@ -38,10 +42,88 @@ pub(crate) struct StatusReport {
     pub(crate) observed: Option<Observed>,
     /// The process that signs for the newest configuration; `None` if workers have the keys.
     pub(crate) signing: Option<HelperReport>,
+    /// The certificates of the newest configuration, in the order of their ends. Of certificates with the same first
+    /// name, the report has only the first that ends.
+    #[serde(default)]
+    pub(crate) certificates: Vec<CertificateReport>,
+    /// The names of hosts with a site of their own.
+    #[serde(default)]
+    pub(crate) hosts: Vec<String>,
+    #[serde(default)]
+    pub(crate) diagnostics: DiagnosticsReport,
     /// The sum over all workers, including ended ones.
     #[serde(flatten)]
     pub(crate) total: Numbers,
     pub(crate) workers: Vec<WorkerReport>,
+}
+
+/// A certificate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CertificateReport {
+    /// Its DNS names and addresses.
+    pub(crate) names: Vec<String>,
+    /// The last second of its validity, since 1970.
+    pub(crate) expires_unix_seconds: i64,
+}
+
+impl CertificateReport {
+    pub(crate) fn of(facts: &CertificateFacts) -> CertificateReport {
+        let names = facts.names.iter().map(|name| name.escape_debug().to_string());
+        CertificateReport {
+            names: names.chain(facts.addresses.iter().map(IpAddr::to_string)).collect(),
+            expires_unix_seconds: facts.not_after,
+        }
+    }
+
+    /// The first name, which labels its metric.
+    pub(crate) fn name(&self) -> &str {
+        self.names.first().map_or("", String::as_str)
+    }
+
+    /// The whole days until its end, in words.
+    pub(crate) fn left(&self, now: u64) -> String {
+        let seconds = self.expires_unix_seconds.saturating_sub_unsigned(now);
+        match seconds {
+            ..0 => "expired".to_owned(),
+            0..172_800 => format!("{} h left", seconds / 3600),
+            _ => format!("{} days left", seconds / 86_400),
+        }
+    }
+}
+
+/// The messages at the levels `error` and `warn`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct DiagnosticsReport {
+    pub(crate) errors: u64,
+    pub(crate) warnings: u64,
+    /// The latest of these, the newest first. Messages that name a requested file are missing.
+    pub(crate) latest: Vec<MessageReport>,
+}
+
+/// The first line of a message.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct MessageReport {
+    pub(crate) unix_seconds: u64,
+    /// `error` or `warning`.
+    pub(crate) level: String,
+    pub(crate) text: String,
+}
+
+impl DiagnosticsReport {
+    pub(crate) fn of(messages: &LatestMessages) -> DiagnosticsReport {
+        let (errors, warnings) = messages.counts();
+        let report = |message: LatestMessage| MessageReport {
+            unix_seconds: message.unix_seconds,
+            level: if message.is_error { "error" } else { "warning" }.to_owned(),
+            text: message.text,
+        };
+        DiagnosticsReport { errors, warnings, latest: messages.all().into_iter().map(report).collect() }
+    }
+}
+
+/// Seconds since 1970.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 /// The results of reloads.
@@ -67,8 +149,7 @@ impl ReloadCounts {
 
     /// Records that a new configuration serves.
     pub(crate) fn loaded(&mut self) {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.loaded_unix_seconds = now.as_secs();
+        self.loaded_unix_seconds = now();
     }
 }
 
@@ -137,7 +218,7 @@ impl std::fmt::Display for StatusReport {
         for worker in &self.workers {
             let process = worker.process.map_or("-".to_owned(), |process| process.to_string());
             let restarts = worker.restarts.to_string();
-            let name = worker.worker.map_or("accepts".to_owned(), |number| number.to_string());
+            let name = worker.name();
             let share = worker.share.map_or("-".to_owned(), |share| format!("{:.1} %", share * 100.0));
             row(f, [&name, &process, &worker.state, &share, &restarts], &worker.numbers)?;
         }
@@ -188,7 +269,42 @@ impl std::fmt::Display for StatusReport {
         if self.stuck > 0 {
             writeln!(f, "stuck      {} workers, which were killed", self.stuck)?;
         }
-        writeln!(f, "panics     {}", self.total.panics)
+        writeln!(f, "panics     {}", self.total.panics)?;
+        self.write_facts(f)
+    }
+}
+
+impl WorkerReport {
+    /// The number of the worker in words.
+    pub(crate) fn name(&self) -> String {
+        self.worker.map_or("accepts".to_owned(), |number| number.to_string())
+    }
+}
+
+impl StatusReport {
+    /// The state of the server in a word.
+    pub(crate) fn state(&self) -> &'static str {
+        match (self.draining, self.ready) {
+            (true, _) => "draining",
+            (_, true) => "serving",
+            _ if self.workers.iter().any(|worker| worker.state == "stuck") => "stuck",
+            _ => "starting",
+        }
+    }
+
+    /// Writes the certificates, hosts and latest messages, if there are any.
+    pub(crate) fn write_facts(&self, f: &mut impl std::fmt::Write) -> std::fmt::Result {
+        let now = now();
+        for certificate in &self.certificates {
+            writeln!(f, "expires    {} {}", certificate.left(now), certificate.names.join(" "))?;
+        }
+        if !self.hosts.is_empty() {
+            writeln!(f, "hosts      {}", self.hosts.join(" "))?;
+        }
+        for MessageReport { unix_seconds, level, text } in self.diagnostics.latest.iter().rev() {
+            writeln!(f, "{level:<10} {} {text}", day::moment(*unix_seconds))?;
+        }
+        Ok(())
     }
 }
 
@@ -203,7 +319,8 @@ fn row(f: &mut std::fmt::Formatter<'_>, words: [&str; 5], numbers: &Numbers) -> 
     )
 }
 
-fn uptime(seconds: u64) -> String {
+/// A time in its two greatest units.
+pub(crate) fn uptime(seconds: u64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     match (days, hours, minutes) {
         (0, 0, 0) => format!("{seconds} s"),
@@ -347,12 +464,12 @@ impl Numbers {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use crate::status::counters::{REFUSALS, Sums};
 
     use super::*;
 
-    fn report() -> StatusReport {
+    pub(in crate::status) fn report() -> StatusReport {
         StatusReport {
             version: "1".into(),
             process: 10,
@@ -371,6 +488,9 @@ mod tests {
             accounts: None,
             observed: None,
             signing: None,
+            certificates: Vec::new(),
+            hosts: Vec::new(),
+            diagnostics: DiagnosticsReport::default(),
             total: Numbers::of(&Sums::default()),
             workers: vec![WorkerReport {
                 worker: Some(1),
@@ -422,6 +542,31 @@ mod tests {
         let line = "\naccounts   process 12, replaced 1 times\n\
                     signing    process none, replaced 4 times\n";
         assert!(text.contains(line), "{text}");
+    }
+
+    #[test]
+    fn certificates_hosts_and_messages_are_shown_if_there_are_any() {
+        let certificate = |name: &str, expires: u64| CertificateReport {
+            names: vec![name.to_owned(), "192.0.2.1".to_owned()],
+            expires_unix_seconds: expires as i64,
+        };
+        assert_eq!(certificate("a.test", 86_400 * 3).left(1), "2 days left");
+        assert_eq!(certificate("a.test", 172_800).left(1), "47 h left");
+        assert_eq!(certificate("a.test", 1).left(2), "expired");
+        let mut report = report();
+        report.certificates = vec![certificate("a.test", now() + 86_400 * 30 + 60)];
+        report.hosts = vec!["a.test".to_owned(), "b.test".to_owned()];
+        let message = |unix_seconds, level: &str, text: &str| MessageReport {
+            unix_seconds,
+            level: level.to_owned(),
+            text: text.to_owned(),
+        };
+        report.diagnostics.latest = vec![message(60, "error", "newer"), message(0, "warning", "older")];
+        let expected = "\nexpires    30 days left a.test 192.0.2.1\n\
+                        hosts      a.test b.test\n\
+                        warning    1970-01-01T00:00:00Z older\n\
+                        error      1970-01-01T00:01:00Z newer\n";
+        assert!(report.to_string().ends_with(expected), "{report}");
     }
 
     #[test]

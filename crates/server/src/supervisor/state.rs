@@ -1,5 +1,6 @@
 //! The state of the supervisor, and its report.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use tenfold_sys::process::Pid;
@@ -17,8 +18,8 @@ use super::sockets::listeners::Sockets;
 use super::sockets::notify::ServiceManager;
 use super::upgrade::Upgrades;
 use crate::config::parse::given::GivenSettings;
-use crate::status::report::Numbers;
-use crate::status::report::{StatusReport, WorkerReport};
+use crate::diagnostics;
+use crate::status::report::{CertificateReport, DiagnosticsReport, Numbers, StatusReport, WorkerReport};
 use crate::worker::null::NullResponse;
 
 /// The command line of `tenfold serve`.
@@ -116,7 +117,9 @@ impl Supervisor {
         let is_stuck = |generation: &Generation| generation.seen().iter().any(|worker| worker.is_late);
         let is_served =
             self.generations.all.iter().any(|generation| serves(generation) && !is_stuck(generation));
-        let plan = self.generations.all.last().map(|newest| &newest.config.plan);
+        let newest = self.generations.all.last();
+        let plan = newest.map(|newest| &newest.config.plan);
+        let hosts = newest.into_iter().flat_map(|newest| &newest.settings.hosts).flat_map(|host| &host.names);
         StatusReport {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             process: std::process::id(),
@@ -135,10 +138,23 @@ impl Supervisor {
             accounts: self.children.accounts.as_ref().map(|accounts| accounts.child.report()),
             observed,
             signing: signing.next_back().map(|signing| signing.child.report()),
+            certificates: newest.map(certificates).unwrap_or_default(),
+            hosts: hosts.map(|name| name.as_str().to_owned()).collect(),
+            diagnostics: diagnostics::latest().map(DiagnosticsReport::of).unwrap_or_default(),
             total,
             workers,
         }
     }
+}
+
+/// The certificates of a generation, in the order of their ends, with different first names.
+fn certificates(generation: &Generation) -> Vec<CertificateReport> {
+    let pairs = generation.config.certificates.iter().flat_map(|certificates| &certificates.pairs);
+    let mut all: Vec<_> = pairs.map(|pair| CertificateReport::of(pair.chain.facts())).collect();
+    all.sort_by_key(|certificate| certificate.expires_unix_seconds);
+    let mut names = BTreeSet::new();
+    all.retain(|certificate| names.insert(certificate.name().to_owned()));
+    all
 }
 
 /// The memory that a process occupies, in bytes (`man 5 proc_pid_status`).

@@ -1,4 +1,4 @@
-//! `tenfold status --watch`: rates, latencies, connections and memory, refreshed every second.
+//! `tenfold status --watch`: the page of the admin listener for a terminal, refreshed every second.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, stdout};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::super::output::print;
 use super::source::StatusSource;
-use crate::status::report::{StatusReport, WorkerReport};
+use crate::status::report::{StatusReport, WorkerReport, uptime};
 
 const EVERY: Duration = Duration::from_secs(1);
 /// Moves to the top left of a terminal, and clears everything below (ECMA-48).
@@ -31,15 +31,16 @@ pub(super) fn watch(source: &StatusSource) -> Result<(), String> {
 fn screen(before: &StatusReport, now: &StatusReport, time: Duration) -> String {
     let rate = |then: u64, now: u64| now.saturating_sub(then) as f64 / time.as_secs_f64();
     let mut text = String::new();
-    let state = match (now.draining, now.ready) {
-        (true, _) => "draining",
-        (_, true) => "serving",
-        _ => "starting",
-    };
     let mut line = |words: String| {
         writeln!(text, "{words}").expect("a string takes all that is written");
     };
-    line(format!("tenfold {} on {}, {}, {state}", now.version, now.listen.join(", "), now.engine));
+    let (addresses, state) = (now.listen.join(", "), now.state());
+    line(format!(
+        "tenfold {} on {addresses}, {}, {state}, up {}",
+        now.version,
+        now.engine,
+        uptime(now.uptime_seconds)
+    ));
     line(format!(
         "requests {:.0}/s, {:.2} MB/s, {} open connections, {:.0} refusals/s",
         rate(before.total.requests, now.total.requests),
@@ -55,25 +56,42 @@ fn screen(before: &StatusReport, now: &StatusReport, time: Duration) -> String {
         }
         _ => "latency  not measured: the server has no admin listener (--admin)".to_owned(),
     });
+    let per_second = |(code, count): (&String, &u64)| {
+        let rate = rate(before.total.responses.get(code).copied().unwrap_or_default(), *count);
+        (rate > 0.0).then(|| format!("{code} {rate:.0}/s"))
+    };
+    let statuses: Vec<_> = now.total.responses.iter().filter_map(per_second).collect();
+    line(format!("statuses {}", if statuses.is_empty() { "none".to_owned() } else { statuses.join(", ") }));
     line(format!(
-        "\n{:<8} {:>8} {:<11} {:>8} {:>12} {:>12}",
-        "worker", "process", "state", "open", "requests/s", "memory"
+        "so far   {} requests, {:.1} MB, {} accepted connections, {} restarts, {} panics",
+        now.total.requests,
+        now.total.bytes as f64 / 1e6,
+        now.total.connections.accepted,
+        now.restarts,
+        now.total.panics
+    ));
+    line(format!(
+        "\n{:<8} {:>8} {:<11} {:>8} {:>12} {:>12} {:>8}",
+        "worker", "process", "state", "open", "requests/s", "memory", "restarts"
     ));
     for worker in &now.workers {
         let same =
             |former: &&WorkerReport| (former.worker, former.generation) == (worker.worker, worker.generation);
         let then = before.workers.iter().find(same).map_or(0, |former| former.numbers.requests);
         line(format!(
-            "{:<8} {:>8} {:<11} {:>8} {:>12.0} {:>12}",
-            worker.worker.map_or("accepts".to_owned(), |number| number.to_string()),
+            "{:<8} {:>8} {:<11} {:>8} {:>12.0} {:>12} {:>8}",
+            worker.name(),
             worker.process.map_or("-".to_owned(), |process| process.to_string()),
             worker.state,
             worker.numbers.connections.open,
             rate(then, worker.numbers.requests),
             worker.memory.map_or("-".to_owned(), |bytes| format!("{:.1} MiB", bytes as f64 / 1_048_576.0)),
+            worker.restarts
         ));
     }
-    text
+    let mut facts = String::new();
+    now.write_facts(&mut facts).expect("a string takes all that is written");
+    if facts.is_empty() { text } else { format!("{text}\n{facts}") }
 }
 
 fn refusals(report: &StatusReport) -> u64 {

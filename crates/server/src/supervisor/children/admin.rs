@@ -57,7 +57,9 @@ impl AdminProcess {
                  access with a firewall, or listen on 127.0.0.1"
             );
         }
-        info!("metrics, status and health checks are on {address} (/metrics, /status, /healthz, /readyz)");
+        info!(
+            "a status page, metrics and health checks are on {address} (/, /metrics, /status, /healthz, /readyz)"
+        );
         let child = Child::new("admin process", user, None)?;
         Ok(Some(AdminProcess { child, listener: Some(listener), channel: None, rest: None }))
     }

@@ -24,7 +24,7 @@ use crate::config::resolve::ResolvedConfig;
 use crate::config::resolve::certificates;
 use crate::config::values::Settings;
 use crate::config::values::bounds::HANDSHAKES;
-use crate::diagnostics::{self, debug, warning};
+use crate::diagnostics::{self, debug};
 use crate::log::open;
 use crate::members::channel::AccountsClient;
 use crate::members::client::WorkerMembers;
@@ -126,8 +126,9 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
             tenfold_http::show_server(settings.server_field);
             let mut hosts = hosts(roots, has_book, &settings, &config, user)?;
             let remarks: &'static _ = Box::leak(Box::new(remarks));
-            hosts =
-                hosts.with_remarks(Remarks::new(remarks.row(0), |remark| warning!("{remark} (logged once)")));
+            hosts = hosts.with_remarks(Remarks::new(remarks.row(0), |remark| {
+                diagnostics::warn_of_file(&format!("{remark} (logged once)"));
+            }));
             if web.is_some() {
                 hosts = hosts.for_members(member_folders(&settings.members.protect));
             }

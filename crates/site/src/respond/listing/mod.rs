@@ -7,7 +7,7 @@ pub(crate) mod archive;
 mod folder;
 mod links;
 mod natural;
-mod page;
+pub(crate) mod page;
 mod readme;
 mod view;
 

@@ -24,17 +24,20 @@ const TOP: &str = "Files";
 /// Returns the `Content-Security-Policy` of the page: it loads only images and media of the same site, and
 /// only its own style and script apply.
 pub(super) fn policy() -> String {
-    let digest = |tag: &str| {
-        let (_, rest) = PAGE.split_once(&format!("<{tag}>")).expect("the template has the element");
-        let (content, _) = rest.split_once(&format!("</{tag}>")).expect("the element ends");
-        Base64::encode_string(&Sha256::digest(content))
-    };
     format!(
         "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; img-src 'self'; media-src 'self'; \
          base-uri 'none'; form-action 'self'",
-        digest("style"),
-        digest("script")
+        inline_digest(PAGE, "style"),
+        inline_digest(PAGE, "script")
     )
+}
+
+/// Returns the SHA-256 of the only element `tag` of a page, in Base64, for its `Content-Security-Policy`. Panics if
+/// the page lacks the element.
+pub fn inline_digest(page: &str, tag: &str) -> String {
+    let (_, rest) = page.split_once(&format!("<{tag}>")).expect("the template has the element");
+    let (content, _) = rest.split_once(&format!("</{tag}>")).expect("the element ends");
+    Base64::encode_string(&Sha256::digest(content))
 }
 
 /// Returns the listing as an HTML page, with a link to an archive if the site has `archives`.
