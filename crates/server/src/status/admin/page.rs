@@ -156,7 +156,7 @@ impl PageSource<'_> {
             (
                 "Errors",
                 total("tenfold_diagnostics_total{level=\"error\"}"),
-                format!("{} warnings", total("tenfold_diagnostics_total{level=\"warning\"}")),
+                format!("warnings {}", total("tenfold_diagnostics_total{level=\"warning\"}")),
             ),
         ];
         page.push_str("<section id=\"now\" aria-label=\"Now\"><dl>");
