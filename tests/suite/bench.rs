@@ -99,7 +99,7 @@ fn without_others(mut output: Output) -> Output {
         text.lines().filter(|line| line.contains("invalid: ") || line.contains("cannot evaluate "));
     let is_other = |line: &str| line.contains("invalid: ") && line.contains(": other programs run: ");
     if output.status.code() == Some(4) && doubts.all(is_other) {
-        let failed = text.contains("tenfold bench: assertion failed: ");
+        let failed = text.contains("tenfold: error: assertion failed: ");
         output.status = ExitStatus::from_raw(if failed { 3 << 8 } else { 0 });
     }
     output
@@ -227,7 +227,7 @@ fn a_wrong_response_is_an_error() {
     }
     let missing = measured(&["-n", "20", &at("/missing")]);
     assert_eq!((number(&missing, "/errors/status"), number(&missing, "/statuses/404")), (20.0, 20.0));
-    let both = ["-n", "1k", "-c", "1", &at("/"), &at("/missing"), "--expect-status", "200,404"];
+    let both = ["-v", "-n", "1k", "-c", "1", &at("/"), &at("/missing"), "--expect-status", "200,404"];
     let said = ["1,000 responses OK", "  up to ", " %  #", "200: 500, 404: 500"];
     expect_code(0, &both, &said);
     expect_code(0, &["-n", "20", &at("/missing"), "--expect-status", "404"], &["20 responses OK"]);

@@ -66,7 +66,7 @@ pub(super) fn nothing_of_one_machine_changes() {
     let (peer, _) = counting(u64::MAX);
     let run = measured(&["-n", "200", "-c", "4", &peer.address.to_string()]);
     assert_eq!(run["agents"], json!([]));
-    let output = bench(&["-n", "200", "-c", "4", &peer.address.to_string()]);
+    let output = bench(&["-v", "-n", "200", "-c", "4", &peer.address.to_string()]);
     assert!(!said(&output).contains("agent"), "{}", said(&output));
     for (words, why) in [
         (&["--on", "-oProxyCommand=x"][..], "cannot begin with '-'"),
@@ -93,7 +93,7 @@ pub(super) fn an_agent_that_fails_is_named() {
     let three = ["--on", "a*3", "--on-command", &agent];
     expect_code(
         0,
-        &[&["-n", "2", "-c", "3", &address], &three[..]].concat(),
+        &[&["-v", "-n", "2", "-c", "3", &address], &three[..]].concat(),
         &["2 responses OK", "3 agents"],
     );
     // Agents with fewer connections than threads.

@@ -175,7 +175,11 @@ pub(super) fn the_choice_of_io_is_reported() {
         assert!(report["io"]["why"].as_str().is_some_and(|said| said.contains(why)), "{words:?}: {report:#}");
     }
     assert!(count.load(Ordering::Relaxed) > 0);
-    expect_code(0, &["-n", "5", "-c", "1", &address, "--io", "uring"], &["I/O by io_uring: as requested"]);
+    expect_code(
+        0,
+        &["-v", "-n", "5", "-c", "1", &address, "--io", "uring"],
+        &["I/O by io_uring: as requested"],
+    );
     for words in
         [&["unix:/s"][..], &["localhost", "--source", "127.0.0.2"], &["localhost", "--slow-readers", "1"]]
     {

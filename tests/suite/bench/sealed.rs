@@ -103,6 +103,7 @@ pub(super) fn https_handshakes_are_counted_and_timed() {
     assert_eq!(count(&run, "full") + count(&run, "resumed"), 300, "{run:#}");
     assert_eq!(at_server(), [300 + count(&run, "full"), count(&run, "resumed"), 0]);
 
+    let words = [&["-v"][..], &words].concat();
     let output = expect_code(0, &words, &["  TLS  ", " resumed; TLSv1.3 TLS_", "    handshake "]);
     assert!(
         said(&output).contains("I/O by epoll: io_uring here does not support https"),

@@ -189,6 +189,9 @@ pub(super) fn a_short_run_names_its_few_samples() {
     let (folder, address) = (TempFolder::new("bench-short"), peer.address.to_string());
     let output = expect_code(0, &["-n", "40", &address], &["no interval: too few samples (40 responses"]);
     assert!(!said(&output).contains('±'), "{}", said(&output));
+    let names = String::from_utf8_lossy(&output.stdout).into_owned();
+    let names: Vec<_> = names.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(names, ["rate", "p50", "p99", "p99.9", "max", "errors", "starved", "verdict"]);
     let short = folder.write("short.json", bench(&["--json", "-n", "1", "-c", "1", &address]).stdout);
     let short = short.display().to_string();
     let output = expect_code(0, &["compare", &short, &short], &[]);
@@ -213,6 +216,13 @@ pub(super) fn compare_names_the_settings_that_differ() {
     assert_ne!(label("A "), label("B "), "{text}");
     let output = expect_code(0, &["compare", &kept, &kept], &[]);
     assert!(!said(&output).contains("differs"), "{}", said(&output));
+    let named = report("named.json", &["--label", "the named one"]);
+    let output = expect_code(0, &["compare", &kept, &closed, &named], &["relative", "Connection: close in "]);
+    let text = said(&output);
+    let ranks: Vec<_> = text.lines().filter(|line| line.contains("/s ")).collect();
+    assert!(ranks.len() == 3 && ranks[0].starts_with(" 1  ") && ranks[0].contains(" 1.000"), "{text}");
+    assert_eq!(ranks.iter().filter(|line| line.contains("  the named one  ")).count(), 1, "{text}");
+    expect_code(2, &["compare", &kept], &["REPORT"]);
 }
 
 pub(super) fn http_1_0_is_persistent_only_if_asked() {

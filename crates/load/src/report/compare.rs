@@ -1,4 +1,4 @@
-//! `compare A.json B.json`: ratios of B to A, with intervals.
+//! `compare A.json B.json`: ratios of B to A, with intervals; or a ranked table of more reports.
 
 use std::collections::BTreeSet;
 
@@ -103,14 +103,22 @@ fn middle(samples: &[f64]) -> Option<f64> {
 }
 
 /// A line for each setting that differs.
-fn differences(a: &LoadReport, b: &LoadReport) -> String {
-    let keys: BTreeSet<&String> = a.settings.keys().chain(b.settings.keys()).collect();
+fn differences(reports: &[(&str, &LoadReport)]) -> String {
+    let keys: BTreeSet<&String> = reports.iter().flat_map(|(_, report)| report.settings.keys()).collect();
+    let first = reports.first().map(|(_, report)| *report);
+    let differ = |of: &dyn Fn(&LoadReport) -> Option<String>| {
+        reports.iter().any(|(_, report)| of(report) != first.and_then(of))
+    };
     let mut text = String::new();
-    for key in keys.into_iter().filter(|key| a.settings.get(*key) != b.settings.get(*key)) {
-        let of = |report: &'static str, found: &LoadReport| {
-            format!("{} in {report}", found.settings.get(key).map_or("unknown", String::as_str))
-        };
-        text += &format!("differs  --{key}: {}, {}\n", of("A", a), of("B", b));
+    for key in keys {
+        let of = |report: &LoadReport| report.settings.get(key).cloned();
+        if differ(&of) {
+            let shown = |(name, report): &(&str, &LoadReport)| {
+                format!("{} in {name}", of(report).unwrap_or_else(|| "unknown".to_owned()))
+            };
+            text +=
+                &format!("differs  --{key}: {}\n", reports.iter().map(shown).collect::<Vec<_>>().join(", "));
+        }
     }
     let machines = |report: &LoadReport| -> Vec<String> {
         let found = |agent: &AgentEnvironment| {
@@ -119,24 +127,120 @@ fn differences(a: &LoadReport, b: &LoadReport) -> String {
         };
         report.agents.iter().map(found).collect()
     };
-    let (of_a, of_b) = (machines(a), machines(b));
-    if of_a != of_b && !of_a.is_empty() && !of_b.is_empty() {
-        text += &format!(
-            "differs  agents of A: {}\ndiffers  agents of B: {}\n",
-            of_a.join("; "),
-            of_b.join("; ")
-        );
+    let has_agents = reports.iter().all(|(_, report)| !report.agents.is_empty());
+    if has_agents && differ(&|report| Some(machines(report).join("; "))) {
+        for (name, report) in reports {
+            text += &format!("differs  agents of {name}: {}\n", machines(report).join("; "));
+        }
     }
-    if a.io.means != b.io.means {
-        text += &format!("differs  A: {}\ndiffers  B: {}\n", a.io, b.io);
+    if differ(&|report| Some(format!("{:?}", report.io.means))) {
+        for (name, report) in reports {
+            text += &format!("differs  {name}: {}\n", report.io);
+        }
     }
     text
 }
 
+/// A report in a ranked table.
+struct RankedReport<'a> {
+    name: &'a str,
+    report: &'a LoadReport,
+    rates: Vec<f64>,
+    /// The ratio of its rate to the highest, and the adjusted p-value of equality; or the reason why there is none.
+    relative: Result<(Estimate, f64), String>,
+}
+
+/// A table of several reports by name, the highest rate first. Invalid reports come last and have no rank.
+pub fn ranked(reports: &[(&str, &LoadReport)]) -> String {
+    let samples = |report: &LoadReport| report.runs.iter().map(|run| run.rate).collect::<Vec<f64>>();
+    let mut rows: Vec<RankedReport<'_>> = reports
+        .iter()
+        .map(|&(name, report)| {
+            let relative = Err(missing_interval(report));
+            RankedReport { name, report, rates: samples(report), relative }
+        })
+        .collect();
+    let is_invalid = |row: &RankedReport<'_>| !row.report.invalid().is_empty();
+    rows.sort_by(|a, b| {
+        let rate = |row: &RankedReport<'_>| middle(&row.rates).unwrap_or_default();
+        is_invalid(a).cmp(&is_invalid(b)).then(rate(b).total_cmp(&rate(a)))
+    });
+    let best = rows.first().filter(|row| !is_invalid(row)).map(|row| row.rates.clone());
+    for row in rows.iter_mut().skip(1).filter(|row| !is_invalid(row)) {
+        if let Some((ratio, p)) = best.as_ref().and_then(|best| estimate::ratio(best, &row.rates)) {
+            row.relative = Ok((ratio, p));
+        }
+    }
+    let compared: Vec<&mut f64> =
+        rows.iter_mut().filter_map(|row| Some(&mut row.relative.as_mut().ok()?.1)).collect();
+    let p_values: Vec<f64> = compared.iter().map(|p| **p).collect();
+    for (p, adjusted) in compared.into_iter().zip(holm::adjust(&p_values)) {
+        *p = adjusted;
+    }
+    table(reports, &rows, best.as_deref())
+}
+
+/// The reason why a report has no interval.
+fn missing_interval(report: &LoadReport) -> String {
+    match report.runs.len() < FEWEST_SAMPLES {
+        true => "no interval: one run does not show how runs differ (use --repeat)".to_owned(),
+        false => "no interval: the rate is 0 in a run".to_owned(),
+    }
+}
+
+fn table(reports: &[(&str, &LoadReport)], rows: &[RankedReport<'_>], best: Option<&[f64]>) -> String {
+    let width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or_default().max(6);
+    let mut text = differences(reports);
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text += &format!(
+        "    {:<width$}{:>12}{:>10}{:>10}{:>9}{:>10}  {:<16}\n",
+        "report", "rate", "p50", "p99", "errors", "relative", "95 % interval"
+    );
+    for (place, row) in (1..).zip(rows) {
+        let invalid = row.report.invalid();
+        let rank = if invalid.is_empty() { format!("{place:>2}") } else { " -".to_owned() };
+        let of = |name: &str| {
+            let samples: Vec<f64> =
+                row.report.runs.iter().filter_map(|run| metrics::value(run, name)).collect();
+            value(name, middle(&samples))
+        };
+        let relative = best.and_then(middle).zip(middle(&row.rates)).map(|(best, own)| own / best);
+        let relative = relative
+            .filter(|_| invalid.is_empty())
+            .map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3}"));
+        let errors: u64 = row.report.runs.iter().map(RunSummary::errors).sum();
+        let name = row.name;
+        text += &format!(
+            "{rank}  {name:<width$}{:>12}{:>10}{:>10}{errors:>9}{relative:>10}",
+            of("rate"),
+            of("p50"),
+            of("p99")
+        );
+        text += &match (&row.relative, place) {
+            _ if !invalid.is_empty() => format!("  invalid: {}\n", invalid.join("; ")),
+            (_, 1) => "\n".to_owned(),
+            (Ok((ratio, p)), _) => {
+                let interval = format!("{:.3} .. {:.3}", ratio.low, ratio.high);
+                let verdict = if *p <= ALPHA { "slower" } else { "no measurable difference" };
+                format!("  {interval:<16}  {verdict}\n")
+            }
+            (Err(why), _) => format!("  {why}\n"),
+        };
+    }
+    text + "\nrelative: the rate as a part of the highest; intervals: Student's t over the logarithms of runs; \
+            conclusions: 5 % for all lines together (Holm)\n"
+}
+
 /// The comparison as text.
 pub fn text(a: &LoadReport, b: &LoadReport) -> String {
-    let mut text = format!("A  {}: {}\nB  {}: {}\n", a.urls.join(" "), a.plan, b.urls.join(" "), b.plan);
-    text += &differences(a, b);
+    let title = |report: &LoadReport| {
+        let label = report.label.as_ref().map_or_else(String::new, |label| format!("{label}: "));
+        format!("{label}{}: {}", report.urls.join(" "), report.plan)
+    };
+    let mut text = format!("A  {}\nB  {}\n", title(a), title(b));
+    text += &differences(&[("A", a), ("B", b)]);
     text.push('\n');
     text += &format!("{:<8}{:>12}{:>12}{:>8}  {:<16}\n", "", "A", "B", "B/A", "95 % interval");
     compare(a, b).iter().for_each(|line| text += &shown(line));
@@ -164,13 +268,17 @@ pub fn text(a: &LoadReport, b: &LoadReport) -> String {
     text
 }
 
-fn shown(line: &ComparedMetric) -> String {
-    let value = |value: Option<f64>| match (value, line.name) {
+/// Formats a rate or a time.
+fn value(name: &str, value: Option<f64>) -> String {
+    match (value, name) {
         (None, _) => "-".to_owned(),
         (Some(value), "rate") => format!("{value:.0}/s"),
         (Some(value), _) => units::time(value),
-    };
-    let values = format!("{:<8}{:>12}{:>12}", line.name, value(line.a), value(line.b));
+    }
+}
+
+fn shown(line: &ComparedMetric) -> String {
+    let values = format!("{:<8}{:>12}{:>12}", line.name, value(line.name, line.a), value(line.name, line.b));
     match &line.comparison {
         Ok(comparison) => {
             let ratio = &comparison.ratio;
@@ -194,6 +302,7 @@ mod tests {
         let run = |rate: &f64| RunSummary { rate: *rate, ..RunSummary::default() };
         let runs = rates.iter().map(run).collect();
         LoadReport {
+            label: None,
             urls: vec!["u".into()],
             plan: "p".into(),
             settings: BTreeMap::new(),
@@ -237,6 +346,32 @@ mod tests {
         assert_eq!(verdicts(&b, &a), [("rate", "A is better")]);
         assert_eq!(verdicts(&a, &a), [("rate", "no measurable difference")]);
         assert!(text(&a, &b).contains("over the logarithms of runs"));
+    }
+
+    #[test]
+    fn several_reports_are_ranked_with_their_differences() {
+        let (fast, near) = (report(&[200.0, 202.0, 198.0, 200.0]), report(&[199.0, 203.0, 197.0, 200.0]));
+        let (slow, mut wrong) = (report(&[100.0, 101.0, 99.0, 100.0]), report(&[900.0, 900.0]));
+        wrong.runs[0].invalid.push("too late".to_owned());
+        let mut once = report(&[50.0]);
+        once.settings = [("pipeline".to_owned(), "4".to_owned())].into();
+        let all = [("slow", &slow), ("wrong", &wrong), ("near", &near), ("once", &once), ("fast", &fast)];
+        let text = ranked(&all);
+        let row = |name: &str| text.lines().position(|line| line.split_whitespace().nth(1) == Some(name));
+        let places = ["fast", "near", "slow", "once", "wrong"].map(row);
+        assert!(places.is_sorted() && places[0].is_some(), "{text}");
+        let line = |name| text.lines().nth(row(name).expect("a row")).expect("a line");
+        assert!(
+            line("fast").ends_with("1.000") && line("near").ends_with("no measurable difference"),
+            "{text}"
+        );
+        assert!(line("slow").contains("0.500  0.4") && line("slow").ends_with("  slower"), "{text}");
+        assert!(line("once").contains("0.250  no interval: one run"), "{text}");
+        assert!(
+            line("wrong").starts_with(" -  wrong") && line("wrong").ends_with("invalid: too late"),
+            "{text}"
+        );
+        assert!(text.starts_with("differs  --pipeline: unknown in slow, "), "{text}");
     }
 
     #[test]

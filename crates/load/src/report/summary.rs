@@ -14,6 +14,9 @@ use crate::report::environment::Environment;
 /// The results of all runs of a plan.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct LoadReport {
+    /// The name that the user gave to the measurement.
+    #[serde(default)]
+    pub label: Option<String>,
     /// The requested URLs.
     pub urls: Vec<String>,
     /// The plan in one line.

@@ -209,6 +209,7 @@ impl<'a> LoadFleet<'a> {
         let share = ShareBy::ALL.into_iter().find(|(_, share)| *share == self.share);
         settings.insert("share".to_owned(), share.map_or("", |(name, _)| name).to_owned());
         Ok(LoadReport {
+            label: None,
             urls: self.plan.urls.iter().map(ToString::to_string).collect(),
             plan: self.plan.to_string(),
             settings,

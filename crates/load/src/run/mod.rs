@@ -55,7 +55,16 @@ pub fn run(plan: &LoadPlan, live: bool) -> Result<LoadReport, LoadError> {
     }
     let urls = plan.urls.iter().map(ToString::to_string).collect();
     let agents = Vec::new();
-    Ok(LoadReport { urls, plan: plan.to_string(), settings: plan.settings(), io, environment, agents, runs })
+    Ok(LoadReport {
+        label: None,
+        urls,
+        plan: plan.to_string(),
+        settings: plan.settings(),
+        io,
+        environment,
+        agents,
+        runs,
+    })
 }
 
 fn check_descriptors(plan: &LoadPlan) -> Result<(), LoadError> {

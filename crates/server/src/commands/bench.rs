@@ -23,7 +23,7 @@ use tenfold_tls::certificates::roots;
 
 pub(crate) use self::flags::command;
 use crate::config::parse::units;
-use crate::diagnostics;
+use crate::diagnostics::{self, error};
 
 /// Exit codes in addition to 0, 1 and 2.
 const ASSERTION_FAILED: u8 = 3;
@@ -46,18 +46,28 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
 }
 
 fn end(why: &str, code: u8) -> ExitCode {
-    diagnostics::raw(&format!("tenfold bench: {why}\n"));
+    error!("{why}");
     ExitCode::from(code)
 }
 
 fn compare_files(matches: &ArgMatches) -> Result<ExitCode, LoadError> {
-    let report = |name: &str| {
-        let path = matches.get_one::<PathBuf>(name).expect("clap requires both");
-        output::read_json(&read(path)?).map_err(|why| LoadError::Failed(format!("{}: {why}", path.display())))
+    let report = |path: &PathBuf| -> Result<(String, LoadReport), LoadError> {
+        let wrong = |why| LoadError::Failed(format!("{}: {why}", path.display()));
+        let report = output::read_json(&read(path)?).map_err(wrong)?;
+        let name = report.label.clone().unwrap_or_else(|| path.display().to_string());
+        Ok((name, report))
     };
-    let (a, b) = (report("A")?, report("B")?);
-    print(&diagnostics::visible(&compare::text(&a, &b)))?;
-    let valid = a.invalid().is_empty() && b.invalid().is_empty();
+    let files = matches.get_many::<PathBuf>("REPORT").into_iter().flatten();
+    let reports: Vec<(String, LoadReport)> = files.map(report).collect::<Result<_, _>>()?;
+    let text = match reports.as_slice() {
+        [(_, a), (_, b)] => compare::text(a, b),
+        several => {
+            let named: Vec<_> = several.iter().map(|(name, report)| (name.as_str(), report)).collect();
+            compare::ranked(&named)
+        }
+    };
+    print(&diagnostics::visible(&text))?;
+    let valid = reports.iter().all(|(_, report)| report.invalid().is_empty());
     Ok(if valid { ExitCode::SUCCESS } else { ExitCode::from(INVALID) })
 }
 
@@ -77,14 +87,17 @@ fn bench(matches: &ArgMatches) -> Result<ExitCode, LoadError> {
     let file = |name: &str| matches.get_one::<PathBuf>(name).map(|path| OutputFile::create(path)).transpose();
     let (curve, page) = (file("hdr")?, file("report")?);
     let live = !matches.get_flag("quiet");
-    let report = match fleet(matches)? {
+    let mut report = match fleet(matches)? {
         Some(fleet) => tenfold_load::run_on(&plan, &fleet, share(matches), live)?,
         None => tenfold_load::run(&plan, live)?,
     };
-    let text = match (matches.get_flag("json"), matches.get_flag("csv")) {
-        (true, _) => output::json(&report),
-        (_, true) => output::csv(&report),
-        _ => output::text(&report),
+    report.label = matches.get_one::<String>("label").cloned();
+    let is_typed = |name: &str| matches.get_flag(name);
+    let text = match (is_typed("json"), is_typed("csv"), is_typed("verbose")) {
+        (true, ..) => output::json(&report),
+        (_, true, _) => output::csv(&report),
+        (_, _, true) => output::text(&report),
+        _ => output::brief(&report),
     };
     print(&text)?;
     if let Some(curve) = curve {
@@ -103,17 +116,17 @@ fn exit_code(report: &LoadReport, assertions: &[Assertion]) -> ExitCode {
         match assertion.check(report) {
             AssertionResult::Holds => {}
             AssertionResult::Fails(why) => {
-                diagnostics::raw(&format!("tenfold bench: assertion failed: {why}\n"));
+                error!("assertion failed: {why}");
                 code = code.max(ASSERTION_FAILED);
             }
             AssertionResult::Unknown(why) => {
-                diagnostics::raw(&format!("tenfold bench: cannot evaluate {why}\n"));
+                error!("cannot evaluate {why}");
                 code = INVALID;
             }
         }
     }
     for why in report.invalid() {
-        diagnostics::raw(&format!("tenfold bench: invalid: {why}\n"));
+        error!("invalid: {why}");
         code = INVALID;
     }
     ExitCode::from(if report.interrupted() { INTERRUPTED } else { code })

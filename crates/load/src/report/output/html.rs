@@ -15,7 +15,12 @@ use crate::report::summary::{Batch, Distribution, LoadReport, PERCENTILES, RunSu
 /// Formats the report as one HTML file: charts of the last run, and all results as text.
 pub fn html(report: &LoadReport) -> String {
     let url = report.urls.first().map_or("", String::as_str);
-    let mut page = format!("<h1>{}</h1><p>{}</p>", escape(url), escape(&report.plan));
+    let title = report.label.as_deref().unwrap_or(url);
+    let mut page = format!("<h1>{}</h1>", escape(title));
+    if report.label.is_some() {
+        let _ = write!(page, "<p>{}</p>", escape(url));
+    }
+    let _ = write!(page, "<p>{}</p>", escape(&report.plan));
     if let Some(run) = report.runs.last() {
         first_screen(&mut page, report, run);
         if report.runs.len() > 1 {
@@ -32,7 +37,7 @@ pub fn html(report: &LoadReport) -> String {
         escape(&text(report))
     );
     settings(&mut page, report);
-    document(&format!("tenfold bench: {url}"), &page)
+    document(&format!("tenfold bench: {title}"), &page)
 }
 
 fn first_screen(page: &mut String, report: &LoadReport, run: &RunSummary) {

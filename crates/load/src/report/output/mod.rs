@@ -11,7 +11,7 @@ use crate::report::summary::LoadReport;
 
 pub use hdr::hdr;
 pub use html::html;
-pub use text::text;
+pub use text::{brief, text};
 pub use units::number;
 
 /// Formats the report as JSON. Names that end with `_us` are microseconds, other times seconds.

@@ -1,5 +1,6 @@
-//! The report as text.
+//! The report as text: eight lines and a histogram, or all results.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::measure::record::{Http2Stats, TlsStats};
@@ -13,9 +14,114 @@ use crate::report::summary::{
     AgentSummary, Distribution, LittlesLaw, LoadReport, PERCENTILES, RunSummary, Schedule,
 };
 
-/// Formats the report.
+/// The width of the names in [`brief`].
+const NAME: usize = 9;
+
+/// Formats the most important results: eight lines and a histogram for one run, or a table over several runs.
+pub fn brief(report: &LoadReport) -> String {
+    let mut text = String::new();
+    if let Some(label) = &report.label {
+        let _ = writeln!(text, "{label}");
+    }
+    match report.runs.as_slice() {
+        [run] => brief_run(&mut text, report, run),
+        _ => brief_runs(&mut text, report),
+    }
+    text
+}
+
+fn brief_run(text: &mut String, report: &LoadReport, run: &RunSummary) {
+    brief_line(text, "rate", &format!("{}/s  {}", number(run.rate), spread(run)));
+    let found = run.latency_us.as_ref();
+    for name in ["p50", "p99", "p99.9"] {
+        let shown = found.and_then(|found| found.percentile(name)).map_or_else(|| too_few(run, name), time);
+        brief_line(text, name, &shown);
+    }
+    brief_line(text, "max", &found.map_or_else(|| "-".to_owned(), |found| time(found.max)));
+    brief_errors(text, &report.runs);
+    brief_line(text, "verdict", &verdict(report));
+    for agent in &run.agents {
+        let why = match (&agent.lost, &agent.limit) {
+            (Some(why), _) => format!("LOST: it {why}"),
+            (None, Some(why)) => format!("a limit: {why}"),
+            (None, None) => continue,
+        };
+        brief_line(text, &format!("agent {}", agent.name), &why);
+    }
+    if let Some(bars) = found.and_then(bars) {
+        let _ = write!(text, "\n{bars}");
+    }
+}
+
+fn brief_runs(text: &mut String, report: &LoadReport) {
+    over_runs(text, report, &["rate", "p50", "p99", "p99.9", "max"]);
+    brief_errors(text, &report.runs);
+    brief_line(text, "verdict", &verdict(report));
+}
+
+fn brief_line(text: &mut String, name: &str, value: &str) {
+    let _ = writeln!(text, "  {name:<NAME$} {value}");
+}
+
+/// The reason why a percentile is missing.
+fn too_few(run: &RunSummary, name: &str) -> String {
+    let samples = run.latency_us.as_ref().map_or(0, |found| found.count);
+    let needed = metrics::fewest_samples(name).unwrap_or_default();
+    format!("-  too few samples ({}; {} needed)", number(samples as f64), number(needed))
+}
+
+/// The errors by kind, and the starved connections.
+fn brief_errors(text: &mut String, runs: &[RunSummary]) {
+    let mut kinds: BTreeMap<&str, (u64, &str)> = BTreeMap::new();
+    for run in runs {
+        for (kind, count) in &run.errors {
+            let example = run.examples.get(kind).map(String::as_str).unwrap_or_default();
+            kinds.entry(kind.name()).or_insert((0, example)).0 += count;
+        }
+    }
+    let all: u64 = kinds.values().map(|(count, _)| count).sum();
+    let shown: Vec<String> = kinds
+        .iter()
+        .map(|(kind, (count, example))| format!("{} {kind}, the first: {example}", number(*count as f64)))
+        .collect();
+    let colon = if shown.is_empty() { "" } else { ": " };
+    brief_line(text, "errors", &format!("{}{colon}{}", number(all as f64), shown.join("; ")));
+    let sum = |of: fn(&RunSummary) -> u64| number(runs.iter().map(of).sum::<u64>() as f64);
+    let (starved, slots) = (sum(|run| run.connections.never_answered), sum(|run| run.connections.slots));
+    brief_line(text, "starved", &format!("{starved} of {slots} connections"));
+}
+
+/// Whether the numbers are valid, with the reasons and notes.
+fn verdict(report: &LoadReport) -> String {
+    let answers: u64 = report.runs.iter().map(|run| run.answers).sum();
+    let measured: f64 = report.runs.iter().map(|run| run.measured).sum();
+    let counted = format!("{} responses OK in {measured:.2} s", number(answers as f64));
+    let invalid = report.invalid();
+    let mut notes: Vec<&str> = Vec::new();
+    for note in report.runs.iter().flat_map(|run| &run.notes) {
+        if !notes.contains(&note.as_str()) {
+            notes.push(note);
+        }
+    }
+    let notes: String = notes.iter().map(|note| format!("; note: {note}")).collect();
+    let interrupted = report.runs.iter().find(|run| run.interrupted);
+    let mut found = Vec::new();
+    if !invalid.is_empty() {
+        found.push(format!("INVALID: {}", invalid.join("; ")));
+    }
+    if let Some(run) = interrupted {
+        found.push(format!("interrupted after {:.1} s", run.elapsed));
+    }
+    if found.is_empty() {
+        found.push("valid".to_owned());
+    }
+    format!("{}; {counted}{notes}", found.join("; "))
+}
+
+/// Formats all results.
 pub fn text(report: &LoadReport) -> String {
-    let mut text = format!("{}\n{}\n", report.urls.first().map_or("", String::as_str), report.plan);
+    let label = report.label.as_ref().map_or_else(String::new, |label| format!("{label}\n"));
+    let mut text = label + &format!("{}\n{}\n", report.urls.first().map_or("", String::as_str), report.plan);
     if report.urls.len() > 1 {
         let more = report.urls.len() - 1;
         let _ = writeln!(text, "and {more} more URL{}", if more == 1 { "" } else { "s" });
@@ -37,7 +143,7 @@ pub fn text(report: &LoadReport) -> String {
         write_run(&mut text, run);
     }
     if report.runs.len() > 1 {
-        over_runs(&mut text, report);
+        over_runs(&mut text, report, &["rate", "mean", "p50", "p99", "max"]);
     }
     text
 }
@@ -264,9 +370,10 @@ fn write_validity(text: &mut String, run: &RunSummary) {
     run.invalid.iter().for_each(|why| line(text, "INVALID", why));
 }
 
-fn over_runs(text: &mut String, report: &LoadReport) {
-    let _ = writeln!(text, "\nover {} runs  geo. mean   95 % interval", report.runs.len());
-    for name in ["rate", "mean", "p50", "p99", "max"] {
+fn over_runs(text: &mut String, report: &LoadReport, names: &[&str]) {
+    let gap = if text.is_empty() { "" } else { "\n" };
+    let _ = writeln!(text, "{gap}over {} runs  geo. mean   95 % interval", report.runs.len());
+    for &name in names {
         let values: Vec<f64> = report.runs.iter().filter_map(|run| metrics::value(run, name)).collect();
         let shown = |value: f64| if name == "rate" { format!("{}/s", number(value)) } else { time(value) };
         if let Some(found) = estimate::mean(&values) {
@@ -279,6 +386,70 @@ fn over_runs(text: &mut String, report: &LoadReport) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::record::ErrorKind;
+
+    fn run(samples: u64) -> RunSummary {
+        let times = (1..=samples).map(|at| at * 1_000);
+        RunSummary {
+            rate: 5_000.0,
+            answers: samples,
+            latency_us: Distribution::of_times(times),
+            ..RunSummary::default()
+        }
+    }
+
+    fn names(text: &str) -> Vec<&str> {
+        text.lines().map(|line| line.trim_start().split(' ').next().unwrap_or_default()).collect()
+    }
+
+    #[test]
+    fn a_run_has_eight_lines_and_a_histogram() {
+        let report = LoadReport { runs: vec![run(20_000)], ..LoadReport::default() };
+        let text = brief(&report);
+        let eight = ["rate", "p50", "p99", "p99.9", "max", "errors", "starved", "verdict"];
+        assert_eq!(names(&text)[..9], [&eight[..], &[""]].concat(), "{text}");
+        assert!(names(&text)[9..].iter().all(|name| *name == "up"), "{text}");
+        assert!(text.contains("  verdict   valid; 20,000 responses OK"), "{text}");
+        let few = brief(&LoadReport { runs: vec![run(40)], ..LoadReport::default() });
+        assert_eq!(names(&few), eight, "{few}");
+        assert!(few.contains("  p99.9     -  too few samples (40; 10,000 needed)\n"), "{few}");
+    }
+
+    #[test]
+    fn errors_reasons_and_bad_agents_are_in_the_short_text() {
+        let mut bad = run(2_000);
+        bad.errors = [(ErrorKind::Timeout, 3)].into();
+        bad.examples = [(ErrorKind::Timeout, "no response".to_owned())].into();
+        bad.invalid = vec!["the generator was late".to_owned()];
+        bad.notes = vec!["a note".to_owned()];
+        let agent = |name: &str, lost: Option<&str>, limit: Option<&str>| AgentSummary {
+            name: name.to_owned(),
+            lost: lost.map(str::to_owned),
+            limit: limit.map(str::to_owned),
+            ..AgentSummary::default()
+        };
+        bad.agents =
+            vec![agent("a", None, None), agent("b", Some("ended"), None), agent("c", None, Some("busy"))];
+        let text = brief(&LoadReport { runs: vec![bad], ..LoadReport::default() });
+        for line in [
+            "  errors    3: 3 timeout, the first: no response\n",
+            "  verdict   INVALID: the generator was late; 2,000 responses OK in 0.00 s; note: a note\n",
+            "  agent b   LOST: it ended\n",
+            "  agent c   a limit: busy\n",
+        ] {
+            assert!(text.contains(line), "{line:?} is missing in:\n{text}");
+        }
+        assert!(!text.contains("agent a"), "{text}");
+    }
+
+    #[test]
+    fn several_runs_are_one_table() {
+        let label = Some("epoll".to_owned());
+        let text = brief(&LoadReport { label, runs: vec![run(20_000); 3], ..LoadReport::default() });
+        let table =
+            ["epoll", "", "over", "rate", "p50", "p99", "p99.9", "max", "errors", "starved", "verdict"];
+        assert_eq!(names(&text), table, "{text}");
+    }
 
     #[test]
     fn an_interval_over_runs_that_differ_much_has_no_negative_end() {

@@ -15,7 +15,6 @@ Exit codes: 0 done; 1 failed, for example no server listens; 2 wrong usage; 3 an
 4 the measurement is invalid, with the reason; 130 interrupted, with the results so far.";
 
 pub(crate) fn command() -> clap::Command {
-    let report = |name: &'static str| Arg::new(name).value_parser(value_parser!(PathBuf)).required(true);
     clap::Command::new("bench")
         .about("Generate load for an HTTP server, and report results and their validity")
         .after_help(ABOUT_CODES)
@@ -29,9 +28,14 @@ pub(crate) fn command() -> clap::Command {
         .args(flags())
         .subcommand(
             clap::Command::new("compare")
-                .about("Compare two reports: differing settings, ratios of B to A with intervals")
-                .arg(report("A").help("A report of `bench --json`"))
-                .arg(report("B").help("Another report")),
+                .about("Compare two reports in detail, or rank more reports in a table")
+                .arg(
+                    Arg::new("REPORT")
+                        .value_parser(value_parser!(PathBuf))
+                        .num_args(2..)
+                        .required(true)
+                        .help("Reports of `bench --json`, by their --label or their file"),
+                ),
         )
 }
 
@@ -122,6 +126,8 @@ fn flags() -> Vec<Arg> {
             flag("expect-length", "BYTES") => "Accept only bodies of this length";
             flag("expect-hash", "SHA256") => "Accept only bodies with this SHA-256";
             many("assert", "ASSERTION") => "Fail unless every run meets this, such as 'p99<5ms' or 'errors==0'; repeatable";
+            switch("verbose").short('v').conflicts_with_all(["json", "csv"]) => "Print all results, not only the most important ones";
+            flag("label", "NAME") => "Name the measurement in its report and in comparisons";
             switch("json").conflicts_with("csv") => "Print JSON";
             switch("csv") => "Print CSV, one line per run";
             file("hdr") => "Write the last run's latencies for HdrHistogram's plotter; with --rate, also FILE.uncorrected";
