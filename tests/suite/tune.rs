@@ -75,7 +75,7 @@ fn tune_measures_the_best_setting_again_and_only_reads_the_site() {
     if code == Some(4) {
         // Concurrent cases disturb the search.
         assert!(
-            text.contains("tenfold tune: invalid: ") && text.contains("no configuration was written"),
+            text.contains("tenfold: error: invalid: ") && text.contains("no configuration was written"),
             "{text}"
         );
         assert!(!text.contains("best:") && !file.exists(), "a configuration without a proof: {text}");
@@ -201,7 +201,7 @@ fn a_disturbed_search_gives_no_advice() {
     });
     assert_eq!(code, Some(4), "{text}");
     assert!(
-        text.contains("tenfold tune: invalid: ") && text.contains("no configuration was written"),
+        text.contains("tenfold: error: invalid: ") && text.contains("no configuration was written"),
         "{text}"
     );
     assert!(!text.contains("best") && !folder.at("run/tenfold.toml").exists(), "{text}");

@@ -10,7 +10,7 @@ use tenfold_lab::trial::remote::SUBJECT_TASK;
 
 use super::lab;
 use crate::config::parse::units;
-use crate::diagnostics;
+use crate::diagnostics::error;
 
 /// The tasks that a controller can begin.
 const TASKS: [(&str, Task); 2] =
@@ -41,7 +41,7 @@ pub(crate) fn run(typed: &ArgMatches) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
-            diagnostics::raw(&format!("tenfold agent: {why}\n"));
+            error!("{why}");
             ExitCode::from(code)
         }
     }

@@ -43,7 +43,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
         Some(("compare", typed)) => compare_runs(&path(typed, "A"), &path(typed, "B")),
         _ => unreachable!("a subcommand is required, and these are all"),
     };
-    end("lab", done)
+    end(done)
 }
 
 fn list() -> Result<u8, LabFailure> {

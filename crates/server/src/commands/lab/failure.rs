@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use crate::commands::output;
-use crate::diagnostics::visible;
+use crate::diagnostics::{error, visible};
 
 /// The exit code if the measurement proves nothing: no trial succeeded, or other programs disturbed the trials.
 pub(super) const INVALID: u8 = 4;
@@ -20,9 +20,9 @@ impl From<String> for LabFailure {
 }
 
 /// Prints the error of a command, and returns the exit code.
-pub(super) fn end(command: &str, done: Result<u8, LabFailure>) -> ExitCode {
+pub(super) fn end(done: Result<u8, LabFailure>) -> ExitCode {
     ExitCode::from(done.unwrap_or_else(|LabFailure(code, why)| {
-        eprintln!("tenfold {command}: {}", visible(&why));
+        error!("{why}");
         code
     }))
 }

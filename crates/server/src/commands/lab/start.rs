@@ -30,6 +30,7 @@ use super::live::{self, LiveView, RunView};
 use crate::commands::bench;
 use crate::config::parse::rows::row;
 use crate::config::parse::units;
+use crate::diagnostics::info;
 use crate::log::measured;
 
 /// Runs or continues experiments.
@@ -81,7 +82,7 @@ fn carry_out(
     let results = RunResults::read(folder)?;
     page::write(&results, folder)?;
     if end == RunEnd::Interrupted {
-        eprintln!("tenfold lab: interrupted; continue with: {again}");
+        info!("interrupted; continue with: {again}");
         return Ok(INTERRUPTED);
     }
     print(&text(&results))?;

@@ -90,7 +90,7 @@ fn known_settings(cell: &Cell) -> Result<(), LabFailure> {
     let Some(name) = cell.settings.keys().find(unknown) else { return Ok(()) };
     let fix = match units::meant(name, rows::rows().map(|row| row.name)) {
         Some(near) => format!("did you mean --{near}?"),
-        None => "`tenfold serve --help` lists them".to_owned(),
+        None => "`tenfold serve --help-all` lists them".to_owned(),
     };
     Err(usage(format!("`{}`: there is no setting --{name}: {fix}", cell.about)))
 }

@@ -26,6 +26,7 @@ use super::start::{make_own_folder, new_folder, own_server, wishes};
 use crate::config::parse::row::Initial;
 use crate::config::parse::rows;
 use crate::config::parse::units;
+use crate::diagnostics::{info, warning};
 
 const ABOUT: &str = "\
 The search does not change the site. In the first half of the time, each round drops the worse half
@@ -74,7 +75,7 @@ pub(crate) fn command() -> clap::Command {
 
 /// Searches, and writes a configuration if it is better than the default.
 pub(crate) fn run(typed: &ArgMatches) -> ExitCode {
-    end("tune", tune(typed))
+    end(tune(typed))
 }
 
 fn tune(typed: &ArgMatches) -> Result<u8, LabFailure> {
@@ -100,7 +101,7 @@ fn tune(typed: &ArgMatches) -> Result<u8, LabFailure> {
     let folder = output(path("output"), &root)?;
     let environment = LabEnvironment::find();
     for one in doctor::examine(&environment).iter().filter(|one| one.gravity == Gravity::Spoils) {
-        eprintln!("tenfold tune: {}: {}", one.found, one.mend);
+        warning!("{}: {}", one.found, one.mend);
     }
     let own = own_server()?;
     let mut machines = match typed.get_one::<String>("address") {
@@ -120,7 +121,7 @@ fn tune(typed: &ArgMatches) -> Result<u8, LabFailure> {
     line.end();
     // A signal may be the reason why a step failed.
     let Some(result) = (if interrupted() { None } else { found? }) else {
-        eprintln!("tenfold tune: interrupted; no configuration was written");
+        info!("interrupted; no configuration was written");
         return Ok(INTERRUPTED);
     };
     if let Some(why) = &result.invalid {

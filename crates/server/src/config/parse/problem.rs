@@ -65,7 +65,9 @@ impl Problem {
         let Some(place) = &self.place else { return self.what.clone() };
         let mark = AnnotationKind::Primary.span(place.bytes.clone()).label(place.mend.as_str());
         let snippet = Snippet::source(place.content.as_str()).path(place.file.as_str()).annotation(mark);
-        let report = [Level::ERROR.primary_title(self.what.as_str()).element(snippet)];
+        // The prefix of every error of this program.
+        let level = Level::ERROR.with_name("tenfold: error");
+        let report = [level.primary_title(self.what.as_str()).element(snippet)];
         let renderer = if styled { Renderer::styled() } else { Renderer::plain() };
         renderer.decor_style(DecorStyle::Ascii).render(&report)
     }

@@ -211,7 +211,7 @@ fn a_wrong_value_names_the_legal_ones() {
 fn an_unknown_key_is_shown_with_a_similar_key() {
     assert_eq!(
         refusal("root = \"site\"\nidle-timout = \"75s\"\n"),
-        "error: there is no setting \"idle-timout\"\n\
+        "tenfold: error: there is no setting \"idle-timout\"\n\
          \x20--> conf/tenfold.toml:2:1\n\
          \x20 |\n\
          2 | idle-timout = \"75s\"\n\
@@ -223,7 +223,7 @@ fn an_unknown_key_is_shown_with_a_similar_key() {
 fn a_wrong_value_is_shown_at_its_place() {
     assert_eq!(
         refusal("engine = \"kqueue\"\n"),
-        "error: invalid value of engine\n\
+        "tenfold: error: invalid value of engine\n\
          \x20--> conf/tenfold.toml:1:10\n\
          \x20 |\n\
          1 | engine = \"kqueue\"\n\
@@ -235,7 +235,7 @@ fn a_wrong_value_is_shown_at_its_place() {
 #[test]
 fn a_file_that_is_not_toml_is_shown_where_it_breaks() {
     let said = refusal("root = \"site\"\nindex = \n");
-    assert!(said.starts_with("error: this is not TOML\n --> conf/tenfold.toml:2:"), "{said}");
+    assert!(said.starts_with("tenfold: error: this is not TOML\n --> conf/tenfold.toml:2:"), "{said}");
     let said = refusal("listen = 127.0.0.1:8080 # loopback\n");
     assert!(said.contains("a text is in quotes: listen = \"127.0.0.1:8080\""), "{said}");
 }

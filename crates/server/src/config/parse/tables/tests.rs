@@ -79,7 +79,7 @@ fn every_table_and_key_is_read() {
 fn an_unknown_key_is_shown_with_a_similar_key() {
     assert_eq!(
         refusal("[[site.path]]\nmatch = \"/a\"\ncahce = \"1h\"\n"),
-        "error: there is no key \"cahce\" in a path\n\
+        "tenfold: error: there is no key \"cahce\" in a path\n\
          \x20--> conf/tenfold.toml:3:1\n\
          \x20 |\n\
          3 | cahce = \"1h\"\n\
@@ -95,7 +95,7 @@ fn a_wrong_value_is_shown_at_its_place() {
             .take(5)
             .collect::<Vec<_>>(),
         [
-            "error: invalid value of name",
+            "tenfold: error: invalid value of name",
             " --> conf/tenfold.toml:2:22",
             "  |",
             "2 | name = [\"a.example\", \"http://b.example\"]",
