@@ -74,6 +74,26 @@ fn errors_name_the_valid_words() {
     expect_refused(&serve(&["--no-such-flag"]), 2, &["--no-such-flag"]);
     expect_refused(&serve(&["--listen", "localhost"]), 2, &["listen", "localhost"]);
     expect_refused(&tenfold(&["srve"]), 2, &["srve"]);
+    // Errors of the command line, of settings, of files and of other commands begin alike.
+    for words in [
+        &["srve"][..],
+        &["serve", "--no-such-flag"],
+        &["serve", "--workers", "0"],
+        &["check", "/nonexistent.toml"],
+        &["status", "--control", "/nonexistent"],
+        &["bench", "localhost", "-c", "x"],
+        &["bench", "compare", "/nonexistent", "/nonexistent"],
+        &["agent", "--wait", "x"],
+        &["lab", "run", "--only", "no-such-experiment"],
+        &["tune", "/nonexistent"],
+        &["users", "list", "--accounts", "no-database"],
+        &["migrate", "/nonexistent"],
+        &["init", "/nonexistent"],
+        &["help", "no-such-word"],
+    ] {
+        let text = said(&tenfold(words));
+        assert!(text.starts_with("tenfold: error: "), "{words:?}: {text}");
+    }
     expect_refused(&serve(&["--config", "/nonexistent.toml"]), 1, &["/nonexistent.toml"]);
 }
 
@@ -262,6 +282,8 @@ fn a_closed_pipe_ends_a_command_quietly() {
         &["man", "serve"],
         &["completions", "bash"],
         &["serve", "--help"],
+        &["serve", "--help-all"],
+        &["help", "timeout"],
         &["lab", "list"],
         &["lab", "show", "n16-idle"],
     ] {
@@ -345,7 +367,7 @@ fn status_without_a_server() {
         &["no server found in", "name its socket with --control"],
     );
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o000)).expect("our own folder");
-    for word in ["status", "upgrade"] {
+    for word in ["status", "upgrade", "reload", "stop"] {
         let mut command = tools::as_nobody(program);
         let output = command.args([word, "--control"]).arg(folder.at("control")).output().expect("a program");
         expect_refused(&output, 1, &["cannot connect to", "as root or as the user of the server"]);

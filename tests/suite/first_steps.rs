@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Output};
 
+use tenfold_tests::binary;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
@@ -15,7 +16,8 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![
         Own on EPOLL: an_address_has_short_forms, without_ipv6_all_addresses_are_those_of_ipv4, a_taken_port_is_passed_over_only_with_auto;
         Once: the_name_alone_offers_the_next_step, words_of_other_servers_lead_to_settings,
-            words_of_other_programs_lead_to_commands, completions_offer_values;
+            words_of_other_programs_lead_to_commands, completions_offer_values,
+            init_writes_a_file_that_serves, help_is_short_and_finds_words;
     ],
 };
 
@@ -154,6 +156,9 @@ fn words_of_other_programs_lead_to_commands() {
         (&["file-server", "--root", "x"], "tenfold serve DIR"),
         (&["wrk", "-t2"], "tenfold bench URL"),
         (&["-t"], "tenfold check FILE"),
+        (&["restart"], "tenfold reload"),
+        (&["quit"], "tenfold stop"),
+        (&["create", "site"], "tenfold init DIR"),
         (&["serve", "x", "8000"], "-p 8000 listens"),
         (&["serve", "x", ":8000"], "-l :8000 listens"),
         (&["serve", "x", "--host", "0.0.0.0"], "'--listen'"),
@@ -174,6 +179,68 @@ fn words_of_other_programs_lead_to_commands() {
     // Only `lab run` has the flag.
     let said = text(&tenfold(&["lab", "doctor", "n16-tcp"]).stderr);
     assert!(said.contains("n16-tcp") && !said.contains("--only"), "{said}");
+}
+
+fn init_writes_a_file_that_serves() {
+    let folder = TempFolder::new("init");
+    folder.write("public/index.html", "the page\n");
+    folder.write("public/404.html", "nothing here\n");
+    folder.make("public/deep");
+    let program = &binary::server().expect("the server is built").path;
+    let run = |within: &str, words: &[&str]| {
+        let mut command = Command::new(program);
+        let output = command.args(words).current_dir(folder.at(within)).output().expect("a program");
+        (output.status.code(), format!("{}{}", text(&output.stdout), text(&output.stderr)))
+    };
+    let file = folder.at("tenfold.toml");
+    // A file in the folder of pages would be served.
+    for (within, words) in [("public", &["."][..]), ("public/deep", &[".."]), ("public", &["../public"])] {
+        let (code, said) = run(within, &[&["init"], words].concat());
+        assert!(code == Some(1) && said.contains("would be a page of the site"), "{words:?}: {said}");
+    }
+    let (code, said) = run("public/deep", &["init"]);
+    assert!(code == Some(1) && said.contains("tenfold init DIR"), "{said}");
+    let (code, said) = run("", &["init", "--tls", "internal", "--tls", "a.example"]);
+    assert!(code == Some(2) && said.contains("--tls: "), "{said}");
+    assert!(!file.exists());
+    for (words, has) in [
+        (&["init"][..], "listen = \"127.0.0.1:8080\"\n"),
+        (&["init", "public", "--spa"], "\nfallback = \"/index.html\"\n"),
+        (&["init", "public", "--tls", "internal"], "\ntls = \"internal\"\n"),
+    ] {
+        let (code, said) = run("", words);
+        assert!(code == Some(0) && said.contains("tenfold serve -c tenfold.toml"), "{words:?}: {said}");
+        let written = std::fs::read_to_string(&file).expect("it was written");
+        assert!(written.contains(has) && written.contains("\n404 = \"/404.html\"\n"), "{words:?}: {written}");
+        let (code, said) = run("", &["init", "public"]);
+        assert!(code == Some(1) && said.contains("is not overwritten"), "{said}");
+        assert_eq!(std::fs::read_to_string(&file).expect("it was written"), written);
+        let (code, said) = run("", &["check", "tenfold.toml"]);
+        assert!(code == Some(0) && said.contains("tenfold.toml: OK\n"), "{words:?}: {said}");
+        std::fs::remove_file(&file).expect("our own file");
+    }
+}
+
+fn help_is_short_and_finds_words() {
+    let shown = |words: &[&str]| {
+        let output = tenfold(words);
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let (usual, all) = (shown(&["serve", "--help"]), shown(&["serve", "--help-all"]));
+    assert!(
+        usual.lines().count() <= 120 && usual.contains("--tls ") && !usual.contains("--tcp-cork"),
+        "{usual}"
+    );
+    assert!(all.contains("--tls ") && all.contains("--tcp-cork") && all.contains("--null-body"), "{all}");
+    assert_eq!(shown(&["help", "serve"]), usual);
+    assert_eq!(shown(&["help", "lab", "run"]), shown(&["lab", "run", "--help"]));
+    assert!(shown(&["help"]).contains("Usage: tenfold <COMMAND>"));
+    let found = shown(&["help", "histogram"]);
+    assert!(found.contains("tenfold bench --hdr FILE") && !found.contains("--listen"), "{found}");
+    let output = tenfold(&["help", "certifcate"]);
+    let said = text(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("certificate"), "{said}");
 }
 
 fn completions_offer_values() {

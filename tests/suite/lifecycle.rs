@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Write;
 use std::net::TcpStream;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,7 @@ use tenfold_tests::binary;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
-use tenfold_tests::launch::Launch;
+use tenfold_tests::launch::{Launch, tenfold};
 use tenfold_tests::process::Process;
 use tenfold_tests::program::Program;
 use tenfold_tests::server::Server;
@@ -34,7 +35,7 @@ pub(crate) const THEME: Theme = Theme {
         Own on TOPOLOGIES: a_download_outlives_quit, an_idle_connection_does_not_delay_a_drain,
             a_drain_has_a_bound;
         Own on PROCESSES: h73_other_workers_do_not_notice, a_socket_that_listened_stays_open_at_the_start;
-        Own on EPOLL: signals_wait_until_the_server_has_started;
+        Own on EPOLL: signals_wait_until_the_server_has_started, the_command_stops_a_server;
     ],
 };
 
@@ -64,6 +65,42 @@ fn h73_a_worker_that_is_killed_is_replaced(config: &Config) {
         }
     }
     server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// A second `stop` does not cut off the download, and `stop --now` does.
+fn the_command_stops_a_server(config: &Config) {
+    let stop = |server: &Server, more: &[&str]| {
+        let control = server.at("control").display().to_string();
+        let output = tenfold(&[&["stop", "--control", &control], more].concat());
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        (output.status.code(), said)
+    };
+    for now in [false, true] {
+        let server = Launch::new(config, site::shared()).start();
+        let mut wire = server.connect();
+        wire.get("/large.bin");
+        assert_eq!(wire.head().status, 200);
+        let stopped = (Some(0), format!("process {} has stopped\n", server.process.0));
+        if now {
+            assert_eq!(stop(&server, &["--now"]), stopped, "{}", server.errors());
+            assert!(server.errors().contains("stopping at once"), "{}", server.errors());
+        } else {
+            thread::scope(|scope| {
+                let stopping = scope.spawn(|| stop(&server, &[]));
+                becomes_true(SOON, "it drains", || server.status()["draining"] == true);
+                let mut again = Command::new(tools::program("timeout"));
+                let program = binary::server().unwrap_or_else(|why| panic!("{why}"));
+                again.arg("1").arg(&program.path).args(["stop", "--control"]).arg(server.at("control"));
+                assert_eq!(again.status().expect("it runs").code(), Some(124), "it waits for the end");
+                wire.expect_body(&site::content("large.bin"));
+                assert!(!server.errors().contains("stopping at once"), "{}", server.errors());
+                assert_eq!(stopping.join().expect("it ends"), stopped, "{}", server.errors());
+            });
+        }
+        assert!(server.ends_within(SOON).success(), "{}", server.errors());
+        let (code, said) = stop(&server, &[]);
+        assert!(code == Some(1) && said.contains("no server answers at"), "{said}");
+    }
 }
 
 /// `script` makes a terminal, which is closed when `script` dies. A parent such as `nohup` ignores HUP, also above this

@@ -16,7 +16,7 @@ use tenfold_tests::binary;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
-use tenfold_tests::launch::{ANY_PORT, Launch};
+use tenfold_tests::launch::{ANY_PORT, Launch, tenfold};
 use tenfold_tests::process::Process;
 use tenfold_tests::server::{Server, ask_status};
 use tenfold_tests::site::TempFolder;
@@ -37,7 +37,7 @@ pub(crate) const THEME: Theme = Theme {
         Own on DRIVERS + ANOTHER_CONCURRENT: requests_beside_reloads_lose_nothing,
             streams_during_reloads_lose_nothing;
         Own on EPOLL + URING, Measure: a_sender_changes_if_the_sockets_permit_it;
-        Own on EPOLL: workers_accept_when_all_can_serve;
+        Own on EPOLL: workers_accept_when_all_can_serve, the_command_reports_the_result_of_a_reload;
         Own on URING, Measure: clients_that_do_not_read_leave_memory_for_new_workers;
         OwnAsRoot on EPOLL: the_last_reload_wins_even_after_a_failed_one, a_server_in_a_container_reloads;
     ],
@@ -75,6 +75,47 @@ fn is_said(server: &Server, before: usize, word: &str) {
     becomes_true(SOON, &format!("standard error tells of {word:?}"), || {
         server.errors()[before..].contains(word)
     });
+}
+
+/// Only the last file is applied, and the server serves all the time.
+fn the_command_reports_the_result_of_a_reload(config: &Config) {
+    let folder = folder();
+    let file = folder.write("tenfold.toml", "root = \"site\"\n");
+    let launch = Launch::bare(config).flag("--config", file.display()).flag("--admin", ANY_PORT);
+    let server = launch.word("-v").start();
+    let control = server.at("control").display().to_string();
+    let reload = |text: &str, code: i32, words: &[&str]| {
+        fs::write(folder.at("tenfold.toml"), text).expect("our own folder");
+        let output = tenfold(&["reload", "--control", &control]);
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{said}\n{}", server.errors());
+        for word in words {
+            assert!(said.contains(word), "{word:?} is missing in:\n{said}");
+        }
+        said
+    };
+    let stays = "tenfold: error: the configuration was not applied; the old configuration stays in use";
+    let shown = "tenfold: error: invalid value of engine\n";
+    let said =
+        reload("root = \"site\"\nengine = \"kqueue\"\nworkers = 0\n", 1, &[shown, ":2:10", ":3:11", stays]);
+    assert!(server.errors().contains(shown) && server.errors().contains(stays), "{}", server.errors());
+    assert_eq!(said.matches("stays in use").count(), 1, "{said}");
+    // The admin listener may be reached from elsewhere, and a configuration can contain passwords.
+    let seen = tenfold(&["status", "--json", &server.admin().to_string()]);
+    let seen = String::from_utf8_lossy(&seen.stdout).into_owned();
+    assert!(seen.contains("\"failed\":1") && seen.contains("\"last_failure\":[]"), "{seen}");
+    let fixed = "tenfold: error: backlog cannot change without a restart; the old configuration stays in use";
+    reload("root = \"site\"\nbacklog = 7\n", 1, &[fixed]);
+    let missing = "cannot read the configuration";
+    fs::remove_file(folder.at("tenfold.toml")).expect("our own file");
+    let output = tenfold(&["reload", "--control", &control]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(1) && said.contains(missing), "{said}");
+    assert_eq!(server.get("/").body, b"the first\n");
+    let number = format!("process {}: serving with the new configuration (generation 2)\n", server.process.0);
+    reload("root = \"new\"\n", 0, &[&number]);
+    assert_eq!(server.get("/").body, b"another folder\n");
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
 fn another_folder_takes_the_name_of_a_root(config: &Config) {

@@ -25,8 +25,9 @@ const COMMANDS: &[(&[&str], &str)] = &[
     ),
     (&["ab", "wrk", "wrk2", "hey", "oha", "load", "benchmark"], "`tenfold bench URL` measures a server"),
     (&["test", "validate", "configtest", "-t", "--test"], "`tenfold check FILE` checks a configuration"),
-    (&["reload", "restart"], "`kill -HUP` reads the configuration of a running server again"),
-    (&["stop", "quit"], "Ctrl-C or `kill -QUIT` stops a running server"),
+    (&["restart"], "`tenfold reload` applies a changed configuration, and `tenfold stop` stops a server"),
+    (&["quit", "kill", "shutdown"], "`tenfold stop` stops a running server"),
+    (&["new", "create", "config"], "`tenfold init DIR` writes a configuration for a folder"),
     (&["docs", "manual", "doc"], "`tenfold book` shows the manual"),
     (&["user", "members", "member"], "`tenfold users` manages members"),
     (

@@ -1,21 +1,54 @@
 //! The command line. Flags of settings come from the table of settings.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{self, ExitCode};
 
 use clap::builder::PossibleValuesParser;
+use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 
 use super::advice::advise;
 use super::manual::SHELLS;
-use super::{agent, bench, book, check, engines, lab, manual, migrate, serve, status, upgrade, users};
+use super::{
+    agent, bench, book, check, engines, help, init, lab, manual, migrate, reload, serve, status, stop,
+    upgrade, users,
+};
+use crate::diagnostics::{coloured, raw};
 use crate::supervisor::open;
+
+const ABOUT_RELOAD: &str = "\
+A wrong configuration changes nothing, and its errors are printed here.
+
+Exit codes: 0 the new configuration serves; 1 the old one stays in use, or no server was found;
+2 wrong usage.";
+
+const ABOUT_STOP: &str = "\
+The server accepts no more connections, and ends within its drain-timeout (30s by default). The
+command waits for at most 150 seconds.
+
+Exit codes: 0 the server has ended; 1 it has not, or no server was found; 2 wrong usage.";
 
 /// Parses the command line; `None` without any word. Ends the process with 2 if the command line is wrong, and with 0
 /// after help.
 pub(crate) fn parse() -> Option<ArgMatches> {
     let has_words = std::env::args_os().len() > 1;
-    has_words.then(|| program().try_get_matches().unwrap_or_else(|error| advise(error).exit()))
+    has_words.then(|| shown_program().try_get_matches().unwrap_or_else(|error| refuse(&advise(error))))
+}
+
+/// Prints an error of the command line like every other error, or help; and ends the process.
+fn refuse(error: &clap::Error) -> ! {
+    if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let text = error.render();
+        let text = if coloured() { text.ansi().to_string() } else { text.to_string() };
+        raw(&format!("tenfold: {text}"));
+        process::exit(error.exit_code());
+    }
+    error.exit()
+}
+
+/// The command line whose `serve --help` has the settings that a newcomer needs.
+fn shown_program() -> clap::Command {
+    program().mut_subcommand("serve", serve::with_usual_help)
 }
 
 /// Runs a command.
@@ -23,10 +56,13 @@ pub(crate) fn run(name: &str, typed: &ArgMatches) -> ExitCode {
     let text = |name: &str| typed.get_one::<String>(name).cloned();
     let path = |name: &str| typed.get_one::<PathBuf>(name).cloned();
     match name {
+        "serve" if typed.get_flag("help-all") => serve::print_all_help(program()),
         "serve" => open::serve(serve::read(typed)),
         "book" => book::serve(text("listen").expect("it has a default")),
         "check" if typed.get_flag("schema") => check::print_schema(),
         "check" => check::check(path("config")),
+        "help" => help::run(shown_program(), typed),
+        "init" => init::run(typed),
         "migrate" => migrate::run(typed),
         "engines" => engines::show(text("NAME").as_deref(), typed.get_flag("matrix"), typed.get_flag("json")),
         "status" => status::show(
@@ -35,6 +71,8 @@ pub(crate) fn run(name: &str, typed: &ArgMatches) -> ExitCode {
             typed.get_flag("json"),
             typed.get_flag("watch"),
         ),
+        "reload" => reload::reload(read_control(typed)),
+        "stop" => stop::stop(read_control(typed), typed.get_flag("now")),
         "upgrade" => upgrade::upgrade(read_control(typed)),
         "bench" => bench::run(typed),
         "agent" => agent::run(typed),
@@ -64,6 +102,7 @@ pub(crate) fn program() -> clap::Command {
     let control = control
         .help("The server's control socket [env: TENFOLD_CONTROL]; not needed if only one server runs");
     let address = Arg::new("address").value_name("ADDRESS").conflicts_with("control");
+    let now = Arg::new("now").long("now").action(ArgAction::SetTrue);
     let watch = Arg::new("watch").long("watch").action(ArgAction::SetTrue);
     let listen = Arg::new("listen").long("listen").value_name("ADDRESS").default_value("127.0.0.1:0");
     let engine = Arg::new("NAME").value_parser(PossibleValuesParser::new(engines::names()));
@@ -81,6 +120,8 @@ pub(crate) fn program() -> clap::Command {
                 .arg(check)
                 .arg(schema),
         )
+        .subcommand(help::command())
+        .subcommand(init::command())
         .subcommand(migrate::command())
         .subcommand(
             clap::Command::new("book")
@@ -101,6 +142,19 @@ pub(crate) fn program() -> clap::Command {
                 .arg(control.clone())
                 .arg(watch.help("Refresh every second: rates, latencies, connections and memory"))
                 .arg(json().conflicts_with("watch")),
+        )
+        .subcommand(
+            clap::Command::new("reload")
+                .about("Have a running server read its configuration again, and report the result")
+                .after_help(ABOUT_RELOAD)
+                .arg(control.clone()),
+        )
+        .subcommand(
+            clap::Command::new("stop")
+                .about("Stop a running server when its running responses have ended, and wait for the end")
+                .after_help(ABOUT_STOP)
+                .arg(now.help("Cut off running responses"))
+                .arg(control.clone()),
         )
         .subcommand(
             clap::Command::new("upgrade")

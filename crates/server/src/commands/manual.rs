@@ -59,7 +59,8 @@ fn pages(program: Command) -> Vec<ManualPage> {
     while let Some(command) = left.pop() {
         // The name has a hyphen for each space: `man tenfold-serve`.
         let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
-        left.extend(command.get_subcommands().filter(|inner| inner.get_name() != "help").cloned());
+        let is_own = |inner: &&Command| inner.get_name() != "help" || command.get_name() == "tenfold";
+        left.extend(command.get_subcommands().filter(is_own).cloned());
         let mut text = Vec::new();
         let man = Man::new(command).manual("Tenfold");
         man.render(&mut text).expect("a write to memory succeeds");

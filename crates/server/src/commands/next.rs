@@ -16,20 +16,26 @@ pub(crate) fn show() -> ExitCode {
 
 fn text(folder: &Path) -> String {
     let mut steps: Vec<(String, &str)> = Vec::new();
-    if let Some(file) = FILES.iter().find(|file| folder.join(file).is_file()) {
-        steps.push((format!("tenfold serve -c {file}"), "serve the sites of this configuration"));
+    match FILES.iter().find(|file| folder.join(file).is_file()) {
+        Some(file) => {
+            steps.push((format!("tenfold serve -c {file}"), "serve the sites of this configuration"))
+        }
+        None => steps.push(("tenfold init DIR".into(), "write a commented configuration for a folder")),
     }
     steps.push(("tenfold serve".into(), "serve this folder at http://127.0.0.1:8080/, to this machine only"));
     steps.push(("tenfold serve DIR -p 8000".into(), "serve another folder on another port"));
     steps.push(("tenfold serve -h".into(), "the most used settings"));
     steps.push(("tenfold book".into(), "the manual, in a browser"));
     steps.push(("tenfold --help".into(), "all commands"));
-    let width = steps.iter().map(|(command, _)| command.len()).max().unwrap_or_default();
     let mut text =
         format!("tenfold {}, an HTTP server for static sites and media\n\n", env!("CARGO_PKG_VERSION"));
-    for (command, about) in steps {
-        let _ = writeln!(text, "  {command:<width$}   {about}");
-    }
+    text += &listed(&steps);
     let _ = writeln!(text, "\nThis folder is {}.", folder.display());
     text
+}
+
+/// Formats commands, each with its purpose.
+pub(super) fn listed(steps: &[(String, &str)]) -> String {
+    let width = steps.iter().map(|(command, _)| command.len()).max().unwrap_or_default();
+    steps.iter().map(|(command, about)| format!("  {command:<width$}   {about}\n")).collect()
 }

@@ -3,10 +3,12 @@
 use std::ffi::OsStr;
 use std::net::{Ipv4Addr, TcpListener};
 use std::ops::RangeInclusive;
+use std::process::ExitCode;
 
 use clap::builder::{NonEmptyStringValueParser, PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, ValueHint, value_parser};
 
+use super::output::{end, print};
 use crate::config::parse::given::GivenSettings;
 use crate::config::parse::row::{Initial, SettingRow};
 use crate::config::parse::rows::rows;
@@ -18,6 +20,27 @@ use crate::worker::null::NullResponse;
 const MOST_NULL_BODY: u32 = 1 << 20;
 /// The ports that `--port auto` tries, in this order.
 const AUTO_PORTS: RangeInclusive<u16> = 8080..=8179;
+
+/// The settings in `--help`.
+const USUAL: [&str; 17] = [
+    "listen",
+    "index",
+    "compress",
+    "listing",
+    "engine",
+    "workers",
+    "tls",
+    "tls-certificate",
+    "tls-key",
+    "idle-timeout",
+    "accounts",
+    "protect",
+    "access-log",
+    "log-format",
+    "log-level",
+    "user",
+    "admin",
+];
 
 pub(super) fn read(matches: &ArgMatches) -> Serve {
     let values = |row: &SettingRow| matches.get_many::<String>(row.name).map(|all| all.cloned().collect());
@@ -77,9 +100,10 @@ pub(super) fn command(config: Arg) -> clap::Command {
     clap::Command::new("serve")
         .about("Serve a folder, or the sites of a configuration file")
         .override_usage("tenfold serve [DIR] [OPTIONS]\n       tenfold serve -c FILE [OPTIONS]")
-        .after_help("These are the most used settings; --help lists all of them.")
+        .after_help("These are the most used settings; --help-all has all, and `tenfold help WORD` finds them.")
         .after_long_help(
-            "Every setting is also an environment variable (TENFOLD_IDLE_TIMEOUT) and a key of the file (idle-timeout).\n\
+            "`tenfold help WORD` finds settings by a word of their names and descriptions.\n\
+             Every setting is also an environment variable (TENFOLD_IDLE_TIMEOUT) and a key of the file (idle-timeout).\n\
              A flag overrides a variable, a variable overrides the file, and the file overrides the default.",
         )
         .arg(
@@ -119,6 +143,12 @@ pub(super) fn command(config: Arg) -> clap::Command {
                 .action(ArgAction::SetTrue)
                 .help("Show a QR code of the link for other machines at the start"),
         )
+        .arg(
+            Arg::new("help-all")
+                .long("help-all")
+                .action(ArgAction::SetTrue)
+                .help("Print help with all settings"),
+        )
         .args(rows().map(flag))
         .arg(null("null").action(ArgAction::SetTrue).help("Send one fixed response to every request without parsing it"))
         .arg(
@@ -134,6 +164,30 @@ pub(super) fn command(config: Arg) -> clap::Command {
                 .requires("null")
                 .help("Close the connection after the fixed response"),
         )
+}
+
+/// Limits `--help` to the settings that a newcomer needs.
+pub(super) fn with_usual_help(command: clap::Command) -> clap::Command {
+    let more = format!(
+        "These are the settings of most servers; --help-all lists all {}. {}",
+        rows().count(),
+        command.get_after_long_help().map(ToString::to_string).unwrap_or_default()
+    );
+    let is_rare = |arg: &Arg| {
+        let name = arg.get_id().as_str();
+        name.starts_with("null") || rows().any(|row| row.name == name) && !USUAL.contains(&name)
+    };
+    command.after_long_help(more).mut_args(|arg| {
+        let is_rare = is_rare(&arg);
+        arg.hide_long_help(is_rare)
+    })
+}
+
+/// Prints the help with all settings.
+pub(super) fn print_all_help(mut program: clap::Command) -> ExitCode {
+    program.build();
+    let serve = program.find_subcommand_mut("serve").expect("it is a command");
+    end(print(serve.render_long_help().to_string().as_bytes()))
 }
 
 fn flag(row: &'static SettingRow) -> Arg {
@@ -245,5 +299,18 @@ mod tests {
             rows().all(|row| long.contains(&format!("[env: {}]", row.variable())) || long.contains(row.name))
         );
         assert!(long.contains("[env: TENFOLD_ENGINE]"), "{long}");
+    }
+
+    #[test]
+    fn the_usual_help_is_short_and_names_the_help_with_all_settings() {
+        for name in USUAL {
+            assert!(rows().any(|row| row.name == name), "{name} is no setting");
+        }
+        let mut program = program().mut_subcommand("serve", with_usual_help);
+        let serve = program.find_subcommand_mut("serve").expect("it is a command");
+        let usual = serve.render_long_help().to_string();
+        assert!(usual.lines().count() <= 120, "{} lines: {usual}", usual.lines().count());
+        assert!(USUAL.iter().all(|name| usual.contains(&format!("--{name} "))), "{usual}");
+        assert!(usual.contains("--help-all lists all") && !usual.contains("--tcp-cork"), "{usual}");
     }
 }

@@ -149,7 +149,7 @@ fn encode_server(report: &StatusReport, to: &mut Encoder<'_>) -> Result<(), Erro
         ("send", &send[..]),
     ];
     to.gauges(("tenfold_build_info", "The version, and the mechanisms that run"), [(build, 1)])?;
-    let reloads = report.reloads;
+    let reloads = &report.reloads;
     metrics! { to:
         gauge "tenfold_uptime_seconds" = report.uptime_seconds, "Time since the server started";
         gauge "tenfold_ready" = u64::from(report.ready), "Whether new requests are served";

@@ -127,7 +127,7 @@ pub(crate) fn now() -> u64 {
 }
 
 /// The results of reloads.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ReloadCounts {
     pub(crate) succeeded: u64,
     pub(crate) failed: u64,
@@ -135,16 +135,28 @@ pub(crate) struct ReloadCounts {
     pub(crate) last_failed: bool,
     /// The time of loading the current configuration, in seconds since 1970.
     pub(crate) loaded_unix_seconds: u64,
+    /// The lines of the reason of the last failure; empty for the admin listener.
+    #[serde(default)]
+    pub(crate) last_failure: Vec<String>,
 }
 
+/// The most lines of a reason that are kept, and the most characters of each.
+const MOST_LINES: usize = 200;
+const LONGEST_LINE: usize = 1000;
+
 impl ReloadCounts {
-    /// Counts a reload.
-    pub(crate) fn count(&mut self, succeeded: bool) {
-        self.last_failed = !succeeded;
-        match succeeded {
-            true => self.succeeded += 1,
-            false => self.failed += 1,
-        }
+    /// Counts a reload that succeeded.
+    pub(crate) fn succeed(&mut self) {
+        self.last_failed = false;
+        self.succeeded += 1;
+    }
+
+    /// Counts a reload that failed.
+    pub(crate) fn fail(&mut self, why: &str) {
+        self.last_failed = true;
+        self.failed += 1;
+        let kept = why.lines().take(MOST_LINES).map(|line| line.chars().take(LONGEST_LINE).collect());
+        self.last_failure = kept.collect();
     }
 
     /// Records that a new configuration serves.

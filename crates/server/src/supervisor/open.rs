@@ -260,7 +260,7 @@ impl Supervisor {
         if let Some(handover) = &supervisor.upgrades.handover {
             let uptime = Duration::from_secs(handover.state.uptime_seconds);
             supervisor.began = supervisor.began.checked_sub(uptime).unwrap_or(supervisor.began);
-            supervisor.generations.reloads = handover.state.reloads;
+            supervisor.generations.reloads = handover.state.reloads.clone();
             supervisor.manager.is_reloading();
         }
         Ok(supervisor)

@@ -128,7 +128,7 @@ impl Supervisor {
             draining: self.leaving.is_some(),
             ready: self.leaving.is_none() && is_served,
             stuck: self.generations.stuck(),
-            reloads: self.generations.reloads,
+            reloads: self.generations.reloads.clone(),
             upgrades: self.upgrades.counts.clone(),
             restarts: self.generations.restarts(),
             listen: self.sockets.addresses().iter().map(ListenAddress::to_string).collect(),

@@ -143,7 +143,7 @@ fn mend_key(name: &str) -> String {
         (Some(Remedy::Setting(setting)), _) => format!("did you mean {setting}?"),
         (Some(Remedy::Sentence(sentence)), _) => sentence,
         (None, Some(near)) => format!("did you mean {near}?"),
-        (None, None) => "`tenfold serve --help` lists them all".into(),
+        (None, None) => "`tenfold serve --help-all` lists them all".into(),
     }
 }
 

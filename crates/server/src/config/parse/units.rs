@@ -102,10 +102,15 @@ pub(super) fn listing(text: &str) -> Result<Listing, String> {
     word(text, "listing", &words)
 }
 
+/// The number of slips of a keyboard between two words.
+pub(crate) fn distance(a: &str, b: &str) -> usize {
+    strsim::damerau_levenshtein(a, b)
+}
+
 /// The word among `words` that `text` probably misspells.
 pub(crate) fn meant<'a>(text: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let text = text.to_ascii_lowercase().replace('_', "-");
-    let near = words.map(|word| (strsim::damerau_levenshtein(&text, word), word));
+    let near = words.map(|word| (distance(&text, word), word));
     let (distance, word) = near.min_by_key(|(distance, _)| *distance)?;
     (distance <= 1 + word.len() / 4).then_some(word)
 }

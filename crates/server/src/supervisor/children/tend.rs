@@ -39,7 +39,12 @@ impl Supervisor {
             control.answer(|| self.report());
         }
         let is_asked = self.children.admin.as_mut().is_some_and(AdminProcess::asks);
-        let report = is_asked.then(|| self.report());
+        let report = is_asked.then(|| {
+            let mut report = self.report();
+            // Lines of a configuration can contain passwords, and the admin listener may be reached from elsewhere.
+            report.reloads.last_failure.clear();
+            report
+        });
         self.children.admin.iter_mut().for_each(|admin| admin.answer(report.as_ref()));
     }
 }

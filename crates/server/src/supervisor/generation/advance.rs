@@ -103,10 +103,11 @@ impl Supervisor {
             }
             return;
         }
-        let why = "the new configuration cannot be served; the old one stays in use";
-        self.generations.reloads.count(false);
+        let why = "the new configuration cannot be served";
+        self.generations.reloads.fail(why);
+        let why = format!("{why}; the old one stays in use");
         error!("{why}");
-        self.manager.reloaded(why);
+        self.manager.reloaded(&why);
     }
 
     /// The newest generation serves, so the former ones retire.
@@ -132,7 +133,7 @@ impl Supervisor {
                 files_limited: landlock::is_available(),
             });
         } else if !self.upgrades.finish() {
-            self.generations.reloads.count(true);
+            self.generations.reloads.succeed();
             if let Err(why) = self.sockets.pace(newest.settings.max_rate) {
                 error!("{why}");
             }

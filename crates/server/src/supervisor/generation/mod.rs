@@ -6,7 +6,7 @@ pub(crate) mod end_bound;
 mod leave;
 pub(crate) mod pages;
 mod pulses;
-mod reload;
+pub(crate) mod reload;
 mod retirement;
 mod roots;
 mod stuck;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::config::parse::problem::complain;
+use crate::config::parse::problem::{Problem, complain};
 use crate::config::resolve::certificates;
 use crate::config::resolve::{ResolvedConfig, warn};
 use crate::config::values::Settings;
@@ -11,6 +11,18 @@ use crate::supervisor::children::child::LATEST_START;
 use crate::supervisor::children::signing::SigningProcess;
 use crate::supervisor::generation::{Generation, Stage};
 use crate::supervisor::state::Supervisor;
+
+/// Returns the reason why a configuration was not applied. Several problems, and problems with a place in a file, are
+/// printed.
+pub(crate) fn why_not_applied(problems: &[Problem]) -> String {
+    match problems {
+        [only] if !only.is_placed() => only.to_string(),
+        several => {
+            complain(several);
+            "the configuration was not applied".to_owned()
+        }
+    }
+}
 
 impl Supervisor {
     /// Reads the configuration again, and starts a generation with it.
@@ -27,11 +39,15 @@ impl Supervisor {
         let Some(newest) = self.generations.all.last() else { return };
         let old = newest.settings.clone();
         self.manager.reloading();
-        let begun = self.prepare(&old).and_then(|(settings, config)| self.begin_generation(settings, config));
+        let begun = self.prepare(&old).and_then(|(settings, config)| {
+            self.begin_generation(settings, config).map_err(|why| vec![Problem::new(why)])
+        });
         match begun {
             Ok(()) => info!("the configuration was read again"),
-            Err(why) => {
-                self.generations.reloads.count(false);
+            Err(problems) => {
+                let all: Vec<_> = problems.iter().map(Problem::to_string).collect();
+                self.generations.reloads.fail(&all.join("\n\n"));
+                let why = why_not_applied(&problems);
                 error!("{why}; the old configuration stays in use");
                 self.manager.reloaded(&format!("{why}; the old configuration stays in use"));
             }
@@ -77,11 +93,17 @@ impl Supervisor {
         Ok(())
     }
 
-    pub(crate) fn prepare(&self, old: &Settings) -> Result<(Settings, ResolvedConfig), String> {
-        let mut settings = self.serve.given.resolve().map_err(|problems| {
-            complain(&problems);
-            "the configuration was not applied".to_owned()
-        })?;
+    /// Reads and checks the configuration of a new generation.
+    pub(crate) fn prepare(&self, old: &Settings) -> Result<(Settings, ResolvedConfig), Vec<Problem>> {
+        let settings = self.serve.given.resolve()?;
+        self.check_change(old, settings).map_err(|why| vec![Problem::new(why)])
+    }
+
+    fn check_change(
+        &self,
+        old: &Settings,
+        mut settings: Settings,
+    ) -> Result<(Settings, ResolvedConfig), String> {
         if old.passed {
             settings.passed = true;
             settings.listen.clone_from(&old.listen);

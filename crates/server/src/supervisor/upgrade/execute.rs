@@ -11,6 +11,7 @@ use super::LATEST_CHECK;
 use super::handover::{self, CAN_SERVE, HandoverState, VERSION};
 use crate::diagnostics::error;
 use crate::supervisor::children::admin::AdminProcess;
+use crate::supervisor::generation::reload::why_not_applied;
 use crate::supervisor::generation::tickets::TicketRotation;
 use crate::supervisor::generation::{Generation, Stage};
 use crate::supervisor::sockets::control::ControlSocket;
@@ -36,7 +37,8 @@ impl Supervisor {
         let old = newest.settings.clone();
         self.manager.reloading();
         let port = handover::port_of(&self.sockets.addresses());
-        if let Err(why) = self.prepare(&old).and_then(|_| self.upgrades.begin_check(port)) {
+        let prepared = self.prepare(&old).map_err(|problems| why_not_applied(&problems));
+        if let Err(why) = prepared.and_then(|_| self.upgrades.begin_check(port)) {
             self.upgrade_failed(&why);
         }
     }
@@ -89,7 +91,7 @@ impl Supervisor {
             failure: None,
             uptime_seconds: self.began.elapsed().as_secs(),
             generations: self.generations.count,
-            reloads: self.generations.reloads,
+            reloads: self.generations.reloads.clone(),
             upgrades,
             passed: self.sockets.were_passed(),
             port: handover::port_of(&self.sockets.addresses()),

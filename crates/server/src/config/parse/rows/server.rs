@@ -206,7 +206,7 @@ pub(super) static PROCESS: &[SettingRow] = rows! { "Log and process":
         "the user that workers run as, if the server is started as root";
     One "control" "PATH|off" = Follows("in the runtime folder, named by the first address"), fixed;
         control = control;
-        "the socket for `tenfold status` and `tenfold upgrade`";
+        "the socket for `tenfold status`, `reload`, `stop` and `upgrade`";
     One "admin" "ADDRESS|off" = Value("off"), fixed;
         admin = or_off(admin);
         "an address for metrics and health checks: 127.0.0.1:9145 or unix:PATH; serves /metrics, /status, /healthz and /readyz";
