@@ -17,7 +17,7 @@ pub(crate) const THEME: Theme = Theme {
     name: "browser",
     cases: cases![
         Own on EPOLL: the_site_opens_and_the_film_seeks, light_and_dark_at_every_width, from_page_to_page,
-            the_book_is_searched_by_keyboard, a_listing_is_filtered_live_and_fits_a_phone;
+            charts_and_tables_are_readable_on_a_phone, the_book_is_searched_by_keyboard, a_listing_is_filtered_live_and_fits_a_phone;
         Own on EPOLL_OR_ALL: the_browser_takes_a_large_file_and_a_thousand_at_once;
     ],
 };
@@ -135,6 +135,35 @@ fn light_and_dark_at_every_width(config: &Config) {
                 shades[1]
             );
         }
+    }
+    drop(page);
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// The size of the smallest text of the charts, in pixels.
+const SMALLEST: &str = "Math.min(...[...document.querySelectorAll('.chart svg')].map(chart =>
+    parseFloat(getComputedStyle(chart).fontSize) * chart.getBoundingClientRect().width / chart.viewBox.baseVal.width))";
+
+/// Whether the edges of the table have the colour of the band that contains it.
+const EDGES: &str = "(() => {
+    const band = document.querySelector('[aria-labelledby=claims]');
+    const edges = getComputedStyle(band.querySelector('.table')).backgroundImage;
+    return edges.includes(getComputedStyle(band).backgroundColor);
+})()";
+
+fn charts_and_tables_are_readable_on_a_phone(config: &Config) {
+    let server = start(config);
+    let mut page = BrowserPage::open();
+    page.resize(390, 800, true);
+    for path in ["/", "/book/explanation/costs.html"] {
+        page.go(&url(&server, path));
+        let smallest = page.evaluate(SMALLEST);
+        assert!(smallest.as_f64() >= Some(12.0), "{path}: text of {smallest} pixels");
+    }
+    for scheme in ["light", "dark"] {
+        page.prefer(scheme);
+        page.go(&url(&server, "/"));
+        assert_eq!(page.evaluate(EDGES), true, "the edges of the table have another colour in {scheme}");
     }
     drop(page);
     server.stop().unwrap_or_else(|why| panic!("{why}"));

@@ -105,6 +105,7 @@ fn end_of_axis(bars: &[Bar], mark: Option<f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::LETTER;
 
     fn bar(label: &str, value: f64) -> Bar {
         Bar { label: label.to_owned(), value, shown: value.to_string(), ..Bar::default() }
@@ -118,7 +119,10 @@ mod tests {
             .skip(1)
             .map(|rest| rest.split('"').next().expect("it ends").parse().expect("it is a number"))
             .collect();
-        assert!((lengths[0] - 2.0 * lengths[1]).abs() < 0.2 && lengths[0] > 300.0, "{lengths:?}");
+        // The room without the labels `none` and `100`.
+        let room = WIDTH - 7.0 * LETTER - 2.0 * GAP;
+        assert!((lengths[0] - room).abs() < 0.1, "{lengths:?}");
+        assert!((lengths[0] - 2.0 * lengths[1]).abs() < 0.2, "{lengths:?}");
         assert!((lengths[2] - 1.0).abs() < f64::EPSILON, "{lengths:?}");
         assert!(svg.contains("a &lt;title&gt;") && !svg.contains("<title>"));
     }

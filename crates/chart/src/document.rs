@@ -21,8 +21,9 @@ pub fn standalone(svg: &str) -> String {
     format!("{open}><style>{STYLE}</style>{rest}\n")
 }
 
-/// The width of every chart, in units of the picture: about that of a phone, where text keeps its size.
-pub(crate) const WIDTH: f64 = 380.0;
+/// The width of every chart, in units of the picture: the width of a phone of 390 pixels without the margins of a page
+/// and a frame. Text there is as large as in the picture.
+pub(crate) const WIDTH: f64 = 320.0;
 /// The size of text, in units of the picture.
 pub const FONT_SIZE: f64 = 12.0;
 

@@ -219,6 +219,6 @@ mod tests {
         let curve = |number: u32| Curve { label: number.to_string(), points: vec![(0.0, 0.0), (1.0, 0.0)] };
         let lines = Lines { curves: (0..20).map(curve).collect(), ..Lines::default() };
         let svg = lines.draw("t");
-        assert!(svg.starts_with("<svg viewBox=\"0 0 380 314\""), "{svg}");
+        assert!(svg.starts_with("<svg viewBox=\"0 0 320 314\""), "{svg}");
     }
 }

@@ -9,9 +9,7 @@ const ROW: f64 = 56.0;
 /// The height of a box.
 const HEIGHT: f64 = 40.0;
 /// The width of a box.
-const BOX: f64 = 120.0;
-/// The most letters in a box.
-const LETTERS: usize = ((BOX - 8.0) / LETTER) as usize;
+const BOX: f64 = 100.0;
 
 /// A machine: its name and a line about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,7 +37,7 @@ pub fn topology(title: &str, server: &Machine, clients: &[(Machine, String)]) ->
             BOX + 1.0,
             right - 6.0,
             at - 6.0,
-            escape(&short(link))
+            escape(&short(link, WIDTH - 2.0 * BOX - 8.0))
         );
     }
     svg + "</svg>"
@@ -55,18 +53,19 @@ fn draw(svg: &mut String, left: f64, middle: f64, machine: &Machine) {
          <text x=\"{text:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
         middle - HEIGHT / 2.0,
         middle - 4.0,
-        escape(&short(&machine.name)),
+        escape(&short(&machine.name, BOX - 8.0)),
         middle + 12.0,
-        escape(&short(&machine.about)),
+        escape(&short(&machine.about, BOX - 8.0)),
     );
 }
 
-/// Text that fits into a box.
-fn short(text: &str) -> String {
-    if text.chars().count() <= LETTERS {
+/// Returns text that fits into this width.
+fn short(text: &str, width: f64) -> String {
+    let letters = (width / LETTER) as usize;
+    if text.chars().count() <= letters {
         return text.to_owned();
     }
-    text.chars().take(LETTERS - 1).chain(['…']).collect()
+    text.chars().take(letters - 1).chain(['…']).collect()
 }
 
 #[cfg(test)]
