@@ -11,6 +11,17 @@ pub enum Driver {
     Completion,
 }
 
+impl Driver {
+    /// The way to wait, in a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Driver::Blocking => "blocking",
+            Driver::Readiness => "readiness",
+            Driver::Completion => "completion",
+        }
+    }
+}
+
 /// A facility of the kernel, or a library of the build, that can be missing or forbidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Facility {

@@ -17,6 +17,8 @@ pub struct Model {
     pub name: &'static str,
     /// A summary in one line.
     pub summary: &'static str,
+    /// The condition under which to choose it, after "take it when".
+    pub take_it_when: &'static str,
     /// The driver of its connections.
     pub driver: Driver,
     /// The system calls of a connection's life. The sandbox allows them, and what [`Model::setup`] and the sender

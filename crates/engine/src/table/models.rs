@@ -33,6 +33,7 @@ const BLOCKING: Model = Model {
     engine: Engine::Naive,
     name: "",
     summary: "",
+    take_it_when: "",
     driver: Driver::Blocking,
     calls: &[],
     setup: &[],
@@ -86,6 +87,7 @@ models! {
     Naive {
         run: naive::run,
         summary: "one blocking process: accept, serve until closed, accept the next",
+        take_it_when: "a lesson needs the simplest server",
         calls: &[ACCEPT, RECEIVE, SEND, CLOSE],
         connections: "one",
         file: "crates/engine/src/models/naive.rs",
@@ -94,6 +96,7 @@ models! {
     Fork {
         run: fork::run,
         summary: "a process per connection, which ends with its connection",
+        take_it_when: "few long connections need a process each",
         calls: &[
             ACCEPT,
             step(&[Call::CLONE]),
@@ -111,6 +114,7 @@ models! {
     Thread {
         run: thread::run,
         summary: "a thread per connection, which ends with its connection",
+        take_it_when: "a few hundred connections last long",
         calls: &[ACCEPT, step(&[Call::CLONE]), RECEIVE, SEND, CLOSE, step(&[Call::EXIT])],
         connections: "as many as max-connections allows, a thread each",
         file: "crates/engine/src/models/thread.rs",
@@ -119,6 +123,7 @@ models! {
     Pool {
         run: pool::run,
         summary: "a fixed pool of threads that take accepted connections from a bounded queue",
+        take_it_when: "connections are short, and threads must be few",
         calls: &[ACCEPT, step(&[Call::FUTEX]), RECEIVE, SEND, CLOSE],
         connections: "as many as the pool has threads; the queue waits",
         file: "crates/engine/src/models/pool.rs",
@@ -127,6 +132,7 @@ models! {
     Busy {
         run: busy::run,
         summary: "every connection's call is tried in turn, with a sleep when nothing was done",
+        take_it_when: "a comparison needs a loop that only tries calls",
         calls: &[
             ACCEPT,
             noted(&[Call::RECVFROM, Call::WRITE], "on each in every turn"),
@@ -139,6 +145,7 @@ models! {
     Select {
         run: select::run,
         summary: "readiness: non-blocking calls, retried when select reports",
+        take_it_when: "connections are few, and most of them are busy",
         calls: &[step(&[Call::PSELECT6]), ACCEPT, RECEIVE, SEND, CLOSE],
         connections: "those whose descriptors are below 1024",
         file: "crates/engine/src/models/select.rs",
@@ -147,6 +154,7 @@ models! {
     Poll {
         run: poll::run,
         summary: "readiness: non-blocking calls, retried when poll reports",
+        take_it_when: "there is neither epoll nor io_uring",
         calls: &[step(&[Call::POLL]), ACCEPT, RECEIVE, SEND, CLOSE],
         file: "crates/engine/src/models/poll.rs",
         ..READINESS
@@ -155,6 +163,7 @@ models! {
         run: epoll::run,
         probe: epoll::probe,
         summary: "readiness: non-blocking calls, retried when epoll reports",
+        take_it_when: "in doubt, or most of many connections are idle",
         calls: &[step(EPOLL), ACCEPT, RECEIVE, SEND, noted(&[Call::EPOLL_CTL], "once a connection"), CLOSE],
         setup: &[Call::EPOLL_CREATE1],
         needs: &[Facility::Epoll],
@@ -167,6 +176,7 @@ models! {
         run: libevent::run,
         probe: libevent::probe,
         summary: "readiness: non-blocking calls, retried when libevent reports",
+        take_it_when: "libevent must choose the way to wait",
         calls: &[
             noted(BY_METHOD, "(libevent-method)"),
             ACCEPT,
@@ -185,6 +195,7 @@ models! {
         run: asio::run,
         probe: asio::probe,
         summary: "readiness: non-blocking calls, retried when Asio's reactor (async_wait) reports",
+        take_it_when: "a program on Asio's reactor is compared",
         calls: &[step(EPOLL), ACCEPT, RECEIVE, SEND, noted(&[Call::EPOLL_CTL], "for each wait"), CLOSE],
         setup: &[Call::EPOLL_CREATE1, Call::TIMERFD_CREATE, Call::TIMERFD_SETTIME],
         needs: &[Facility::Asio],
@@ -196,6 +207,7 @@ models! {
         run: asio_proactor::run,
         probe: asio::probe,
         summary: "completion: operations of Asio (async_read_some, async_write_some)",
+        take_it_when: "a program on Asio's operations is compared",
         calls: &[
             step(EPOLL),
             step(&[Call::ACCEPT]),
@@ -217,6 +229,7 @@ models! {
         run: uring::run,
         probe: uring::probe,
         summary: "completion: operations that the kernel takes in batches and completes",
+        take_it_when: "connections are short, and files are small",
         calls: &[
             noted(&[Call::IO_URING_ENTER], "(multishot accept and recv, send, close)"),
             step(&[Call::GETPEERNAME]),

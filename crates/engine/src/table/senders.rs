@@ -64,7 +64,7 @@ pub static SENDERS: &[SenderRow] = &[
     },
     SenderRow {
         sender: Sender::Splice,
-        summary: "the kernel moves pages of the file to a pipe, and from there to the socket",
+        summary: "the kernel moves pages of the file to a pipe, then to the socket",
         calls: "sendmsg, splice and splice, pipe2 if no pipe is free, fstat after bytes waited in one",
         operations: "IORING_OP_SEND, the plain splice and splice, IORING_OP_POLL_ADD",
         begun: "async_write_some (send), the plain splice and splice, async_wait",

@@ -10,6 +10,7 @@ use tenfold_engine::{
 
 use super::output::{end, print};
 use crate::config::check::{missing, shown};
+use crate::config::resolve::automatic;
 
 /// Prints all models, one model or sender in detail, or the legal combinations.
 pub(crate) fn show(name: Option<&str>, matrix: bool, as_json: bool) -> ExitCode {
@@ -38,23 +39,25 @@ pub(crate) fn names() -> Vec<&'static str> {
 }
 
 fn table() -> String {
-    let line = |name: &str, runs: &str, summary: &str| {
-        format!("{}\n", format!("{name:<14} {runs:<4} {summary}").trim_end())
-    };
-    let mut text = line("engine", "runs", "");
+    let (auto, _) = automatic(None);
+    let mut text = format!("{:<14} {:<4} {:<10} take it when\n", "engine", "runs", "waits");
     for model in MODELS {
         let runs = if missing(model.engine).is_none() { "yes" } else { "no" };
-        text += &line(model.name, runs, model.summary);
+        let mark = if model.engine == auto { " *" } else { "" };
+        let name = format!("{}{mark}", model.name);
+        text += &format!("{name:<14} {runs:<4} {:<10} {}\n", model.driver.name(), model.take_it_when);
     }
     text += "\nsender\n";
     for row in SENDERS {
-        text += &line(row.sender.name(), "", row.summary);
+        text += &format!("{:<14} {}\n", row.sender.name(), row.summary);
     }
-    text + "\n`tenfold engines NAME` shows one with its system calls, and the reason if it does not run here.\n"
+    text + "\n* `auto`, the default, takes this engine. `tenfold engines NAME` shows the\n  \
+            reason, the system calls, and why an engine does not run here.\n"
 }
 
 fn described(model: &Model, missing: Option<&(Facility, String)>) -> String {
     let runs = missing.map_or("yes".to_owned(), |missing| format!("no: {}", shown(missing)));
+    let auto = auto(model).map_or(String::new(), |why| format!("\n  auto        takes it: {why}"));
     let triggers = match model.triggers {
         true => format!("\n  triggers    {}", joined(&Triggers::ALL)),
         false => String::new(),
@@ -68,16 +71,23 @@ fn described(model: &Model, missing: Option<&(Facility, String)>) -> String {
         None => String::new(),
     };
     format!(
-        "{}: {}\n  runs here   {runs}{method}\n  calls       {}\n  connections {}\n  topologies  {}\n  senders     \
-         {}{triggers}{rearms}\n  code        {}\n\n",
+        "{}: {}\n  take it     when {}\n  runs here   {runs}{auto}{method}\n  calls       {}\n  connections \
+         {}\n  topologies  {}\n  senders     {}{triggers}{rearms}\n  code        {}\n\n",
         model.name,
         model.summary,
+        model.take_it_when,
         Steps(model.calls),
         model.connections,
         joined(model.topologies),
         joined(model.senders),
         model.file,
     )
+}
+
+/// The reason why `auto` takes this model here, if it does.
+fn auto(model: &Model) -> Option<&'static str> {
+    let (engine, why) = automatic(None);
+    why.filter(|_| engine == model.engine)
 }
 
 /// The method that libevent chose here.
@@ -102,6 +112,8 @@ fn as_value(model: &Model, missing: Option<&(Facility, String)>) -> Value {
     json!({
         "name": model.name,
         "summary": model.summary,
+        "take_it_when": model.take_it_when,
+        "auto": auto(model),
         "runs": missing.is_none(),
         "missing": missing.iter().map(|(facility, said)| json!({
             "facility": facility.name(),
@@ -200,6 +212,47 @@ mod tests {
             let expected = model.topologies.len() * model.senders.len() * triggers * model.dispatches.len();
             let found = all.iter().filter(|plan| plan.engine == model.engine).count();
             assert_eq!(found, expected, "{}", model.name);
+        }
+    }
+
+    #[test]
+    fn the_table_fits_a_terminal_and_marks_the_choice_of_auto() {
+        let text = table();
+        let wide: Vec<_> = text.lines().filter(|line| line.chars().count() > 80).collect();
+        assert!(wide.is_empty(), "{wide:#?}");
+        let marked: Vec<_> = text.lines().filter(|line| line.contains(" * ")).collect();
+        let (engine, why) = automatic(None);
+        assert!(marked.len() == 1 && marked[0].starts_with(engine.name()), "{text}");
+        let why = why.expect("auto has a reason");
+        for model in MODELS {
+            let chosen = model.engine == engine;
+            let reason = format!("  auto        takes it: {why}\n");
+            assert_eq!(described(model, None).contains(&reason), chosen, "{}", model.name);
+            assert_eq!(
+                as_value(model, None)["auto"].as_str(),
+                Some(why).filter(|_| chosen),
+                "{}",
+                model.name
+            );
+        }
+    }
+
+    #[test]
+    fn the_page_of_models_has_the_words_of_the_table() {
+        let page = include_str!("../../../../docs/explanation/models/README.md");
+        let text = table();
+        for model in MODELS {
+            let when = model.take_it_when;
+            let begin = format!("| [`{0}`]({0}.md) | {1} | {when} | ", model.name, model.driver.name());
+            assert!(page.lines().any(|line| line.starts_with(&begin)), "no row begins with {begin}");
+            let ends = |line: &str| line.starts_with(model.name) && line.ends_with(when);
+            assert!(!when.is_empty() && text.lines().any(ends), "{when:?} is not in:\n{text}");
+            assert!(
+                described(model, None).contains(&format!("  take it     when {when}\n")),
+                "{}",
+                model.name
+            );
+            assert_eq!(as_value(model, None)["take_it_when"], when);
         }
     }
 

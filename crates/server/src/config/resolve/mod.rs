@@ -62,10 +62,7 @@ impl ResolvedConfig {
     ) -> Result<ResolvedConfig, String> {
         let (engine, reason) = match settings.engine {
             EngineChoice::Named(engine) => (engine, None),
-            EngineChoice::Auto => choose(|engine| {
-                tenfold_engine::probe(engine).is_ok()
-                    && may_lock(engine, settings.workers, limits::locked_memory())
-            }),
+            EngineChoice::Auto => automatic(settings.workers),
         };
         let sender = settings.send.unwrap_or(Sender::Auto);
         let workers = match (settings.workers, settings.topology) {
@@ -137,6 +134,13 @@ impl ResolvedConfig {
             }),
         }
     }
+}
+
+/// Returns the engine that `auto` takes here with this number of workers, and the reason.
+pub(crate) fn automatic(workers: Option<usize>) -> (Engine, Option<&'static str>) {
+    choose(|engine| {
+        tenfold_engine::probe(engine).is_ok() && may_lock(engine, workers, limits::locked_memory())
+    })
 }
 
 /// The engine for `auto`, and the reason. Measured: `epoll` and `uring` do not differ significantly for small responses
