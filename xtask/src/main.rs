@@ -7,6 +7,7 @@ mod house;
 mod imports;
 mod lines;
 mod package;
+mod path;
 mod run;
 mod scope;
 mod setup;

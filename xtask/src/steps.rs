@@ -6,7 +6,7 @@ use crate::checks;
 use crate::fuzz::FuzzLength;
 use crate::scope::{self, Scope};
 use crate::shell::{self, Failed};
-use crate::{fuzz, house, package};
+use crate::{fuzz, house, package, path};
 
 /// A step of the tests.
 pub(crate) struct TestStep {
@@ -95,7 +95,7 @@ const THREADED: &[&str] = &["tenfold-sys", "tenfold-engine"];
 pub(crate) const STEPS: &[TestStep] = &[
     step("format", "the sources are formatted", &["rustfmt"], format),
     step("house", "the rules of the house that no compiler knows", &[], rules),
-    step("book", "docs/ renders, and its links lead somewhere", &[], book),
+    step("book", "docs/ renders, its links lead somewhere, and the path of models is whole", &[], book),
     step("deny", "bans, licences and sources of dependencies", &["cargo-deny"], |scope| {
         checks::deny(&scope.root)
     }),
@@ -196,6 +196,7 @@ fn rules(scope: &Scope) -> Result<(), Failed> {
 
 fn book(scope: &Scope) -> Result<(), Failed> {
     tenfold_book::check(&scope.root)?;
+    path::check(&scope.root)?;
     Ok(tenfold_book::check_charts(&scope.root)?)
 }
 

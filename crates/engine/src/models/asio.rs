@@ -4,6 +4,8 @@
 //! state. A wait ends with its report. Handlers run one by one. There is no choice of triggers.
 //!
 //! System calls of a request on a keep-alive connection: epoll_wait, recv, write, epoll_ctl.
+//!
+//! Loop: `crates/engine/src/drivers/readiness/reactor.rs`. Page: `docs/explanation/models/asio.md`.
 
 use std::io;
 use std::os::fd::RawFd;

@@ -10,6 +10,8 @@
 //!
 //! System calls of a request on a keep-alive connection: epoll_wait, recv, send, a second epoll_wait that does not
 //! block, and a recv that returns EAGAIN.
+//!
+//! Loop: `crates/engine/src/drivers/completion/event_loop.rs`. Page: `docs/explanation/models/asio-proactor.md`.
 
 use std::io;
 use std::os::fd::RawFd;

@@ -5,6 +5,8 @@
 //!
 //! System calls of a tick: accept4 on every listener, recv (or send) on every connection, and clock_nanosleep after a
 //! tick without work.
+//!
+//! Loop: `crates/engine/src/drivers/readiness/reactor.rs`. Page: `docs/explanation/models/busy.md`.
 
 use std::io;
 use std::os::fd::RawFd;

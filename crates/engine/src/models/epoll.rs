@@ -6,6 +6,8 @@
 //!
 //! System calls of a request on a keep-alive connection: epoll_wait, recv, write. `epoll_ctl` comes once a
 //! connection, at its first wait; `close(2)` ends the registration.
+//!
+//! Loop: `crates/engine/src/drivers/readiness/reactor.rs`. Page: `docs/explanation/models/epoll.md`.
 
 use std::io;
 use std::os::fd::RawFd;

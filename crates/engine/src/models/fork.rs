@@ -8,6 +8,9 @@
 //!
 //! System calls of a connection: accept4, fork, close in the parent; dup3 for each listening socket, recv,
 //! write (or sendfile), …, exit in the child; wait4 in the parent, within a second.
+//!
+//! Loops: `crates/engine/src/drivers/blocking/accept.rs` for all connections,
+//! `crates/engine/src/drivers/blocking/serve.rs` for one. Page: `docs/explanation/models/fork.md`.
 
 use std::cell::RefCell;
 use std::time::Duration;

@@ -7,6 +7,8 @@
 //!
 //! System calls of a request on a keep-alive connection: the method's wait, recv, write. With the method
 //! epoll, `epoll_ctl` comes at a connection's first wait and at its end.
+//!
+//! Loop: `crates/engine/src/drivers/readiness/reactor.rs`. Page: `docs/explanation/models/libevent.md`.
 
 use std::io;
 use std::os::fd::RawFd;

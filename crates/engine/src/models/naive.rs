@@ -6,6 +6,9 @@
 //! System calls of a connection: accept4, recv, write (or sendfile), …, close. With several listening addresses, a poll
 //! precedes accept4, because accept4 waits for one listener. While a connection is idle, a poll that does not wait
 //! checks the backlog once a second.
+//!
+//! Loops: `crates/engine/src/drivers/blocking/accept.rs` for all connections,
+//! `crates/engine/src/drivers/blocking/serve.rs` for one. Page: `docs/explanation/models/naive.md`.
 
 use tenfold_http::Instant;
 

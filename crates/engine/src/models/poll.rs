@@ -4,6 +4,8 @@
 //! ready or not. Reports are level-triggered.
 //!
 //! System calls of a request on a keep-alive connection: poll, recv, write.
+//!
+//! Loop: `crates/engine/src/drivers/readiness/reactor.rs`. Page: `docs/explanation/models/poll.md`.
 
 use std::io;
 use std::os::fd::RawFd;

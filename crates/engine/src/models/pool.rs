@@ -6,6 +6,9 @@
 //!
 //! System calls of a connection: accept4, a futex to wake a thread that sleeps, recv, write (or sendfile),
 //! …, close.
+//!
+//! Loops: `crates/engine/src/drivers/blocking/accept.rs` for all connections,
+//! `crates/engine/src/drivers/blocking/serve.rs` for one. Page: `docs/explanation/models/pool.md`.
 
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, TrySendError, sync_channel};

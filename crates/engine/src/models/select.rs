@@ -5,6 +5,8 @@
 //! Reports are level-triggered.
 //!
 //! System calls of a request on a keep-alive connection: select, recv, write.
+//!
+//! Loop: `crates/engine/src/drivers/readiness/reactor.rs`. Page: `docs/explanation/models/select.md`.
 
 use std::io;
 use std::os::fd::RawFd;

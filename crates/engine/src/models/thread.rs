@@ -6,6 +6,9 @@
 //!
 //! System calls of a connection: accept4, then clone3 and what a thread's stack needs (mmap, mprotect),
 //! recv, write (or sendfile), …, close, exit, and munmap or madvise.
+//!
+//! Loops: `crates/engine/src/drivers/blocking/accept.rs` for all connections,
+//! `crates/engine/src/drivers/blocking/serve.rs` for one. Page: `docs/explanation/models/thread.md`.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

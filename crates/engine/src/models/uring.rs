@@ -4,6 +4,8 @@
 //! fills buffers that the kernel takes from a ring. A response is one send. All operations of a tick cost one
 //! `io_uring_enter(2)`. A new connection costs a `getpeername(2)` as well, because a multishot accept does not report
 //! the peer. The ring has no sendfile operation: for large files, the loop waits for room and calls `sendfile(2)`.
+//!
+//! Loop: `crates/engine/src/drivers/completion/event_loop.rs`. Page: `docs/explanation/models/uring.md`.
 
 use std::io;
 use std::os::fd::RawFd;
