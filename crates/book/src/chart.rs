@@ -153,7 +153,10 @@ impl<'a> Wanted<'a> {
             let row = rows.iter().find(|(at, _)| *at == level);
             row.and_then(|(_, row)| row.first()).cloned().unwrap_or_default()
         };
-        let value = |value: f64| format!("{value:.0} {}", self.unit);
+        let value = |value: f64| {
+            let decimals = usize::from(value > 0.0 && value < 10.0);
+            format!("{value:.decimals$} {}", self.unit)
+        };
         let svg = growth(&title, &curves, count, value);
         Ok((title, svg))
     }
@@ -287,6 +290,10 @@ mod tests {
         {
             assert!(html.contains(expected), "{expected} is missing in {html}");
         }
+        let calls = wall.replace("80.00", "3.02").replace("9.", "2.").replace("8.00", "3.00");
+        let page = parse_page("calls.md", calls).expect("it has a heading");
+        let html = draw("title: Calls\nlines: calls\n", &page, 0, &BTreeMap::new()).expect("it is right");
+        assert!([">3.0 calls<", ">1.5 calls<", ">0 calls<"].iter().all(|one| html.contains(one)), "{html}");
     }
 
     #[test]
