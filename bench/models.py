@@ -177,7 +177,7 @@ def spread(values):
 def rows(study, values):
     """The lines of the table: medians over blocks, with the range in each cell or in the last row."""
     if not study.over:
-        yield "| | " + " | ".join(f"{column.title}: {column.unit}" for column in study.columns) + " |"
+        yield "| | " + " | ".join(f"{column.title}, {column.unit}" for column in study.columns) + " |"
         yield "| --- |" + " --- |" * len(study.columns)
         for title, name in zip(study.cells, named(study)):
             found = [values[name][column.measure] for column in study.columns]
@@ -195,11 +195,11 @@ def rows(study, values):
 def section(model, study, values, disturbed, args):
     """The section of the model's page."""
     charts = [f"```chart\ntitle: {column.title}\nlines: {column.unit}\n```" if study.over else
-              f"```chart\nbars: {column.unit}\ncolumn: {column.title}\n```" for column in study.columns]
+              f"```chart\nbars: median over blocks\ncolumn: {column.title}\n```" for column in study.columns]
     where = f"{cpu_model()}, {os.cpu_count()} processors, Linux {platform.release().partition('-')[0]}"
-    ranges = "the last row is the range over blocks" if study.over else "in brackets the range over blocks"
-    end = (f"Medians over {args.blocks} blocks, and {ranges}. `bench/models.py {model}` measured and wrote this on "
-           f"{time.strftime('%-d %B %Y')}: {where}, commit {commit()}.")
+    what, ranges = study.columns[0], "the last row is the range over blocks" if study.over else "the range is in brackets"
+    end = (f"{f'{what.title}, {what.unit}: medians' if study.over else 'Medians'} over {args.blocks} blocks; {ranges}. "
+           f"`bench/models.py {model}` measured this on {time.strftime('%-d %B %Y')}: {where}, commit {commit()}.")
     if disturbed:
         end += f" The laboratory calls {disturbed * 100:.0f} % of the trials disturbed."
     return "\n\n".join([f"### {TITLE}", study.says, *charts, "\n".join(rows(study, values)), end]) + "\n\n"
