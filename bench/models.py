@@ -199,7 +199,7 @@ def section(model, study, values, disturbed, args):
     where = f"{cpu_model()}, {os.cpu_count()} processors, Linux {platform.release().partition('-')[0]}"
     what, ranges = study.columns[0], "the last row is the range over blocks" if study.over else "the range is in brackets"
     end = (f"{f'{what.title}, {what.unit}: medians' if study.over else 'Medians'} over {args.blocks} blocks; {ranges}. "
-           f"`bench/models.py {model}` measured this on {time.strftime('%-d %B %Y')}: {where}, commit {commit()}.")
+           f"`bench/models.py {model}` measured this on {time.strftime('%-d %B %Y')}: {where}, commit {args.commit}.")
     if disturbed:
         end += f" The laboratory calls {disturbed * 100:.0f} % of the trials disturbed."
     return "\n\n".join([f"### {TITLE}", study.says, *charts, "\n".join(rows(study, values)), end]) + "\n\n"
@@ -220,6 +220,7 @@ def main():
     if unknown := [name for name in args.models if name not in STUDIES]:
         parser.error(f"{', '.join(unknown)}: not one of {', '.join(STUDIES)}")
     args.tenfold = str(pathlib.Path(args.tenfold).resolve())
+    args.commit = commit()  # before the first page is written
     for model in args.models or STUDIES:
         begun, study = time.monotonic(), STUDIES[model]
         page = PAGES / f"{model}.md"
