@@ -56,7 +56,7 @@ def grid(servers, key, levels, **load):
 UNANSWERED = Column("Unanswered", "unanswered", "connections")
 CPU = Column("CPU time of a response", "cpu", "µs")
 MEMORY = Column("Resident memory", "memory", "MiB", 1 / 1024)
-CALLS = Column("System calls of a response", "calls", "calls")
+CALLS = Column("Cost of a response", "calls", "calls")
 IDLE, BUSY = "idle connections", "busy connections"
 
 STUDIES = {
@@ -101,14 +101,14 @@ STUDIES = {
         grid({method: engine("libevent", libevent_method=method) for method in ("epoll", "poll", "select")},
              "idle", (0, 500, 1000, 2000), connections=16, milliseconds=400), IDLE),
     "asio": Study(
-        "Counted under `strace`.", (CALLS,),
+        "The system calls of the server, counted under `strace`.", (CALLS,),
         grid({name: engine(name) for name in ("asio", "epoll")}, "connections", (1, 4, 16, 64), trace=True, milliseconds=500), BUSY),
     "asio-proactor": Study(
         "One connection makes requests, the others have made one each.", (MEMORY,),
         grid({name: engine(name) for name in ("asio-proactor", "asio", "uring")}, "idle", (0, 1000, 2000, 4000),
              connections=1, milliseconds=400), IDLE),
     "uring": Study(
-        "Counted under `strace`.", (CALLS,),
+        "The system calls of the server, counted under `strace`.", (CALLS,),
         grid({name: engine(name) for name in ("epoll", "uring")}, "connections", (1, 4, 16, 64), trace=True, milliseconds=500), BUSY),
 }
 
