@@ -81,7 +81,7 @@ fn expect_output(output: Output, code: i32, words: &[&str], expected: &[&str]) -
 fn experiments_are_listed_and_shown() {
     let listed =
         expect_code(0, &["list"], &["n16-tcp", "t23-timers", "ab-models", "se20-404", "w12-libraries"]);
-    assert_eq!(listed.lines().count(), 28, "{listed}");
+    assert_eq!(listed.lines().count(), 29, "{listed}");
     expect_code(0, &["show", "n16-tcp"], &["every response waits about 40 ms", "40.05 ms", "--tcp-cork on"]);
     expect_code(0, &["show", "n16-engines"], &["NOT TESTABLE HERE: it needs"]);
     expect_code(0, &["show", "se20-404", "--file"], &["name = \"se20-404\"", "[[claims]]"]);
@@ -120,6 +120,14 @@ fn a_run_ends_in_a_report_that_is_made_again_from_raw_data() {
     let words =
         ["run", "--profile", "smoke", "--only", "n16-starvation", "--blocks", "1", "--output", &output];
     let text = expect_code(0, &words, &["HOLDS", "naive serves one client at a time", "report.html"]);
+    // naive and the pool leave connections without a response, so there is nothing to compare.
+    for line in [
+        "There is no comparison of models: epoll has a result in n16-starvation (16 connections, 1,067 bytes)",
+        "\nSo the run is no reason to leave the default, epoll.\n",
+        "\n  tenfold lab run --only own-models,n16-idle   compare models\n",
+    ] {
+        assert!(text.contains(line), "{line:?} is not in: {text}");
+    }
     let read = |name: &str| {
         let path = folder.at("run").join(name);
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}\n{text}", path.display()))
@@ -168,6 +176,20 @@ fn an_interrupted_run_continues_without_loss() {
     let count = before.lines().count();
     assert!((3..20).contains(&count), "{count} trials before the interrupt");
     let text = expect_code(0, &["run", "--resume", &output], &["2 HOLDS", "errors in 10 trials: 0"]);
+    // The machine decides which of the two is cheaper.
+    let (_, advice) = text.split_once("report.html\n\n").unwrap_or_else(|| panic!("no advice in: {text}"));
+    let advised = ["poll", "select"].into_iter().find(|engine| {
+        let begin =
+            format!("So {engine} is the best measured choice, but the default, epoll, has no result in own");
+        advice.lines().nth(1).is_some_and(|line| line.starts_with(&begin))
+    });
+    let advised = advised.unwrap_or_else(|| panic!("{advice}"));
+    assert!(advice.lines().next().is_some_and(|line| line.contains(" costs the least CPU time")), "{advice}");
+    assert!(advice.lines().nth(2).is_some_and(|line| line.contains("leaves out naive, fork, ")), "{advice}");
+    assert_eq!(
+        advice.lines().nth(4),
+        Some(&*format!("  tenfold serve --engine {advised}   serve this folder with it"))
+    );
     let after = trials();
     assert!(after.starts_with(&before), "trials were lost: {text}");
     // An interrupted block is repeated as a whole.

@@ -25,7 +25,7 @@ files! { FILES "" "experiments":
     "t23-process" "t23-models" "t23-log" "ab-models" "ab-accept-one"
     "ab-backlog" "ab-thread-race" "se20-404" "se20-send" "se20-eagain"
     "se20-url" "w12-libraries" "w12-threads" "w12-aio" "w12-connect"
-    "w12-queue" "own-page"
+    "w12-queue" "own-page" "own-models"
 }
 
 /// The experiments of the program, in the order of their sources.

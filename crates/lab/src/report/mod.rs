@@ -1,6 +1,8 @@
 //! The report of a run, computed from its folder.
 
+pub mod advice;
 pub mod compare;
+mod costs;
 mod curves;
 mod html;
 pub mod results;

@@ -35,7 +35,7 @@ fn text(folder: &Path) -> String {
 }
 
 /// Formats commands, each with its purpose.
-pub(super) fn listed(steps: &[(String, &str)]) -> String {
+pub(crate) fn listed(steps: &[(String, &str)]) -> String {
     let width = steps.iter().map(|(command, _)| command.len()).max().unwrap_or_default();
     steps.iter().map(|(command, about)| format!("  {command:<width$}   {about}\n")).collect()
 }

@@ -4,10 +4,12 @@ use std::io::{IsTerminal, Write};
 
 use tenfold_lab::measure::show_count;
 use tenfold_lab::plan::RunPlan;
+use tenfold_lab::report::advice::Advice;
 use tenfold_lab::report::results::RunResults;
 use tenfold_lab::runner::RunProgress;
 use tenfold_lab::verdict::ruling::{ClaimVerdict, shown};
 
+use crate::commands::next::listed;
 use crate::diagnostics::visible;
 
 /// A view of a run.
@@ -140,6 +142,12 @@ pub(super) fn verdicts(results: &RunResults) -> String {
         ));
     }
     text
+}
+
+/// The advice of a run, and the next command.
+pub(super) fn advice(results: &RunResults) -> String {
+    let advice = Advice::of(results);
+    format!("\n{advice}\n{}", listed(&[(advice.command.clone(), advice.purpose)]))
 }
 
 fn time(seconds: u64) -> String {

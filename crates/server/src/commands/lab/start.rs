@@ -48,7 +48,7 @@ pub(super) fn start(typed: &ArgMatches) -> Result<u8, LabFailure> {
     if let Some(far) = &mut far {
         far.prepare(&plan.server_processors)?;
     }
-    carry_out(&plan, &folder, far, &mut LiveView::new(&plan), live::verdicts)
+    carry_out(&plan, &folder, far, &mut LiveView::new(&plan), live::verdicts, live::advice)
 }
 
 /// Executes the plan of a study in a new folder, and prints the text of its results.
@@ -61,16 +61,17 @@ pub(super) fn study(
 ) -> Result<u8, LabFailure> {
     let folder = folder(typed, stem)?;
     runner::prepare(plan, environment, &folder)?;
-    carry_out(plan, &folder, None, view, text)
+    carry_out(plan, &folder, None, view, text, |_| String::new())
 }
 
-/// Executes a plan, writes its report, and prints the text of its results.
+/// Executes a plan, writes its report, and prints the text of its results, the place of the report, and `advice`.
 fn carry_out(
     plan: &RunPlan,
     folder: &Path,
     mut far: Option<FarMachines>,
     view: &mut dyn RunView,
     text: impl FnOnce(&RunResults) -> String,
+    advice: impl FnOnce(&RunResults) -> String,
 ) -> Result<u8, LabFailure> {
     let tell = &mut |progress: RunProgress<'_>| view.tell(&progress);
     let ended = runner::run(plan, &own_server()?, folder, None, far.as_mut(), tell);
@@ -93,6 +94,7 @@ fn carry_out(
         let why = results.trials.iter().find_map(|trial| trial.failed.clone()).unwrap_or_default();
         return Err(LabFailure(INVALID, format!("no trial succeeded: {why}")));
     }
+    print(&advice(&results))?;
     Ok(0)
 }
 

@@ -54,6 +54,7 @@ fn a_setting_that_an_engine_ignores_is_refused_with_the_engines_that_use_it() {
 #[test]
 fn auto_chooses_an_allowed_engine_and_names_the_reason() {
     assert_eq!(choose(|_| true).0, Engine::Epoll);
+    assert_eq!(tenfold_lab::report::advice::DEFAULT, Engine::Epoll, "the laboratory names the default");
     assert_eq!(choose(|engine| engine != Engine::Epoll).0, Engine::Uring);
     let (last, why) = choose(|engine| !matches!(engine, Engine::Epoll | Engine::Uring));
     assert_eq!(last, Engine::Poll);
