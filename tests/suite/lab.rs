@@ -190,6 +190,9 @@ fn an_interrupted_run_continues_without_loss() {
         advice.lines().nth(4),
         Some(&*format!("  tenfold serve --engine {advised}   serve this folder with it"))
     );
+    let page = std::fs::read_to_string(folder.at("run/report.html")).expect("it is written");
+    let (first, _) = page.split_once("class=\"counts\"").expect("the verdicts follow");
+    assert_eq!(first.matches("class=\"interval\"").count(), 2, "a chart of both models: {first}");
     let after = trials();
     assert!(after.starts_with(&before), "trials were lost: {text}");
     // An interrupted block is repeated as a whole.

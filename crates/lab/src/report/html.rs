@@ -10,6 +10,7 @@ use crate::measure::{Measure, show_count, show_number};
 use crate::plan::PlannedExperiment;
 use crate::record::{Blocks, Trial};
 use crate::report::curves;
+use crate::report::models;
 use crate::report::results::RunResults;
 use crate::report::tables::here;
 use crate::report::topology;
@@ -52,18 +53,19 @@ fn first_screen(page: &mut String, results: &RunResults) {
         results.counts().into_iter().map(|(ruling, count)| format!("{count} {}", badge(ruling))).collect();
     let _ = write!(
         page,
-        "<h1>Which published claims hold {}?</h1><p class=\"counts\">{}</p>\
-         <p class=\"facts\">{}, {}, Linux {} · profile {} · seed {} · {}</p>\
+        "<h1>Which published claims hold {}?</h1>\
+         <p class=\"facts\">{}, {}, Linux {} · profile {} · seed {} · {}</p>{}<p class=\"counts\">{}</p>\
          <table class=\"verdicts\"><thead><tr><th>Claim</th><th>Published</th><th>Here, with 95 % interval</th>\
          <th>Verdict</th></tr></thead><tbody>",
         if results.hosts.is_some() { "on these machines" } else { "on this machine" },
-        counts.join(" "),
         escape(&environment.processor),
         show_count(environment.processors.len(), "processor"),
         escape(&environment.kernel),
         results.plan.profile.name(),
         results.plan.seed,
         show_count(results.trials.len(), "trial"),
+        models::part(results),
+        counts.join(" "),
     );
     let mut named = "";
     for verdict in &results.verdicts {

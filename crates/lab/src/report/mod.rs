@@ -5,6 +5,7 @@ pub mod compare;
 mod costs;
 mod curves;
 mod html;
+mod models;
 pub mod results;
 mod tables;
 mod topology;
