@@ -6,7 +6,8 @@
 //! engine, topology and sender that it is about: [`ENGINES`], [`TOPOLOGIES`], [`SENDERS`], [`MECHANISMS`]. Deadlines,
 //! limits, members, generations and hardening add [`ANOTHER`] engine, which the commit selects.
 //!
-//! `TENFOLD_TEST_TURN=17` selects the engines of [`ANOTHER`]; without it, such a case runs on all of them.
+//! `TENFOLD_TEST_TURN=17` selects the engines of [`ANOTHER`], and then a third of the configurations of each case.
+//! Without it, a case runs on all configurations of its lists.
 //! `TENFOLD_TEST_ALL=1` extends the lists.
 
 use tenfold_engine::{Dispatch, Driver, Engine, Topology};
@@ -115,6 +116,16 @@ impl List {
             (Take::One, _) => one(0),
             (Take::OneInTurn, Some(turn)) => one(turn),
         }
+    }
+}
+
+/// A third of the configurations of a case, at least one. The turn selects them: most turns differ.
+pub(crate) fn third(configs: &[Config], case: &str, turn: usize) -> Vec<Config> {
+    let first = place(&format!("{case} {turn}"), 3);
+    let kept: Vec<Config> = configs.iter().skip(first).step_by(3).copied().collect();
+    match configs.len() {
+        0..3 => configs.get(first % configs.len().max(1)).copied().into_iter().collect(),
+        _ => kept,
     }
 }
 

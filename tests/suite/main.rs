@@ -1,8 +1,8 @@
 //! The suite. A case is named `theme::engine+topology+sender::case`; any part of the name selects it.
 //!
-//! `TENFOLD_BIN` names the server to test; without it, one is built. `TENFOLD_TEST_TURN=17` selects the engines that a
-//! commit tests in addition (`tests/src/lists.rs`). `TENFOLD_TEST_ALL=1` runs every case on every configuration that it
-//! may concern. `TENFOLD_TEST_PART=3/50` runs the third of fifty random parts of the selection.
+//! `TENFOLD_BIN` names the server to test; without it, one is built. `TENFOLD_TEST_TURN=17` selects a third
+//! of the configurations of each case (`tests/src/lists.rs`). `TENFOLD_TEST_ALL=1` runs every case on every
+//! configuration that it may concern. `TENFOLD_TEST_PART=3/50` runs the third of fifty random parts of the selection.
 
 mod accessibility;
 mod acme;

@@ -29,14 +29,14 @@ usage: cargo xtask COMMAND
 
   setup [--no-peers]  install the tools for tests and measurements, from packages of Debian or Ubuntu and from rustup
                       (--no-peers: without apache2, lighttpd and h2o, which serve only for comparison)
-  test [--only STEP]... [--skip STEP]... [--tier TIER] [--all] [--complete] [--no-setup]
+  test [--only STEP]... [--skip STEP]... [--tier TIER] [--all] [--complete] [--record] [--no-setup]
                       every step, or those that are named, or the tests of a tier (spec, system, measure). First, as
                       root or if sudo needs no password, it installs missing tools (--no-setup: it does not). A step
                       without its tools is not run; --complete: this is a failure. Steps that take long run for crates
-                      that changed since the commit in .ci/whole.
+                      that changed since their commit in .ci/passed; --only and --all run them for every crate.
+                      --record: write the commit of such steps there if they pass.
                       --all: the long suites too, among them every legal combination of the switches from write to
-                      log-mode with every engine, where the tests look at every pair of all switches; some hours.
-                      If all pass, .ci/whole gets their commit
+                      log-mode with every engine, where the tests look at every pair of all switches; some hours
   test --list         the steps of `test`
   lint                format, clippy and the rules of the house
   lines [REVISION] [--under PATH]
@@ -53,11 +53,13 @@ usage: cargo xtask COMMAND
                       fuzz guided by coverage, under the address sanitizer: head, target, ranges, chunked, proxy,
                       forwarded, record, form, cookie, ticket, signature, challenge, certificate, configuration,
                       accounts
-  package [--binary FILE] [--test]
-                      make packages in target/package: a .deb, an archive with a static program, checksums, a bill of
-                      materials, and a container image if a builder runs here (--binary: pack FILE instead of building
-                      the profile dist twice; --test: install, start, upgrade and purge the .deb in a Debian of its
-                      own, as root)
+  package [--binary FILE] [--platform NAME] [--test]
+                      make the files of a release in target/package, for x86_64 and aarch64: a .deb, an archive with a
+                      static program, a bill of materials and a container image (if a builder runs here); the book as
+                      a site; and checksums. Each program serves a page by each engine, in an emulator if necessary
+                      (--binary: pack FILE, a program of this machine, instead of building the profile dist twice;
+                      --platform: only for x86_64 or aarch64; --test: install, start, upgrade and purge the .deb of
+                      this machine in a Debian of its own, as root)
   bench               build the floor programs and the files for measurements";
 
 /// The reason why a command failed; each kind has its exit code.
@@ -154,6 +156,7 @@ fn selection(options: &[&str]) -> Result<Selection, CommandFailure> {
             ("--all", _) => selection.all = true,
             ("--complete", _) => selection.complete = true,
             ("--no-setup", _) => selection.no_setup = true,
+            ("--record", _) => selection.record = true,
             ("--only", 1..) => selection.names.extend(rest.next().map(|name| (*name).to_owned())),
             ("--skip", 1..) => selection.skipped.extend(rest.next().map(|name| (*name).to_owned())),
             ("--tier", 1..) => {
@@ -185,6 +188,11 @@ fn package_options(options: &[&str]) -> Result<PackageOptions, CommandFailure> {
         ["--binary", file, rest @ ..] => {
             Ok(PackageOptions { binary: Some(PathBuf::from(file)), ..package_options(rest)? })
         }
+        ["--platform", name, rest @ ..] => {
+            let platform = name.parse().map_err(CommandFailure::Usage)?;
+            Ok(PackageOptions { platform: Some(platform), ..package_options(rest)? })
+        }
+        ["--platform"] => Err(CommandFailure::Usage("--platform requires x86_64 or aarch64".to_owned())),
         ["--binary"] => Err(CommandFailure::Usage("--binary requires the file of a program".to_owned())),
         [other, ..] => Err(CommandFailure::Usage(format!("unknown option `{other}` of package"))),
     }

@@ -24,6 +24,8 @@ pub(crate) struct Selection {
     pub(crate) complete: bool,
     /// Whether to leave missing tools to the user.
     pub(crate) no_setup: bool,
+    /// Whether to write the commit of passed steps into [`scope::PASSED`].
+    pub(crate) record: bool,
 }
 
 impl Selection {
@@ -43,12 +45,12 @@ impl Selection {
         !self.skipped.iter().any(is) && (self.names.is_empty() || self.names.iter().any(is))
     }
 
-    /// Steps that are selected by name run for every crate.
-    fn scope(&self, root: &Path) -> Scope {
+    /// The scope of a step. Steps that are selected by name run for every crate.
+    fn scope(&self, root: &Path, step: &TestStep) -> Scope {
         if self.all || !self.names.is_empty() {
             Scope::everything(root, self.all).of(self.tier)
         } else {
-            Scope::since_whole(root)
+            Scope::since_passed(root, step.name)
         }
     }
 }
@@ -58,11 +60,16 @@ enum Outcome {
     Failed(Failed),
     /// These tools are missing.
     NotRun(Vec<&'static Tool>),
-    /// The step concerns no crate that changed since the long suites passed.
+    /// The step concerns no crate that changed since it last passed.
     Unchanged,
 }
 
 impl Outcome {
+    /// Whether the step passed for every crate, now or before.
+    fn is_success(&self) -> bool {
+        matches!(self, Outcome::Passed | Outcome::Unchanged)
+    }
+
     fn word(&self) -> &'static str {
         match self {
             Outcome::Passed => "passed",
@@ -96,22 +103,24 @@ pub(crate) fn list() {
 /// Runs the selected steps, even after a failure, and prints a table. The last output of failed steps is repeated
 /// before it.
 pub(crate) fn test(root: &Path, selection: &Selection) -> Result<(), String> {
-    let scope = selection.scope(root);
-    let steps: Vec<&TestStep> = STEPS.iter().filter(|step| selection.has(step)).collect();
-    let needs = steps.iter().filter(|step| step.concerns(&scope)).flat_map(|step| step.needs);
+    if selection.record && !scope::is_clean(root) {
+        return Err(format!("cannot record in {}: files differ from the commit; commit them", scope::PASSED));
+    }
+    let steps: Vec<(&TestStep, Scope)> = STEPS
+        .iter()
+        .filter(|step| selection.has(step))
+        .map(|step| (step, selection.scope(root, step)))
+        .collect();
+    let needs = steps.iter().filter(|(step, scope)| step.concerns(scope)).flat_map(|(step, _)| step.needs);
     provide(&tools::missing(needs), selection.no_setup);
-    let rows: Vec<Row> = steps.into_iter().map(|step| run(step, &scope)).collect();
+    let rows: Vec<Row> = steps.into_iter().map(|(step, scope)| run(step, &scope)).collect();
     print(&rows);
+    if selection.record {
+        let passed = rows.iter().filter(|row| row.step.depends_on_changes() && row.outcome.is_success());
+        scope::record(root, &passed.map(|row| row.step.name).collect::<Vec<_>>())?;
+    }
     let failures = failures(&rows, selection.complete);
-    if !failures.is_empty() {
-        return Err(failures.join("; "));
-    }
-    let is_whole = selection.names.is_empty() && selection.skipped.is_empty();
-    if selection.all && (is_whole || selection.names == ["server"]) && selection.tier.is_none() {
-        let part = std::env::var("TENFOLD_TEST_PART").ok();
-        scope::record(root, part.as_deref(), is_whole)?;
-    }
-    Ok(())
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("; ")) }
 }
 
 /// Installs missing tools if no question is necessary, or prints the command that does it.
@@ -182,12 +191,12 @@ fn print(rows: &[Row]) {
     }
     let count = |word| rows.iter().filter(|row| row.outcome.word() == word).count();
     println!(
-        "steps: {} passed, {} failed, {} not run, {} unchanged since {}",
+        "steps: {} passed, {} failed, {} not run, {} unchanged since the commit in {}",
         count("passed"),
         count("FAILED"),
         count("NOT RUN"),
         count("unchanged"),
-        scope::WHOLE
+        scope::PASSED
     );
 }
 

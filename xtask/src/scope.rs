@@ -1,12 +1,12 @@
-//! The scope of a run of the steps: everything, or the crates that changed since the long suites passed.
+//! The scope of a step: every crate, or the crates that changed since the step last passed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The file with the commit on which `test --all` last passed.
-pub(crate) const WHOLE: &str = ".ci/whole";
+/// The file with a line for each step that depends on changes: its name, and the commit on which it last passed.
+pub(crate) const PASSED: &str = ".ci/passed";
 
 /// Files whose change concerns every crate: versions and flags of compilers, and the steps that depend on changes.
 const COMMON: &[&str] =
@@ -28,7 +28,7 @@ pub(crate) const TIERS: &[Tier] = &[
     Tier { name: "measure", steps: &["server"], cases: &["[measure]"] },
 ];
 
-/// The scope of a run of the steps.
+/// The scope of a step.
 pub(crate) struct Scope {
     /// The folder of the workspace.
     pub(crate) root: PathBuf,
@@ -46,9 +46,14 @@ impl Scope {
         Scope { root: root.to_owned(), all, tier: None, changed: None }
     }
 
-    /// The crates that changed since the commit in [`WHOLE`]. Without this file or this commit, every crate.
-    pub(crate) fn since_whole(root: &Path) -> Scope {
-        let changed = changed_files(root).and_then(|files| changed_packages(&files, &manifests(root)?));
+    /// The crates that changed since the commit of the step in [`PASSED`]. Without this line or this commit, every
+    /// crate.
+    pub(crate) fn since_passed(root: &Path, step: &str) -> Scope {
+        let commit = passed(root).remove(step);
+        let changed = commit.and_then(|commit| {
+            let files = changed_files(root, &commit)?;
+            changed_packages(&files, &manifests(root)?)
+        });
         Scope { root: root.to_owned(), all: false, tier: None, changed }
     }
 
@@ -74,40 +79,31 @@ pub(crate) fn turn(root: &Path) -> String {
     head.get(..7).and_then(|digits| u32::from_str_radix(digits, 16).ok()).unwrap_or(0).to_string()
 }
 
-/// Records that the long suites passed. A part of the suite of the whole server, such as `3/50`, counts when all other
-/// parts have passed on the same commit. `steps`: whether the other steps also passed.
-pub(crate) fn record(root: &Path, part: Option<&str>, steps: bool) -> Result<(), String> {
+/// Writes the current commit into the lines of `steps` in [`PASSED`].
+pub(crate) fn record(root: &Path, steps: &[&str]) -> Result<(), String> {
     let head = git(root, &["rev-parse", "HEAD"]).ok_or("git reports no commit")?;
-    if !git(root, &["status", "--porcelain"]).is_some_and(|changes| changes.is_empty()) {
-        println!("{WHOLE} stays as it is, because files differ from the commit");
-        return Ok(());
-    }
-    let passed = root.join("target/whole").join(&head);
-    let failed = |error| format!("cannot record in {}: {error}", passed.display());
-    fs::create_dir_all(&passed).map_err(failed)?;
-    let part = part.unwrap_or("1/1").replace('/', "-of-");
-    let names = steps.then_some("steps").into_iter().chain([part.as_str()]);
-    for name in names {
-        fs::write(passed.join(name), "").map_err(failed)?;
-    }
-    let of = part.split("-of-").nth(1).and_then(|of| of.parse::<usize>().ok()).unwrap_or(1);
-    let parts = (1..=of).map(|number| format!("{number}-of-{of}"));
-    let missing: Vec<String> =
-        parts.chain(["steps".to_owned()]).filter(|name| !passed.join(name).exists()).collect();
-    if missing.is_empty() {
-        let file = root.join(WHOLE);
-        fs::write(&file, format!("{head}\n")).map_err(|error| format!("cannot write {WHOLE}: {error}"))?;
-        println!("{WHOLE} names {head}");
-    } else {
-        println!("{WHOLE} stays as it is; not passed on {head}: {}", missing.join(", "));
-    }
+    let mut lines = passed(root);
+    lines.extend(steps.iter().map(|step| ((*step).to_owned(), head.clone())));
+    let text: String = lines.iter().map(|(step, commit)| format!("{step} {commit}\n")).collect();
+    fs::write(root.join(PASSED), text).map_err(|error| format!("cannot write {PASSED}: {error}"))?;
+    println!("{PASSED} names {head} for {}", steps.join(", "));
     Ok(())
 }
 
-/// The files that differ from the commit in [`WHOLE`], also files that git does not track.
-fn changed_files(root: &Path) -> Option<Vec<String>> {
-    let commit = fs::read_to_string(root.join(WHOLE)).ok()?;
-    let differ = git(root, &["diff", "--name-only", "--no-renames", commit.trim(), "--"])?;
+/// Whether all files are those of the current commit.
+pub(crate) fn is_clean(root: &Path) -> bool {
+    git(root, &["status", "--porcelain"]).is_some_and(|changes| changes.is_empty())
+}
+
+/// The commits in [`PASSED`] by step.
+fn passed(root: &Path) -> BTreeMap<String, String> {
+    let text = fs::read_to_string(root.join(PASSED)).unwrap_or_default();
+    text.lines().filter_map(|line| line.split_once(' ')).map(|(step, at)| (step.into(), at.into())).collect()
+}
+
+/// The files that differ from a commit, also files that git does not track.
+fn changed_files(root: &Path, commit: &str) -> Option<Vec<String>> {
+    let differ = git(root, &["diff", "--name-only", "--no-renames", commit, "--"])?;
     let new = git(root, &["ls-files", "--others", "--exclude-standard"])?;
     Some(differ.lines().chain(new.lines()).map(str::to_owned).collect())
 }

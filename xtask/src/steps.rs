@@ -20,6 +20,11 @@ pub(crate) struct TestStep {
 }
 
 impl TestStep {
+    /// Whether it runs only for changed packages.
+    pub(crate) fn depends_on_changes(&self) -> bool {
+        !self.packages.is_empty()
+    }
+
     /// Whether it has something to do.
     pub(crate) fn concerns(&self, scope: &Scope) -> bool {
         self.packages.is_empty() || self.packages.iter().any(|package| scope.has(package))
@@ -234,8 +239,10 @@ fn unit(scope: &Scope) -> Result<(), Failed> {
     // Concurrently: these tests mostly wait for the authority.
     let ignored = ["test", "--workspace", "--tests", "--", "--ignored", "--test-threads", "16"];
     shell::run(&scope.root, "cargo", &ignored, &[])?;
-    let var = if scope.all { ALL } else { ("TENFOLD_TEST_CONFIGURATIONS", "other") };
-    shell::run(&scope.root, "cargo", &["test", "--workspace", "--test", "drivers"], &[var])
+    let turn = scope::turn(&scope.root);
+    let other = [("TENFOLD_TEST_CONFIGURATIONS", "other"), ("TENFOLD_TEST_TURN", turn.as_str())];
+    let vars = if scope.all { &[ALL][..] } else { &other };
+    shell::run(&scope.root, "cargo", &["test", "--workspace", "--test", "drivers"], vars)
 }
 
 fn fuzz_step(scope: &Scope) -> Result<(), Failed> {
@@ -265,7 +272,7 @@ fn browser(scope: &Scope) -> Result<(), Failed> {
     IN_A_BROWSER.iter().try_for_each(|word| gate(scope, &[word]))
 }
 
-/// Runs whole-server tests. Without the long suites, the commit selects the engine of some cases.
+/// Runs whole-server tests. Without the long suites, the commit selects a third of the configurations of each case.
 fn gate(scope: &Scope, args: &[&str]) -> Result<(), Failed> {
     let turn = scope::turn(&scope.root);
     let var = if scope.all { ALL } else { ("TENFOLD_TEST_TURN", turn.as_str()) };
