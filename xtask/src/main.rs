@@ -124,7 +124,7 @@ fn command(root: &Path, words: &[&str]) -> Result<(), CommandFailure> {
             }
         }
         ["site"] => tenfold_book::check(root)?,
-        ["site", folder] => write_site(root, Path::new(folder))?,
+        ["site", folder] => package::write_book(root, Path::new(folder))?,
         ["browser"] => run::test(root, &Selection::only(&["browser"]))?,
         ["compare"] => steps::compare(root, steps::COMPARED, "")?,
         ["compare", requests] => steps::compare(root, number(requests)?, "")?,
@@ -200,18 +200,6 @@ fn package_options(options: &[&str]) -> Result<PackageOptions, CommandFailure> {
 
 fn number(text: &str) -> Result<u32, CommandFailure> {
     text.parse().map_err(|_| CommandFailure::Usage(format!("`{text}` is not a number of cases")))
-}
-
-fn write_site(root: &Path, folder: &Path) -> Result<(), String> {
-    let files = tenfold_book::files(root)?;
-    for (path, text) in &files {
-        let file = folder.join(path);
-        let written = std::fs::create_dir_all(file.parent().unwrap_or(folder));
-        let written = written.and_then(|()| std::fs::write(&file, text));
-        written.map_err(|error| format!("cannot write {}: {error}", file.display()))?;
-    }
-    println!("{} files written to {}", files.len(), folder.display());
-    Ok(())
 }
 
 fn make_bench(root: &Path) -> Result<(), shell::Failed> {

@@ -60,6 +60,19 @@ pub(crate) const TOOLS: &[Tool] = tools! {
     "cargo-deb" "packages for Debian", Runs(&["cargo", "deb", "--version"]), CARGO_DEB;
     "cargo-sbom" "the bill of materials of packages", Runs(&["cargo", "sbom", "--version"]), CARGO_SBOM;
     "binutils" "strip, for packages", Program("strip"), Debian;
+    "aarch64-target" "packages for aarch64",
+        Runs(&["sh", "-c", "test -d \"$(rustc --print target-libdir --target aarch64-unknown-linux-gnu)\""]),
+        ByHand("rustup target add aarch64-unknown-linux-gnu");
+    "g++-aarch64-linux-gnu" "packages for aarch64",
+        Program("aarch64-linux-gnu-g++"), ByHand("apt-get install g++-aarch64-linux-gnu");
+    "libstdc++6:arm64" "the libraries that packages for aarch64 depend on",
+        File("/usr/lib/aarch64-linux-gnu/libstdc++.so.6"),
+        ByHand("dpkg --add-architecture arm64 && apt-get update && apt-get install libstdc++6:arm64");
+    "qemu-user-static" "the manual pages of packages for aarch64",
+        Program("qemu-aarch64-static"), ByHand("apt-get install qemu-user-static");
+    "qemu-system-arm" "a kernel that tries packages for aarch64",
+        Program("qemu-system-aarch64"), ByHand("apt-get install qemu-system-arm");
+    "cpio" "the files of that kernel", Program("cpio"), ByHand("apt-get install cpio");
     "mmdebstrap" "a Debian of their own for tests of packages",
         Program("mmdebstrap"), ByHand("apt-get install mmdebstrap");
     "systemd-container" "boots that Debian", Program("systemd-nspawn"), ByHand("apt-get install systemd-container");
