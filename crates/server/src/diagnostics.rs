@@ -15,7 +15,6 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use tenfold_sys::shared::SharedRows;
 use tenfold_sys::stderr::{PIECE, StandardError};
 
 use latest::LatestMessages;
@@ -185,9 +184,9 @@ pub(crate) const RETRY: Duration = Duration::from_secs(1);
 /// From now on, this process and its children never wait for the reader of standard error.
 pub(crate) fn never_wait() {
     // Without memory for the counter, later steps of the start also fail.
-    if let (Ok(lost), Ok(latest)) = (SharedRows::new(1, 1), LatestMessages::new()) {
+    if let Ok(latest) = LatestMessages::new() {
         let torn = AtomicBool::new(false);
-        OUTPUT.get_or_init(|| Output { stderr: StandardError::open(), lost, latest, torn });
+        OUTPUT.get_or_init(|| Output { stderr: StandardError::open(), latest, torn });
     }
 }
 
@@ -207,8 +206,6 @@ pub(crate) fn report_lost() {
 #[derive(Debug)]
 struct Output {
     stderr: StandardError,
-    /// The number of lost lines of all processes.
-    lost: SharedRows,
     latest: LatestMessages,
     /// The last write of this process ended within a line.
     torn: AtomicBool,
@@ -216,7 +213,7 @@ struct Output {
 
 impl Output {
     fn lost(&self) -> &AtomicU64 {
-        &self.lost.row(0)[0]
+        self.latest.lost()
     }
 
     /// Writes lines while there is room, and counts the rest.

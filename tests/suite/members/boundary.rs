@@ -236,7 +236,7 @@ pub(super) fn h78_workers_share_two_counts_with_the_accounts() {
         let (workers, others): (Vec<_>, Vec<_>) = server.workers().into_iter().partition(is_worker);
         assert_eq!((workers.len(), others.len()), (1, 2), "accounts and admin");
         for other in others {
-            // All processes share the count of lost lines of diagnostics.
+            // All processes share the latest diagnostics.
             let expected = if other == accounts { 2 } else { 1 };
             let theirs = shared(other);
             let common: Vec<_> =
@@ -244,7 +244,7 @@ pub(super) fn h78_workers_share_two_counts_with_the_accounts() {
             assert_eq!(
                 common.len(),
                 expected,
-                "the count of lost lines, and with accounts the count of starts: {common:?}"
+                "the latest diagnostics, and with accounts the count of starts: {common:?}"
             );
         }
     };

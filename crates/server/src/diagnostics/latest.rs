@@ -16,10 +16,11 @@ const LONGEST: usize = 240;
 /// The end of the year 9999.
 const LAST_SECOND: u64 = 253_402_300_799;
 
-/// The words of the row before the messages: the number of kept messages, of errors, and of warnings.
+/// The words of the row before the messages: the numbers of kept messages, of errors, of warnings, and of lost lines.
 const NEXT: usize = 0;
 const ERRORS: usize = 1;
 const WARNINGS: usize = 2;
+const LOST: usize = 3;
 
 /// The words of a message: its number from 1, or 0 while a process writes it; its time, its level and length; its text.
 const NUMBER: usize = 0;
@@ -69,6 +70,11 @@ impl LatestMessages {
             word.store(u64::from_ne_bytes(whole), Ordering::Relaxed);
         }
         row[NUMBER].store(number.wrapping_add(1), Ordering::Release);
+    }
+
+    /// The number of lines that standard error did not take and that no report has counted.
+    pub(crate) fn lost(&self) -> &AtomicU64 {
+        &self.0.row(0)[LOST]
     }
 
     /// The numbers of errors and of warnings.
