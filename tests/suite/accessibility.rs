@@ -22,8 +22,10 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-const PAGES: [&str; 13] = [
+const PAGES: [&str; 14] = [
     "/",
+    // Without a second server: Chromium opens no connection to port 1.
+    "/side-by-side.html?second=1",
     "/media.html",
     "/no-such-page",
     "/members/",

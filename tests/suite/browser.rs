@@ -1,6 +1,8 @@
 //! The demonstration site in a real browser.
 
 use serde_json::{Value, json};
+use tenfold_engine::Engine;
+use tenfold_tests::address::ReservedAddress;
 use tenfold_tests::binary;
 use tenfold_tests::browser::BrowserPage;
 use tenfold_tests::cases;
@@ -17,7 +19,8 @@ pub(crate) const THEME: Theme = Theme {
     name: "browser",
     cases: cases![
         Own on EPOLL: the_site_opens_and_the_film_seeks, light_and_dark_at_every_width, from_page_to_page,
-            charts_and_tables_are_readable_on_a_phone, the_book_is_searched_by_keyboard, a_listing_is_filtered_live_and_fits_a_phone;
+            charts_and_tables_are_readable_on_a_phone, idle_connections_stop_naive_and_not_epoll,
+            the_book_is_searched_by_keyboard, a_listing_is_filtered_live_and_fits_a_phone;
         Own on EPOLL_OR_ALL: the_browser_takes_a_large_file_and_a_thousand_at_once;
     ],
 };
@@ -25,9 +28,13 @@ pub(crate) const THEME: Theme = Theme {
 /// The configuration of its README with short idle timeouts: a browser opens several connections, and a serial engine
 /// serves the next connection after the idle timeout of the present one.
 fn start(config: &Config) -> Server {
-    let file = binary::workspace().join("examples/tenfold.toml");
-    let launch = Launch::bare(config).flag("--config", file.display()).members();
+    let launch = demonstration(config);
     if config.serial() { launch.flag("--idle-timeout", "300ms").start() } else { launch.start() }
+}
+
+fn demonstration(config: &Config) -> Launch {
+    let file = binary::workspace().join("examples/tenfold.toml");
+    Launch::bare(config).flag("--config", file.display()).members()
 }
 
 fn url(server: &Server, path: &str) -> String {
@@ -167,6 +174,61 @@ fn charts_and_tables_are_readable_on_a_phone(config: &Config) {
     }
     drop(page);
     server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// The texts of this part of both lanes.
+fn in_lanes(page: &mut BrowserPage, part: &str) -> [String; 2] {
+    let lanes =
+        page.evaluate(&format!("[...document.querySelectorAll('.lane {part}')].map(at => at.textContent)"));
+    let [Some(first), Some(second)] = [0, 1].map(|lane| lanes[lane].as_str()) else { panic!("{lanes}") };
+    [first, second].map(str::to_owned)
+}
+
+/// The responses of both lanes.
+fn responses(page: &mut BrowserPage) -> [u64; 2] {
+    in_lanes(page, ".count").map(|count| count.parse().expect("a number"))
+}
+
+fn idle_connections_stop_naive_and_not_epoll(config: &Config) {
+    let first = start(config);
+    let address = ReservedAddress::new();
+    let mut page = BrowserPage::open();
+    page.resize(390, 800, true);
+    page.go(&url(&first, &format!("/side-by-side.html?second={}", address.port())));
+    becomes_true(SOON, "the second server is missing", || {
+        in_lanes(&mut page, ".state")[1].starts_with("No server here yet.")
+    });
+    let line = page.evaluate("document.querySelector('.line').textContent");
+    let end = format!(" serve --config examples/tenfold.toml --engine naive -p {}", address.port());
+    assert!(line.as_str().is_some_and(|line| line.ends_with(&end)), "{line}");
+    let naive = demonstration(&Config::of(Engine::Naive));
+    let second = naive.flag("--listen", &address).start_at(*address);
+    becomes_true(SOON, "the page finds both servers", || in_lanes(&mut page, ".by") == ["epoll", "naive"]);
+    let width = page.evaluate("document.documentElement.scrollWidth");
+    assert!(width.as_u64() <= Some(390), "{width}");
+    page.resize(1280, 900, false);
+    page.reload();
+    page.evaluate("document.querySelector('.run').click()");
+    let drawn =
+        "[...document.querySelectorAll('.lane')].map(lane => lane.querySelectorAll('.response').length)";
+    becomes_true(SOON, "each lane draws responses", || {
+        let drawn = page.evaluate(drawn);
+        [0, 1].iter().all(|lane| drawn[lane].as_u64() > Some(4))
+    });
+    page.evaluate("document.querySelector('#idle').value = 30; document.querySelector('.hold').click()");
+    becomes_true(SOON, "epoll responds on each connection", || in_lanes(&mut page, ".idle")[0] == "30 of 30");
+    // It stays with each idle connection for a second.
+    let stopped = "The server does not answer.";
+    becomes_true(SOON, "naive responds no more", || in_lanes(&mut page, ".state")[1] == stopped);
+    let before = responses(&mut page);
+    becomes_true(SOON, "epoll continues", || responses(&mut page)[0] >= before[0] + 10);
+    assert_eq!(responses(&mut page)[1], before[1], "naive responds while connections are idle");
+    page.screenshot("side-by-side");
+    is_well(&mut page, "two models");
+    drop(page);
+    for server in [first, second] {
+        server.stop().unwrap_or_else(|why| panic!("{why}"));
+    }
 }
 
 fn from_page_to_page(config: &Config) {

@@ -58,6 +58,7 @@ pub(crate) fn document(
 <a class="mark" href="{up}../"><img src="{up}favicon.svg" alt="" width="28" height="28"> Tenfold</a>
 <nav class="places" aria-label="Site">
 <a href="{up}index.html" aria-current="true">Book</a>
+<a class="{ASIDE}" href="{up}../side-by-side.html">Side by side</a>
 <a class="{ASIDE}" href="{up}../media.html">Media</a>
 <a class="{ASIDE}" href="{up}../members/">Members</a>
 </nav>
