@@ -69,7 +69,9 @@ fn tune_measures_the_best_setting_again_and_only_reads_the_site() {
     let (site, output) = (folder.at("site"), folder.at("run").display().to_string());
     let before = contents(&site);
     let shown = site.display().to_string();
-    let words = ["--budget", "20s", "--seed", "3", "--log", &log, "--output", &output, &shown];
+    let config = folder.write("own.toml", "# A site.\nroot = \"site\"\nworkers = 2\n").display().to_string();
+    let words =
+        ["--budget", "20s", "--seed", "3", "--log", &log, "--config", &config, "--output", &output, &shown];
     let (code, text) = tune(&words);
     let file = folder.at("run/tenfold.toml");
     if code == Some(4) {
@@ -103,6 +105,25 @@ fn tune_measures_the_best_setting_again_and_only_reads_the_site() {
         let server = binary::server().unwrap_or_else(|why| panic!("{why}"));
         let checked = Command::new(&server.path).arg("check").arg(&file).output().expect("it runs");
         assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+        let diff = std::fs::read_to_string(folder.at("run/tenfold.diff")).expect("it is written");
+        assert!(diff.starts_with(&format!("--- {config}\n+++ {config}\n@@ -1,3 +1,")), "{diff}");
+        assert!(
+            text.ends_with(&format!("apply the change: patch {config} {output}/tenfold.diff\n\n{diff}")),
+            "{text}"
+        );
+        let applied = Command::new(tools::program("patch"))
+            .args(["--batch", &config])
+            .arg(folder.at("run/tenfold.diff"))
+            .output();
+        let applied = applied.expect("it runs");
+        assert!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stdout));
+        let checked = Command::new(&server.path).args(["check", &config]).output().expect("it runs");
+        assert!(checked.status.success(), "{}: {diff}", String::from_utf8_lossy(&checked.stderr));
+    } else {
+        assert!(
+            !text.contains("\n@@ ") && !folder.at("run/tenfold.diff").exists(),
+            "a diff without a gain: {text}"
+        );
     }
     assert_eq!(contents(&site), before, "the site was changed");
     let trials = std::fs::read_to_string(folder.at("run/confirmation/trials.jsonl")).expect("they are kept");
@@ -135,6 +156,8 @@ fn tune_refuses_with_a_mend() {
         (&["--for", "speed", &site], "throughput, latency, memory"),
         (&["--budget", "4s", &site], "is not a duration from 5s to 24h"),
         (&["--output", &inside, &site], "is in the site; name a folder outside of it"),
+        (&["--config", &nowhere, &site], "cannot use the configuration: cannot read the configuration"),
+        (&["--config", &log, &site], "cannot use the configuration: `tenfold check /"),
     ] {
         let words = [&["--output", &output][..usize::from(!words.contains(&"--output")) * 2], words].concat();
         let (code, text) = tune(&words);

@@ -47,7 +47,7 @@ const BENCH_TOOLS: &[&str] = &[
 /// The tools for the tests that `cargo test --workspace` ignores. The tests of `tls` obtain certificates, and the tests of
 /// `wire` compare HPACK.
 const UNIT_TOOLS: &[&str] =
-    &["curl", "gcc", "libnghttp2-dev", "pebble", "pebble-challtestsrv", "python3-hpack"];
+    &["curl", "gcc", "libnghttp2-dev", "patch", "pebble", "pebble-challtestsrv", "python3-hpack"];
 
 /// The tools for the whole-server tests in a browser. The Chromium of Ubuntu is a snap, which cannot read the folders of
 /// tests, so only this step needs it.
@@ -63,6 +63,7 @@ const SERVER_TOOLS: &[&str] = &[
     "libssl-dev",
     "libevent-dev",
     "libasio-dev",
+    "patch",
     "strace",
     "wrk",
     "iproute2",

@@ -99,6 +99,7 @@ pub(crate) const TOOLS: &[Tool] = tools! {
     "apt" "a client of a package repository", Program("apt-get"), Debian;
     "python3" "the measuring tools", Program("python3"), Debian;
     "libnghttp2-dev" "another implementation of HPACK", File("/usr/include/nghttp2/nghttp2.h"), Debian;
+    "patch" "the diff of `tenfold tune`", Program("patch"), Debian;
     "python3-hpack" "another implementation of HPACK",
         Runs(&["/usr/bin/python3", "-c", "import hpack"]), Debian;
     "chromium" "the demonstration site in a real browser", Program("chromium"), Debian;

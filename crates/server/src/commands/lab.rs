@@ -1,5 +1,6 @@
 //! `tenfold lab`: published comparisons, repeated on this machine.
 
+mod change;
 mod failure;
 pub(crate) mod far;
 mod flags;

@@ -95,10 +95,19 @@ pub fn text(
         if let Some(summary) = summary(name, value) {
             comment(&mut text, &format!("{value}: {summary}."));
         }
-        let value = if value.parse::<u64>().is_ok() { value.clone() } else { quoted(value) };
-        text.push_str(&format!("{name} = {value}\n"));
+        text.push_str(&format!("{}\n", line(name, value)));
     }
     Ok(text)
+}
+
+/// Returns the line of a setting, without its end.
+pub fn line(name: &str, value: &str) -> String {
+    format!("{name} = {}", self::value(value))
+}
+
+/// Returns the value of a setting in TOML.
+pub fn value(value: &str) -> String {
+    if value.parse::<u64>().is_ok() { value.to_owned() } else { quoted(value) }
 }
 
 /// The summary of an engine or a sender in its table.

@@ -12,20 +12,25 @@ use tenfold_lab::machine::environment::LabEnvironment;
 use tenfold_lab::machine::processes;
 use tenfold_lab::plan::Machines;
 use tenfold_lab::runner::RunProgress;
+use tenfold_lab::studies::tune::candidates::CandidateSettings;
 use tenfold_lab::studies::tune::configuration::{self, ConfigurationFacts};
 use tenfold_lab::studies::tune::goal::Goal;
 use tenfold_lab::studies::tune::requests::RequestMix;
 use tenfold_lab::studies::tune::tuner::{LEAST_BUDGET, TuneProgress, Tuner};
 use tenfold_lab::trial::bench::interrupted;
+use tenfold_sys::limits;
 
+use super::change::FileChange;
 use super::failure::{INTERRUPTED, INVALID, LabFailure, end, print, usage};
 use super::far;
 use super::flags::{clients, flag, on_command, on_copy};
 use super::live::ProgressLine;
 use super::start::{make_own_folder, new_folder, own_server, wishes};
+use crate::config::parse::given::GivenSettings;
 use crate::config::parse::row::Initial;
 use crate::config::parse::rows;
 use crate::config::parse::units;
+use crate::config::resolve::ResolvedConfig;
 use crate::diagnostics::{info, warning};
 
 const ABOUT: &str = "\
@@ -39,6 +44,8 @@ Exit codes: 0 done; 1 failed; 2 wrong usage; 4 invalid; 130 interrupted.";
 const BUDGET: Duration = Duration::from_secs(300);
 /// The time of a transfer over each link, which only shows that a client reaches this machine.
 const LINK: Duration = Duration::from_millis(100);
+/// The name of the diff in the folder of a search.
+const CHANGE: &str = "tenfold.diff";
 const LONGEST_BUDGET: Duration = Duration::from_secs(24 * 3600);
 
 pub(crate) fn command() -> clap::Command {
@@ -64,6 +71,11 @@ pub(crate) fn command() -> clap::Command {
         )
         .arg(on_command().requires("client"))
         .arg(on_copy().requires("client"))
+        .arg(file(flag(
+            "config",
+            "FILE",
+            "Show the change of this configuration, whose other settings the trials do not use [default: of a new file]",
+        )))
         .arg(flag("budget", "TIME", "Time for everything [default: 5m]"))
         .arg(flag("seed", "N", "Repeat the random choices of an earlier search [default: random]"))
         .arg(file(flag(
@@ -93,6 +105,9 @@ fn tune(typed: &ArgMatches) -> Result<u8, LabFailure> {
     };
     let seed = wishes(typed)?.seed;
     let root = site(path("SITE").expect("clap requires it"))?;
+    if let Some(file) = path("config") {
+        accepted(file, None).map_err(|why| usage(format!("cannot use the configuration: {why}")))?;
+    }
     let mix = match path("log") {
         Some(log) => RequestMix::of_log(log),
         None => RequestMix::of_folder(&root, seed),
@@ -140,11 +155,63 @@ fn tune(typed: &ArgMatches) -> Result<u8, LabFailure> {
     let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let facts = ConfigurationFacts { environment: &environment, root: &root, command: &command, at, about };
     let file = folder.join(configuration::FILE);
-    fs::write(&file, configuration::text(&result, best, &facts)?)
-        .map_err(|error| LabFailure(1, format!("cannot write {}: {error}", file.display())))?;
+    let text = configuration::text(&result, best, &facts)?;
+    write(&file, &text)?;
     let shown = quoted(&file);
     print(&format!("written: {shown}; serve with it: tenfold serve --config {shown}\n"))?;
+    print(&change(path("config").map(PathBuf::as_path), &best.settings, &text, &folder)?)?;
     Ok(0)
+}
+
+fn write(file: &Path, text: &str) -> Result<(), LabFailure> {
+    fs::write(file, text).map_err(|error| LabFailure(1, format!("cannot write {}: {error}", file.display())))
+}
+
+/// Writes the change of a configuration, or of a new file with `text`, into the folder of the search. Returns the command
+/// that applies it, and the diff.
+fn change(
+    config: Option<&Path>,
+    settings: &CandidateSettings,
+    text: &str,
+    folder: &Path,
+) -> Result<String, LabFailure> {
+    let target = config.unwrap_or(Path::new(configuration::FILE));
+    let change = match config {
+        None => Ok(FileChange::of_new(text)),
+        Some(file) => changed(file, settings),
+    };
+    let shown = quoted(target);
+    let change = match change {
+        Err(why) => {
+            let tuned = quoted(&folder.join(configuration::FILE));
+            return Ok(format!("no change of {shown}: {why}; copy the settings from {tuned}\n"));
+        }
+        Ok(change) if change.is_empty() => return Ok(format!("{shown} has these settings already\n")),
+        Ok(change) => change.unified(config, target),
+    };
+    let file = folder.join(CHANGE);
+    write(&file, &change)?;
+    Ok(format!("apply the change: patch {shown} {}\n\n{change}", quoted(&file)))
+}
+
+/// The change of a configuration that sets `settings`, if the server accepts the result.
+fn changed(file: &Path, settings: &CandidateSettings) -> Result<FileChange, String> {
+    let text = fs::read_to_string(file).map_err(|error| format!("cannot read it: {error}"))?;
+    let change = FileChange::edit(&text, settings)?;
+    accepted(file, Some(&change.text()))?;
+    Ok(change)
+}
+
+/// Fails if the server does not accept a configuration file, or the file with another `content`.
+fn accepted(file: &Path, content: Option<&str>) -> Result<(), String> {
+    let given = GivenSettings { config: Some(file.to_owned()), ..GivenSettings::default() };
+    let settings = content.map_or_else(|| given.resolve(), |content| given.resolve_content(content));
+    let settings = settings.map_err(|problems| match problems.iter().find(|one| !one.is_placed()) {
+        Some(problem) => problem.remedy(),
+        None => format!("`tenfold check {}` shows each problem", quoted(file)),
+    })?;
+    let descriptors = limits::raise_descriptors().unwrap_or(u64::MAX);
+    ResolvedConfig::resolve(&settings, descriptors).map(drop)
 }
 
 /// The absolute path of the folder to serve.
@@ -185,9 +252,11 @@ fn repeat(typed: &ArgMatches, goal: Goal, budget: Duration, seed: u64, root: &Pa
         goal.name(),
         units::shown_duration(budget)
     );
-    if let Some(log) = typed.get_one::<PathBuf>("log") {
-        let log = std::path::absolute(log).unwrap_or_else(|_| log.clone());
-        words.push_str(&format!(" --log {}", quoted(&log)));
+    for name in ["log", "config"] {
+        if let Some(file) = typed.get_one::<PathBuf>(name) {
+            let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+            words.push_str(&format!(" --{name} {}", quoted(&file)));
+        }
     }
     if let Some(address) = typed.get_one::<String>("address") {
         words.push_str(&format!(" --address {address}"));
@@ -236,12 +305,41 @@ mod tests {
     use tenfold_testkit::folder::TempFolder;
 
     use super::*;
-    use crate::config::parse::given::GivenSettings;
 
     #[test]
     fn a_path_is_one_word_of_a_shell() {
         assert_eq!(quoted(Path::new("/srv/my-site_1.0")), "/srv/my-site_1.0");
         assert_eq!(quoted(Path::new("/srv/it's mine")), "'/srv/it'\\''s mine'");
+    }
+
+    #[test]
+    fn a_search_ends_with_the_change_of_a_configuration_that_the_server_accepts() {
+        let folder = TempFolder::new("tune-ends");
+        folder.make("site");
+        let best = CandidateSettings::from([("engine".to_owned(), "pool".to_owned())]);
+        let end = |config: Option<&Path>| {
+            let text = change(config, &best, "engine = \"pool\"\n", folder.path());
+            text.unwrap_or_else(|LabFailure(_, why)| panic!("{why}"))
+        };
+        let diff = folder.at(CHANGE);
+        let new = end(None);
+        let begin = format!("apply the change: patch tenfold.toml {}\n\n--- /dev/null\n", diff.display());
+        assert!(new.starts_with(&begin) && new.ends_with("\n@@ -0,0 +1,1 @@\n+engine = \"pool\"\n"), "{new}");
+        let config = folder.write("own.toml", "root = \"site\"\nworkers = 2\n");
+        let changed = end(Some(&config));
+        let written = std::fs::read_to_string(&diff).expect("it is written");
+        assert!(changed.ends_with(&format!("\n\n{written}")), "{changed}");
+        let lines = "@@ -1,2 +1,2 @@\n root = \"site\"\n-workers = 2\n+engine = \"pool\"\n";
+        assert!(written.ends_with(lines), "{written}");
+        std::fs::remove_file(&diff).expect("it is written");
+        for (text, expected) in [
+            ("root = \"site\"\nengine = \"pool\"\n", " has these settings already\n"),
+            ("root = \"site\"\nmax-connections = 9\n", "max-connections is for engines fork, "),
+            ("root = \"site\"\nengin = 1\n", "` shows each problem; copy the settings from "),
+        ] {
+            let text = end(Some(&folder.write("own.toml", text)));
+            assert!(text.contains(expected) && !text.contains("@@") && !diff.exists(), "{text}");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::units::meant;
 use crate::config::values::{SettingSource, Settings};
 
 /// The table of experiments.
-pub(super) const EXPERIMENT: &str = "experiment";
+pub(crate) const EXPERIMENT: &str = "experiment";
 
 /// Reads the file at `path` into `settings`, and its problems into `problems`.
 pub(super) fn read(path: &Path, settings: &mut Settings, problems: &mut Vec<Problem>) {

@@ -53,6 +53,18 @@ impl GivenSettings {
 
     /// Returns the settings, or all problems, also those of values that another source overrides.
     pub(crate) fn resolve(&self) -> Result<Settings, Vec<Problem>> {
+        self.resolve_by(file::read)
+    }
+
+    /// Returns the settings as if the file had this content.
+    pub(crate) fn resolve_content(&self, content: &str) -> Result<Settings, Vec<Problem>> {
+        self.resolve_by(|path, settings, problems| file::read_text(path, content, settings, problems))
+    }
+
+    fn resolve_by(
+        &self,
+        read: impl FnOnce(&Path, &mut Settings, &mut Vec<Problem>),
+    ) -> Result<Settings, Vec<Problem>> {
         let mut settings = Settings::default();
         let mut problems = Vec::new();
         for row in rows() {
@@ -63,7 +75,7 @@ impl GivenSettings {
         }
         settings.configured = self.config.is_some();
         if let Some(path) = &self.config {
-            file::read(path, &mut settings, &mut problems);
+            read(path, &mut settings, &mut problems);
         }
         let places = [(&self.variables, SettingSource::Variable), (&self.flags, SettingSource::Flag)];
         for (said, source) in places {
