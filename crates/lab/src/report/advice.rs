@@ -58,7 +58,7 @@ impl Advice {
                 result(main),
                 meaning(chosen, main, all),
                 format!(
-                    "{} leaves out {} and your own files, which `tenfold tune .` measures.",
+                    "{} leaves out {} and your own files, which `tenfold tune SITE` measures.",
                     disturbed.unwrap_or("The comparison".to_owned()),
                     left_out.join(", ")
                 ),

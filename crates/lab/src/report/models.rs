@@ -85,7 +85,7 @@ mod tests {
         assert!(label("uring") < label("epoll") && label("epoll") < label("fork"));
         let Advice { sentences, command, .. } = Advice::of(&results);
         assert!(sentences.iter().all(|one| first.contains(&with_commands(one))) && first.contains(&command));
-        assert!(first.contains("which <code>tenfold tune .</code> measures"), "{first}");
+        assert!(first.contains("which <code>tenfold tune SITE</code> measures"), "{first}");
         assert!(others.starts_with("<summary>Models under other loads: 2 charts</summary>"), "{others}");
     }
 
