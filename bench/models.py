@@ -99,7 +99,7 @@ STUDIES = {
         "The same program with each method of the library. 16 connections make requests, the idle ones have made one each.",
         (CPU,),
         grid({method: engine("libevent", libevent_method=method) for method in ("epoll", "poll", "select")},
-             "idle", (0, 500, 1000, 2000), connections=16, milliseconds=400), IDLE),
+             "idle", (0, 300, 600, 900), connections=16, milliseconds=400), IDLE),
     "asio": Study(
         "The system calls of the server, counted under `strace`.", (CALLS,),
         grid({name: engine(name) for name in ("asio", "epoll")}, "connections", (1, 4, 16, 64), trace=True, milliseconds=500), BUSY),
@@ -201,7 +201,7 @@ def section(model, study, values, disturbed, args):
     end = (f"{f'{what.title}, {what.unit}: medians' if study.over else 'Medians'} over {args.blocks} blocks; {ranges}. "
            f"`bench/models.py {model}` measured this on {time.strftime('%-d %B %Y')}: {where}, commit {args.commit}.")
     if disturbed:
-        end += f" The laboratory calls {disturbed * 100:.0f} % of the trials disturbed."
+        end += f" Other programs ran, or something else disturbed, {disturbed * 100:.0f} % of the trials."
     return "\n\n".join([f"### {TITLE}", study.says, *charts, "\n".join(rows(study, values)), end]) + "\n\n"
 
 

@@ -1,4 +1,4 @@
-//! The limit of `select`, and other descriptors above it.
+//! The limit of `select`, also as the method of libevent, and other descriptors above it.
 
 use std::fs;
 
@@ -44,25 +44,35 @@ fn files_are_kept_above_the_range() {
 }
 
 fn more_than_the_range_holds_is_refused_at_the_start() {
-    let words = ["serve", ".", "--engine", "select", "--workers", "1", "--max-connections", "1024"];
-    let output = tenfold(&words);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("engine select watches descriptors below 1024: enough for 992"), "{said}");
+    let libevent = &["libevent", "--libevent-method", "select"][..];
+    for (engine, name) in [(&["select"][..], "engine select"), (libevent, "libevent-method select")] {
+        let words = ["serve", ".", "--workers", "1", "--max-connections", "1024", "--engine"];
+        let output = tenfold(&[&words, engine].concat());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(&format!("{name} watches descriptors below 1024: enough for 992")), "{said}");
+    }
 }
 
 const RANGE: usize = 1024;
 const TAKEN: usize = 100;
 const CONNECTIONS: usize = 1300;
 
+/// A server that waits in `select(2)`, and libevent with the same method. Debian's libevent aborts the process if it gets
+/// a greater descriptor.
+fn in_little_ranges() -> [Server; 2] {
+    let libevent =
+        Launch::new(&Config::of(Engine::Libevent), site::shared()).flag("--libevent-method", "select");
+    [Launch::new(&Config::of(Engine::Select), site::shared()), libevent].map(in_little_range)
+}
+
 /// Inherited descriptors reduce the room for connections, so the effective limit is below the configured limit.
-fn in_little_range() -> Server {
+fn in_little_range(launch: Launch) -> Server {
     let begin = format!(
         "import os, sys\nfor _ in range({TAKEN}): os.set_inheritable(os.open('/dev/null', os.O_RDONLY), True)\n\
          os.execv(sys.argv[1], sys.argv[1:])"
     );
-    let launch = Launch::new(&Config::of(Engine::Select), site::shared()).flag("--head-timeout", "300s");
-    launch.through("python3", &["-c", &begin]).start()
+    launch.flag("--head-timeout", "300s").through("python3", &["-c", &begin]).start()
 }
 
 /// Checks that there is a connection for each descriptor in the range.
@@ -72,7 +82,10 @@ fn assert_room(wires: usize) {
 }
 
 fn connections_past_the_range_are_refused_and_counted() {
-    let server = in_little_range();
+    in_little_ranges().into_iter().for_each(refuses_and_counts);
+}
+
+fn refuses_and_counts(server: Server) {
     let mut wires: Vec<Wire> = (0..CONNECTIONS).filter_map(|_| server.busy()).collect();
     assert_room(wires.len());
     let refused = CONNECTIONS - wires.len();
@@ -88,7 +101,10 @@ fn connections_past_the_range_are_refused_and_counted() {
 }
 
 fn h84_a_connection_past_the_range_takes_the_descriptor_of_an_idle_one() {
-    let server = in_little_range();
+    in_little_ranges().into_iter().for_each(gives_way);
+}
+
+fn gives_way(server: Server) {
     let mut wires: Vec<Wire> =
         (0..CONNECTIONS).map(|at| server.idle().unwrap_or_else(|| panic!("connection {at}"))).collect();
     becomes_true(SOON, "those that gave way are counted", || {

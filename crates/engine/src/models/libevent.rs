@@ -15,6 +15,7 @@ use std::os::fd::RawFd;
 
 use tenfold_sys::libevent::{self, LibeventBase};
 use tenfold_sys::readiness::Ready;
+use tenfold_sys::select::SelectSets;
 
 use crate::drivers::readiness::selector::{Interest, Reporting, Selector};
 use crate::drivers::readiness::serve;
@@ -62,6 +63,11 @@ impl Selector for LibeventSelector {
     fn reporting(&self) -> Reporting {
         let edge = self.edge_connections && !self.one_shot;
         Reporting { one_shot: self.one_shot, edge, errors: false, events: true }
+    }
+
+    fn admits(&self, number: RawFd) -> bool {
+        // A larger descriptor can abort the process: see `Plan::waits_in_select`.
+        self.base.method() != "select" || SelectSets::fits(number)
     }
 
     fn watch_source(&mut self, number: RawFd, word: u64) -> io::Result<()> {

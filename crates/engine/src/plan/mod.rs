@@ -94,6 +94,12 @@ impl Plan {
     /// The greatest number of workers.
     pub const MOST_WORKERS: usize = 256;
 
+    /// Whether workers wait in `select(2)`, whose sets end at [`tenfold_sys::select::FD_SETSIZE`]. libevent extends the
+    /// sets, but if the library was compiled with checks of their bounds, as in Debian, it aborts the process there.
+    pub fn waits_in_select(&self) -> bool {
+        self.engine == Engine::Select || self.method == Some(Method::Select)
+    }
+
     /// The number of processes that serve: one, or one per worker.
     pub fn processes(&self) -> usize {
         if self.topology == Topology::ReuseportProcesses { self.workers } else { 1 }

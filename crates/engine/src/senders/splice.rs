@@ -15,7 +15,6 @@ use tenfold_sys::socket::Socket;
 
 use super::piece::{FilePiece, SendResult, still_there, unless_ended};
 use crate::plan::Plan;
-use crate::plan::choice::Engine;
 
 /// The pipe of one connection.
 pub(super) struct Splicer {
@@ -29,7 +28,7 @@ pub(super) struct Splicer {
 impl Splicer {
     pub(super) fn new(plan: &Plan) -> Splicer {
         // Numbers that fit the sets of `select` are for connections.
-        let lowest = if plan.engine == Engine::Select { FD_SETSIZE } else { 0 };
+        let lowest = if plan.waits_in_select() { FD_SETSIZE } else { 0 };
         Splicer { lent: None, most: plan.bounds.pipes, lowest: lowest as RawFd }
     }
 

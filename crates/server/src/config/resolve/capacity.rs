@@ -139,9 +139,11 @@ pub(super) fn connections(
         ));
     }
     let watched = (FD_SETSIZE as u64).saturating_sub(OWN_DESCRIPTORS) / workers;
-    if plan.engine == Engine::Select && watched == 0 {
+    let waits_in_select = plan.waits_in_select();
+    let select = if plan.engine == Engine::Select { "engine select" } else { "libevent-method select" };
+    if waits_in_select && watched == 0 {
         return Err(format!(
-            "engine select watches descriptors below {FD_SETSIZE}: too few for {workers} workers in one process; set \
+            "{select} watches descriptors below {FD_SETSIZE}: too few for {workers} workers in one process; set \
              fewer workers, or choose another engine"
         ));
     }
@@ -150,8 +152,8 @@ pub(super) fn connections(
     }
     if let Some(asked) = settings.max_connections {
         return match asked as u64 {
-            asked if plan.engine == Engine::Select && asked > watched => Err(format!(
-                "max-connections is {asked}, but engine select watches descriptors below {FD_SETSIZE}: enough for \
+            asked if waits_in_select && asked > watched => Err(format!(
+                "max-connections is {asked}, but {select} watches descriptors below {FD_SETSIZE}: enough for \
                  {watched} in each worker; ask for less, or choose another engine"
             )),
             // Each process of `fork` has a descriptor limit of its own.
@@ -171,7 +173,7 @@ pub(super) fn connections(
         Engine::Fork => possible.min(tasks),
         // Each thread has the file that it sends, in addition to the files that it keeps open.
         Engine::Thread => (possible / (2 + kept)).min(tasks),
-        Engine::Select => with_files.min(watched),
+        _ if waits_in_select => with_files.min(watched),
         _ => with_files,
     };
     // Without open listeners, all clients are programs of this machine, which are trusted.

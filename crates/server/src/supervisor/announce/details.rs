@@ -108,7 +108,7 @@ fn bounds(facts: &StartFacts<'_>) -> Option<String> {
         _ if facts.settings.max_connections.is_some() => format!("{count} connections a worker"),
         Engine::Fork => format!("{count} connections, a process each"),
         Engine::Thread => format!("{count} connections, a thread each"),
-        Engine::Select => format!(
+        _ if plan.waits_in_select() => format!(
             "{count} connections a worker (from {} descriptors, of which select watches those below {FD_SETSIZE})",
             facts.config.descriptors
         ),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tenfold_accounts::web::protect::ProtectedFolder;
 use tenfold_engine::layer::Layered;
-use tenfold_engine::{Dispatch, Engine, run};
+use tenfold_engine::{Dispatch, run};
 use tenfold_site::{Hosts, MemberFolders, Remarks, Site};
 use tenfold_sys::file::{FileError, Root};
 use tenfold_sys::process::Pid;
@@ -207,7 +207,7 @@ fn hosts(
     config: &ResolvedConfig,
     user: Option<&SystemUser>,
 ) -> Result<Hosts, String> {
-    if config.plan.engine == Engine::Select {
+    if config.plan.waits_in_select() {
         roots.iter_mut().for_each(|root| root.keep_files_above(FD_SETSIZE as RawFd));
     }
     let mut book = if has_book { roots.pop() } else { None };
