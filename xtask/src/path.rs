@@ -97,10 +97,13 @@ fn wrong_page(page: &str, station: &Station<'_>, next: &str) -> Vec<String> {
     if !places.is_sorted() {
         wrong.push(format!("the order of the parts is not {}", PARTS.join(", ")));
     }
-    let [the_loop, _, _, exercise, last] = PARTS.map(|title| part(page, title).unwrap_or_default());
+    let [the_loop, _, breaks, exercise, last] = PARTS.map(|title| part(page, title).unwrap_or_default());
     let lines = block(the_loop, "text").unwrap_or_default().lines().filter(|line| !line.is_empty()).count();
     if !(8..=20).contains(&lines) {
         wrong.push(format!("the loop has {lines} lines of pseudo-code instead of 8 to 20"));
+    }
+    if block(breaks, "chart").is_none() {
+        wrong.push("\"What breaks it\" has no chart; bench/models.py measures and writes it".to_owned());
     }
     if block(exercise, "sh").is_none() {
         wrong.push("the exercise has no block `sh`".to_owned());
@@ -146,7 +149,7 @@ mod tests {
     use super::*;
 
     const PAGE: &str = "# poll\n\n## The loop\n\n```text\n1\n2\n3\n4\n\n5\n6\n7\n8\n```\n\n\
-        ## One request\n\n## What breaks it\n\nA\n\n## Exercise\n\n```sh\nls\n```\n\n\
+        ## One request\n\n## What breaks it\n\n```chart\nbars: µs\n```\n\n## Exercise\n\n```sh\nls\n```\n\n\
         ## Next\n\n[epoll](epoll.md)\n\n```sh\ntenfold lab wall\n```\n";
 
     fn errors(page: &str) -> Vec<String> {
@@ -171,6 +174,7 @@ mod tests {
             ("wall\n```\n", "wall\n```\n\nText\n", "does not end with its command"),
             ("7\n8\n", "", "6 lines of pseudo-code"),
             ("```sh\nls\n```", "", "the exercise has no block"),
+            ("```chart\n", "```text\n", "has no chart; bench/models.py"),
         ] {
             let wrong = errors(&PAGE.replace(from, to));
             assert!(wrong.len() == 1 && wrong[0].contains(expected), "{from:?}: {wrong:?}");
