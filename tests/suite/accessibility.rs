@@ -10,7 +10,7 @@ use tenfold_tests::browser::BrowserPage;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
-use tenfold_tests::launch::{ANY_PORT, Launch};
+use tenfold_tests::launch::{ANY_PORT, Launch, tenfold};
 use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true};
 
@@ -18,7 +18,7 @@ pub(crate) const THEME: Theme = Theme {
     name: "accessibility",
     cases: cases![
         Own on EPOLL: pages_break_no_rule_of_accessibility, a_listing_breaks_no_rule_of_accessibility,
-            the_status_page_breaks_no_rule_of_accessibility;
+            the_status_page_breaks_no_rule_of_accessibility, reports_break_no_rule_of_accessibility;
     ],
 };
 
@@ -40,8 +40,8 @@ const PAGES: [&str; 14] = [
     "/book/source/crates/engine/src/models/naive.rs.html",
 ];
 
-/// The violations of the open page: the rule, and the first elements that break it.
-const CHECK: &str = "axe.run().then(result => [result.passes.length, ...result.violations.map(
+/// The violations of the open page: the rule, and the first elements that break it. Folded parts are opened first.
+const CHECK: &str = "document.querySelectorAll('details').forEach(part => part.open = true), axe.run().then(result => [result.passes.length, ...result.violations.map(
     rule => rule.id + ': ' + rule.help + ': ' + rule.nodes.slice(0, 3).map(node => node.html).join(' | '))])";
 
 /// Checks pages in both colour schemes, wide and as on a phone.
@@ -96,5 +96,20 @@ fn the_status_page_breaks_no_rule_of_accessibility(config: &Config) {
     server.process.children()[0].signal(Signal::KILL);
     becomes_true(SOON, "a warning", || server.status()["diagnostics"]["warnings"].as_u64() >= Some(1));
     break_no_rule(server.admin(), &["/"]);
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn reports_break_no_rule_of_accessibility(config: &Config) {
+    let folder = TempFolder::new("accessible-reports");
+    let server = Launch::bare(config).flag("--root", folder.path().display()).start();
+    folder.write("page.txt", "text");
+    let (url, bench) = (format!("http://{}/page.txt", server.address), folder.at("bench.html"));
+    let run = tenfold(&["bench", "-q", "-n", "2000", "--report", &bench.display().to_string(), &url]);
+    assert!(bench.exists(), "{run:?}");
+    let lab = folder.at("lab").display().to_string();
+    let only = ["--only", "se20-url,ab-models", "--profile", "smoke", "--blocks", "1", "--output", &lab];
+    let run = tenfold(&[&["lab", "run"], &only[..]].concat());
+    assert!(folder.at("lab/report.html").exists(), "{run:?}");
+    break_no_rule(server.address, &["/bench.html", "/lab/report.html"]);
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }

@@ -251,7 +251,10 @@ fn cells(page: &mut String, planned: &PlannedExperiment, blocks: &Blocks<'_>) {
         .copied()
         .filter(|measure| planned.cells.iter().any(|cell| !blocks.values(&cell.cell, *measure).is_empty()))
         .collect();
-    page.push_str("<details><summary>Cells: every measure, medians over blocks</summary><div class=\"wide\"><table><thead><tr><th>cell</th>");
+    page.push_str(
+        "<details><summary>Cells: every measure, medians over blocks</summary>\
+         <div class=\"wide\" tabindex=\"0\"><table><thead><tr><th>cell</th>",
+    );
     for measure in &measured {
         let _ = write!(page, "<th title=\"{}\">{}</th>", escape(measure.about()), measure.name());
     }
@@ -279,7 +282,8 @@ fn runs(page: &mut String, results: &RunResults, planned: &PlannedExperiment) {
         results.trials.iter().filter(|trial| trial.experiment == planned.experiment.name).collect();
     let _ = write!(
         page,
-        "<details><summary>Every run: {}, in the order in which they were made</summary><div class=\"wide\"><table>\
+        "<details><summary>Every run: {}, in the order in which they were made</summary>\
+         <div class=\"wide\" tabindex=\"0\"><table>\
          <thead><tr><th>block</th><th>attempt</th><th>cell</th>",
         all.len()
     );
@@ -312,7 +316,7 @@ fn runs(page: &mut String, results: &RunResults, planned: &PlannedExperiment) {
         {
             let _ = write!(
                 page,
-                "<p><b>{}</b></p><pre>{}\ntenfold {}</pre>",
+                "<p><b>{}</b></p><pre tabindex=\"0\">{}\ntenfold {}</pre>",
                 escape(&planned_cell.cell),
                 escape(&trial.server.join(" ")),
                 escape(&trial.client.join(" "))
@@ -321,7 +325,7 @@ fn runs(page: &mut String, results: &RunResults, planned: &PlannedExperiment) {
     }
     let _ = write!(
         page,
-        "</details><details><summary>The file of this experiment</summary><pre>{}</pre></details>",
+        "</details><details><summary>The file of this experiment</summary><pre tabindex=\"0\">{}</pre></details>",
         escape(&planned.experiment.text)
     );
 }
@@ -330,7 +334,8 @@ fn noise(page: &mut String, results: &RunResults) {
     page.push_str(
         "<section id=\"noise\"><h2>Noise: each experiment's reference against itself</h2>\
          <p>The same cell ran twice in each block. An interval that contains 1 is what no difference looks like here.</p>\
-         <div class=\"wide\"><table><thead><tr><th>experiment</th><th>cell</th><th>measure</th><th>ratio</th><th>contains 1</th></tr></thead><tbody>",
+         <div class=\"wide\" tabindex=\"0\"><table><thead><tr><th>experiment</th><th>cell</th><th>measure</th>\
+         <th>ratio</th><th>contains 1</th></tr></thead><tbody>",
     );
     for control in &results.controls {
         let covers = if control.effect.covers(1.0) { "yes" } else { "no" };

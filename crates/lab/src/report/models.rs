@@ -19,7 +19,7 @@ pub(super) fn part(results: &RunResults) -> String {
     for sentence in &advice.sentences {
         let _ = write!(part, "<p>{}</p>", with_commands(sentence));
     }
-    let _ = write!(part, "<pre>{}</pre></div></div>", escape(&advice.command));
+    let _ = write!(part, "<pre tabindex=\"0\">{}</pre></div></div>", escape(&advice.command));
     let others: Vec<String> =
         all.iter().filter(|one| one.place() != main.place()).map(|one| chart(one)).collect();
     if !others.is_empty() {

@@ -21,7 +21,7 @@ pub(super) fn section(plan: &RunPlan, hosts: &Hosts) -> String {
         .collect();
     let title = "The server, and the clients that make its load";
     let mut page = format!(
-        "<section id=\"machines\"><h2>Machines</h2>{}<div class=\"wide\"><table><thead><tr><th>machine</th>\
+        "<section id=\"machines\"><h2>Machines</h2>{}<div class=\"wide\" tabindex=\"0\"><table><thead><tr><th>machine</th>\
          <th>part</th><th>processor</th><th>kernel</th><th>link</th></tr></thead><tbody>",
         figure(title, &topology(title, &machine(&hosts.server), &clients))
     );
