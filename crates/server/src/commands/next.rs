@@ -24,6 +24,7 @@ fn text(folder: &Path) -> String {
     }
     steps.push(("tenfold serve".into(), "serve this folder at http://127.0.0.1:8080/, to this machine only"));
     steps.push(("tenfold serve DIR -p 8000".into(), "serve another folder on another port"));
+    steps.push(("tenfold serve DIR -l :8080".into(), "share a folder with other machines of the network"));
     steps.push(("tenfold serve -h".into(), "the most used settings"));
     steps.push(("tenfold book".into(), "the manual, in a browser"));
     steps.push(("tenfold --help".into(), "all commands"));

@@ -50,6 +50,8 @@ pub struct Settings {
     pub listing_entries: usize,
     /// Whether listed folders are also archives. Default: no.
     pub archives: bool,
+    /// The name of the root in listings and archives. Default: `Files`.
+    pub root_name: String,
     /// The source of entity tags. Default: time and size.
     pub tags: TagFrom,
     /// The largest file that is read for its tag, in bytes. Default: 64 MiB.
@@ -84,6 +86,7 @@ impl Default for Settings {
             explain_listing: false,
             listing_entries: 10_000,
             archives: false,
+            root_name: "Files".to_owned(),
             tags: TagFrom::Time,
             tags_up_to: 64 << 20,
             watched_folders: 0,

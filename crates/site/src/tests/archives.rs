@@ -96,11 +96,11 @@ fn an_archive_has_the_files_that_listings_show() {
     assert_eq!((&head.head, head.body.len()), (&archive.head, 0));
     assert!(get(&site, "/docs/").text().contains("<a href=\"?archive=tar\">Download"));
     let whole = get(&site, "/?archive=tar");
-    assert!(whole.field("Content-Disposition").is_some_and(|value| value.contains("\"files.tar\"")));
-    assert!(names(&whole).contains(&"files/docs/b.txt".to_owned()));
+    assert!(whole.field("Content-Disposition").is_some_and(|value| value.contains("\"Files.tar\"")));
+    assert!(names(&whole).contains(&"Files/docs/b.txt".to_owned()));
     folder.write("\u{fc} \"x\"/y", "");
     let spelled = get(&site, "/%C3%BC%20%22x%22/?archive=tar");
-    let disposition = "attachment; filename=\"files.tar\"; filename*=UTF-8''%C3%BC%20%22x%22.tar";
+    let disposition = "attachment; filename=\"archive.tar\"; filename*=UTF-8''%C3%BC%20%22x%22.tar";
     assert_eq!(spelled.field("Content-Disposition"), Some(disposition));
 }
 
@@ -119,7 +119,7 @@ fn an_archive_needs_a_setting_and_a_listing() {
     let inner = names(&get(&site, "/?archive=tar"));
     assert_eq!(
         inner,
-        ["files/docs/", "files/docs/a", "files/site/", "files/site/b", "files/site/index.html"]
+        ["Files/docs/", "Files/docs/a", "Files/site/", "Files/site/b", "Files/site/index.html"]
     );
 }
 

@@ -62,6 +62,7 @@ pub(super) fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfol
         listing: settings.listing(),
         explain_listing: settings.is_local(),
         archives: settings.archives(),
+        root_name: root_name(settings).unwrap_or(tenfold_site::Settings::default().root_name),
         watched_folders: if settings.watch { WATCHED_FOLDERS } else { 0 },
         ..Default::default()
     };
@@ -88,6 +89,12 @@ pub(super) fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfol
     let shared = if plan.engine == Engine::Fork { 0 } else { site.codings.cache_bytes };
     site.codings.cache_bytes = if shared == 0 { 0 } else { bounded(shared, processes) };
     site
+}
+
+/// The name of a folder that a user shares from the command line. A configured site keeps the name of its root private.
+fn root_name(settings: &Settings) -> Option<String> {
+    let root = settings.root.canonicalize().ok().filter(|_| !settings.configured)?;
+    Some(root.file_name()?.to_str()?.to_owned())
 }
 
 /// The site of a host: the first site with the settings of the host.

@@ -54,7 +54,7 @@ fn block(facts: &StartFacts<'_>, coloured: bool) -> String {
     }
     if facts.qr {
         let outward = links.iter().find(|link| link.outward).and_then(|link| qr::code(&link.link, coloured));
-        text += outward.as_deref().unwrap_or(NO_CODE);
+        text += &outward.unwrap_or_else(|| no_code(facts));
     }
     let lines = [
         ("folder", root(facts)),
@@ -76,9 +76,15 @@ fn block(facts: &StartFacts<'_>, coloured: bool) -> String {
     text
 }
 
-/// Shown in place of a code that does not fit.
-const NO_CODE: &str =
-    "  no QR code: other machines reach no address of this server; `--listen :8080` listens on all\n";
+/// Shown in place of a code that other machines could not use.
+fn no_code(facts: &StartFacts<'_>) -> String {
+    let port = facts.addresses.iter().find_map(|address| match address {
+        ListenAddress::Internet(at) => Some(at.port()),
+        ListenAddress::Unix(_) => None,
+    });
+    let port = port.unwrap_or(8080);
+    format!("  no QR code: other machines reach no address of this server; `-l :{port}` opens it to them\n")
+}
 
 /// A link to an address of the server.
 struct Link {
@@ -143,8 +149,11 @@ fn links(facts: &StartFacts<'_>) -> Vec<Link> {
             }
             ListenAddress::Internet(at) => {
                 let outward = !at.ip().is_loopback();
-                let reach =
-                    if outward { "other machines that reach this address" } else { "this machine only" };
+                let reach = match outward {
+                    true => "other machines that reach this address".to_owned(),
+                    false if facts.settings.configured => "this machine only".to_owned(),
+                    false => format!("this machine only; `-l :{}` opens it to the network", at.port()),
+                };
                 add(format!("{scheme}://{at}/"), format!("{reach}{proxied}"), outward);
             }
         }

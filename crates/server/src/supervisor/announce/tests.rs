@@ -43,11 +43,13 @@ fn said_with(flags: &[(&'static str, &str)], qr: bool, configured: bool) -> Stri
 #[test]
 fn the_start_of_a_folder_has_three_lines_and_details_name_the_engine() {
     let flags = [("root", "/srv/site"), ("engine", "epoll"), ("workers", "1"), ("backlog", "64")];
-    let people = "  serves   http://127.0.0.1:8080/   this machine only\n\
+    let people = "  serves   http://127.0.0.1:8080/   this machine only; `-l :8080` opens it to the network\n\
                   \x20 folder   /srv/site (no index.html: its files are listed)\n";
     assert_eq!(said(&flags), format!("{people}  Ctrl-C stops it; -v shows more\n"));
+    let usual = people;
 
     let configured = said_with(&flags, false, true);
+    let people = people.replace("; `-l :8080` opens it to the network", "");
     let (first, rest) = configured.split_once('\n').expect("several lines");
     assert!(first.starts_with("tenfold 0."), "{first}");
     assert_eq!(
@@ -63,7 +65,7 @@ fn the_start_of_a_folder_has_three_lines_and_details_name_the_engine() {
     let detailed = detailed(&flags);
     let (first, rest) = detailed.split_once('\n').expect("several lines");
     assert!(first.starts_with("tenfold 0."), "{first}");
-    let rest = rest.strip_prefix(people).expect("the same lines are first");
+    let rest = rest.strip_prefix(usual).expect("the same lines are first");
     let process = std::process::id();
     assert_eq!(
         rest,
@@ -90,6 +92,7 @@ fn a_code_for_phones_has_the_address_that_they_reach() {
     assert!(link.contains("http://192.0.2.1:8080/") && rest.starts_with("  ████"), "{reached}");
     let alone = code("127.0.0.1:8080");
     assert!(alone.contains("  no QR code: other machines reach no address of this server;"), "{alone}");
+    assert!(code("127.0.0.1:31002").contains("`-l :31002` opens it"), "the port is the user's");
     assert!(alone.lines().all(|line| line.chars().count() <= WIDTH), "{alone}");
 }
 

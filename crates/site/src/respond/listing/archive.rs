@@ -52,6 +52,8 @@ pub(crate) struct Packing {
     listing: Listing,
     /// The most names to read.
     most: usize,
+    /// The name of the root.
+    root_name: String,
 }
 
 /// The reason for a response without an archive.
@@ -96,6 +98,7 @@ impl Packing {
             routes: settings.routes.clone(),
             listing: settings.listing,
             most: settings.listing_entries,
+            root_name: settings.root_name.clone(),
         }
     }
 
@@ -103,7 +106,7 @@ impl Packing {
     pub(crate) fn pack(self, folder: Identity, guard: &Guard) -> Result<Archive, Unpacked> {
         let place = ArchivePlace::take().ok_or(Unpacked::Busy)?;
         let top = self.folder.relative().rsplit('/').next().filter(|name| !name.is_empty());
-        let top = top.unwrap_or("files").to_owned();
+        let top = top.unwrap_or(&self.root_name).to_owned();
         let mut archive = Archive { members: Vec::new(), opened: None, length: 2 * BLOCK as u64, top, place };
         let (mut seen, mut left) = (HashSet::from([folder]), self.most);
         let mut folders = vec![(self.folder.clone(), Member::folder(archive.top.clone(), 0), 0)];
@@ -256,7 +259,7 @@ impl Archive {
         let length = self.length;
         let mut name = String::new();
         encode_value(&format!("{}.tar", self.top), &mut name);
-        let plain = if name.contains('%') { "files.tar" } else { &name };
+        let plain = if name.contains('%') { "archive.tar" } else { &name };
         let disposition = format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{name}");
         let disposition = FieldValue::new(disposition.as_bytes()).expect("encoded bytes are a field value");
         let mut head = response.head(200);

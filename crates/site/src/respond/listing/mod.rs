@@ -50,6 +50,8 @@ pub(crate) struct Reading {
     view: View,
     /// Whether the page has a link to an archive.
     archives: bool,
+    /// The name of the root on the page.
+    root_name: String,
     /// The most names to read.
     most: usize,
     json: bool,
@@ -85,8 +87,19 @@ impl Reading {
         let root = Arc::clone(site.files.roots.of(links.folder.relative()));
         let most = site.settings.listing_entries;
         let (chosen, protection) = (listing == Listing::Html, site.files.protection.clone());
-        let archives = site.settings.archives;
-        Reading { links, root, view, archives, most, json, chosen, protection, routes: routes.clone() }
+        let (archives, root_name) = (site.settings.archives, site.settings.root_name.clone());
+        Reading {
+            links,
+            root,
+            view,
+            archives,
+            root_name,
+            most,
+            json,
+            chosen,
+            protection,
+            routes: routes.clone(),
+        }
     }
 
     /// Returns the packing of the folder.
@@ -102,7 +115,7 @@ impl Reading {
     /// Reads the folder. It must still be `folder`, whose guard admitted the client: another folder may have
     /// its name by now.
     pub(crate) fn read(self, folder: Identity, guard: &Guard) -> Result<ListingBody, FileError> {
-        let Reading { links, root, view, archives, most, json, chosen, protection, routes } = self;
+        let Reading { links, root, view, archives, root_name, most, json, chosen, protection, routes } = self;
         let mut nameless = 0;
         let found = root.entries(links.folder.relative(), most, |name| match url_name(name) {
             Some(name) => links.to(name, false).is_some(),
@@ -120,7 +133,7 @@ impl Reading {
         };
         let cut = found.more.then_some(most);
         let folder = FolderEntries::new(links, view, found.entries, cut, nameless, readme);
-        let body = if json { page::json(&folder) } else { page::html(&folder, archives) };
+        let body = if json { page::json(&folder) } else { page::html(&folder, archives, &root_name) };
         let tag = format!("\"{}\"", digest(body.as_bytes()));
         Ok(ListingBody { body, tag, json, chosen })
     }

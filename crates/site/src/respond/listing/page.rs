@@ -18,9 +18,6 @@ const PAGE: &str = include_str!("../../../templates/listing.html");
 /// The columns in order.
 const BY: [By; 3] = [By::Name, By::Size, By::Date];
 
-/// The displayed name of the root folder.
-const TOP: &str = "Files";
-
 /// Returns the `Content-Security-Policy` of the page: it loads only images and media of the same site, and
 /// only its own style and script apply.
 pub(super) fn policy() -> String {
@@ -40,27 +37,30 @@ pub fn inline_digest(page: &str, tag: &str) -> String {
     Base64::encode_string(&Sha256::digest(content))
 }
 
-/// Returns the listing as an HTML page, with a link to an archive if the site has `archives`.
-pub(super) fn html(folder: &FolderEntries, archives: bool) -> String {
-    let title = format!("Index of /{}", folder.links.requested.relative());
+/// Returns the listing as an HTML page, with a link to an archive if the site has `archives`. The root has the name `top`.
+pub(super) fn html(folder: &FolderEntries, archives: bool, top: &str) -> String {
+    let title = match folder.links.requested.relative() {
+        "" => top.to_owned(),
+        path => format!("{top} / {}", path.trim_end_matches('/').replace('/', " / ")),
+    };
     let (before, rest) = PAGE.split_once("{title}").expect("the template has a title");
     let (between, after) = rest.split_once("{content}").expect("the template has a content");
     let mut page = format!("{before}{}{between}", Escaped(&title));
-    write_content(&mut page, folder, archives).expect("writing to a String does not fail");
+    write_content(&mut page, folder, archives, top).expect("writing to a String does not fail");
     page + after
 }
 
-fn write_content(page: &mut String, folder: &FolderEntries, archives: bool) -> fmt::Result {
+fn write_content(page: &mut String, folder: &FolderEntries, archives: bool, top: &str) -> fmt::Result {
     let path = folder.links.requested.relative();
     let names: Vec<_> = path.split('/').filter(|name| !name.is_empty()).collect();
     // Other folders are shown in the same order.
     let query = View { filter: String::new(), ..folder.view.clone() }.query();
     page.push_str("<h1>");
-    for (at, name) in std::iter::once(TOP).chain(names.iter().copied()).enumerate().take(names.len()) {
+    for (at, name) in std::iter::once(top).chain(names.iter().copied()).enumerate().take(names.len()) {
         let link = folder.links.above(names.len() - at);
         write!(page, "<a href=\"{}{}\">{}</a> / ", Escaped(&link), Escaped(&query), Escaped(name))?;
     }
-    writeln!(page, "{}</h1>", Escaped(names.last().copied().unwrap_or(TOP)))?;
+    writeln!(page, "{}</h1>", Escaped(names.last().copied().unwrap_or(top)))?;
     if !folder.entries.is_empty() || folder.filtered > 0 {
         write_form(page, &folder.view, archives)?;
     }

@@ -14,7 +14,7 @@ const MIB: u64 = 1 << 20;
 pub(super) static SITE: &[SettingRow] = rows! { "The site":
     Many "listen" "PORT|ADDRESS" = Value("127.0.0.1:8080"), fixed;
         listen = addresses;
-        "an address to listen on: PORT (only this machine), :PORT (all addresses), ADDRESS:PORT, [::]:80 or unix:PATH; the prefix http: turns TLS off for it, proxy: requires a PROXY header (version 1 or 2) of a trusted-proxy, proxy+http: does both; repeatable; with tls NAME the default is port 443 and http: port 80 of all addresses, with tls internal 127.0.0.1:8443";
+        "an address to listen on: PORT (only this machine), :PORT (all addresses: to share with phones and other machines of the network), ADDRESS:PORT, [::]:80 or unix:PATH; the prefix http: turns TLS off for it, proxy: requires a PROXY header (version 1 or 2) of a trusted-proxy, proxy+http: does both; repeatable; with tls NAME the default is port 443 and http: port 80 of all addresses, with tls internal 127.0.0.1:8443";
     One "root" "DIR" = Value("."), not_null;
         root = path;
         "the folder to serve";
