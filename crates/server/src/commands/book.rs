@@ -24,6 +24,8 @@ pub(crate) fn serve(listen: String) -> ExitCode {
         ("access-log", "off"),
         ("workers", "1"),
         ("listing", "off"),
+        // `tenfold stop` and `tenfold status` are for servers of sites. A reader stops the book by Ctrl-C.
+        ("control", "off"),
     ];
     let flags = flags.map(|(name, value)| (name, vec![value.to_owned()])).into();
     open::serve(Serve { given: GivenSettings { flags, ..GivenSettings::default() }, null: None, qr: false })

@@ -1,8 +1,11 @@
 //! The files sent as the bodies of errors.
 
-/// Files beneath the root by status. An exact status wins over its class.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Files beneath the root by status. An exact status wins over its class. Without either, 404 has [`USUAL`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ErrorPages(Vec<(Statuses, Option<String>)>);
+
+/// The page for 404, if the file exists.
+const USUAL: &str = "404.html";
 
 /// A status, or all statuses that begin with a digit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,14 +37,8 @@ impl ErrorPages {
     pub(crate) fn of(&self, status: u16) -> Option<&str> {
         let find =
             |wanted| self.0.iter().find(|(known, _)| *known == wanted).map(|(_, name)| name.as_deref());
-        find(Statuses::One(status)).or_else(|| find(Statuses::Class(status / 100)))?
-    }
-}
-
-/// `404.html` for 404, if the file exists.
-impl Default for ErrorPages {
-    fn default() -> ErrorPages {
-        ErrorPages(vec![(Statuses::One(404), Some("404.html".to_owned()))])
+        let set = find(Statuses::One(status)).or_else(|| find(Statuses::Class(status / 100)));
+        set.unwrap_or((status == 404).then_some(USUAL))
     }
 }
 
@@ -69,7 +66,7 @@ mod tests {
         pages.set("4xx", Some("/errors/any.html")).expect("legal");
         pages.set("403", None).expect("legal");
         pages.set("503", Some("/down.html")).expect("legal");
-        assert_eq!((pages.of(404), pages.of(403)), (Some("404.html"), None));
+        assert_eq!((pages.of(404), pages.of(403)), (Some("errors/any.html"), None));
         assert_eq!(
             (pages.of(416), pages.of(503), pages.of(500)),
             (Some("errors/any.html"), Some("down.html"), None)
