@@ -58,7 +58,7 @@ pub(crate) fn run(name: &str, typed: &ArgMatches) -> ExitCode {
     match name {
         "serve" if typed.get_flag("help-all") => serve::print_all_help(program()),
         "serve" => open::serve(serve::read(typed)),
-        "book" => book::serve(text("listen").expect("it has a default")),
+        "book" => book::serve(text("port").or(text("listen")).expect("it has a default")),
         "check" if typed.get_flag("schema") => check::print_schema(),
         "check" => check::check(path("config")),
         "help" => help::run(shown_program(), typed),
@@ -104,7 +104,9 @@ pub(crate) fn program() -> clap::Command {
     let address = Arg::new("address").value_name("ADDRESS").conflicts_with("control");
     let now = Arg::new("now").long("now").action(ArgAction::SetTrue);
     let watch = Arg::new("watch").long("watch").action(ArgAction::SetTrue);
-    let listen = Arg::new("listen").long("listen").value_name("ADDRESS").default_value("127.0.0.1:0");
+    let listen =
+        Arg::new("listen").short('l').long("listen").value_name("ADDRESS").default_value("127.0.0.1:0");
+    let port = Arg::new("port").short('p').long("port").value_name("PORT");
     let engine = Arg::new("NAME").value_parser(PossibleValuesParser::new(engines::names()));
     let matrix = Arg::new("matrix").long("matrix").action(ArgAction::SetTrue);
     clap::Command::new("tenfold")
@@ -126,7 +128,8 @@ pub(crate) fn program() -> clap::Command {
         .subcommand(
             clap::Command::new("book")
                 .about("Serve the manual of this version locally, for reading offline")
-                .arg(listen.help("The address to listen on; with port 0 the system chooses the port")),
+                .arg(listen.help("The address to listen on; with port 0 the system chooses the port"))
+                .arg(port.conflicts_with("listen").help("The port to listen on, for this machine only")),
         )
         .subcommand(
             clap::Command::new("engines")

@@ -186,7 +186,7 @@ impl WorkerShared {
         if !self.said_evicted.swap(true, Ordering::Relaxed) {
             warning!(
                 "the bound on connections is reached: idle connections are closed for new ones and counted (`tenfold \
-                 status`; logged once); raise max-connections or shorten idle-timeout"
+                 status`; logged once); raise max-connections, shorten idle-timeout, or take an engine for more connections"
             );
         }
     }

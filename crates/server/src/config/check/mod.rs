@@ -142,7 +142,9 @@ fn content_of_nothing(settings: &Settings) -> Result<(), String> {
 fn logs_that_can_not_be(settings: &Settings, engine: Engine) -> Result<(), String> {
     const OF_THE_LOG: [&str; 5] = ["log-format", "log-mode", "log-full", "log-rotate", "log-keep"];
     let is_async = settings.log.mode == Mode::Async;
-    let idle = OF_THE_LOG.iter().find(|name| settings.is_explicit(name));
+    // A flag can turn off a log that the file describes.
+    let off = settings.source("access-log");
+    let idle = OF_THE_LOG.iter().find(|name| settings.is_explicit(name) && settings.source(name) >= off);
     if let (LogTarget::Off, Some(name)) = (&settings.access_log, idle) {
         return Err(format!(
             "{name} has no effect while access-log is off; name a file, or - for standard output, or remove {name}"

@@ -117,6 +117,14 @@ fn a_log_that_is_off_has_no_format_mode_or_rotation() {
 }
 
 #[test]
+fn a_flag_turns_off_a_log_that_other_sources_describe() {
+    let flags = vec![("access-log", vec!["off".to_owned()])];
+    let variables = vec![("log-format", vec!["json".to_owned()])];
+    let given = GivenSettings { flags, variables, ..GivenSettings::default() };
+    assert!(ResolvedConfig::resolve(&given.resolve().expect("legal"), DESCRIPTORS).is_ok());
+}
+
+#[test]
 fn options_of_tcp_are_refused_where_every_address_is_a_unix_socket() {
     for (name, value) in [
         ("tcp-nodelay", "on"),

@@ -189,7 +189,7 @@ pub(super) struct Said {
 }
 
 /// The source of a setting; a later source has precedence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SettingSource {
     Default,
     File,
