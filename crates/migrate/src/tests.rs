@@ -76,6 +76,17 @@ fn what_cannot_be_translated_closes_its_paths() {
 }
 
 #[test]
+fn ports_of_caddy_are_those_of_its_sites_and_a_name_is_not_lost() {
+    let ports = "{\n http_port 31111\n https_port 31112\n}\n";
+    let site = "localhost {\n root * /srv\n file_server\n}\n";
+    let caddy = of(Format::Caddy, &format!("{ports}{site}"));
+    has(&caddy, &["tls = \"internal\"", "https-redirect = \"on\"", "\":31112\"", "\"http::31111\""]);
+    assert!(matches!(outcome(&caddy, "localhost"), Outcome::Default(why) if why.contains("[[host]]")));
+    let caddy = of(Format::Caddy, "a.example {\n root * /srv\n}\n");
+    assert_eq!(outcome(&caddy, "a.example"), Outcome::Translated, "the name is in tls");
+}
+
+#[test]
 fn a_hostile_file_ends_with_an_error() {
     for (format, text) in [
         (Format::Nginx, "a {".repeat(1000)),

@@ -162,6 +162,11 @@ pub(super) fn site(caddy: &mut Caddy<'_, '_>, site: &Directive, several: bool) -
         true => caddy.draft.host(&names, site.line),
         false => Ok(0),
     };
+    let is_named =
+        |name: &String| caddy.draft.settings.get("tls").is_some_and(|names| names.values.contains(name));
+    if at == Ok(0) && outcome == Outcome::Translated && !names.iter().all(is_named) {
+        outcome = default("the only site answers every name; name it in [[host]] to limit it to its names");
+    }
     match at {
         Ok(at) => {
             caddy.draft.record(site.line, &site.name, outcome);
@@ -184,11 +189,11 @@ fn listen(
     internal: bool,
 ) -> Outcome {
     let SiteAddress { host, port, tls } = address;
-    let http = caddy.global.http_port.unwrap_or(80);
+    let (http, https) = caddy.global.ports();
     let is_tls = match (tls, port) {
         (Some(tls), _) => *tls,
         (None, Some(port)) if *port == http => false,
-        (None, Some(443)) => true,
+        (None, Some(port)) if *port == https => true,
         (None, _) => !host.is_empty() && !caddy.global.without_tls,
     };
     if !is_tls {
@@ -211,13 +216,11 @@ fn listen(
     if outcome != Outcome::Translated {
         return outcome;
     }
-    match (port, caddy.global.https_port) {
-        (None | Some(443), None) => {
+    match port {
+        Some(port) if *port != https => caddy.draft.listen(&format!(":{port}"), true, false, line),
+        _ => {
             caddy.global.usual_tls.get_or_insert(line);
             Outcome::Translated
-        }
-        (port, usual) => {
-            caddy.draft.listen(&format!(":{}", port.or(usual).unwrap_or(443)), true, false, line)
         }
     }
 }
@@ -226,10 +229,10 @@ fn listen(
 pub(super) fn finish(caddy: &mut Caddy<'_, '_>) {
     let names = caddy.draft.settings.get("tls").is_some_and(|names| names.values != ["internal"]);
     let Some(line) = caddy.global.usual_tls else { return };
-    let http = caddy.global.http_port.unwrap_or(80);
-    let is_default = names && caddy.draft.addresses.is_empty() && http == 80;
+    let (http, https) = caddy.global.ports();
+    let is_default = names && caddy.draft.addresses.is_empty() && (http, https) == (80, 443);
     if !is_default {
-        caddy.draft.listen(":443", true, false, line);
+        caddy.draft.listen(&format!(":{https}"), true, false, line);
         caddy.draft.listen(&format!(":{http}"), false, false, line);
     }
     if caddy.global.without_redirects {

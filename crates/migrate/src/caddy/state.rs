@@ -101,6 +101,13 @@ pub(super) struct Global {
     pub(super) usual_tls: Option<usize>,
 }
 
+impl Global {
+    /// Returns the usual ports of HTTP and HTTPS.
+    pub(super) fn ports(&self) -> (u16, u16) {
+        (self.http_port.unwrap_or(80), self.https_port.unwrap_or(443))
+    }
+}
+
 impl Caddy<'_, '_> {
     pub(super) fn record(&mut self, directive: &Directive, outcome: Outcome) {
         self.draft.record(directive.line, &directive.name, outcome);
