@@ -165,6 +165,9 @@ fn words_of_other_programs_lead_to_commands() {
         (&["serve", "x", "--cork", "on"], "'--tcp-cork'"),
         (&["serve", "x", "--redirect", "/a=/b"], "[[site.redirect]]"),
         (&["check", "--config", "x.toml"], "needs no flag"),
+        (&["stop", "-c", "x.toml"], "`tenfold stop 8080` selects"),
+        (&["reload", "--port", "8000"], "`tenfold reload 8080` selects"),
+        (&["sevre"], "'serve', 'users'"),
         (&["lab", "run", "n16-tcp"], "--only n16-tcp"),
         (&["bench", "-R", "100", "x"], "--rate R"),
         (&["bench", "-s", "x.lua", "x"], "--method"),
@@ -238,6 +241,8 @@ fn help_is_short_and_finds_words() {
     assert!(shown(&["help"]).contains("Usage: tenfold <COMMAND>"));
     let found = shown(&["help", "histogram"]);
     assert!(found.contains("tenfold bench --hdr FILE") && !found.contains("--listen"), "{found}");
+    let rate = "maximum number of requests per second from one address (IPv6: one /64) to all workers [default: off]";
+    assert!(shown(&["help", "max-requests"]).contains(rate), "a description is not cut in parentheses");
     let output = tenfold(&["help", "certifcate"]);
     let said = text(&output.stderr);
     assert!(output.status.code() == Some(1) && said.contains("certificate"), "{said}");

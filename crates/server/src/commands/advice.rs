@@ -6,6 +6,7 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::config::parse::tables::top::{Remedy, remedy};
+use crate::config::parse::units::distance;
 
 /// Words that other programs use in place of a command.
 const COMMANDS: &[(&[&str], &str)] = &[
@@ -75,6 +76,13 @@ pub(super) fn advise(mut error: clap::Error) -> clap::Error {
         }
         _ => return error,
     };
+    if let (None, Some(ContextValue::Strings(near)), Some(ContextValue::String(typed))) =
+        (&hint, error.get(ContextKind::SuggestedSubcommand), error.get(ContextKind::InvalidSubcommand))
+    {
+        let mut near = near.clone();
+        near.sort_by_key(|word| distance(typed, word));
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(near));
+    }
     if let Some(hint) = hint {
         error.remove(ContextKind::SuggestedArg);
         error.remove(ContextKind::SuggestedSubcommand);
@@ -107,6 +115,11 @@ fn hint_of_argument(command: &str, next: &str, argument: &str) -> Option<Remedy>
         "serve" => sentence("one folder is served: [[host]] in a configuration file has further ones".into()),
         "check" if ["-c", "--config"].contains(&argument) => {
             sentence("`tenfold check FILE` needs no flag".into())
+        }
+        "status" | "reload" | "stop" | "upgrade"
+            if ["-c", "--config", "-p", "--port", "-l", "--listen"].contains(&argument) =>
+        {
+            sentence(format!("`tenfold {command} 8080` selects a server by its port or address"))
         }
         "lab" if next == "run" && !argument.starts_with('-') => {
             sentence(format!("--only {argument} selects an experiment"))

@@ -9,6 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, value_parser};
 
 use super::advice::advise;
 use super::manual::SHELLS;
+use super::running::ServerChoice;
 use super::{
     agent, bench, book, check, engines, help, init, lab, manual, migrate, reload, serve, status, stop,
     upgrade, users,
@@ -65,15 +66,10 @@ pub(crate) fn run(name: &str, typed: &ArgMatches) -> ExitCode {
         "init" => init::run(typed),
         "migrate" => migrate::run(typed),
         "engines" => engines::show(text("NAME").as_deref(), typed.get_flag("matrix"), typed.get_flag("json")),
-        "status" => status::show(
-            text("address"),
-            read_control(typed),
-            typed.get_flag("json"),
-            typed.get_flag("watch"),
-        ),
-        "reload" => reload::reload(read_control(typed)),
-        "stop" => stop::stop(read_control(typed), typed.get_flag("now")),
-        "upgrade" => upgrade::upgrade(read_control(typed)),
+        "status" => status::show(&choice("status", typed), typed.get_flag("json"), typed.get_flag("watch")),
+        "reload" => reload::reload(&choice("reload", typed)),
+        "stop" => stop::stop(&choice("stop", typed), typed.get_flag("now")),
+        "upgrade" => upgrade::upgrade(&choice("upgrade", typed)),
         "bench" => bench::run(typed),
         "agent" => agent::run(typed),
         "lab" => lab::run(typed),
@@ -85,23 +81,28 @@ pub(crate) fn run(name: &str, typed: &ArgMatches) -> ExitCode {
     }
 }
 
-/// The control socket from the command line or the environment; `None` for the value `off` of a server.
-fn read_control(matches: &ArgMatches) -> Option<PathBuf> {
+/// Returns the server that the command line or the environment names. The value `off` of a server names none.
+fn choice(command: &'static str, matches: &ArgMatches) -> ServerChoice {
+    let address = matches.get_one::<String>("address").cloned();
     let variable = || std::env::var_os("TENFOLD_CONTROL").filter(|path| !path.is_empty() && path != "off");
-    matches.get_one::<PathBuf>("control").cloned().or_else(|| variable().map(PathBuf::from))
+    let control = matches.get_one::<PathBuf>("control").cloned();
+    let control = control.or_else(|| variable().filter(|_| address.is_none()).map(PathBuf::from));
+    ServerChoice { command, address, control }
 }
 
 pub(crate) fn program() -> clap::Command {
     let json = || Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON");
     let config = |arg: Arg| arg.value_name("FILE").value_parser(value_parser!(PathBuf));
     let check = config(Arg::new("config"))
-        .help("The configuration file [env: TENFOLD_CONFIG]; without one, only other environment variables are checked");
+        .help("The configuration file [env: TENFOLD_CONFIG] [default: tenfold.toml, if it is in the current folder]");
     let schema = Arg::new("schema").long("schema").action(ArgAction::SetTrue).conflicts_with("config");
     let schema = schema.help("Print the schema of the file for editors (JSON Schema)");
     let control = Arg::new("control").long("control").value_name("PATH").value_parser(value_parser!(PathBuf));
     let control = control
         .help("The server's control socket [env: TENFOLD_CONTROL]; not needed if only one server runs");
     let address = Arg::new("address").value_name("ADDRESS").conflicts_with("control");
+    let server =
+        address.clone().help("An address or port of the server, as in 8080; not needed if only one runs");
     let now = Arg::new("now").long("now").action(ArgAction::SetTrue);
     let watch = Arg::new("watch").long("watch").action(ArgAction::SetTrue);
     let listen =
@@ -141,7 +142,7 @@ pub(crate) fn program() -> clap::Command {
         .subcommand(
             clap::Command::new("status")
                 .about("Print the counters of a running server")
-                .arg(address.help("The admin listener of the server, as in 127.0.0.1:9145 or unix:PATH"))
+                .arg(address.help("An address or port of the server, or its admin listener, also on another machine"))
                 .arg(control.clone())
                 .arg(watch.help("Refresh every second: rates, latencies, connections and memory"))
                 .arg(json().conflicts_with("watch")),
@@ -150,18 +151,21 @@ pub(crate) fn program() -> clap::Command {
             clap::Command::new("reload")
                 .about("Have a running server read its configuration again, and report the result")
                 .after_help(ABOUT_RELOAD)
+                .arg(server.clone())
                 .arg(control.clone()),
         )
         .subcommand(
             clap::Command::new("stop")
                 .about("Stop a running server when its running responses have ended, and wait for the end")
                 .after_help(ABOUT_STOP)
+                .arg(server.clone())
                 .arg(now.help("Cut off running responses"))
                 .arg(control.clone()),
         )
         .subcommand(
             clap::Command::new("upgrade")
                 .about("Replace the program of a running server with the file at its path, without losing a request")
+                .arg(server)
                 .arg(control),
         )
         .subcommand(super::bench::command())

@@ -1,17 +1,16 @@
 //! `tenfold reload`: asks a running server to read its configuration again, and waits for the result.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use tenfold_sys::signal::Signal;
 
 use super::output::{end, print};
-use super::running::RunningServer;
+use super::running::{RunningServer, ServerChoice};
 use crate::diagnostics::{self, Level};
 
-/// Reloads the server at this control socket, or the only running one.
-pub(crate) fn reload(control: Option<PathBuf>) -> ExitCode {
-    end(RunningServer::find(control).and_then(|server| run(&server)))
+/// Reloads the chosen server.
+pub(crate) fn reload(choice: &ServerChoice) -> ExitCode {
+    end(RunningServer::find(choice).and_then(|server| run(&server)))
 }
 
 fn run(server: &RunningServer) -> Result<(), String> {

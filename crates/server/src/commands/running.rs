@@ -1,6 +1,7 @@
 //! The running server of a command that signals it and waits for the result.
 
 use std::fs;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::NonZeroI32;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,69 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(150);
 /// The pause between two requests of the status.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// The server that a command names.
+pub(super) struct ServerChoice {
+    pub(super) command: &'static str,
+    /// An address or a port on which the server listens, as typed.
+    pub(super) address: Option<String>,
+    pub(super) control: Option<PathBuf>,
+}
+
+impl ServerChoice {
+    /// Returns the control socket: the named one, or that of the only running server with the address.
+    pub(super) fn socket(&self) -> Result<PathBuf, String> {
+        if let Some(control) = &self.control {
+            return Ok(control.clone());
+        }
+        let all = place::running()?;
+        if let ([only], None) = (all.as_slice(), &self.address) {
+            return Ok(only.clone());
+        }
+        let listens =
+            |path: &PathBuf| StatusSource::Control(path.clone()).ask().map(|(_, report)| report.listen);
+        let all: Vec<_> = all.into_iter().map(|path| (listens(&path).unwrap_or_default(), path)).collect();
+        let is_chosen = |listen: &[String]| self.address.as_ref().is_none_or(|typed| names(typed, listen));
+        let found: Vec<_> = all.iter().filter(|(listen, _)| is_chosen(listen)).collect();
+        let lines = |servers: &[&(Vec<String>, PathBuf)]| {
+            let line = |(listen, path): &(Vec<String>, PathBuf)| match listen.first() {
+                Some(address) => format!("`tenfold {} {address}`", self.command),
+                None => format!("`tenfold {} --control {}`", self.command, path.display()),
+            };
+            servers.iter().map(|server| line(server)).collect::<Vec<_>>().join(" or ")
+        };
+        match (found.as_slice(), &self.address) {
+            ([(_, only)], _) => Ok(only.clone()),
+            ([], Some(typed)) => {
+                let all: Vec<_> = all.iter().collect();
+                Err(format!("no running server listens on {typed}; choose with {}", lines(&all)))
+            }
+            (several, _) => Err(format!("several servers run; choose one with {}", lines(several))),
+        }
+    }
+}
+
+/// Whether a server that listens on the addresses of `listen` is the typed one: by a port, an address, a name or a URL.
+fn names(typed: &str, listen: &[String]) -> bool {
+    let typed = typed.strip_prefix("http://").or_else(|| typed.strip_prefix("https://")).unwrap_or(typed);
+    let typed = typed.trim_end_matches('/');
+    if let Some(port) = port_only(typed) {
+        return listen.iter().any(|at| at.parse().is_ok_and(|at: SocketAddr| at.port() == port));
+    }
+    let typed_at: Vec<SocketAddr> = typed.to_socket_addrs().into_iter().flatten().collect();
+    let reaches = |at: SocketAddr, to: &SocketAddr| {
+        let by_all = at.ip().is_unspecified() && to.ip().is_loopback() && at.port() == to.port();
+        at == *to || by_all
+    };
+    listen.iter().any(|at| {
+        at == typed || at.parse().is_ok_and(|at: SocketAddr| typed_at.iter().any(|to| reaches(at, to)))
+    })
+}
+
+/// Returns the port of `8080` and `:8080`.
+pub(super) fn port_only(typed: &str) -> Option<u16> {
+    typed.strip_prefix(':').unwrap_or(typed).parse().ok()
+}
+
 /// The server at a control socket.
 pub(super) struct RunningServer {
     /// The id of its process.
@@ -31,9 +95,9 @@ pub(super) struct RunningServer {
 }
 
 impl RunningServer {
-    /// Finds the server at this control socket, or the only running one.
-    pub(super) fn find(control: Option<PathBuf>) -> Result<RunningServer, String> {
-        let control = control.map_or_else(place::find, Ok)?;
+    /// Finds the chosen server.
+    pub(super) fn find(choice: &ServerChoice) -> Result<RunningServer, String> {
+        let control = choice.socket()?;
         let (server, watch) = server_at(&control)?;
         Ok(RunningServer { number: server.as_raw_nonzero(), watch, source: StatusSource::Control(control) })
     }
@@ -116,4 +180,31 @@ fn user_of(process: Pid) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{}/status", process.as_raw_nonzero())).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
     line.split_ascii_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_chosen_by_its_port_or_address() {
+        let listen = |all: &[&str]| all.iter().map(|at| (*at).to_owned()).collect::<Vec<_>>();
+        let one = listen(&["127.0.0.1:8080", "unix:/run/site.sock"]);
+        for typed in [
+            "8080",
+            ":8080",
+            "127.0.0.1:8080",
+            "localhost:8080",
+            "http://127.0.0.1:8080/",
+            "unix:/run/site.sock",
+        ] {
+            assert!(names(typed, &one), "{typed}");
+        }
+        for typed in ["8081", ":80", "127.0.0.2:8080", "192.0.2.1:8080", "unix:/run/site", "127.0.0.1", ""] {
+            assert!(!names(typed, &one), "{typed}");
+        }
+        let all = listen(&["0.0.0.0:8080"]);
+        assert!(names("127.0.0.1:8080", &all), "a client of this machine reaches it by this address");
+        assert!(!names("192.0.2.1:8080", &all), "another machine may have this address");
+    }
 }

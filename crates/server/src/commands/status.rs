@@ -3,19 +3,18 @@
 pub(crate) mod source;
 mod watch;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::output::{end, print};
-use crate::status::place;
+use super::running::{ServerChoice, port_only};
 use source::StatusSource;
 
-/// Prints the status of the server at the `address` of an admin listener or at a `control` socket, or of the only running
-/// server.
-pub(crate) fn show(address: Option<String>, control: Option<PathBuf>, json: bool, watch: bool) -> ExitCode {
-    let source = match address {
-        Some(address) => Ok(StatusSource::Admin(address)),
-        None => control.map_or_else(place::find, Ok).map(StatusSource::Control),
+/// Prints the status of the chosen server. An address of no running server is that of an admin listener.
+pub(crate) fn show(choice: &ServerChoice, json: bool, watch: bool) -> ExitCode {
+    let admin = choice.address.as_ref().filter(|typed| port_only(typed).is_none());
+    let source = match (choice.socket(), admin) {
+        (Err(_), Some(address)) => Ok(StatusSource::Admin(address.clone())),
+        (socket, _) => socket.map(StatusSource::Control),
     };
     end(source.and_then(|source| match watch {
         true => watch::watch(&source),

@@ -1,16 +1,15 @@
 //! `tenfold stop`: asks a running server to end, and waits for its end.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use tenfold_sys::signal::Signal;
 
 use super::output::{end, print};
-use super::running::{PATIENCE, RunningServer};
+use super::running::{PATIENCE, RunningServer, ServerChoice};
 
-/// Stops the server at this control socket, or the only running one. With `now`, running responses are cut off.
-pub(crate) fn stop(control: Option<PathBuf>, now: bool) -> ExitCode {
-    end(RunningServer::find(control).and_then(|server| run(&server, now)))
+/// Stops the chosen server. With `now`, running responses are cut off.
+pub(crate) fn stop(choice: &ServerChoice, now: bool) -> ExitCode {
+    end(RunningServer::find(choice).and_then(|server| run(&server, now)))
 }
 
 fn run(server: &RunningServer, now: bool) -> Result<(), String> {

@@ -1,16 +1,15 @@
 //! `tenfold upgrade`: asks a running server to replace its program, and waits for the result.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use tenfold_sys::signal::Signal;
 
 use super::output::{end, print};
-use super::running::RunningServer;
+use super::running::{RunningServer, ServerChoice};
 
-/// Upgrades the server at this control socket, or the only running one.
-pub(crate) fn upgrade(control: Option<PathBuf>) -> ExitCode {
-    end(RunningServer::find(control).and_then(|server| run(&server)))
+/// Upgrades the chosen server.
+pub(crate) fn upgrade(choice: &ServerChoice) -> ExitCode {
+    end(RunningServer::find(choice).and_then(|server| run(&server)))
 }
 
 fn run(server: &RunningServer) -> Result<(), String> {

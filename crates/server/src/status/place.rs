@@ -93,8 +93,8 @@ pub(crate) fn usual(address: &impl Display) -> PathBuf {
     RuntimeFolder::find().path().join(socket_name(&address.to_string()))
 }
 
-/// The control socket of the only running server of this user or root.
-pub(crate) fn find() -> Result<PathBuf, String> {
+/// The control sockets of the running servers of this user or root.
+pub(crate) fn running() -> Result<Vec<PathBuf>, String> {
     let folder = RuntimeFolder::find();
     let folder = folder.path();
     let ours = |path: &PathBuf| {
@@ -116,14 +116,9 @@ pub(crate) fn find() -> Result<PathBuf, String> {
     let paths = entries.into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
     let mut found: Vec<_> = paths.filter(ours).collect();
     found.sort();
-    match found.as_slice() {
-        [only] => Ok(only.clone()),
-        [] => Err(format!("no server found in {}; name its socket with --control", folder.display())),
-        several => {
-            let several: Vec<_> =
-                several.iter().map(|path| format!("--control {}", path.display())).collect();
-            Err(format!("several servers run; name one with {}", several.join(" or ")))
-        }
+    match found.is_empty() {
+        true => Err(format!("no server found in {}; name its socket with --control", folder.display())),
+        false => Ok(found),
     }
 }
 

@@ -140,7 +140,12 @@ impl SettingRow {
 
     /// The meaning in a few words.
     pub(crate) fn brief(&self) -> &'static str {
-        let end = self.about.find([':', ';']).unwrap_or(self.about.len());
+        let mut depth = 0;
+        let is_end = |letter: char| {
+            depth += i32::from(letter == '(') - i32::from(letter == ')');
+            depth == 0 && [':', ';'].contains(&letter)
+        };
+        let end = self.about.find(is_end).unwrap_or(self.about.len());
         &self.about[..end]
     }
 
