@@ -129,9 +129,9 @@ tcp-nodelay=yes => "yes" is neither on nor off
 backlog=0 => "0" is not a number from 1 to 65535
 defer-accept=1 => "1" is neither on nor off
 max-rate=9 => "9" is not a size from 1 KiB to 1024 GiB, such as 4096, 16k, 64 KiB or 1 MiB, or off
-max-handshakes-per-address=0 => "0" is not a number from 1 to 1000000, or off
+max-handshakes-per-address=0 => "0" is not a number from 1 to 1000000 per second, or off
 max-connections-per-address=0 => "0" is not a number from 1 to 1000000, or off
-max-requests-per-address=many => "many" is not a number from 1 to 1000000, or off
+max-requests-per-address=30/s => "30/s" is not a number from 1 to 1000000 per second, or off
 request-burst=off => "off" is not a number from 1 to 1000000
 tcp-cork=yes => "yes" is neither on nor off
 fastopen=0 => "0" is not a number from 1 to 65535, or off

@@ -255,17 +255,19 @@ fn manner(settings: &Settings) -> String {
 }
 
 fn user(facts: &StartFacts<'_>) -> Option<String> {
-    const SAME: &str = "keeps the accounts, too: their isolation stops memory disclosure, not code execution";
+    const SAME: &str = "the workers and the process of the accounts run as";
     Some(match (facts.user, facts.accounts) {
         (None, None) => return None,
         // Only shown with accounts: every server that root starts has such a user.
         (Some(_), None) if facts.settings.log_level < Level::Debug => return None,
-        (None, Some(_)) => format!("the user of this process {SAME}"),
+        (None, Some(_)) => format!("{SAME} the user of this process; start as root to separate them"),
         (Some(user), None) => format!("{} serves; the supervisor stays root", user.name),
         (Some(user), Some((_, Some(keeper)))) if keeper.id != user.id => {
             format!("{} serves, {} keeps the accounts; the supervisor stays root", user.name, keeper.name)
         }
-        (Some(user), Some(_)) => format!("{} serves and {SAME}; the supervisor stays root", user.name),
+        (Some(user), Some(_)) => {
+            format!("{SAME} {}; set accounts-user to separate them; the supervisor stays root", user.name)
+        }
     })
 }
 

@@ -158,9 +158,12 @@ fn h78_the_start_reports_the_isolation_of_the_accounts() {
         };
         super::user(&facts).expect("there are accounts")
     };
-    let limit = "their isolation stops memory disclosure, not code execution";
-    assert!(said(None, None).contains(limit));
-    assert!(said(Some(&web), Some(&web)).contains(limit));
+    let shared = "the workers and the process of the accounts run as ";
+    assert_eq!(said(None, None), format!("{shared}the user of this process; start as root to separate them"));
+    assert_eq!(
+        said(Some(&web), Some(&web)),
+        format!("{shared}web; set accounts-user to separate them; the supervisor stays root")
+    );
     assert_eq!(
         said(Some(&web), Some(&keeper)),
         "web serves, keeper keeps the accounts; the supervisor stays root"

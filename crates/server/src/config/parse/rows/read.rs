@@ -94,6 +94,13 @@ pub(super) fn some<T>(
     move |given| read(given).map(Some)
 }
 
+/// Names the unit of a rate in an error.
+pub(super) fn per_second<T>(
+    read: impl Fn(Text<'_>) -> Result<T, String>,
+) -> impl Fn(Text<'_>) -> Result<T, String> {
+    move |given| read(given).map_err(|why| format!("{why} per second"))
+}
+
 /// Reads `off` as `None`, and any other value with `read`.
 pub(super) fn or_off<T>(
     read: impl Fn(Text<'_>) -> Result<T, String>,

@@ -12,7 +12,7 @@ use tenfold_sys::socket::ListenAddress;
 use crate::config::parse::row::Initial::{Follows, Value};
 use crate::config::parse::row::{EXPERIMENTS as HEADING, SettingRow, Text};
 use crate::config::parse::rows::read::{
-    bytes, count, each_or_off, name, number, or_off, parsed, rows, size, some, switch, time, word,
+    bytes, count, each_or_off, name, number, or_off, parsed, per_second, rows, size, some, switch, time, word,
 };
 use crate::config::parse::units;
 use crate::config::values::log::{Full, LogFormat, LogTarget, Mode, Rotate};
@@ -163,13 +163,13 @@ pub(super) static BOUNDS: &[SettingRow] = rows! { "Bounds":
         max_connections_per_address = or_off(number(1..=1_000_000u32));
         "maximum number of connections from one address (IPv6: one /64) to all workers; beyond it, connections are closed and counted; a trusted-proxy has no limit";
     One "max-requests-per-address" "N|off" = Value("off"), not_null;
-        max_requests_per_address = or_off(number(1..=1_000_000u32));
+        max_requests_per_address = or_off(per_second(number(1..=1_000_000u32)));
         "maximum number of requests per second from one address (IPv6: one /64) to all workers; beyond it, 429";
     One "request-burst" "N" = Follows("the value of max-requests-per-address"), not_null;
         request_burst = some(number(1..=1_000_000u32));
         "maximum number of requests that one address can make in a burst after a pause";
     One "max-handshakes-per-address" "N|off" = Follows("off for loopback; otherwise 200"), not_null;
-        max_handshakes_per_address = or_off(number(1..=1_000_000u32));
+        max_handshakes_per_address = or_off(per_second(number(1..=1_000_000u32)));
         "maximum number of TLS handshakes per second from one address (IPv6: one /64) to all workers, and ten times as many after a pause; beyond it, connections are closed and counted; a trusted-proxy has no limit";
 };
 
