@@ -354,7 +354,8 @@ fn an_address_in_use_is_named(config: &Config) {
     let launch = Launch::new(config, site::shared()).flag("--listen", ANY_PORT);
     let output = launch.flag("--admin", admin).flag("--control", "off").refused();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains(&format!("cannot open the admin listener on {admin}: ")), "{said}");
+    let why = format!("cannot open the admin listener on {admin}: the address is in use: stop the process");
+    assert!(said.contains(&why), "{said}");
     assert_eq!(output.status.code(), Some(1));
     let path = server.at("admin.sock");
     let other =

@@ -25,8 +25,9 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![
         Own on WORKERS + ANOTHER: status_counts, the_start_says_what_runs;
         Own on DRIVERS: a_port_in_use_is_reported;
+        Own on EPOLL: a_port_chooses_among_running_servers;
         Once: errors_name_the_valid_words, illegal_combinations, a_root_that_is_not_a_directory,
-            check_shows_line_and_column, check_looks_at_what_serve_would_use, check_names_an_unread_file,
+            check_shows_line_and_column, check_looks_at_what_serve_would_use, check_reads_the_usual_file,
             a_closed_pipe_ends_a_command_quietly, engines_agree_with_the_table, status_without_a_server,
             status_escapes_what_a_server_sends, manuals_and_completions_are_read;
         OnceAsRoot: an_unreadable_root, check_looks_with_the_rights_of_the_workers;
@@ -205,6 +206,13 @@ fn check_looks_at_what_serve_would_use() {
     let used = check(&format!("root = \"site\"\nlisten = \"{taken}\""));
     assert_eq!(used.status.code(), Some(0), "{}", said(&used));
     assert!(said(&used).contains("warning: ") && said(&used).contains("in use"), "{}", said(&used));
+    let used = check(&format!("root = \"site\"\nlisten = \"127.0.0.1:0\"\nadmin = \"{taken}\""));
+    let warning = format!("warning: cannot open the admin listener on {taken}: the address is in use: stop");
+    assert!(used.status.success() && said(&used).contains(&warning), "{}", said(&used));
+    for listen in [taken.to_string(), format!("0.0.0.0:{}", taken.port())] {
+        let same = check(&format!("root = \"site\"\nlisten = \"{listen}\"\nadmin = \"{taken}\""));
+        expect_refused(&same, 2, &["admin is ", &listen, "choose another port"]);
+    }
     drop(held);
     // The server of this configuration has the address.
     let server = Launch::new(&Config::of(Engine::Epoll), site::shared()).start();
@@ -229,18 +237,26 @@ fn check_looks_at_what_serve_would_use() {
     assert!(!folder.at("access.log").exists() && !folder.at("members.db").exists(), "check makes nothing");
 }
 
-fn check_names_an_unread_file() {
-    let folder = TempFolder::new("check-unread");
-    folder.write("tenfold.toml", "root = \".\"\n");
+fn check_reads_the_usual_file() {
+    let folder = TempFolder::new("check-usual");
     let binary = binary::server().unwrap_or_else(|why| panic!("{why}"));
-    let check = |words: &[&str]| {
-        let mut command = Command::new(&binary.path);
-        said(&command.arg("check").args(words).current_dir(folder.path()).output().expect("it runs"))
+    let run = |words: &[&str]| {
+        Command::new(&binary.path).args(words).current_dir(folder.path()).output().expect("it runs")
     };
-    assert!(
-        check(&[]).contains("tenfold.toml in this folder is not read; name it: tenfold check tenfold.toml")
-    );
-    assert!(!check(&["tenfold.toml"]).contains("is not read"));
+    let check = |words: &[&str]| said(&run(&[&["check"], words].concat()));
+    let none = run(&["check"]);
+    assert!(none.status.success() && String::from_utf8_lossy(&none.stdout).contains("no file was named"));
+    folder.write("tenfold.toml", "root = \"gone\"\n");
+    expect_refused(&run(&["check"]), 1, &["gone", "create it"]);
+    folder.write("tenfold.toml", "root = \".\"\n");
+    assert_eq!(String::from_utf8_lossy(&run(&["check"]).stdout), "tenfold.toml: OK\n");
+    // `serve` reads no file that is not named, and warns unless a folder is named.
+    let serve = |words: &[&str]| said(&run(&[&["serve", "--workers", "0"], words].concat()));
+    let unread = "tenfold.toml in this folder is not read; name it: tenfold serve -c tenfold.toml";
+    assert!(serve(&[]).contains(unread));
+    for words in [&["."][..], &["--root", "."], &["-c", "tenfold.toml"]] {
+        assert!(!serve(words).contains("is not read"), "{words:?}");
+    }
     // The database is not reached, but the file is examined.
     let url = "postgres://ann:secret@127.0.0.1:1/members";
     let file = folder.write("members.toml", format!("root = \".\"\naccounts = \"{url}\"\n"));
@@ -374,6 +390,37 @@ fn status_without_a_server() {
         expect_refused(&output, 1, &["cannot connect to", "as root or as the user of the server"]);
     }
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o700)).expect("our own folder");
+}
+
+fn a_port_chooses_among_running_servers(config: &Config) {
+    let folder = TempFolder::new("choice");
+    folder.allow(".", 0o700);
+    let servers = [(); 2].map(|()| {
+        let server = Launch::new(config, site::shared()).start();
+        let usual = folder.at(&format!("tenfold-{}.sock", server.address));
+        std::fs::hard_link(server.at("control"), usual).expect("both are temporary folders");
+        server
+    });
+    let program = &binary::server().expect("the server is built").path;
+    let run = |words: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(words).env("XDG_RUNTIME_DIR", folder.path()).output().expect("a program")
+    };
+    for word in ["status", "reload", "upgrade", "stop"] {
+        let lines = servers.each_ref().map(|server| format!("`tenfold {word} {}`", server.address));
+        expect_refused(&run(&[word]), 1, &["several servers run", &lines[0], &lines[1]]);
+        expect_refused(&run(&[word, "1"]), 1, &["no running server listens on 1", &lines[0], &lines[1]]);
+    }
+    let [first, second] = &servers;
+    for form in [first.address.port().to_string(), format!(":{}", first.address.port())] {
+        let output = run(&["status", "--json", &form]);
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(report["process"], first.process.0, "{form}");
+    }
+    let output = run(&["stop", &first.address.to_string()]);
+    let stopped = format!("process {} has stopped\n", first.process.0);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), stopped, "{}", said(&output));
+    assert_eq!(second.get("/1k.html").status, 200, "only the chosen server stops");
 }
 
 fn status_escapes_what_a_server_sends() {

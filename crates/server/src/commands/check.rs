@@ -21,8 +21,8 @@ use crate::supervisor::examine;
 pub(crate) fn check(config: Option<PathBuf>) -> ExitCode {
     let mut given = GivenSettings { config, ..GivenSettings::default() };
     given.take_variables();
+    given.take_usual_file();
     warn_of_slips();
-    given.warn_of_unread_file("tenfold check");
     let settings = match given.resolve() {
         Ok(settings) => settings,
         Err(problems) => return refuse(&problems),
@@ -46,7 +46,10 @@ pub(crate) fn check(config: Option<PathBuf>) -> ExitCode {
     end(print(
         match &given.config {
             Some(path) => format!("{}: OK\n", path.display()),
-            None => "no file was named; the variables and defaults are OK\n".to_owned(),
+            None => {
+                "no file was named, and this folder has no tenfold.toml; the variables and defaults are OK\n"
+                    .to_owned()
+            }
         }
         .as_bytes(),
     ))

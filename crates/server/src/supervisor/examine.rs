@@ -1,14 +1,14 @@
 //! `tenfold check`: the checks of a start without a start. Each check has the rights of the later user and changes
 //! nothing.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 
 use tenfold_sys::file::Root;
 use tenfold_sys::folder::OpenFolder;
 use tenfold_sys::socket::{self, ListenAddress, Listener};
 use tenfold_sys::user::SystemUser;
 
-use super::children::{privileges, worker};
+use super::children::{admin, privileges, worker};
 use super::generation::open_roots;
 use super::generation::pages;
 use super::sockets::listeners;
@@ -31,7 +31,10 @@ const MOST_SHOWN: usize = 20;
 pub(crate) fn examine(settings: &Settings, config: &ResolvedConfig, running: &[String]) -> Vec<String> {
     let mut problems = startable(settings, config);
     let others = settings.addresses().filter(|address| !running.contains(&address.to_string()));
-    problems.extend(others.filter_map(|address| listening(address, config).err()));
+    problems.extend(others.filter_map(|address| listening(address, config, listeners::explain).err()));
+    // The running server of this configuration has its admin listener.
+    let admin = settings.admin.iter().filter(|_| running.is_empty());
+    problems.extend(admin.filter_map(|address| listening(address, config, admin::explain).err()));
     missing_files(settings).iter().for_each(|warning| warning!("{warning}"));
     stale_files(settings, config).iter().for_each(|warning| warning!("{warning}"));
     problems
@@ -131,7 +134,11 @@ fn accounts(settings: &Settings, workers: Option<&SystemUser>) -> Result<Vec<Str
 }
 
 /// Checks that the server can listen on the address. An address in use is only a warning.
-fn listening(address: &ListenAddress, config: &ResolvedConfig) -> Result<(), String> {
+fn listening(
+    address: &ListenAddress,
+    config: &ResolvedConfig,
+    explain: fn(&ListenAddress, &io::Error) -> String,
+) -> Result<(), String> {
     let result = match address {
         ListenAddress::Internet(at) => Listener::expect_free(at, &config.options),
         ListenAddress::Unix(path) => socket::is_in_use(path).and_then(|is_in_use| match is_in_use {
@@ -140,7 +147,7 @@ fn listening(address: &ListenAddress, config: &ResolvedConfig) -> Result<(), Str
         }),
     };
     let Err(error) = result else { return Ok(()) };
-    let why = listeners::explain(address, &error);
+    let why = explain(address, &error);
     if error.kind() != ErrorKind::AddrInUse {
         return Err(why);
     }

@@ -53,7 +53,7 @@ pub(crate) fn serve(serve: Serve) -> ExitCode {
         diagnostics::set_level(settings.log_level);
     }
     warn_of_slips();
-    serve.given.warn_of_unread_file("tenfold serve -c");
+    serve.given.warn_of_unread_file();
     let start = match start {
         Ok(start) => start,
         Err(why) => return refuse(&[Problem::new(why)]),

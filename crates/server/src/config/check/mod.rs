@@ -20,6 +20,7 @@ pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<(), String> {
     content_of_nothing(settings)?;
     members_without_accounts(settings)?;
     proxies_of_nothing(settings)?;
+    admin_on_an_address_of_the_site(settings)?;
     tcp_without_tcp(settings)?;
     zerocopy_without_tcp(settings, plan.sender)?;
     tls_without_a_use(settings)?;
@@ -67,6 +68,24 @@ fn proxies_of_nothing(settings: &Settings) -> Result<(), String> {
         )),
         None if proxies.is_empty() && settings.is_explicit("forwarded-fields") => {
             Err("forwarded-fields has no effect without trusted-proxy; name the proxy, or remove it".into())
+        }
+        None => Ok(()),
+    }
+}
+
+fn admin_on_an_address_of_the_site(settings: &Settings) -> Result<(), String> {
+    let Some(admin) = &settings.admin else { return Ok(()) };
+    let is_same = |address: &ListenAddress| match (address, admin) {
+        (ListenAddress::Internet(one), ListenAddress::Internet(other)) => {
+            let is_covered =
+                one.ip().is_unspecified() || other.ip().is_unspecified() || one.ip() == other.ip();
+            one.port() != 0 && one.port() == other.port() && one.is_ipv4() == other.is_ipv4() && is_covered
+        }
+        (one, other) => one == other,
+    };
+    match settings.addresses().find(|address| is_same(address)) {
+        Some(address) => {
+            Err(format!("admin is {admin}, and listen has {address}: choose another port or path for admin"))
         }
         None => Ok(()),
     }

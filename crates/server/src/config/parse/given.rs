@@ -21,6 +21,9 @@ use crate::diagnostics::warning;
 /// The file that marks the root of the demonstration site.
 const DEMONSTRATION: &str = ".tenfold-demonstration";
 
+/// The usual name of a configuration.
+const USUAL: &str = "tenfold.toml";
+
 /// Values that ask for nothing that `--null` does not do.
 const WORDS_OF_NULL: [&str; 3] = ["auto", "joined", "off"];
 
@@ -110,11 +113,18 @@ impl GivenSettings {
         }
     }
 
-    /// Warns of a configuration in the current folder that no flag or variable names; `remedy` names it.
-    pub(crate) fn warn_of_unread_file(&self, remedy: &str) {
-        const USUAL: &str = "tenfold.toml";
+    /// Takes the file `tenfold.toml` of the current folder, unless a flag or variable names a file.
+    pub(crate) fn take_usual_file(&mut self) {
         if self.config.is_none() && Path::new(USUAL).is_file() {
-            warning!("{USUAL} in this folder is not read; name it: {remedy} {USUAL}");
+            self.config = Some(USUAL.into());
+        }
+    }
+
+    /// Warns of a configuration in the current folder, unless a flag or variable names a file or the folder to serve.
+    pub(crate) fn warn_of_unread_file(&self) {
+        let has_root = self.flags.iter().chain(&self.variables).any(|(name, _)| *name == "root");
+        if self.config.is_none() && !has_root && Path::new(USUAL).is_file() {
+            warning!("{USUAL} in this folder is not read; name it: tenfold serve -c {USUAL}");
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tenfold_sys::process::WaitStatus;
 use tenfold_sys::signal::Signal;
-use tenfold_sys::socket::{ListenOptions, Listener};
+use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
 use tenfold_sys::user::SystemUser;
 
 use super::child::{Child, PAUSE};
@@ -17,6 +17,7 @@ use crate::diagnostics::{debug, info, warning};
 use crate::sandbox;
 use crate::status::admin;
 use crate::status::report::StatusReport;
+use crate::supervisor::sockets::listeners::remedy;
 use crate::supervisor::upgrade::handover::Handover;
 
 /// The longest wait until the process takes a report, and the interval of attempts meanwhile.
@@ -47,8 +48,7 @@ impl AdminProcess {
         let options = ListenOptions { backlog: BACKLOG, ..ListenOptions::default() };
         let listener = match handed.and_then(|mut handed| handed.pop()) {
             Some(listener) => listener,
-            None => Listener::bind(address, &options)
-                .map_err(|error| format!("cannot open the admin listener on {address}: {error}"))?,
+            None => Listener::bind(address, &options).map_err(|error| explain(address, &error))?,
         };
         let address = listener.address();
         if address.is_off_loopback() {
@@ -136,6 +136,11 @@ impl AdminProcess {
         self.child.kill();
         self.listener.iter().for_each(Listener::remove_file);
     }
+}
+
+/// Returns the message for an address that cannot be bound.
+pub(crate) fn explain(address: &ListenAddress, error: &io::Error) -> String {
+    format!("cannot open the admin listener on {address}: {}", remedy(address, error))
 }
 
 fn serve(child: &Child, listener: Listener, channel: UnixStream) -> Result<(), String> {

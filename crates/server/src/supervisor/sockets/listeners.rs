@@ -183,15 +183,25 @@ fn share(listener: &Listener, processes: usize) -> io::Result<Vec<Listener>> {
 }
 
 pub(crate) fn explain(address: &ListenAddress, error: &io::Error) -> String {
-    let advice = match (error.kind(), address) {
+    let automatic = match (error.kind(), address) {
+        (ErrorKind::AddrInUse, ListenAddress::Internet(_)) => " (`--port auto` takes a free port)",
+        _ => "",
+    };
+    format!("cannot listen on {address}: {}{automatic}", remedy(address, error))
+}
+
+/// Returns the reason why an address cannot be bound, and the remedy.
+pub(crate) fn remedy(address: &ListenAddress, error: &io::Error) -> String {
+    match (error.kind(), address) {
         (ErrorKind::AddrInUse, ListenAddress::Unix(_)) => {
             "a file or another server has this name: remove the file, stop that server, or choose another path".into()
         }
-        (ErrorKind::AddrInUse, _) => "the address is in use: stop the process that has it, or listen on another \
-             address (`--port auto` takes a free port)"
-            .into(),
+        (ErrorKind::AddrInUse, _) => {
+            "the address is in use: stop the process that has it, or listen on another address".into()
+        }
         (ErrorKind::PermissionDenied, ListenAddress::Internet(at)) if at.port() < 1024 => format!(
-            "port {} requires root: start as root (workers drop privileges), or use a port above 1023",
+            "port {} requires root: start as root (workers drop privileges), give the program \
+             CAP_NET_BIND_SERVICE, or use a port above 1023",
             at.port()
         ),
         (ErrorKind::AddrNotAvailable, ListenAddress::Internet(at)) => {
@@ -202,8 +212,7 @@ pub(crate) fn explain(address: &ListenAddress, error: &io::Error) -> String {
             )
         }
         _ => error.to_string(),
-    };
-    format!("cannot listen on {address}: {advice}")
+    }
 }
 
 fn everything(at: &SocketAddr) -> &'static str {
