@@ -103,6 +103,17 @@ impl<'a> Draft<'a> {
         Ok(self.sites.len() - 1)
     }
 
+    /// Returns the place of a host that has only these names. A host with further names loses them: its other names keep
+    /// its rules.
+    pub(crate) fn separate_host(&mut self, names: &[String], line: usize) -> Result<usize, Outcome> {
+        for site in &mut self.sites {
+            if site.names.iter().any(|name| !names.contains(name)) {
+                site.names.retain(|name| !names.contains(name));
+            }
+        }
+        self.host(names, line)
+    }
+
     /// Sets a setting of the server.
     pub(crate) fn set(&mut self, name: &'static str, values: &[&str], line: usize) -> Outcome {
         let values: Vec<String> = values.iter().map(|value| (*value).to_owned()).collect();
@@ -409,6 +420,11 @@ impl<'a> Draft<'a> {
             format!("[[site.redirect]]\nfrom = {}\nto = {}\nstatus = {status}\n", quote(from), quote(to));
         if let Err(outcome) = self.check(&piece) {
             return outcome;
+        }
+        let target = to.split("://").nth(1).and_then(|rest| rest.split(['/', ':']).next());
+        if from == "/**" && target.is_some_and(|host| self.sites[site].names.iter().any(|name| name == host))
+        {
+            return refused("the target has the same rules, so this redirect would not end");
         }
         let way = Way { from: from.to_owned(), to: to.to_owned(), status: Some(status), line };
         let ways = &mut self.sites[site].redirects;

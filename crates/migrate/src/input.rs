@@ -88,7 +88,8 @@ pub struct Input<'a> {
     pub name: &'a str,
     /// The content of the file.
     pub text: &'a str,
-    /// The folder of the file, which is the root of a `.htaccess`.
+    /// The folder of the file, which is the root of a `.htaccess`. For miniserve, the folder that relative paths begin at;
+    /// empty if the output has them unchanged.
     pub folder: &'a str,
 }
 

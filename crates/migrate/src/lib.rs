@@ -63,7 +63,7 @@ pub fn translate(
         Format::Caddy => caddy::translate(text, &mut draft)?,
         Format::Apache => apache::translate(text, input.folder, &mut draft)?,
         Format::Lighttpd => lighttpd::translate(text, &mut draft)?,
-        Format::Miniserve => miniserve::translate(text, &mut draft)?,
+        Format::Miniserve => miniserve::translate(text, input.folder, &mut draft)?,
     }
     draft.refuse_excess()?;
     let toml = emit::toml(input, &mut draft);

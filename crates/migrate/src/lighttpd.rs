@@ -5,7 +5,9 @@ mod syntax;
 use crate::draft::{Draft, Scope};
 use crate::globs::{self, Subject};
 use crate::outcome::{Outcome, default, refused};
-use crate::reasons::{self, ADDRESSES, CONDITIONS, EVERY_PATH, HIDDEN, PROGRAMS};
+use crate::reasons::{
+    self, ADDRESSES, CONDITIONS, CONDITIONS_CLOSED, CONDITIONS_SERVED, EVERY_PATH, FORWARDS, HIDDEN, PROGRAMS,
+};
 use crate::toml::quote;
 use crate::values::{cache_control, endings, expiry, lifetime, size};
 use syntax::{Statement, Value};
@@ -95,12 +97,96 @@ impl Lighttpd<'_, '_> {
                     self.draft.record(*line, name, refused(reasons::INCLUDES))
                 }
                 Statement::When { .. } => self.condition(statement, scope),
+                Statement::Else { line, block } if denies(block) => {
+                    self.draft.record(*line, "else", refused(CONDITIONS_CLOSED));
+                    self.restrict(block, scope, CONDITIONS_CLOSED);
+                }
                 Statement::Else { line, block } => {
                     self.draft.record(*line, "else", refused(CONDITIONS));
                     self.refuse(block, CONDITIONS);
                 }
             }
         }
+    }
+
+    /// Closes the paths that a block denies to some clients, such as other addresses.
+    fn restrict(&mut self, statements: &[Statement], scope: &Scope, why: &str) {
+        for statement in statements {
+            match statement {
+                Statement::Set { line, key, value } => {
+                    let outcome = match is_denial(key) {
+                        true => {
+                            self.key(key, value, scope, *line);
+                            match key == "auth.require" {
+                                true => refused(format!("{CONDITIONS}; every client needs the password")),
+                                false => refused(why),
+                            }
+                        }
+                        false => refused(CONDITIONS),
+                    };
+                    self.draft.record(*line, key, outcome);
+                }
+                Statement::Include { line, name } => {
+                    self.draft.record(*line, name, refused(reasons::INCLUDES));
+                }
+                Statement::When { line, field, operator, value, block } => {
+                    let here = self.scope_of(field, operator, value, scope, *line);
+                    let here = here.unwrap_or_else(|| Ok(scope.clone()));
+                    match here.and_then(|here| self.draft.check_patterns(&here).map(|()| here)) {
+                        Ok(here) => {
+                            self.draft.record(*line, field, refused(why));
+                            self.restrict(block, &here, why);
+                        }
+                        Err(_) => {
+                            let why = format!("{}; {}", reasons::NO_PATTERN, reasons::SERVED);
+                            self.draft.record(*line, field, refused(why.clone()));
+                            self.refuse(block, &why);
+                        }
+                    }
+                }
+                Statement::Else { line, block } => {
+                    self.draft.record(*line, "else", refused(why));
+                    self.restrict(block, scope, why);
+                }
+            }
+        }
+    }
+
+    /// Returns the scope of a condition about hosts or paths; None for other conditions.
+    fn scope_of(
+        &mut self,
+        field: &str,
+        operator: &str,
+        value: &String,
+        scope: &Scope,
+        line: usize,
+    ) -> Option<Result<Scope, Outcome>> {
+        let name = field.trim_start_matches('$').replace(['[', ']'], " ");
+        Some(match (name.trim(), operator) {
+            ("HTTP host", "==") if scope.is_whole() => {
+                self.draft.host(std::slice::from_ref(value), line).map(Scope::of)
+            }
+            ("HTTP host", "=~") if scope.is_whole() => {
+                let found = globs::of(value, Subject::Relative).unwrap_or_default();
+                let names: Vec<String> = found
+                    .iter()
+                    .map(|glob| glob.pattern.trim_start_matches('/').replace("**.", "*."))
+                    .filter(|name| !name.trim_start_matches("*.").contains('*') && !name.is_empty())
+                    .collect();
+                match names.is_empty() || names.len() < found.len() {
+                    true => Err(refused("a host has names, or *.example.org, and no expressions")),
+                    false => self.draft.host(&names, line).map(Scope::of),
+                }
+            }
+            ("HTTP url", "==") => Ok(scope.beneath(vec![value.clone()], 9000)),
+            ("HTTP url", "=^") => Ok(scope.beneath(vec![format!("{value}**")], value.len().min(8000))),
+            ("HTTP url", "=$") => Ok(scope.beneath(vec![format!("/**{value}")], 8500)),
+            ("HTTP url", "=~") => match globs::of(value, Subject::Path) {
+                Some(found) => Ok(scope.beneath(found.into_iter().map(|glob| glob.pattern).collect(), 8500)),
+                None => Err(refused(reasons::NO_PATTERN)),
+            },
+            _ => return None,
+        })
     }
 
     fn refuse(&mut self, statements: &[Statement], why: &str) {
@@ -122,28 +208,13 @@ impl Lighttpd<'_, '_> {
 
     fn condition(&mut self, statement: &Statement, scope: &Scope) {
         let Statement::When { line, field, operator, value, block } = statement else { return };
-        let denies = has(block, |key, value| key == "url.access-deny" && value.texts() == [""]);
+        let denies = denies(block);
         let name = field.trim_start_matches('$').to_owned();
         let here = match (name.replace(['[', ']'], " ").trim(), operator.as_str()) {
-            ("HTTP host", "==") if scope.is_whole() => {
-                self.draft.host(std::slice::from_ref(value), *line).map(Scope::of)
-            }
-            ("HTTP host", "=~") if scope.is_whole() => {
-                let found = globs::of(value, Subject::Relative).unwrap_or_default();
-                let names: Vec<String> = found
-                    .iter()
-                    .map(|glob| glob.pattern.trim_start_matches('/').replace("**.", "*."))
-                    .filter(|name| !name.trim_start_matches("*.").contains('*') && !name.is_empty())
-                    .collect();
-                match names.is_empty() || names.len() < found.len() {
-                    true => Err(refused("a host has names, or *.example.org, and no expressions")),
-                    false => self.draft.host(&names, *line).map(Scope::of),
-                }
-            }
-            ("HTTP url", "==") => Ok(scope.beneath(vec![value.clone()], 9000)),
-            ("HTTP url", "=^") => Ok(scope.beneath(vec![format!("{value}**")], value.len().min(8000))),
-            ("HTTP url", "=$") => Ok(scope.beneath(vec![format!("/**{value}")], 8500)),
-            ("HTTP url", "=~") if globs::is_hidden(value) && denies => {
+            ("HTTP url", "=~")
+                if globs::is_hidden(value)
+                    && has(block, |key, value| key == "url.access-deny" && value.texts() == [""]) =>
+            {
                 self.draft.record(*line, field, default(HIDDEN));
                 for inner in block {
                     if let Statement::Set { line, key, .. } = inner {
@@ -152,15 +223,9 @@ impl Lighttpd<'_, '_> {
                 }
                 return;
             }
-            ("HTTP url", "=~") => match globs::of(value, Subject::Path) {
-                Some(found) => Ok(scope.beneath(found.into_iter().map(|glob| glob.pattern).collect(), 8500)),
-                None => Err(refused(reasons::NO_PATTERN)),
-            },
-            ("HTTP remoteip" | "HTTP remote-ip", _) => {
-                if denies {
-                    self.draft.close(scope, *line);
-                }
-                Err(refused(if denies { ADDRESSES } else { CONDITIONS }))
+            ("HTTP remoteip" | "HTTP remote-ip", _) if denies => {
+                self.draft.record(*line, field, refused(ADDRESSES));
+                return self.restrict(block, scope, ADDRESSES);
             }
             ("HTTP scheme", "==")
                 if value == "http" && !has(block, |key, _| !key.starts_with("url.redirect")) =>
@@ -193,7 +258,9 @@ impl Lighttpd<'_, '_> {
                     other => Err(other),
                 }
             }
-            _ => Err(refused(CONDITIONS)),
+            _ => self
+                .scope_of(field, operator, value, scope, *line)
+                .unwrap_or_else(|| Err(refused(if denies { CONDITIONS_SERVED } else { CONDITIONS }))),
         };
         match here.and_then(|here| self.draft.check_patterns(&here).map(|()| here)) {
             Ok(here) => {
@@ -368,8 +435,26 @@ impl Lighttpd<'_, '_> {
                 }
             }
             "extforward.headers" => default("forwarded-fields has X-Forwarded-For and Forwarded"),
+            _ if is_forwarding(key) => self.forward(key, value, scope, line),
             _ => reasons::lighttpd(key).unwrap_or_else(|| refused("this key is unknown")),
         }
+    }
+
+    /// Closes the paths that lighttpd forwards: Tenfold would send their files.
+    fn forward(&mut self, key: &str, value: &Value, scope: &Scope, line: usize) -> Outcome {
+        let why = if key == "proxy.server" { FORWARDS } else { PROGRAMS };
+        let mut outcome = refused(format!("{why}; these paths are closed"));
+        for (path, _) in value.pairs() {
+            let here = match path {
+                "" | "/" => scope.clone(),
+                _ if path.starts_with('/') => scope.beneath(vec![format!("{path}**")], path.len().min(8000)),
+                _ => scope.beneath(vec![format!("/**{path}")], 9500),
+            };
+            if let Outcome::Refused(problem) = self.draft.close(&here, line) {
+                outcome = refused(format!("{why}; {problem}; {}", reasons::SERVED));
+            }
+        }
+        outcome
     }
 
     fn compress(&mut self, key: &str, value: &Value, scope: &Scope, line: usize) -> Outcome {
@@ -522,6 +607,28 @@ impl Lighttpd<'_, '_> {
         }
         outcome
     }
+}
+
+/// Whether a key closes paths, or requires a password for them.
+fn is_denial(key: &str) -> bool {
+    matches!(key, "url.access-deny" | "static-file.exclude-extensions" | "auth.require") || is_forwarding(key)
+}
+
+/// Whether a key forwards paths to a proxy or a program.
+fn is_forwarding(key: &str) -> bool {
+    key == "cgi.assign"
+        || ["proxy", "fastcgi", "scgi", "uwsgi", "ajp13", "sockproxy", "wstunnel"]
+            .iter()
+            .any(|module| key.strip_prefix(module) == Some(".server"))
+}
+
+/// Whether a block, or a block in it, closes paths.
+fn denies(block: &[Statement]) -> bool {
+    block.iter().any(|inner| match inner {
+        Statement::Set { key, .. } => is_denial(key),
+        Statement::When { block, .. } | Statement::Else { block, .. } => denies(block),
+        Statement::Include { .. } => false,
+    })
 }
 
 /// Whether a block has an assignment that `is` accepts.

@@ -1,12 +1,14 @@
 //! Translates the command line of miniserve.
 
+use std::path::{Path, PathBuf};
+
 use crate::draft::{Draft, Scope};
 use crate::input::{PROGRAM, is_command};
 use crate::outcome::{Outcome, default, refused};
 use crate::toml::quote;
 use crate::tree::apache_words;
 
-pub(crate) fn translate(text: &str, draft: &mut Draft<'_>) -> Result<(), String> {
+pub(crate) fn translate(text: &str, folder: &str, draft: &mut Draft<'_>) -> Result<(), String> {
     let mut command: Option<(usize, String)> = None;
     let mut continues = false;
     for (at, line) in (1..).zip(text.lines()) {
@@ -17,7 +19,9 @@ pub(crate) fn translate(text: &str, draft: &mut Draft<'_>) -> Result<(), String>
                 known.push_str(trimmed.trim_end_matches('\\'));
             }
             continues = trimmed.ends_with('\\');
-        } else if command.is_none() && (is_command(trimmed) || text.lines().count() == 1) {
+        } else if command.is_none()
+            && (is_command(trimmed) || text.lines().count() == 1 && runs_program(trimmed))
+        {
             command = Some((at, trimmed.trim_end_matches('\\').to_owned()));
             continues = trimmed.ends_with('\\');
         } else if is_option_of_unit(trimmed) {
@@ -27,12 +31,13 @@ pub(crate) fn translate(text: &str, draft: &mut Draft<'_>) -> Result<(), String>
     }
     let (line, command) = command.ok_or("no line runs miniserve")?;
     let mut words = apache_words(&command);
-    if let Some(at) = words.iter().position(|word| word.rsplit('/').next() == Some(PROGRAM)) {
+    if let Some(at) = words.iter().position(|word| is_program(word)) {
         words.drain(..=at);
     }
     let mut miniserve = Miniserve {
         draft,
         line,
+        base: Path::new(folder).to_owned(),
         port: "8080".into(),
         interfaces: Vec::new(),
         certificate: None,
@@ -44,6 +49,15 @@ pub(crate) fn translate(text: &str, draft: &mut Draft<'_>) -> Result<(), String>
     Ok(())
 }
 
+fn is_program(word: &str) -> bool {
+    word.rsplit('/').next() == Some(PROGRAM)
+}
+
+/// Whether a line names miniserve after other words, such as `sudo -u www`.
+fn runs_program(line: &str) -> bool {
+    apache_words(line).iter().any(|word| is_program(word))
+}
+
 fn is_option_of_unit(line: &str) -> bool {
     ["Environment=MINISERVE", "Environment=\"MINISERVE", "EnvironmentFile="]
         .iter()
@@ -53,6 +67,8 @@ fn is_option_of_unit(line: &str) -> bool {
 struct Miniserve<'a, 'b> {
     draft: &'a mut Draft<'b>,
     line: usize,
+    /// The folder that relative paths begin at; empty if it is the folder of the output.
+    base: PathBuf,
     port: String,
     interfaces: Vec<String>,
     certificate: Option<String>,
@@ -123,7 +139,7 @@ impl Miniserve<'_, '_> {
             if !word.starts_with('-') || word == "-" {
                 let outcome = match folder {
                     None if word.contains(['$', '%']) => refused("name the folder: there are no variables"),
-                    None => self.draft.root(&scope, word, self.line),
+                    None => self.draft.root(&scope, &self.path(word), self.line),
                     Some(_) => refused("one folder is served"),
                 };
                 folder.get_or_insert(word.clone());
@@ -146,9 +162,16 @@ impl Miniserve<'_, '_> {
             }
         }
         if folder.is_none() {
-            self.draft.root(&scope, ".", self.line);
+            self.draft.root(&scope, &self.path("."), self.line);
         }
         self.finish(listing, &scope);
+    }
+
+    fn path(&self, path: &str) -> String {
+        match path {
+            "." if !self.base.as_os_str().is_empty() => self.base.display().to_string(),
+            _ => self.base.join(path).display().to_string(),
+        }
     }
 
     /// Returns the flags of a word by their long names, with the value that is part of the word.
@@ -216,11 +239,11 @@ impl Miniserve<'_, '_> {
             },
             "--compress-response" => self.draft.set("compress", &["on"], line),
             "--tls-cert" => {
-                self.certificate = Some(value.to_owned());
+                self.certificate = Some(self.path(value));
                 Outcome::Translated
             }
             "--tls-key" => {
-                self.key = Some(value.to_owned());
+                self.key = Some(self.path(value));
                 Outcome::Translated
             }
             "--verbose" => self.draft.set("log-level", &["debug"], line),

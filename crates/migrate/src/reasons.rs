@@ -24,6 +24,9 @@ pub(crate) const PROGRAMS: &str = "Tenfold serves files only, and runs no progra
 pub(crate) const INCLUDES: &str =
     "files that this file includes are not read: translate each of them separately";
 pub(crate) const CONDITIONS: &str = "rules match paths and hosts, and have no other conditions";
+pub(crate) const CONDITIONS_SERVED: &str = "rules match paths and hosts, and have no other conditions; requests that this rule refuses get the files now";
+pub(crate) const CONDITIONS_CLOSED: &str =
+    "rules match paths and hosts, and have no other conditions; these paths are closed until then";
 pub(crate) const VARIABLES: &str = "Tenfold has no variables";
 pub(crate) const ADDRESSES: &str =
     "no rule allows or denies addresses: use a firewall, a proxy or auth; these paths are closed until then";

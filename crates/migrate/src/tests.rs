@@ -75,6 +75,113 @@ fn what_cannot_be_translated_closes_its_paths() {
     assert!(!miniserve.toml.contains("secret"), "a password is not repeated:\n{}", miniserve.toml);
 }
 
+/// A redirect of all paths of a host to itself never ends.
+#[test]
+fn one_of_several_names_is_redirected_to_another() {
+    let condition = "if ($host = a.example) { return 301 http://www.a.example:81$request_uri; }";
+    let nginx = |names: &str| {
+        let other = "server { server_name b.example; root /srv/b; }";
+        let text = format!("server {{ server_name {names}; root /srv/a; {condition} }}\n{other}\n");
+        let translation = of(Format::Nginx, &text);
+        assert_eq!(outcome(&translation, "if"), Outcome::Translated, "{}", translation.toml);
+        translation
+    };
+    for translation in [nginx("www.a.example a.example"), nginx("a.example www.a.example")] {
+        has(
+            &translation,
+            &[
+                "name = \"www.a.example\"",
+                "name = \"a.example\"",
+                "from = \"/**\"",
+                "to = \"http://www.a.example:81/**\"",
+            ],
+        );
+    }
+    let apache = of(
+        Format::Apache,
+        "<VirtualHost *:80>\nServerName a.example\nServerAlias www.a.example\nDocumentRoot /srv/a\nRewriteCond \
+         %{HTTP_HOST} ^www\\.a\\.example$\nRewriteRule ^/(.*)$ http://a.example/$1 [R=301]\n</VirtualHost>\n\
+         <VirtualHost *:80>\nServerName b.example\nDocumentRoot /srv/b\n</VirtualHost>\n",
+    );
+    has(&apache, &["name = \"a.example\"", "name = \"www.a.example\"", "to = \"http://a.example/**\""]);
+    let lighttpd = of(
+        Format::Lighttpd,
+        "$HTTP[\"host\"] =~ \"^(www\\.)?a\\.example$\" {\nserver.document-root = \"/srv/a\"\n}\n\
+         $HTTP[\"host\"] == \"a.example\" {\nurl.redirect = (\"^/(.*)\" => \"http://www.a.example/$1\")\n}\n",
+    );
+    assert!(matches!(outcome(&lighttpd, "url.redirect"), Outcome::Refused(_)), "{}", lighttpd.toml);
+}
+
+#[test]
+fn lighttpd_closes_paths_of_addresses_and_proxies() {
+    let url = "$HTTP[\"url\"] =~ \"^/internal/\" {\nurl.access-deny = (\"\")\n}\n";
+    let denied = [
+        format!("$HTTP[\"remoteip\"] !~ \"^127\\.\" {{\n{url}}}\n"),
+        format!("$HTTP[\"remoteip\"] == \"127.0.0.1\" {{\n}} else {{\n{url}}}\n"),
+    ];
+    for text in denied {
+        let translation = of(Format::Lighttpd, &format!("server.document-root = \"/srv\"\n{text}"));
+        has(&translation, &["{ from = \"/internal/**\", to = \"/.closed\" }"]);
+        let Outcome::Refused(why) = outcome(&translation, "url.access-deny") else {
+            panic!("a rule is lost")
+        };
+        assert!(why.contains("these paths are closed"), "{why}");
+    }
+    let forwarded = of(
+        Format::Lighttpd,
+        "server.document-root = \"/srv\"\nproxy.server = (\"/api\" => ((\"host\" => \"127.0.0.1\")))\n\
+         cgi.assign = (\".pl\" => \"/usr/bin/perl\")\n",
+    );
+    has(&forwarded, &["from = \"/api**\", to = \"/.closed\"", "from = \"/**.pl\", to = \"/.closed\""]);
+    let unclear = of(
+        Format::Lighttpd,
+        "$HTTP[\"remoteip\"] != \"10.0.0.1\" {\n$HTTP[\"url\"] =~ \"^/(?!a)b\" {\nurl.access-deny = (\"\")\n}\n}\n",
+    );
+    let Outcome::Refused(why) = outcome(&unclear, "url.access-deny") else { panic!("a rule is lost") };
+    assert!(why.contains(crate::reasons::SERVED), "{why}");
+}
+
+#[test]
+fn a_condition_that_refuses_clients_says_that_they_get_the_files() {
+    let nginx = of(Format::Nginx, "server { root /srv; if ($http_user_agent ~* bot) { return 403; } }");
+    assert_eq!(outcome(&nginx, "if"), Outcome::Refused(crate::reasons::CONDITIONS_SERVED.into()));
+    let apache = of(Format::Apache, "RewriteCond %{HTTP_USER_AGENT} bot\nRewriteRule . - [F]\n");
+    assert_eq!(outcome(&apache, "RewriteRule"), Outcome::Refused(crate::reasons::CONDITIONS_SERVED.into()));
+}
+
+#[test]
+fn a_page_for_missing_files_is_also_the_page_of_folders() {
+    let translation = of(
+        Format::Apache,
+        "RewriteCond %{REQUEST_FILENAME} !-f\nRewriteCond %{REQUEST_FILENAME} !-d\nRewriteRule . /index.html [L]\n",
+    );
+    let is_remark =
+        |outcome: &Outcome| matches!(outcome, Outcome::Default(why) if why.contains("without an index"));
+    assert_eq!(translation.count(is_remark), 1, "{:#?}", translation.entries);
+}
+
+#[test]
+fn a_command_line_runs_miniserve() {
+    let read =
+        |text| translate(Input { format: Format::Miniserve, name: "x", text, folder: "" }, &|_| Ok(()));
+    assert!(read("\"miniserv\" \"-p\" \"80\"").is_err());
+    assert!(read("sudo -u www /usr/bin/miniserve -p 80").is_ok());
+}
+
+#[test]
+fn relative_paths_of_a_command_line_begin_at_the_folder() {
+    let root =
+        |folder, text| translate(Input { format: Format::Miniserve, name: "x", text, folder }, &|_| Ok(()));
+    for (folder, text, line) in [
+        ("", "miniserve www", "root = \"www\""),
+        ("/srv", "miniserve www", "root = \"/srv/www\""),
+        ("/srv", "miniserve /var/www", "root = \"/var/www\""),
+        ("/srv", "miniserve", "root = \"/srv\""),
+    ] {
+        has(&root(folder, text).expect("it is a command line"), &[line]);
+    }
+}
+
 #[test]
 fn ports_of_caddy_are_those_of_its_sites_and_a_name_is_not_lost() {
     let ports = "{\n http_port 31111\n https_port 31112\n}\n";

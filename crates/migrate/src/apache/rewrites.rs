@@ -4,7 +4,7 @@ use super::state::Apache;
 use crate::draft::Scope;
 use crate::globs::{self, Glob, Subject};
 use crate::outcome::{Outcome, default, refused};
-use crate::reasons::{CONDITIONS, HIDDEN, NO_PATTERN, PROGRAMS, TLS_FILE, VARIABLES};
+use crate::reasons::{CONDITIONS, CONDITIONS_SERVED, HIDDEN, NO_PATTERN, PROGRAMS, TLS_FILE, VARIABLES};
 use crate::tree::Directive;
 
 /// The common requirement of the conditions of a rule.
@@ -56,7 +56,11 @@ impl<'t> Apache<'t, '_, '_> {
         let conditions = std::mem::take(&mut self.conditions);
         let outcome = self.rule(rule, &conditions, scope);
         for condition in conditions {
-            self.record(condition, outcome.clone());
+            let outcome = match condition.arg(1) == "!-d" && outcome == Outcome::Translated {
+                true => default("a folder without an index also gets the page; Apache answers 403 or 404"),
+                false => outcome.clone(),
+            };
+            self.record(condition, outcome);
         }
         self.record(rule, outcome);
     }
@@ -118,7 +122,15 @@ impl<'t> Apache<'t, '_, '_> {
                     Ok(pairs) => pairs,
                     Err(why) => return why,
                 };
-                match self.draft.host(&hosts, line) {
+                let site = match pairs.iter().all(|(from, _)| from == "/**") {
+                    true => self.draft.separate_host(&hosts, line),
+                    false => self.draft.host(&hosts, line),
+                };
+                match site {
+                    // A redirect of some paths must not reach the other names of the host.
+                    Ok(site) if self.draft.sites[site].names.iter().any(|name| !hosts.contains(name)) => {
+                        refused(CONDITIONS)
+                    }
                     Ok(site) => self.all(site, &pairs, Some(status), line),
                     Err(why) => why,
                 }
@@ -151,7 +163,7 @@ impl<'t> Apache<'t, '_, '_> {
         }
         let is_partly = matches!(requirement, Requirement::Exceptions);
         if !matches!(requirement, Requirement::Nothing | Requirement::Exceptions) {
-            return refused(CONDITIONS);
+            return refused(CONDITIONS_SERVED);
         }
         match globs::of(expression, Subject::Relative) {
             Some(found) => {

@@ -7,7 +7,7 @@ use super::state::{
 use crate::draft::Scope;
 use crate::globs::{self, Subject};
 use crate::outcome::{Outcome, default, refused};
-use crate::reasons::{self, CONDITIONS, FORWARDS, HIDDEN, METHODS, PROGRAMS, VARIABLES};
+use crate::reasons::{self, CONDITIONS, CONDITIONS_SERVED, FORWARDS, HIDDEN, METHODS, PROGRAMS, VARIABLES};
 use crate::toml::list;
 use crate::tree::Directive;
 
@@ -254,6 +254,7 @@ impl<'t> Nginx<'_, '_> {
         if let Some(host) =
             condition.strip_prefix("$host = ").or_else(|| condition.strip_prefix("$http_host = "))
             && let Some(only) = only.filter(|only| only.name == "return")
+            && only.args.last().is_some_and(|target| target.contains("://"))
             && context.level == Level::Server
         {
             let outcome = servers::host_redirect(self, host.trim_matches(['"', '\'']), only);
@@ -270,7 +271,8 @@ impl<'t> Nginx<'_, '_> {
             self.draft.record(directive.line, &directive.name, outcome.clone());
             return self.accept_all(directive.inner(), &outcome);
         }
-        self.refuse(directive, CONDITIONS);
+        let closes = access_of(directive.inner()) == Access::Closed;
+        self.refuse(directive, if closes { CONDITIONS_SERVED } else { CONDITIONS });
     }
 
     pub(super) fn types(&mut self, directive: &Directive, context: &Context<'t>) {

@@ -167,7 +167,7 @@ fn to_host(nginx: &mut Nginx<'_, '_>, hosts: &[String], returned: &Directive) ->
         outcome = https_redirect(nginx, returned.line);
     }
     if !others.is_empty() {
-        let done = match nginx.draft.host(&others, returned.line) {
+        let done = match nginx.draft.separate_host(&others, returned.line) {
             Ok(site) => nginx.draft.redirect(site, (from, &to), status, returned.line),
             Err(why) => why,
         };

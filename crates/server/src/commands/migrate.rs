@@ -85,9 +85,13 @@ fn translate(typed: &ArgMatches) -> Result<(String, Translation), (String, u8)> 
         }
         let text =
             words.map(|word| format!("\"{}\"", word.replace(['"', '\n'], ""))).collect::<Vec<_>>().join(" ");
-        let folder = &shown_folder(Path::new("."));
+        // A relative path in the output begins at the folder of the output.
+        let output = typed.get_one::<PathBuf>("output").and_then(|output| output.parent());
+        let here = shown_folder(Path::new("."));
+        let folder =
+            if output.is_none_or(|output| shown_folder(output) == here) { "" } else { here.as_str() };
         let input = Input { format: Format::Miniserve, name: "the command line", text: &text, folder };
-        return finish(input);
+        return finish(input).map_err(|(why, _)| (why, WRONG_USAGE));
     }
     let path = typed.get_one::<PathBuf>("file").expect("clap requires it or words");
     let (name, text) = read(path).map_err(|why| (why, 1))?;
@@ -99,6 +103,7 @@ fn translate(typed: &ArgMatches) -> Result<(String, Translation), (String, u8)> 
         ));
     };
     let folder = match path.as_os_str() == "-" {
+        _ if format == Format::Miniserve => String::new(),
         true => shown_folder(Path::new(".")),
         false => shown_folder(path.parent().unwrap_or(Path::new("."))),
     };
