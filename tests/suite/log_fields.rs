@@ -16,7 +16,7 @@ use crate::rules::{MEMBERS, RIGHT, WRONG};
 pub(crate) const THEME: Theme = Theme {
     name: "log-fields",
     cases: cases![
-        Own on DRIVERS: a_format_of_its_own_has_texts_and_fields, requests_have_identifiers,
+        Own on DRIVERS: a_format_of_its_own_has_texts_and_fields, every_error_has_its_reason, requests_have_identifiers,
             responses_name_their_engine_on_request;
         Own on EPOLL: the_user_of_a_request_is_logged_unless_rejected, messages_have_their_time;
     ],
@@ -43,6 +43,47 @@ fn a_format_of_its_own_has_texts_and_fields(config: &Config) {
     assert!(lines[0][10].parse::<f64>().is_ok_and(|time| time > 0.0), "{log}");
     assert_eq!(lines[0][11], "{}", "{log}");
     assert_eq!(lines[1][2..9], ["HEAD", "/none", "-", "HTTP/1.1", "404", "0", "-"], "{log}");
+}
+
+/// Fails if a cause of an error gets the reason of another, or none, or if a success has one.
+fn every_error_has_its_reason(config: &Config) {
+    const NO_FILE: &str = "no such file";
+    const IMPOSSIBLE: &str = "a name that no file can have";
+    let launch = Launch::new(config, site::shared()).flag("--log-format", "json").flag("--log-mode", "sync");
+    let server = launch.flag("--listing", "off").start();
+    let head = |method: &str, target: &str, fields: &str| {
+        format!("{method} {target} HTTP/1.1\r\nHost: a\r\n{fields}Connection: close\r\n\r\n")
+    };
+    let get = |target: &str| head("GET", target, "");
+    let both = "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n";
+    for (bytes, status, reason) in [
+        (get("/1k.html"), 200, None),
+        (get("/none"), 404, Some(NO_FILE)),
+        // The second time, the absence is cached.
+        (get("/none"), 404, Some(NO_FILE)),
+        (get("/1K.html"), 404, Some(NO_FILE)),
+        (get("/none/"), 404, Some(NO_FILE)),
+        (get("/bare/"), 404, Some("a folder without an index; listings are off")),
+        (get("/.secret"), 404, Some("a hidden name")),
+        (get("/out.txt"), 404, Some("a link leaves the root, or is not followed")),
+        (get("/..%2fetc/passwd"), 404, Some(IMPOSSIBLE)),
+        (get("/../etc/passwd"), 404, Some(IMPOSSIBLE)),
+        (get("/pipe"), 403, Some("a device, a FIFO or a socket")),
+        (get("/locked.txt"), 403, Some("permission denied")),
+        (get("/%zz"), 400, Some("the path has a bad %, a control character or a backslash, or is not UTF-8")),
+        (head("POST", "/1k.html", ""), 405, Some("the method is not allowed")),
+        (head("GET", "/1k.html", "Range: bytes=9999-\r\n"), 416, Some("no part of the range is in the file")),
+        (head("GET", "/1k.html", "Host: b\r\n"), 400, Some("Host is given twice")),
+        ("GET / HTTP/1.1\r\n\r\n".into(), 400, Some("Host is missing")),
+        (head("POST", "/", both), 400, Some("both Content-Length and Transfer-Encoding are given")),
+    ] {
+        let before = server.log().lines().count();
+        server.exchange(bytes.as_bytes());
+        becomes_true(SOON, "the line is written", || server.log().lines().count() == before + 1);
+        let log = server.log();
+        let line: Value = serde_json::from_str(log.lines().last().expect("it was written")).expect("JSON");
+        assert_eq!((line["status"].as_u64(), line["reason"].as_str()), (Some(status), reason), "{line}");
+    }
 }
 
 fn the_user_of_a_request_is_logged_unless_rejected(config: &Config) {

@@ -121,6 +121,7 @@ fn a_worker_that_is_stuck_is_replaced(config: &Config) {
         status["stuck"] == 1 && status["restarts"] == 1 && status["ready"] == true
     });
     server.expect_report("is stuck: its loop has not turned for 10s; it is killed");
+    server.expect_report("was killed by the supervisor, because it was stuck; another takes its place");
     assert!(!stopped.is_running());
     all_are_served(&server, SOON);
     server.stop().unwrap_or_else(|why| panic!("{why}"));

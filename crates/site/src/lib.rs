@@ -17,6 +17,7 @@
 mod cache;
 mod files;
 mod hosts;
+mod reason;
 mod representation;
 mod respond;
 mod rules;

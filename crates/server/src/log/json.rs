@@ -43,6 +43,9 @@ pub(super) fn begin(line: &mut Vec<u8>, date: &[u8], start: LineStart<'_>) {
     }
     line.extend_from_slice(b",\"status\":");
     put_number(line, u64::from(status));
+    if let Some(reason) = fields.reason {
+        put_text(line, "reason", reason.as_bytes());
+    }
 }
 
 /// Writes the number of bytes, and the rest of the line.
@@ -189,6 +192,13 @@ mod tests {
              \"host\":\"a.example:80\",\"path\":\"/a%20b\",\"query\":\"c=\\\"d\\\"\",\"protocol\":\"HTTP/1.1\",\
              \"status\":200"
         );
+    }
+
+    #[test]
+    fn an_error_has_its_reason_after_its_status() {
+        let fields = LogFields { reason: Some("no such file"), ..LogFields::default() };
+        let shown = line(b"GET /a HTTP/1.1", 14, fields, Times::default());
+        assert!(shown.ends_with(",\"status\":200,\"reason\":\"no such file\",\"bytes\":14}\n"), "{shown}");
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub(crate) struct LogFields<'a> {
     pub(crate) query: Option<&'a str>,
     pub(crate) referer: Option<&'a [u8]>,
     pub(crate) agent: Option<&'a [u8]>,
+    /// The reason for an error. Only `json` and formats of the user's own show it.
+    pub(crate) reason: Option<&'static str>,
     /// The handshake of the connection. Only `json` and formats of the user's own show it.
     pub(crate) tls: Option<&'a Arc<TlsFacts>>,
 }

@@ -75,6 +75,7 @@ pub(super) fn put(
             LogField::Protocol => protocol.map(str::as_bytes),
             LogField::Referer => fields.referer,
             LogField::Agent => fields.agent,
+            LogField::Reason => fields.reason.map(str::as_bytes),
             LogField::TlsVersion => tls.map(|tls| tls.version.as_bytes()),
             LogField::TlsCipher => tls.map(|tls| tls.cipher.as_bytes()),
             LogField::TlsServerName => tls.and_then(|tls| tls.server_name.as_deref()).map(str::as_bytes),
@@ -196,5 +197,6 @@ mod tests {
         let format =
             "{user} {referer} {tls_version} {tls_cipher} {tls_server_name} {milliseconds} {sends} {bytes}";
         assert_eq!(lines(format, LogFields::default(), Times::default()), "- - - - - - - 5\n");
+        assert_eq!(lines("{reason}", LogFields::default(), Times::default()), "-\n");
     }
 }

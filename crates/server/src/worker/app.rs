@@ -229,7 +229,11 @@ impl Service for SharedService {
                     request,
                     refusal.status(),
                     body,
-                    LogFields { tls: connection.tls.as_ref(), ..LogFields::default() },
+                    LogFields {
+                        reason: Some(refusal.words()),
+                        tls: connection.tls.as_ref(),
+                        ..LogFields::default()
+                    },
                     Times::default(),
                 );
             }

@@ -4,15 +4,16 @@ use std::io;
 
 use tenfold_sys::file::FileError;
 
+use crate::reason::Reason;
 use crate::rules::policy::Listing;
 
 /// The reason for a response without a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Absence {
     /// 404.
-    NotFound,
-    /// 403: permission denied, or a device, a FIFO or a socket.
-    Forbidden,
+    NotFound(Reason),
+    /// 403.
+    Forbidden(Reason),
     /// 301: the path of a directory lacks its slash.
     Directory,
     /// 404: a directory without an index; the response explains how to enable listings.
@@ -28,8 +29,9 @@ pub(crate) enum Absence {
 impl From<FileError> for Absence {
     fn from(error: FileError) -> Absence {
         match error {
-            FileError::Absent => Absence::NotFound,
-            FileError::Forbidden => Absence::Forbidden,
+            FileError::Absent => Absence::NotFound(Reason::NoFile),
+            FileError::Link => Absence::NotFound(Reason::Link),
+            FileError::Forbidden => Absence::Forbidden(Reason::Permission),
             FileError::Exhausted(errno) => Absence::Exhausted(errno),
             FileError::System(errno) => Absence::Failed(errno),
         }

@@ -10,6 +10,7 @@ use tenfold_sys::file::{self, FileKind, FileStat};
 use crate::files::absence::Absence;
 use crate::files::protection::Protection;
 use crate::files::roots::Roots;
+use crate::reason::Reason;
 use crate::rules::access::Guard;
 use crate::rules::policy::Listing;
 use crate::rules::precheck::Route;
@@ -45,7 +46,7 @@ impl LookupName {
 
     /// A file; a directory of this name counts as absent.
     pub(crate) fn file(name: &str) -> LookupName {
-        LookupName::file_or(name, Absence::NotFound)
+        LookupName::file_or(name, Absence::NotFound(Reason::Unlisted))
     }
 
     /// A file, or `directory` if the name is a directory.
@@ -80,7 +81,7 @@ impl LookupName {
         match facts.kind {
             FileKind::File => self.file.map_or(Ok(facts), Err),
             FileKind::Directory => Err(self.directory),
-            FileKind::Special => Err(Absence::Forbidden),
+            FileKind::Special => Err(Absence::Forbidden(Reason::Special)),
         }
     }
 }
@@ -144,21 +145,28 @@ impl Files {
         }
     }
 
-    /// Returns the result for a route without a file. A directory without an index is listed in the format
-    /// `listing`. If the settings explain listings, an unlisted directory has a result of its own.
-    pub(crate) fn without_index(&self, route: &Route, listing: Listing, settings: &Settings) -> Absence {
+    /// Returns the result for a route without a file, for the reason `why`. A directory without an index is listed in
+    /// the format `listing`. If the settings explain listings, an unlisted directory has a result of its own.
+    pub(crate) fn without_index(
+        &self,
+        route: &Route,
+        why: Reason,
+        listing: Listing,
+        settings: &Settings,
+    ) -> Absence {
         let looks = listing != Listing::Off || settings.explain_listing;
         let opened = route.rewritten.as_ref().unwrap_or(&route.path);
         let asks = opened.asks_for_directory() || settings.routes.slash != Slash::Add;
         if !looks || !asks {
-            return Absence::NotFound;
+            let is_either = opened.asks_for_directory() && why == Reason::NoFile;
+            return Absence::NotFound(if is_either { Reason::NoIndex } else { why });
         }
         count_visit();
         let name = opened.relative();
         match self.roots.of(name).look(name) {
             Ok(FileStat { kind: FileKind::Directory, .. }) if listing == Listing::Off => Absence::Unlisted,
             Ok(FileStat { kind: FileKind::Directory, .. }) => Absence::Listed(listing),
-            Ok(_) => Absence::NotFound,
+            Ok(_) => Absence::NotFound(why),
             Err(error) => error.into(),
         }
     }

@@ -18,6 +18,7 @@ use tenfold_sys::resolved_path::{Identity, ResolvedPath};
 use crate::cache::clock::is_fresh;
 use crate::files::absence::Absence;
 use crate::files::roots::Roots;
+use crate::reason::Reason;
 use crate::rules::access::Guard;
 use crate::rules::pattern::Pattern;
 use crate::rules::policy::Policies;
@@ -190,7 +191,7 @@ impl<'p, 'v> LocatedFile<'p, 'v> {
     fn identities(&self, name: &str) -> Result<impl Iterator<Item = &'v Identity>, Absence> {
         let objects = self.view.named.get(name);
         if self.is_displaced && objects.is_some_and(|objects| objects.is_hidden) {
-            return Err(Absence::Forbidden);
+            return Err(Absence::Forbidden(Reason::Protected));
         }
         Ok(objects.into_iter().flat_map(|objects| objects.found.iter().chain(&objects.remembered)))
     }

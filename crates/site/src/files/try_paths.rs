@@ -2,6 +2,7 @@
 
 use crate::files::absence::Absence;
 use crate::files::open::LookupName;
+use crate::reason::Reason;
 use crate::rules::path::SitePath;
 use crate::rules::policy::Effective;
 use crate::rules::routes::Slash;
@@ -53,14 +54,20 @@ impl TryPaths {
         self.0.iter().map(LookupName::name)
     }
 
-    /// Returns the first file that exists, with the result of `attempt` for it.
+    /// Returns the first file that exists, with the result of `attempt` for it. Without one, the reason is that of the
+    /// first path.
     pub(crate) fn first<T>(
         &self,
         attempt: impl Fn(&LookupName) -> Result<T, Absence>,
     ) -> Result<(&LookupName, T), Absence> {
-        let attempts = self.0.iter().map(|wanted| Ok((wanted, attempt(wanted)?)));
-        let is_there = |found: &Result<_, _>| !matches!(found, Err(Absence::NotFound));
-        attempts.into_iter().find(is_there).unwrap_or(Err(Absence::NotFound))
+        let mut why = None;
+        for wanted in &self.0 {
+            match attempt(wanted) {
+                Err(Absence::NotFound(reason)) => why = why.or(Some(reason)),
+                found => return Ok((wanted, found?)),
+            }
+        }
+        Err(Absence::NotFound(why.unwrap_or(Reason::NoFile)))
     }
 }
 

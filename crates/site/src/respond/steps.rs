@@ -11,6 +11,7 @@ use tenfold_sys::resolved_path::Identity;
 
 use crate::files::absence::Absence;
 use crate::files::try_paths::TryPaths;
+use crate::reason::Reason;
 use crate::representation::resource::{Loaded, Resource};
 use crate::representation::status_text;
 use crate::representation::summary::ResponseSummary;
@@ -72,7 +73,9 @@ impl ResponseSteps<'_> {
         let answered = match route {
             Ok(route) => self.look(&route, &here, response),
             Err(EarlyResponse::Denied(denied)) => self.deny(denied, &here, response),
-            Err(EarlyResponse::Error(status)) => self.error(status, &here, response).into(),
+            Err(EarlyResponse::Error(status, reason)) => {
+                self.error(status, &here, response).with_reason(reason).into()
+            }
             Err(EarlyResponse::Redirect(status, location)) => {
                 response.add_fields(&here.of_errors);
                 message::redirect(self.request, status, &location, response).into()
@@ -101,9 +104,9 @@ impl ResponseSteps<'_> {
             return answered;
         }
         let loaded = self.store.load(&paths, here, site).map_err(|absence| match absence {
-            Absence::NotFound => {
+            Absence::NotFound(why) => {
                 let listing = here.policy.listing.unwrap_or(site.settings.listing);
-                site.files.without_index(route, listing, &site.settings)
+                site.files.without_index(route, why, listing, &site.settings)
             }
             absence => absence,
         });
@@ -161,16 +164,17 @@ impl ResponseSteps<'_> {
         here: &Effective,
         response: &mut ResponseWriter<'_>,
     ) -> Answered {
-        let (status, failure) = match absence {
-            Absence::NotFound => (404, None),
+        let (status, reason, failure) = match absence {
+            Absence::NotFound(reason) => (404, reason, None),
             Absence::Unlisted => {
                 let advice = format!(
                     "\nThis folder has no {}. To list its files, start the server with --listing html.\n",
                     self.site.settings.index.join(" or ")
                 );
-                return self.error_with(404, &advice, here, response).into();
+                let summary = self.error_with(404, &advice, here, response);
+                return summary.with_reason(Reason::Unlisted).into();
             }
-            Absence::Forbidden => (403, None),
+            Absence::Forbidden(reason) => (403, reason, None),
             Absence::Directory => {
                 response.add_fields(&here.of_errors);
                 return message::to_directory(self.request, canonical, response).into();
@@ -180,11 +184,11 @@ impl ResponseSteps<'_> {
                 let mut again = HeaderLines::default();
                 again.number(FieldName::RETRY_AFTER, 1);
                 response.add_fields(&again);
-                (503, Some(errno))
+                (503, Reason::Exhausted, Some(errno))
             }
-            Absence::Failed(errno) => (500, Some(errno)),
+            Absence::Failed(errno) => (500, Reason::Failed, Some(errno)),
         };
-        let summary = self.error(status, here, response);
+        let summary = self.error(status, here, response).with_reason(reason);
         failure.map_or(summary, |errno| summary.because(errno)).into()
     }
 
@@ -212,7 +216,7 @@ impl ResponseSteps<'_> {
                 Ok(()) => list(reading, folder, guard, here.clone()),
                 Err(denied) => self.deny(denied, here, response),
             },
-            Ok((None, _)) => self.refuse(Absence::NotFound, canonical, here, response),
+            Ok((None, _)) => self.refuse(Absence::NotFound(Reason::NoFile), canonical, here, response),
             Err(absence) => self.refuse(absence, canonical, here, response),
         }
     }

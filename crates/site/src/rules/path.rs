@@ -38,6 +38,8 @@ pub enum PathError {
     Malformed,
     /// 404: the path is not shown, whether or not a file exists.
     Hidden,
+    /// 404: no file can have the name.
+    Impossible,
 }
 
 impl SitePath {
@@ -62,7 +64,10 @@ impl SitePath {
                 hidden.push(relative.len());
             }
         }
-        if is_none || !shown.shows_all(&relative, hidden) {
+        if is_none {
+            return Err(PathError::Impossible);
+        }
+        if !shown.shows_all(&relative, hidden) {
             return Err(PathError::Hidden);
         }
         Ok(SitePath::of(relative, path.rsplit('/').next().is_some_and(is_here)))
@@ -230,7 +235,7 @@ mod tests {
     fn h39_no_spelling_of_dots_names_anything() {
         let paths = "/.. /../x /a/.. /a/../b /%2e%2e/x /.%2e/x /%2e./x /%2E%2E /%2e /a/%2e/b /%2e/x /./.. \
              /a/./../b /..;/x /..;a=b/x /... /a/..%2f..%2fx /%2e%2e%2fx";
-        all_are(PathError::Hidden, paths);
+        all_are(PathError::Impossible, paths);
     }
 
     #[test]
@@ -256,7 +261,7 @@ mod tests {
 
     #[test]
     fn h43_an_encoded_slash_separates_nothing_and_empty_segments_are_ignored() {
-        all_are(PathError::Hidden, "/a%2fb /%2F /%2fetc/passwd");
+        all_are(PathError::Impossible, "/a%2fb /%2F /%2fetc/passwd");
         assert_eq!(relative("//a///b").as_deref(), Ok("a/b"));
         assert_eq!(canonical("//a///b//"), "/a/b/");
         assert_eq!((relative("/").as_deref(), canonical("/")), (Ok(""), "/".to_owned()));
@@ -283,18 +288,11 @@ mod tests {
         for path in ["/.well-known/x", "/a/.b", "/a/.b/c", "/.all/.x/y~", "/d/e/.config", "/%2ewell-known/"] {
             assert!(SitePath::parse_showing(path, &shown).is_ok(), "{path}");
         }
-        for path in [
-            "/.git",
-            "/a/.bc",
-            "/.b",
-            "/.well-known/.x",
-            "/.all/..",
-            "/.all/../x",
-            "/.all/%2e",
-            "/d~",
-            "/.all/..;",
-        ] {
+        for path in ["/.git", "/a/.bc", "/.b", "/.well-known/.x", "/d~"] {
             assert_eq!(SitePath::parse_showing(path, &shown), Err(PathError::Hidden), "{path}");
+        }
+        for path in ["/.all/..", "/.all/../x", "/.all/%2e", "/.all/..;"] {
+            assert_eq!(SitePath::parse_showing(path, &shown), Err(PathError::Impossible), "{path}");
         }
         assert!(SitePath::parse_showing("/.well-known/x", &Shown::new(Vec::new())).is_err());
     }

@@ -2,6 +2,7 @@
 
 use tenfold_http::{HeaderLines, Request};
 
+use crate::reason::Reason;
 use crate::rules::access::{Access, Denied};
 use crate::rules::cors;
 use crate::rules::path::{PathError, SitePath};
@@ -27,8 +28,8 @@ pub(crate) struct Route {
 
 /// A response without a file.
 pub(crate) enum EarlyResponse {
-    /// An error with this status.
-    Error(u16),
+    /// An error with this status, for this reason.
+    Error(u16, Reason),
     /// A redirect with this status to this location.
     Redirect(u16, String),
     /// The client lacks verified credentials.
@@ -43,8 +44,12 @@ impl Precheck {
         let path = match SitePath::parse_showing(request.target.path, &routes.shown) {
             Ok(path) => path,
             Err(error) => {
-                let status = if error == PathError::Malformed { 400 } else { 404 };
-                return early(policies.everywhere().clone(), EarlyResponse::Error(status));
+                let (status, reason) = match error {
+                    PathError::Malformed => (400, Reason::Malformed),
+                    PathError::Hidden => (404, Reason::Hidden),
+                    PathError::Impossible => (404, Reason::Impossible),
+                };
+                return early(policies.everywhere().clone(), EarlyResponse::Error(status, reason));
             }
         };
         let rewritten = routes.rewrite(&path);

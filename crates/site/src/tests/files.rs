@@ -312,3 +312,40 @@ fn a_file_that_is_compressed_by_its_name_has_its_coding() {
         assert_eq!(get(&site, "/own/none").field("Content-Encoding"), None, "an error has a coding");
     }
 }
+
+#[test]
+fn each_cause_of_an_error_has_its_reason() {
+    let folder = Folder::of(&[("page.html", "x"), ("docs/a.txt", "x"), ("locked.txt", "x")]);
+    folder.link("out", "../secret");
+    fs::set_permissions(folder.at("locked.txt"), fs::Permissions::from_mode(0o000))
+        .expect("the file is ours");
+    let reason = |site: &Site, target: &str| {
+        stage(site, &format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n"), &mut Out::new()).reason()
+    };
+    let site = folder.site(Settings::default());
+    let either = Some("no such folder, or a folder without an index; listings are off");
+    let folder_only = Some("a folder without an index; listings are off");
+    for (target, expected) in [
+        ("/page.html", None),
+        ("/none", Some("no such file")),
+        ("/docs/", either),
+        ("/none/", either),
+        ("/out", Some("a link leaves the root, or is not followed")),
+        ("/out/", Some("a link leaves the root, or is not followed")),
+        ("/.git", Some("a hidden name")),
+        ("/a%2fb", Some("a name that no file can have")),
+    ] {
+        // The first response caches the absence.
+        assert_eq!([(); 2].map(|()| reason(&site, target)), [expected; 2], "{target}");
+    }
+    // Root may read every file.
+    if fs::File::open(folder.at("locked.txt")).is_err() {
+        assert_eq!(reason(&site, "/locked.txt"), Some("permission denied"));
+    }
+    let local = folder.site(Settings { explain_listing: true, ..Settings::default() });
+    assert_eq!(reason(&local, "/docs/"), folder_only);
+    assert_eq!(reason(&local, "/none/"), Some("no such file"));
+    let mut either_slash = Settings::default();
+    either_slash.routes.slash = crate::Slash::Either;
+    assert_eq!(reason(&folder.site(either_slash), "/docs"), folder_only);
+}

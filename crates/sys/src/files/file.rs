@@ -251,8 +251,10 @@ pub fn is_cached(file: &File, offset: u64) -> Option<bool> {
 /// The reason why a path beneath a root could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileError {
-    /// The name does not exist, or only outside of the root.
+    /// The name does not exist.
     Absent,
+    /// A link leads out of the root or in a circle, or is not followed. The name counts as absent.
+    Link,
     /// The file exists, but this process may not read it, or it cannot be opened for reading.
     Forbidden,
     /// The process or the system has no descriptors or memory left, or a lease holds the file.
@@ -264,10 +266,10 @@ pub enum FileError {
 impl From<Errno> for FileError {
     fn from(errno: Errno) -> FileError {
         match errno {
-            // EXDEV: a link, or `..`, leads out of the root. EINVAL: an impossible name.
-            Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::LOOP | Errno::XDEV | Errno::INVAL => {
-                FileError::Absent
-            }
+            // EINVAL: an impossible name.
+            Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::INVAL => FileError::Absent,
+            // EXDEV: a link, or `..`, leads out of the root.
+            Errno::LOOP | Errno::XDEV => FileError::Link,
             Errno::ACCESS | Errno::PERM | Errno::NXIO | Errno::NODEV => FileError::Forbidden,
             Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN => {
                 FileError::Exhausted(errno.raw_os_error())
@@ -281,6 +283,7 @@ impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FileError::Absent => f.write_str("no such file beneath the root"),
+            FileError::Link => f.write_str("a link leaves the root, or is not followed"),
             FileError::Forbidden => f.write_str("no permission to read the file"),
             FileError::Exhausted(number) | FileError::System(number) => {
                 io::Error::from_raw_os_error(*number).fmt(f)
@@ -377,10 +380,15 @@ mod tests {
             ("loop", "loop".into()),
         ] {
             symlink(target, folder.at("root").join(link)).expect("the directory is ours");
-            assert_eq!(folder.root().look(link), Err(FileError::Absent), "{link}");
+            assert_eq!(folder.root().look(link), Err(FileError::Link), "{link}");
         }
-        for outside in ["../secret", "..", "/etc/passwd", "a/../../secret"] {
-            assert_eq!(folder.root().look(outside), Err(FileError::Absent), "{outside}");
+        for (outside, error) in [
+            ("../secret", FileError::Link),
+            ("..", FileError::Link),
+            ("/etc/passwd", FileError::Absent),
+            ("a/../../secret", FileError::Absent),
+        ] {
+            assert_eq!(folder.root().look(outside), Err(error), "{outside}");
         }
         symlink("page", folder.at("root/inside")).expect("the directory is ours");
         assert_eq!(folder.root().look("inside").map(|facts| facts.size), Ok(4));

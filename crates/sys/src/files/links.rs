@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(root.look("page").map(|facts| facts.size), Ok(4));
         assert_eq!(root.look("folder/leaf").map(|facts| facts.size), Ok(6));
         for link in ["to-page", "to-folder/leaf", "folder/up", "chain", "out"] {
-            assert_eq!(root.look(link), Err(FileError::Absent), "{link}");
+            assert_eq!(root.look(link), Err(FileError::Link), "{link}");
         }
     }
 
@@ -251,12 +251,12 @@ mod tests {
             assert_eq!((size("by-name/leaf"), size("absolute-folder/round")), (Ok(6), Ok(6)), "{links:?}");
             assert_eq!(root.look("absolute-root").map(|facts| facts.kind), Ok(FileKind::Directory));
             for out in ["absolute", "absolute-out", "absolute-beside", "absolute-into-out"] {
-                assert_eq!(size(out), Err(FileError::Absent), "{links:?} {out}");
+                assert_eq!(size(out), Err(FileError::Link), "{links:?} {out}");
             }
             let place = root.resolved_path("absolute-folder/../leaf");
             assert_eq!(place, root.resolved_path("folder/leaf"), "{links:?}");
         }
-        assert_eq!(root(&folder, Links::None).look("absolute-own"), Err(FileError::Absent));
+        assert_eq!(root(&folder, Links::None).look("absolute-own"), Err(FileError::Link));
     }
 
     #[test]
@@ -270,12 +270,12 @@ mod tests {
         lchown(at("to-folder"), Some(12_345), None).expect("it could be done before");
         let root = root(&folder, Links::SameOwner);
         for link in ["to-page", "chain", "to-folder", "to-folder/leaf", "folder/inner/round"] {
-            assert_eq!(root.look(link), Err(FileError::Absent), "{link}");
+            assert_eq!(root.look(link), Err(FileError::Link), "{link}");
             assert!(root.open_file(link).is_err(), "{link}");
         }
         assert_eq!(root.look("folder/up").map(|facts| facts.size), Ok(4));
         lchown(at("page"), Some(12_345), None).expect("it could be done before");
         assert_eq!(root.look("to-page").map(|facts| facts.size), Ok(4));
-        assert_eq!(root.look("folder/up"), Err(FileError::Absent));
+        assert_eq!(root.look("folder/up"), Err(FileError::Link));
     }
 }

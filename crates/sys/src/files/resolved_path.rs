@@ -84,7 +84,7 @@ impl Root {
         }
         match self.look(relative) {
             Ok(facts) => Ok(Some(facts.identity())),
-            Err(FileError::Absent) => Ok(None),
+            Err(FileError::Absent | FileError::Link) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -105,7 +105,7 @@ impl Root {
 fn unless_unreachable<T>(found: Result<T, FileError>) -> Result<Option<T>, FileError> {
     match found {
         Ok(found) => Ok(Some(found)),
-        Err(FileError::Absent | FileError::Forbidden) => Ok(None),
+        Err(FileError::Absent | FileError::Link | FileError::Forbidden) => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(root.resolved_path("none"), Err(FileError::Absent));
         let mut strict = folder.root();
         strict.follow(Links::None);
-        assert_eq!(strict.resolved_path("link/file"), Err(FileError::Absent));
+        assert_eq!(strict.resolved_path("link/file"), Err(FileError::Link));
     }
 
     #[test]

@@ -167,6 +167,7 @@ log_fields! {
     Query = "query",
     Protocol = "protocol",
     Status = "status",
+    Reason = "reason",
     Bytes = "bytes",
     Referer = "referer",
     Agent = "agent",

@@ -238,13 +238,16 @@ impl Generation {
         let rows = self.rows_of(place);
         let worker = &mut self.workers[place];
         let Some(pid) = worker.pid.take() else { return };
-        worker.killed = None;
+        let is_stuck = worker.killed.take().is_some() && end == WaitStatus::Killed(9);
         rows.for_each(|row| counters::settle(self.rows.row(row)));
         if let Some(addresses) = &self.addresses {
             addresses.settle(self.lane + place);
         }
         let name = format!("worker {} (process {pid})", place + 1);
-        let why = sandbox::end_of(self.reports.row(place), end);
+        let why = match sandbox::end_of(self.reports.row(place), end) {
+            _ if is_stuck => "was killed by the supervisor, because it was stuck".to_owned(),
+            why => why,
+        };
         match self.stage {
             _ if expected => {
                 if end != WaitStatus::Exited(0) && end != WaitStatus::Killed(9) {

@@ -149,6 +149,7 @@ impl SharedService {
                 query: request.target.query,
                 referer: first(request, "referer"),
                 agent: first(request, "user-agent"),
+                reason: outcome.reason(),
                 tls: connection.tls.as_ref(),
             };
             if whole {

@@ -15,6 +15,7 @@ use tenfold_sys::resolved_path::Identity;
 
 use crate::files::protection::Protection;
 use crate::files::roots::Roots;
+use crate::reason::Reason;
 use crate::representation::status_text::{self, NOSNIFF};
 use crate::representation::summary::ResponseSummary;
 use crate::respond::listing::natural::NaturalName;
@@ -83,7 +84,7 @@ pub(crate) fn too_large(
     response: &mut ResponseWriter<'_>,
 ) -> ResponseSummary {
     let why = format!("\nAn archive has at most {most} names, in folders at most {MOST_DEPTH} deep.\n");
-    status_text::with_fields(request, 403, &why, response, |_| {})
+    status_text::with_fields(request, 403, &why, response, |_| {}).with_reason(Reason::LargeFolder)
 }
 
 impl Packing {
@@ -118,7 +119,7 @@ impl Packing {
             });
             let found = match found {
                 // It was removed or is not readable.
-                Err(FileError::Absent | FileError::Forbidden) if !is_top => continue,
+                Err(FileError::Absent | FileError::Link | FileError::Forbidden) if !is_top => continue,
                 found => found?,
             };
             match seen.insert(found.identity) {
