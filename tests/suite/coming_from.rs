@@ -172,6 +172,17 @@ fn every_documented_file_of_another_server_is_migrated() {
     }
     let refused = tenfold(&["migrate", "--from", "miniserve", "--", "miniserve", "-u", "site"]);
     assert_eq!(refused.status.code(), Some(3), "{}", String::from_utf8_lossy(&refused.stderr));
+    let elsewhere = folder();
+    let output = elsewhere.at("miniserve.toml");
+    let written = tenfold(&["migrate", "-o", &output.display().to_string(), "--", "miniserve", "site"]);
+    assert_eq!(written.status.code(), Some(0), "{}", String::from_utf8_lossy(&written.stderr));
+    let toml = fs::read_to_string(&output).expect("it was written");
+    assert!(toml.contains("root = \"/"), "site would be a folder next to the output:\n{toml}");
+    assert_eq!(
+        tenfold(&["migrate", "--", "miniserv", "-p", "80"]).status.code(),
+        Some(2),
+        "an unknown program"
+    );
     assert_eq!(tenfold(&["migrate", "--from", "iis", "x"]).status.code(), Some(2));
     assert_eq!(tenfold(&["migrate", "/nonexistent.conf"]).status.code(), Some(1));
 }
