@@ -236,14 +236,16 @@ pub(crate) struct OpenErrorPages {
 /// The page for an error, and the time of its last check.
 struct ErrorPage {
     status: u16,
-    body: Option<Variant>,
+    /// The page, and its place among the files for the status.
+    body: Option<(usize, Variant)>,
     checked: Option<Instant>,
 }
 
 impl OpenErrorPages {
     /// Returns the page for an error, which is checked once a second.
     pub(crate) fn of(&mut self, status: u16, site: &Site, now: Instant) -> Option<&mut Variant> {
-        let name = site.settings.routes.error_pages.of(status)?;
+        let mut names = site.settings.routes.error_pages.of(status).peekable();
+        names.peek()?;
         let pages = &mut self.looked_for;
         let index = pages.iter().position(|page| page.status == status).unwrap_or_else(|| {
             pages.push(ErrorPage { status, body: None, checked: None });
@@ -251,13 +253,17 @@ impl OpenErrorPages {
         });
         let page = &mut pages[index];
         if page.checked.is_none_or(|checked| !is_fresh(checked, now)) {
-            let wanted = LookupName::file(name);
-            let look = || wanted.look(&site.files.roots).map(|facts| (&wanted, facts));
-            let still = |body: &Variant| is_still(&site.files, body, look(), |_, _| true);
-            page.body = page.body.take().filter(still).or_else(|| load(&wanted, status, site));
+            let mut old = page.body.take();
+            page.body = names.enumerate().find_map(|(place, name)| {
+                let wanted = LookupName::file(name);
+                let look = || wanted.look(&site.files.roots).map(|facts| (&wanted, facts));
+                let still = |body: &Variant| is_still(&site.files, body, look(), |_, _| true);
+                let kept = old.take_if(|(known, _)| *known == place).map(|(_, body)| body).filter(still);
+                Some((place, kept.or_else(|| load(&wanted, status, site))?))
+            });
             page.checked = Some(now);
         }
-        page.body.as_mut()
+        page.body.as_mut().map(|(_, body)| body)
     }
 
     /// Closes all pages. Returns whether there were any.

@@ -1,10 +1,10 @@
 //! The files sent as the bodies of errors.
 
-/// Files beneath the root by status. An exact status wins over its class. Without either, 404 has [`USUAL`].
+/// Files beneath the root by status. An exact status wins over its class, and for 404 [`USUAL`] does, if it exists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ErrorPages(Vec<(Statuses, Option<String>)>);
 
-/// The page for 404, if the file exists.
+/// The page for 404 without a key of its own, if the file exists.
 const USUAL: &str = "404.html";
 
 /// A status, or all statuses that begin with a digit.
@@ -33,12 +33,15 @@ impl ErrorPages {
         Ok(())
     }
 
-    /// Returns the file for a status, by its name beneath the root.
-    pub(crate) fn of(&self, status: u16) -> Option<&str> {
+    /// Returns the files for a status, by their names beneath the root. The first that exists is the page.
+    pub(crate) fn of(&self, status: u16) -> impl Iterator<Item = &str> {
         let find =
             |wanted| self.0.iter().find(|(known, _)| *known == wanted).map(|(_, name)| name.as_deref());
-        let set = find(Statuses::One(status)).or_else(|| find(Statuses::Class(status / 100)));
-        set.unwrap_or((status == 404).then_some(USUAL))
+        let names = match find(Statuses::One(status)) {
+            Some(name) => [name, None],
+            None => [(status == 404).then_some(USUAL), find(Statuses::Class(status / 100)).flatten()],
+        };
+        names.into_iter().flatten()
     }
 }
 
@@ -62,17 +65,17 @@ mod tests {
     #[test]
     fn an_exact_status_wins_over_its_class() {
         let mut pages = ErrorPages::default();
-        assert_eq!((pages.of(404), pages.of(403), pages.of(500)), (Some("404.html"), None, None));
+        let of = |pages: &ErrorPages, status| pages.of(status).map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!((of(&pages, 404), of(&pages, 500)), (vec!["404.html".to_owned()], vec![]));
         pages.set("4xx", Some("/errors/any.html")).expect("legal");
         pages.set("403", None).expect("legal");
         pages.set("503", Some("/down.html")).expect("legal");
-        assert_eq!((pages.of(404), pages.of(403)), (Some("errors/any.html"), None));
-        assert_eq!(
-            (pages.of(416), pages.of(503), pages.of(500)),
-            (Some("errors/any.html"), Some("down.html"), None)
-        );
+        assert_eq!(of(&pages, 404), ["404.html", "errors/any.html"]);
+        assert_eq!(of(&pages, 416), ["errors/any.html"]);
+        assert_eq!(of(&pages, 503), ["down.html"]);
+        assert!(of(&pages, 403).is_empty() && of(&pages, 500).is_empty());
         pages.set("404", None).expect("legal");
-        assert_eq!(pages.of(404), None);
+        assert!(of(&pages, 404).is_empty());
     }
 
     #[test]

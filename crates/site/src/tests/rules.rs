@@ -154,6 +154,17 @@ fn errors_have_pages_of_their_own() {
 }
 
 #[test]
+fn the_page_for_4xx_is_the_page_for_404_without_404_html() {
+    let folder = Folder::of(&[("errors/any.html", "something is wrong")]);
+    let mut routes = Routes::default();
+    routes.error_pages.set("4xx", Some("/errors/any.html")).expect("legal");
+    let site = with_routes(&folder, routes);
+    for _ in 0..2 {
+        assert_eq!(get(&site, "/none").text(), "something is wrong");
+    }
+}
+
+#[test]
 fn a_path_leads_elsewhere() {
     let folder = folder();
     let site = with_routes(
