@@ -193,7 +193,7 @@ pub(super) fn the_user_of_the_accounts_is_checked_and_a_shared_one_is_a_warning(
         true => assert!(said.contains("tenfold-accounts keeps the accounts"), "{said}"),
         false => {
             assert!(said.contains("warning: there is no user tenfold-accounts"), "{said}");
-            assert!(said.contains("stops memory disclosure, not code execution"), "{said}");
+            assert!(said.contains("run as nobody; set accounts-user to separate them"), "{said}");
         }
     }
     stop(server);
@@ -407,6 +407,6 @@ pub(super) fn h78_without_root_the_memory_of_every_process_is_closed_to_the_same
         assert!(!worker_reads(maps(process)), "{process:?} of {:?}", server.process);
     }
     let said = server.errors();
-    assert!(said.contains("stops memory disclosure, not code execution"), "{said}");
+    assert!(said.contains("run as the user of this process; start as root"), "{said}");
     stop(server);
 }
