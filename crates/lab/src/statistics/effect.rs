@@ -4,10 +4,22 @@ use serde::{Deserialize, Serialize};
 use tenfold_load::statistics::sample::{ALPHA, moments};
 use tenfold_load::statistics::student;
 
+use crate::measure::show_count;
 use crate::statistics::stages;
 
 /// The fewest blocks for a verdict.
 pub const FEWEST_BLOCKS: usize = 8;
+
+/// Returns the reason why blocks of this `kind`, such as "fresh block", prove nothing, if disturbances left too few.
+pub fn disturbed_too_often(all: usize, disturbed: usize, kind: &str) -> Option<String> {
+    let proves = disturbed == 0 || all.saturating_sub(disturbed) >= FEWEST_BLOCKS;
+    let blocks = show_count(all, kind);
+    (!proves).then(|| {
+        format!(
+            "{disturbed} of {blocks} were disturbed, and fewer than {FEWEST_BLOCKS} without a disturbance earn no verdict"
+        )
+    })
+}
 /// The fewest blocks for a bootstrap interval. With 6 blocks, a bootstrap calls equal servers different in 15 % of
 /// runs.
 const FEWEST_FOR_BOOTSTRAP: usize = 12;

@@ -41,6 +41,8 @@ pub struct TuneResult {
     pub tried: usize,
     /// The number of rounds.
     pub rounds: u32,
+    /// Dropped settings as flags, and the reason: trials failed, or connections got no response.
+    pub dropped: Vec<(String, String)>,
     /// The best setting; `None` if all candidates failed.
     pub best: Option<Confirmation>,
     /// The reason why the search has no conclusion and no best setting.
@@ -120,9 +122,11 @@ impl Confirmation {
 }
 
 /// The median number of a cell's connections without any response. A single stall of the machine does not change the
-/// median, and latencies would not show these connections.
+/// median, and latencies would not show these connections. Of two middle trials, the better one counts.
 pub(super) fn usually_unanswered(blocks: &Blocks<'_>, cell: &str) -> f64 {
-    middle(&blocks.values(cell, Measure::Unanswered)).unwrap_or_default()
+    let mut values = blocks.values(cell, Measure::Unanswered);
+    values.sort_by(f64::total_cmp);
+    values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or_default()
 }
 
 impl TuneResult {
@@ -154,7 +158,8 @@ impl TuneResult {
     pub fn decision(&self) -> String {
         let name = self.goal.measure().name();
         let Some(best) = &self.best else {
-            return "the default is as good: every other setting failed".to_owned();
+            return "no setting is better than the default: each setting that was tried was dropped"
+                .to_owned();
         };
         let ratio = best.ratio();
         match best.verdict.ruling {
@@ -184,6 +189,10 @@ impl fmt::Display for TuneResult {
         }
         let rounds = show_count(self.rounds as usize, "round");
         writeln!(f, "tried:    {} in {rounds}", show_count(self.tried, "setting"))?;
+        if let Some((setting, why)) = self.dropped.first() {
+            let such = if self.dropped.len() > 1 { "such as " } else { "" };
+            writeln!(f, "dropped:  {}, {such}{setting}: {why}", show_count(self.dropped.len(), "setting"))?;
+        }
         let Some(best) = &self.best else { return Ok(()) };
         writeln!(f, "best:     {}", flags(&best.settings))?;
         let blocks = show_count(best.blocks(), "fresh block");
@@ -207,5 +216,25 @@ impl fmt::Display for TuneResult {
             )?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_names_the_reason_why_settings_were_dropped() {
+        let lost = |flags: &str| (flags.to_owned(), "48 connections got no response".to_owned());
+        let mut result =
+            TuneResult { tried: 3, rounds: 1, dropped: vec![lost("--engine pool")], ..TuneResult::default() };
+        let line = |result: &TuneResult| result.to_string().lines().last().map(str::to_owned);
+        let expected = "dropped:  1 setting, --engine pool: 48 connections got no response";
+        assert_eq!(line(&result).as_deref(), Some(expected));
+        result.dropped.push(lost("--engine fork"));
+        let expected = "dropped:  2 settings, such as --engine pool: 48 connections got no response";
+        assert_eq!(line(&result).as_deref(), Some(expected));
+        result.dropped.clear();
+        assert_eq!(line(&result).as_deref(), Some("tried:    3 settings in 1 round"));
     }
 }

@@ -13,7 +13,7 @@ use crate::plan::RunPlan;
 use crate::plan::profile::Profile;
 use crate::record::{self, Blocks, Trial};
 use crate::runner::{self, RunEnd, RunProgress};
-use crate::statistics::effect::FEWEST_BLOCKS;
+use crate::statistics::effect::{FEWEST_BLOCKS, disturbed_too_often};
 use crate::studies::tune::candidates::{self, CandidateSettings};
 use crate::studies::tune::goal::Goal;
 use crate::studies::tune::halving::{self, Halving};
@@ -127,12 +127,12 @@ impl ActiveSearch<'_> {
             left_out: mix.left_out,
             ..TuneResult::default()
         };
-        if !self.survey(mix, &mut result)? || !self.pilot()? {
+        if !self.survey(mix, &mut result)? || !self.pilot(&mut result)? {
             return Ok(None);
         }
         result.rate = self.plans.load.rate;
-        if let Some(why) = self.too_short() {
-            result.invalid = Some(why);
+        result.invalid = result.invalid.take().or_else(|| self.too_short());
+        if result.invalid.is_some() {
             return Ok(Some(result));
         }
         result.processors = self.plans.processors();
@@ -146,8 +146,9 @@ impl ActiveSearch<'_> {
         let mut halving = Halving::new(all.len());
         while halving.left().len() > 1 {
             result.rounds += 1;
-            match self.round(result.rounds, &all, &mut halving)? {
+            match self.round(&mut result, &all, &mut halving)? {
                 RoundEnd::Interrupted => return Ok(None),
+                RoundEnd::Measured if result.invalid.is_some() => return Ok(Some(result)),
                 RoundEnd::Measured => {}
                 RoundEnd::Late if result.rounds > 1 => break,
                 RoundEnd::Late => {
@@ -192,19 +193,45 @@ impl ActiveSearch<'_> {
 
     /// Measures the default settings, to determine the duration of a trial and the rate for latencies. Returns false if
     /// interrupted.
-    fn pilot(&mut self) -> Result<bool, String> {
-        let cells =
-            BTreeMap::from([(DEFAULT.to_owned(), self.plans.cell(DEFAULT, &CandidateSettings::new()))]);
-        (self.tell)(TuneProgress::Step(format!("measuring the default in {PILOT_TRIALS} trials")));
-        let plan = self.plans.plan("pilot", cells, Profile::Smoke, Some(PILOT_TRIALS), self.left());
-        let Some(trials) = self.carry_out(&plan, "pilot", self.end())? else { return Ok(false) };
-        if trials.is_empty() {
-            return Err(format!("the budget ended before a trial of the default; {LONGER}"));
+    fn pilot(&mut self, result: &mut TuneResult) -> Result<bool, String> {
+        let (mut number, mut lengthened) = (1, false);
+        let (name, trials) = loop {
+            let name = if number == 1 { "pilot".to_owned() } else { format!("pilot-{number}") };
+            let cells =
+                BTreeMap::from([(DEFAULT.to_owned(), self.plans.cell(DEFAULT, &CandidateSettings::new()))]);
+            (self.tell)(TuneProgress::Step(format!(
+                "measuring the default in {PILOT_TRIALS} trials of {} ms",
+                self.plans.milliseconds
+            )));
+            let plan = self.plans.plan(&name, cells, Profile::Smoke, Some(PILOT_TRIALS), self.left());
+            let Some(trials) = self.carry_out(&plan, &name, self.end())? else { return Ok(false) };
+            if trials.is_empty() {
+                return Err(format!("the budget ended before a trial of the default; {LONGER}"));
+            }
+            match pilot_end(&Blocks::of(&trials, &name)) {
+                PilotEnd::Failed(why) => {
+                    result.invalid = Some(format!("no trial succeeded with the default settings: {why}"));
+                    return Ok(true);
+                }
+                PilotEnd::Served => break (name, trials),
+                PilotEnd::Longer(why) => {
+                    result.invalid = self.longer_trials(&why);
+                    if result.invalid.is_some() {
+                        return Ok(true);
+                    }
+                }
+            }
+            (number, lengthened) = (number + 1, true);
+        };
+        // A setting may need twice the time of the default for the largest response.
+        let (milliseconds, seconds) = (self.plans.milliseconds, self.trial_seconds);
+        if lengthened {
+            self.lengthen(2 * milliseconds);
         }
-        let blocks = Blocks::of(&trials, "pilot");
-        if let Some(why) = failure_of_default(&blocks) {
-            return Err(format!("the default settings fail: {why}"));
+        if lengthened && self.too_short().is_some() {
+            (self.plans.milliseconds, self.trial_seconds) = (milliseconds, seconds);
         }
+        let blocks = Blocks::of(&trials, &name);
         if self.tuner.goal != Goal::Latency {
             return Ok(true);
         }
@@ -217,9 +244,24 @@ impl ActiveSearch<'_> {
             ));
         }
         self.plans.load.rate = Some(rate as u32);
-        self.trial_seconds += (needed - self.plans.milliseconds as f64).max(0.0) / 1e3;
-        self.plans.milliseconds = self.plans.milliseconds.max(needed.ceil() as u64);
+        self.lengthen(needed.ceil() as u64);
         Ok(true)
+    }
+
+    /// Doubles the length of the trials, in which connections of the default got no response. Returns the reason why the
+    /// default cannot be judged, if the budget does not allow it.
+    fn longer_trials(&mut self, why: &str) -> Option<String> {
+        let milliseconds = self.plans.milliseconds;
+        self.lengthen(2 * milliseconds);
+        let short = self.too_short()?;
+        Some(format!("with the default settings, {why} in trials of {milliseconds} ms; {short}"))
+    }
+
+    /// Lengthens the trials to `milliseconds` at least.
+    fn lengthen(&mut self, milliseconds: u64) {
+        let longer = milliseconds.max(self.plans.milliseconds);
+        self.trial_seconds += (longer - self.plans.milliseconds) as f64 / 1e3;
+        self.plans.milliseconds = longer;
     }
 
     /// The number of candidates that the remaining time allows.
@@ -232,13 +274,15 @@ impl ActiveSearch<'_> {
         CANDIDATES.rev().find(fits).unwrap_or(*CANDIDATES.start())
     }
 
-    /// Measures the default and the remaining candidates.
+    /// Measures the default and the remaining candidates. Adds the reasons why candidates are dropped, or the reason why
+    /// the default cannot be judged.
     fn round(
         &mut self,
-        number: u32,
+        result: &mut TuneResult,
         all: &[CandidateSettings],
         halving: &mut Halving,
     ) -> Result<RoundEnd, String> {
+        let number = result.rounds;
         let seconds = self.searching() / f64::from(halving.rounds().max(1));
         let mut cells =
             BTreeMap::from([(DEFAULT.to_owned(), self.plans.cell(DEFAULT, &CandidateSettings::new()))]);
@@ -248,7 +292,10 @@ impl ActiveSearch<'_> {
         }
         let block = cells.len() as f64 * self.trial_seconds;
         let blocks = ((seconds / block) as usize).clamp(1, MOST_BLOCKS);
-        let round = format!("round-{number}");
+        let mut round = format!("round-{number}");
+        if self.tuner.folder.join(&round).exists() {
+            round += &format!("-of-{}-ms", self.plans.milliseconds);
+        }
         (self.tell)(TuneProgress::Step(format!(
             "round {number}: {} in {}, about {:.0} s",
             show_count(halving.left().len(), "setting"),
@@ -264,12 +311,22 @@ impl ActiveSearch<'_> {
         if blocks.is_empty() {
             return Ok(RoundEnd::Late);
         }
-        if let Some(why) = failure_of_default(&blocks) {
-            return Err(format!("the default settings fail: {why}"));
+        if let Some(why) = most_failed(&blocks, DEFAULT) {
+            result.invalid = Some(format!("no trial succeeded with the default settings: {why}"));
+            return Ok(RoundEnd::Measured);
+        }
+        if let Some(why) = unserved(&blocks, DEFAULT) {
+            result.invalid = self.longer_trials(&why);
+            // The round is repeated with longer trials.
+            result.rounds -= 1;
+            return Ok(RoundEnd::Measured);
         }
         let goal = self.tuner.goal;
         halving.end_round(|candidate| match failure(&blocks, &name(candidate)) {
-            Some(_) => Vec::new(),
+            Some(why) => {
+                result.dropped.push((candidates::flags(&all[candidate]), why));
+                Vec::new()
+            }
             None => {
                 let ratios = blocks.ratios(&name(candidate), DEFAULT, goal.measure());
                 ratios.into_iter().map(|ratio| goal.gain(ratio)).collect()
@@ -305,6 +362,11 @@ impl ActiveSearch<'_> {
             return Ok(Some(Err(why)));
         }
         let blocks = all.undisturbed();
+        if let Some(why) = unserved(&blocks, DEFAULT) {
+            let milliseconds = self.plans.milliseconds;
+            let why = format!("with the default settings, {why} in trials of {milliseconds} ms; {LONGER}");
+            return Ok(Some(Err(why)));
+        }
         let verdicts = plan.experiments.first().map(|planned| verdict::judge(planned, &blocks));
         let verdict = verdicts.and_then(|all| all.into_iter().next());
         let verdict = verdict.ok_or("the plan of the fresh blocks has no claim")?;
@@ -384,15 +446,16 @@ enum RoundEnd {
 /// The reason why fresh blocks prove nothing, given their number, the number of disturbed blocks, and an example of a
 /// flag.
 fn proves_nothing(all: usize, disturbed: usize, flag: &str) -> Option<String> {
-    let few = format!("fewer than {FEWEST_BLOCKS} without a disturbance earn no verdict");
-    match disturbed {
-        _ if all - disturbed >= FEWEST_BLOCKS => None,
-        0 => Some(format!("there was time for {} only, and {few}; {LONGER}", show_count(all, "fresh block"))),
-        _ => Some(format!(
-            "{disturbed} of {} were disturbed ({flag}), and {few}; end other programs (`tenfold lab doctor`), or {LONGER}",
-            show_count(all, "fresh block")
-        )),
+    if let Some(why) = disturbed_too_often(all, disturbed, "fresh block") {
+        return Some(format!("{why} ({flag}); end other programs (`tenfold lab doctor`), or {LONGER}"));
     }
+    (all < FEWEST_BLOCKS).then(|| {
+        let blocks = show_count(all, "fresh block");
+        format!(
+            "there was time for {blocks} only, and fewer than {FEWEST_BLOCKS} without a disturbance earn no verdict; \
+             {LONGER}"
+        )
+    })
 }
 
 /// The name of a candidate's cell.
@@ -400,19 +463,45 @@ fn name(candidate: usize) -> String {
     format!("setting-{}", candidate + 1)
 }
 
-/// The reason why a candidate is dropped: a trial failed, or connections got no response.
-fn failure(blocks: &Blocks<'_>, cell: &str) -> Option<String> {
-    if let Some(why) = blocks.failures(cell).first() {
-        return Some((*why).to_owned());
-    }
-    let unanswered = usually_unanswered(blocks, cell);
-    (unanswered > 0.0).then(|| format!("{unanswered} connections got no response"))
+/// The end of the trials of the default before the first round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum PilotEnd {
+    /// Each connection had a response in each trial.
+    Served,
+    /// Connections had no response, for this reason, so the trials must be longer.
+    Longer(String),
+    /// Trials failed, for this reason.
+    Failed(String),
 }
 
-/// The failure of the default settings, if most of their trials failed.
-fn failure_of_default(blocks: &Blocks<'_>) -> Option<String> {
-    let failures = blocks.failures(DEFAULT);
+fn pilot_end(blocks: &Blocks<'_>) -> PilotEnd {
+    if let Some(why) = most_failed(blocks, DEFAULT) {
+        return PilotEnd::Failed(why);
+    }
+    // Each trial counts here. Later, only the usual trial does.
+    let unanswered = blocks.values(DEFAULT, Measure::Unanswered).into_iter().fold(0.0, f64::max);
+    without_response(unanswered).map_or(PilotEnd::Served, PilotEnd::Longer)
+}
+
+/// The reason why a candidate is dropped: a trial failed, or connections got no response.
+fn failure(blocks: &Blocks<'_>, cell: &str) -> Option<String> {
+    let failed = blocks.failures(cell).first().map(|why| (*why).to_owned());
+    failed.or_else(|| unserved(blocks, cell))
+}
+
+/// The first failure of a cell, if most of its trials failed.
+fn most_failed(blocks: &Blocks<'_>, cell: &str) -> Option<String> {
+    let failures = blocks.failures(cell);
     (2 * failures.len() > blocks.len()).then(|| failures.first().map(|why| (*why).to_owned()))?
+}
+
+/// The connections of a cell that usually got no response: the rule for candidates and for the default.
+fn unserved(blocks: &Blocks<'_>, cell: &str) -> Option<String> {
+    without_response(usually_unanswered(blocks, cell))
+}
+
+fn without_response(connections: f64) -> Option<String> {
+    (connections > 0.0).then(|| format!("{} got no response", show_count(connections as usize, "connection")))
 }
 
 #[cfg(test)]
@@ -423,8 +512,8 @@ mod tests {
     fn disturbed_blocks_prove_nothing() {
         assert_eq!([proves_nothing(8, 0, ""), proves_nothing(20, 12, "noise")], [None, None]);
         let why = proves_nothing(9, 2, "noise").expect("seven are left");
-        assert!(why.starts_with("2 of 9 fresh blocks were disturbed (noise), and fewer than 8"), "{why}");
-        assert!(why.contains("tenfold lab doctor"), "{why}");
+        assert!(why.starts_with("2 of 9 fresh blocks were disturbed, and fewer than 8"), "{why}");
+        assert!(why.contains(" verdict (noise); ") && why.contains("tenfold lab doctor"), "{why}");
         let why = proves_nothing(7, 0, "").expect("seven are too few");
         assert_eq!(
             why,
@@ -451,5 +540,35 @@ mod tests {
         assert_eq!(failure(&Blocks::of(&stalled, "x"), "a"), None);
         let failed = [Trial { failed: Some("it ended".to_owned()), ..trial(0.0) }];
         assert_eq!(failure(&Blocks::of(&failed, "x"), "a").as_deref(), Some("it ended"));
+    }
+
+    #[test]
+    fn the_default_loses_connections_by_the_rule_of_candidates() {
+        let trials = |unanswered: &[f64]| -> Vec<Trial> {
+            let one = |(block, count): (usize, &f64)| Trial {
+                experiment: "x".to_owned(),
+                cell: DEFAULT.to_owned(),
+                block,
+                values: BTreeMap::from([(Measure::Unanswered, *count)]),
+                ..Trial::default()
+            };
+            unanswered.iter().enumerate().map(one).collect()
+        };
+        // The trials were too short for the films of a site.
+        let short = trials(&[2.0, 5.0, 3.0]);
+        let short = Blocks::of(&short, "x");
+        assert_eq!(failure(&short, DEFAULT), unserved(&short, DEFAULT));
+        assert_eq!(unserved(&short, DEFAULT).as_deref(), Some("3 connections got no response"));
+        let why = "5 connections got no response";
+        assert_eq!(pilot_end(&short), PilotEnd::Longer(why.to_owned()));
+        // A single stall lengthens the trials of the pilot, and is no failure in a round, even of two blocks.
+        let stalled = trials(&[0.0, 4.0]);
+        let stalled = Blocks::of(&stalled, "x");
+        assert_eq!(unserved(&stalled, DEFAULT), None);
+        assert!(matches!(pilot_end(&stalled), PilotEnd::Longer(_)));
+        let served = trials(&[0.0; 3]);
+        assert_eq!(pilot_end(&Blocks::of(&served, "x")), PilotEnd::Served);
+        let failed = [Trial { failed: Some("it ended".to_owned()), ..trials(&[0.0]).remove(0) }];
+        assert_eq!(pilot_end(&Blocks::of(&failed, "x")), PilotEnd::Failed("it ended".to_owned()));
     }
 }
